@@ -86,7 +86,7 @@ fn counts(buckets: &[Bucket], edges: &[f64]) -> Vec<f64> {
     counts
 }
 
-/// Cells that are modes: from the highest peak down, each that is parted from the modes beside it.
+/// Cells that are modes: from the highest peak down, each that is separated from the modes next to it.
 fn peaks(sums: &[f64]) -> Vec<usize> {
     let rises = |i: usize| i == 0 || sums[i] > sums[i - 1];
     let falls = |i: usize| i + 1 == sums.len() || sums[i] >= sums[i + 1];

@@ -3,7 +3,7 @@
 use model::units::Nanos;
 use stats::compare::{CompareQuestion, Compared, Metric, compare};
 use stats::pair::sign_flip;
-use stats::pair::verdict::Design;
+use stats::pair::verdict::{Design, Verdict};
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 
@@ -51,7 +51,10 @@ fn whole(design: Design, tau: f64, metric: Metric, length: Length) -> Vec<Result
 }
 
 fn place(compared: &Compared) -> usize {
-    ["better", "worse", "equivalent"].iter().position(|name| *name == compared.verdict).unwrap_or(3)
+    [Verdict::Better, Verdict::Worse, Verdict::Equivalent]
+        .iter()
+        .position(|one| *one == compared.verdict)
+        .unwrap_or(3)
 }
 
 /// Gumbel maxima of one second with a standard deviation of 2.57 us.

@@ -4,7 +4,7 @@
 //! the horizon a quarter of the run: were the blocks alike, counting would support each claim.
 
 use model::units::Nanos;
-use stats::bounds::{BoundsInput, DEFAULT_REACH, Question, bounds};
+use stats::bounds::{BoundsInput, BoundsVerdict, DEFAULT_REACH, ExtrapolationStatus, Question, bounds};
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
@@ -99,7 +99,7 @@ fn wrong(maxima: &[f64]) -> (bool, bool) {
     let horizon = Nanos(series.observed.0 / 4);
     let answer =
         bounds(&BoundsInput::of(&series), &Question { limit, horizon, chosen: true, reach: DEFAULT_REACH });
-    (answer.extrapolation.status == "ok", answer.verdict == "supported")
+    (answer.extrapolation.status == ExtrapolationStatus::Ok, answer.verdict == BoundsVerdict::Supported)
 }
 
 fn disturbed(name: &str, kind: Kind, law: (f64, usize), documented: f64, length: Length) -> Vec<ResultLine> {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use model::units::Nanos;
-use stats::bounds::{Bounds, BoundsInput, DEFAULT_REACH, Question, bounds, gates};
+use stats::bounds::{Bounds, BoundsInput, DEFAULT_REACH, ExtrapolationStatus, Question, bounds, gates};
 use stats::rng::{Rng, SEED};
 use stats::series::{BLOCK, Series};
 use stats::tail::gev::Gev;
@@ -105,7 +105,7 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<ResultLine> {
     let (mut named, mut refusing) = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..reps {
         let answer = answer(&kind.maxima(n, &mut rng), Nanos(24 * 3600 * Nanos::SECOND.0));
-        if answer.extrapolation.status == "ok" {
+        if answer.extrapolation.status == ExtrapolationStatus::Ok {
             enlarged += u32::from(answer.extrapolation.block_ns > Some(BLOCK));
             continue;
         }

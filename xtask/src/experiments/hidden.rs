@@ -1,6 +1,7 @@
 //! What no statistic removes: a mechanism that did not occur during the test. Half an hour is measured, a day follows.
 
 use model::units::Nanos;
+use stats::bounds::ExtrapolationStatus;
 use stats::rng::{Rng, SEED};
 use stats::tail::gev::{self, Gev, Shape};
 use stats::tail::grouped_sample::GroupedSample;
@@ -90,7 +91,7 @@ fn once(per_second: f64, rng: &mut Rng, counts: &mut Counts) {
     }
     counts.holds += u32::from(fitted_bound(&trained).is_none_or(|bound| bound >= largest));
     let answer = answer(&trained, Nanos(DAY as i64 * Nanos::SECOND.0));
-    counts.refused += u32::from(answer.extrapolation.status != "ok");
+    counts.refused += u32::from(answer.extrapolation.status != ExtrapolationStatus::Ok);
     counts.named +=
         u32::from(answer.counting.hidden_rate_per_hour.is_some_and(|rate| rate >= per_second * 3600.0));
 }

@@ -9,7 +9,7 @@ use super::read_flags::{ReadFlags, print_remarks};
 use model::error::{Exit, Outcome, Trouble};
 use model::units::{Bare, Nanos};
 use report::bounds::text;
-use stats::bounds::{DEFAULT_REACH, MAX_REACH, Question};
+use stats::bounds::{BoundsVerdict, DEFAULT_REACH, MAX_REACH, Question};
 
 /// Say what a run supports, and what it cannot have seen
 ///
@@ -87,8 +87,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         false => text::text(&measurement.title, &bounds, remarks, columns, color),
     });
     outputs.end(match bounds.verdict {
-        "failed" => Exit::Limit,
-        "inconclusive" => Exit::Inconclusive,
+        BoundsVerdict::Failed => Exit::Limit,
+        BoundsVerdict::Inconclusive => Exit::Inconclusive,
         _ => Exit::Fine,
     })
 }

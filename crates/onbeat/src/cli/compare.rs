@@ -12,7 +12,7 @@ use model::units::Bare;
 use report::compare::page::{self, Versus};
 use report::compare::text;
 use stats::compare::{CompareQuestion, Metric};
-use stats::pair::verdict::Design;
+use stats::pair::verdict::{Design, Verdict};
 use study::compare::{Pairing, Remarks, check_comparable, compare, differing, remarks, series};
 
 /// Say whether B is better than A: better, worse, equivalent or inconclusive
@@ -103,8 +103,8 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let shown = remarks(&in_a, &in_b, if seen { Remarks::WithoutReading } else { Remarks::All });
     outputs.print(&text::text(compared, differing, &shown, columns, color));
     outputs.end(match compared.verdict {
-        "worse" => Exit::Limit,
-        "inconclusive" => Exit::Inconclusive,
+        Verdict::Worse => Exit::Limit,
+        Verdict::Inconclusive => Exit::Inconclusive,
         _ => Exit::Fine,
     })
 }

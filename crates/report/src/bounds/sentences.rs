@@ -4,7 +4,9 @@ use crate::words::{clean, duration, per_hour, percent, rounded_up, seconds, seve
 use model::units::Nanos;
 use stats::bounds::numbers::digits;
 use stats::bounds::shape::WIDE;
-use stats::bounds::{Bounds, Claim, Counting, Extrapolation, Gate};
+use stats::bounds::{
+    Bounds, BoundsVerdict, Claim, Counting, Extrapolation, ExtrapolationStatus, Gate, Holds, VerdictBasis,
+};
 
 /// What there was to answer with.
 pub fn headline(title: &str, bounds: &Bounds) -> String {
@@ -36,11 +38,11 @@ pub fn assumed(bounds: &Bounds) -> Vec<String> {
         return lines;
     }
     match alike.holds {
-        "no" => lines.push(format!(
+        Holds::No => lines.push(format!(
             "{} Counting takes all blocks to be alike, so each number below holds only {}.",
             alike.reason, alike.condition
         )),
-        "unknown" => lines.push(format!("{} Counting takes it for granted.", alike.reason)),
+        Holds::Unknown => lines.push(format!("{} Counting takes it for granted.", alike.reason)),
         _ => {}
     }
     if alike.block_ns > counting.block_ns && !alike.refused() {
@@ -147,7 +149,9 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
 /// What lies beyond, as a heading.
 pub fn beyond_heading(beyond: &Extrapolation) -> String {
     match (beyond.status, beyond.blocks, beyond.block_ns) {
-        ("ok", n, Some(block)) => format!("Extrapolated ({n} maxima of {}, checks passed)", duration(block)),
+        (ExtrapolationStatus::Ok, n, Some(block)) => {
+            format!("Extrapolated ({n} maxima of {}, checks passed)", duration(block))
+        }
         _ => "No extrapolation".into(),
     }
 }
@@ -164,7 +168,7 @@ fn wide(times: f64) -> String {
 pub fn beyond(bounds: &Bounds) -> Vec<String> {
     let beyond = &bounds.extrapolation;
     let us = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(Nanos(ns.min(9e18) as i64)));
-    if beyond.status == "ok" {
+    if beyond.status == ExtrapolationStatus::Ok {
         let horizon = beyond.horizon_ns.map_or_else(String::new, duration);
         let bound = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(rounded_up(ns)));
         let mut lines = vec![
@@ -230,7 +234,7 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
         duration(bounds.counting.horizon_ns)
     );
     match (bounds.verdict, bounds.basis) {
-        ("supported", "extrapolation") => {
+        (BoundsVerdict::Supported, VerdictBasis::Extrapolation) => {
             let why = if claim.long_enough(bounds.counting.observed_ns) {
                 "The horizon is of too few blocks to be supported by counting."
             } else {
@@ -238,22 +242,24 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
             };
             format!("Supported by extrapolation: {what}. {why}")
         }
-        ("supported", _) if bounds.exchangeable.holds == "unknown" => {
+        (BoundsVerdict::Supported, _) if bounds.exchangeable.holds == Holds::Unknown => {
             format!("Supported by counting: {what}, if the run was steady, which could not be judged.")
         }
-        ("supported", _) => format!("Supported by counting: {what}."),
-        (_, "steadiness") => {
+        (BoundsVerdict::Supported, _) => format!("Supported by counting: {what}."),
+        (_, VerdictBasis::Steadiness) => {
             let reason = bounds.exchangeable.reason.trim_end_matches('.');
             format!(
                 "Inconclusive: {}. Such a run neither supports nor refutes {what}.",
                 uncapitalised(reason)
             )
         }
-        (_, "integrity") => {
+        (_, VerdictBasis::Integrity) => {
             "Inconclusive: something spoiled the run (gate G11), so that it does not measure what it says."
                 .into()
         }
-        ("failed", _) => under(bounds, format!("Failed: it is reached more often than that, {what} (95 %).")),
+        (BoundsVerdict::Failed, _) => {
+            under(bounds, format!("Failed: it is reached more often than that, {what} (95 %)."))
+        }
         _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
     }
 }

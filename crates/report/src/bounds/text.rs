@@ -3,7 +3,7 @@
 use super::sentences::{assumed, beyond, beyond_heading, counting, headline, mark, not_covered, verdict};
 use crate::palette::{BOLD, DIM, GREEN, PLAIN, Palette, RED};
 use crate::words::{clean, wrapped};
-use stats::bounds::Bounds;
+use stats::bounds::{Bounds, BoundsVerdict};
 
 /// The answer as text of at most so many columns, with ANSI colours if asked for.
 pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, color: bool) -> String {
@@ -32,8 +32,8 @@ pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, colo
     }
     if let Some(claim) = &bounds.claim {
         let style = match bounds.verdict {
-            "supported" => GREEN,
-            "failed" => RED,
+            BoundsVerdict::Supported => GREEN,
+            BoundsVerdict::Failed => RED,
             _ => BOLD,
         };
         say(&palette.paint(style, &verdict(bounds, claim)));
@@ -75,7 +75,7 @@ mod tests {
     use crate::words::{rounded_up, span};
     use model::units::Nanos;
     use stats::bounds::Extrapolation;
-    use stats::bounds::{BoundsInput, DEFAULT_REACH, Question, bounds};
+    use stats::bounds::{BoundsInput, DEFAULT_REACH, ExtrapolationStatus, Question, VerdictBasis, bounds};
     use stats::rng::Rng;
     use stats::series::{BLOCK, Series};
 
@@ -115,7 +115,7 @@ mod tests {
         let said = verdict(&found, claim);
         assert!(said.starts_with("Failed: ") && said.contains("if the maxima did not rise (G1"), "{said}");
         let mut found = asked(0.0, Some(Nanos(900_000)));
-        (found.verdict, found.basis) = ("supported", "extrapolation");
+        (found.verdict, found.basis) = (BoundsVerdict::Supported, VerdictBasis::Extrapolation);
         let mut claim = found.claim.expect("a limit was asked for");
         assert!(verdict(&found, &claim).contains("The horizon is of too few blocks"));
         claim.seconds_needed = 6_000.0;
@@ -144,7 +144,7 @@ mod tests {
         sample.ask(None);
         let mut bounds = sample.bounds.unwrap();
         bounds.extrapolation = Extrapolation {
-            status: "ok",
+            status: ExtrapolationStatus::Ok,
             upper_ns: Some(260_000.0),
             upper_nonneg_shape_ns: Some(262_100.0),
             times_seen: Some(13.1),

@@ -9,6 +9,7 @@ use model::units::Nanos;
 use stats::bounds::numbers::p_value;
 use stats::compare::{Compared, Unit};
 use stats::pair::e_value::{MAX_OVERDISPERSION, STOP_AT};
+use stats::pair::verdict::{Design, Verdict};
 
 /// More differing conditions than these are counted; the JSON has them all.
 pub const MOST_SHOWN: usize = 24;
@@ -36,8 +37,8 @@ pub fn text(
     remarks.iter().for_each(|remark| wrapped(&mut page, &format!("- {}", clean(remark)), width));
     page.push('\n');
     let style = match compared.verdict {
-        "better" => GREEN,
-        "worse" => RED,
+        Verdict::Better => GREEN,
+        Verdict::Worse => RED,
         _ => BOLD,
     };
     let mut verdict = String::new();
@@ -184,7 +185,7 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
     let needed = compared.units_needed.map_or_else(
         || ", one as large as the margin would take more than anybody runs".into(),
         |n| {
-            let units = if compared.design == "paired" { "pairs" } else { "runs of each" };
+            let units = if compared.design == Design::Paired { "pairs" } else { "runs of each" };
             let what = if compared.smallest_detectable.is_some() {
                 "one as large as the margin"
             } else {
@@ -208,7 +209,7 @@ fn design(compared: &Compared) -> String {
     let how = if compared.exact { "all" } else { "drawn" };
     let (units, by) = if let Some(baseline) = compared.baseline {
         (format!("one new run against {} past ones", baseline.runs), "their spread".to_owned())
-    } else if compared.design == "paired" {
+    } else if compared.design == Design::Paired {
         (format!("{} pairs", compared.units), format!("{how} sign flips"))
     } else {
         (format!("{a} and {b} runs"), format!("{how} permutations"))
@@ -277,9 +278,9 @@ fn cpus(page: &mut String, compared: &Compared) {
 /// The verdict, and why it is no clearer.
 pub fn sentence(compared: &Compared) -> String {
     let verdict = match compared.verdict {
-        "better" => "B is better than A.",
-        "worse" => "B is worse than A.",
-        "equivalent" => "A and B are equivalent: the difference lies within the margin.",
+        Verdict::Better => "B is better than A.",
+        Verdict::Worse => "B is worse than A.",
+        Verdict::Equivalent => "A and B are equivalent: the difference lies within the margin.",
         _ => "Inconclusive",
     };
     if compared.reason.is_empty() {

@@ -4,6 +4,7 @@
 //! Both axes are logarithmic. A block counts once, whatever happens within it.
 
 use maud::{Markup, html};
+use stats::bounds::ExtrapolationStatus;
 
 use super::axis::{Scale, power_label, span_label};
 use super::curve::Curve;
@@ -80,7 +81,7 @@ fn keys(series: &Series, bounds: &Bounds, theme: &Theme) -> Vec<LegendEntry> {
     if beyond.gev.is_some() {
         let by = bounds.gates.iter().filter(|gate| gate.judged && !gate.passed).map(|gate| gate.id);
         let (colour, words) = match beyond.status {
-            "ok" => (theme.lines[1], format!("law fitted to {} maxima", beyond.blocks)),
+            ExtrapolationStatus::Ok => (theme.lines[1], format!("law fitted to {} maxima", beyond.blocks)),
             _ => (theme.muted, format!("dashed: fit, refused by {}", by.collect::<Vec<_>>().join(", "))),
         };
         keys.push(LegendEntry { colour, area: false, words });
@@ -138,7 +139,7 @@ impl Sketch<'_> {
                 break;
             }
         }
-        let ok = beyond.status == "ok";
+        let ok = beyond.status == ExtrapolationStatus::Ok;
         html! {
             path d=(path.0) fill="none" stroke-width="1.5" stroke=(if ok { self.theme.lines[1] } else { self.theme.muted })
                 stroke-dasharray=[(!ok).then_some("6 4")] {}
@@ -207,10 +208,10 @@ mod tests {
         let mut bounds = sample.bounds.unwrap();
         let text =
             |bounds: &Bounds| draw(&sample.series, bounds, Size::Narrow, &PAPER).unwrap().body.into_string();
-        bounds.extrapolation.status = "refused";
+        bounds.extrapolation.status = ExtrapolationStatus::Refused;
         let refused = text(&bounds);
         assert!(refused.contains("6 4") && refused.contains("dashed") && refused.contains("limit 30 us"));
-        bounds.extrapolation.status = "ok";
+        bounds.extrapolation.status = ExtrapolationStatus::Ok;
         bounds.extrapolation.typical_ns = Some(25_000.0);
         assert!(text(&bounds).contains("typical 25 us") && !text(&bounds).contains("dashed"));
     }

@@ -1,4 +1,4 @@
-//! Gates G6, G7, G8 and G11: a mechanism with a period, enough data, not too far ahead, a run that was not spoiled.
+//! Gates G6, G7, G8 and G11: a mechanism with a period, enough data, not too far ahead, a valid run.
 
 use super::gates::Gate;
 use super::input::{BoundsInput, MAX_REACH, Question};
@@ -7,7 +7,7 @@ use crate::series::Series;
 use model::text::several;
 use model::units::Nanos;
 
-/// Fewer blocks carry no tail.
+/// Fewer blocks do not support a fit of the tail.
 pub const MIN_FIT_BLOCKS: usize = 60;
 /// Fewer different values do not show a shape.
 const MIN_DISTINCT_VALUES: usize = 5;
@@ -91,7 +91,7 @@ pub fn farthest(question: &Question, observed: Nanos) -> Nanos {
     Nanos((observed.0 as f64 * question.reach.clamp(0.0, MAX_REACH)) as i64)
 }
 
-/// G11: nothing spoiled the run, nothing much is missing from it.
+/// G11: the run is valid, nothing much is missing from it.
 pub fn integrity(input: &BoundsInput) -> Gate {
     const NAME: &str = "integrity";
     let series: &Series = input.series;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::answer::{BoundsVerdict, SequentialVerdict};
 use super::events::reached;
 use super::exchangeability::Exchangeability;
 use super::input::{BoundsInput, CONFIDENCE, Question};
@@ -110,9 +111,9 @@ pub struct Claim {
     pub seconds_needed: f64,
     /// `supported`, `failed` or `inconclusive`, of a length that was fixed beforehand; never supported by blocks that
     /// are not alike.
-    pub by_counting: &'static str,
+    pub by_counting: BoundsVerdict,
     /// `pass`, `fail` or `go-on`: the rule for who watches and stops early.
-    pub sequential: &'static str,
+    pub sequential: SequentialVerdict,
     /// A clean run that is watched passes after this time.
     pub sequential_clean_seconds: f64,
 }
@@ -201,18 +202,18 @@ pub fn claim(input: &BoundsInput, question: &Question, limit: Nanos, alike: &Exc
     // have memory, so is one per few of those that have none: what reaches the limit then does so in a row.
     let fine = series.blocks.is_empty() || question.horizon.0 / MIN_HORIZON_BLOCKS >= alike.block_ns.0;
     let by_counting = if seconds <= 0.0 {
-        "inconclusive"
+        BoundsVerdict::Inconclusive
     } else if seconds >= seconds_needed {
-        if fine && !alike.bars() { "supported" } else { "inconclusive" }
+        if fine && !alike.bars() { BoundsVerdict::Supported } else { BoundsVerdict::Inconclusive }
     } else if rate::comes_too_often(least, seconds, horizon, CONFIDENCE) {
-        "failed"
+        BoundsVerdict::Failed
     } else {
-        "inconclusive"
+        BoundsVerdict::Inconclusive
     };
     let sequential = match sequential::decision(most, seconds, horizon) {
-        sequential::Decision::Pass if !alike.bars() => "pass",
-        sequential::Decision::Fail if least == most => "fail",
-        _ => "go-on",
+        sequential::Decision::Pass if !alike.bars() => SequentialVerdict::Pass,
+        sequential::Decision::Fail if least == most => SequentialVerdict::Fail,
+        _ => SequentialVerdict::GoOn,
     };
     let per_hour = |(low, high): (f64, f64)| (low / seconds * HOUR, high / seconds * HOUR);
     let lower = rate::interval(least, CONFIDENCE).0;

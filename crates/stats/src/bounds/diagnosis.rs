@@ -95,7 +95,7 @@ fn split(values: &[f64]) -> Option<usize> {
 }
 
 /// Whether a step there fits clearly better than a line: of few blocks neither part shows a trend of its own. Values show
-/// it in few blocks, ranks also beside a huge value.
+/// it in few blocks, ranks also next to a huge value.
 fn is_step(values: &[f64], at: usize) -> bool {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let centred: Vec<f64> = values.iter().map(|value| value - mean).collect();

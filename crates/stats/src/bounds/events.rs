@@ -6,13 +6,13 @@ use crate::time::cluster;
 use model::histogram::Bucket;
 use model::units::{Cpu, Nanos};
 
-/// Exceedances closer than so many intervals are one event.
+/// Exceedances closer than this many intervals are one event.
 pub const TOGETHER: i64 = 10;
 
 /// How often a level was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// At least so many events.
+    /// At least this many events.
     pub at_least: u64,
     /// At most so many: more than at least where it is not recorded how late the samples were, or when.
     pub at_most: u64,
@@ -102,7 +102,7 @@ fn of_histogram(input: &BoundsInput, level: Nanos, certain: u64) -> Reached {
     Reached { at_least, at_most: at_most.max(at_least) }
 }
 
-/// How many events the lists hold for certain: what came at once, or several times in a row, is one.
+/// A lower bound of the number of events in the lists: what came at once, or several times in a row, is one.
 fn listed_events(input: &BoundsInput) -> u64 {
     let mut times: Vec<i64> =
         input.histogram.listed.lists.iter().flat_map(|list| &list.times).copied().collect();

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::answer::Holds;
 use super::extrapolate::Extrapolation;
 use super::gates::Gate;
 use super::steadiness::MIN_BLOCKS;
@@ -18,7 +19,7 @@ const NEEDED: [&str; 3] = ["G1", "G2", "G3"];
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Exchangeability {
     /// `yes`, `no`, or `unknown` where there was too little to judge by.
-    pub holds: &'static str,
+    pub holds: Holds,
     /// The gates that refuse it.
     pub gates: Vec<&'static str>,
     /// Why it does not hold, or is not known, as a sentence; `""` where it holds.
@@ -47,7 +48,7 @@ impl Exchangeability {
             let mut ids: Vec<&str> = refusing.iter().map(|gate| gate.id).collect();
             ids.sort_unstable();
             return Exchangeability {
-                holds: "no",
+                holds: Holds::No,
                 condition: format!("{} ({})", first.condition, ids.join(", ")),
                 gates: ids,
                 reason: first.refusal.clone(),
@@ -56,7 +57,7 @@ impl Exchangeability {
             };
         }
         let open = NEEDED.iter().filter_map(|id| gate(id)).find(|gate| !gate.judged);
-        let holds = if open.is_some() { "unknown" } else { "yes" };
+        let holds = if open.is_some() { Holds::Unknown } else { Holds::Yes };
         let reason = open.map_or_else(String::new, |gate| {
             let why = gate.detail.trim_start_matches("not judged: ");
             format!("Whether the blocks are alike could not be judged: {why}.")
@@ -76,6 +77,6 @@ impl Exchangeability {
 
     /// Whether a gate refuses it.
     pub fn refused(&self) -> bool {
-        self.holds == "no"
+        self.holds == Holds::No
     }
 }

@@ -1,7 +1,8 @@
-//! The tail beyond what was seen: fitted always, for inspection; said only if every gate lets it pass.
+//! The tail beyond what was seen: always fitted, for inspection; levels are given only if every gate passes.
 
 use serde::Serialize;
 
+use super::answer::ExtrapolationStatus;
 use super::conditions::{self, MIN_FIT_BLOCKS, farthest};
 use super::gates::{Gate, all_pass, most_informative};
 use super::input::{BoundsInput, Question};
@@ -18,15 +19,15 @@ use model::units::Nanos;
 
 /// Block lengths tried, as multiples of the recorded one.
 const MULTIPLES: [u32; 6] = [1, 2, 5, 10, 30, 60];
-/// A block's maximum is one of at least so many samples, where their number is known.
+/// A block's maximum is one of at least this many samples, where their number is known.
 const MIN_SAMPLES_PER_BLOCK: u64 = 500;
 /// So many of the largest maxima, or somewhat fewer, show the class of the tail.
 const TAIL: usize = 50;
-/// What lies beyond, or why that is not said. PredictedLevels are in ns.
+/// What lies beyond, or why it is not given. Levels are in ns.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Extrapolation {
     /// `ok` or `refused`.
-    pub status: &'static str,
+    pub status: ExtrapolationStatus,
     /// Why it was refused, as a sentence; `""` where it was not.
     pub reason: String,
     /// What to do about it.
@@ -138,7 +139,7 @@ pub fn extrapolate(
         conditions::integrity(input),
     ]);
     let mut beyond = Extrapolation {
-        status: "ok",
+        status: ExtrapolationStatus::Ok,
         memory: steadiness.cured(),
         block_ns: Some(sample.block),
         blocks: n as u64,
@@ -181,7 +182,7 @@ fn without_blocks(
 
 /// Names the gate that says most.
 fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
-    beyond.status = "refused";
+    beyond.status = ExtrapolationStatus::Refused;
     let (reason, remedy) = match most_informative(gates) {
         Some(gate) => (gate.refusal.clone(), gate.remedy.clone()),
         None => {
@@ -237,7 +238,7 @@ mod tests {
     #[test]
     fn the_class_of_the_tail_is_shown_whatever_the_gates_say() {
         for (beyond, heavy) in [(answer(|x| x, 600), false), (answer(|x| (0.7 * x).exp(), 600), true)] {
-            assert_eq!(beyond.status, "refused");
+            assert_eq!(beyond.status, ExtrapolationStatus::Refused);
             let class = beyond.tail_class.expect("a class");
             assert!((45..=50).contains(&class.excesses) && class.over_ns > 20_000.0, "{class:?}");
             assert_eq!(class.cv > class.band[1], heavy, "{class:?}");
@@ -264,7 +265,7 @@ mod tests {
         };
         let answers: Vec<(Vec<Gate>, Extrapolation)> = (0..runs).map(|_| run()).collect();
         let printed: Vec<&(Vec<Gate>, Extrapolation)> =
-            answers.iter().filter(|(_, beyond)| beyond.status == "ok").collect();
+            answers.iter().filter(|(_, beyond)| beyond.status == ExtrapolationStatus::Ok).collect();
         assert!(printed.len() >= 13, "{} of {runs} print", printed.len());
         let holds = |beyond: &Extrapolation| {
             beyond.upper_ns.is_some_and(|upper| upper >= truth)

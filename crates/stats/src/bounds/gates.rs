@@ -8,10 +8,10 @@ pub const ALPHA: f64 = 0.01;
 /// What a count would take of a run with a stretch that stands out.
 pub const BUNCHED: &str = "if the spikes were not bunched";
 
-/// What is said wherever the order of the samples would be needed.
+/// Why a gate is not judged that needs the order of the samples.
 pub const LOST: &str = "the histogram does not say when its values came";
 
-/// What a gate said.
+/// The outcome of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gate {
     /// `G1` to `G11`.

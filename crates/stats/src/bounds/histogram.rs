@@ -53,8 +53,8 @@ fn enough(input: &BoundsInput) -> Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::HistogramInput;
     use crate::bounds::extrapolate::extrapolate;
+    use crate::bounds::{ExtrapolationStatus, HistogramInput};
     use crate::series::Series;
     use model::histogram::Bucket;
     use model::units::Nanos;
@@ -84,7 +84,7 @@ mod tests {
             let (gates, beyond) = extrapolate(&input, &question, &Structure::default());
             assert_eq!(
                 (beyond.status, beyond.upper_ns, beyond.horizon_ns),
-                ("refused", None, Some(Nanos::SECOND))
+                (ExtrapolationStatus::Refused, None, Some(Nanos::SECOND))
             );
             let refused: Vec<&str> =
                 gates.iter().filter(|gate| !gate.refusal.is_empty()).map(|gate| gate.id).collect();

@@ -1,5 +1,6 @@
 //! What a run supports: counting bounds first, an extrapolation only behind gates that can say no.
 
+pub mod answer;
 pub mod conditions;
 pub mod counting;
 pub mod diagnosis;
@@ -19,6 +20,7 @@ pub mod structure;
 
 use serde::Serialize;
 
+pub use answer::{BoundsVerdict, ExtrapolationStatus, Holds, SequentialVerdict, VerdictBasis};
 pub use counting::{Claim, Counting};
 pub use exchangeability::Exchangeability;
 pub use extrapolate::Extrapolation;
@@ -46,16 +48,16 @@ pub struct Bounds {
     pub claim: Option<Claim>,
     /// All gates, in the order of their numbers.
     pub gates: Vec<Gate>,
-    /// What lies beyond what was seen, or why that is not said.
+    /// What lies beyond what was seen, or why it is not given.
     pub extrapolation: Extrapolation,
     /// When the spikes came.
     #[serde(flatten)]
     pub structure: Structure,
     /// `supported`, `failed`, `inconclusive`, or `""` without a limit.
-    pub verdict: &'static str,
+    pub verdict: BoundsVerdict,
     /// What the verdict rests on: `counting`, `extrapolation`, `steadiness` (the blocks are not alike, so that neither of
-    /// them says anything), `integrity` (the run was spoiled) or `""`.
-    pub basis: &'static str,
+    /// them says anything), `integrity` (the run is invalid) or `""`.
+    pub basis: VerdictBasis,
 }
 
 /// Answers.
@@ -73,7 +75,7 @@ pub fn bounds(input: &BoundsInput, question: &Question) -> Bounds {
     Bounds { schema: SCHEMA, counting, exchangeable, claim, gates, extrapolation, structure, verdict, basis }
 }
 
-/// A spoiled run decides nothing. Counting decides where it can: that the limit was reached too often holds whatever
+/// An invalid run decides nothing. Counting decides where it can: that the limit was reached too often holds whatever
 /// the blocks are, that it will not be takes blocks that are alike. An extrapolation may only support, and only with the
 /// bound that leaves the tail without an upper limit.
 fn verdict(
@@ -82,23 +84,25 @@ fn verdict(
     exchangeable: &Exchangeability,
     beyond: &Extrapolation,
     question: &Question,
-) -> (&'static str, &'static str) {
-    let (Some(claim), Some(limit)) = (claim, question.limit) else { return ("", "") };
+) -> (BoundsVerdict, VerdictBasis) {
+    let (Some(claim), Some(limit)) = (claim, question.limit) else {
+        return (BoundsVerdict::NotAsked, VerdictBasis::NotAsked);
+    };
     if !input.run.invalid.is_empty() {
-        return ("inconclusive", "integrity");
+        return (BoundsVerdict::Inconclusive, VerdictBasis::Integrity);
     }
-    if claim.by_counting != "inconclusive" {
-        return (claim.by_counting, "counting");
+    if claim.by_counting != BoundsVerdict::Inconclusive {
+        return (claim.by_counting, VerdictBasis::Counting);
     }
     if exchangeable.bars() {
-        return ("inconclusive", "steadiness");
+        return (BoundsVerdict::Inconclusive, VerdictBasis::Steadiness);
     }
     let reaches = beyond.horizon_ns.is_some_and(|reach| reach >= question.horizon);
     let below = beyond.upper_nonneg_shape_ns.is_some_and(|upper| upper < limit.0 as f64);
-    if beyond.status == "ok" && reaches && below && claim.exceedances == 0 {
-        ("supported", "extrapolation")
+    if beyond.status == ExtrapolationStatus::Ok && reaches && below && claim.exceedances == 0 {
+        (BoundsVerdict::Supported, VerdictBasis::Extrapolation)
     } else {
-        ("inconclusive", "counting")
+        (BoundsVerdict::Inconclusive, VerdictBasis::Counting)
     }
 }
 
@@ -129,7 +133,8 @@ mod tests {
     #[test]
     fn clean_runs_pass_and_mechanisms_do_not() {
         let refused = |series: &Series| {
-            bounds(&BoundsInput::of(series), &ask(None, 600)).extrapolation.status == "refused"
+            bounds(&BoundsInput::of(series), &ask(None, 600)).extrapolation.status
+                == ExtrapolationStatus::Refused
         };
         let clean = (0..20).filter(|&seed| refused(&series(gumbel(300, seed)))).count();
         assert!(clean <= 4, "{clean} of 20 clean runs refused");
@@ -156,13 +161,17 @@ mod tests {
             let found = bounds(&input, &ask(Some(limit), horizon));
             (found.verdict, found.basis)
         };
-        assert_eq!(verdict(900_000, 200), ("supported", "counting"));
-        assert_eq!(verdict(900_000, 6_000), ("supported", "extrapolation"));
-        assert_eq!(verdict(900_000, 6_001), ("inconclusive", "counting"), "beyond its reach");
-        assert_eq!(verdict(20_000, 600), ("failed", "counting"));
+        assert_eq!(verdict(900_000, 200), (BoundsVerdict::Supported, VerdictBasis::Counting));
+        assert_eq!(verdict(900_000, 6_000), (BoundsVerdict::Supported, VerdictBasis::Extrapolation));
+        assert_eq!(
+            verdict(900_000, 6_001),
+            (BoundsVerdict::Inconclusive, VerdictBasis::Counting),
+            "beyond its reach"
+        );
+        assert_eq!(verdict(20_000, 600), (BoundsVerdict::Failed, VerdictBasis::Counting));
         let spoiled = ["the machine slept".to_owned()];
         let input = BoundsInput { run: RunTotals { invalid: &spoiled, ..RunTotals::default() }, ..input };
-        assert_eq!(bounds(&input, &ask(Some(900_000), 200)).verdict, "inconclusive");
+        assert_eq!(bounds(&input, &ask(Some(900_000), 200)).verdict, BoundsVerdict::Inconclusive);
     }
 
     /// What is done to maxima of a scale of 2 us, by so many us.
@@ -185,15 +194,30 @@ mod tests {
                 // Three scales for the first, four for a comb of ten teeth.
                 let us = disturbed(kind, 600, if kind == "comb" { 8.0 } else { 6.0 }, seed);
                 let found = bounds(&BoundsInput::of(&series(us)), &ask(Some(900_000), 150));
-                assert_eq!((found.verdict, found.basis), ("inconclusive", "steadiness"), "{kind} {seed}");
-                assert_eq!((found.exchangeable.holds, found.extrapolation.status), ("no", "refused"));
+                assert_eq!(
+                    (found.verdict, found.basis),
+                    (BoundsVerdict::Inconclusive, VerdictBasis::Steadiness),
+                    "{kind} {seed}"
+                );
+                assert_eq!(
+                    (found.exchangeable.holds, found.extrapolation.status),
+                    (Holds::No, ExtrapolationStatus::Refused)
+                );
                 let claim = found.claim.expect("a limit was asked for");
-                assert!(claim.by_counting == "inconclusive" && claim.sequential != "pass", "{claim:?}");
+                assert!(
+                    claim.by_counting == BoundsVerdict::Inconclusive
+                        && claim.sequential != SequentialVerdict::Pass,
+                    "{claim:?}"
+                );
             }
         }
         let drift = disturbed("drift", 600, 8.0, 9);
         let found = bounds(&BoundsInput::of(&series(drift)), &ask(Some(22_000), 150));
-        assert_eq!((found.verdict, found.basis), ("failed", "counting"), "a limit that was reached stays so");
+        assert_eq!(
+            (found.verdict, found.basis),
+            (BoundsVerdict::Failed, VerdictBasis::Counting),
+            "a limit that was reached stays so"
+        );
     }
 
     #[test]
@@ -208,14 +232,14 @@ mod tests {
         let found = |horizon: i64| bounds(&BoundsInput::of(&run), &ask(Some(900_000), horizon));
         let long = found(300);
         assert!(
-            long.exchangeable.block_ns > BLOCK && long.exchangeable.holds == "yes",
+            long.exchangeable.block_ns > BLOCK && long.exchangeable.holds == Holds::Yes,
             "{:?}",
             long.exchangeable
         );
-        assert_eq!((long.verdict, long.basis), ("supported", "counting"));
+        assert_eq!((long.verdict, long.basis), (BoundsVerdict::Supported, VerdictBasis::Counting));
         assert_eq!(
             found(12).claim.map(|claim| claim.by_counting),
-            Some("inconclusive"),
+            Some(BoundsVerdict::Inconclusive),
             "of a few such blocks"
         );
     }
@@ -225,11 +249,14 @@ mod tests {
         for (few, of) in [(25, 40), (6, 8)] {
             let us = (0..600).map(|i| if (i + 7) % of < few { 31.0 } else { 29.0 });
             let found = bounds(&BoundsInput::of(&series(us)), &ask(Some(900_000), 150));
-            assert_eq!(found.verdict, "inconclusive", "{few} of {of}: {:?}", found.exchangeable);
+            assert_eq!(found.verdict, BoundsVerdict::Inconclusive, "{few} of {of}: {:?}", found.exchangeable);
             assert!(!found.extrapolation.memory, "{:?}", found.exchangeable);
         }
         let constant = bounds(&BoundsInput::of(&series([20.0; 600])), &ask(Some(900_000), 150));
-        assert_eq!((constant.verdict, constant.exchangeable.holds), ("supported", "unknown"));
+        assert_eq!(
+            (constant.verdict, constant.exchangeable.holds),
+            (BoundsVerdict::Supported, Holds::Unknown)
+        );
         assert!(constant.exchangeable.reason.ends_with("all blocks have the same value."));
     }
 
@@ -246,7 +273,7 @@ mod tests {
             ..BoundsInput::of(&series)
         };
         let found = bounds(&input, &ask(Some(50_000), 600));
-        assert_eq!((found.verdict, found.exchangeable.holds), ("supported", "unknown"));
+        assert_eq!((found.verdict, found.exchangeable.holds), (BoundsVerdict::Supported, Holds::Unknown));
         assert!(found.exchangeable.reason.contains("does not say when"), "{:?}", found.exchangeable);
     }
 
@@ -264,7 +291,7 @@ mod tests {
             let question = Question { limit: Some(Nanos(limit)), horizon: Nanos(horizon), chosen: horizon % 2 == 0, reach: DEFAULT_REACH };
             let found = bounds(&BoundsInput::of(&series), &question);
             prop_assert_eq!(found.gates.len(), 11);
-            prop_assert!(found.extrapolation.status == "ok" || !found.extrapolation.reason.is_empty());
+            prop_assert!(found.extrapolation.status == ExtrapolationStatus::Ok || !found.extrapolation.reason.is_empty());
             prop_assert!(serde_json::to_string(&found).is_ok());
         }
     }

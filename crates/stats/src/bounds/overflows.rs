@@ -2,7 +2,7 @@
 //!
 //! cyclictest lists the numbers of the wake-ups that went beyond, as many as it had room for, and counts the others. So
 //! the listed ones are the first, not the worst, and each is at least as late as the histogram's end. They recur or not;
-//! nothing else can be said of them.
+//! nothing else is known of them.
 
 use super::conditions::{ONCE, TREAT};
 use super::events::TOGETHER;

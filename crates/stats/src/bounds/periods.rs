@@ -18,9 +18,9 @@ pub const MAX_SPIKES: usize = 2000;
 const PART: usize = 10;
 /// Fewer are no series.
 pub const MIN_SPIKES: usize = 8;
-/// The worst of which it is said how many belong to a period.
+/// The number of worst blocks of which it is counted how many belong to a period.
 const WORST: usize = 15;
-/// More periods than these are not told.
+/// Periods beyond this number are not reported.
 const MAX_PERIODS: usize = 8;
 
 /// A spike: when it was, and how late, in ns.
@@ -35,7 +35,7 @@ pub struct Period {
     pub se_s: f64,
     /// Spikes that belong to it,
     pub members: usize,
-    /// of so many of the largest blocks, or of the listed events beyond an imported histogram's end.
+    /// out of this number of the largest blocks, or of the listed events beyond an imported histogram's end.
     pub among: usize,
     /// Cycles between the first and the last member without one; null where not all spikes were looked at.
     pub misses: Option<usize>,
@@ -428,7 +428,7 @@ mod tests {
             Question { limit: None, horizon: Nanos(3_600_000_000_000), chosen: true, reach: DEFAULT_REACH };
         for (period, kept) in [(2.0, 1.0), (10.0, 0.5)] {
             let asked = bounds(&BoundsInput::of(&hour(&[(period, 0.4, 50, kept)], 9)), &question);
-            assert_eq!(asked.extrapolation.status, "refused", "{period}");
+            assert_eq!(asked.extrapolation.status, crate::bounds::ExtrapolationStatus::Refused, "{period}");
             assert!(asked.extrapolation.reason.contains("recur every"), "{}", asked.extrapolation.reason);
         }
     }

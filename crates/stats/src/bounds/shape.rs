@@ -18,7 +18,7 @@ const NO_FIT: &str = "no law could be fitted";
 
 /// The second half's blocks are held against the level that one in so many exceeds.
 const ONE_IN: f64 = 30.0;
-/// A bound above this times the largest value seen is said to be wide.
+/// A bound above this times the largest value seen is reported as wide.
 pub const WIDE: f64 = 3.0;
 /// Below this probability the back-test warns.
 const WARN: f64 = 0.001;

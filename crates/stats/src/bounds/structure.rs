@@ -27,7 +27,7 @@ pub struct Structure {
     pub stretches: Vec<RateEpoch>,
     /// All of it in sentences.
     pub sentences: Vec<String>,
-    /// How many of the largest blocks could be told apart and were looked at; too few show no period.
+    /// How many of the largest blocks could be distinguished and were looked at; too few show no period.
     pub spikes_looked_at: usize,
 }
 

@@ -21,6 +21,7 @@ use secondary::{CpuRate, QuantileShift};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "onbeat.comparison/1";
+
 /// What decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {
@@ -60,7 +61,7 @@ pub struct Compared {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// `better`, `worse`, `equivalent` or `inconclusive`.
-    pub verdict: &'static str,
+    pub verdict: Verdict,
     /// Why there is no clearer verdict; `""` where there is one.
     pub reason: String,
     /// What decided.
@@ -79,19 +80,19 @@ pub struct Compared {
     pub event_p_value: Option<f64>,
     /// Pairs, or runs of both together.
     pub units: usize,
-    /// The smallest true effect that so many units find four times in five: a factor of rates, or ns.
+    /// The smallest true effect that this number of units finds four times in five: a factor of rates, or ns.
     pub smallest_detectable: Option<f64>,
     /// Pairs, or runs of each, that would find an effect as large as the margin.
     pub units_needed: Option<usize>,
     /// `paired` or `unpaired`.
-    pub design: &'static str,
+    pub design: Design,
     /// The limit that was counted at.
     pub limit_ns: Option<Nanos>,
     /// Whether it was fixed beforehand, or is that of the pooled blocks.
     pub limit_given: bool,
     /// What counts as no difference.
     pub margin: f64,
-    /// The smallest p that so many units can reach.
+    /// The smallest p that this number of units can reach.
     pub smallest_p: f64,
     /// The difference of the metric in ns where it is a quantile.
     pub difference_ns: Option<f64>,
@@ -163,7 +164,7 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &CompareQuestion) -> Comp
     let judged = found.refusal.is_none();
     let mut compared = Compared {
         schema: SCHEMA,
-        verdict: found.verdict.name(),
+        verdict: found.verdict,
         reason: found.refusal.clone().unwrap_or_default(),
         metric: question.metric.name(),
         rate_ratio,
@@ -177,7 +178,7 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &CompareQuestion) -> Comp
             .map(|size| numbers.scale.size(size))
             .filter(|size| size.is_finite()),
         units_needed: found.units_needed,
-        design: if question.design == Design::Paired { "paired" } else { "unpaired" },
+        design: question.design,
         limit_ns: level,
         limit_given: question.limit.is_some(),
         margin: numbers.margin,
@@ -341,7 +342,7 @@ impl Unit {
 impl Compared {
     /// Takes a verdict back, because of what the runs are rather than what they show.
     pub fn no_verdict(&mut self, reason: &str) {
-        (self.verdict, self.reason) = (Verdict::Inconclusive.name(), reason.to_owned());
+        (self.verdict, self.reason) = (Verdict::Inconclusive, reason.to_owned());
         self.p_value =
             self.p_value.filter(|_| self.a.iter().chain(&self.b).all(|unit| unit.exceedances.is_some()));
     }
@@ -351,7 +352,7 @@ impl Compared {
         if let Some(baseline) = self.baseline {
             self.p_value = baseline.p_value;
             match baseline.p_value {
-                _ if baseline.worse => (self.verdict, self.reason) = (Verdict::Worse.name(), String::new()),
+                _ if baseline.worse => (self.verdict, self.reason) = (Verdict::Worse, String::new()),
                 Some(_) => self.no_verdict(
                     "one new run: it lies within the spread of the baseline, which is no proof that it is as good",
                 ),
@@ -359,7 +360,7 @@ impl Compared {
             }
             return;
         }
-        if self.verdict == Verdict::Inconclusive.name() && found.refusal.is_none() {
+        if self.verdict == Verdict::Inconclusive && found.refusal.is_none() {
             self.reason = "the difference is neither sure nor surely small".into();
         }
     }
@@ -372,7 +373,7 @@ impl Compared {
         if self.a.iter().chain(&self.b).all(|unit| unit.exceedances.is_some()) {
             return;
         }
-        self.verdict = Verdict::Inconclusive.name();
+        self.verdict = Verdict::Inconclusive;
         self.reason = "a run kept no block records: how often it reached the limit is not known".into();
         (self.rate_ratio, self.ci, self.difference_ns) = (None, None, None);
         (self.p_value, self.event_p_value, self.e_value) = (None, None, None);

@@ -1,4 +1,4 @@
-//! Series with known differences, and what is said of them.
+//! Series with known differences, and their verdicts.
 
 use super::*;
 use crate::rng::Rng;
@@ -28,12 +28,15 @@ fn answer(spikes: (usize, usize), runs: (usize, usize), design: Design) -> Compa
 
 #[test]
 fn four_verdicts() {
-    for (spikes, verdict) in
-        [((20, 2), "better"), ((2, 20), "worse"), ((30, 30), "equivalent"), ((1, 1), "inconclusive")]
-    {
+    for (spikes, verdict) in [
+        ((20, 2), Verdict::Better),
+        ((2, 20), Verdict::Worse),
+        ((30, 30), Verdict::Equivalent),
+        ((1, 1), Verdict::Inconclusive),
+    ] {
         let found = answer(spikes, (8, 8), Design::Unpaired);
         assert_eq!(found.verdict, verdict, "{spikes:?}: {found:?}");
-        assert_eq!(found.reason.is_empty(), verdict != "inconclusive");
+        assert_eq!(found.reason.is_empty(), verdict != Verdict::Inconclusive);
         let ci = found.ci.expect("an interval");
         assert!(ci[0] <= found.rate_ratio.expect("a ratio") && found.rate_ratio.expect("a ratio") <= ci[1]);
     }
@@ -47,7 +50,7 @@ fn lengths_alone_decide_nothing() {
         let short: Vec<Series> = (0..n).map(|_| quiet(300)).collect();
         let found =
             compare(&long.iter().collect::<Vec<_>>(), &short.iter().collect::<Vec<_>>(), &question(design));
-        assert_eq!(found.verdict, "inconclusive", "{design:?}: {found:?}");
+        assert_eq!(found.verdict, Verdict::Inconclusive, "{design:?}: {found:?}");
     }
 }
 
@@ -58,13 +61,13 @@ fn a_baseline_is_of_the_metric() {
     let (same, slow) = (run(&mut rng, 0.0, 30), run(&mut rng, 3.0, 0));
     let asked = CompareQuestion { metric: Metric::Quantile(0.5), ..question(Design::Unpaired) };
     let against = |new: &Series| compare(&past.iter().collect::<Vec<_>>(), &[new], &asked).verdict;
-    assert_eq!((against(&same), against(&slow)), ("inconclusive", "worse"));
+    assert_eq!((against(&same), against(&slow)), (Verdict::Inconclusive, Verdict::Worse));
 }
 
 #[test]
 fn one_run_each_gives_numbers_and_no_verdict() {
     let found = answer((40, 2), (1, 1), Design::Unpaired);
-    assert_eq!((found.verdict, found.p_value), ("inconclusive", None));
+    assert_eq!((found.verdict, found.p_value), (Verdict::Inconclusive, None));
     assert!(found.reason.contains("one run each"), "{}", found.reason);
     assert!(found.rate_ratio.expect("a ratio") < 0.2 && found.ci.is_some());
 }
@@ -74,14 +77,14 @@ fn one_new_run_is_held_against_its_baseline() {
     let worse = answer((3, 30), (20, 1), Design::Unpaired);
     assert_eq!(
         (worse.verdict, worse.baseline.map(|found| (found.method, found.worse))),
-        ("worse", Some(("rank", true)))
+        (Verdict::Worse, Some(("rank", true)))
     );
     let as_good = answer((3, 3), (45, 1), Design::Unpaired);
-    assert_eq!((as_good.verdict, as_good.reason.contains("baseline")), ("inconclusive", true));
+    assert_eq!((as_good.verdict, as_good.reason.contains("baseline")), (Verdict::Inconclusive, true));
     assert!(as_good.baseline.is_some_and(|found| !found.worse));
     let bound = answer((3, 30), (6, 1), Design::Unpaired);
     assert_eq!(bound.baseline.map(|found| found.method), Some("prediction-bound"));
-    assert_eq!(answer((3, 30), (3, 1), Design::Unpaired).verdict, "inconclusive");
+    assert_eq!(answer((3, 30), (3, 1), Design::Unpaired).verdict, Verdict::Inconclusive);
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn a_shift_of_the_median_is_found_by_the_quantile() {
         (0..8).map(|_| (run(&mut rng, 0.0, 0), run(&mut rng, 4.0, 0))).unzip();
     let asked = CompareQuestion { metric: Metric::Quantile(0.5), ..question(Design::Paired) };
     let found = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &asked);
-    assert_eq!((found.verdict, found.metric.as_str()), ("worse", "block-maximum-p50"));
+    assert_eq!((found.verdict, found.metric.as_str()), (Verdict::Worse, "block-maximum-p50"));
     assert!((found.difference_ns.expect("a difference") - 4_000.0).abs() < 300.0);
 }
 
@@ -110,7 +113,7 @@ fn a_shift_of_the_median_is_found_by_the_quantile() {
 fn nothing_to_compare_is_no_verdict() {
     let empty = Series::default();
     for (a, b) in [(vec![], vec![]), (vec![&empty; 8], vec![&empty; 8]), (vec![&empty], vec![])] {
-        assert_eq!(compare(&a, &b, &question(Design::Unpaired)).verdict, "inconclusive");
+        assert_eq!(compare(&a, &b, &question(Design::Unpaired)).verdict, Verdict::Inconclusive);
     }
 }
 
@@ -123,7 +126,7 @@ fn what_a_run_without_blocks_did_is_not_known() {
         for (a, b) in [(vec![&lists[0]], vec![&import]), (lists.iter().collect(), vec![&import])] {
             for (a, b) in [(&a, &b), (&b, &a)] {
                 let found = compare(a, b, &CompareQuestion { metric, ..question(Design::Unpaired) });
-                assert_eq!(found.verdict, "inconclusive");
+                assert_eq!(found.verdict, Verdict::Inconclusive);
                 let numbers = (found.rate_ratio, found.ci, found.p_value, found.event_p_value);
                 assert_eq!(numbers, (None, None, None, None), "{metric:?}");
                 assert_eq!((found.e_value, found.difference_ns, found.baseline), (None, None, None));

@@ -6,7 +6,7 @@
 
 use crate::law;
 
-/// From so many past runs on there is a spread to speak of.
+/// From this many past runs on there is a spread to speak of.
 const MIN_PAST_RUNS: usize = 5;
 
 /// What past runs say of a new one.
@@ -14,7 +14,7 @@ const MIN_PAST_RUNS: usize = 5;
 pub enum Standing {
     /// There are too few past runs, or they are all equal: no baseline spread yet.
     NoSpread {
-        /// Past runs to be had before anything can be said.
+        /// Past runs to be had before a comparison is possible.
         needed: usize,
     },
     /// By rank: (1 + past runs at least as large) / (past runs + 1).

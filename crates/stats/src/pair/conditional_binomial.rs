@@ -53,7 +53,7 @@ pub fn p_two_sided(a: Exposure, b: Exposure) -> f64 {
     (2.0 * few.min(many)).min(1.0)
 }
 
-/// The probability that B has so many of the events or more when both rates are the same; 1 without time or events.
+/// The probability that B has this number of the events or more when both rates are the same; 1 without time or events.
 pub fn p_more(a: Exposure, b: Exposure) -> f64 {
     let Some(share) = share_of_a(a, b) else { return 1.0 };
     law::binomial_at_least(b.events, a.events.saturating_add(b.events), 1.0 - share)

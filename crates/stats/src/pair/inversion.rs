@@ -38,7 +38,7 @@ impl Relabelled {
         Relabelled { values, ..self }
     }
 
-    /// The smallest two-sided p that so many relabellings can show.
+    /// The smallest two-sided p that this number of relabellings can show.
     pub(super) fn resolution(&self) -> f64 {
         2.0 / self.total()
     }

@@ -43,7 +43,7 @@ pub fn relabelled(a: &[f64], b: &[f64]) -> Relabelled {
         return Relabelled::new(Vec::new(), 1, true);
     };
     if a.len() > b.len() {
-        // A split is told by its smaller group, which keeps the work small when the groups are lopsided.
+        // A split is identified by its smaller group, which keeps the work small when the groups are lopsided.
         return relabelled(b, a).mirrored();
     }
     // Near the origin, sums of large values keep the digits that differ.

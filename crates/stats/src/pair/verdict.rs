@@ -3,15 +3,18 @@
 //! Better or worse: the exact test of the units (`flip` for pairs, `permutation` for unpaired runs) gives
 //! p <= alpha. Equivalent: the interval at 1 - 2 alpha (90 % for 0.05) lies inside the margin, which is two
 //! one-sided tests at alpha (Schuirmann 1987, TOST); this answer comes first, as who declares a margin calls
-//! a difference inside it none, however sure. Otherwise, and below the number of units whose smallest
+//! a difference inside it none, however sure. Otherwise, and with fewer units than those whose smallest
 //! attainable p is alpha, inconclusive. Small values are good: latencies and rates of exceedance.
+
+use serde::Serialize;
 
 use super::conditional_binomial::{self, Exposure, total};
 use super::inversion::{Interval, Relabelled};
 use super::{permutation, power, sign_flip};
 
 /// How the units of A and B belong together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Design {
     /// The i-th of A with the i-th of B, in random order.
     Paired,
@@ -20,7 +23,8 @@ pub enum Design {
 }
 
 /// The answer, of B against A.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// B is smaller.
     Better,
@@ -28,20 +32,8 @@ pub enum Verdict {
     Worse,
     /// The difference is inside the margin.
     Equivalent,
-    /// The data carry none of the others.
+    /// The data support none of the others.
     Inconclusive,
-}
-
-impl Verdict {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Inconclusive => "inconclusive",
-        }
-    }
 }
 
 /// A verdict with its numbers; differences are B minus A in the unit of the values, for rates ln of B over A.
@@ -57,7 +49,7 @@ pub struct Comparison {
     pub p: f64,
     /// Whether p and intervals come from all relabellings, not from drawn ones.
     pub exact: bool,
-    /// The smallest p that so many units can give.
+    /// The smallest p that this number of units can give.
     pub smallest_p: f64,
     /// Interval at 1 - alpha; `None` when so many units have no finite one.
     pub interval: Option<Interval>,
@@ -280,7 +272,7 @@ mod tests {
             }
         }
         let undecided = compare(&A, &[5.0, 40.0, 19.0, 30.0, 11.0, 23.0], Design::Paired, 1.0, 0.05);
-        assert_eq!((undecided.verdict.name(), undecided.refusal), ("inconclusive", None));
+        assert_eq!((undecided.verdict, undecided.refusal), (Verdict::Inconclusive, None));
         assert!(undecided.detectable.unwrap() > 10.0 && undecided.units_needed.unwrap() > 500);
     }
 

@@ -13,7 +13,7 @@ use crate::law;
 const SHORTEST: usize = 3;
 /// From one length to the next.
 const RATIO: f64 = 1.2;
-/// The spread of windows is taken where there are at least so many beside each other.
+/// The spread of windows is taken where at least this many fit side by side.
 const BESIDE: usize = 64;
 /// Below this a maximum is chance whatever the number of windows.
 const CHANCE: f64 = 3.0;
@@ -65,7 +65,7 @@ pub fn fullest(scores: &Scores) -> Option<ScanWindow> {
     best.map(|best| ScanWindow { p: some_window(best.z, n), ..best })
 }
 
-/// Standard deviation of the sum of so many of n scores.
+/// Standard deviation of the sum of `width` of n scores.
 fn deviation(width: usize, n: usize) -> f64 {
     (width as f64 * (1.0 - width as f64 / n as f64)).sqrt()
 }

@@ -1,4 +1,4 @@
-//! Normal scores of a series, and how likely so many of them drawn at random have a sum as large.
+//! Normal scores of a series, and the probability that the same number of scores, drawn at random, has a sum as large.
 //!
 //! Van der Waerden (1952): a rank r of n counts as the normal quantile of r / (n + 1), equal values as the mean of their
 //! ranks. The sum of drawn scores is bounded by the saddlepoint (Lugannani and Rice 1980; with Daniels' correction for

@@ -2,7 +2,7 @@
 //!
 //! A clock that counts in steps of w shows b for everything in [b, b + w): the likelihood of such a value is the
 //! probability of its step, not a density (Kulldorff 1961, Estimation from Grouped and Partially Grouped Samples).
-//! With w small beside the spread both agree; with w of its size the density of integers breaks a tail fit.
+//! With w small compared to the spread both agree; with w of its size the density of integers breaks a tail fit.
 
 use super::lmoments::LMoments;
 pub use super::step::Step;
@@ -163,7 +163,7 @@ impl GroupedSample {
         })
     }
 
-    /// Whether every step is so narrow beside the spread of the bulk that a density will do.
+    /// Whether every step is so narrow compared to the spread of the bulk that a density will do.
     fn are_narrow(&self, scale: f64) -> bool {
         let width = NARROW * self.bulk_scale(scale);
         self.steps.iter().all(|s| s.high - s.low <= width && s.count <= MAX_TIE_SHARE * self.n)

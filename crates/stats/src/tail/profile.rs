@@ -2,7 +2,7 @@
 //!
 //! Coles (2001), section 2.6.6 and equation 3.11, for the level z that the maximum of m blocks stays below with
 //! probability gamma: G(z)^m = gamma. Assumes what the fit assumes, and enough data for the chi-squared law of the
-//! likelihood ratio. Each bound is a search inside a search, and the inner one must begin where the likelihood is
+//! likelihood ratio. Each bound is a search inside a search, and the inner one must start where the likelihood is
 //! not zero: with the location kept and the scale solved for the level.
 
 use super::gev::{self, Gev, GevFit, Shape};

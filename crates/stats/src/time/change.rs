@@ -5,7 +5,7 @@
 //! Poisson: decluster first. The result is the exact optimum, up to [`MAX_WINDOWS`] windows; more are merged by
 //! equal numbers for the search, and each change is then moved to the best window nearby.
 
-/// The search is over at most so many windows: where nothing changes, nothing can be pruned either.
+/// The search is over at most this many windows: where nothing changes, nothing can be pruned either.
 pub const MAX_WINDOWS: usize = 3000;
 
 /// Windows of one rate.

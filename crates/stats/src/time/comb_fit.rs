@@ -3,7 +3,7 @@
 //! Assumes that each cycle has at most one event of the comb. The errors allow for times that were rounded and
 //! for a phase that drifts.
 
-/// A comb has at least so many members: three events are two differences, which agree by chance.
+/// A comb has at least this many members: three events are two differences, which agree by chance.
 pub const MIN_MEMBERS: usize = 5;
 
 /// A comb fitted to times: `origin + n * period` within the tolerance, all ns.

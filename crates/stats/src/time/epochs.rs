@@ -17,7 +17,7 @@ const ROUND: [i64; 15] = [2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800,
 const ROUND_PART: f64 = 0.17;
 const WHOLE_PART: f64 = 0.13;
 const BETWEEN_PART: f64 = 0.7;
-/// A comb has at least so many teeth: round ones fewer, for they are fewer to choose from.
+/// A comb has at least this many teeth: round ones fewer, for they are fewer to choose from.
 const MIN_TEETH_ROUND: usize = 3;
 const MIN_TEETH: usize = 5;
 /// Longer whole periods than this are not folded, nor are longer stretches for those between.
@@ -26,7 +26,7 @@ const LONGEST: usize = 3600;
 const STRETCHES: usize = 4;
 /// Fewer blocks have no period.
 const MIN_BLOCKS: usize = 20;
-/// From so many phases on their spread is known.
+/// From this many phases on their spread is known.
 const PHASES: usize = 16;
 
 /// A comb of blocks.

@@ -4,7 +4,7 @@
 //! multiple. Folded on a period Q with teeth of spread sigma, of which a share f of the events are, a time has the density
 //! `(1 - f + f Q g) / span`, g being the tooth's shape: a normal law seen through a step of the clock, or a block. A
 //! multiple leaves the teeth between to chance, and a part spreads the same events over too many teeth: each is less
-//! likely. Where the spread is a large part of the period, all of them are alike, and none can be told from the others.
+//! likely. Where the spread is a large part of the period, all of them are alike, and none can be distinguished from the others.
 //! Expectation and maximisation as for any mixture (Dempster, Laird and Rubin 1977).
 
 use super::comb_fit::CombFit;
@@ -14,14 +14,14 @@ use crate::law;
 const MAX_DIVISOR: u32 = 40;
 /// More than so many times the likeliest part is not asked.
 const MAX_MULTIPLE: u32 = 6;
-/// A period of fewer steps cannot be told from others on their lattice.
+/// A period of fewer steps cannot be distinguished from others on their lattice.
 const MIN_PERIOD_STEPS: f64 = 2.0;
 /// What is less likely by less than this, in logarithms, may be it as well.
 const TIE: f64 = 4.0;
 /// Candidates that are fitted, not only tried as they are.
 const FITTED: usize = 4;
 const ROUNDS: usize = 12;
-/// A tooth's members are within so many standard deviations,
+/// A tooth's members are within this many standard deviations,
 const REACH: f64 = 2.5;
 /// but the nearest tooth's alone.
 const HALF: f64 = 0.45;

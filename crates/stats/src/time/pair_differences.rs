@@ -14,7 +14,7 @@ use crate::law;
 const SKIPPED_BINS: i64 = 6;
 /// How many pairs the surroundings of a lag shall hold at least, if pairs were spread evenly.
 const SURROUNDING_PAIRS: f64 = 40.0;
-/// Widths above the finest are tried while an event has at most so many others in a bin: pair counts in wider
+/// Widths above the finest are tried while an event has at most this many others in a bin: pair counts in wider
 /// ones vary more than Poisson counts, because the pairs at both ends of the span weigh less.
 const CROWDED: f64 = 0.2;
 

@@ -1,6 +1,6 @@
 //! Whether events recur with a period, which events those are, and how exactly the period is known.
 //!
-//! The differences of all pairs (see [`super::lags`]) say whether anything recurs: that test alone carries the
+//! The differences of all pairs (see [`super::pair_differences`]) say whether anything recurs: that test alone carries the
 //! false alarm rate, under events that fall independently and evenly into the span. What the period is, is then
 //! decided by folding: every frequent difference, its half and its third are candidates; each is made exact by
 //! its multiples, and the events are folded on it. The one whose cycles hold more events than chance would put
@@ -17,7 +17,7 @@ use super::pair_differences::{Lag, pair_lags, significant};
 
 /// More events than this are not looked at: pass the largest 2000.
 pub const MAX_EVENTS: usize = 5000;
-/// At most so many combs are taken out of the events, one after the other.
+/// At most this many combs are taken out of the events, one after the other.
 pub const MAX_COMBS: usize = 4;
 /// What the pair differences may claim by chance, of all spans without a period.
 pub const ALPHA: f64 = 0.01;

@@ -9,7 +9,7 @@ use std::f64::consts::TAU;
 
 /// Frequencies looked at per resolvable line.
 const OVERSAMPLING: f64 = 8.0;
-/// At most so many terms are summed in one search: a longer one ends at a lower frequency, and says so.
+/// At most this many terms are summed in one search: a longer one ends at a lower frequency, and says so.
 const MAX_TERMS: f64 = 3e7;
 /// After so many steps a rotating phase is computed anew.
 const RENEW: usize = 512;
