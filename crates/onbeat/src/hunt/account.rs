@@ -1,5 +1,5 @@
-//! What `run.json` says of the recording: its cost, its reach, its gaps, and whether it agrees with the
-//! measuring threads. Pure.
+//! What `run.json` says of the recording: its cost, its reach, its gaps, and whether it agrees with
+//! the measuring threads. Pure.
 
 use super::ticks::{Ticks, median};
 use model::run::{self, Spike};
@@ -136,8 +136,8 @@ impl RecordingAccount {
     }
 }
 
-/// Whether the thread was still running when its timer woke it, about to sleep: then there is no switch
-/// to it.
+/// Whether the thread was still running when its timer woke it, about to sleep: then there is no
+/// switch to it.
 fn woken_while_running(window: &Window) -> bool {
     let victim = window.victim.pid;
     window.events.iter().any(|event| {

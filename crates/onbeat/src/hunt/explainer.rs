@@ -1,4 +1,5 @@
-//! From a late wake-up to a spike in the run: its window cut out, named, explained, kept and counted.
+//! From a late wake-up to a spike in the run: its window cut out, named, explained, kept and
+//! counted.
 
 use super::account::RecordingAccount;
 use super::found_spikes::FoundSpikes;
@@ -21,8 +22,8 @@ use trace::window::Window;
 /// Culprits in a checkpoint: some kilobytes each, every ten seconds.
 const MAX_INTERIM_CULPRITS: usize = 100;
 
-/// How long spikes are explained without a pause. No signal is handled meanwhile, and the buffers have
-/// to reach back to the spikes that wait: in a flood it is better to know some of them well.
+/// How long spikes are explained without a pause. No signal is handled meanwhile, and the buffers
+/// have to reach back to the spikes that wait: in a flood it is better to know some of them well.
 const MAX_STRETCH: Nanos = Nanos(100_000_000);
 
 /// A wake-up that is to be explained.
@@ -112,7 +113,8 @@ impl Explainer {
         self.scope.learn(&starts);
     }
 
-    /// The same from starts that were seen while the hunt is on: stacks are taken there from now on.
+    /// The same from starts that were seen while the hunt is on: stacks are taken there from now
+    /// on.
     pub fn learn_timers_from(&mut self, starts: &[(i32, u64, u64)]) {
         self.scope.learn(starts);
         self.source.add_stacks(&self.scope);
@@ -159,14 +161,16 @@ impl Explainer {
         self.skipped.lost = lost;
     }
 
-    /// Takes the blocks of a second, for the steal in them, and writes down how many spikes were skipped.
+    /// Takes the blocks of a second, for the steal in them, and writes down how many spikes were
+    /// skipped.
     pub fn second(&mut self, blocks: &[Block]) {
         self.findings.second(blocks);
         self.events.explained.count(self.skipped.sum());
     }
 
-    /// Explains spikes in order of time, in which what was recorded is collected and dropped: as many of
-    /// the largest as there is time for, going by what one took lately. The others are counted.
+    /// Explains spikes in order of time, in which what was recorded is collected and dropped: as
+    /// many of the largest as there is time for, going by what one took lately. The others are
+    /// counted.
     pub fn explain_worst(&mut self, mut late: Vec<LateTask>) {
         let began = clock::monotonic();
         let max_spikes = (MAX_STRETCH.0 / self.one_takes.0.max(1)).max(1) as usize;
@@ -233,7 +237,8 @@ impl Explainer {
 
     /// Before the run is written; `last` when it is over.
     pub fn fill(&mut self, run: &mut Run, last: bool) {
-        // While the run is on its spikes are where they were appended, and only those that are not there are counted.
+        // While the run is on its spikes are where they were appended, and only those that are not
+        // there are counted.
         let skipped = self.skipped.sum();
         let explained = &self.events.explained;
         run.spikes_dropped = skipped + if last { explained.dropped } else { explained.unwritten };

@@ -1,5 +1,5 @@
-//! A hunt that follows threads of other programs: there is no measuring thread, the trace itself shows how
-//! late they ran.
+//! A hunt that follows threads of other programs: there is no measuring thread, the trace itself
+//! shows how late they ran.
 
 use super::explainer::{Explainer, LateTask};
 use super::followed_blocks::FollowedBlocks;
@@ -115,7 +115,8 @@ impl FollowThreads {
             move |error: std::io::Error| Trouble::of_call(what, &error, Exit::Internal, &remedy)
         };
         rt::block_signals().map_err(failed("cannot block signals"))?;
-        // Whatever policy onbeat was started with, its own thread must not run at real-time priority.
+        // Whatever policy onbeat was started with, its own thread must not run at real-time
+        // priority.
         rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
         self.place(&mut run, host).map_err(failed("cannot move onbeat's own thread"))?;
         // After Ctrl-C no events are switched on any more.
@@ -192,7 +193,8 @@ impl FollowThreads {
         }
     }
 
-    /// Of a flood a poll takes a part: the rest came within the run as well, as long as that is read soon.
+    /// Of a flood a poll takes a part: the rest came within the run as well, as long as that is
+    /// read soon.
     fn read_the_rest(&mut self, mut seen: Nanos, upto: Nanos) {
         let read_until = clock::monotonic() + MAX_LATE_READING;
         self.explainer.set_read_limit(read_until);
@@ -203,7 +205,8 @@ impl FollowThreads {
         self.cpus.blocks.finish(upto);
     }
 
-    /// Keeps onbeat's own thread off the CPUs of those that are followed, wherever they may run by now.
+    /// Keeps onbeat's own thread off the CPUs of those that are followed, wherever they may run by
+    /// now.
     fn place(&mut self, run: &mut Run, host: &MachineFiles) -> std::io::Result<()> {
         let masks: Vec<CpuSet> =
             self.victims.iter().filter_map(|victim| victims::allowed(host, victim.thread)).collect();
@@ -218,7 +221,8 @@ impl FollowThreads {
         let threads = self.victims.iter().map(|victim| victim.thread).collect();
         let explainer = &mut self.explainer;
         explainer.set_threads(threads, rt::thread_id());
-        // Before it is armed: the account is in the run from then on, and all there is of it after a kill.
+        // Before it is armed: the account is in the run from then on, and all there is of it after
+        // a kill.
         match self.threshold {
             Some(_) => explainer.account.set_threshold(self.threshold, "as asked".to_owned()),
             None => {

@@ -1,8 +1,9 @@
-//! The wake-ups of other programs' threads, in blocks without gaps: each begins where the last one of its CPU ended,
-//! the first with the run, and whole ones last a second. Pure.
+//! The wake-ups of other programs' threads, in blocks without gaps: each begins where the last one
+//! of its CPU ended, the first with the run, and whole ones last a second. Pure.
 //!
-//! A killed run is read as its last checkpoint and the blocks after it; that adds up only if no moment is in two blocks
-//! or in none. So a block's time is that of the run's seconds, whenever the housekeeping thread runs.
+//! A killed run is read as its last checkpoint and the blocks after it; that adds up only if no
+//! moment is in two blocks or in none. So a block's time is that of the run's seconds, whenever the
+//! housekeeping thread runs.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +37,8 @@ impl FollowedBlocks {
 
     /// Adds a wake-up; they come in order of time.
     ///
-    /// One that is reported after its second was closed (another CPU's event may become readable a moment late) goes to the
-    /// open block: it is counted once, and its own time is kept with it.
+    /// One that is reported after its second was closed (another CPU's event may become readable a
+    /// moment late) goes to the open block: it is counted once, and its own time is kept with it.
     pub fn add(&mut self, cpu: Cpu, sample: LatencySample) {
         self.close_elapsed(sample.time);
         if !self.open.contains_key(&cpu) && self.until > self.began {
@@ -48,7 +49,8 @@ impl FollowedBlocks {
         self.open.entry(cpu).or_default().add(sample);
     }
 
-    /// Closes the seconds that are over at that time. Where nothing was added for several, these are one block.
+    /// Closes the seconds that are over at that time. Where nothing was added for several, these
+    /// are one block.
     pub fn close_elapsed(&mut self, now: Nanos) {
         let whole = now.0.saturating_sub(self.until.0) / BLOCK_LENGTH.0;
         if whole > 0 {
@@ -140,9 +142,13 @@ mod tests {
     proptest! {
         #[test]
         fn blocks_touch_and_lose_nothing(
-            steps in prop::collection::vec((0u32..4, 0i64..3_000_000_000, any::<bool>(), -2_000_000i64..0), 0..60),
+            steps in prop::collection::vec(
+                (0u32..4, 0i64..3_000_000_000, any::<bool>(), -2_000_000i64..0),
+                0..60,
+            ),
         ) {
-            let (mut blocks, mut now, mut all, mut counted) = (FollowedBlocks::new(Nanos(T0)), T0, Vec::new(), [0u64; 4]);
+            let (mut blocks, mut now) = (FollowedBlocks::new(Nanos(T0)), T0);
+            let (mut all, mut counted) = (Vec::new(), [0u64; 4]);
             for (cpu, wait, wake, late) in steps {
                 now += wait;
                 if wake {
@@ -156,9 +162,11 @@ mod tests {
             blocks.finish(Nanos(now));
             all.append(&mut blocks.take());
             for cpu in 0..4 {
-                let own: Vec<_> = all.iter().filter(|block| block.0 == Cpu(cpu)).map(|block| &block.1).collect();
+                let own = all.iter().filter(|block| block.0 == Cpu(cpu)).map(|block| &block.1);
+                let own: Vec<_> = own.collect();
                 prop_assert_eq!(own.iter().map(|block| block.cycles).sum::<u64>(), counted[cpu as usize]);
-                prop_assert!(own.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].start < pair[0].end));
+                prop_assert!(own.windows(2).all(|pair| pair[0].end == pair[1].start));
+                prop_assert!(own.windows(2).all(|pair| pair[0].start < pair[0].end));
                 prop_assert!(own.first().is_none_or(|first| first.start.0 == T0));
                 prop_assert!(own.last().is_none_or(|last| last.end == blocks.until()));
             }

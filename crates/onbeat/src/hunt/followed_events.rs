@@ -23,8 +23,8 @@ impl FollowedEvents {
         FollowedEvents { tracker, losses: Losses::default(), waiting: Vec::new(), starts }
     }
 
-    /// Collects events, and follows the threads up to `upto` or as far as all CPUs' events are there;
-    /// the wake-ups that are complete, and up to when that is.
+    /// Collects events, and follows the threads up to `upto` or as far as all CPUs' events are
+    /// there; the wake-ups that are complete, and up to when that is.
     pub fn poll(&mut self, explainer: &mut Explainer, upto: Nanos) -> (Vec<Wakeup>, Nanos) {
         let FollowedEvents { tracker, waiting, starts, .. } = self;
         let collected = explainer.collect_each(&mut |event| {
@@ -39,8 +39,8 @@ impl FollowedEvents {
             self.losses.missed(gap);
             self.tracker.forget();
         }
-        // A waking whose switch is lost would make the next switch a spike. Of a CPU that lags behind,
-        // what comes later may still lie before the gap.
+        // A waking whose switch is lost would make the next switch a spike. Of a CPU that lags
+        // behind, what comes later may still lie before the gap.
         let gap = self.losses.gap();
         self.waiting.retain(|event| event.time >= gap);
         self.waiting.sort_by_key(|event| event.time);

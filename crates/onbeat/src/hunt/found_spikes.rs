@@ -1,5 +1,5 @@
-//! The spikes that a hunt lists when it is over: still in their file; what too few of them support is
-//! withdrawn as they are read.
+//! The spikes that a hunt lists when it is over: still in their file; what too few of them support
+//! is withdrawn as they are read.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The hunt while onbeat measures: rounds to know the cost of recording, then every spike recorded and
-//! explained.
+//! The hunt while onbeat measures: rounds to know the cost of recording, then every spike recorded
+//! and explained.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,8 @@ impl Hunt {
         wanted.min(by_loops).clamp(MIN_LOOPS, MAX_LOOPS)
     }
 
-    /// What recording costs, by the rounds; its noise is that of the medians of the first and of round `place`.
+    /// What recording costs, by the rounds; its noise is that of the medians of the first and of
+    /// round `place`.
     fn cost(&self, place: usize) -> RecordingCost {
         let noise = [0, place].map(|at: usize| median_noise(&self.round_counts[at]));
         RecordingCost {
@@ -96,7 +97,8 @@ impl Hunt {
     }
 }
 
-/// A thread's priority under SCHED_OTHER as the kernel's events have it (DEFAULT_PRIO, include/linux/sched/prio.h).
+/// A thread's priority under SCHED_OTHER as the kernel's events have it (DEFAULT_PRIO,
+/// include/linux/sched/prio.h).
 fn ordinary() -> i32 {
     120 + rt::nice().unwrap_or(0)
 }

@@ -5,7 +5,8 @@ use trace::event::{Raw, What};
 /// Of what came after the switch only the last events matter; the others are counted as left out.
 const MAX_EVENTS: usize = 256;
 
-/// The last switch and what came after it, the last of that if it is much; the rest of that is counted.
+/// The last switch and what came after it, the last of that if it is much; the rest of that is
+/// counted.
 pub fn since_last_switch(mut events: Vec<Raw>, left_out: &mut u64) -> Vec<Raw> {
     let switch = events.iter().rposition(|event| matches!(event.what, What::Switch { .. })).unwrap_or(0);
     let mut after = events.split_off(switch);

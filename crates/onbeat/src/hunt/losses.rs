@@ -1,5 +1,5 @@
-//! What a hunt that follows threads did not see of them: events that were overwritten before they could be read, or
-//! that were not read before it ended. Pure.
+//! What a hunt that follows threads did not see of them: events that were overwritten before they
+//! could be read, or that were not read before it ended. Pure.
 
 use crate::measure::integrity::entry;
 use model::run::{Integrity, Run};
@@ -12,7 +12,8 @@ use model::vocabulary::IntegrityKind;
 pub struct Losses {
     /// Up to here the threads have been followed.
     seen: Nanos,
-    /// Where the last gap ended: of what is younger all CPUs' events were read, of what is older some are missing.
+    /// Where the last gap ended: of what is younger all CPUs' events were read, of what is older
+    /// some are missing.
     gap: Nanos,
     /// Polls in which events were missing.
     pub looks: u64,

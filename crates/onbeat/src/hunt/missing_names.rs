@@ -9,7 +9,8 @@ pub struct MissingNames {
     pub names: Option<NoNames>,
     /// Lines of the kernel's list that were not understood.
     pub skipped: u64,
-    /// The code cannot be read (errno, 0 where it is no core file): only names show where interrupts are re-enabled.
+    /// The code cannot be read (errno, 0 where it is no core file): only names show where
+    /// interrupts are re-enabled.
     pub code: Option<i32>,
 }
 
@@ -20,10 +21,20 @@ impl MissingNames {
         match self.names {
             None => {}
             Some(NoNames::Hidden) => remarks.push(
-                "the kernel hides its addresses, so functions have no names: sysctl kernel.kptr_restrict=1 lets root see them".to_owned(),
+                "the kernel hides its addresses, so functions have no names: sysctl kernel.kptr_restrict=1 \
+                lets root see them"
+                    .to_owned(),
             ),
-            Some(NoNames::TooMany) => remarks.push("the kernel lists more functions than are read: they have no names".to_owned()),
-            Some(NoNames::Empty) => remarks.push("the kernel has no list of its functions (CONFIG_KALLSYMS): they have no names".to_owned()),
+            Some(NoNames::TooMany) => remarks.push(
+                "the kernel lists more functions than are read: they \
+            have no names"
+                    .to_owned(),
+            ),
+            Some(NoNames::Empty) => remarks.push(
+                "the kernel has no list of its functions \
+            (CONFIG_KALLSYMS): they have no names"
+                    .to_owned(),
+            ),
         }
         if self.skipped > 0 {
             remarks
@@ -35,7 +46,8 @@ impl MissingNames {
                 errno => std::io::Error::from_raw_os_error(errno).to_string(),
             };
             remarks.push(format!(
-                "the kernel's code cannot be read through /proc/kcore ({why}): where interrupts came on again is told by the names of functions alone"
+                "the kernel's code cannot be read through /proc/kcore ({why}): where interrupts came on \
+                again is told by the names of functions alone"
             ));
         }
         remarks

@@ -32,7 +32,8 @@ pub struct Names {
     code: Code,
     read: Option<ReadCode>,
     cache: HashMap<Address, String>,
-    /// Whether interrupts were re-enabled before an address, as the frame's distance: 0 itself, 1 its caller.
+    /// Whether interrupts were re-enabled before an address, as the frame's distance: 0 itself, 1
+    /// its caller.
     verdicts: HashMap<(Address, Address), Option<usize>>,
     objects: HashMap<u64, u64>,
 }
@@ -101,8 +102,9 @@ impl Names {
         name
     }
 
-    /// The frame that had just re-enabled interrupts, from the interrupted one outwards: an interrupt that waited with the timer's
-    /// and was taken before it lets the timer's interrupt in as it exits.
+    /// The frame that had just re-enabled interrupts, from the interrupted one outwards: an
+    /// interrupt that waited with the timer's and was taken before it lets the timer's interrupt in
+    /// as it exits.
     fn enabling(&mut self, frames: &[Address], names: &mut [String], at: usize) -> Option<usize> {
         let mut at = at;
         loop {
@@ -131,7 +133,8 @@ impl Names {
             Some(0)
         } else {
             match (self.code_up_to(at), self.code_up_to(caller)) {
-                // The first instruction of a function: its caller may have re-enabled interrupts just before.
+                // The first instruction of a function: its caller may have re-enabled interrupts
+                // just before.
                 (Some(code), Some(calling)) if code.is_empty() => {
                     self.code.enables_and_calls(&calling).then_some(1)
                 }
@@ -176,7 +179,8 @@ impl Naming<Address, String> for Names {
     }
 
     fn stack(&mut self, frames: Vec<Address>) -> (Vec<String>, Option<usize>) {
-        // Frames are return addresses: what lies before one is the call, and in the function that called.
+        // Frames are return addresses: what lies before one is the call, and in the function that
+        // called.
         let mut names: Vec<String> = frames.iter().map(|&at| self.name(at.saturating_sub(1))).collect();
         let shown: Vec<&str> = names.iter().map(String::as_str).collect();
         let Some(at) = irq_enable_site::interrupted(&shown) else { return (names, None) };

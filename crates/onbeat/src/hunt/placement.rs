@@ -1,7 +1,8 @@
-//! On which CPUs onbeat's own thread runs while it follows others: where none of them may run. Pure.
+//! On which CPUs onbeat's own thread runs while it follows others: where none of them may run.
+//! Pure.
 //!
-//! Where it shared a CPU with a followed thread it would be part of what it reports: it reads the buffers while a thread
-//! of lower priority holds what the followed one waits for.
+//! Where it shared a CPU with a followed thread it would be part of what it reports: it reads the
+//! buffers while a thread of lower priority holds what the followed one waits for.
 
 use crate::measure::integrity::entry;
 use model::run::Integrity;
@@ -73,11 +74,13 @@ impl HousekeepingPlacement {
         let mut detail = match (shared.is_empty(), &self.asked) {
             (true, _) => format!("{moved}onbeat's own thread runs on {cpus}, where none of them may"),
             (false, Some(_)) => format!(
-                "{moved}onbeat's own thread runs on {cpus}, as --housekeeping asks, and followed threads may run on {shared}: \
+                "{moved}onbeat's own thread runs on {cpus}, as --housekeeping asks, and followed threads \
+                may run on {shared}: \
                  what it does there may be part of what is reported; leave --housekeeping out"
             ),
             (false, None) => format!(
-                "{moved}followed threads may run on every CPU that onbeat may use, so its own thread shares {shared} with them and may be \
+                "{moved}followed threads may run on every CPU that onbeat may use, so its own thread \
+                shares {shared} with them and may be \
                  part of what is reported: keep them off one CPU (taskset), or name one with --housekeeping"
             ),
         };

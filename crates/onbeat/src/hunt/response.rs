@@ -1,4 +1,5 @@
-//! How late the housekeeping thread comes to look for spikes: the buffers have to reach back that far.
+//! How late the housekeeping thread comes to look for spikes: the buffers have to reach back that
+//! far.
 
 use crate::measure::hunter::POLL_INTERVAL;
 use model::units::Nanos;

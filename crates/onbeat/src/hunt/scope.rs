@@ -1,10 +1,12 @@
-//! The threads of interest, and the timers they sleep on: what filters and triggers are made from. Pure.
+//! The threads of interest, and the timers they sleep on: what filters and triggers are made from.
+//! Pure.
 
 use std::collections::BTreeMap;
 
 use model::units::Nanos;
 
-/// A kernel stack is as large and lies at a multiple of it (THREAD_SIZE without KASAN, x86-64 and arm64 with 4 KiB pages).
+/// A kernel stack is as large and lies at a multiple of it (THREAD_SIZE without KASAN, x86-64 and
+/// arm64 with 4 KiB pages).
 const STACK_SIZE: u64 = 16 << 10;
 
 /// More terms make a filter slower than what it saves; then it is made wider.
@@ -68,11 +70,12 @@ impl Scope {
         any(ranges.iter().map(term))
     }
 
-    /// Learns from `hrtimer_start` events which timers the threads sleep on: (thread, function, timer).
+    /// Learns from `hrtimer_start` events which timers the threads sleep on: (thread, function,
+    /// timer).
     ///
-    /// A sleeping thread's timer is on its kernel stack, at many addresses of it; that of a timerfd or a POSIX timer has
-    /// one. What else a thread starts now and then (its deadline, a tick) is distinguished by its function: the timer it
-    /// sleeps on is the one it starts most.
+    /// A sleeping thread's timer is on its kernel stack, at many addresses of it; that of a timerfd
+    /// or a POSIX timer has one. What else a thread starts now and then (its deadline, a tick) is
+    /// distinguished by its function: the timer it sleeps on is the one it starts most.
     pub fn learn(&mut self, starts: &[(i32, u64, u64)]) {
         let mut timers: Vec<(u64, u64)> = Vec::new();
         for &thread in &self.threads {
@@ -104,8 +107,8 @@ fn any(terms: impl Iterator<Item = String>) -> Option<String> {
     (!terms.is_empty()).then(|| terms.join(" || "))
 }
 
-/// The size of a buffer that reaches back far enough: a housekeeping thread that is delayed still finds
-/// the spike's beginning.
+/// The size of a buffer that reaches back far enough: a housekeeping thread that is delayed still
+/// finds the spike's beginning.
 pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: u64) -> u64 {
     /// Half a second of a busy CPU, whatever was seen before.
     const MIN_KIB: u64 = 1 << 10;
@@ -113,8 +116,8 @@ pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: u64
     let reach = Nanos(500_000_000 + 4 * slowest.0.clamp(0, 10 * Nanos::SECOND.0));
     // Noise comes after the rounds, too: twice what they brought.
     let needed = (2.0 * bytes_per_s as f64 * reach.as_secs() / 1024.0) as u64;
-    // A machine's memory is for its own work: a sixteenth of it for all CPUs together, and what is taken of a buffer is
-    // kept once more.
+    // A machine's memory is for its own work: a sixteenth of it for all CPUs together, and what is
+    // taken of a buffer is kept once more.
     let share = memory_kib / 32 / cpus.max(1) as u64;
     needed.clamp(MIN_KIB, MAX_KIB).min(share.max(256))
 }

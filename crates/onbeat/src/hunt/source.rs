@@ -1,5 +1,6 @@
-//! Where a hunt gets the kernel's events from. A source records them while measuring goes on, and gives
-//! those of a stretch of time as [`Raw`] events; whatever comes after that is the same for all sources.
+//! Where a hunt gets the kernel's events from. A source records them while measuring goes on, and
+//! gives those of a stretch of time as [`Raw`] events; whatever comes after that is the same for
+//! all sources.
 
 use super::scope::Scope;
 use model::error::Outcome;
@@ -64,8 +65,8 @@ pub struct EventCoverage {
 
 /// A recorder of kernel events. Nothing of it stays armed once it is dropped.
 pub trait EventSource {
-    /// Switches to a level for the threads in scope, and forgets what was collected. No thread may be
-    /// measuring meanwhile: switching events patches the kernel's text.
+    /// Switches to a level for the threads in scope, and forgets what was collected. No thread may
+    /// be measuring meanwhile: switching events patches the kernel's text.
     fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> Outcome<()>;
 
     /// Takes stacks where the timers expire that were learned since the source was armed.
@@ -89,9 +90,9 @@ pub trait EventSource {
     /// The CPUs that are recorded.
     fn cpus(&self) -> Vec<Cpu>;
 
-    /// Shows the events that are held of a CPU from `from` to `to` in order of time, and before them
-    /// those since the last switch before `from`: they show which thread ran. A few more may come with
-    /// them, older or younger.
+    /// Shows the events that are held of a CPU from `from` to `to` in order of time, and before
+    /// them those since the last switch before `from`: they show which thread ran. A few more may
+    /// come with them, older or younger.
     fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage;
 
     /// How far back the events of a CPU reach; none where none are held.

@@ -1,5 +1,5 @@
-//! Steal of all CPUs while it is not known on which of them followed threads run: a CPU that is found
-//! later resets nothing.
+//! Steal of all CPUs while it is not known on which of them followed threads run: a CPU that is
+//! found later resets nothing.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ impl StealByCpu {
         self.counters.read();
     }
 
-    /// What belongs to the CPU's next block; `past` says that the block covers the time before a thread ran there, which ended
-    /// before the second that is on.
+    /// What belongs to the CPU's next block; `past` says that the block covers the time before a
+    /// thread ran there, which ended before the second that is on.
     pub fn take(&mut self, cpu: Cpu, past: bool) -> Option<Nanos> {
         match (self.before.remove(&cpu), past) {
             (Some(before), true) => Some(before),
@@ -35,7 +35,8 @@ impl StealByCpu {
         }
     }
 
-    /// Sets aside what was counted of CPUs that are not among those with blocks: their first block has yet to come.
+    /// Sets aside what was counted of CPUs that are not among those with blocks: their first block
+    /// has yet to come.
     pub fn carry_over(&mut self, known: impl Iterator<Item = Cpu>) {
         let known: Vec<Cpu> = known.collect();
         for &cpu in self.online.iter().filter(|cpu| !known.contains(cpu)) {

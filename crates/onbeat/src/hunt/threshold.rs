@@ -4,14 +4,16 @@ use model::histogram::{self, Counts, fill_buckets, total_of};
 use model::text::several;
 use model::units::Nanos;
 
-/// The nearest-rank quantile of counted wake-ups, upper edge of its row; per million as in [`histogram::quantile`].
+/// The nearest-rank quantile of counted wake-ups, upper edge of its row; per million as in
+/// [`histogram::quantile`].
 pub fn quantile(counts: &Counts, per_million: u64) -> Option<Nanos> {
     let mut rows = Vec::new();
     fill_buckets(&mut rows, &[counts], Nanos(0));
     histogram::quantile(&rows, None, per_million)
 }
 
-/// How far the median of these wake-ups may be off by chance: half its 95 % interval by order statistics.
+/// How far the median of these wake-ups may be off by chance: half its 95 % interval by order
+/// statistics.
 pub fn median_noise(counts: &Counts) -> Option<Nanos> {
     let mut rows = Vec::new();
     fill_buckets(&mut rows, &[counts], Nanos(0));
@@ -21,9 +23,11 @@ pub fn median_noise(counts: &Counts) -> Option<Nanos> {
     Some(Nanos((high.0 - low.0 + 1) / 2))
 }
 
-/// One wake-up in two hundred was later, and twice the median: enough spikes to learn from, not all there is.
+/// One wake-up in two hundred was later, and twice the median: enough spikes to learn from, not all
+/// there is.
 ///
-/// In nanoseconds, rounded up to two digits, with the reason as a sentence; without any wake-up 100 us.
+/// In nanoseconds, rounded up to two digits, with the reason as a sentence; without any wake-up 100
+/// us.
 pub fn automatic(counts: &Counts) -> (Nanos, String) {
     let (Some(median), Some(late)) = (quantile(counts, 500_000), quantile(counts, 995_000)) else {
         return (Nanos(100_000), "100 us, because the first wake-ups told nothing".to_owned());

@@ -42,12 +42,14 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Outcome<Vec<Victim>> {
     };
     if found.is_empty() {
         return Err(Trouble::usage(format!(
-            "--victim {wanted}: no such thread: give the id of a process or thread, or the name that `ps -eLo tid,comm` shows"
+            "--victim {wanted}: no such thread: give the id of a process or thread, or the name that `ps \
+            -eLo tid,comm` shows"
         )));
     }
     if found.len() > MAX_VICTIMS {
         return Err(Trouble::usage(format!(
-            "--victim {wanted}: {} threads are more than can be watched at once ({MAX_VICTIMS}): give the id of one",
+            "--victim {wanted}: {} threads are more than can be watched at once ({MAX_VICTIMS}): give the \
+            id of one",
             found.len()
         )));
     }
@@ -106,7 +108,8 @@ pub fn allowed(host: &MachineFiles, tid: i32) -> Option<CpuSet> {
     parse_allowed(host.read_text(&format!("/proc/{tid}/status")).known()?).ok()
 }
 
-/// Whether the state, after the last bracket of the line, is that of a task that only waits to be reaped.
+/// Whether the state, after the last bracket of the line, is that of a task that only waits to be
+/// reaped.
 fn has_ended(stat: &[u8]) -> bool {
     let after = stat.iter().rposition(|&byte| byte == b')').map_or(&[][..], |end| &stat[end + 1..]);
     after.iter().find(|byte| **byte != b' ').is_some_and(|state| b"ZXx".contains(state))
@@ -127,7 +130,8 @@ mod tests {
     use model::error::Exit;
 
     fn stat(tid: i32, comm: &str, policy: u32, priority: u32) -> Access {
-        // Fields 4 to 21, 22 the start, 23 to 39, 40 the priority, 41 the policy (proc_pid_stat(5)).
+        // Fields 4 to 21, 22 the start, 23 to 39, 40 the priority, 41 the policy
+        // (proc_pid_stat(5)).
         let (before, between) = (" 0".repeat(18), " 0".repeat(17));
         let text = format!("{tid} ({comm}) S{before} {}{between} {priority} {policy} 0 0\n", 1000 + tid);
         Access::File(text.into_bytes())

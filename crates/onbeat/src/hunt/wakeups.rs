@@ -1,7 +1,9 @@
-//! Follows threads of other programs through the events: from the timer or the waker to the switch that lets them run. Pure.
+//! Follows threads of other programs through the events: from the timer or the waker to the switch
+//! that lets them run. Pure.
 //!
-//! When a thread should have run is when its timer was to expire, where it sleeps on one; when it was woken, where
-//! another thread wakes it; and where it waited for a mutex, when it began to wait.
+//! When a thread should have run is when its timer was to expire, where it sleeps on one; when it
+//! was woken, where another thread wakes it; and where it waited for a mutex, when it began to
+//! wait.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +21,8 @@ pub struct Wakeup {
     pub actual: Nanos,
 }
 
-/// No interrupt takes longer, and no two clocks of the kernel are nearer to each other without being one.
+/// No interrupt takes longer, and no two clocks of the kernel are nearer to each other without
+/// being one.
 const SAME_CLOCK: i64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,8 +74,9 @@ impl WakeupTracker {
                 self.states.get_mut(&event.pid)?.timer = Some((*timer, *expires));
             }
             What::TimerEntry { timer, now, .. } => {
-                // The timer's clock may not be the trace's: `now` shows their offset. On the same clock `now` is
-                // read once per interrupt: what lies between is other timers' functions, and no offset.
+                // The timer's clock may not be the trace's: `now` shows their offset. On the same
+                // clock `now` is read once per interrupt: what lies between is other timers'
+                // functions, and no offset.
                 let offset = match now.0.wrapping_sub(event.time.0) {
                     behind if (-SAME_CLOCK..=0).contains(&behind) => 0,
                     offset => offset,
@@ -93,7 +97,8 @@ impl WakeupTracker {
             What::Switch { prev, state, next } => {
                 if let Some(left) = self.states.get_mut(&prev.pid) {
                     match state {
-                        // A waking of a thread that runs (try_to_wake_up, kernel/sched/core.c) is served: it made no switch.
+                        // A waking of a thread that runs (try_to_wake_up, kernel/sched/core.c) is
+                        // served: it made no switch.
                         0 | 256 => left.due = None,
                         _ => left.asleep = Some(event.time),
                     }
@@ -128,13 +133,14 @@ impl WakeupTracker {
     }
 }
 
-/// FUTEX_WAIT or FUTEX_WAIT_BITSET on a word with the value that says "locked, with waiters": 2 in glibc's
-/// and Rust's mutexes, the highest bit in musl's. A condition variable waits on a counter.
+/// FUTEX_WAIT or FUTEX_WAIT_BITSET on a word with the value that says "locked, with waiters": 2 in
+/// glibc's and Rust's mutexes, the highest bit in musl's. A condition variable waits on a counter.
 fn waits_for_mutex(args: &[u64; 4]) -> bool {
     const WAIT: u64 = 0;
     const WAIT_BITSET: u64 = 9;
     let (op, value) = (args[1] & 0x7f, args[2] as u32);
-    // A thread that Rust parks waits on all bits set, which is no thread's id: those end at 2^22 (kernel.pid_max).
+    // A thread that Rust parks waits on all bits set, which is no thread's id: those end at 2^22
+    // (kernel.pid_max).
     let holder = value & 0x7fff_ffff;
     matches!(op, WAIT | WAIT_BITSET) && (value == 2 || (value >> 31 == 1 && holder <= 1 << 22))
 }
@@ -175,7 +181,8 @@ mod tests {
     fn from_the_timer_s_own_time_on_any_clock() {
         let start = |expires| What::TimerStart { timer: 5, function: 1, expires: Nanos(expires) };
         let fires = |now| What::TimerEntry { timer: 5, function: 1, now: Nanos(now) };
-        // Once on CLOCK_MONOTONIC, once on a clock that is an hour ahead; what `now` lags behind is no offset.
+        // Once on CLOCK_MONOTONIC, once on a clock that is an hour ahead; what `now` lags behind is
+        // no offset.
         for (ahead, lag) in [(0, 0), (0, 25), (3_600_000_000_000, 0)] {
             let wakeups = watched(&[
                 at(10, 0, 7, false, start(100 + ahead)),

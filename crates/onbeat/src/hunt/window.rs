@@ -5,14 +5,16 @@ use super::source::{EventCoverage, EventSource};
 use model::units::{Cpu, Nanos};
 use trace::event::{Raw, Vector, What};
 
-/// From here on before the spike everything is kept: what was going on when the thread should have run.
+/// From here on before the spike everything is kept: what was going on when the thread should have
+/// run.
 const LEAD_IN: Nanos = Nanos(1_000_000);
 
-/// Of other CPUs the events that show that they run: their ticks, and onbeat's own timers, of which one
-/// starts every 10 ms.
+/// Of other CPUs the events that show that they run: their ticks, and onbeat's own timers, of which
+/// one starts every 10 ms.
 const LEAD_IN_OF_OTHER_CPUS: Nanos = Nanos(25_000_000);
 
-/// Events in one window: of the late thread's CPU, and of all others together, of each at least some.
+/// Events in one window: of the late thread's CPU, and of all others together, of each at least
+/// some.
 const MAX_EVENTS: usize = 20_000;
 const MAX_EVENTS_OF_OTHER_CPUS: usize = 40_000;
 const MIN_EVENTS_PER_CPU: usize = 500;
@@ -37,8 +39,8 @@ pub struct WindowEvents {
     pub lost: u64,
     /// Whether what was recorded does not reach back to where the spike began.
     pub begins_late: bool,
-    /// Events of other CPUs that were left out or overwritten, and events from before the lead-in that
-    /// were left out.
+    /// Events of other CPUs that were left out or overwritten, and events from before the lead-in
+    /// that were left out.
     pub left_out: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Where the threads of a run wait for each other; one that will never come is waited for no longer.
+//! Where the threads of a run wait for each other; one that will never come is waited for no
+//! longer.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

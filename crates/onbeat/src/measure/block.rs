@@ -1,4 +1,5 @@
-//! What a measuring thread writes into: two blocks per CPU, one in use, one with the housekeeping thread.
+//! What a measuring thread writes into: two blocks per CPU, one in use, one with the housekeeping
+//! thread.
 //!
 //! Exactly one thread writes a block at a time, so plain relaxed loads and stores (no locked
 //! instruction) are enough; handing over is one release store by the writer and one by the reader.
@@ -96,8 +97,8 @@ impl BlockBuffer {
         (Nanos(min), Nanos(self.top[WORST_PER_BLOCK - 1][0].load(Relaxed)))
     }
 
-    /// Counts missed slots that were late by `first`, `first - spacing`, `first - 2 * spacing`, ...,
-    /// all less than the wake-up's own latency, which was counted before.
+    /// Counts missed slots that were late by `first`, `first - spacing`, `first - 2 * spacing`,
+    /// ..., all less than the wake-up's own latency, which was counted before.
     ///
     /// However many there are, it takes no more steps than there are rows.
     #[inline(never)]
@@ -128,7 +129,8 @@ impl BlockBuffer {
         self.used.store(used.0, Relaxed);
     }
 
-    /// Writes every word, so that its page is there (and on the writer's memory node) before it is needed.
+    /// Writes every word, so that its page is there (and on the writer's memory node) before it is
+    /// needed.
     pub fn clear(&self) {
         self.rows.iter().chain(self.missed_rows.iter()).for_each(|row| row.store(0, Relaxed));
         self.clear_sums();
@@ -197,7 +199,8 @@ impl CpuBuffers {
         self.current().open(start);
     }
 
-    /// Hands over the block in use and starts the other at `start`; without effect while that is not free.
+    /// Hands over the block in use and starts the other at `start`; without effect while that is
+    /// not free.
     ///
     /// `used` is what the thread has run since its loop began.
     #[inline(never)]
@@ -228,7 +231,8 @@ impl CpuBuffers {
         self.blocks.iter().flat_map(|block| [&block.rows[..], &block.missed_rows[..]])
     }
 
-    /// Takes a block that was handed over, if there is one, and frees it; for the housekeeping thread only.
+    /// Takes a block that was handed over, if there is one, and frees it; for the housekeeping
+    /// thread only.
     pub fn take(&self, into: &mut DrainedBlock) -> Drained {
         let consumed = self.consumed.load(Relaxed);
         if self.published.load(Acquire) == consumed {
@@ -383,7 +387,8 @@ mod tests {
             for (cycle, &ns) in latencies.iter().enumerate() {
                 buffers.current().count(Nanos(ns));
                 if ns < min.0 || ns > floor.0 {
-                    (min, floor) = buffers.current().keep(LatencySample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
+                    let (latency, cycle, time) = (Nanos(ns), cycle as u64, Nanos(ns));
+                    (min, floor) = buffers.current().keep(LatencySample { latency, cycle, time });
                 }
             }
             let mut taken = DrainedBlock::default();

@@ -1,8 +1,9 @@
-//! What a cycle costs, compared with the interval: a run that leaves no CPU to other threads is refused
-//! before it starts.
+//! What a cycle costs, compared with the interval: a run that leaves no CPU to other threads is
+//! refused before it starts.
 //!
-//! A real-time thread whose cycle takes as long as its interval never lets others run; where that is so on every CPU that
-//! onbeat's own thread may use, no signal is handled any more, and no shell can send one. Pure.
+//! A real-time thread whose cycle takes as long as its interval never lets others run; where that
+//! is so on every CPU that onbeat's own thread may use, no signal is handled any more, and no shell
+//! can send one. Pure.
 
 use super::integrity::entry;
 use crate::plan::MeasurePlan;
@@ -11,17 +12,19 @@ use model::run::{CpuRun, Integrity};
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{IntegrityKind, Policy};
 
-/// A cycle that takes more of the interval than this, in percent, leaves next to nothing: to switch to another thread and
-/// back takes part of the rest, and belongs to no thread.
+/// A cycle that takes more of the interval than this, in percent, leaves next to nothing: to switch
+/// to another thread and back takes part of the rest, and belongs to no thread.
 const MAX_CYCLE_PERCENT: i64 = 80;
 
-/// What the interval that is named leaves to the cycle, in percent: another measurement of the cost comes out differently.
+/// What the interval that is named leaves to the cycle, in percent: another measurement of the cost
+/// comes out differently.
 const ADVISED_CYCLE_PERCENT: i64 = 65;
 
 /// A share from which on there is a remark, in percent.
 pub const NOTABLE_PERCENT: i64 = 50;
 
-/// Refuses a plan whose cycles, at such a cost per measured CPU, take every CPU of the housekeeping thread.
+/// Refuses a plan whose cycles, at such a cost per measured CPU, take every CPU of the housekeeping
+/// thread.
 ///
 /// `what` costs that much, in words. SCHED_OTHER shares the CPU with others whatever it does.
 pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: &str) -> Outcome<()> {
@@ -40,7 +43,8 @@ pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: 
         false => "leave a CPU out with -a",
     };
     Err(Trouble::usage(format!(
-        "{what} takes {cost} per cycle on cpu {}, of an interval of {}: nothing else could run, onbeat's own thread and a shell to stop it included; give -i {} or more, or {elsewhere}",
+        "{what} takes {cost} per cycle on cpu {}, of an interval of {}: nothing else could run, onbeat's \
+        own thread and a shell to stop it included; give -i {} or more, or {elsewhere}",
         own.cpu,
         own.interval,
         interval.0 / 1_000
@@ -75,7 +79,8 @@ pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
     let remark = |cpu: &CpuRun| {
         let percent = cpu.cpu_share.unwrap_or_default() * 100.0;
         let detail = format!(
-            "the measuring thread took {percent:.0} % of this cpu for itself: what else has to run there waits for it, and a longer interval (-i) would show other latencies"
+            "the measuring thread took {percent:.0} % of this cpu for itself: what else has to run there \
+            waits for it, and a longer interval (-i) would show other latencies"
         );
         entry(IntegrityKind::CpuShare, Some(cpu.cpu), false, detail)
     };

@@ -125,7 +125,8 @@ pub fn run<W: Wake, const DITHER: bool>(
     cpu_reader: &CpuReader,
     stop: &AtomicBool,
 ) -> LoopEnd {
-    // 0 where that clock is refused: no share is reported then, and the starvation guard sees an idle thread.
+    // 0 where that clock is refused: no share is reported then, and the starvation guard sees an
+    // idle thread.
     let began = clock::thread_cpu().unwrap_or_default();
     let end = run_slots(wake, schedule, params, buffers, cpu_reader, stop, began);
     let used = clock::thread_cpu().unwrap_or_default() - began;
@@ -164,7 +165,8 @@ fn run_slots<W: Wake, const DITHER: bool>(
         let now = wake.now(expected);
         let latency = Nanos(now.0 - expected.0);
         if expected > block_end {
-            // A block holds the slots expected after its start and up to its end, however late they came.
+            // A block holds the slots expected after its start and up to its end, however late they
+            // came.
             let boundary = Nanos(expected.0 - 1 - (expected.0 - 1 - block_end.0) % BLOCK_LENGTH.0);
             let ended = end_block(buffers, boundary, began, &mut starvation);
             if ended.swap == BlockSwap::Swapped {
@@ -240,7 +242,8 @@ mod tests {
     use super::super::block::{Drained, DrainedBlock};
     use super::*;
 
-    /// A wake mechanism whose latencies are given: what the loop does with them is all that is tested.
+    /// A wake mechanism whose latencies are given: what the loop does with them is all that is
+    /// tested.
     struct Script<'a> {
         latencies: &'a [i64],
         at: usize,

@@ -29,12 +29,12 @@ use model::wall_time::wall_time;
 /// `run.json` is replaced this often.
 const CHECKPOINT_BLOCKS: u64 = 10;
 
-/// Blocks are taken this long after their end, when even a measuring thread that woke late has swapped
-/// them.
+/// Blocks are taken this long after their end, when even a measuring thread that woke late has
+/// swapped them.
 const AFTER_BLOCK: Nanos = Nanos(50_000_000);
 
-/// The results of the last second. Both lists keep their buffers: what is freed while samples count may
-/// be unmapped.
+/// The results of the last second. Both lists keep their buffers: what is freed while samples count
+/// may be unmapped.
 #[derive(Default)]
 struct Second {
     levels: Vec<Nanos>,
@@ -216,7 +216,8 @@ impl Housekeeper {
     }
 
     fn elapsed(&self) -> Nanos {
-        // From when all CPUs are measured: with staggered starts the first begins earlier than the last.
+        // From when all CPUs are measured: with staggered starts the first begins earlier than the
+        // last.
         let all = self.totals.iter().map(|total| total.start).max().unwrap_or(self.start_at);
         self.until().map_or(Nanos(0), |last| Nanos((last.0 - all.0).max(0)))
     }
@@ -299,7 +300,8 @@ impl Housekeeper {
         let Total { cpu, cycles, missed, .. } = self.totals[index];
         if cycles + missed != end.scheduled {
             let detail = format!(
-                "cycles ({cycles}) and missed slots ({missed}) are not the {} that were scheduled: this is a defect of onbeat",
+                "cycles ({cycles}) and missed slots ({missed}) are not the {} that were scheduled: this is \
+                a defect of onbeat",
                 end.scheduled
             );
             self.document.note(entry(IntegrityKind::Sums, Some(cpu), true, detail));

@@ -1,5 +1,5 @@
-//! What a hunt adds to measuring: rounds of the loop before slot 0 whose samples do not count, and what
-//! is done with each wake-up beyond a threshold.
+//! What a hunt adds to measuring: rounds of the loop before slot 0 whose samples do not count, and
+//! what is done with each wake-up beyond a threshold.
 
 use super::block::DrainedBlock;
 use super::late::LateWakeup;
@@ -7,7 +7,8 @@ use model::error::Outcome;
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
 
-/// How often the housekeeping thread looks for late wake-ups; its own timer shows that its CPU goes on.
+/// How often the housekeeping thread looks for late wake-ups; its own timer shows that its CPU goes
+/// on.
 pub const POLL_INTERVAL: Nanos = Nanos(10_000_000);
 
 /// No slot of a round takes longer, so that a long interval does not make long rounds.
@@ -29,7 +30,8 @@ pub trait Rounds {
     /// Prepares a round; returns its wake-ups per CPU. A refusal ends the run.
     fn prepare_round(&mut self, round: usize, threads: &[MeasuringThread]) -> Outcome<u64>;
 
-    /// The round's samples, a block per CPU, and the longest delay of the housekeeping thread meanwhile.
+    /// The round's samples, a block per CPU, and the longest delay of the housekeeping thread
+    /// meanwhile.
     fn round_done(&mut self, round: usize, blocks: &[DrainedBlock], slowest: Nanos);
 
     /// Prepares the run itself; returns the threshold of a spike.

@@ -42,7 +42,9 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
 
 /// Why a run was ended from inside: see `starvation`.
 pub fn entry_of_starving(cpu: Cpu) -> Integrity {
-    let words = "its measuring thread ran without a pause for 3 s while onbeat's own thread, and with it a signal to end the run, found no time: the run was ended, what it had measured is kept; give a longer -i, or leave a CPU out with -a";
+    let words = "its measuring thread ran without a pause for 3 s while onbeat's own thread, and with it a \
+    signal to end the run, found no time: the run was ended, what it had measured is kept; give a longer \
+    -i, or leave a CPU out with -a";
     entry(IntegrityKind::Starved, Some(cpu), false, words)
 }
 

@@ -1,4 +1,5 @@
-//! Wake-ups beyond a hunt's threshold, handed over one by one from the loop to the housekeeping thread.
+//! Wake-ups beyond a hunt's threshold, handed over one by one from the loop to the housekeeping
+//! thread.
 //!
 //! The loop itself gains one comparison. It notifies no thread: the housekeeping thread polls.
 

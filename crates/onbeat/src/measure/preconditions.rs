@@ -1,4 +1,5 @@
-//! What is checked before and after a run, never during it: competitors, the clocksource, throttling.
+//! What is checked before and after a run, never during it: competitors, the clocksource,
+//! throttling.
 
 use super::integrity::entry;
 use super::watch::steal::USER_TICK;
@@ -45,7 +46,8 @@ impl Preconditions {
         let mut entries = self.unwatched();
         if let Some(tick) = clock::timer_resolution().filter(|resolution| resolution.0 > 1) {
             let detail = format!(
-                "timers expire at the tick only, every {tick} (high-resolution timers are off): latencies are rounded up to it"
+                "timers expire at the tick only, every {tick} (high-resolution timers are off): latencies \
+                are rounded up to it"
             );
             entries.push(entry(IntegrityKind::Clocksource, None, true, detail));
         }
@@ -127,7 +129,8 @@ impl Preconditions {
                 if periods > 0 {
                     let periods = several(periods, "period", "periods");
                     let detail = format!(
-                        "the control group's quota ran out in {periods}, {time} in all: run onbeat in a group without a quota"
+                        "the control group's quota ran out in {periods}, {time} in all: run onbeat in a \
+                        group without a quota"
                     );
                     entries.push(entry(IntegrityKind::Throttled, None, true, detail));
                 }
@@ -138,7 +141,8 @@ impl Preconditions {
             log.each_record(|record| said = said.or(kmsg::throttling(record)));
         }
         if said.is_some() {
-            let detail = "the kernel stopped real-time tasks for using up their share, perhaps those that measured (it says so once per boot, and not which): see sched_rt_runtime_us";
+            let detail = "the kernel stopped real-time tasks for using up their share, perhaps those that \
+            measured (it says so once per boot, and not which): see sched_rt_runtime_us";
             entries.push(entry(IntegrityKind::Throttled, None, true, detail));
         }
         entries
@@ -181,7 +185,8 @@ fn competitor_entry(ticks: u64, task: &RtTask) -> Integrity {
     let used =
         if ticks == 0 { "less than 10 ms".into() } else { Nanos(ticks as i64 * USER_TICK.0).to_string() };
     let detail = format!(
-        "{} (pid {}, {policy}) may run on measured cpus before the measuring threads; it ran {used} meanwhile, last on cpu {}",
+        "{} (pid {}, {policy}) may run on measured cpus before the measuring threads; it ran {used} \
+        meanwhile, last on cpu {}",
         task.stat.comm, task.tid, task.stat.last_cpu
     );
     let only = task.allowed.as_ref().filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.iter().next());

@@ -1,4 +1,5 @@
-//! What a measuring thread does before it may measure, each step verified, and what that shows of it.
+//! What a measuring thread does before it may measure, each step verified, and what that shows of
+//! it.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ pub const WARMUP_LOOPS: u64 = 20;
 /// No warm-up slot takes longer, so that a long interval does not make a long warm-up.
 const MAX_WARMUP_INTERVAL: Nanos = Nanos(5_000_000);
 
-/// Where a cycle's cost matters, it is taken from trials of this length, and of a bounded number of cycles.
+/// Where a cycle's cost matters, it is taken from trials of this length, and of a bounded number of
+/// cycles.
 const TRIAL_LENGTH: Nanos = Nanos(10_000_000);
 const TRIALS: u64 = 5;
 const MAX_TRIAL_LOOPS: i64 = 500;
@@ -76,8 +78,8 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     rt::set_minimum_timer_slack().map_err(failed("cannot set the timer slack", outside))?;
     let policy_refused = rt::set_policy(plan.policy, plan.priority).err().map(Arc::new);
     if policy_refused.is_some() {
-        // Not the policy that the thread inherited: what the run reports must be true. To leave SCHED_IDLE takes as much
-        // privilege as a lower nice value (sched(7)).
+        // Not the policy that the thread inherited: what the run reports must be true. To leave
+        // SCHED_IDLE takes as much privilege as a lower nice value (sched(7)).
         let remedy =
             "start onbeat without SCHED_IDLE (chrt --idle), as root, or outside a filter of system calls";
         rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER", remedy))?;
@@ -108,8 +110,9 @@ fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Outcome<()> {
 
 /// Warms up; returns what the thread runs per cycle, and how many wake-ups that took.
 ///
-/// The warm-up's own cycles cost more than those of the run, which find everything in the caches: only where even they
-/// take a large part of the interval, some more are run, and the cheapest of several trials counts.
+/// The warm-up's own cycles cost more than those of the run, which find everything in the caches:
+/// only where even they take a large part of the interval, some more are run, and the cheapest of
+/// several trials counts.
 fn cycle_cost<W: Wake, const DITHER: bool>(
     wake: &mut W,
     own: &CpuPlan,
@@ -133,8 +136,9 @@ fn cycle_cost<W: Wake, const DITHER: bool>(
     (least, WARMUP_LOOPS + TRIALS * loops)
 }
 
-/// Runs the loop itself on slots that do not count, the first of them in the past and with a block's
-/// end behind it, so that each of its branches has run once before it matters; returns what it ran per cycle.
+/// Runs the loop itself on slots that do not count, the first of them in the past and with a
+/// block's end behind it, so that each of its branches has run once before it matters; returns what
+/// it ran per cycle.
 fn warm_up<W: Wake, const DITHER: bool>(
     wake: &mut W,
     own: &CpuPlan,

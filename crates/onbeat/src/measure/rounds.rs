@@ -1,4 +1,5 @@
-//! The rounds before a hunt: the loop with nothing recorded and with everything, so that the difference is known.
+//! The rounds before a hunt: the loop with nothing recorded and with everything, so that the
+//! difference is known.
 
 use std::sync::atomic::Ordering;
 
@@ -12,10 +13,11 @@ use model::units::Nanos;
 /// How often the end of a round is looked for.
 const POLL: Nanos = Nanos(10_000_000);
 
-/// Runs the rounds; none if a signal ended them, else what a cycle of each thread costs with everything recorded.
+/// Runs the rounds; none if a signal ended them, else what a cycle of each thread costs with
+/// everything recorded.
 ///
-/// A refusal comes while all threads wait at the barrier, before a round begins. After a signal the run itself ends at once,
-/// too: what rounds are left are passed through.
+/// A refusal comes while all threads wait at the barrier, before a round begins. After a signal the
+/// run itself ends at once, too: what rounds are left are passed through.
 pub fn rounds(
     shared: &Shared,
     threads: &[ReadyThread],

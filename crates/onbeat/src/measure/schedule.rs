@@ -40,8 +40,8 @@ impl<const DITHER: bool> Schedule<DITHER> {
         now.0 - self.next.0 >= least
     }
 
-    /// Skips the slots that are expected at or before `now`; gives each run of equally spaced ones to
-    /// `skipped` as (lateness of the first, spacing, how many). Returns how many there were.
+    /// Skips the slots that are expected at or before `now`; gives each run of equally spaced ones
+    /// to `skipped` as (lateness of the first, spacing, how many). Returns how many there were.
     pub fn skip_past(&mut self, now: Nanos, mut skipped: impl FnMut(Nanos, Nanos, u64)) -> u64 {
         if !DITHER {
             let count = (now.0 - self.next.0) / self.interval.0;

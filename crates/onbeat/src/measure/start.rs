@@ -1,4 +1,5 @@
-//! The start of a run and its end: what must be in place before the measuring threads begin, or refused.
+//! The start of a run and its end: what must be in place before the measuring threads begin, or
+//! refused.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,9 +21,11 @@ use model::units::Nanos;
 use model::vocabulary::Policy;
 use model::vocabulary::{IdleStates, IntegrityKind};
 
-/// Runs the plan. `run` comes with the plan, the host and what was found before the start filled in.
+/// Runs the plan. `run` comes with the plan, the host and what was found before the start filled
+/// in.
 ///
-/// Refuses when a thread cannot be had as planned; once slots count, it always returns what was measured.
+/// Refuses when a thread cannot be had as planned; once slots count, it always returns what was
+/// measured.
 pub fn measure(
     plan: MeasurePlan,
     mut run: Run,
@@ -68,7 +71,8 @@ pub fn measure(
     Ok(housekeeper.finish(ends, signalled, sink, &mut hunter))
 }
 
-/// The thread that calls this does the housekeeping: signals are kept for it, under SCHED_OTHER on its CPUs.
+/// The thread that calls this does the housekeeping: signals are kept for it, under SCHED_OTHER on
+/// its CPUs.
 fn become_housekeeper(plan: &MeasurePlan) -> Outcome<()> {
     fn failed(what: &str) -> impl Fn(std::io::Error) -> Trouble + '_ {
         move |error| {
@@ -93,8 +97,8 @@ fn lock_program(run: &mut Run) {
     }
 }
 
-/// When slot 0 of the first CPU is, by what the measuring threads agreed on; now, if all of them died
-/// before that.
+/// When slot 0 of the first CPU is, by what the measuring threads agreed on; now, if all of them
+/// died before that.
 fn agreed_start(shared: &Shared, threads: usize) -> Nanos {
     loop {
         match shared.start_at.load(Ordering::Acquire) {
@@ -132,7 +136,8 @@ fn run_rounds(
 
 /// Holds /dev/cpu_dma_latency at 0, unless the plan leaves the idle states alone.
 ///
-/// Source: the kernel's Documentation/power/pm_qos_interface.rst; closing the file ends the request.
+/// Source: the kernel's Documentation/power/pm_qos_interface.rst; closing the file ends the
+/// request.
 fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Outcome<Option<HeldFile>> {
     if plan.idle == IdleStates::AsIs {
         return Ok(None);
@@ -208,9 +213,11 @@ fn note_nice(run: &mut Run) {
 fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run) -> Outcome<()> {
     let wanted = format!("SCHED_{} with priority {}", plan.policy.name().to_uppercase(), plan.priority);
     if plan.policy_explicit {
-        // Whatever the reason: a policy that was asked for and cannot be had is not permitted, as scripts expect it.
+        // Whatever the reason: a policy that was asked for and cannot be had is not permitted, as
+        // scripts expect it.
         return Err(Trouble::not_permitted(format!(
-            "{wanted} cannot be had ({error}): {}, raise the rtprio limit, or check the cgroup's cpu.rt_runtime_us and filters of system calls; -p 0 measures under SCHED_OTHER",
+            "{wanted} cannot be had ({error}): {}, raise the rtprio limit, or check the cgroup's \
+            cpu.rt_runtime_us and filters of system calls; -p 0 measures under SCHED_OTHER",
             run_with("CAP_SYS_NICE")
         )));
     }
@@ -218,7 +225,8 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
     run.plan.priority = Some(0);
     run.plan.expiry = expiry(run.host.preempt.known().unwrap_or_default(), plan.wake, Policy::Other).into();
     let detail = format!(
-        "{wanted} was refused ({error}): measured under SCHED_OTHER, which says little about real-time tasks; {}, or raise the rtprio limit",
+        "{wanted} was refused ({error}): measured under SCHED_OTHER, which says little about real-time \
+        tasks; {}, or raise the rtprio limit",
         run_with("CAP_SYS_NICE")
     );
     run.integrity.push(entry(IntegrityKind::Privilege, None, false, detail));

@@ -1,8 +1,9 @@
-//! Ends a run that starves the machine: one in which a measuring thread never pauses while the housekeeping
-//! thread gets no time to run.
+//! Ends a run that starves the machine: one in which a measuring thread never pauses while the
+//! housekeeping thread gets no time to run.
 //!
-//! A real-time thread that is always behind its schedule keeps all others off its CPU, including the shell that
-//! could stop it (sched(7)). Checked at the end of each block, once a second, never per cycle. Pure.
+//! A real-time thread that is always behind its schedule keeps all others off its CPU, including
+//! the shell that could stop it (sched(7)). Checked at the end of each block, once a second, never
+//! per cycle. Pure.
 
 use model::units::Nanos;
 
@@ -12,8 +13,9 @@ const MAX_SECONDS: u32 = 3;
 /// Ninety of a hundred: the rest is less than switching to another thread and back takes.
 const FULL_SHARE: (i64, i64) = (90, 100);
 
-/// A second that took longer was none: the process was stopped (Ctrl-Z), or the whole machine was. Then the thread's own
-/// clock may have advanced with the wall clock (a virtual machine without steal time).
+/// A second that took longer was none: the process was stopped (Ctrl-Z), or the whole machine was.
+/// Then the thread's own clock may have advanced with the wall clock (a virtual machine without
+/// steal time).
 const MAX_SPAN: Nanos = Nanos(2_000_000_000);
 
 /// A part of a second shows nothing.
@@ -34,7 +36,8 @@ impl StarvationGuard {
         StarvationGuard { at: now, used, taken: 0, full: 0 }
     }
 
-    /// A block ends: whether the run has to. `taken` are the blocks that the housekeeping thread has taken.
+    /// A block ends: whether the run has to. `taken` are the blocks that the housekeeping thread
+    /// has taken.
     pub fn must_end(&mut self, now: Nanos, used: Nanos, taken: u32) -> bool {
         let (span, ran) = (now - self.at, used - self.used);
         let full = span >= MIN_SPAN && span <= MAX_SPAN && ran.0 * FULL_SHARE.1 > span.0 * FULL_SHARE.0;
@@ -48,7 +51,8 @@ impl StarvationGuard {
 mod tests {
     use super::*;
 
-    /// Each second as its length and the thread's part of it in ms, and whether a block was taken in it.
+    /// Each second as its length and the thread's part of it in ms, and whether a block was taken
+    /// in it.
     fn must_end_after(seconds: &[(i64, i64, bool)]) -> Option<usize> {
         let (mut now, mut used, mut taken) = (Nanos(5), Nanos(7), 0);
         let mut starvation = StarvationGuard::new(now, used);
@@ -79,7 +83,8 @@ mod tests {
 
     #[test]
     fn what_stopped_or_was_kept_waiting_goes_on() {
-        // Ctrl-Z for 10 s; then a virtual machine that stood for 10 s in the middle of a cycle, three times.
+        // Ctrl-Z for 10 s; then a virtual machine that stood for 10 s in the middle of a cycle,
+        // three times.
         assert_eq!(must_end_after(&[(10_000, 3, false); 9]), None);
         assert_eq!(
             must_end_after(&[(10_000, 9_999, false), (10_000, 9_999, false), (10_000, 9_999, false)]),

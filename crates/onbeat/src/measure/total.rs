@@ -7,7 +7,8 @@ use model::run::{Block, CpuRun, Worst};
 use model::units::{Cpu, Nanos};
 use model::wall_time::wall_time;
 
-/// The levels that block records count against, each moved up to the edge of a bucket, where a count is exact.
+/// The levels that block records count against, each moved up to the edge of a bucket, where a
+/// count is exact.
 pub fn levels() -> Vec<Nanos> {
     const WANTED_US: [i64; 12] = [5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000];
     WANTED_US.iter().map(|us| edge_at_or_above(Nanos(us * 1_000))).collect()
@@ -70,7 +71,8 @@ impl Total {
         self.worst.truncate(WORST_PER_BLOCK);
     }
 
-    /// How many wake-ups were at or above a latency, to within its bucket; at or above 0 are all, early ones as well.
+    /// How many wake-ups were at or above a latency, to within its bucket; at or above 0 are all,
+    /// early ones as well.
     pub fn at_or_above(&self, latency: Nanos) -> u64 {
         self.rows.at_or_above(if latency.0 == 0 { Nanos(i64::MIN) } else { latency })
     }
@@ -87,7 +89,8 @@ impl Total {
         cpu
     }
 
-    /// The same into an entry that is used again: what is freed while samples count may be unmapped.
+    /// The same into an entry that is used again: what is freed while samples count may be
+    /// unmapped.
     pub fn fill(&self, cpu: &mut CpuRun) {
         let any = self.cycles > 0;
         cpu.cpu = self.cpu;

@@ -1,4 +1,5 @@
-//! The thread around the hot loop: everything that must be done, and verified, before the first slot.
+//! The thread around the hot loop: everything that must be done, and verified, before the first
+//! slot.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -42,8 +43,8 @@ pub struct Shared {
     pub start_barrier: ThreadBarrier,
     /// When slot 0 of the first CPU is; 0 until the threads have agreed.
     pub start_at: AtomicI64,
-    /// Rounds before the run, whose samples do not count; all threads pass the barrier at the start and
-    /// the end of each.
+    /// Rounds before the run, whose samples do not count; all threads pass the barrier at the start
+    /// and the end of each.
     pub rounds: usize,
     /// Wake-ups of the round that begins.
     pub round_loops: AtomicU64,
@@ -86,7 +87,8 @@ impl Shared {
     }
 }
 
-/// Releases the others where a measuring thread dies: in builds in which a panic ends its thread alone.
+/// Releases the others where a measuring thread dies: in builds in which a panic ends its thread
+/// alone.
 struct LeaveOnPanic<'a>(&'a Shared);
 
 impl Drop for LeaveOnPanic<'_> {
@@ -103,7 +105,8 @@ pub struct ReadyThread {
     pub buffers: Arc<CpuBuffers>,
 }
 
-/// Set once, before the first barrier: what the thread found and its buffers, or why it cannot measure.
+/// Set once, before the first barrier: what the thread found and its buffers, or why it cannot
+/// measure.
 pub type Prepared = OnceLock<Result<(ThreadInfo, Arc<CpuBuffers>), Trouble>>;
 
 /// One measuring thread, from the housekeeping thread's side.
@@ -147,7 +150,8 @@ pub fn start_all(
             Ok(worker) => workers.push(worker),
             Err(error) => {
                 let message = format!(
-                    "cannot start a measuring thread ({error}): raise the limits of processes and memory (ulimit -u, -v), or measure fewer CPUs with -a"
+                    "cannot start a measuring thread ({error}): raise the limits of processes and memory \
+                    (ulimit -u, -v), or measure fewer CPUs with -a"
                 );
                 shared.leave(threads - index);
                 shared.barrier.wait();
@@ -278,8 +282,8 @@ impl Task<'_> {
     }
 }
 
-/// The first of the measuring threads decides once all are there: however late the housekeeping thread
-/// runs, no thread comes late to a start that lies ahead of the last one's arrival.
+/// The first of the measuring threads decides once all are there: however late the housekeeping
+/// thread runs, no thread comes late to a start that lies ahead of the last one's arrival.
 fn agree_on_start(shared: &Shared) -> Nanos {
     shared.start_barrier.wait();
     let mine = (clock::monotonic() + START_MARGIN).0;

@@ -15,8 +15,8 @@ pub enum CpuChoice {
     AllBut(CpuSet),
 }
 
-/// What `measure` was asked for. `None` is "not given": defaults may be replaced where explicit options
-/// are not.
+/// What `measure` was asked for. `None` is "not given": defaults may be replaced where explicit
+/// options are not.
 #[derive(Clone, Debug)]
 pub struct MeasureIntent {
     /// Measured CPUs.
@@ -43,11 +43,13 @@ pub struct MeasureIntent {
     pub limit: Option<Nanos>,
     /// CPUs of onbeat's own thread, if given.
     pub housekeeping: Option<CpuSet>,
-    /// How many threads cyclictest's `-t` asks for, if it does: one per measured CPU is what there is.
+    /// How many threads cyclictest's `-t` asks for, if it does: one per measured CPU is what there
+    /// is.
     pub threads: Option<u32>,
 }
 
-/// Shorter intervals leave a real-time thread no time to sleep, and the rest of the CPU none to run.
+/// Shorter intervals leave a real-time thread no time to sleep, and the rest of the CPU none to
+/// run.
 const MIN_INTERVAL: Nanos = Nanos(10_000);
 
 /// Longer runs than this overflow no clock (100 years).
@@ -69,7 +71,8 @@ impl MeasureIntent {
         if let Some(duration) = self.duration {
             if duration < self.interval {
                 return refuse(format!(
-                    "the duration of {duration} is shorter than the interval of {}: give a longer -D or a shorter -i",
+                    "the duration of {duration} is shorter than the interval of {}: give a longer -D or a \
+                    shorter -i",
                     self.interval
                 ));
             }

@@ -114,7 +114,8 @@ fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Outcome<()> {
     let longest = Nanos(i64::try_from(longest).unwrap_or(i64::MAX));
     if longest > MAX_SPAN || intent.duration.is_some_and(|duration| longest > duration) {
         return Err(Trouble::usage(format!(
-            "with a distance of {} the interval of the last cpu is {longest}, longer than the run: give a smaller -d or a longer -D",
+            "with a distance of {} the interval of the last cpu is {longest}, longer than the run: give a \
+            smaller -d or a longer -D",
             intent.distance
         )));
     }
@@ -125,7 +126,8 @@ fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Outcome<()> {
 fn check_threads(intent: &MeasureIntent, measured: &CpuSet) -> Outcome<()> {
     match intent.threads {
         Some(wanted) if wanted as usize != measured.len() => Err(Trouble::usage(format!(
-            "-t {wanted} does not say on which CPUs, and onbeat measures each of {measured} with one thread: choose the CPUs with -a, and leave -t out"
+            "-t {wanted} does not say on which CPUs, and onbeat measures each of {measured} with one \
+            thread: choose the CPUs with -a, and leave -t out"
         ))),
         _ => Ok(()),
     }
@@ -155,13 +157,15 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
     let barred = wanted.without(&machine.permitted);
     if !barred.is_empty() {
         return Err(Trouble::not_permitted(format!(
-            "the cpuset of this process does not permit cpus {barred}: choose from {usable}, or start onbeat in another cgroup"
+            "the cpuset of this process does not permit cpus {barred}: choose from {usable}, or start \
+            onbeat in another cgroup"
         )));
     }
     Ok(wanted)
 }
 
-/// All CPUs, isolated ones too, unless the choice was narrowed on purpose (`taskset -c 2 onbeat ...`).
+/// All CPUs, isolated ones too, unless the choice was narrowed on purpose (`taskset -c 2 onbeat
+/// ...`).
 fn default_cpus(machine: &MachineCpus, usable: &CpuSet, notes: &mut Vec<String>) -> CpuSet {
     let balanced = usable.without(&machine.isolated);
     let inherited = machine.inherited.and(usable);
@@ -221,8 +225,8 @@ fn spread(measured: &CpuSet, intent: &MeasureIntent) -> Vec<CpuPlan> {
 
 /// Where the kernel runs the expiry of a thread's timer.
 ///
-/// On PREEMPT_RT a timer expires in a softirq thread (`ktimers/N`, SCHED_FIFO 1) unless it is made for
-/// hard expiry, which the sleeps of real-time tasks are and timerfds and POSIX timers are not
+/// On PREEMPT_RT a timer expires in a softirq thread (`ktimers/N`, SCHED_FIFO 1) unless it is made
+/// for hard expiry, which the sleeps of real-time tasks are and timerfds and POSIX timers are not
 /// ("hrtimer" in the kernel's Documentation/timers, kernel/time/hrtimer.c: __hrtimer_init_sleeper).
 pub fn expiry(preempt: Preempt, wake: WakeMechanism, policy: Policy) -> Expiry {
     use WakeMechanism::{Futex, Nanosleep};

@@ -30,16 +30,16 @@ const MAX_NOTES: usize = 20;
 /// A smaller buffer holds no window.
 const MIN_BUFFER_KIB: u64 = 64;
 
-/// Of a flood this much is shown before what was found in it is explained; about two and a half records
-/// to a hundred bytes.
+/// Of a flood this much is shown before what was found in it is explained; about two and a half
+/// records to a hundred bytes.
 const MAX_BYTES_AT_ONCE: usize = 4 << 20;
 
-/// How many pages further back the last switch is looked for; where none has it, which thread ran is
-/// not known, and not stated.
+/// How many pages further back the last switch is looked for; where none has it, which thread ran
+/// is not known, and not stated.
 const MAX_PAGES_BACK: usize = 64;
 
-/// What is read of one CPU in one round: a buffer that fills as fast as it is read is left after twice
-/// its size.
+/// What is read of one CPU in one round: a buffer that fills as fast as it is read is left after
+/// twice its size.
 fn max_bytes(buffer_kib: u64) -> usize {
     2 * (buffer_kib << 10) as usize
 }
@@ -105,7 +105,8 @@ impl Ftrace {
         Ok((ftrace, names))
     }
 
-    /// Up to when all events have been taken; where reading failed, that is noted and the time is now.
+    /// Up to when all events have been taken; where reading failed, that is noted and the time is
+    /// now.
     fn note(&mut self, taken: std::io::Result<Nanos>) -> Nanos {
         taken.unwrap_or_else(|error| {
             let note = format!("reading the trace failed: {error}");
@@ -182,7 +183,8 @@ impl EventSource for Ftrace {
             max_bytes(self.buffer_kib).min(MAX_BYTES_AT_ONCE / self.pages.cpus.len().max(1));
         let taken = self.pages.take(decoder, WantedSpan::LATEST, &mut |cpu, page| {
             let notes = decoder.page(cpu, &page.bytes, &mut |event| each(event));
-            // What is lost was overwritten before the page, and no record of the page is older than its start.
+            // What is lost was overwritten before the page, and no record of the page is older than
+            // its start.
             if notes.lost != Lost::Nothing {
                 lost_before = lost_before.max(Some(page.start));
             }
@@ -278,8 +280,8 @@ fn count(lost: Lost) -> u64 {
     }
 }
 
-/// Events from pages before number `at`, back to the last one with a switch; none if that page has one
-/// before `from`. And how many were left out.
+/// Events from pages before number `at`, back to the last one with a switch; none if that page has
+/// one before `from`. And how many were left out.
 fn since_switch_before(
     cpu_pages: &CpuTracePages,
     at: usize,

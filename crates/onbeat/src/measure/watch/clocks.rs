@@ -43,7 +43,15 @@ impl Clocks {
         let step = later.wall - self.wall;
         let slewed = (later.at - self.at).0 / 1_000_000 * SLEW_PPM;
         (step.0.abs() > slewed + CLOCK_NOISE.0).then(|| {
-            entry(IntegrityKind::ClockStep, None, false, format!("the wall clock was stepped by {step}; latencies are of CLOCK_MONOTONIC and not touched by it, wall times before and after differ"))
+            entry(
+                IntegrityKind::ClockStep,
+                None,
+                false,
+                format!(
+                    "the wall clock was stepped by {step}; \
+            latencies are of CLOCK_MONOTONIC and not touched by it, wall times before and after differ"
+                ),
+            )
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What is watched while the run is on, once a second: clocks, steal, interrupts, online CPUs.
 //!
-//! Read by the housekeeping thread from files it holds open, into buffers it keeps. Nothing here makes
-//! the kernel interrupt a measured CPU.
+//! Read by the housekeeping thread from files it holds open, into buffers it keeps. Nothing here
+//! makes the kernel interrupt a measured CPU.
 
 pub mod clocks;
 pub mod interrupts;

@@ -8,10 +8,12 @@ use model::text::several;
 use model::units::{Cpu, Nanos};
 use model::vocabulary::IntegrityKind;
 
-/// The kernel accounts steal and the time of tasks in ticks of USER_HZ, which is 100 wherever Linux runs (proc(5)).
+/// The kernel accounts steal and the time of tasks in ticks of USER_HZ, which is 100 wherever Linux
+/// runs (proc(5)).
 pub const USER_TICK: Nanos = Nanos(10_000_000);
 
-/// A CPU's line in /proc/stat: its name and ten numbers, none of which reaches 13 digits in a machine's life.
+/// A CPU's line in /proc/stat: its name and ten numbers, none of which reaches 13 digits in a
+/// machine's life.
 const STAT_LINE: usize = 144;
 
 /// Steal per measured CPU, from /proc/stat.
@@ -54,8 +56,8 @@ impl Steal {
         add_steal(&mut self.cpus, text);
     }
 
-    /// The steal of a CPU since it was last asked for, so that each tick belongs to one block; none where
-    /// it is not counted.
+    /// The steal of a CPU since it was last asked for, so that each tick belongs to one block; none
+    /// where it is not counted.
     pub fn take(&mut self, cpu: Cpu) -> Option<Nanos> {
         self.counted.then_some(())?;
         let index = self.cpus.binary_search_by_key(&cpu, |known| known.0).ok()?;

@@ -1,7 +1,7 @@
 //! The pages that were taken from the kernel's buffers, as far back as a spike can need them.
 //!
-//! Taking a page copies it under a lock that no writer waits for (`reader_lock`, kernel/trace/ring_buffer.c): the CPU
-//! whose buffer is read goes on undisturbed.
+//! Taking a page copies it under a lock that no writer waits for (`reader_lock`,
+//! kernel/trace/ring_buffer.c): the CPU whose buffer is read goes on undisturbed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,8 @@ use model::units::{Cpu, CpuSet, Nanos};
 use trace::decode::Decoder;
 use trace::page::Lost;
 
-/// What is kept of all CPUs together: a window's pages are some tens, and a flood must not take the machine's memory.
+/// What is kept of all CPUs together: a window's pages are some tens, and a flood must not take the
+/// machine's memory.
 const MAX_BYTES_KEPT: usize = 16 << 20;
 
 /// Pages that stay of each CPU, however many CPUs there are.
@@ -57,7 +58,8 @@ pub struct TracePages {
     /// Bytes that are kept, and how many may be.
     kept: usize,
     max_kept: usize,
-    /// What one round may take of a CPU: a buffer that fills as fast as it is read would never be empty.
+    /// What one round may take of a CPU: a buffer that fills as fast as it is read would never be
+    /// empty.
     pub max_bytes: usize,
     /// After that time no page is taken.
     pub until: Nanos,
@@ -91,9 +93,10 @@ impl TracePages {
         })
     }
 
-    /// Takes pages of all CPUs in the order of time, without waiting, and shows each: first those up to the spike's end, for
-    /// which the oldest have to go, then more as long as the spike's own stay. What finds no room stays in the kernel's
-    /// buffers. Returns up to when all events have been taken.
+    /// Takes pages of all CPUs in the order of time, without waiting, and shows each: first those
+    /// up to the spike's end, for which the oldest have to go, then more as long as the spike's own
+    /// stay. What finds no room stays in the kernel's buffers. Returns up to when all events have
+    /// been taken.
     pub fn take(
         &mut self,
         decoder: &Decoder,
@@ -190,8 +193,8 @@ impl CpuTracePages {
         self.dropped || self.pages.front().is_some_and(lost)
     }
 
-    /// Bytes per second: over what the pages span, where there are enough of them to show that what came before was
-    /// overwritten, else over the time since it began.
+    /// Bytes per second: over what the pages span, where there are enough of them to show that what
+    /// came before was overwritten, else over the time since it began.
     pub fn rate(&self, elapsed: Nanos) -> u64 {
         const MANY: usize = 64;
         let span = match (self.pages.front(), self.pages.back()) {

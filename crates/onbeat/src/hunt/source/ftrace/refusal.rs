@@ -12,7 +12,8 @@ pub fn refusal(why: NotHere) -> Trouble {
             Trouble::not_supported(format!("this kernel has no event tracing (CONFIG_FTRACE): {instead}"))
         }
         NotHere::NotMounted => Trouble::not_supported(
-            "tracefs is not mounted, and kernels before 5.2 mount it in sight only: mount -t tracefs nodev /sys/kernel/tracing",
+            "tracefs is not mounted, and kernels before 5.2 mount it in sight only: mount -t tracefs nodev \
+            /sys/kernel/tracing",
         ),
         NotHere::NotPermitted(errno) => Trouble::not_permitted(format!(
             "tracefs may not be used here ({}): {}, and outside of lockdown; {instead}",

@@ -1,4 +1,5 @@
-//! What is armed in the instance, and how: events by what the kernel offers, filters and triggers by the threads in scope.
+//! What is armed in the instance, and how: events by what the kernel offers, filters and triggers
+//! by the threads in scope.
 //!
 //! Source: Documentation/trace/events.rst (filters, triggers), Documentation/trace/ftrace.rst.
 
@@ -10,7 +11,8 @@ use host::tracefs::{Instance, Tracing};
 use trace::catalog::{self, EventSpec};
 use trace::decode::Decoder;
 
-/// The trace's clock is the schedule's: `local` is tens of milliseconds away from it on some machines.
+/// The trace's clock is the schedule's: `local` is tens of milliseconds away from it on some
+/// machines.
 const CLOCK: &str = "mono";
 
 /// Options that cost time and add nothing: names of threads are in the events already.
@@ -112,8 +114,9 @@ impl EventSetup {
         }
     }
 
-    /// Stacks are taken where the timer interrupts something, and where a thread is preempted by a measuring thread. From
-    /// the idle thread's stack there is nothing to learn, and the stack would cost every calm wake-up microseconds.
+    /// Stacks are taken where the timer interrupts something, and where a thread is preempted by a
+    /// measuring thread. From the idle thread's stack there is nothing to learn, and the stack
+    /// would cost every calm wake-up microseconds.
     pub fn add_stacks(&mut self, scope: &Scope) {
         let wanted = [
             ("events/timer/hrtimer_expire_entry/trigger", scope.timers("hrtimer"), "common_pid"),
@@ -150,10 +153,10 @@ fn name_of(wanted: &EventSpec) -> String {
     format!("{}:{}", wanted.system, wanted.event)
 }
 
-/// Whether an event belongs to a level. Events of each system call cost more than they explain, except for
-/// followed threads. Starts of timers are filtered to the threads in scope and to onbeat's own: they are not on
-/// the path of a wake-up, and a timer that was due on another CPU and did not expire there shows a stop from
-/// outside.
+/// Whether an event belongs to a level. Events of each system call cost more than they explain,
+/// except for followed threads. Starts of timers are filtered to the threads in scope and to
+/// onbeat's own: they are not on the path of a wake-up, and a timer that was due on another CPU and
+/// did not expire there shows a stop from outside.
 fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     match (level, wanted.system, wanted.event) {
         (RecordingLevel::Nothing, ..) => false,
