@@ -4,7 +4,7 @@ pub use model::text::{clean, several};
 use model::units::Nanos;
 use textwrap::{Options, WordSplitter};
 
-/// What stands where a number is not known.
+/// In place of a number that is not known.
 pub const UNKNOWN: &str = "\u{2013}";
 
 /// Microseconds with one decimal, as the field writes latencies.

@@ -52,7 +52,7 @@ fn unless_unknown(audit: &Audit) -> &'static str {
     if audit.summary.unknown > 0 { " What is unknown might." } else { "" }
 }
 
-/// The picture, and its words for those who cannot see it.
+/// The picture, and its words for screen readers.
 fn machine(map: &Map) -> Markup {
     html! {
         @if map.cpus.is_empty() { p { "Which CPUs there are is not known, so there is no picture of them." } }

@@ -34,7 +34,7 @@ pub enum NestContext {
 /// A stretch of one CPU's time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// Its begin.
+    /// Its start.
     pub start: Nanos,
     /// Its end.
     pub end: Nanos,
@@ -71,7 +71,7 @@ struct Open {
     label: String,
 }
 
-/// The stretches of every CPU that has events, each in order of its begin, an outer one before what is within it.
+/// The stretches of every CPU that has events, each in order of its start, an outer one before what is within it.
 pub fn nested(window: &Window) -> BTreeMap<Cpu, Vec<Span>> {
     let mut by_cpu: BTreeMap<Cpu, Vec<&Named>> = BTreeMap::new();
     for event in &window.events {
@@ -119,7 +119,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(events: &[&Named], names: &'a BTreeMap<i32, Task>, from: Nanos) -> Walk<'a> {
-        // Whoever is current at the first event was it before, as far as the window knows.
+        // The thread that is current at the first event was so before, as far as the window knows.
         let pid = events.first().map_or(0, |event| event.pid);
         let (open, suspended, done) = (Vec::new(), BTreeMap::new(), Vec::new());
         Walk { names, from, last: from, pid, since: from, open, suspended, done }

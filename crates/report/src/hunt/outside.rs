@@ -1,7 +1,7 @@
 //! What is said before anything else where most of a hunt's lost time is not Linux's.
 
 use super::parts::{share, total, unexplained};
-use super::said;
+use super::sentences;
 use model::run::Run;
 use model::units::Nanos;
 use trace::timeline::is_outside;
@@ -15,7 +15,7 @@ pub fn sentence(run: &Run) -> Option<String> {
     let taken = sum(&|spike| if is_outside(&spike.unexplained_why) { spike.unexplained_ns.0 } else { 0 });
     let (stopped, unknown) = (share(taken, kept), share(unexplained(run), total(run)));
     let most = |share: f64| {
-        (share > 0.5).then(|| format!("Most of the lost time ({})", said::percent(share.min(1.0))))
+        (share > 0.5).then(|| format!("Most of the lost time ({})", sentences::percent(share.min(1.0))))
     };
     let metal = run.host.virtualization == "none";
     let guest = !metal && !run.host.virtualization.is_empty();

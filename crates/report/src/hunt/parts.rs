@@ -1,6 +1,6 @@
 //! A spike as a row of parts without a gap: its slices in order of time, and between them what no event accounts for.
 
-use super::{kinds, said};
+use super::{kinds, sentences};
 use model::run::{Run, Slice, Spike};
 use model::units::Nanos;
 
@@ -10,7 +10,7 @@ pub const PARTS: usize = 14;
 /// A stretch of a spike, in nanoseconds since the thread should have run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpikePart<'a> {
-    /// Its begin.
+    /// Its start.
     pub start: Nanos,
     /// Its length.
     pub ns: Nanos,
@@ -61,7 +61,7 @@ pub fn sums<'a>(parts: &[SpikePart<'a>]) -> Vec<(&'a str, String, Nanos, usize)>
     let mut sums: std::collections::BTreeMap<(&'a str, String), (i64, usize)> = Default::default();
     for part in parts {
         let kind = part.slice.map_or(kinds::UNEXPLAINED, |slice| slice.kind.as_str());
-        let whose = part.slice.map(|slice| said::who(&slice.who)).unwrap_or_default();
+        let whose = part.slice.map(|slice| sentences::who(&slice.who)).unwrap_or_default();
         let sum = sums.entry((kind, whose)).or_default();
         *sum = (sum.0.saturating_add(part.ns.0), sum.1 + 1);
     }

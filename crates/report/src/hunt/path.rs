@@ -4,7 +4,7 @@ use maud::html;
 
 use super::parts::share;
 use super::stages::{Mean, NAMES};
-use super::{kinds, said};
+use super::{kinds, sentences};
 use crate::plot::axis::{Scale, number, unit_of};
 use crate::plot::svg;
 use crate::plot::svg::{LINE, Picture, Plot, Px, Size, text, text_width};
@@ -38,7 +38,7 @@ pub fn draw(mean: &Mean, what: &str, size: Size, theme: &Theme) -> Option<Pictur
             @let bar = if wide { top + 8.0 } else { top + 2.0 * LINE - 4.0 };
             @let (x1, x2) = (time.at(from(at) as f64), time.at(from(at + 1) as f64));
             @let kind = kinds::of(COLOURS[at]);
-            @let words = format!("{} ({})", span(*stage), said::percent(share(*stage, Nanos(whole))));
+            @let words = format!("{} ({})", span(*stage), sentences::percent(share(*stage, Nanos(whole))));
             @let after = x2 + 6.0 + text_width(&words) < right;
             @if wide {
                 (text(12.0, top + 15.0, "start", theme.ink, name))

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::nest::{NestContext, Span, nested};
 use super::parts::{SpikePart, parts};
-use super::said;
+use super::sentences;
 use super::stages::Landmarks;
 use crate::words::{clean, span};
 use model::run::{Run, Spike};
@@ -126,7 +126,7 @@ impl Trace {
         };
         let mut args = Map::new();
         if span.context == NestContext::Thread {
-            args.extend(span.prio.map(|prio| ("priority".to_owned(), said::priority(prio).into())));
+            args.extend(span.prio.map(|prio| ("priority".to_owned(), sentences::priority(prio).into())));
         }
         self.complete(track, (&clean(&span.label), category), (start, span.end), args);
     }
@@ -135,7 +135,7 @@ impl Trace {
         let track = spike.cpu.0.saturating_add(WHY + 1);
         let from = self.from(track);
         let end = Nanos(spike.expected_ns.0.saturating_add(spike.latency_ns.0.max(0)));
-        let name = format!("{} late: {}", span(spike.latency_ns), said::classes(spike));
+        let name = format!("{} late: {}", span(spike.latency_ns), sentences::classes(spike));
         let mut args = Map::new();
         args.insert("cycle".into(), json!(spike.cycle));
         args.insert("latency_ns".into(), json!(spike.latency_ns));
@@ -221,7 +221,7 @@ impl Trace {
 }
 
 fn part_name(part: &SpikePart) -> String {
-    let who = part.slice.map(|slice| said::who(&slice.who)).unwrap_or_default();
+    let who = part.slice.map(|slice| sentences::who(&slice.who)).unwrap_or_default();
     if who.is_empty() { clean(part.kind()) } else { format!("{}: {who}", clean(part.kind())) }
 }
 

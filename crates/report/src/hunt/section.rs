@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::parts::{SpikePart, longest, parts, share, total, unexplained, worst};
 use super::windows::{KEPT, Windows};
-use super::{kinds, path, picture, said};
+use super::{kinds, path, picture, sentences};
 use crate::html::{figure, scroll};
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
@@ -25,7 +25,7 @@ pub fn section(run: &Run, windows: Option<&Windows>) -> Markup {
     }
     html! {
         h2 { "Who took the time" }
-        p { (prose(&said::found(run))) " " (prose(&said::armed(run))) }
+        p { (prose(&sentences::found(run))) " " (prose(&sentences::armed(run))) }
         @if !run.spikes.is_empty() {
             (culprits(run))
             h2 { "The worst spikes" }
@@ -54,7 +54,7 @@ fn account(run: &Run) -> Markup {
                 " the trace and the thread's clock do not agree: what is said of those is not to be relied on."
             }
         }
-        dl { @for (name, words) in said::account(recorder) { div { dt { (name) } dd { (prose(&words)) } } } }
+        dl { @for (name, words) in sentences::account(recorder) { div { dt { (name) } dd { (prose(&words)) } } } }
     }
 }
 
@@ -72,9 +72,9 @@ fn culprits(run: &Run) -> Markup {
         }))
         @if run.culprits.len() > CULPRITS { p class="muted" { (run.culprits.len() - CULPRITS) " more are in the data at the end of this file." } }
         p class="muted" {
-            "Shares are of " (span(total(run))) ", the latency of " (said::summed(run)) ". "
-            @if let Some(left_out) = said::left_out(run) { (left_out) " " }
-            "No event accounts for " (span(rest)) " of it (" (said::percent(share(rest, total(run)))) ")."
+            "Shares are of " (span(total(run))) ", the latency of " (sentences::summed(run)) ". "
+            @if let Some(left_out) = sentences::left_out(run) { (left_out) " " }
+            "No event accounts for " (span(rest)) " of it (" (sentences::percent(share(rest, total(run)))) ")."
         }
     }
 }
@@ -85,17 +85,17 @@ fn culprit_row(culprits: &[Culprit], at: usize) -> Markup {
     let lines = |texts: &[String]| texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join("; ");
     html! {
         tr {
-            td class="top" { (said::percent(culprit.share)) } td { (span(culprit.total_ns)) } td class="more" { (culprit.spikes) }
+            td class="top" { (sentences::percent(culprit.share)) } td { (span(culprit.total_ns)) } td class="more" { (culprit.spikes) }
             td class="wrap" {
                 strong { (clean(&culprit.name)) }
-                @if !culprit.functions.is_empty() && !named { br; span class="muted" { "in " (said::functions(culprit)) } }
+                @if !culprit.functions.is_empty() && !named { br; span class="muted" { "in " (sentences::functions(culprit)) } }
             }
             td class="left" { (swatch(culprit.kind.as_str())) " " (clean(culprit.kind.as_str())) }
             td class="wrap" { (lines(&culprit.evidence)) }
             td class="wrap" {
-                @match said::cure(culprits, at) {
-                    said::Cure::As(above) => { "as for " (clean(&culprits[above].name)) "." }
-                    said::Cure::Said(remedy, knobs) => { (prose(&remedy)) @if !knobs.is_empty() { ". Knobs: " (knobs) "." } }
+                @match sentences::cure(culprits, at) {
+                    sentences::Cure::As(above) => { "as for " (clean(&culprits[above].name)) "." }
+                    sentences::Cure::Remedy(remedy, knobs) => { (prose(&remedy)) @if !knobs.is_empty() { ". Knobs: " (knobs) "." } }
                 }
             }
         }
@@ -114,13 +114,13 @@ fn swatch(kind: &str) -> Markup {
 
 fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Markup {
     let window = windows.and_then(|windows| windows.of(spike));
-    let when = said::when(spike, run);
+    let when = sentences::when(spike, run);
     let when = if when.is_empty() { when } else { format!(", {when}") };
     let (shown, others, length) = longest(parts(spike), ROWS);
     html! {
         section class="spike" {
-            h3 { (number) ". " (span(spike.latency_ns)) " late on CPU " (spike.cpu) (when) ": " (said::classes(spike)) }
-            @if let Some(victim) = said::victim(spike) { p { "The late thread: " (victim) "." } }
+            h3 { (number) ". " (span(spike.latency_ns)) " late on CPU " (spike.cpu) (when) ": " (sentences::classes(spike)) }
+            @if let Some(victim) = sentences::victim(spike) { p { "The late thread: " (victim) "." } }
             @if spike.events_lost > 0 {
                 p { strong { (several(spike.events_lost, "event", "events")) " of this CPU lost: slices may be missing." } }
             }
@@ -144,12 +144,12 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
 fn row(part: &SpikePart, spike: &Spike) -> Markup {
     html! {
         tr {
-            td class="more" { (us(part.start)) } td class="top" { (us(part.ns)) } td class="more" { (said::percent(share(part.ns, spike.latency_ns))) }
+            td class="more" { (us(part.start)) } td class="top" { (us(part.ns)) } td class="more" { (sentences::percent(share(part.ns, spike.latency_ns))) }
             td class="left" { (swatch(part.kind())) " " (clean(part.kind())) }
             @match part.slice {
                 None => { td {} td class="wrap" { (kinds::of(kinds::UNEXPLAINED).words) } }
                 Some(slice) => {
-                    td class="left" { (said::who(&slice.who)) }
+                    td class="left" { (sentences::who(&slice.who)) }
                     td class="wrap" {
                         (prose(&slice.evidence))
                         @if !slice.stack.is_empty() {

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::kinds;
 use super::kinds::UNEXPLAINED;
 use super::parts::SpikePart;
-use super::said;
+use super::sentences;
 use crate::plot::axis::Scale;
 use crate::plot::svg::{FONT, Px, text, text_width};
 use crate::plot::theme::Theme;
@@ -17,7 +17,7 @@ use model::run::Who;
 /// Height of the bars.
 pub const HEIGHT: f64 = 32.0;
 /// Narrower bars could not be seen.
-const LEAST: f64 = 1.6;
+const MIN_WIDTH: f64 = 1.6;
 /// Rows of labels below the bars.
 const ROWS: usize = 4;
 /// Of more labels below the bars only the first of each sort is there.
@@ -117,14 +117,14 @@ pub fn draw(parts: &[SpikePart], scale: &Scale, top: f64, until: i64, theme: &Th
 fn extent(part: &SpikePart, scale: &Scale) -> (f64, f64) {
     let from = scale.at(part.start.0 as f64);
     let to = scale.at(part.start.0.saturating_add(part.ns.0) as f64);
-    let width = (to - from).max(LEAST);
+    let width = (to - from).max(MIN_WIDTH);
     (from.min(scale.at(scale.hi()) - width), width)
 }
 
 /// The most that fits into a bar: kind, who and how long; less where there is less room.
 fn label_inside(part: &SpikePart, width: f64) -> Option<String> {
     let (kind, long) = (clean(part.kind()), span(part.ns));
-    let who = part.slice.map(|slice| short(&said::who(&slice.who))).unwrap_or_default();
+    let who = part.slice.map(|slice| short(&sentences::who(&slice.who))).unwrap_or_default();
     let mut choices = Vec::new();
     if !who.is_empty() {
         choices.push(format!("{kind}: {who}, {long}"));
@@ -146,7 +146,7 @@ fn bar(part: &SpikePart, inside: Option<&str>, scale: &Scale, top: f64, theme: &
     let kind = kinds::of(part.kind());
     let colour = kind.colour(theme);
     let dashed = (kind.name == UNEXPLAINED).then_some("3 3");
-    let ink = if kind.strength >= 0.75 { theme.ground } else { theme.ink };
+    let ink = if kind.strength >= 0.75 { theme.background } else { theme.ink };
     html! {
         g {
             title { (hover(part)) }
@@ -171,7 +171,7 @@ impl maud::Render for Px2 {
 
 /// What a reader is told who points at a bar.
 fn hover(part: &SpikePart) -> String {
-    let words = part.slice.map_or_else(|| kinds::of(UNEXPLAINED).words.to_owned(), said::slice);
+    let words = part.slice.map_or_else(|| kinds::of(UNEXPLAINED).words.to_owned(), sentences::slice);
     let words = if words.is_empty() { kinds::of(part.kind()).words.to_owned() } else { words };
     format!("{}: {} from +{} on; {words}", clean(part.kind()), span(part.ns), span(part.start))
 }

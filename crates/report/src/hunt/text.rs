@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::parts::{PARTS, SpikePart, longest, parts, share, sums, total, unexplained, worst};
-use super::{kinds, outside, said};
+use super::{kinds, outside, sentences};
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, YELLOW};
 use crate::run::table;
 use crate::words::{clean, filled, several, span, us, wrapped};
@@ -12,7 +12,7 @@ use model::run::{Culprit, Run, Spike};
 use model::slice::SliceKind;
 use model::units::Nanos;
 
-/// So many of a spike's sums are said.
+/// How many sums of a spike are listed.
 const SUMS: usize = 6;
 
 /// Spikes that are drawn; the others are counted.
@@ -33,11 +33,11 @@ pub fn render(run: &Run, columns: usize, color: bool) -> String {
         page.push('\n');
     }
     page.push_str(&table::render(run, width, color));
-    if let Some(who) = said::followed(run) {
+    if let Some(who) = sentences::followed(run) {
         wrapped(&mut page, &who, width);
     }
     let mut line = String::new();
-    wrapped(&mut line, &said::armed(run), width);
+    wrapped(&mut line, &sentences::armed(run), width);
     page.push_str(&palette.paint(YELLOW, line.trim_end()));
     page.push('\n');
     account(&mut page, run, width, palette);
@@ -57,9 +57,9 @@ pub fn render(run: &Run, columns: usize, color: bool) -> String {
 pub fn brief(run: &Run, columns: usize, color: bool) -> String {
     let (palette, width) = (Palette(color), columns.clamp(40, 200));
     let mut page = table::brief(run, width, color);
-    wrapped(&mut page, &said::armed(run), width);
+    wrapped(&mut page, &sentences::armed(run), width);
     let _ = writeln!(page);
-    heading(&mut page, &said::found(run), width, palette);
+    heading(&mut page, &sentences::found(run), width, palette);
     if !run.spikes.is_empty() {
         culprits(&mut page, run, width, palette);
     }
@@ -74,7 +74,7 @@ fn heading(page: &mut String, line: &str, width: usize, palette: Palette) {
 }
 
 fn spikes_line(run: &Run) -> String {
-    let found = said::found(run);
+    let found = sentences::found(run);
     if run.spikes.len() > SPIKES {
         format!("{found} The worst {SPIKES}, each from the time it should have run:")
     } else {
@@ -85,7 +85,7 @@ fn spikes_line(run: &Run) -> String {
 fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
     let Some(recorder) = &run.recorder else { return };
     let _ = writeln!(page, "\n{}", palette.paint(BOLD, "Flight recorder"));
-    for (name, words) in said::account(recorder) {
+    for (name, words) in sentences::account(recorder) {
         filled(page, &format!("  {name:<10} "), &words, 13, width);
     }
     if recorder.disagreeing > 0 {
@@ -103,15 +103,15 @@ fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
 /// One spike: a headline, and a bar for every part in order of time.
 fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: usize, palette: Palette) {
     let late = span(spike.latency_ns);
-    let when = said::when(spike, run);
+    let when = sentences::when(spike, run);
     let mut rest = format!(" on CPU {}", spike.cpu);
     if !when.is_empty() {
         let _ = write!(rest, ", {when}");
     }
-    if let Some(victim) = said::victim(spike) {
+    if let Some(victim) = sentences::victim(spike) {
         let _ = write!(rest, ", {victim}");
     }
-    let _ = write!(rest, ": {}", said::classes(spike));
+    let _ = write!(rest, ": {}", sentences::classes(spike));
     let first = format!("{number}. {late} late");
     filled(page, &(palette.paint(BOLD, &first) + " "), &rest, 3, width);
     let all = parts(spike);
@@ -174,13 +174,13 @@ impl Bar {
 fn row(page: &mut String, part: &SpikePart, bar: &Bar, largest: bool, width: usize, palette: Palette) {
     let [before, itself, after] = bar.cells(part);
     let start = format!("+{}", us(part.start));
-    let numbers = format!("{:>9} us {:>5}  ", us(part.ns), said::percent(share(part.ns, bar.latency)));
+    let numbers = format!("{:>9} us {:>5}  ", us(part.ns), sentences::percent(share(part.ns, bar.latency)));
     let kind = clean(part.kind());
     let small = share(part.ns, bar.latency) < SMALL;
     let words = match part.slice {
         None => kinds::of(kinds::UNEXPLAINED).words.to_owned(),
-        Some(slice) if small && !said::who(&slice.who).is_empty() => said::who(&slice.who),
-        Some(slice) => said::slice(slice) + &said::stack(slice),
+        Some(slice) if small && !sentences::who(&slice.who).is_empty() => sentences::who(&slice.who),
+        Some(slice) => sentences::slice(slice) + &sentences::stack(slice),
     };
     let style = match part.slice {
         None => YELLOW,
@@ -210,10 +210,10 @@ fn row(page: &mut String, part: &SpikePart, bar: &Bar, largest: bool, width: usi
 
 fn culprits(page: &mut String, run: &Run, width: usize, palette: Palette) {
     let whole = span(total(run));
-    let line = format!("Who took the time: {} late by {whole} in all", said::summed(run));
+    let line = format!("Who took the time: {} late by {whole} in all", sentences::summed(run));
     let _ = writeln!(page);
     heading(page, &line, width, palette);
-    if let Some(line) = said::left_out(run) {
+    if let Some(line) = sentences::left_out(run) {
         wrapped(page, &line, width);
     }
     for at in 0..run.culprits.len().min(CULPRITS) {
@@ -224,7 +224,7 @@ fn culprits(page: &mut String, run: &Run, width: usize, palette: Palette) {
     }
     let rest = unexplained(run);
     if rest.0 > 0 {
-        let of = said::percent(share(rest, total(run)));
+        let of = sentences::percent(share(rest, total(run)));
         let line = format!(
             "No event accounts for {} of it ({of}), part of which a culprit above may name.",
             span(rest)
@@ -241,7 +241,7 @@ fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize,
     let empty = " ".repeat(cells.saturating_sub(bar.chars().count()));
     let unexplained = culprit.kind == SliceKind::Unexplained;
     let painted = palette.paint(if unexplained { YELLOW } else { RED }, &bar);
-    let (share, length) = (said::percent(culprit.share), span(culprit.total_ns));
+    let (share, length) = (sentences::percent(culprit.share), span(culprit.total_ns));
     let first = format!("{number:>2}. {share:>5} {painted}{empty} {length:>8} ");
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
     let kind = if kind == name { String::new() } else { format!(" ({kind})") };
@@ -255,11 +255,11 @@ fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize,
     say("seen: ", culprit.evidence.iter().map(|words| clean(words)).collect::<Vec<_>>().join("; "));
     // A culprit that is called by its one function needs no list of it.
     if !matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str())) {
-        say("in: ", said::functions(culprit));
+        say("in: ", sentences::functions(culprit));
     }
-    match said::cure(culprits, at) {
-        said::Cure::As(above) => say("cure: ", format!("as for {}.", above + 1)),
-        said::Cure::Said(remedy, knobs) => {
+    match sentences::cure(culprits, at) {
+        sentences::Cure::As(above) => say("cure: ", format!("as for {}.", above + 1)),
+        sentences::Cure::Remedy(remedy, knobs) => {
             say("cure: ", remedy);
             say("knobs: ", knobs);
         }

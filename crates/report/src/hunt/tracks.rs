@@ -18,7 +18,7 @@ const LANES: usize = 9;
 const HEIGHT: f64 = 18.0;
 const STEP: f64 = HEIGHT + 5.0;
 /// Narrower stretches could not be seen.
-const LEAST: f64 = 1.2;
+const MIN_WIDTH: f64 = 1.2;
 
 /// How strong which of the theme's colours is, and what for.
 const LOOKS: [(f64, usize, &str); 6] = [
@@ -114,7 +114,7 @@ impl<'a> Tracks<'a> {
 
     fn stretch(&self, stretch: &TrackSpan, top: f64) -> Markup {
         let from = self.time.at(self.since(stretch.start));
-        let width = (self.time.at(self.end(stretch)) - from).max(LEAST);
+        let width = (self.time.at(self.end(stretch)) - from).max(MIN_WIDTH);
         let words = match (stretch.label.as_str(), stretch.context) {
             ("", TrackContext::Idle) => "idle".to_owned(),
             ("", _) => "no name".to_owned(),
@@ -131,14 +131,14 @@ impl<'a> Tracks<'a> {
                 title { (words) ": " (span(stretch.ns)) " from +" (span(Nanos(self.since(stretch.start) as i64))) " on" }
                 @match look {
                     // To be pointed at all the same.
-                    None => { (rect(self.theme.ground, 0.0)) }
+                    None => { (rect(self.theme.background, 0.0)) }
                     Some((strength, colour, _)) => {
-                        (rect(self.theme.ground, 1.0)) (rect(self.theme.lines[colour], strength))
+                        (rect(self.theme.background, 1.0)) (rect(self.theme.lines[colour], strength))
                         @if width > 6.0 {
-                            path d=(format!("M{} {}v{}", Px(from), Px(top), Px(HEIGHT))) stroke=(self.theme.ground) stroke-width="1.5" fill="none" {}
+                            path d=(format!("M{} {}v{}", Px(from), Px(top), Px(HEIGHT))) stroke=(self.theme.background) stroke-width="1.5" fill="none" {}
                         }
                         @if text_width(&words) + 6.0 <= width {
-                            @let ink = if strength > 0.75 { self.theme.ground } else { self.theme.ink };
+                            @let ink = if strength > 0.75 { self.theme.background } else { self.theme.ink };
                             (text(from + width / 2.0, top + HEIGHT - 5.0, "middle", ink, &words))
                         }
                     }

@@ -2,6 +2,7 @@
 
 mod build;
 mod cpus;
+mod frame;
 mod names;
 pub mod order;
 mod properties;

@@ -1,26 +1,24 @@
 //! The map of a machine as a picture: a column for each CPU, siblings side by side, and a row for what each is kept
-//! for and what may run there; below, the real-time threads by priority. What a row shows stands beside it in words.
+//! for and what may run there; below, the real-time threads by priority. Words next to each row say what it shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
 use super::cpus::{CpuProperty, Map, Work};
-use super::order::{grouped, order};
+use super::frame::{Frame, STRIP};
+use super::order::grouped;
 use super::tasks::{PriorityStep, rank_name};
 use super::words::{cpus, interrupts, label, listed, mark, threads};
-use crate::plot::svg::{LINE, PathData, Picture, Px, Size, fit, group, text, text_width};
+use crate::plot::svg::{PathData, Picture, Px, Size, group, text, text_width};
 use crate::plot::theme::Theme;
 use crate::words::clean;
 use model::text::several;
 use model::units::{Cpu, CpuSet};
 
-/// Height of a strip.
-const STRIP: f64 = 16.0;
-/// Lines of words beside a row.
-const LINES: usize = 3;
 /// Steps of the scale beyond which the rest is counted.
 const STEPS: usize = 40;
+
 /// Draws the map; none where no CPU is known.
 pub fn draw(map: &Map, size: Size, theme: &Theme) -> Option<Picture> {
     if map.cpus.is_empty() {
@@ -39,101 +37,7 @@ pub fn draw(map: &Map, size: Size, theme: &Theme) -> Option<Picture> {
     Some(frame.picture())
 }
 
-struct Frame<'a> {
-    map: &'a Map,
-    size: Size,
-    theme: &'a Theme,
-    /// The CPUs from left to right.
-    order: Vec<Cpu>,
-    left: f64,
-    right: f64,
-    y: f64,
-    rows: Vec<Markup>,
-}
-
-impl<'a> Frame<'a> {
-    fn new(map: &'a Map, size: Size, theme: &'a Theme) -> Frame<'a> {
-        let (left, right) = if size == Size::Wide { (132.0, 548.0) } else { (8.0, 352.0) };
-        Frame { map, size, theme, order: order(map), left, right, y: 4.0, rows: Vec::new() }
-    }
-
-    fn wide(&self) -> bool {
-        self.size == Size::Wide
-    }
-
-    fn column(&self) -> f64 {
-        (self.right - self.left) / self.order.len().max(1) as f64
-    }
-
-    fn x(&self, at: usize) -> f64 {
-        self.left + at as f64 * self.column()
-    }
-
-    /// The columns from and to which neighbours have the same value.
-    fn runs<T: PartialEq>(&self, value: impl Fn(Cpu) -> T) -> Vec<(usize, usize, T)> {
-        let mut runs: Vec<(usize, usize, T)> = Vec::new();
-        for (at, &cpu) in self.order.iter().enumerate() {
-            let value = value(cpu);
-            match runs.last_mut() {
-                Some((_, end, last)) if *last == value => *end = at + 1,
-                _ => runs.push((at, at + 1, value)),
-            }
-        }
-        runs
-    }
-
-    /// A row: its name to the left and its words to the right, or both above it; then its strip at the height that
-    /// it is given.
-    fn row(&mut self, name: &str, words: &str, strong: bool, strip: impl FnOnce(&Self, f64) -> Markup) {
-        let theme = self.theme;
-        let weight = if strong { "600" } else { "400" };
-        let (room, words) = match self.size {
-            Size::Wide => (920.0 - self.right - 22.0, words.to_owned()),
-            Size::Narrow => (self.right - self.left, format!("{name}: {words}")),
-        };
-        let lines = wrapped(&words, room, LINES);
-        let tall = lines.len() as f64 * LINE;
-        let (strip_y, words_x, words_y, height) = match self.size {
-            Size::Wide => (self.y, self.right + 14.0, self.y + 12.5, tall.max(STRIP)),
-            Size::Narrow => (self.y + tall, self.left, self.y + 12.0, tall + STRIP + 2.0),
-        };
-        let drawn = strip(self, strip_y);
-        let left = self.left - 10.0;
-        let ink = if strong { theme.ink } else { theme.muted };
-        self.rows.push(html! {
-            (drawn)
-            g font-weight=(weight) {
-                @if self.wide() { (text(left, words_y, "end", theme.ink, name)) }
-                @for (n, line) in lines.iter().enumerate() {
-                    (text(words_x, words_y + n as f64 * LINE, "start", ink, line))
-                }
-            }
-        });
-        self.y += height + 6.0;
-    }
-
-    /// What is behind each strip: the line on which nothing is.
-    fn ground(&self, y: f64) -> Markup {
-        let (x, width) = (Px(self.left), Px(self.right - self.left));
-        html! { rect x=(x) y=(Px(y)) width=(width) height=(Px(STRIP)) fill=(self.theme.grid) fill-opacity="0.55" {} }
-    }
-
-    fn fill(&self, y: f64, colour: &str, has: impl Fn(Cpu) -> bool) -> Markup {
-        let mut path = PathData::default();
-        for (from, to, _) in self.runs(has).into_iter().filter(|run| run.2) {
-            path.rect(self.x(from), y, self.x(to) - self.x(from), STRIP);
-        }
-        html! { @if !path.0.is_empty() { path d=(path.0) fill=(colour) {} } }
-    }
-
-    fn unknown(&self, y: f64) -> Markup {
-        let (x, width) = (Px(self.left + 0.5), Px(self.right - self.left - 1.0));
-        html! {
-            rect x=(x) y=(Px(y + 0.5)) width=(width) height=(Px(STRIP - 1.0)) fill="none" stroke=(self.theme.muted) stroke-dasharray="4 3" {}
-            (text((self.left + self.right) / 2.0, y + 12.5, "middle", self.theme.muted, "?"))
-        }
-    }
-
+impl Frame<'_> {
     /// The nodes, the kinds of cores, the cores, and which CPUs matter.
     fn heads(&mut self) {
         let map = self.map;
@@ -158,7 +62,7 @@ impl<'a> Frame<'a> {
             let (colour, words) = (self.theme.ink, format!("CPU {}", map.matter));
             self.row("matters", &words, true, |frame, y| {
                 html! {
-                    (frame.ground(y)) (frame.fill(y, colour, |cpu| map.matter.contains(cpu)))
+                    (frame.background(y)) (frame.fill(y, colour, |cpu| map.matter.contains(cpu)))
                 }
             });
         }
@@ -187,7 +91,7 @@ impl<'a> Frame<'a> {
             let cpus: CpuSet = self.order[from..to].iter().copied().collect();
             (cpus.to_string(), self.x(from), self.x(to))
         });
-        // On the telephone the words are above the boxes.
+        // On narrow screens the words are above the boxes.
         let y = if self.wide() { top + STRIP + 14.0 } else { self.y + 8.0 };
         let ink = self.theme.ink;
         let markup = html! {
@@ -209,7 +113,7 @@ impl<'a> Frame<'a> {
     fn cores(&self, y: f64) -> Markup {
         let (map, theme, column) = (self.map, self.theme, self.column());
         let gap = (column * 0.12).min(2.0);
-        // Boxes that nobody could tell apart are one.
+        // Boxes too narrow to be told apart are one.
         let first = |cpu: Cpu| match column < 1.5 {
             true => Cpu(0),
             false => map.core_of(cpu).and_then(|core| core.iter().next()).unwrap_or(cpu),
@@ -232,7 +136,7 @@ impl<'a> Frame<'a> {
     fn mark(&mut self, of: &CpuProperty, colour: &'static str) {
         self.row(of.name, &mark(of), false, |frame, y| match &of.cpus {
             None => frame.unknown(y),
-            Some(cpus) => html! { (frame.ground(y)) (frame.fill(y, colour, |cpu| cpus.contains(cpu))) },
+            Some(cpus) => html! { (frame.background(y)) (frame.fill(y, colour, |cpu| cpus.contains(cpu))) },
         });
     }
 
@@ -247,12 +151,12 @@ impl<'a> Frame<'a> {
             }
             let column = frame.column();
             html! {
-                (frame.ground(y))
+                (frame.background(y))
                 @for (from, to, n) in frame.runs(count).into_iter().filter(|run| run.2 > 0) {
                     rect x=(Px(frame.x(from))) y=(Px(y)) width=(Px(frame.x(to) - frame.x(from))) height=(Px(STRIP)) fill=(heat(n)) {}
                     @for at in from..to {
                         @if text_width(&n.to_string()) < column {
-                            g font-weight="600" { (text(frame.x(at) + column / 2.0, y + 12.5, "middle", theme.ground, &n.to_string())) }
+                            g font-weight="600" { (text(frame.x(at) + column / 2.0, y + 12.5, "middle", theme.background, &n.to_string())) }
                         }
                     }
                 }
@@ -273,7 +177,7 @@ impl<'a> Frame<'a> {
         if map.realtime.is_empty() {
             let unknown = map.bound.partial;
             self.row("", if unknown { "not known" } else { "no real-time threads" }, false, |frame, y| {
-                if unknown { frame.unknown(y) } else { frame.ground(y) }
+                if unknown { frame.unknown(y) } else { frame.background(y) }
             });
         }
         let mut before = None;
@@ -290,7 +194,7 @@ impl<'a> Frame<'a> {
         let colour = if step.kernel { self.theme.muted } else { self.theme.lines[2] };
         let column = self.column();
         if !step.each {
-            return html! { (self.ground(y)) (self.fill(y, colour, |cpu| cpus.contains(cpu))) };
+            return html! { (self.background(y)) (self.fill(y, colour, |cpu| cpus.contains(cpu))) };
         }
         // A part of them on each: a cell for each CPU, where they are not too small.
         let mut cells = PathData::default();
@@ -304,7 +208,7 @@ impl<'a> Frame<'a> {
                 cells.rect(self.x(at) + gap / 2.0, y + 3.0, column - gap, STRIP - 6.0);
             }
         }
-        html! { (self.ground(y)) path d=(cells.0) fill=(colour) fill-opacity="0.8" {} }
+        html! { (self.background(y)) path d=(cells.0) fill=(colour) fill-opacity="0.8" {} }
     }
 
     fn picture(self) -> Picture {
@@ -338,27 +242,6 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Words in lines of a width; what does not fit on the last is cut.
-fn wrapped(words: &str, width: f64, most: usize) -> Vec<String> {
-    let mut lines: Vec<String> = vec![String::new()];
-    let mut words = words.split_whitespace().peekable();
-    while let Some(word) = words.next() {
-        let last = lines.len() == most;
-        let Some(line) = lines.last_mut() else { break };
-        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
-        if text_width(&longer) <= width || line.is_empty() {
-            *line = longer;
-        } else if last {
-            let rest = words.fold(format!("{longer} "), |all, word| all + word + " ");
-            *line = rest;
-            break;
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines.iter().map(|line| fit(line.trim_end(), width)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,12 +264,5 @@ mod tests {
                 assert!(body.len() < 120_000, "{}", body.len());
             }
         }
-    }
-
-    #[test]
-    fn words_are_cut_on_the_last_line_only() {
-        assert_eq!(wrapped("aa bb cc dd", 40.0, 2), ["aa bb", "cc dd"]);
-        assert_eq!(wrapped("aa bb cc dd ee", 40.0, 2), ["aa bb", "cc d\u{2026}"]);
-        assert_eq!(wrapped("", 40.0, 2), [""]);
     }
 }

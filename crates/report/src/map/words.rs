@@ -94,7 +94,7 @@ fn partial(words: Vec<String>, work: &Work) -> String {
     }
 }
 
-/// The whole map in a sentence, for those who cannot see it.
+/// The whole map in a sentence, for screen readers.
 pub fn label(map: &Map) -> String {
     let groups = map.groups.iter().take(8).map(|group| {
         let apart: Vec<&str> = map

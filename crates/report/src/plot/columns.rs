@@ -13,7 +13,7 @@ use model::histogram::{Bucket, quantile};
 use model::units::Nanos;
 
 /// No plot has more columns.
-pub const MOST: usize = 300;
+pub const MAX_COLUMNS: usize = 300;
 
 /// The columns of a plot: column `i` is `[edges[i], edges[i + 1])`.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl Columns {
     /// `early` adds a first column below 0, wide enough to be seen.
     pub fn linear(hi: i64, at_least: i64, early: bool) -> Columns {
         let step = nice_at_or_above((hi as f64 / 240.0).max(at_least as f64)).max(1.0) as i64;
-        let count = (hi / step).clamp(0, MOST as i64 * 9 / 10) + 1;
+        let count = (hi / step).clamp(0, MAX_COLUMNS as i64 * 9 / 10) + 1;
         let room = count / 32;
         let mut edges: Vec<i64> = (0..=count + room).map(|i| i.saturating_mul(step)).collect();
         // At the end of time, the edges would be equal.
@@ -50,7 +50,7 @@ impl Columns {
         let ratio = (hi as f64 * 1.05 / lo as f64).powf(1.0 / 240.0).max(1.016);
         let mut edges = vec![lo];
         let mut ideal = lo as f64;
-        while edges.len() < MOST - 1 && edges[edges.len() - 1] as f64 <= hi as f64 * 1.03 {
+        while edges.len() < MAX_COLUMNS - 1 && edges[edges.len() - 1] as f64 <= hi as f64 * 1.03 {
             let last = edges[edges.len() - 1];
             ideal = (ideal * ratio).max(last as f64 + 1.0);
             edges.push((ideal as i64).max(last.saturating_add(1)));
@@ -203,7 +203,7 @@ mod tests {
             let (lo, hi) = crate::plot::line::extent(std::slice::from_ref(&line)).unwrap();
             let total: u64 = samples.iter().map(|s| s.2).sum();
             for columns in [choose(std::slice::from_ref(&line), lo, hi), Columns::linear(hi, 1, true), Columns::log(lo, hi, true), Columns::log(1, 2, false)] {
-                prop_assert!(columns.len() < MOST);
+                prop_assert!(columns.len() < MAX_COLUMNS);
                 prop_assert!(columns.edges.windows(2).all(|pair| pair[0] < pair[1]), "{columns:?}");
                 prop_assert_eq!(columns.count(&line).iter().sum::<u64>(), total);
             }

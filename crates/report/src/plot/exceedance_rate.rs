@@ -175,7 +175,7 @@ impl Sketch<'_> {
                 @if let Some((level, shown)) = level {
                     @let words = format!("{name} {}", span(shown));
                     @let x = self.x.at(level);
-                    circle cx=(Px(x)) cy=(Px(y)) r="4" fill=(colour) stroke=(self.theme.ground) stroke-width="1.2" { title { (words) } }
+                    circle cx=(Px(x)) cy=(Px(y)) r="4" fill=(colour) stroke=(self.theme.background) stroke-width="1.2" { title { (words) } }
                     (text_over((x + 5.0).min(self.plot.right - 4.0), y + down, "end", colour, self.theme, &words))
                 }
             }

@@ -14,10 +14,10 @@ use stats::bounds::periods::Period;
 use stats::series::{BlockMaximum, Series};
 use stats::time::fold::fold;
 
-/// So many of the other blocks are drawn, the largest.
+/// How many of the other blocks are drawn, the largest.
 const OTHERS: usize = 1_000;
-/// So many periods have a picture.
-pub const MOST: usize = 3;
+/// How many periods have a picture.
+pub const MAX_PERIODS: usize = 3;
 
 /// The heading: the period and what it may be.
 pub fn heading(period: &Period) -> String {

@@ -1,5 +1,5 @@
 //! The heat map: when which latencies occurred, and how often. Time to the right, latency upwards,
-//! the count as colour; even a single sample has a colour that stands off the ground.
+//! the count as colour; even a single sample has a colour that contrasts with the background.
 //!
 //! The eight largest latencies of each second have their own cells. Of the others a block says only
 //! between which two levels they lie: that band is one cell, as high as what is not known.
@@ -17,7 +17,7 @@ use super::theme::{HEATS, Theme};
 use crate::words::several;
 
 /// The least height of a cell: one sample must be seen.
-const LEAST: f64 = 3.5;
+const MIN_HEIGHT: f64 = 3.5;
 
 /// A cell's stretch of latencies, and its count.
 type Cell = ((i64, i64), u64);
@@ -100,10 +100,10 @@ fn paint(
     let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
     let mut open: BTreeMap<((i64, i64), usize), usize> = BTreeMap::new();
     let mut close = |(band, shade): ((i64, i64), usize), from: usize, to: usize| {
-        // A trifle wider than it is, lest the ground shine through between neighbours.
+        // A trifle wider than it is, so that the background does not show through between neighbours.
         let (left, right) = (time.at(history.since_start(from)), time.at(history.since_start(to)));
         let (top, bottom) = (y.at(band.1 as f64), y.at(band.0 as f64));
-        let missing = (LEAST - (bottom - top)).max(0.0) / 2.0;
+        let missing = (MIN_HEIGHT - (bottom - top)).max(0.0) / 2.0;
         paths[shade].rect(left, top - missing, (right - left + 0.4).max(1.5), bottom - top + 2.0 * missing);
     };
     for (i, column) in columns.iter().enumerate() {
@@ -211,7 +211,7 @@ mod tests {
             path.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|n| n.parse().ok()).collect();
         let [x, y, width, height, ..] = numbers[..] else { panic!("{path}") };
         assert_eq!(path.matches('z').count(), 1, "{path}");
-        assert!((400.0..420.0).contains(&x) && y < 60.0 && width >= 1.5 && height >= LEAST, "{path}");
+        assert!((400.0..420.0).contains(&x) && y < 60.0 && width >= 1.5 && height >= MIN_HEIGHT, "{path}");
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl History {
     }
 
     fn empty(start: Option<Nanos>, length: i64, columns: usize) -> History {
-        let most = columns.clamp(2, columns::MOST);
+        let most = columns.clamp(2, columns::MAX_COLUMNS);
         // A block is a second long: with columns of another length some would hold two, others none.
         let seconds = (length.max(0) / Nanos::SECOND.0) / most as i64 + 1;
         History {

@@ -245,7 +245,7 @@ impl Sketch {
                 (text_over(place.x, place.y, "end", colour, theme, words))
             }
             @for (x, words, colour) in marks.iter().chain(&named) {
-                path d=(pointer(*x, y).0) fill=(theme.lines[colour % LINES]) stroke=(theme.ground)
+                path d=(pointer(*x, y).0) fill=(theme.lines[colour % LINES]) stroke=(theme.background)
                     stroke-width="0.7" { title { (words) } }
             }
         }

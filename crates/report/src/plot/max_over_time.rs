@@ -214,7 +214,7 @@ impl Sketch<'_> {
     fn mark(&self, cpu: Cpu, worst: &Worst, colour: &str, theme: &Theme) -> Markup {
         let (x, y) = self.point(worst);
         html! {
-            circle cx=(Px(x)) cy=(Px(y)) r="4" fill=(colour) stroke=(theme.ground) stroke-width="1.2" {
+            circle cx=(Px(x)) cy=(Px(y)) r="4" fill=(colour) stroke=(theme.background) stroke-width="1.2" {
                 title { "CPU " (cpu) ": " (span(worst.latency)) " at " (duration(self.history.elapsed(worst.time))) }
             }
         }

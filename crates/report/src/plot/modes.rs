@@ -11,7 +11,7 @@ use crate::words::{percent, several, span};
 use stats::modes::{Mode, modes};
 
 /// More are not named.
-const MOST: usize = 8;
+const MAX_NAMED: usize = 8;
 /// Rows of names.
 const LEVELS: usize = 3;
 
@@ -25,7 +25,7 @@ pub fn of(lines: &[PlotLine]) -> Vec<Mode> {
 fn named(modes: &[Mode]) -> Vec<Mode> {
     let mut most = modes.to_vec();
     most.sort_by_key(|mode| std::cmp::Reverse(mode.n));
-    most.truncate(MOST);
+    most.truncate(MAX_NAMED);
     most.sort_by_key(|mode| mode.at);
     most
 }
@@ -73,8 +73,11 @@ pub fn room(modes: &[Mode]) -> f64 {
 /// What the marks are.
 pub fn note(modes: &[Mode]) -> Option<String> {
     modes.first()?;
-    let more =
-        if modes.len() > MOST { format!(", of which the {MOST} fullest are named") } else { String::new() };
+    let more = if modes.len() > MAX_NAMED {
+        format!(", of which the {MAX_NAMED} fullest are named")
+    } else {
+        String::new()
+    };
     Some(format!(
         "Arrows from above: {}, peaks that stand out from the valleys between them, where there is room with their share of all wake-ups{more}.",
         several(modes.len() as u64, "separate mode", "separate modes")
@@ -94,7 +97,7 @@ mod tests {
         let plot = Plot::new(Size::Narrow, 30.0, 200.0);
         let x = Scale::linear(0.0, 10_000.0, plot.left, plot.right);
         let text = draw(&modes, &plot, &x, Size::Narrow, &PAPER).into_string();
-        assert_eq!(text.matches("<text").count(), MOST);
+        assert_eq!(text.matches("<text").count(), MAX_NAMED);
         assert!(text.contains("1.55 us") && !text.contains(">1 us"), "the fullest: {text}");
         assert!(note(&modes).unwrap().contains("12 separate modes"));
         assert!(note(&[]).is_none() && room(&[]) == 0.0);

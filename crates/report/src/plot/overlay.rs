@@ -13,8 +13,8 @@ use crate::words::{clean, several, span};
 use model::units::Nanos;
 use stats::series::Series;
 
-/// Of a larger group so many runs have a line of their own.
-const MOST: usize = 60;
+/// Of a larger group the first runs, up to this many, have a line of their own.
+const MAX_SINGLE_RUNS: usize = 60;
 
 /// Runs of one colour.
 pub struct RunGroup<'a> {
@@ -76,8 +76,12 @@ pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme
 fn curves(group: &RunGroup) -> Option<Drawn> {
     let all = Curve::of(&group.series)?;
     let several = group.series.len() > 1;
-    let single =
-        group.series.iter().filter(|_| several).take(MOST).filter_map(|series| Curve::of(&[*series]));
+    let single = group
+        .series
+        .iter()
+        .filter(|_| several)
+        .take(MAX_SINGLE_RUNS)
+        .filter_map(|series| Curve::of(&[*series]));
     Some(Drawn { all, single: single.collect() })
 }
 
@@ -98,8 +102,10 @@ fn notes(groups: &[RunGroup], far: Option<Nanos>) -> Vec<String> {
     if groups.len() > LINES {
         notes.push(format!("Only the first {LINES} of {} are drawn.", groups.len()));
     }
-    let cut = groups.iter().map(|group| group.series.len()).max().filter(|&most| most > MOST);
-    notes.extend(cut.map(|_| format!("Of each side the first {MOST} runs have a line of their own.")));
+    let cut = groups.iter().map(|group| group.series.len()).max().filter(|&most| most > MAX_SINGLE_RUNS);
+    notes.extend(
+        cut.map(|_| format!("Of each side the first {MAX_SINGLE_RUNS} runs have a line of their own.")),
+    );
     notes.extend(far.map(|limit| format!("The limit, {}, lies far to the right.", span(limit))));
     notes
 }

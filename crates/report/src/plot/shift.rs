@@ -82,7 +82,7 @@ fn point(one: &QuantileShift, x: f64, y: &Scale, size: Size, theme: &Theme) -> M
     });
     html! {
         @if let Some(bar) = bar { path d=(bar) fill="none" stroke=(colour) stroke-width="1.6" {} }
-        circle cx=(Px(x)) cy=(Px(at)) r="4" fill=(colour) stroke=(theme.ground) stroke-width="1.2" { title { (words) } }
+        circle cx=(Px(x)) cy=(Px(at)) r="4" fill=(colour) stroke=(theme.background) stroke-width="1.2" { title { (words) } }
         @if size == Size::Wide { (text_over(x, above, "middle", colour, theme, &words)) }
     }
 }

@@ -224,7 +224,7 @@ pub fn text(x: f64, y: f64, anchor: &str, colour: &str, words: &str) -> Markup {
 pub fn text_over(x: f64, y: f64, anchor: &str, colour: &str, theme: &Theme, words: &str) -> Markup {
     html! {
         text x=(Px(x)) y=(Px(y)) text-anchor=(anchor) fill=(colour) font-weight="600"
-            stroke=(theme.ground) stroke-width="3.5" stroke-linejoin="round" paint-order="stroke" { (words) }
+            stroke=(theme.background) stroke-width="3.5" stroke-linejoin="round" paint-order="stroke" { (words) }
     }
 }
 

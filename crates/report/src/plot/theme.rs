@@ -20,7 +20,7 @@ pub struct Theme {
     /// From a single sample to the fullest cell.
     pub heat: [&'static str; HEATS],
     /// What is behind everything.
-    pub ground: &'static str,
+    pub background: &'static str,
     /// Text.
     pub ink: &'static str,
     /// Lesser text and frames.
@@ -37,7 +37,7 @@ pub struct Theme {
 pub const PAPER: Theme = Theme {
     lines: ["#0072b2", "#d55e00", "#00865f", "#b5478f", "#2f94cf", "#a87300", "#222222", "#7b5bb5"],
     heat: ["#e0603f", "#d04a55", "#bb3a6b", "#a12a80", "#82208f", "#621a92", "#421686", "#250f63"],
-    ground: "#ffffff",
+    background: "#ffffff",
     ink: "#1b1f24",
     muted: "#5b6570",
     grid: "#e3e6ea",
@@ -49,7 +49,7 @@ pub const PAPER: Theme = Theme {
 pub const NIGHT: Theme = Theme {
     lines: ["#4da3e0", "#ff8a4c", "#2cc79b", "#e08cc4", "#9adcff", "#f0b541", "#e8e8e8", "#b79ce6"],
     heat: ["#8a63e6", "#a659d6", "#c352bd", "#db559c", "#ee667c", "#fa8460", "#fdac52", "#f5e663"],
-    ground: "#15181c",
+    background: "#15181c",
     ink: "#e6e9ed",
     muted: "#a3adb8",
     grid: "#2c3238",
@@ -79,7 +79,7 @@ pub const PAGE: Theme = Theme {
         "var(--heat6)",
         "var(--heat7)",
     ],
-    ground: "var(--ground)",
+    background: "var(--ground)",
     ink: "var(--ink)",
     muted: "var(--muted)",
     grid: "var(--grid)",
@@ -105,7 +105,7 @@ fn variables(theme: &Theme) -> String {
         }
     }
     let singles = [
-        ("ground", theme.ground),
+        ("ground", theme.background),
         ("ink", theme.ink),
         ("muted", theme.muted),
         ("grid", theme.grid),
@@ -140,11 +140,11 @@ mod tests {
     fn a_single_sample_and_every_line_stand_off_the_ground() {
         for theme in [&PAPER, &NIGHT] {
             for colour in theme.lines.iter().chain(&theme.heat).chain([&theme.alarm]) {
-                let ratio = contrast(colour, theme.ground);
-                assert!(ratio >= 3.0, "{colour} on {}: {ratio:.2}", theme.ground);
+                let ratio = contrast(colour, theme.background);
+                assert!(ratio >= 3.0, "{colour} on {}: {ratio:.2}", theme.background);
             }
             for colour in [theme.ink, theme.muted] {
-                assert!(contrast(colour, theme.ground) >= 4.5, "{colour}");
+                assert!(contrast(colour, theme.background) >= 4.5, "{colour}");
             }
         }
     }

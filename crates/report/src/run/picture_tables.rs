@@ -75,5 +75,5 @@ pub fn times(input: &Input) -> Markup {
     }
 }
 
-/// So many rows has the table beside the maximum over time.
+/// Rows of the table below the maximum over time.
 const TIMES: usize = 24;

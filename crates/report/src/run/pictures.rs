@@ -99,7 +99,7 @@ impl Section {
                 under(heading, picture, table)
             }
             Section::Period { heading, draw } => html! {
-                @for period in subject.input.bounds.iter().flat_map(|bounds| &bounds.structure.periods).take(folded::MOST) {
+                @for period in subject.input.bounds.iter().flat_map(|bounds| &bounds.structure.periods).take(folded::MAX_PERIODS) {
                     (under(&heading(period), figure("", |size| draw(subject, period, size)), None))
                 }
             },

@@ -13,7 +13,7 @@ use crate::words::{self, UNKNOWN, clean, or_dash, span, us, us_or_dash};
 use model::run::{CpuRun, Run, Worst};
 use model::vocabulary::Command;
 
-/// So many of the worst wake-ups are listed.
+/// How many of the worst wake-ups are listed.
 const WORST: usize = 20;
 /// A run; with a number where it is one of several.
 pub fn run(input: &Input, number: Option<usize>) -> Markup {

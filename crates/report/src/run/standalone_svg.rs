@@ -53,7 +53,7 @@ pub fn svg(inputs: &[Input]) -> String {
         svg xmlns="http://www.w3.org/2000/svg" width=(svg::Px(picture.width)) height=(svg::Px(height))
             viewBox={ "0 0 " (svg::Px(picture.width)) " " (svg::Px(height)) } role="img" aria-label=(picture.label) {
             title { (heading) }
-            rect width="100%" height="100%" fill=(theme.ground) {}
+            rect width="100%" height="100%" fill=(theme.background) {}
             (svg::group(theme, html! {
                 g font-size="17" font-weight="600" { (text(20.0, 28.0, "start", theme.ink, &svg::fit(&heading, room * 0.7))) }
                 @for (i, fact) in facts.iter().enumerate() {

@@ -13,7 +13,7 @@ use model::histogram::quantile;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 
-/// The columns, and how dear they are: where the terminal is narrow, the cheapest go first.
+/// The columns, each with its priority: where the terminal is narrow, those of the lowest priority are dropped first.
 const COLUMNS: [(&str, u8); 11] = [
     ("CPU", 99),
     ("cycles", 98),
@@ -33,7 +33,7 @@ pub fn render(run: &Run, width: usize, color: bool) -> String {
     written(run, headline(run), true, width, color)
 }
 
-/// The same for who wants no more than the numbers: what they rest on in one line, and what spoils them.
+/// The numbers alone: their conditions in one line, and what invalidates the run.
 pub fn brief(run: &Run, width: usize, color: bool) -> String {
     let mut lines = headline(run);
     lines.drain(1..lines.len() - 1);
@@ -152,8 +152,8 @@ enum Line {
     Cells(Box<[String; COLUMNS.len()]>),
 }
 
-/// The columns that fit, without the cheapest ones where they do not, and the width of each.
-fn fitting(lines: &[Line], room: usize) -> (Vec<usize>, [usize; COLUMNS.len()]) {
+/// The columns that fit, without those of the lowest priority where not all do, and the width of each.
+fn fitting(lines: &[Line], available: usize) -> (Vec<usize>, [usize; COLUMNS.len()]) {
     let mut widths = [0; COLUMNS.len()];
     for line in lines {
         if let Line::Cells(cells) = line {
@@ -164,9 +164,9 @@ fn fitting(lines: &[Line], room: usize) -> (Vec<usize>, [usize; COLUMNS.len()]) 
     }
     let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
     let needed = |shown: &[usize]| shown.iter().map(|&c| widths[c] + 2).sum::<usize>().saturating_sub(2);
-    while needed(&shown) > room && shown.len() > 4 {
-        let cheapest = shown.iter().enumerate().min_by_key(|&(_, &c)| COLUMNS[c].1).map_or(0, |(at, _)| at);
-        shown.remove(cheapest);
+    while needed(&shown) > available && shown.len() > 4 {
+        let lowest = shown.iter().enumerate().min_by_key(|&(_, &c)| COLUMNS[c].1).map_or(0, |(at, _)| at);
+        shown.remove(lowest);
     }
     (shown, widths)
 }

@@ -301,7 +301,7 @@ pub fn cure(culprits: &[Culprit], at: usize) -> Cure {
     let same = |other: &Culprit| (&other.remedy, &other.knobs) == (&this.remedy, &this.knobs);
     match culprits[..at].iter().position(same) {
         Some(above) if !this.remedy.is_empty() => Cure::As(above),
-        _ => Cure::Said(clean(&this.remedy), knobs(&this.knobs)),
+        _ => Cure::Remedy(clean(&this.remedy), knobs(&this.knobs)),
     }
 }
 
@@ -311,7 +311,7 @@ pub enum Cure {
     /// The same as for the culprit at that place.
     As(usize),
     /// The remedy, and the knobs that cure it; empty where there is none.
-    Said(String, String),
+    Remedy(String, String),
 }
 
 /// Knob rules with their titles, as far as they are known.
