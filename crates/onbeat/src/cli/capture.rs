@@ -25,7 +25,7 @@ use study::audit::survey_request;
     after_help = "Examples:\n  sudo onbeat capture -o board\n  onbeat audit --bundle board")]
 pub struct Args {
     /// The folder to make; by default under ~/.local/state/onbeat/runs
-    #[arg(short, long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
     folder: Option<PathBuf>,
     #[command(flatten)]
     output: OutputFlags,

@@ -53,7 +53,7 @@ pub struct Args {
     #[command(flatten)]
     read: ReadFlags,
     /// Write the answer with its pictures there too, as one self-contained page
-    #[arg(short, long = "output", value_name = "FILE.html")]
+    #[arg(short = 'o', long = "output", value_name = "FILE.html")]
     page: Option<PathBuf>,
     #[command(flatten)]
     output: OutputFlags,

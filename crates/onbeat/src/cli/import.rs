@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(short = 'N', long)]
     nsecs: bool,
     /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs
-    #[arg(short, long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
     folder: Option<PathBuf>,
     #[command(flatten)]
     output: OutputFlags,

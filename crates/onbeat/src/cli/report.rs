@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// The file to write: .html, .svg, .csv or .json; `-` is standard output, with --format
-    #[arg(short, long = "output", value_name = "FILE")]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
     file: Option<PathBuf>,
     /// The kind of output, where the file's ending does not say it
     #[arg(long, value_name = "KIND", value_parser = ["html", "svg", "csv", "json", "text"])]
