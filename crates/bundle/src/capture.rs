@@ -12,7 +12,7 @@ use super::write::refusal;
 use host::MachineFiles;
 use host::access::AccessRecorder;
 use host::dir::Dir;
-use model::error::{Exit, Outcome, Trouble, meaning_of};
+use model::error::{Exit, Failure, Result, meaning_of};
 use model::fact::{Fact, errno_name};
 use model::text::quoted;
 
@@ -39,7 +39,7 @@ pub struct Capture {
 }
 
 /// Writes a capture into a new or empty folder; what was begun is taken away again if it fails.
-pub fn write(path: &Path, capture: &Capture, recorder: &AccessRecorder) -> Outcome<()> {
+pub fn write(path: &Path, capture: &Capture, recorder: &AccessRecorder) -> Result<()> {
     let (dir, mut made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
     let mut files = HostFiles::default();
     let written = files.write(&dir, recorder).and_then(|()| write_capture(&dir, capture));
@@ -71,23 +71,23 @@ pub fn is_capture(path: &Path) -> bool {
 }
 
 /// The machine of a capture, or of a run's bundle, which holds less.
-pub fn open(path: &Path) -> Outcome<MachineFiles> {
+pub fn open(path: &Path) -> Result<MachineFiles> {
     let dir = folder_of(path);
     let shown = quoted(path);
     let bundle = MachineFiles::folder(&dir);
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(bytes) => {
-            check_schema(&bytes).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?
+            check_schema(&bytes).map_err(|what| Failure::usage(format!("{shown}: {what}")))?
         }
         Fact::Absent if bundle.read(&format!("/{RUN}")).known().is_some() => {}
         // The path is that of a device, or a pipe.
         Fact::Absent | Fact::NotCaptured | Fact::Refused(libc::ENOTDIR) => {
-            return Err(Trouble::usage(format!(
+            return Err(Failure::usage(format!(
                 "{shown} is no bundle: expected a folder that `onbeat capture -o` or `onbeat measure -o` made"
             )));
         }
         Fact::Refused(errno) => return Err(cannot_read(&shown.to_string(), CAPTURE, errno)),
-        Fact::Malformed(what) => return Err(Trouble::usage(format!("{shown}: {what}"))),
+        Fact::Malformed(what) => return Err(Failure::usage(format!("{shown}: {what}"))),
     }
     if let Fact::Refused(errno) = bundle.list("/host") {
         return Err(cannot_read(&shown.to_string(), "host", errno));
@@ -103,15 +103,15 @@ pub fn open(path: &Path) -> Outcome<MachineFiles> {
         Fact::Malformed(what) => Err(what),
     });
     let notes =
-        notes.map_err(|what| failed.take().unwrap_or_else(|| Trouble::usage(format!("{shown}: {what}"))))?;
+        notes.map_err(|what| failed.take().unwrap_or_else(|| Failure::usage(format!("{shown}: {what}"))))?;
     Ok(MachineFiles::captured(dir, notes))
 }
 
-fn cannot_read(shown: &str, name: &str, errno: i32) -> Trouble {
+fn cannot_read(shown: &str, name: &str, errno: i32) -> Failure {
     let exit = meaning_of(&io::Error::from_raw_os_error(errno)).map_or(Exit::Usage, |(exit, _)| exit);
     // What is too large is the capture's fault here, not that of a limit.
     let exit = if errno == libc::EFBIG { Exit::Usage } else { exit };
-    Trouble { exit, message: format!("cannot read {name} in {shown}: {}", errno_name(errno)) }
+    Failure { exit, message: format!("cannot read {name} in {shown}: {}", errno_name(errno)) }
 }
 
 fn check_schema(bytes: &[u8]) -> Result<(), String> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::explained::Explained;
 use super::folder_of;
 use host::dir::{Dir, free_bytes};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use trace::window::Window;
 
@@ -119,11 +119,11 @@ impl Write for Part<'_> {
 /// Goes through a bundle's windows in the order they were written, one at a time.
 ///
 /// Returns how many lines could not be read: a last one cut short, or damaged ones. A bundle without windows has none.
-pub fn each_window(bundle: &Path, mut each: impl FnMut(Window)) -> Outcome<u64> {
+pub fn each_window(bundle: &Path, mut each: impl FnMut(Window)) -> Result<u64> {
     let path = folder_of(bundle).join(EVENTS).join(SPIKES);
     let failed = |error: io::Error| {
         let remedy = "expected a bundle, as `onbeat hunt -o` makes one";
-        Trouble::of_call(format!("cannot read {}", quoted(&path)), &error, Exit::Usage, remedy)
+        Failure::of_call(format!("cannot read {}", quoted(&path)), &error, Exit::Usage, remedy)
     };
     let mut lines = match host::Lines::open(&path, LINE_LIMIT) {
         Ok(lines) => lines,

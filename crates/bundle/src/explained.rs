@@ -84,7 +84,7 @@ pub struct Explained {
     /// Spikes that are not in the file.
     pub unwritten: u64,
     /// Why the first of those for which there was no room could not be written.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 impl Explained {
@@ -101,7 +101,7 @@ impl Explained {
             counted: Counters::default(),
             dropped: 0,
             unwritten: 0,
-            trouble: None,
+            failure: None,
         })
     }
 
@@ -127,7 +127,7 @@ impl Explained {
             Ok(at) => Some(Line::At(at, length)),
             Err(error) => {
                 self.unwritten += 1;
-                self.trouble.get_or_insert(error.to_string());
+                self.failure.get_or_insert(error.to_string());
                 let fits = self.held + length <= HELD;
                 self.held += if fits { length } else { 0 };
                 fits.then(|| Line::Held(self.buffer.as_slice().into()))
@@ -483,7 +483,7 @@ mod tests {
         // As on a disk that is full: a file that cannot be written to.
         hunt.file = File::open(place.file()).expect("opened");
         hunt.add(&spike(100, 11));
-        assert!(hunt.trouble.is_some() && (hunt.dropped, hunt.unwritten) == (0, 1));
+        assert!(hunt.failure.is_some() && (hunt.dropped, hunt.unwritten) == (0, 1));
         assert_eq!(place.recovered().0.spikes.len(), 1);
         assert_eq!(listed(hunt).len(), 2);
     }

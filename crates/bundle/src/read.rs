@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{explained, folder_of, recover};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::run::{Block, Peak, Run, SCHEMA};
 use model::vocabulary::Command;
 
@@ -41,13 +41,13 @@ pub struct Bundle {
 
 impl Bundle {
     /// Opens a bundle directory, or the `run.json` in it.
-    pub fn open(path: &Path) -> Outcome<Bundle> {
+    pub fn open(path: &Path) -> Result<Bundle> {
         let dir = folder_of(path);
         let file = dir.join("run.json");
         let bytes =
             host::read_user_file(&file, RUN_LIMIT).map_err(|error| unreadable(path, &file, &error))?;
         let run = parse_run(&bytes).map_err(|what| {
-            Trouble::usage(format!("{} is not a run that this version reads: {what}", quoted(&file)))
+            Failure::usage(format!("{} is not a run that this version reads: {what}", quoted(&file)))
         })?;
         let mut bundle = Bundle { run, remarks: Vec::new(), blocks: dir.join("blocks.jsonl") };
         if !bundle.run.complete {
@@ -62,18 +62,18 @@ impl Bundle {
     /// Goes through the block records in the order they were written, one at a time.
     ///
     /// Returns how many lines could not be read: a last one cut short, or damaged ones.
-    pub fn each_block(&self, mut f: impl FnMut(&Block)) -> Outcome<u64> {
+    pub fn each_block(&self, mut f: impl FnMut(&Block)) -> Result<u64> {
         each_line(&self.blocks, |block: Block| f(&block))
     }
 
     /// As [`Bundle::each_block`], of each record only its largest latency: a third of the time.
-    pub fn each_peak(&self, mut f: impl FnMut(&Peak)) -> Outcome<u64> {
+    pub fn each_peak(&self, mut f: impl FnMut(&Peak)) -> Result<u64> {
         each_line(&self.blocks, |peak: Peak| f(&peak))
     }
 
-    fn put_spikes_back(&mut self, folder: &Path) -> Outcome<()> {
+    fn put_spikes_back(&mut self, folder: &Path) -> Result<()> {
         let unread = explained::put_back(folder, &mut self.run).map_err(|error| {
-            Trouble::usage(format!("cannot read the explained spikes of {}: {error}", folder.display()))
+            Failure::usage(format!("cannot read the explained spikes of {}: {error}", folder.display()))
         })?;
         if unread > 0 {
             let lines = several(unread, "explained spike", "explained spikes");
@@ -82,7 +82,7 @@ impl Bundle {
         Ok(())
     }
 
-    fn recover(&mut self, tail: &Path) -> Outcome<()> {
+    fn recover(&mut self, tail: &Path) -> Result<()> {
         let before = self.run.elapsed_ns;
         let bytes = match host::read_user_file(tail, TAIL_LIMIT) {
             Ok(bytes) => bytes,
@@ -101,7 +101,7 @@ impl Bundle {
             "the run is incomplete: it was killed or is still on, and {length} of it are kept{reach}"
         ));
         self.remarks.extend(found.remarks());
-        self.run.check().map_err(|what| Trouble::usage(format!("the bundle contradicts itself: {what}")))
+        self.run.check().map_err(|what| Failure::usage(format!("the bundle contradicts itself: {what}")))
     }
 }
 
@@ -179,7 +179,7 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
 }
 
 /// Parses a file of JSON lines one by one; a missing file has none. Returns how many were unreadable.
-fn each_line<T: serde::de::DeserializeOwned>(path: &Path, mut f: impl FnMut(T)) -> Outcome<u64> {
+fn each_line<T: serde::de::DeserializeOwned>(path: &Path, mut f: impl FnMut(T)) -> Result<u64> {
     let mut lines = match host::Lines::open(path, LINE_LIMIT) {
         Ok(lines) => lines,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -198,13 +198,13 @@ fn each_line<T: serde::de::DeserializeOwned>(path: &Path, mut f: impl FnMut(T)) 
     }
 }
 
-fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Trouble {
+fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::NotFound if super::capture::is_capture(path) => Trouble::usage(format!(
+        io::ErrorKind::NotFound if super::capture::is_capture(path) => Failure::usage(format!(
             "{} is a capture and holds no run: judge it with `onbeat audit --bundle`",
             quoted(path)
         )),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Trouble::usage(format!(
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::usage(format!(
             "{} is not a bundle: expected a folder with a run.json, as `onbeat measure -o` makes one",
             quoted(path)
         )),
@@ -213,7 +213,7 @@ fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Trouble {
                 io::ErrorKind::PermissionDenied => "run as its owner",
                 _ => "expected a bundle, as `onbeat measure -o` makes one",
             };
-            Trouble::of_call(format!("cannot read {}", quoted(file)), error, Exit::Usage, remedy)
+            Failure::of_call(format!("cannot read {}", quoted(file)), error, Exit::Usage, remedy)
         }
     }
 }

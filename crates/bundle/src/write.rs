@@ -17,7 +17,7 @@ use super::tail::Tail;
 use host::CreatedDirs;
 use host::access::AccessRecorder;
 use host::dir::Dir;
-use model::error::{Exit, Outcome, Trouble, meaning_of};
+use model::error::{Exit, Failure, Result, meaning_of};
 use model::run::{Block, Run};
 use model::text::quoted;
 
@@ -52,7 +52,7 @@ pub struct BundleWriter {
 
 impl BundleWriter {
     /// Makes the directory, which must not exist or be empty; refuses with the remedy.
-    pub fn create(path: &Path, cpus: usize) -> Outcome<BundleWriter> {
+    pub fn create(path: &Path, cpus: usize) -> Result<BundleWriter> {
         let (dir, made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
         let mut writer = BundleWriter {
             path: path.to_owned(),
@@ -78,7 +78,7 @@ impl BundleWriter {
     }
 
     /// Writes a first `run.json`, so that a kill at any moment leaves a bundle.
-    pub fn begin(&mut self, run: &Run) -> Outcome<()> {
+    pub fn begin(&mut self, run: &Run) -> Result<()> {
         let written = self.dir.new_file(RUN).and_then(|mut file| file.write_all(&serde_json::to_vec(run)?));
         written.map_err(|error| refusal(&self.path, &error))
     }
@@ -89,12 +89,12 @@ impl BundleWriter {
     }
 
     /// Writes the files that were read of the machine, at their own paths, refusals and lists beside.
-    pub fn host(&mut self, recorder: &AccessRecorder) -> Outcome<()> {
+    pub fn host(&mut self, recorder: &AccessRecorder) -> Result<()> {
         self.host.write(&self.dir, recorder).map_err(|error| refusal(&self.path, &error))
     }
 
     /// A place for what is traced around spikes.
-    pub fn events(&mut self) -> Outcome<Events> {
+    pub fn events(&mut self) -> Result<Events> {
         Events::create(&self.dir).map_err(|error| refusal(&self.path, &error))
     }
 
@@ -116,7 +116,7 @@ impl BundleWriter {
     }
 
     /// Writes the last `run.json` with its spikes, wherever they are, and takes away what only a run that is on needs.
-    pub fn finish<S: Serialize>(mut self, run: &Run, spikes: &S) -> Outcome<PathBuf> {
+    pub fn finish<S: Serialize>(mut self, run: &Run, spikes: &S) -> Result<PathBuf> {
         // Records may wait in memory of the kernel; a run that says it is complete must not lose them.
         let flushed = self.blocks.as_ref().map_or(Ok(()), File::sync_all);
         let placed = match self.replace_run(&Document::of(run, spikes), true) {
@@ -129,9 +129,9 @@ impl BundleWriter {
         };
         self.dir.remove(SPARE);
         // The tail is what the last checkpoint lacks: it stays where that one could not be replaced.
-        placed.map_err(|error| Trouble::internal(self.lost("a checkpoint", &error)))?;
+        placed.map_err(|error| Failure::internal(self.lost("a checkpoint", &error)))?;
         self.dir.remove(TAIL);
-        flushed.map_err(|error| Trouble::internal(self.lost("block records", &error)))?;
+        flushed.map_err(|error| Failure::internal(self.lost("block records", &error)))?;
         Ok(self.path.clone())
     }
 
@@ -238,15 +238,15 @@ impl Drop for BundleWriter {
 }
 
 /// Why a bundle cannot be written there, with the remedy.
-pub(super) fn refusal(path: &Path, error: &io::Error) -> Trouble {
+pub(super) fn refusal(path: &Path, error: &io::Error) -> Failure {
     let shown = quoted(path);
     match error.raw_os_error() {
         Some(libc::ENOTEMPTY) => {
-            Trouble::usage(format!("{shown} exists and is not empty: choose a new folder with -o"))
+            Failure::usage(format!("{shown} exists and is not empty: choose a new folder with -o"))
         }
         _ => {
             let what = format!("cannot make the bundle {shown}");
-            Trouble::of_call(what, error, Exit::Usage, "choose another folder with -o")
+            Failure::of_call(what, error, Exit::Usage, "choose another folder with -o")
         }
     }
 }

@@ -116,10 +116,10 @@ impl Reader<'_> {
             // The door's own messages begin with the path.
             Fact::Malformed(what) => what.strip_prefix(path).unwrap_or(what).trim_start().to_owned(),
         };
-        let trouble = format!("{path}: {reason}");
-        match self.troubles.contains(&trouble) {
+        let failure = format!("{path}: {reason}");
+        match self.troubles.contains(&failure) {
             true => {} // a directory that is listed twice
-            false if self.troubles.len() < TROUBLES_LIMIT => self.troubles.push(trouble),
+            false if self.troubles.len() < TROUBLES_LIMIT => self.troubles.push(failure),
             false => self.dropped += 1,
         }
         fact
@@ -207,7 +207,7 @@ impl Reader<'_> {
             match self.first(&paths, parse_cpus) {
                 Fact::Known(core) => found.push(core),
                 Fact::Absent => {}
-                trouble => outcome = trouble.map(|core| vec![core]),
+                failure => outcome = failure.map(|core| vec![core]),
             }
         }
         if found.is_empty() { outcome } else { Fact::Known(()).parse(|()| topology::shared_cores(found)) }

@@ -9,8 +9,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The command did what was asked.
-    Fine = 0,
-    /// Trouble that is neither the user's nor the machine's refusal.
+    Ok = 0,
+    /// Failure that is neither the user's nor the machine's refusal.
     Internal = 1,
     /// Wrong usage, or input that cannot be read as what it should be.
     Usage = 2,
@@ -28,7 +28,7 @@ pub enum Exit {
 
 /// A refusal or failure: one line for the user, lower case, with the remedy in it.
 #[derive(Clone, Debug)]
-pub struct Trouble {
+pub struct Failure {
     /// The code the process ends with.
     pub exit: Exit,
     /// One line: what is wrong and what to do.
@@ -36,35 +36,35 @@ pub struct Trouble {
 }
 
 /// The result of what a user asked for.
-pub type Outcome<T> = Result<T, Trouble>;
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-impl Trouble {
+impl Failure {
     /// Wrong usage or malformed input.
-    pub fn usage(message: impl Into<String>) -> Trouble {
-        Trouble { exit: Exit::Usage, message: message.into() }
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure { exit: Exit::Usage, message: message.into() }
     }
 
-    /// Trouble inside.
-    pub fn internal(message: impl Into<String>) -> Trouble {
-        Trouble { exit: Exit::Internal, message: message.into() }
+    /// Failure inside.
+    pub fn internal(message: impl Into<String>) -> Failure {
+        Failure { exit: Exit::Internal, message: message.into() }
     }
 
     /// Not permitted to this user.
-    pub fn not_permitted(message: impl Into<String>) -> Trouble {
-        Trouble { exit: Exit::NotPermitted, message: message.into() }
+    pub fn not_permitted(message: impl Into<String>) -> Failure {
+        Failure { exit: Exit::NotPermitted, message: message.into() }
     }
 
     /// Not to be had on this kernel or machine.
-    pub fn not_supported(message: impl Into<String>) -> Trouble {
-        Trouble { exit: Exit::NotSupported, message: message.into() }
+    pub fn not_supported(message: impl Into<String>) -> Failure {
+        Failure { exit: Exit::NotSupported, message: message.into() }
     }
 
     /// A system call that failed, by the one table of error numbers: `what` failed, `otherwise` is the code and `remedy`
     /// what to do where the number does not say more.
-    pub fn of_call(what: impl fmt::Display, error: &io::Error, otherwise: Exit, remedy: &str) -> Trouble {
+    pub fn of_call(what: impl fmt::Display, error: &io::Error, otherwise: Exit, remedy: &str) -> Failure {
         let (exit, known) = meaning_of(error).unwrap_or((otherwise, ""));
         let remedy = if known.is_empty() { remedy } else { known };
-        Trouble { exit, message: format!("{what} ({error}): {remedy}") }
+        Failure { exit, message: format!("{what} ({error}): {remedy}") }
     }
 }
 
@@ -93,26 +93,26 @@ pub fn meaning_of(error: &io::Error) -> Option<(Exit, &'static str)> {
 }
 
 /// A value as JSON on one line; the one way there is, so that no error becomes an empty file.
-pub fn json<T: Serialize + ?Sized>(value: &T) -> Outcome<String> {
+pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|error| unserialized(&error))
 }
 
 /// As [`json`], on many lines, with a newline at its end.
-pub fn json_pretty<T: Serialize + ?Sized>(value: &T) -> Outcome<String> {
+pub fn json_pretty<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|error| unserialized(&error))
 }
 
-fn unserialized(error: &serde_json::Error) -> Trouble {
-    Trouble::internal(format!("the result cannot be written as JSON ({error}): report this, with the bundle"))
+fn unserialized(error: &serde_json::Error) -> Failure {
+    Failure::internal(format!("the result cannot be written as JSON ({error}): report this, with the bundle"))
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for Failure {}
 
 /// What helps where a capability is missing: root has it, unless a container or a service keeps it back.
 pub fn run_with(capability: &str) -> String {
@@ -128,10 +128,10 @@ mod tests {
     fn a_failed_call_has_the_same_code_wherever_it_failed() {
         let code = |errno| {
             let error = io::Error::from_raw_os_error(errno);
-            let trouble = Trouble::of_call("cannot do it", &error, Exit::Usage, "do something else");
-            assert!(trouble.message.starts_with("cannot do it (") && trouble.message.contains("): "));
-            assert!(!trouble.message.ends_with(": "), "a remedy in any case: {trouble}");
-            trouble.exit
+            let failure = Failure::of_call("cannot do it", &error, Exit::Usage, "do something else");
+            assert!(failure.message.starts_with("cannot do it (") && failure.message.contains("): "));
+            assert!(!failure.message.ends_with(": "), "a remedy in any case: {failure}");
+            failure.exit
         };
         for errno in [libc::EIO, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOSPC, libc::EFBIG] {
             assert_eq!(code(errno), Exit::Internal, "{errno}");

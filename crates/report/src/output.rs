@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::run::{csv::csv, json::json, page::html, standalone_svg::svg};
-use model::error::Outcome;
+use model::error::Result;
 
 /// What a report can be written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl ReportFormat {
 }
 
 /// The runs in the format.
-pub fn render(inputs: &[Input], format: ReportFormat) -> Outcome<String> {
+pub fn render(inputs: &[Input], format: ReportFormat) -> Result<String> {
     match format {
         ReportFormat::Html => html(inputs),
         ReportFormat::Svg => Ok(svg(inputs)),

@@ -5,7 +5,7 @@ use std::path::Path;
 use bundle::capture;
 use facts::survey::{Survey, SurveyRequest, survey};
 use host::MachineFiles;
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use model::units::CpuSet;
 use report::map::{self, Map};
@@ -38,7 +38,7 @@ impl Audited {
     }
 
     /// The page of the findings, with a picture of the machine.
-    pub fn page(&self) -> Outcome<String> {
+    pub fn page(&self) -> Result<String> {
         report::audit::page::html(&self.audit, &self.map())
     }
 }
@@ -51,26 +51,26 @@ pub fn survey_request() -> SurveyRequest {
 }
 
 /// Judges a machine's settings for a profile and the CPUs that were named; else for those that are isolated, or all.
-pub fn judge(machine: MachineSource, profile: Profile, cpus: Option<&CpuSet>) -> Outcome<Audited> {
+pub fn judge(machine: MachineSource, profile: Profile, cpus: Option<&CpuSet>) -> Result<Audited> {
     let survey = survey(&machine.open()?, &survey_request());
-    let intent = intent(&survey, profile, cpus).map_err(Trouble::usage)?;
+    let intent = intent(&survey, profile, cpus).map_err(Failure::usage)?;
     Ok(Audited { audit: audit(&survey, &intent), survey, intent })
 }
 
 impl MachineSource<'_> {
-    fn open(self) -> Outcome<MachineFiles> {
+    fn open(self) -> Result<MachineFiles> {
         match self {
             MachineSource::Live => Ok(MachineFiles::live()),
             MachineSource::Captured(bundle) => capture::open(bundle),
             MachineSource::Tree(root) => match host::is_dir(root) {
                 Ok(true) => Ok(MachineFiles::tree(root)),
-                Ok(false) => Err(Trouble::usage(format!(
+                Ok(false) => Err(Failure::usage(format!(
                     "--root: {} is no folder: give a copy of a file system",
                     quoted(root)
                 ))),
                 Err(error) => {
                     let what = format!("--root: cannot look at {}", quoted(root));
-                    Err(Trouble::of_call(what, &error, Exit::Usage, "give a copy of a file system"))
+                    Err(Failure::of_call(what, &error, Exit::Usage, "give a copy of a file system"))
                 }
             },
         }

@@ -1,6 +1,6 @@
 //! What a measurement supports.
 
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 use model::run::CpuRun;
 use model::text::quoted;
 use stats::bounds::{self, Bounds, BoundsInput, HistogramInput, ListedOverflows, Question, RunTotals};
@@ -8,13 +8,13 @@ use stats::bounds::{self, Bounds, BoundsInput, HistogramInput, ListedOverflows, 
 use crate::measurement::Measurement;
 
 /// The bounds of a measurement; refused where it holds no wake-up.
-pub fn bounds(measurement: &Measurement, question: &Question) -> Outcome<Bounds> {
+pub fn bounds(measurement: &Measurement, question: &Question) -> Result<Bounds> {
     let rows = measurement.rows();
     let cycles = measurement.cpus().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
     // A run that was killed before its first second has nothing to say either, but it is one.
     let complete = measurement.run.as_ref().is_none_or(|run| run.complete);
     if measurement.series.worst().is_none() && cycles == 0 && complete {
-        return Err(Trouble::usage(format!(
+        return Err(Failure::usage(format!(
             "{} holds no wake-up, which bounds nothing: measure again",
             quoted(&measurement.path)
         )));

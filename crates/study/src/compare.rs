@@ -2,7 +2,7 @@
 
 use bundle::read::host_files;
 use facts::differences::{Difference, Settings, differences};
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 use serde::Serialize;
 use stats::compare::{CompareQuestion, Compared, compare as compare_series, design};
 use stats::pair::verdict::Design;
@@ -102,11 +102,11 @@ pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>
 }
 
 /// Refuses what would compare different things.
-pub fn check_comparable(a: &[Measurement], b: &[Measurement]) -> Outcome<()> {
+pub fn check_comparable(a: &[Measurement], b: &[Measurement]) -> Result<()> {
     let all: Vec<&Measurement> = a.iter().chain(b).collect();
     for (at, measurement) in all.iter().enumerate() {
         if all[..at].iter().any(|other| is_same(other, measurement)) {
-            return Err(Trouble::usage(format!(
+            return Err(Failure::usage(format!(
                 "{} is given twice: one run is one unit, give each once",
                 measurement.title
             )));
@@ -124,9 +124,9 @@ fn is_same(one: &Measurement, other: &Measurement) -> bool {
 }
 
 /// Refuses two that measured different things.
-fn check_alike(first: &Measurement, other: &Measurement) -> Outcome<()> {
+fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
     let refused = |what: &str, remedy: &str| {
-        Err(Trouble::usage(format!("{} and {} differ in {what}: {remedy}", first.title, other.title)))
+        Err(Failure::usage(format!("{} and {} differ in {what}: {remedy}", first.title, other.title)))
     };
     if first.series.block != other.series.block {
         return refused("the length of their blocks", "their maxima are of different things, measure again");

@@ -7,7 +7,7 @@ use crate::findings::Findings;
 use bundle::events::each_window;
 use bundle::read::Bundle;
 use bundle::room::Room;
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 use model::run::{Run, Spike};
 use model::text::{quoted, several};
 use model::vocabulary::Command;
@@ -24,13 +24,13 @@ pub struct ExplainedRun {
 }
 
 /// Explains a bundle of `hunt` again; a run of another command is refused.
-pub fn open(path: &Path) -> Outcome<ExplainedRun> {
+pub fn open(path: &Path) -> Result<ExplainedRun> {
     let mut bundle = Bundle::open(path)?;
     let mut stolen = Vec::new();
     bundle.each_block(|block| stolen.extend(StealInterval::of(block)))?;
     let (mut run, mut remarks) = (std::mem::take(&mut bundle.run), std::mem::take(&mut bundle.remarks));
     if run.command != Command::Hunt {
-        return Err(Trouble::usage(format!(
+        return Err(Failure::usage(format!(
             "{} is a run of `onbeat {}`, in which nothing was traced: give one of `onbeat hunt`",
             quoted(path),
             run.command
@@ -53,7 +53,7 @@ pub fn explain(
     run: &mut Run,
     stolen: &[StealInterval],
     mut each: impl FnMut(Window),
-) -> Outcome<u64> {
+) -> Result<u64> {
     let cost = Cost::of(run);
     let (mut findings, mut room, mut dropped) = (Findings::default(), Room::default(), 0);
     let mut keep = |mut spike: Spike| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bundle::foreign::maxima::{self, LINE_LIMIT, Maxima};
 use bundle::read::Bundle;
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::run::{CpuRun, Run};
 
 use model::histogram::Bucket;
@@ -108,27 +108,27 @@ impl Measurement {
 
 impl ReadOptions {
     /// Reads an input: a bundle's folder or `run.json`, or a list of maxima.
-    pub fn open(&self, path: &Path) -> Outcome<Measurement> {
+    pub fn open(&self, path: &Path) -> Result<Measurement> {
         let run = path.file_name().is_some_and(|name| name == "run.json");
         let folder = run || host::is_dir(path).map_err(|error| self.unreadable(path, &error))?;
         if folder { self.bundle(path) } else { self.list(path) }
     }
 
-    fn unreadable(&self, path: &Path, error: &std::io::Error) -> Trouble {
+    fn unreadable(&self, path: &Path, error: &std::io::Error) -> Failure {
         let expected = "expected a bundle or a list of block maxima in ns";
-        Trouble::of_call(format!("cannot read {}", quoted(path)), error, Exit::Usage, expected)
+        Failure::of_call(format!("cannot read {}", quoted(path)), error, Exit::Usage, expected)
     }
 
-    fn bundle(&self, path: &Path) -> Outcome<Measurement> {
+    fn bundle(&self, path: &Path) -> Result<Measurement> {
         let mut bundle = Bundle::open(path)?;
         let wanted = &self.cpus;
         if self.block.is_some() || self.resolution.is_some() {
-            return Err(Trouble::usage("--block and --resolution are for CSV files: a run says them itself"));
+            return Err(Failure::usage("--block and --resolution are for CSV files: a run says them itself"));
         }
         if let Some(missing) =
             wanted.iter().flat_map(CpuSet::iter).find(|cpu| !bundle.run.plan.cpus.contains(cpu))
         {
-            return Err(Trouble::usage(format!(
+            return Err(Failure::usage(format!(
                 "{}: CPU {missing} was not measured: choose others with -a",
                 quoted(path)
             )));
@@ -150,11 +150,11 @@ impl ReadOptions {
         Ok(Measurement::of_bundle(path, bundle, collector, self.step()))
     }
 
-    fn list(&self, path: &Path) -> Outcome<Measurement> {
+    fn list(&self, path: &Path) -> Result<Measurement> {
         let shown = quoted(path);
         let failed = |error: std::io::Error| self.unreadable(path, &error);
         if self.cpus.is_some() {
-            return Err(Trouble::usage(format!("{shown} is a list, which has no CPUs: leave -a out")));
+            return Err(Failure::usage(format!("{shown} is a list, which has no CPUs: leave -a out")));
         }
         let block = self.block.unwrap_or(BLOCK);
         let mut lines = host::Lines::open(path, LINE_LIMIT).map_err(failed)?;
@@ -162,22 +162,22 @@ impl ReadOptions {
         let mut first = true;
         while let Some(line) = lines.next_line().map_err(failed)? {
             if std::mem::take(&mut first) && line.starts_with(b"{") {
-                return Err(Trouble::usage(format!(
+                return Err(Failure::usage(format!(
                     "{shown} is JSON: give a bundle's folder; `onbeat import` makes one of cyclictest's result"
                 )));
             }
-            maxima.line(line).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
+            maxima.line(line).map_err(|what| Failure::usage(format!("{shown}: {what}")))?;
         }
         if lines.too_long() > 0 {
-            return Err(Trouble::usage(format!(
+            return Err(Failure::usage(format!(
                 "{shown}: a line is longer than {LINE_LIMIT} bytes: expected one integer in ns"
             )));
         }
         let (list, mut remarks) =
-            maxima.finish().map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
+            maxima.finish().map_err(|what| Failure::usage(format!("{shown}: {what}")))?;
         let length = (list.len() as i64).checked_mul(block.0);
         if length.is_none() {
-            return Err(Trouble::usage(format!(
+            return Err(Failure::usage(format!(
                 "{shown}: these blocks last longer than 292 years: give a shorter --block"
             )));
         }

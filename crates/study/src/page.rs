@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bundle::events::each_window;
 use bundle::read::Bundle;
-use model::error::Outcome;
+use model::error::Result;
 use model::run::{Peak, Run};
 use model::text::several;
 use model::units::Nanos;
@@ -34,7 +34,7 @@ pub struct ReportedRun {
 
 impl ReportedRun {
     /// Reads a bundle; its blocks only once, because those of a day are a quarter of a gigabyte.
-    pub fn open(path: &Path) -> Outcome<ReportedRun> {
+    pub fn open(path: &Path) -> Result<ReportedRun> {
         let mut bundle = Bundle::open(path)?;
         let mut history = History::for_run(&bundle.run, COLUMNS);
         let mut collector = Collector::new(None, bundle.run.plan.interval_ns.unwrap_or_default());
@@ -78,7 +78,7 @@ impl ReportedRun {
 }
 
 /// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last checkpoint, too.
-fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Outcome<Windows> {
+fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Result<Windows> {
     let mut windows = Windows::default();
     let unread = match bundle.run.complete {
         true => each_window(path, |window| windows.add(window))?,
@@ -99,7 +99,7 @@ pub const MAX_TRACED_SPIKES: usize = 200;
 const MAX_TRACED_EVENTS: usize = 500_000;
 
 /// What ui.perfetto.dev opens, of the worst spikes whose windows the bundle has.
-pub fn perfetto(bundle: &Path, run: &Run) -> Outcome<String> {
+pub fn perfetto(bundle: &Path, run: &Run) -> Result<String> {
     let mut latencies: Vec<_> = run.spikes.iter().map(|spike| spike.latency_ns).collect();
     latencies.sort_unstable_by(|a, b| b.cmp(a));
     let least = latencies.get(MAX_TRACED_SPIKES - 1).copied().unwrap_or_default();

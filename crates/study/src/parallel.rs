@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::measurement::{Measurement, ReadOptions};
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 
 /// More threads would read from one disk.
 const MAX_THREADS: usize = 8;
@@ -16,11 +16,11 @@ pub fn read(
     paths: &[PathBuf],
     options: &ReadOptions,
     progress: impl Fn(usize) + Sync,
-) -> Outcome<Vec<Measurement>> {
+) -> Result<Vec<Measurement>> {
     let threads =
         std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS).min(paths.len());
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let slots: Vec<Mutex<Option<Outcome<Measurement>>>> = paths.iter().map(|_| Mutex::new(None)).collect();
+    let slots: Vec<Mutex<Option<Result<Measurement>>>> = paths.iter().map(|_| Mutex::new(None)).collect();
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -40,5 +40,5 @@ pub fn read(
         work();
     });
     let taken = slots.into_iter().map(|slot| slot.into_inner().ok().flatten());
-    taken.map(|read| read.unwrap_or_else(|| Err(Trouble::internal("an input was not read")))).collect()
+    taken.map(|read| read.unwrap_or_else(|| Err(Failure::internal("an input was not read")))).collect()
 }

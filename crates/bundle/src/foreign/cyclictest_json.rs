@@ -11,7 +11,7 @@ use serde::Serialize;
 
 pub use super::json_read::parse;
 use super::{CyclictestContext, date, micros};
-use model::error::{Outcome, json_pretty};
+use model::error::{Result, json_pretty};
 use model::run::{CpuRun, Run};
 use model::vocabulary::Preempt;
 
@@ -57,7 +57,7 @@ struct WrittenThread {
 /// `rt_test_version:` is onbeat's version. How rows become buckets is said at `micros::microsecond_buckets`:
 /// counts are kept exactly, there is no overflow, early wake-ups are in bucket 0. A number that the
 /// run does not know is 0, since parsers do arithmetic on it.
-pub fn write(run: &Run, context: &CyclictestContext) -> Outcome<String> {
+pub fn write(run: &Run, context: &CyclictestContext) -> Result<String> {
     let file = File {
         file_version: 1,
         command_line: &context.command_line,

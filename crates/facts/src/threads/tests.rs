@@ -103,13 +103,13 @@ fn a_record_holds_nothing_of_anybody_else() {
 #[test]
 fn what_could_not_be_read_is_said_live_and_from_a_record() {
     assert!(told(&format!("{}\n/proc/900/status: gone", machine())).0.complete);
-    for trouble in [
+    for failure in [
         "/proc/900/stat: broken",
         "/proc/900/stat -> stat",
         "/proc/400/task/402/stat -> stat",
         "/proc/400/task/402/stat: broken\n/proc/900/stat: broken",
     ] {
-        assert!(!told(&format!("{}\n{trouble}", machine())).0.complete, "{trouble}");
+        assert!(!told(&format!("{}\n{failure}", machine())).0.complete, "{failure}");
     }
     let hidden = format!("/proc/600/stat: {}\n/proc/600/task -> task", stat("mystery", 0, 2, 0, 0));
     let (threads, accesses) = told(&hidden);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::Environment;
 use super::flags::keyword;
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::keyword::Keyword;
 use model::units::CpuSet;
 use report::audit::{junit, text};
@@ -62,9 +62,9 @@ pub struct Args {
 }
 
 /// Audits.
-pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let asked = args.cpus.as_deref().map(CpuSet::parse).transpose();
-    let asked = asked.map_err(|what| Trouble::usage(format!("--cpus: {what}")))?;
+    let asked = asked.map_err(|what| Failure::usage(format!("--cpus: {what}")))?;
     let mut outputs = Outputs::of(&[&args.output.json, &args.junit, &args.html], environment)?;
     let audited = judge(args.machine(), args.profile, asked.as_ref())?;
     outputs.json_pretty(&args.output.json, &audited.audit);
@@ -91,7 +91,7 @@ impl Args {
 
     /// The gate, if one was asked for; what could not be told is said where it might have failed it.
     fn gate(&self, audit: &Audit) -> Exit {
-        let Some(least) = self.fail_on else { return Exit::Fine };
+        let Some(least) = self.fail_on else { return Exit::Ok };
         let of = |verdict| {
             let grave = audit
                 .findings
@@ -111,6 +111,6 @@ impl Args {
             remark(&format!("onbeat: failed, of severity {} or above: {}", least.name(), failed.join(", ")));
         }
         let open = failed.is_empty() && (unknown.is_empty() || !self.strict);
-        if open { Exit::Fine } else { Exit::Limit }
+        if open { Exit::Ok } else { Exit::Limit }
     }
 }

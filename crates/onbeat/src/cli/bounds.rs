@@ -6,7 +6,7 @@ use super::Environment;
 use super::flags::{limit, positive_span};
 use super::outputs::{OutputFlags, Outputs, Screen};
 use super::read_flags::{ReadFlags, print_remarks};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::units::{Bare, Nanos};
 use report::bounds::text;
 use stats::bounds::{BoundsVerdict, DEFAULT_REACH, MAX_REACH, Question};
@@ -57,7 +57,7 @@ impl Asked {
     }
 
     /// The question, with how many times the run's length an extrapolation may reach.
-    pub fn question(&self, reach: f64) -> Outcome<Question> {
+    pub fn question(&self, reach: f64) -> Result<Question> {
         let horizon = self
             .horizon
             .as_deref()
@@ -73,7 +73,7 @@ impl Asked {
 }
 
 /// Answers.
-pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let question = args.question()?;
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let measurement = args.read.options()?.open(&args.input)?;
@@ -89,14 +89,14 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     outputs.end(match bounds.verdict {
         BoundsVerdict::Failed => Exit::Limit,
         BoundsVerdict::Inconclusive => Exit::Inconclusive,
-        _ => Exit::Fine,
+        _ => Exit::Ok,
     })
 }
 
 impl Args {
-    fn question(&self) -> Outcome<Question> {
+    fn question(&self) -> Result<Question> {
         if !(self.reach > 0.0 && self.reach <= MAX_REACH) {
-            return Err(Trouble::usage(format!(
+            return Err(Failure::usage(format!(
                 "--reach: expected more than 0 and at most {MAX_REACH} times the run's length"
             )));
         }

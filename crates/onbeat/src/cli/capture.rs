@@ -8,7 +8,7 @@ use super::running::{block_signals, unless_stopped};
 use bundle::capture::{Capture, SCHEMA, write};
 use facts::survey::survey;
 use host::{MachineFiles, clock, is_root, random_u64, rt};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use model::wall_time::wall_time;
 use study::audit::survey_request;
@@ -32,11 +32,11 @@ pub struct Args {
 }
 
 /// Captures.
-pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let host = MachineFiles::live().recording();
     survey(&host, &survey_request());
-    let Some(recorder) = host.recorded() else { return Err(Trouble::internal("nothing was recorded")) };
+    let Some(recorder) = host.recorded() else { return Err(Failure::internal("nothing was recorded")) };
     let capture = Capture {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -52,5 +52,5 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     if !args.output.quiet {
         outputs.print(&format!("kept in {}\n", quoted(&path)));
     }
-    unless_stopped(outputs.end(Exit::Fine))
+    unless_stopped(outputs.end(Exit::Ok))
 }

@@ -7,7 +7,7 @@ use super::Environment;
 use super::flags::{limit, positive_span};
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
 use super::read_flags::{ReadFlags, print_remarks, read_all};
-use model::error::{Exit, Outcome, Trouble, json};
+use model::error::{Exit, Failure, Result, json};
 use model::units::Bare;
 use report::compare::page::{self, Versus};
 use report::compare::text;
@@ -73,7 +73,7 @@ pub fn mark_separator(mut args: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Compares.
-pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let (a, b) = args.sides()?;
     let question = args.question()?;
     let mut outputs = Outputs::of(&[&args.page, &args.output.json], environment)?;
@@ -84,12 +84,12 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     let mut in_b = in_a.split_off(a.len());
     let seen = print_remarks(&in_a.iter().chain(&in_b).collect::<Vec<_>>(), quiet);
     let Screen { columns, color } = outputs.screen;
-    if let Err(trouble) = check_comparable(&in_a, &in_b) {
+    if let Err(failure) = check_comparable(&in_a, &in_b) {
         // What differs is said even where that is the reason for the refusal.
         if let Some(differing) = differing(&in_a, &in_b).filter(|differing| !differing.is_empty()) {
             text::differences(Some(&differing), columns).lines().for_each(remark);
         }
-        return Err(trouble);
+        return Err(failure);
     }
     let pairing = if args.unpaired || args.paired { Pairing::Given } else { Pairing::ByTime };
     let comparison = compare(&mut in_a, &mut in_b, &question, pairing);
@@ -105,23 +105,23 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     outputs.end(match compared.verdict {
         Verdict::Worse => Exit::Limit,
         Verdict::Inconclusive => Exit::Inconclusive,
-        _ => Exit::Fine,
+        _ => Exit::Ok,
     })
 }
 
 impl Args {
-    fn sides(&self) -> Outcome<(Vec<PathBuf>, Vec<PathBuf>)> {
+    fn sides(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
         let mut sides = self.runs.split(|path| path.as_os_str() == BETWEEN);
         let (a, b) = (sides.next().unwrap_or_default(), sides.next().unwrap_or_default());
         let (a, b) = match (a, b) {
             ([a, b], []) => (vec![a.clone()], vec![b.clone()]),
             (_, []) | ([], _) => {
-                return Err(Trouble::usage("put `--` between A's runs and B's: onbeat compare A... -- B..."));
+                return Err(Failure::usage("put `--` between A's runs and B's: onbeat compare A... -- B..."));
             }
             (a, b) => (a.to_vec(), b.to_vec()),
         };
         if self.paired && a.len() != b.len() {
-            return Err(Trouble::usage(format!(
+            return Err(Failure::usage(format!(
                 "--paired: {} and {} runs make no pairs, give as many of B as of A",
                 a.len(),
                 b.len()
@@ -131,7 +131,7 @@ impl Args {
     }
 
     /// The page is no other kind of file.
-    fn check_page(&self) -> Outcome<()> {
+    fn check_page(&self) -> Result<()> {
         let named = self
             .page
             .as_ref()
@@ -139,11 +139,11 @@ impl Args {
         if named {
             Ok(())
         } else {
-            Err(Trouble::usage("-o: the page's name ends in .html; --json writes the other form"))
+            Err(Failure::usage("-o: the page's name ends in .html; --json writes the other form"))
         }
     }
 
-    fn question(&self) -> Outcome<CompareQuestion> {
+    fn question(&self) -> Result<CompareQuestion> {
         let metric = metric(&self.metric)?;
         let margin = self.margin.as_deref().map(|text| margin(text, metric)).transpose()?;
         Ok(CompareQuestion {
@@ -155,7 +155,7 @@ impl Args {
     }
 }
 
-fn metric(text: &str) -> Outcome<Metric> {
+fn metric(text: &str) -> Result<Metric> {
     if text == "rate" {
         return Ok(Metric::Rate);
     }
@@ -163,15 +163,15 @@ fn metric(text: &str) -> Outcome<Metric> {
         text.strip_prefix('p').filter(|digits| digits.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
     let q = number.and_then(|digits| digits.parse::<f64>().ok()).map(|percent| percent / 100.0);
     q.filter(|q| (0.01..1.0).contains(q)).map(Metric::Quantile).ok_or_else(|| {
-        Trouble::usage(format!("--metric: '{text}' is neither `rate` nor a quantile like p50 or p99"))
+        Failure::usage(format!("--metric: '{text}' is neither `rate` nor a quantile like p50 or p99"))
     })
 }
 
-fn margin(text: &str, metric: Metric) -> Outcome<f64> {
+fn margin(text: &str, metric: Metric) -> Result<f64> {
     match metric {
         Metric::Rate => {
             text.parse::<f64>().ok().filter(|factor| *factor > 1.0 && factor.is_finite()).ok_or_else(|| {
-                Trouble::usage(format!(
+                Failure::usage(format!(
                     "--margin: '{text}' is not a factor above 1: the rate's margin is one, like 1.5"
                 ))
             })

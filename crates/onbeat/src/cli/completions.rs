@@ -2,7 +2,7 @@
 
 use clap_complete::Shell;
 
-use model::error::{Exit, Outcome};
+use model::error::{Exit, Result};
 
 /// Print the completion script of a shell
 ///
@@ -14,9 +14,9 @@ pub struct Args {
 }
 
 /// Prints the script.
-pub fn run(args: &Args, mut command: clap::Command) -> Outcome<Exit> {
+pub fn run(args: &Args, mut command: clap::Command) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "onbeat", &mut script);
     super::outputs::print(&script)?;
-    Ok(Exit::Fine)
+    Ok(Exit::Ok)
 }

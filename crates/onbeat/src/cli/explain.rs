@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Environment;
 use super::outputs::{OutputFlags, Outputs, remark};
-use model::error::{Exit, Outcome};
+use model::error::{Exit, Result};
 use model::text::quoted;
 use report::hunt::text;
 use study::explain::ExplainedRun;
@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 /// Explains.
-pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json, &args.perfetto], environment)?;
     let ExplainedRun { run, remarks } = study::explain::open(&args.bundle)?;
     if !args.output.quiet {
@@ -40,5 +40,5 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     outputs.print(&text::render(&run, outputs.screen.columns, outputs.screen.color));
     outputs.json(&args.output.json, &run);
     outputs.write(&args.perfetto, || perfetto(&args.bundle, &run));
-    outputs.end(Exit::Fine)
+    outputs.end(Exit::Ok)
 }

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 use model::keyword::Keyword;
 use model::units::{Bare, Nanos, parse_span};
 
@@ -13,20 +13,20 @@ pub fn keyword<T: Keyword>() -> impl TypedValueParser<Value = T> {
 }
 
 /// A span; what cannot be read is refused with its flag.
-pub fn span(flag: &str, text: &str, bare: Bare) -> Outcome<Nanos> {
-    parse_span(text, bare).map_err(|what| Trouble::usage(format!("{flag}: {what}")))
+pub fn span(flag: &str, text: &str, bare: Bare) -> Result<Nanos> {
+    parse_span(text, bare).map_err(|what| Failure::usage(format!("{flag}: {what}")))
 }
 
 /// A span of more than 0.
-pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Outcome<Nanos> {
+pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Result<Nanos> {
     match span(flag, text, bare)? {
         span if span.0 > 0 => Ok(span),
-        _ => Err(Trouble::usage(format!("{flag}: expected more than 0"))),
+        _ => Err(Failure::usage(format!("{flag}: expected more than 0"))),
     }
 }
 
 /// A limit is a latency, or a rate whose period it is.
-pub fn limit(text: &str) -> Outcome<Nanos> {
+pub fn limit(text: &str) -> Result<Nanos> {
     let lower = text.trim().to_ascii_lowercase();
     let Some(number) = lower.strip_suffix("hz") else { return positive_span("--limit", text, Bare::Micros) };
     let (number, scale) = match (number.strip_suffix('k'), number.strip_suffix('m')) {
@@ -38,7 +38,7 @@ pub fn limit(text: &str) -> Outcome<Nanos> {
     let rate = number.trim().parse::<f64>().ok().filter(|rate| plain && *rate > 0.0);
     let period = rate.map(|rate| 1e9 / (rate * scale)).filter(|ns| (1.0..9e18).contains(ns));
     period.map(|ns| Nanos(ns as i64)).ok_or_else(|| {
-        Trouble::usage(format!(
+        Failure::usage(format!(
             "--limit: '{text}' is not a rate with a period of 1 ns or more: expected one like 8kHz"
         ))
     })

@@ -20,7 +20,7 @@ use crate::measure::start;
 use bundle::document::Document;
 use bundle::write::BundleWriter;
 use host::{self, MachineFiles, rt};
-use model::error::{Exit, Outcome};
+use model::error::{Exit, Result};
 use model::run::Run;
 use model::text::{clean, quoted};
 use model::units::Bare;
@@ -67,7 +67,7 @@ pub struct Args {
 }
 
 /// Hunts.
-pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
     let outputs = Outputs::of(&[&args.flags.json, &args.perfetto], environment)?;
     let wanted = SpikeOptions { over, stacks: !args.no_stacks };
@@ -103,9 +103,9 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     drop(live);
     let mut run = match measured {
         Ok(run) => run,
-        Err(trouble) => {
+        Err(failure) => {
             writer.discard();
-            return Err(trouble);
+            return Err(failure);
         }
     };
     let changes = before.changes(&run).into_iter();
@@ -144,7 +144,7 @@ fn finish(
     found: &FoundSpikes,
     writer: BundleWriter,
     mut outputs: Outputs,
-) -> Outcome<Exit> {
+) -> Result<Exit> {
     let path = writer.path().to_owned();
     let kept = writer.finish(&run, found);
     run.spikes = found.to_show(MAX_TRACED_SPIKES);

@@ -8,7 +8,7 @@ use super::running::{block_signals, unless_stopped};
 use bundle::foreign;
 use bundle::write::BundleWriter;
 use host::{self, random_u64, rt};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use model::units::{Bare, Nanos, parse_span};
 use report::run::table;
@@ -43,7 +43,7 @@ pub struct Args {
 }
 
 /// Imports.
-pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let shown = quoted(&args.file);
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let interval = args.interval.as_deref().map(interval).transpose()?;
@@ -52,12 +52,12 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             std::io::ErrorKind::PermissionDenied => "run as its owner",
             _ => "give a result of cyclictest's",
         };
-        Trouble::of_call(format!("cannot read {shown}"), &error, Exit::Usage, remedy)
+        Failure::of_call(format!("cannot read {shown}"), &error, Exit::Usage, remedy)
     })?;
-    let mut run = foreign::import(&bytes).map_err(|what| Trouble::usage(format!("{shown}: {what}")))?;
+    let mut run = foreign::import(&bytes).map_err(|what| Failure::usage(format!("{shown}: {what}")))?;
     let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     if args.nsecs && is_json {
-        return Err(Trouble::usage("-N is for histogram text: cyclictest's JSON says its unit itself"));
+        return Err(Failure::usage("-N is for histogram text: cyclictest's JSON says its unit itself"));
     }
     drop(bytes);
     if args.nsecs {
@@ -82,13 +82,13 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
             "onbeat: the interval is not in the file: give it with -i, so that cycle numbers become times",
         );
     }
-    unless_stopped(outputs.end(Exit::Fine))
+    unless_stopped(outputs.end(Exit::Ok))
 }
 
-fn interval(text: &str) -> Outcome<Nanos> {
+fn interval(text: &str) -> Result<Nanos> {
     match parse_span(text, Bare::Micros) {
         Ok(span) if span.0 > 0 => Ok(span),
-        Ok(_) => Err(Trouble::usage("-i: an interval of 0 is none: give the one of the measurement")),
-        Err(what) => Err(Trouble::usage(format!("-i: {what}"))),
+        Ok(_) => Err(Failure::usage("-i: an interval of 0 is none: give the one of the measurement")),
+        Err(what) => Err(Failure::usage(format!("-i: {what}"))),
     }
 }

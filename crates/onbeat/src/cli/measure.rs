@@ -10,7 +10,7 @@ use crate::measure::start;
 use bundle::foreign;
 use bundle::write::BundleWriter;
 use host::rt;
-use model::error::{Exit, Outcome};
+use model::error::{Exit, Result};
 use model::run::Run;
 use model::text::quoted;
 use model::vocabulary::Command;
@@ -42,7 +42,7 @@ pub struct Args {
 }
 
 /// Measures.
-pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let outputs = Outputs::of(&[&args.flags.json, &args.rt_tests_json, &args.hist], environment)?;
     let PreparedRun { plan, run, core_types, before, mut sink, .. } =
         prepare(&args.flags, Command::Measure, environment)?;
@@ -52,9 +52,9 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
     drop(live);
     let mut run = match measured {
         Ok(run) => run,
-        Err(trouble) => {
+        Err(failure) => {
             writer.discard();
-            return Err(trouble);
+            return Err(failure);
         }
     };
     run.integrity.extend(before.changes(&run));
@@ -68,7 +68,7 @@ fn finish(
     run: &Run,
     writer: BundleWriter,
     mut outputs: Outputs,
-) -> Outcome<Exit> {
+) -> Result<Exit> {
     rt::release_code_pages(); // what looked at the machine again
     let path = writer.path().to_owned();
     let kept = writer.finish(run, &run.spikes);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::flags::{keyword, span};
 use super::outputs::remark;
 use crate::plan::intent::{CpuChoice, MeasureIntent};
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 use model::units::{Bare, CpuSet};
 use model::vocabulary::Policy;
 use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
@@ -80,7 +80,7 @@ pub struct MeasureFlags {
 }
 
 /// Refuses `-h400`, which is cyclictest's histogram and would be taken for help here, in all its spellings.
-pub fn refuse_lookalikes(args: &[OsString]) -> Outcome<()> {
+pub fn refuse_lookalikes(args: &[OsString]) -> Result<()> {
     let args: Vec<_> = args.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let histogram = |(at, arg): (usize, &std::borrow::Cow<str>)| {
@@ -95,7 +95,7 @@ pub fn refuse_lookalikes(args: &[OsString]) -> Outcome<()> {
     };
     match args.iter().enumerate().find(|&(at, arg)| histogram((at, arg))) {
         None => Ok(()),
-        Some((_, arg)) => Err(Trouble::usage(format!(
+        Some((_, arg)) => Err(Failure::usage(format!(
             "{arg} is cyclictest's histogram, which onbeat always keeps: `onbeat measure --hist FILE` and `onbeat report RUN --hist FILE` write it, -h alone is help"
         ))),
     }
@@ -103,7 +103,7 @@ pub fn refuse_lookalikes(args: &[OsString]) -> Outcome<()> {
 
 impl MeasureFlags {
     /// The flags as intent; what cannot be read is refused with its flag.
-    pub fn intent(&self) -> Outcome<MeasureIntent> {
+    pub fn intent(&self) -> Result<MeasureIntent> {
         Ok(MeasureIntent {
             cpus: cpu_choice(self.cpus.as_deref())?,
             interval: span("-i", &self.interval, Bare::Micros)?,
@@ -141,11 +141,11 @@ impl MeasureFlags {
     }
 }
 
-fn cpu_list(flag: &str, text: &str) -> Outcome<CpuSet> {
-    CpuSet::parse(text).map_err(|what| Trouble::usage(format!("{flag}: {what}")))
+fn cpu_list(flag: &str, text: &str) -> Result<CpuSet> {
+    CpuSet::parse(text).map_err(|what| Failure::usage(format!("{flag}: {what}")))
 }
 
-fn cpu_choice(text: Option<&str>) -> Outcome<CpuChoice> {
+fn cpu_choice(text: Option<&str>) -> Result<CpuChoice> {
     match text.map(str::trim) {
         None | Some("all") => Ok(CpuChoice::All),
         Some(text) => match text.strip_prefix('!') {
@@ -167,9 +167,9 @@ mod tests {
         flags: MeasureFlags,
     }
 
-    fn intent(flags: &str) -> Outcome<MeasureIntent> {
+    fn intent(flags: &str) -> Result<MeasureIntent> {
         Only::try_parse_from(std::iter::once("onbeat").chain(flags.split_whitespace()))
-            .map_err(|error| Trouble::usage(error.to_string()))?
+            .map_err(|error| Failure::usage(error.to_string()))?
             .flags
             .intent()
     }

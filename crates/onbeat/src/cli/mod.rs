@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use bundle::foreign;
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::run::Run;
 
 use outputs::{print, remark};
@@ -153,14 +153,14 @@ pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
     });
     match outcome {
         Ok(exit) => exit,
-        Err(trouble) => {
-            remark(&format!("onbeat: {}", trouble.message));
-            trouble.exit
+        Err(failure) => {
+            remark(&format!("onbeat: {}", failure.message));
+            failure.exit
         }
     }
 }
 
-fn dispatch(command: Command, environment: &Environment) -> Outcome<Exit> {
+fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
     match command {
         Command::Measure(args) => measure::run(&args, environment),
         Command::Hunt(args) => hunt::run(&args, environment),
@@ -178,17 +178,17 @@ fn dispatch(command: Command, environment: &Environment) -> Outcome<Exit> {
 }
 
 /// Help and version are printed; of a refusal only the sentence, with the way to more.
-fn refused_by_clap(error: &clap::Error) -> Outcome<Exit> {
+fn refused_by_clap(error: &clap::Error) -> Result<Exit> {
     use clap::error::ErrorKind::*;
     match error.kind() {
         DisplayHelp | DisplayVersion => {
             print(error.render().to_string().as_bytes())?;
-            Ok(Exit::Fine)
+            Ok(Exit::Ok)
         }
-        DisplayHelpOnMissingArgumentOrSubcommand => Err(Trouble::usage(
+        DisplayHelpOnMissingArgumentOrSubcommand => Err(Failure::usage(
             "no command was given: try `onbeat measure -D 10s`, or `onbeat --help` for all",
         )),
-        _ => Err(Trouble::usage(format!("{} (see --help)", sentence_of(&error.render().to_string())))),
+        _ => Err(Failure::usage(format!("{} (see --help)", sentence_of(&error.render().to_string())))),
     }
 }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use model::error::{Exit, Outcome, Trouble, json, json_pretty};
+use model::error::{Exit, Failure, Result, json, json_pretty};
 use model::text::{clean, harmless, quoted};
 use serde::Serialize;
 
@@ -39,20 +39,20 @@ pub struct Outputs {
     taken: bool,
     /// How text is laid out.
     pub screen: Screen,
-    failure: Option<Trouble>,
+    failure: Option<Failure>,
 }
 
 impl Outputs {
     /// The files that the flags name, `-` being standard output. Refused are those that cannot be written, and two
     /// in one place.
-    pub fn of(files: &[&Option<PathBuf>], environment: &Environment) -> Outcome<Outputs> {
+    pub fn of(files: &[&Option<PathBuf>], environment: &Environment) -> Result<Outputs> {
         let named: Vec<&Path> = files.iter().filter_map(|path| path.as_deref()).collect();
         let standard = named.iter().filter(|path| is_dash(path)).count();
         if standard > 1 {
-            return Err(Trouble::usage("standard output holds one document: name a file for the other"));
+            return Err(Failure::usage("standard output holds one document: name a file for the other"));
         }
         if named.iter().enumerate().any(|(at, path)| !is_dash(path) && named[..at].contains(path)) {
-            return Err(Trouble::usage("two outputs name the same file: give each its own"));
+            return Err(Failure::usage("two outputs name the same file: give each its own"));
         }
         for path in named.into_iter().filter(|path| !is_dash(path)) {
             host::check_writable(path).map_err(|error| unwritable(path, &error))?;
@@ -74,7 +74,7 @@ impl Outputs {
     }
 
     /// Writes a document to where a flag names.
-    pub fn write(&mut self, to: &Option<PathBuf>, content: impl FnOnce() -> Outcome<String>) {
+    pub fn write(&mut self, to: &Option<PathBuf>, content: impl FnOnce() -> Result<String>) {
         if let Some(path) = to {
             self.keep(content().and_then(|content| write(path, content.as_bytes())));
         }
@@ -91,17 +91,17 @@ impl Outputs {
     }
 
     /// Keeps the first failure.
-    pub fn keep(&mut self, written: Outcome<()>) {
+    pub fn keep(&mut self, written: Result<()>) {
         self.failure = self.failure.take().or(written.err());
     }
 
     /// The first failure, for commands whose end depends on it.
-    pub fn into_failure(self) -> Option<Trouble> {
+    pub fn into_failure(self) -> Option<Failure> {
         self.failure
     }
 
     /// How the command ended, unless something could not be written.
-    pub fn end(self, exit: Exit) -> Outcome<Exit> {
+    pub fn end(self, exit: Exit) -> Result<Exit> {
         self.failure.map_or(Ok(exit), Err)
     }
 }
@@ -113,15 +113,15 @@ pub fn remark(line: &str) {
 }
 
 /// Bytes on standard output; a reader that has gone away has read enough.
-pub fn print(bytes: &[u8]) -> Outcome<()> {
+pub fn print(bytes: &[u8]) -> Result<()> {
     let bytes = safe(bytes);
     let mut out = io::stdout().lock();
     match out.write_all(&bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe && !was_closed(&error) => {
             let what = "cannot write to standard output";
-            Err(Trouble {
+            Err(Failure {
                 exit: Exit::Internal,
-                ..Trouble::of_call(what, &error, Exit::Internal, "name a file")
+                ..Failure::of_call(what, &error, Exit::Internal, "name a file")
             })
         }
         _ => Ok(()),
@@ -129,7 +129,7 @@ pub fn print(bytes: &[u8]) -> Outcome<()> {
 }
 
 /// Writes to the file that a flag names, `-` being standard output.
-fn write(path: &Path, bytes: &[u8]) -> Outcome<()> {
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     // What the shell gave as standard output is not opened once more: it may be a socket, or a file that is added to.
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     if names.iter().any(|name| path == Path::new(name)) {
@@ -142,9 +142,9 @@ fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Trouble {
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
     let what = format!("cannot write {}", quoted(path));
-    Trouble::of_call(what, error, Exit::Usage, "choose another file")
+    Failure::of_call(what, error, Exit::Usage, "choose another file")
 }
 
 /// No document carries a character beyond ASCII that would steer the terminal it is shown on.
@@ -169,7 +169,7 @@ pub fn is_one_terminal() -> bool {
 mod tests {
     use super::*;
 
-    fn outputs(files: &[&str]) -> Outcome<Outputs> {
+    fn outputs(files: &[&str]) -> Result<Outputs> {
         let files: Vec<Option<PathBuf>> = files.iter().map(|path| Some(path.into())).collect();
         Outputs::of(&files.iter().collect::<Vec<_>>(), &Environment::default())
     }
@@ -178,8 +178,8 @@ mod tests {
     fn standard_output_holds_one_document_or_the_text() {
         assert!(outputs(&[]).is_ok_and(|outputs| outputs.prints()));
         assert!(outputs(&["-"]).is_ok_and(|outputs| !outputs.prints()));
-        assert_eq!(outputs(&["-", "-"]).err().map(|trouble| trouble.exit), Some(Exit::Usage));
-        assert_eq!(outputs(&["a.json", "a.json"]).err().map(|trouble| trouble.exit), Some(Exit::Usage));
+        assert_eq!(outputs(&["-", "-"]).err().map(|failure| failure.exit), Some(Exit::Usage));
+        assert_eq!(outputs(&["a.json", "a.json"]).err().map(|failure| failure.exit), Some(Exit::Usage));
     }
 
     #[test]
@@ -188,10 +188,10 @@ mod tests {
         let (second, gone) = (Some(dir.path().join("second")), Some(dir.path().join("gone/first")));
         let mut outputs = outputs(&[]).expect("nothing to refuse");
         outputs.write(&gone, || Ok("1".into()));
-        outputs.write(&None, || Err(Trouble::internal("is not asked")));
+        outputs.write(&None, || Err(Failure::internal("is not asked")));
         outputs.json(&second, &[2]);
-        outputs.write(&second, || Err(Trouble::internal("comes too late")));
-        let failure = outputs.end(Exit::Fine).expect_err("the first is not there");
+        outputs.write(&second, || Err(Failure::internal("comes too late")));
+        let failure = outputs.end(Exit::Ok).expect_err("the first is not there");
         assert!(failure.message.contains("gone/first"), "{failure}");
         let written = host::read_user_file(second.as_deref().expect("a path"), 10).expect("written");
         assert_eq!(written, b"[2]\n");

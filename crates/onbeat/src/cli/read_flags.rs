@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use host::clock;
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 use model::units::{Bare, CpuSet, Nanos};
 use study::measurement::{Measurement, ReadOptions};
 use study::parallel;
@@ -31,14 +31,14 @@ pub struct ReadFlags {
 
 impl ReadFlags {
     /// The flags as values; what cannot be read is refused with its flag.
-    pub fn options(&self) -> Outcome<ReadOptions> {
+    pub fn options(&self) -> Result<ReadOptions> {
         let span = |flag: &str, text: &Option<String>, bare| {
             text.as_deref().map(|text| positive_span(flag, text, bare)).transpose()
         };
-        let parse = |text: &str| CpuSet::parse(text).map_err(|what| Trouble::usage(format!("-a: {what}")));
+        let parse = |text: &str| CpuSet::parse(text).map_err(|what| Failure::usage(format!("-a: {what}")));
         let cpus = self.cpus.as_deref().map(parse).transpose()?;
         if cpus.as_ref().is_some_and(CpuSet::is_empty) {
-            return Err(Trouble::usage("-a: names no CPU"));
+            return Err(Failure::usage("-a: names no CPU"));
         }
         Ok(ReadOptions {
             cpus,
@@ -49,7 +49,7 @@ impl ReadFlags {
 }
 
 /// Reads the inputs, in their order, and says how far it is where that takes long.
-pub fn read_all(paths: &[PathBuf], options: &ReadOptions, progress: bool) -> Outcome<Vec<Measurement>> {
+pub fn read_all(paths: &[PathBuf], options: &ReadOptions, progress: bool) -> Result<Vec<Measurement>> {
     let begun = clock::monotonic();
     let progress = progress && std::io::stderr().is_terminal();
     let read = parallel::read(paths, options, |ready| {

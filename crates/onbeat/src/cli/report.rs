@@ -9,7 +9,7 @@ use super::outputs::{OutputFlags, Outputs, Screen};
 use super::read_flags::print_remarks;
 use bundle::capture::is_capture;
 use bundle::foreign::{cyclictest_hist, cyclictest_json};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::text::clean;
 use model::vocabulary::Command;
 use report::run::table;
@@ -53,15 +53,15 @@ pub struct Args {
 }
 
 /// Reports.
-pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let format = args.format()?;
     if args.bundles.len() > 1 && (args.rt_tests_json.is_some() || args.hist.is_some()) {
-        return Err(Trouble::usage(
+        return Err(Failure::usage(
             "cyclictest's formats hold one run: give one bundle with --rt-tests-json or --hist",
         ));
     }
     if args.asked.is_given() && format != Some(ReportFormat::Html) {
-        return Err(Trouble::usage(
+        return Err(Failure::usage(
             "--limit and --horizon are about what a run supports, which only the page says: name it with -o FILE.html",
         ));
     }
@@ -95,7 +95,7 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         None if args.prints_table() => outputs.print(&tables(&inputs, columns, color)),
         None => {}
     }
-    outputs.end(Exit::Fine)
+    outputs.end(Exit::Ok)
 }
 
 fn tables(inputs: &[Input], columns: usize, color: bool) -> String {
@@ -113,22 +113,22 @@ fn tables(inputs: &[Input], columns: usize, color: bool) -> String {
 
 impl Args {
     /// A capture has no run: all that there is to report is how its machine is set up.
-    fn of_capture(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Outcome<Exit> {
+    fn of_capture(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let no_run = self.output.json.is_some() || self.rt_tests_json.is_some() || self.hist.is_some();
         match (self.bundles.as_slice(), format) {
             ([one], Some(ReportFormat::Html)) if !no_run && !self.asked.is_given() => {
                 let page = judge(MachineSource::Captured(one), Profile::default(), None)?.page();
                 outputs.write(&self.file_or_stdout(), || page);
-                outputs.end(Exit::Fine)
+                outputs.end(Exit::Ok)
             }
-            _ => Err(Trouble::usage(
+            _ => Err(Failure::usage(
                 "a capture holds no run: `report CAPTURE -o FILE.html` makes the page of its audit, `onbeat audit --bundle CAPTURE` all else",
             )),
         }
     }
 
     /// The kind of output; none is the text table.
-    fn format(&self) -> Outcome<Option<ReportFormat>> {
+    fn format(&self) -> Result<Option<ReportFormat>> {
         let ending = self
             .file
             .as_ref()
@@ -150,11 +150,11 @@ impl Args {
             ("text", _) => Ok(None),
             (_, Some(format)) => {
                 if self.file.is_none() && std::io::stdout().is_terminal() && format != ReportFormat::Csv {
-                    return Err(Trouble::usage(format!("{name} is not for a terminal: name a file with -o")));
+                    return Err(Failure::usage(format!("{name} is not for a terminal: name a file with -o")));
                 }
                 Ok(Some(format))
             }
-            _ => Err(Trouble::usage(
+            _ => Err(Failure::usage(
                 "the output's kind is not known: give -o a name that ends in .html, .svg, .csv or .json, or use --format",
             )),
         }

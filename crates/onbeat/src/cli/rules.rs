@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Environment;
 use super::outputs::{Outputs, Screen};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use report::rule_pages::{json, text};
 use rules::Rule;
 
@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 /// Lists or tells.
-pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.json], environment)?;
     let chosen = match args.id.as_deref() {
         None => Rule::all(),
@@ -38,16 +38,16 @@ pub fn run(args: &Args, environment: &Environment) -> Outcome<Exit> {
         (Some(_), [rule]) => text::page(*rule, columns, color),
         _ => text::list(&chosen, columns),
     });
-    outputs.end(Exit::Fine)
+    outputs.end(Exit::Ok)
 }
 
 /// Names the rules with a word that begins alike.
-fn unknown(id: &str) -> Trouble {
+fn unknown(id: &str) -> Failure {
     let start = |word: &str| word.chars().take(4).collect::<String>().to_ascii_lowercase();
     let asked: Vec<String> =
         id.split(['-', '_', ' ', '.']).map(start).filter(|start| start.len() > 2).collect();
     let alike = |known: &&str| known.split('-').any(|word| asked.contains(&start(word)));
     let near: Vec<&str> = Rule::all().iter().map(|rule| rule.id()).filter(alike).take(5).collect();
     let hint = if near.is_empty() { String::new() } else { format!(" (perhaps {}?)", near.join(", ")) };
-    Trouble::usage(format!("there is no rule '{id}'{hint}: `onbeat rules` lists them"))
+    Failure::usage(format!("there is no rule '{id}'{hint}: `onbeat rules` lists them"))
 }

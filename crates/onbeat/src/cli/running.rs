@@ -15,7 +15,7 @@ use bundle::write::BundleWriter;
 use facts::{self, Facts};
 use host::tracefs::Tracing;
 use host::{MachineFiles, clock, random_u64, rt};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::run::{Integrity, Run, SCHEMA};
 use model::units::CpuSet;
 use model::wall_time::wall_time;
@@ -39,7 +39,7 @@ pub struct PreparedRun {
 }
 
 /// Flags to intent, machine to plan; makes the bundle. Refuses with the remedy.
-pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment) -> Outcome<PreparedRun> {
+pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment) -> Result<PreparedRun> {
     let intent = flags.intent()?;
     rt::release_code_pages(); // that of the command line
     let host = MachineFiles::live().recording();
@@ -106,24 +106,24 @@ impl Sink for RunSink {
 }
 
 /// Blocks the stop signals: from here on something is on the disk that none of them must leave half there.
-pub fn block_signals() -> Outcome<()> {
-    rt::block_signals().map_err(|error| Trouble::internal(format!("cannot block signals: {error}")))
+pub fn block_signals() -> Result<()> {
+    rt::block_signals().map_err(|error| Failure::internal(format!("cannot block signals: {error}")))
 }
 
 /// As it ended, unless a stop signal has come since what was begun had to be whole: all is written, and that is told.
-pub fn unless_stopped(ended: Outcome<Exit>) -> Outcome<Exit> {
+pub fn unless_stopped(ended: Result<Exit>) -> Result<Exit> {
     match ended {
-        Ok(Exit::Fine) if rt::stop_pending() => Ok(Exit::Interrupted),
+        Ok(Exit::Ok) if rt::stop_pending() => Ok(Exit::Interrupted),
         ended => ended,
     }
 }
 
 /// How the run ended, as an exit code, unless something went wrong first.
-pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
+pub fn exit_of(run: &Run, first: Option<Failure>) -> Result<Exit> {
     let lost = run.integrity.iter().find(|entry| entry.kind == IntegrityKind::Storage);
-    let first = first.or_else(|| lost.map(|entry| Trouble::internal(entry.detail.clone())));
+    let first = first.or_else(|| lost.map(|entry| Failure::internal(entry.detail.clone())));
     match (first, run.ended.known()) {
-        (Some(trouble), _) => Err(trouble),
+        (Some(failure), _) => Err(failure),
         (None, Some(Ended::Limit)) => Ok(Exit::Limit),
         (None, Some(Ended::Signal)) => Ok(Exit::Interrupted),
         (None, Some(Ended::Error)) => {
@@ -136,13 +136,13 @@ pub fn exit_of(run: &Run, first: Option<Trouble>) -> Outcome<Exit> {
                 || "the measuring threads ended early: see the integrity entries".to_owned(),
                 words,
             );
-            Err(Trouble::internal(message))
+            Err(Failure::internal(message))
         }
         (None, ended) => {
-            let inconclusive = |message| Trouble { exit: Exit::Inconclusive, message };
+            let inconclusive = |message| Failure { exit: Exit::Inconclusive, message };
             let nothing = nothing_seen(run).map(inconclusive);
             let why = nothing.or_else(|| ended_early(run).filter(|_| ended == Some(Ended::Victim)));
-            why.map_or(Ok(Exit::Fine), Err)
+            why.map_or(Ok(Exit::Ok), Err)
         }
     }
 }
@@ -174,7 +174,7 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
 }
 
 /// Why a hunt says nothing whose threads ended before it had seen enough of them; none where it does.
-fn ended_early(run: &Run) -> Option<Trouble> {
+fn ended_early(run: &Run) -> Option<Failure> {
     let wakeups = wakeups(run);
     let message = if wakeups == 0 {
         "every thread that was followed ended before a wake-up of it was recorded: start the hunt while the program runs, and let it run longer"
@@ -187,14 +187,14 @@ fn ended_early(run: &Run) -> Option<Trouble> {
     } else {
         return None;
     };
-    Some(Trouble { exit: Exit::Inconclusive, message })
+    Some(Failure { exit: Exit::Inconclusive, message })
 }
 
 /// What the plan needs to know: which CPUs there are, and which this process may use.
-fn look_at_machine(facts: &Facts) -> Outcome<MachineCpus> {
+fn look_at_machine(facts: &Facts) -> Result<MachineCpus> {
     let failed = |error: io::Error| {
         let remedy = "run outside a filter of system calls";
-        Trouble::of_call("cannot read or set this process's affinity", &error, Exit::Internal, remedy)
+        Failure::of_call("cannot read or set this process's affinity", &error, Exit::Internal, remedy)
     };
     let inherited = rt::affinity().map_err(failed)?;
     let online = facts.online.known().cloned().unwrap_or_else(|| inherited.clone());
@@ -234,12 +234,12 @@ mod tests {
             exit_of(&Run { ended: "victim".into(), cpus, recorder, ..Run::default() }, None)
         };
         for (cycles, said) in [(0, "before a wake-up of it was recorded"), (7, "after 7 wake-ups, too few")] {
-            let trouble = ended(cycles, None).expect_err("nothing to say");
-            assert_eq!(trouble.exit, Exit::Inconclusive);
-            assert!(trouble.message.contains(said) && !trouble.message.contains('\n'), "{}", trouble.message);
+            let failure = ended(cycles, None).expect_err("nothing to say");
+            assert_eq!(failure.exit, Exit::Inconclusive);
+            assert!(failure.message.contains(said) && !failure.message.contains('\n'), "{}", failure.message);
         }
         assert_eq!(ended(0, Some(Nanos(9))).expect_err("no wake-up").exit, Exit::Inconclusive);
-        assert_eq!(ended(7, Some(Nanos(9))).ok(), Some(Exit::Fine));
+        assert_eq!(ended(7, Some(Nanos(9))).ok(), Some(Exit::Ok));
     }
 
     #[test]
@@ -256,11 +256,11 @@ mod tests {
             (Ended::Duration, IntegrityKind::Lost),
             (Ended::Victim, IntegrityKind::Lost),
         ] {
-            let trouble = exit_of(&run(ended, kind, 0), None).expect_err("nothing to say");
-            assert_eq!(trouble.exit, Exit::Inconclusive);
-            assert!(trouble.message.contains(&format!("about {}; ", kind.name())), "{}", trouble.message);
-            assert!(!trouble.message.contains('\n'));
-            assert_eq!(exit_of(&run(ended, kind, 1), None).ok(), Some(Exit::Fine));
+            let failure = exit_of(&run(ended, kind, 0), None).expect_err("nothing to say");
+            assert_eq!(failure.exit, Exit::Inconclusive);
+            assert!(failure.message.contains(&format!("about {}; ", kind.name())), "{}", failure.message);
+            assert!(!failure.message.contains('\n'));
+            assert_eq!(exit_of(&run(ended, kind, 1), None).ok(), Some(Exit::Ok));
         }
         // A signal keeps its code, and the sentence is there to be printed.
         assert_eq!(exit_of(&run(Ended::Signal, IntegrityKind::Lost, 0), None).ok(), Some(Exit::Interrupted));
@@ -271,6 +271,6 @@ mod tests {
         assert_eq!(nothing_seen(&run(Ended::Signal, IntegrityKind::Lost, 1)), None);
         let measured =
             Run { command: Command::Measure.into(), ..run(Ended::Duration, IntegrityKind::Victim, 0) };
-        assert_eq!(exit_of(&measured, None).ok(), Some(Exit::Fine));
+        assert_eq!(exit_of(&measured, None).ok(), Some(Exit::Ok));
     }
 }

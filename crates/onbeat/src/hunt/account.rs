@@ -37,7 +37,7 @@ pub struct RecordingAccount {
     to_user: Vec<Nanos>,
     /// Windows that are not in the bundle, and why the first could not be written.
     unwritten: u64,
-    trouble: Option<String>,
+    failure: Option<String>,
 }
 
 impl RecordingAccount {
@@ -95,7 +95,7 @@ impl RecordingAccount {
     pub fn not_written(&mut self, why: Option<String>) {
         self.unwritten += 1;
         if let Some(why) = why {
-            self.trouble.get_or_insert(why);
+            self.failure.get_or_insert(why);
         }
     }
 
@@ -126,7 +126,7 @@ impl RecordingAccount {
         document.spikes_passed_over = skipped;
         document.windows_lost += skipped;
         if self.unwritten > 0 {
-            let why = self.trouble.as_deref().unwrap_or("the space for them is used up");
+            let why = self.failure.as_deref().unwrap_or("the space for them is used up");
             document.notes.push(format!(
                 "the events of {} are not in the bundle: {why}",
                 several(self.unwritten, "spike", "spikes")

@@ -11,7 +11,7 @@ use super::window::{WindowEvents, WindowRequest, window_events};
 use crate::measure::late::LateWakeup;
 use bundle::events::Events;
 use host::clock;
-use model::error::Outcome;
+use model::error::Result;
 use model::run::{Block, Host, Run};
 use model::units::{CpuSet, Nanos};
 use study::findings::Findings;
@@ -101,7 +101,7 @@ impl Explainer {
     }
 
     /// Arms for a round before the run.
-    pub fn arm_round(&mut self, level: RecordingLevel) -> Outcome<()> {
+    pub fn arm_round(&mut self, level: RecordingLevel) -> Result<()> {
         self.source.arm(level, &self.scope)
     }
 
@@ -127,7 +127,7 @@ impl Explainer {
     }
 
     /// Sets the buffers by what was seen, and arms for the run itself.
-    pub fn arm(&mut self, level: RecordingLevel, run: &mut Run) -> Outcome<()> {
+    pub fn arm(&mut self, level: RecordingLevel, run: &mut Run) -> Result<()> {
         // Which CPUs run is not known on every machine; the measured ones do.
         let cpus = CpuSet::parse(&run.host.online).map_or(0, |set| set.len()).max(run.plan.cpus.len()).max(1);
         self.source.arm(RecordingLevel::Nothing, &self.scope)?;
@@ -245,7 +245,7 @@ impl Explainer {
         self.account.of_source().events_overwritten = self.source.overwritten();
         self.source.account(self.account.of_source());
         let mut account = self.account.document(self.response.slowest(), skipped);
-        if let Some(why) = &explained.trouble {
+        if let Some(why) = &explained.failure {
             account
                 .notes
                 .push(format!("explained spikes could not be written as they came ({why}): free some space"));

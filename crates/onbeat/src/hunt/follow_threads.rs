@@ -21,7 +21,7 @@ use crate::measure::late::LateWakeup;
 use crate::measure::sink::{Progress, Sink};
 use host::rt::{self, Woken};
 use host::{MachineFiles, clock};
-use model::error::{Exit, Outcome, Trouble, run_with};
+use model::error::{Exit, Failure, Result, run_with};
 use model::histogram::{Counts, bucket_of};
 use model::run::{self, Integrity, Run};
 use model::text::several;
@@ -108,11 +108,11 @@ impl FollowThreads {
     }
 
     /// Runs until its limits, a signal, or the victims' end; what was seen is in the run.
-    pub fn run(&mut self, mut run: Run, host: &MachineFiles, sink: &mut dyn Sink) -> Outcome<Run> {
+    pub fn run(&mut self, mut run: Run, host: &MachineFiles, sink: &mut dyn Sink) -> Result<Run> {
         let failed = |what: &str| {
             let what = what.to_owned();
             let remedy = run_with("CAP_SYS_NICE") + ", or outside a filter of system calls";
-            move |error: std::io::Error| Trouble::of_call(what, &error, Exit::Internal, &remedy)
+            move |error: std::io::Error| Failure::of_call(what, &error, Exit::Internal, &remedy)
         };
         rt::block_signals().map_err(failed("cannot block signals"))?;
         // Whatever policy onbeat was started with, its own thread must not run at real-time
@@ -217,7 +217,7 @@ impl FollowThreads {
         Ok(())
     }
 
-    fn arm(&mut self, run: &mut Run) -> Outcome<()> {
+    fn arm(&mut self, run: &mut Run) -> Result<()> {
         let threads = self.victims.iter().map(|victim| victim.thread).collect();
         let explainer = &mut self.explainer;
         explainer.set_threads(threads, rt::thread_id());

@@ -13,7 +13,7 @@ use crate::measure::hunter::{MAX_ROUND_INTERVAL, MeasuringThread, OnSpikes, Roun
 use crate::measure::late::LateWakeup;
 use crate::plan::MeasurePlan;
 use host::{clock, rt};
-use model::error::Outcome;
+use model::error::Result;
 use model::histogram::Counts;
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
@@ -108,7 +108,7 @@ impl Rounds for Hunt {
         if self.wanted.stacks { ROUNDS.len() } else { ROUNDS.len() - 1 }
     }
 
-    fn prepare_round(&mut self, round: usize, threads: &[MeasuringThread]) -> Outcome<u64> {
+    fn prepare_round(&mut self, round: usize, threads: &[MeasuringThread]) -> Result<u64> {
         if round == 0 {
             self.set_threads(threads);
         }
@@ -134,7 +134,7 @@ impl Rounds for Hunt {
         }
     }
 
-    fn arm(&mut self, run: &mut Run) -> Outcome<Nanos> {
+    fn arm(&mut self, run: &mut Run) -> Result<Nanos> {
         if run.plan.policy == Policy::Other {
             // The planned policy was refused: these threads preempt none.
             self.victims.values_mut().for_each(|own| own.prio = ordinary());

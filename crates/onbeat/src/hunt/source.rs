@@ -3,7 +3,7 @@
 //! all sources.
 
 use super::scope::Scope;
-use model::error::Outcome;
+use model::error::Result;
 use model::run;
 use model::units::{Cpu, Nanos};
 use trace::event::Raw;
@@ -67,7 +67,7 @@ pub struct EventCoverage {
 pub trait EventSource {
     /// Switches to a level for the threads in scope, and forgets what was collected. No thread may
     /// be measuring meanwhile: switching events patches the kernel's text.
-    fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> Outcome<()>;
+    fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> Result<()>;
 
     /// Takes stacks where the timers expire that were learned since the source was armed.
     fn add_stacks(&mut self, scope: &Scope);

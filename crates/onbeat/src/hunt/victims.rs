@@ -4,7 +4,7 @@
 
 use facts::tasks::{RtPolicy, parse_allowed, parse_task_stat};
 use host::MachineFiles;
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 use model::units::CpuSet;
 
 /// More threads at once are refused: their filters would cost every wake-up on the machine.
@@ -35,19 +35,19 @@ impl Victim {
 /// The threads that `wanted` names: a thread's id, a process's, or a name of threads.
 ///
 /// Of a process those under a real-time policy are taken, or its first where there is none.
-pub fn find(host: &MachineFiles, wanted: &str) -> Outcome<Vec<Victim>> {
+pub fn find(host: &MachineFiles, wanted: &str) -> Result<Vec<Victim>> {
     let found = match wanted.parse::<i32>() {
         Ok(id) => by_id(host, id),
         Err(_) => by_name(host, wanted),
     };
     if found.is_empty() {
-        return Err(Trouble::usage(format!(
+        return Err(Failure::usage(format!(
             "--victim {wanted}: no such thread: give the id of a process or thread, or the name that `ps \
             -eLo tid,comm` shows"
         )));
     }
     if found.len() > MAX_VICTIMS {
-        return Err(Trouble::usage(format!(
+        return Err(Failure::usage(format!(
             "--victim {wanted}: {} threads are more than can be watched at once ({MAX_VICTIMS}): give the \
             id of one",
             found.len()

@@ -7,7 +7,7 @@
 
 use super::integrity::entry;
 use crate::plan::MeasurePlan;
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 use model::run::{CpuRun, Integrity};
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{IntegrityKind, Policy};
@@ -27,7 +27,7 @@ pub const NOTABLE_PERCENT: i64 = 50;
 /// thread.
 ///
 /// `what` costs that much, in words. SCHED_OTHER shares the CPU with others whatever it does.
-pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: &str) -> Outcome<()> {
+pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: &str) -> Result<()> {
     let taken = |(own, cost): (&crate::plan::CpuPlan, &Nanos)| near(*cost, own.interval).then_some(own.cpu);
     let taken: CpuSet = plan.cpus.iter().zip(costs).filter_map(taken).collect();
     if policy == Policy::Other || !plan.housekeeping.without(&taken).is_empty() {
@@ -42,7 +42,7 @@ pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: 
         true => "leave a CPU to it with --housekeeping",
         false => "leave a CPU out with -a",
     };
-    Err(Trouble::usage(format!(
+    Err(Failure::usage(format!(
         "{what} takes {cost} per cycle on cpu {}, of an interval of {}: nothing else could run, onbeat's \
         own thread and a shell to stop it included; give -i {} or more, or {elsewhere}",
         own.cpu,
@@ -121,19 +121,19 @@ mod tests {
         plan::plan(&intent, &machine, 1).expect("a plan")
     }
 
-    fn refused(plan: &MeasurePlan, policy: Policy, costs: [i64; 2]) -> Option<Trouble> {
+    fn refused(plan: &MeasurePlan, policy: Policy, costs: [i64; 2]) -> Option<Failure> {
         refuse_lockup(plan, policy, &costs.map(Nanos)[..plan.cpus.len()], "recording").err()
     }
 
     #[test]
     fn all_cpus_at_more_than_their_interval_are_refused_with_the_interval_that_works() {
         let all = plan("0-1", None, 10_000);
-        let trouble = refused(&all, Policy::Fifo, [21_000, 12_000]).expect("refused");
-        assert_eq!(trouble.exit, Exit::Usage);
+        let failure = refused(&all, Policy::Fifo, [21_000, 12_000]).expect("refused");
+        assert_eq!(failure.exit, Exit::Usage);
         assert!(
-            trouble.message.contains("21 us") && trouble.message.contains("-i 33 "),
+            failure.message.contains("21 us") && failure.message.contains("-i 33 "),
             "{}",
-            trouble.message
+            failure.message
         );
         // What it names, it takes.
         assert!(refused(&plan("0-1", None, 33_000), Policy::Fifo, [21_000, 21_000]).is_none());

@@ -3,7 +3,7 @@
 
 use super::block::DrainedBlock;
 use super::late::LateWakeup;
-use model::error::Outcome;
+use model::error::Result;
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
 
@@ -28,14 +28,14 @@ pub trait Rounds {
     fn rounds(&self) -> usize;
 
     /// Prepares a round; returns its wake-ups per CPU. A refusal ends the run.
-    fn prepare_round(&mut self, round: usize, threads: &[MeasuringThread]) -> Outcome<u64>;
+    fn prepare_round(&mut self, round: usize, threads: &[MeasuringThread]) -> Result<u64>;
 
     /// The round's samples, a block per CPU, and the longest delay of the housekeeping thread
     /// meanwhile.
     fn round_done(&mut self, round: usize, blocks: &[DrainedBlock], slowest: Nanos);
 
     /// Prepares the run itself; returns the threshold of a spike.
-    fn arm(&mut self, run: &mut Run) -> Outcome<Nanos>;
+    fn arm(&mut self, run: &mut Run) -> Result<Nanos>;
 }
 
 /// What is done with spikes during the run; called by the housekeeping thread.

@@ -12,7 +12,7 @@ use super::wake::{self, Sleep, Wake};
 use crate::plan::{CpuPlan, MeasurePlan};
 use host::clock;
 use host::rt::{self, CpuReader};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::Policy;
 
@@ -54,13 +54,13 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     own: &CpuPlan,
     cpu_reader: &CpuReader,
     late_capacity: usize,
-) -> Outcome<(ThreadInfo, Arc<CpuBuffers>)> {
+) -> Result<(ThreadInfo, Arc<CpuBuffers>)> {
     let only: CpuSet = [own.cpu].into_iter().collect();
     let pinned = rt::pin(&only).and_then(|()| rt::affinity());
     match pinned {
         Ok(set) if set == only && rt::current_cpu() == own.cpu => {}
         Ok(set) => {
-            return Err(Trouble::not_supported(format!(
+            return Err(Failure::not_supported(format!(
                 "asked for cpu {} and got {set}: choose other CPUs with -a",
                 own.cpu
             )));
@@ -68,11 +68,11 @@ pub fn prepare<W: Wake, const DITHER: bool>(
         Err(error) => {
             let what = format!("cannot pin a thread to cpu {}", own.cpu);
             let remedy = "choose other CPUs with -a, or run outside a filter of system calls";
-            return Err(Trouble::of_call(what, &error, Exit::NotSupported, remedy));
+            return Err(Failure::of_call(what, &error, Exit::NotSupported, remedy));
         }
     }
     let failed = |what: &'static str, remedy: &'static str| {
-        move |error| Trouble::of_call(what, &error, Exit::NotSupported, remedy)
+        move |error| Failure::of_call(what, &error, Exit::NotSupported, remedy)
     };
     let outside = "run outside a filter of system calls";
     rt::set_minimum_timer_slack().map_err(failed("cannot set the timer slack", outside))?;
@@ -100,12 +100,12 @@ pub fn prepare<W: Wake, const DITHER: bool>(
 }
 
 /// Sleeps once: a kernel that refuses the system call would have the loop spin.
-fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Outcome<()> {
+fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Result<()> {
     // A stray signal may end one sleep early, and hardly three.
     let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI) == Sleep::Full);
     let refused =
         || format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name());
-    if slept { Ok(()) } else { Err(Trouble::not_supported(refused())) }
+    if slept { Ok(()) } else { Err(Failure::not_supported(refused())) }
 }
 
 /// Warms up; returns what the thread runs per cycle, and how many wake-ups that took.

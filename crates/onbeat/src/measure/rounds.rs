@@ -7,7 +7,7 @@ use super::block::DrainedBlock;
 use super::hunter::{Hunter, MeasuringThread};
 use super::worker::{ReadyThread, Shared};
 use host::{clock, rt};
-use model::error::Outcome;
+use model::error::Result;
 use model::units::Nanos;
 
 /// How often the end of a round is looked for.
@@ -22,7 +22,7 @@ pub fn rounds(
     shared: &Shared,
     threads: &[ReadyThread],
     hunter: &mut dyn Hunter,
-) -> Outcome<Option<Vec<Nanos>>> {
+) -> Result<Option<Vec<Nanos>>> {
     let measuring: Vec<MeasuringThread> = threads.iter().map(|ready| ready.thread).collect();
     let mut signalled = rt::stop_pending();
     let mut blocks: Vec<DrainedBlock> = Vec::new();

@@ -15,7 +15,7 @@ use super::total::Total;
 use super::worker::{ReadyThread, Shared, Worker, cancel, start_all};
 use crate::plan::{CpuPlan, MeasurePlan, expiry};
 use host::{self, HeldFile, clock, rt};
-use model::error::{Exit, Outcome, Trouble, meaning_of, run_with};
+use model::error::{Exit, Failure, Result, meaning_of, run_with};
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 use model::vocabulary::Policy;
@@ -32,7 +32,7 @@ pub fn measure(
     core_types: &[String],
     sink: &mut dyn Sink,
     mut hunter: Option<&mut dyn Hunter>,
-) -> Outcome<Run> {
+) -> Result<Run> {
     become_housekeeper(&plan)?;
     let _held = hold_idle(&plan, &mut run)?;
     rt::release_code_pages(); // what prepared the run
@@ -42,7 +42,7 @@ pub fn measure(
     shared.barrier.wait();
     let threads = match collect_ready(&plan, &workers, &mut run).and_then(unless_interrupted) {
         Ok(threads) => threads,
-        Err(trouble) => return Err(cancel(&shared, workers, trouble)),
+        Err(failure) => return Err(cancel(&shared, workers, failure)),
     };
     lock_program(&mut run);
     // The start is not agreed on yet: should the run be killed early, its blocks show it.
@@ -55,11 +55,11 @@ pub fn measure(
     if let Some(hunter) = &mut hunter {
         match run_rounds(&shared, &plan, &threads, &mut run, &mut **hunter) {
             Ok(early) => signalled = early,
-            Err(trouble) => return Err(cancel(&shared, workers, trouble)),
+            Err(failure) => return Err(cancel(&shared, workers, failure)),
         }
     }
     if let Err(what) = sink.checkpoint(&run) {
-        return Err(cancel(&shared, workers, Trouble::internal(what)));
+        return Err(cancel(&shared, workers, Failure::internal(what)));
     }
     let mut housekeeper = Housekeeper::new(&plan, threads, run, core_types, &workers);
     shared.start_at.store(0, Ordering::Release);
@@ -73,11 +73,11 @@ pub fn measure(
 
 /// The thread that calls this does the housekeeping: signals are kept for it, under SCHED_OTHER on
 /// its CPUs.
-fn become_housekeeper(plan: &MeasurePlan) -> Outcome<()> {
-    fn failed(what: &str) -> impl Fn(std::io::Error) -> Trouble + '_ {
+fn become_housekeeper(plan: &MeasurePlan) -> Result<()> {
+    fn failed(what: &str) -> impl Fn(std::io::Error) -> Failure + '_ {
         move |error| {
             let remedy = run_with("CAP_SYS_NICE") + ", or outside a filter of system calls";
-            Trouble::of_call(what, &error, Exit::Internal, &remedy)
+            Failure::of_call(what, &error, Exit::Internal, &remedy)
         }
     }
     rt::disable_heap_trimming();
@@ -110,10 +110,10 @@ fn agreed_start(shared: &Shared, threads: usize) -> Nanos {
 }
 
 /// A signal that came before anything was measured leaves nothing to keep.
-fn unless_interrupted<T>(ready: T) -> Outcome<T> {
+fn unless_interrupted<T>(ready: T) -> Result<T> {
     match rt::stop_pending() {
         false => Ok(ready),
-        true => Err(Trouble {
+        true => Err(Failure {
             exit: Exit::Interrupted,
             message: "interrupted before the first wake-up: there is nothing to keep".into(),
         }),
@@ -127,7 +127,7 @@ fn run_rounds(
     threads: &[ReadyThread],
     run: &mut Run,
     hunter: &mut dyn Hunter,
-) -> Outcome<bool> {
+) -> Result<bool> {
     let Some(costs) = rounds(shared, threads, hunter)? else { return Ok(true) };
     cost::refuse_lockup(plan, effective_policy(run), &costs, "a wake-up that is recorded")?;
     shared.threshold.store(hunter.arm(run)?.0, Ordering::Release);
@@ -138,7 +138,7 @@ fn run_rounds(
 ///
 /// Source: the kernel's Documentation/power/pm_qos_interface.rst; closing the file ends the
 /// request.
-fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Outcome<Option<HeldFile>> {
+fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Result<Option<HeldFile>> {
     if plan.idle == IdleStates::AsIs {
         return Ok(None);
     }
@@ -152,7 +152,7 @@ fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Outcome<Option<HeldFile>> {
             run_with("CAP_DAC_OVERRIDE")
         );
         let exit = meaning_of(&error).map_or(Exit::NotSupported, |(exit, _)| exit);
-        return Err(Trouble { exit, message });
+        return Err(Failure { exit, message });
     }
     run.plan.idle = "as-is".into();
     let detail =
@@ -162,7 +162,7 @@ fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Outcome<Option<HeldFile>> {
 }
 
 /// The threads, where all of them can measure; what they found is noted in the run.
-fn collect_ready(plan: &MeasurePlan, workers: &[Worker], run: &mut Run) -> Outcome<Vec<ReadyThread>> {
+fn collect_ready(plan: &MeasurePlan, workers: &[Worker], run: &mut Run) -> Result<Vec<ReadyThread>> {
     let mut threads = Vec::with_capacity(workers.len());
     let mut found: Vec<ThreadInfo> = Vec::with_capacity(workers.len());
     for (worker, own) in workers.iter().zip(&plan.cpus) {
@@ -172,8 +172,8 @@ fn collect_ready(plan: &MeasurePlan, workers: &[Worker], run: &mut Run) -> Outco
                 threads.push(ReadyThread { thread, buffers: buffers.clone() });
                 found.push(info.clone());
             }
-            Some(Err(trouble)) => return Err(trouble.clone()),
-            None => return Err(Trouble::internal(format!("the thread of cpu {} died", own.cpu))),
+            Some(Err(failure)) => return Err(failure.clone()),
+            None => return Err(Failure::internal(format!("the thread of cpu {} died", own.cpu))),
         }
     }
     run.overhead.clock_read_ns = found.iter().map(|ready| ready.clock_read).max();
@@ -210,12 +210,12 @@ fn note_nice(run: &mut Run) {
     }
 }
 
-fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run) -> Outcome<()> {
+fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run) -> Result<()> {
     let wanted = format!("SCHED_{} with priority {}", plan.policy.name().to_uppercase(), plan.priority);
     if plan.policy_explicit {
         // Whatever the reason: a policy that was asked for and cannot be had is not permitted, as
         // scripts expect it.
-        return Err(Trouble::not_permitted(format!(
+        return Err(Failure::not_permitted(format!(
             "{wanted} cannot be had ({error}): {}, raise the rtprio limit, or check the cgroup's \
             cpu.rt_runtime_us and filters of system calls; -p 0 measures under SCHED_OTHER",
             run_with("CAP_SYS_NICE")

@@ -17,7 +17,7 @@ use super::wake::{self, Wake};
 use crate::plan::MeasurePlan;
 use host::clock;
 use host::rt::{self, CpuReader, Usage};
-use model::error::{Exit, Outcome, Trouble};
+use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
 use model::vocabulary::{SchedulePhase, WakeMechanism};
 
@@ -107,7 +107,7 @@ pub struct ReadyThread {
 
 /// Set once, before the first barrier: what the thread found and its buffers, or why it cannot
 /// measure.
-pub type Prepared = OnceLock<Result<(ThreadInfo, Arc<CpuBuffers>), Trouble>>;
+pub type Prepared = OnceLock<Result<(ThreadInfo, Arc<CpuBuffers>), Failure>>;
 
 /// One measuring thread, from the housekeeping thread's side.
 pub struct Worker {
@@ -143,7 +143,7 @@ pub fn start_all(
     threads: usize,
     shared: &Shared,
     start: impl Fn(usize) -> std::io::Result<Worker>,
-) -> Outcome<Vec<Worker>> {
+) -> Result<Vec<Worker>> {
     let mut workers = Vec::with_capacity(threads);
     for index in 0..threads {
         match start(index) {
@@ -155,7 +155,7 @@ pub fn start_all(
                 );
                 shared.leave(threads - index);
                 shared.barrier.wait();
-                return Err(cancel(shared, workers, Trouble::internal(message)));
+                return Err(cancel(shared, workers, Failure::internal(message)));
             }
         }
     }
@@ -163,13 +163,13 @@ pub fn start_all(
 }
 
 /// Ends a run that does not take place; returns why.
-pub fn cancel(shared: &Shared, workers: Vec<Worker>, trouble: Trouble) -> Trouble {
+pub fn cancel(shared: &Shared, workers: Vec<Worker>, failure: Failure) -> Failure {
     shared.cancelled.store(true, Ordering::Release);
     shared.barrier.wait();
     for worker in workers {
         worker.join();
     }
-    trouble
+    failure
 }
 
 /// What one measuring thread has to do.
@@ -198,8 +198,8 @@ impl Task<'_> {
             Ok(wake) => self.run_with_schedule(wake),
             Err(error) => {
                 let what = format!("cannot make a timer for --wake {}", self.plan.wake.name());
-                let trouble = Trouble::of_call(what, &error, Exit::NotSupported, "try another --wake");
-                let _ = self.prepared.set(Err(trouble));
+                let failure = Failure::of_call(what, &error, Exit::NotSupported, "try another --wake");
+                let _ = self.prepared.set(Err(failure));
                 self.shared.barrier.wait();
                 self.shared.barrier.wait();
                 None
@@ -388,8 +388,8 @@ mod tests {
             0 => Worker::start(&plan, 0, &shared),
             _ => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
         });
-        let trouble = refused.err().expect("refused");
-        assert!(trouble.message.contains("ulimit -u"), "{}", trouble.message);
+        let failure = refused.err().expect("refused");
+        assert!(failure.message.contains("ulimit -u"), "{}", failure.message);
         // The thread that had been started has gone through the gate, and ended.
         assert_eq!(Arc::strong_count(&shared), 1);
     }

@@ -1,6 +1,6 @@
 //! The intent: what the user asked for, before anything is known of the machine.
 
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{IdleStates, Policy, SchedulePhase, WakeMechanism};
 
@@ -57,8 +57,8 @@ pub const MAX_SPAN: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 
 impl MeasureIntent {
     /// Refuses what makes no sense on any machine.
-    pub fn check(&self) -> Outcome<()> {
-        let refuse = |message: String| Err(Trouble::usage(message));
+    pub fn check(&self) -> Result<()> {
+        let refuse = |message: String| Err(Failure::usage(message));
         if self.interval < MIN_INTERVAL {
             return refuse(format!(
                 "an interval of {} is too short to sleep in: give at least {MIN_INTERVAL} with -i",
@@ -89,16 +89,16 @@ impl MeasureIntent {
         self.check_policy()
     }
 
-    fn check_policy(&self) -> Outcome<()> {
+    fn check_policy(&self) -> Result<()> {
         match (self.policy, self.priority) {
-            (_, Some(priority)) if priority > 99 => Err(Trouble::usage(format!(
+            (_, Some(priority)) if priority > 99 => Err(Failure::usage(format!(
                 "priority {priority} is out of range: real-time priorities are 1 to 99, and 0 is SCHED_OTHER"
             ))),
-            (Some(Policy::Other), Some(1..)) => Err(Trouble::usage(
+            (Some(Policy::Other), Some(1..)) => Err(Failure::usage(
                 "--policy other has no priority: leave -p out, or choose --policy fifo or rr",
             )),
             (Some(Policy::Fifo | Policy::Rr), Some(0)) => {
-                Err(Trouble::usage("-p 0 is SCHED_OTHER: give --policy fifo or rr a priority of 1 to 99"))
+                Err(Failure::usage("-p 0 is SCHED_OTHER: give --policy fifo or rr a priority of 1 to 99"))
             }
             _ => Ok(()),
         }

@@ -2,7 +2,7 @@
 
 use self::intent::MAX_SPAN;
 pub use self::intent::{CpuChoice, MeasureIntent};
-use model::error::{Outcome, Trouble};
+use model::error::{Failure, Result};
 use model::run;
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
@@ -78,7 +78,7 @@ pub struct MeasurePlan {
 pub const DEFAULT_PRIORITY: u32 = 80;
 
 /// Makes the plan.
-pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Outcome<MeasurePlan> {
+pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Result<MeasurePlan> {
     intent.check()?;
     let mut notes = Vec::new();
     let measured = measured_cpus(&intent.cpus, machine, &mut notes)?;
@@ -109,11 +109,11 @@ pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Outcome
 }
 
 /// With a distance the last CPU has the longest interval, which must fit too.
-fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Outcome<()> {
+fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Result<()> {
     let longest = i128::from(intent.interval.0) + i128::from(intent.distance.0) * (cpus as i128 - 1);
     let longest = Nanos(i64::try_from(longest).unwrap_or(i64::MAX));
     if longest > MAX_SPAN || intent.duration.is_some_and(|duration| longest > duration) {
-        return Err(Trouble::usage(format!(
+        return Err(Failure::usage(format!(
             "with a distance of {} the interval of the last cpu is {longest}, longer than the run: give a \
             smaller -d or a longer -D",
             intent.distance
@@ -123,9 +123,9 @@ fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Outcome<()> {
 }
 
 /// cyclictest's `-t N` is fine where it asks for what there is anyway.
-fn check_threads(intent: &MeasureIntent, measured: &CpuSet) -> Outcome<()> {
+fn check_threads(intent: &MeasureIntent, measured: &CpuSet) -> Result<()> {
     match intent.threads {
-        Some(wanted) if wanted as usize != measured.len() => Err(Trouble::usage(format!(
+        Some(wanted) if wanted as usize != measured.len() => Err(Failure::usage(format!(
             "-t {wanted} does not say on which CPUs, and onbeat measures each of {measured} with one \
             thread: choose the CPUs with -a, and leave -t out"
         ))),
@@ -133,7 +133,7 @@ fn check_threads(intent: &MeasureIntent, measured: &CpuSet) -> Outcome<()> {
     }
 }
 
-fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<String>) -> Outcome<CpuSet> {
+fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<String>) -> Result<CpuSet> {
     let usable = machine.online.and(&machine.permitted);
     let wanted = match choice {
         CpuChoice::All => return Ok(default_cpus(machine, &usable, notes)),
@@ -141,7 +141,7 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
         CpuChoice::AllBut(left_out) => usable.without(left_out),
     };
     if wanted.is_empty() {
-        return Err(Trouble::usage(format!(
+        return Err(Failure::usage(format!(
             "the list of CPUs is empty: give -a some of {}, or leave it out to measure all",
             machine.online
         )));
@@ -149,14 +149,14 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
     let offline = wanted.without(&machine.online);
     if !offline.is_empty() {
         let (s, are) = if offline.len() == 1 { ("", "is") } else { ("s", "are") };
-        return Err(Trouble::usage(format!(
+        return Err(Failure::usage(format!(
             "cpu{s} {offline} {are} not online here: choose from {} with -a",
             machine.online
         )));
     }
     let barred = wanted.without(&machine.permitted);
     if !barred.is_empty() {
-        return Err(Trouble::not_permitted(format!(
+        return Err(Failure::not_permitted(format!(
             "the cpuset of this process does not permit cpus {barred}: choose from {usable}, or start \
             onbeat in another cgroup"
         )));
@@ -181,12 +181,12 @@ fn housekeeping_cpus(
     measured: &CpuSet,
     machine: &MachineCpus,
     notes: &mut Vec<String>,
-) -> Outcome<CpuSet> {
+) -> Result<CpuSet> {
     let usable = machine.online.and(&machine.permitted);
     if let Some(wanted) = wanted {
         let missing = wanted.without(&usable);
         if wanted.is_empty() || !missing.is_empty() {
-            return Err(Trouble::usage(format!(
+            return Err(Failure::usage(format!(
                 "--housekeeping {wanted} is not possible here: choose from {usable}"
             )));
         }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     fn check(intent: MeasureIntent, machine: &MachineCpus) -> Result<(String, String), Exit> {
-        let plan = plan(&intent, machine, 1).map_err(|trouble| trouble.exit)?;
+        let plan = plan(&intent, machine, 1).map_err(|failure| failure.exit)?;
         let cpus: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
         Ok((cpus.to_string(), plan.housekeeping.to_string()))
     }

@@ -11,14 +11,14 @@ use crate::plot::theme;
 use crate::prose::prose;
 use crate::rule_pages::sheet;
 use crate::words::clean;
-use model::error::{Outcome, json};
+use model::error::{Result, json};
 
 use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
 use rules::judgement::{AuditVerdict, Severity};
 
 /// The audit of a machine, and its map, as one page.
-pub fn html(audit: &Audit, map: &Map) -> Outcome<String> {
+pub fn html(audit: &Audit, map: &Map) -> Result<String> {
     let json = without_addresses(audit)?;
     let release = clean(&audit.host.release);
     let heading = match release.as_str() {
@@ -137,7 +137,7 @@ fn rest(audit: &Audit, verdict: AuditVerdict, heading: &str) -> Markup {
 }
 
 /// The audit as JSON; its sources are named by their titles.
-fn without_addresses(audit: &Audit) -> Outcome<String> {
+fn without_addresses(audit: &Audit) -> Result<String> {
     let mut audit = audit.clone();
     for found in &mut audit.findings {
         found.source = source(found);

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::markdown::page;
 use super::sheet::reads;
-use model::error::{Outcome, json_pretty};
+use model::error::{Result, json_pretty};
 use model::keyword::Keyword;
 use rules::Rule;
 use rules::change::Persistence;
@@ -49,7 +49,7 @@ struct Entry<'a> {
 }
 
 /// The rules as JSON, one document with a newline at its end.
-pub fn json(rules: &[Rule]) -> Outcome<String> {
+pub fn json(rules: &[Rule]) -> Result<String> {
     let entry = |rule: &Rule| match rule {
         Rule::Knob(knob) => of_knob(knob),
         Rule::Culprit(culprit) => of_culprit(culprit),

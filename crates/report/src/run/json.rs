@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::input::Input;
-use model::error::{self, Outcome};
+use model::error::{self, Result};
 use model::run::Run;
 
 /// One run is a document, several are an array.
@@ -24,11 +24,11 @@ impl<'a> Document<'a> {
 }
 
 /// The document of a single run, an array of several.
-pub fn json(inputs: &[Input]) -> Outcome<String> {
+pub fn json(inputs: &[Input]) -> Result<String> {
     error::json_pretty(&Document::new(inputs))
 }
 
 /// As [`json`], on one line.
-pub fn json_compact(inputs: &[Input]) -> Outcome<String> {
+pub fn json_compact(inputs: &[Input]) -> Result<String> {
     error::json(&Document::new(inputs))
 }

@@ -13,12 +13,12 @@ use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
 use crate::plot::{exceedance, latency, line, shift, theme};
 use crate::words::{clean, several, us_or_dash};
-use model::error::Outcome;
+use model::error::Result;
 use stats::compare::secondary;
 use stats::pair::verdict::Design;
 
 /// The runs as one page.
-pub fn html(inputs: &[Input]) -> Outcome<String> {
+pub fn html(inputs: &[Input]) -> Result<String> {
     let json = json_compact(inputs)?;
     let heading = match inputs {
         [one] => format!("Wake-up latency: {}", clean(one.title)),

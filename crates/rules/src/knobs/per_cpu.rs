@@ -16,7 +16,7 @@ pub struct PerCpuSetting<T> {
     /// The setting where it is known.
     pub known: BTreeMap<Cpu, T>,
     /// Why the first that could not be read or understood is not known.
-    trouble: Option<Judgement>,
+    failure: Option<Judgement>,
     /// The CPUs that do not have the file, and the pattern that it was looked for by.
     missing: (CpuSet, &'static str),
 }
@@ -38,9 +38,9 @@ impl<T> PerCpuSetting<T> {
         pattern: &'static str,
         parse: impl Fn(&str) -> Result<T, String>,
     ) -> PerCpuSetting<T> {
-        let (mut known, mut trouble, mut missing) = (BTreeMap::new(), None, cpus.clone());
+        let (mut known, mut failure, mut missing) = (BTreeMap::new(), None, cpus.clone());
         let texts = machine.texts(pattern).unwrap_or_else(|whole| {
-            trouble = Some(whole);
+            failure = Some(whole);
             &[]
         });
         for text in texts {
@@ -50,22 +50,22 @@ impl<T> PerCpuSetting<T> {
             missing.0.remove(&cpu);
             match text.content.clone().parse(|content| parse(&content)) {
                 Fact::Known(value) => drop(known.insert(cpu, value)),
-                other => drop(trouble.get_or_insert_with(|| unknown_from(&text.path, &other))),
+                other => drop(failure.get_or_insert_with(|| unknown_from(&text.path, &other))),
             }
         }
-        PerCpuSetting { known, trouble, missing: (missing, pattern) }
+        PerCpuSetting { known, failure, missing: (missing, pattern) }
     }
 
     /// Whether no CPU has the file, as far as could be read.
     pub fn is_absent(&self) -> bool {
-        self.known.is_empty() && self.trouble.is_none()
+        self.known.is_empty() && self.failure.is_none()
     }
 
     /// Returns early unless the setting of every CPU is known.
     pub fn all_known(&self) -> Result<(), Judgement> {
         let (missing, pattern) = &self.missing;
-        match &self.trouble {
-            Some(trouble) => Err(trouble.clone()),
+        match &self.failure {
+            Some(failure) => Err(failure.clone()),
             None if !missing.is_empty() => Err(Judgement::unknown(format!(
                 "{} is not there for {}",
                 pattern.replace('#', "N"),

@@ -13,7 +13,7 @@ use crate::hunt::names::Names;
 use crate::hunt::scope::Scope;
 use host::clock;
 use host::tracefs::Tracing;
-use model::error::{Exit, Outcome, Trouble, run_with};
+use model::error::{Exit, Failure, Result, run_with};
 use model::run;
 use model::text::several;
 use model::units::{Cpu, CpuSet, Nanos};
@@ -67,20 +67,20 @@ impl Ftrace {
     /// Opens an instance with buffers for these CPUs, and the names of what its events point at.
     ///
     /// Refuses where there is no tracing, or none for this user, with what is possible instead.
-    pub fn open(cpus: &CpuSet) -> Outcome<(Ftrace, Names)> {
+    pub fn open(cpus: &CpuSet) -> Result<(Ftrace, Names)> {
         let tracing = Tracing::open().map_err(refusal)?;
         let mut notes = foreign_tracing(&tracing);
         let failed = |error: std::io::Error| {
             let permitted = error.kind() != std::io::ErrorKind::PermissionDenied;
             let instead = "`onbeat measure` works without".to_owned();
             let remedy = if permitted { instead } else { run_with("CAP_DAC_OVERRIDE") };
-            Trouble::of_call("cannot make a tracing instance", &error, Exit::NotSupported, &remedy)
+            Failure::of_call("cannot make a tracing instance", &error, Exit::NotSupported, &remedy)
         };
         let setup = EventSetup::open(&tracing).map_err(failed)?;
         let (names, missing) = Names::of_this_machine(&tracing.read("printk_formats").unwrap_or_default());
         let text = names.symbols().and_then(|symbols| symbols.address_of("_stext")).unwrap_or(0);
         let decoder = setup.decoder(&tracing, text).map_err(|what| {
-            Trouble::not_supported(format!(
+            Failure::not_supported(format!(
                 "the kernel's trace pages have an unknown form ({what}): `onbeat measure` works without"
             ))
         })?;
@@ -135,10 +135,10 @@ fn foreign_tracing(tracing: &Tracing) -> Vec<String> {
 }
 
 impl EventSource for Ftrace {
-    fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> Outcome<()> {
+    fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> Result<()> {
         self.setup.arm(level, scope).map_err(|error| {
             let what = "cannot switch the tracing instance on";
-            Trouble::of_call(what, &error, Exit::NotSupported, "`onbeat measure` works without")
+            Failure::of_call(what, &error, Exit::NotSupported, "`onbeat measure` works without")
         })?;
         // What was recorded before belongs to another level.
         let _ = self.pages.take(&self.decoder, WantedSpan::LATEST, &mut |_, _| ());

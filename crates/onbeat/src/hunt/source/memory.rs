@@ -8,7 +8,7 @@ use crate::hunt::explainer::Explainer;
 use crate::hunt::names::Names;
 use crate::hunt::scope::Scope;
 use bundle::write::BundleWriter;
-use model::error::Outcome;
+use model::error::Result;
 use model::run;
 use model::units::{Cpu, Nanos};
 use trace::event::{Address, Context, Event, Raw, Task, What};
@@ -72,7 +72,7 @@ impl Memory {
 }
 
 impl EventSource for Memory {
-    fn arm(&mut self, level: RecordingLevel, _scope: &Scope) -> Outcome<()> {
+    fn arm(&mut self, level: RecordingLevel, _scope: &Scope) -> Result<()> {
         self.script.borrow_mut().levels.push(level);
         self.script.borrow_mut().events.clear();
         self.shown = 0;

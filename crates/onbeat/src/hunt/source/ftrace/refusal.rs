@@ -1,27 +1,27 @@
 //! Why there can be no hunt on a machine, and what is possible instead.
 
 use host::tracefs::NotHere;
-use model::error::{Exit, Trouble, run_with};
+use model::error::{Exit, Failure, run_with};
 
 /// Why there can be no hunt here, and what there can be.
-pub fn refusal(why: NotHere) -> Trouble {
+pub fn refusal(why: NotHere) -> Failure {
     let instead = "`onbeat measure` works without";
     let error = |errno: i32| std::io::Error::from_raw_os_error(errno);
     match why {
         NotHere::NoTracefs => {
-            Trouble::not_supported(format!("this kernel has no event tracing (CONFIG_FTRACE): {instead}"))
+            Failure::not_supported(format!("this kernel has no event tracing (CONFIG_FTRACE): {instead}"))
         }
-        NotHere::NotMounted => Trouble::not_supported(
+        NotHere::NotMounted => Failure::not_supported(
             "tracefs is not mounted, and kernels before 5.2 mount it in sight only: mount -t tracefs nodev \
             /sys/kernel/tracing",
         ),
-        NotHere::NotPermitted(errno) => Trouble::not_permitted(format!(
+        NotHere::NotPermitted(errno) => Failure::not_permitted(format!(
             "tracefs may not be used here ({}): {}, and outside of lockdown; {instead}",
             error(errno),
             run_with("CAP_SYS_ADMIN")
         )),
         NotHere::Failed(errno) => {
-            Trouble::of_call("tracefs cannot be opened", &error(errno), Exit::NotSupported, instead)
+            Failure::of_call("tracefs cannot be opened", &error(errno), Exit::NotSupported, instead)
         }
     }
 }
