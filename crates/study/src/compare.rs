@@ -48,7 +48,7 @@ pub fn compare(
     pairing: Pairing,
 ) -> ComparisonAnswer {
     let differing = differing(a, b);
-    let mut question = question.clone();
+    let mut question = *question;
     if pairing == Pairing::ByTime {
         question.design = pair_up(a, b);
     }
