@@ -116,7 +116,7 @@ mod tests {
             text,
             "# Histogram\n000000 000000\n000001 000002\n000002 000000\n000003 000001\n# Total: 000000003\n\
              # Min Latencies: 00001\n# Avg Latencies: 00002\n# Max Latencies: 00003\n\
-             # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# ImportedThread 0:\n\n"
+             # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# Thread 0:\n\n"
         );
     }
 

@@ -48,7 +48,7 @@ impl Gathered {
                 self.overflow_cycles_kept += cycles.len();
                 if self.overflow_cycles.insert(thread, cycles).is_some() {
                     return Err(format!(
-                        "# ImportedThread {thread} is there twice: expected one result in a file"
+                        "# Thread {thread} is there twice: expected one result in a file"
                     ));
                 }
             }

@@ -19,7 +19,7 @@ pub(super) enum Line {
     Max(Vec<i128>),
     /// `# Histogram Overflows:`.
     Overflows(Vec<i128>),
-    /// `# ImportedThread 0: 00248 00393 # 00012 others`: the numbers of the samples that overflowed.
+    /// `# Thread 0: 00248 00393 # 00012 others`: the numbers of the samples that overflowed.
     OverflowCycles(usize, Vec<u64>),
     /// `T: 0 ( 8976) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717`.
     Summary(usize, Summary),
@@ -106,7 +106,7 @@ fn parse_comment(comment: &str) -> Result<Line, String> {
         "Histogram Overflows" => Line::Overflows(list()?),
         "Break value" => Line::Break,
         _ => match name.strip_prefix("ImportedThread ") {
-            // "# ImportedThread Ids:" is another line.
+            // "# Thread Ids:" is another line.
             Some(index) if index.starts_with(|c: char| c.is_ascii_digit()) => overflow_cycles(index, rest)?,
             _ => Line::Chatter,
         },
@@ -157,9 +157,9 @@ mod tests {
             ("# Total: 000001487", Line::Total(vec![1487])),
             ("# Max Latencies: 01535 07837 07837", Line::Max(vec![1535, 7837, 7837])),
             ("# Histogram Overflow at cycle number:", Line::Chatter),
-            ("# ImportedThread 0: 00001 00007 # 00480 others", Line::OverflowCycles(0, vec![1, 7])),
-            ("# ImportedThread 1: ", Line::OverflowCycles(1, vec![])),
-            ("# ImportedThread Ids: 10346 10347", Line::Chatter),
+            ("# Thread 0: 00001 00007 # 00480 others", Line::OverflowCycles(0, vec![1, 7])),
+            ("# Thread 1: ", Line::OverflowCycles(1, vec![])),
+            ("# Thread Ids: 10346 10347", Line::Chatter),
             ("# Break value: 218", Line::Break),
             ("policy: fifo: loadavg: 0.63 0.35", Line::Policy("fifo".into())),
             ("", Line::Chatter),
@@ -176,8 +176,8 @@ mod tests {
             "1 x",
             "1 -2",
             "# Min Latencies: x",
-            "# ImportedThread 9999: 1",
-            "# ImportedThread 0: z",
+            "# Thread 9999: 1",
+            "# Thread 0: z",
             "T: 0",
             "\0",
         ] {

@@ -236,7 +236,7 @@ mod tests {
             ("# Avg Latencies: 00027 00037", "# Avg Latencies: 00027", "expected 2 numbers"),
             ("# Min Latencies: 00014", "# Min Latencies: 00016", "below the minimum"),
             ("# Histogram Overflows: 00013", "# Histogram Overflows: -0013", "overflows"),
-            ("# ImportedThread 1:", "# ImportedThread 0:", "twice"),
+            ("# Thread 1:", "# Thread 0:", "twice"),
             ("000059", "99999999999999999999", "line 62"),
         ] {
             assert!(text.contains(from), "{from}");
@@ -249,7 +249,7 @@ mod tests {
     fn overflow_numbers_are_bounded_and_the_rest_counted() {
         let numbers = " 1".repeat(OVERFLOW_LIMIT + 5);
         let run =
-            parse(&format!("1 1\n# Histogram Overflows: 65541\n# ImportedThread 0:{numbers}\n")).unwrap();
+            parse(&format!("1 1\n# Histogram Overflows: 65541\n# Thread 0:{numbers}\n")).unwrap();
         assert_eq!(run.cpus[0].overflow_cycles.len(), OVERFLOW_LIMIT);
         assert!(run.plan.notes.iter().any(|note| note.starts_with("5 cycle numbers of overflows")));
     }
@@ -257,7 +257,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused_in_one_line(
-            text in "((# (Min|Max|Avg) Latencies:|# Total:|# ImportedThread 0:|[0-9]{1,20})[ \t0-9]{0,30}\n|\\PC{0,20}\n){0,12}",
+            text in "((# (Min|Max|Avg) Latencies:|# Total:|# Thread 0:|[0-9]{1,20})[ \t0-9]{0,30}\n|\\PC{0,20}\n){0,12}",
         ) {
             match parse(&text) {
                 Ok(run) => prop_assert_eq!(run.check(), Ok(())),
