@@ -45,7 +45,7 @@ pub fn write(run: &Run) -> String {
     text += &comment("Histogram Overflows", with_sum(overflows, sum).map(|n| format!("{n:05}")));
     text += "# Histogram Overflow at cycle number:\n";
     for (thread, cpu) in run.cpus.iter().enumerate() {
-        text += &comment(&format!("ImportedThread {thread}"), overflow_cycles(cpu));
+        text += &comment(&format!("Thread {thread}"), overflow_cycles(cpu));
     }
     text.push('\n');
     text

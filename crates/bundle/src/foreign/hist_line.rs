@@ -105,7 +105,7 @@ fn parse_comment(comment: &str) -> Result<Line, String> {
         "Max Latencies" => Line::Max(list()?),
         "Histogram Overflows" => Line::Overflows(list()?),
         "Break value" => Line::Break,
-        _ => match name.strip_prefix("ImportedThread ") {
+        _ => match name.strip_prefix("Thread ") {
             // "# Thread Ids:" is another line.
             Some(index) if index.starts_with(|c: char| c.is_ascii_digit()) => overflow_cycles(index, rest)?,
             _ => Line::Chatter,
