@@ -10,7 +10,7 @@ use super::answer::{Answer, FUNCTION, FoundCulprit, FoundSlice, FoundSpike};
 use super::log::LogRecord;
 use super::own::{self, Whose};
 use super::stalls::spoil;
-use super::table::{Fault, NamePlace, TrueCause};
+use super::table::{Fault, NamePlace, Origin};
 
 /// What of a series was seen, and how well it was explained.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -127,7 +127,7 @@ fn explained(records: &[&LogRecord], spike: &FoundSpike) -> i64 {
 }
 
 /// A single cause must come first, two must both be among the classes.
-fn class_is_right(parts: &[TrueCause], spike: &FoundSpike) -> bool {
+fn class_is_right(parts: &[Origin], spike: &FoundSpike) -> bool {
     match parts {
         [part] => spike.classes.first().is_some_and(|class| part.kinds.contains(&class.as_str())),
         _ => parts.iter().all(|part| spike.classes.iter().any(|class| part.kinds.contains(&class.as_str()))),
@@ -135,13 +135,13 @@ fn class_is_right(parts: &[TrueCause], spike: &FoundSpike) -> bool {
 }
 
 /// At least half of the time that is said to be of this kind must bear a right name.
-fn is_named(part: &TrueCause, spike: &FoundSpike) -> bool {
+fn is_named(part: &Origin, spike: &FoundSpike) -> bool {
     let of_kind = || spike.slices.iter().filter(|slice| part.kinds.contains(&slice.kind.as_str()));
     let named: i64 = of_kind().filter(|slice| is_right(part, slice)).map(|slice| slice.ns).sum();
     named > 0 && named * 2 >= of_kind().map(|slice| slice.ns).sum()
 }
 
-fn is_right(part: &TrueCause, slice: &FoundSlice) -> bool {
+fn is_right(part: &Origin, slice: &FoundSlice) -> bool {
     let any = || slice.who.iter().any(|text| names(text, part.names));
     let named = match part.place {
         NamePlace::Any => any(),
@@ -152,8 +152,8 @@ fn is_right(part: &TrueCause, slice: &FoundSlice) -> bool {
 }
 
 /// For how many spikes the list of culprits names all the causes.
-fn named_by_culprits(parts: &[TrueCause], culprits: &[FoundCulprit]) -> usize {
-    let spikes_of = |part: &TrueCause| {
+fn named_by_culprits(parts: &[Origin], culprits: &[FoundCulprit]) -> usize {
+    let spikes_of = |part: &Origin| {
         let right = |culprit: &&FoundCulprit| {
             part.said.is_empty()
                 && part.kinds.contains(&culprit.kind.as_str())
@@ -177,7 +177,7 @@ fn names(text: &str, wanted: &[&str]) -> bool {
 }
 
 /// How far the time of the part's kinds is from what was injected, as a share of the latency.
-fn share_error(part: &TrueCause, spike: &FoundSpike, records: &[&LogRecord]) -> f64 {
+fn share_error(part: &Origin, spike: &FoundSpike, records: &[&LogRecord]) -> f64 {
     let injected = covered(records.iter().copied().filter(|record| record.kind == part.logged), spike);
     let of_kind = spike.slices.iter().filter(|slice| part.kinds.contains(&slice.kind.as_str()));
     let said: i64 = of_kind.map(|slice| slice.ns).sum();

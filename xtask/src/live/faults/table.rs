@@ -1,7 +1,7 @@
 //! The kinds of fault: how each is asked for, and what a right explanation of it says.
 
 /// One cause within a fault.
-pub struct TrueCause {
+pub struct Origin {
     /// The kind in the log.
     pub logged: &'static str,
     /// The kinds of slice that are right for it.
@@ -25,7 +25,7 @@ pub enum NamePlace {
     Nowhere,
 }
 
-const CAUSE: TrueCause = TrueCause { logged: "", kinds: &[], names: &[], place: NamePlace::Any, said: "" };
+const ORIGIN: Origin = Origin { logged: "", kinds: &[], names: &[], place: NamePlace::Any, said: "" };
 
 /// Who injects it.
 pub enum By {
@@ -63,7 +63,7 @@ pub struct Fault {
     /// What the hunt is started through.
     pub start: &'static str,
     /// Its causes.
-    pub parts: &'static [TrueCause],
+    pub parts: &'static [Origin],
     /// On which machines.
     pub on: On,
     /// Whether the gate has it.
@@ -88,51 +88,51 @@ const FAULT: Fault = Fault {
 
 /// A raw lock that another CPU holds is waited for with interrupts off, and a single waiter has no event of the wait.
 /// That the waiter's function keeps interrupts off is true and sends people to the wrong place.
-const LOCK: TrueCause = TrueCause {
+const LOCK: Origin = Origin {
     logged: "lock-contention",
     kinds: &["lock-contention"],
     names: &["fault_lock_hold", "fault_holder"],
     place: NamePlace::Nowhere,
-    ..CAUSE
+    ..ORIGIN
 };
 
 /// Every kind, the module's first.
 pub const FAULTS: &[Fault] = &[
     Fault {
         word: "irqs-off",
-        parts: &[TrueCause { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_irqs_off"], ..CAUSE }],
+        parts: &[Origin { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_irqs_off"], ..ORIGIN }],
         foreign: true,
         ..FAULT
     },
     Fault {
         word: "spin-irqsave",
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "irqs-off",
             kinds: &["irqs-off"],
             names: &["fault_spin_irqsave"],
-            ..CAUSE
+            ..ORIGIN
         }],
         ..FAULT
     },
     Fault {
         word: "preempt-off",
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "preempt-off",
             kinds: &["preempt-off"],
             names: &["fault_preempt_off"],
-            ..CAUSE
+            ..ORIGIN
         }],
         ..FAULT
     },
     // At the switch the thread sleeps: what it ran in before is in the stack at the timer's expiry alone.
     Fault {
         word: "long-call",
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "preempt-off",
             kinds: &["preempt-off"],
             names: &["fault_long_call"],
             place: NamePlace::Function,
-            ..CAUSE
+            ..ORIGIN
         }],
         on: On::Stock,
         ..FAULT
@@ -140,29 +140,24 @@ pub const FAULTS: &[Fault] = &[
     // The handler's function is in no event; the name it was requested under is.
     Fault {
         word: "irq",
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "irq",
             kinds: &["irq"],
             names: &["onbeat_fault", "fault_device"],
-            ..CAUSE
+            ..ORIGIN
         }],
         ..FAULT
     },
     Fault {
         word: "irq-work",
-        parts: &[TrueCause {
-            logged: "irq",
-            kinds: &["irq"],
-            names: &["irq_work", "fault_irq_work"],
-            ..CAUSE
-        }],
+        parts: &[Origin { logged: "irq", kinds: &["irq"], names: &["irq_work", "fault_irq_work"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
     // The timer's interrupt is the victim's own path; a function that somebody else's timer calls in it is not.
     Fault {
         word: "hrtimer",
-        parts: &[TrueCause { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..CAUSE }],
+        parts: &[Origin { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
@@ -170,89 +165,84 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         word: "hrtimer-idle",
         by: By::Late("hrtimer", "fault_hrtimer"),
-        parts: &[TrueCause { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..CAUSE }],
+        parts: &[Origin { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
     Fault {
         word: "hrtimer-device",
-        parts: &[TrueCause {
-            logged: "timer-irq",
-            kinds: &["irq"],
-            names: &["fault_hrtimer_device"],
-            ..CAUSE
-        }],
+        parts: &[Origin { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer_device"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
     // On PREEMPT_RT it runs in ksoftirqd, which the guest raises above the victim: a mistake people make.
     Fault {
         word: "softirq",
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "softirq",
             kinds: &["softirq"],
             names: &["tasklet", "fault_tasklet", "ksoftirqd"],
-            ..CAUSE
+            ..ORIGIN
         }],
         ..FAULT
     },
     Fault {
         word: "fifo",
-        parts: &[TrueCause { logged: "thread", kinds: &["thread"], names: &["fault_fifo"], ..CAUSE }],
+        parts: &[Origin { logged: "thread", kinds: &["thread"], names: &["fault_fifo"], ..ORIGIN }],
         foreign: true,
         ..FAULT
     },
     // Kernels before 6.5 have no event with the function.
     Fault {
         word: "ipi",
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "ipi",
             kinds: &["ipi"],
             names: &["fault_ipi", "fault_ipi_sender", "call_function_single"],
-            ..CAUSE
+            ..ORIGIN
         }],
         foreign: true,
         ..FAULT
     },
     Fault {
         word: "stop-machine",
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "stop-machine",
             kinds: &["stop-machine"],
             names: &["fault_stop_machine", "multi_cpu_stop", "migration"],
             // The thread that asked for it: the stopper itself is only its hand.
             said: "fault_stopper",
-            ..CAUSE
+            ..ORIGIN
         }],
         ..FAULT
     },
     // The worker is fair: only with preemption off it can hold up a real-time thread.
     Fault {
         word: "work-preempt-off",
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "preempt-off",
             kinds: &["preempt-off"],
             names: &["fault_work_preempt_off"],
             place: NamePlace::Function,
-            ..CAUSE
+            ..ORIGIN
         }],
         ..FAULT
     },
     Fault {
         word: "kthread-hog",
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "thread",
             kinds: &["thread"],
             names: &["fault_hog_function"],
             place: NamePlace::Function,
-            ..CAUSE
+            ..ORIGIN
         }],
         ..FAULT
     },
     // Work whose worker was raised above the victim.
     Fault {
         word: "workqueue",
-        parts: &[TrueCause { logged: "workqueue", kinds: &["workqueue"], names: &["fault_work"], ..CAUSE }],
+        parts: &[Origin { logged: "workqueue", kinds: &["workqueue"], names: &["fault_work"], ..ORIGIN }],
         ..FAULT
     },
     Fault { word: "lock", parts: &[LOCK], ..FAULT },
@@ -260,40 +250,40 @@ pub const FAULTS: &[Fault] = &[
         word: "double",
         by: By::Module("us=30000"),
         parts: &[
-            TrueCause { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_then_above"], ..CAUSE },
-            TrueCause { logged: "thread", kinds: &["thread"], names: &["fault_above"], ..CAUSE },
+            Origin { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_then_above"], ..ORIGIN },
+            Origin { logged: "thread", kinds: &["thread"], names: &["fault_above"], ..ORIGIN },
         ],
         ..FAULT
     },
     Fault {
         word: "hog",
         hunt: "-a 1 -p 80 --wake timerfd",
-        parts: &[TrueCause { logged: "thread", kinds: &["thread"], names: &["fault_hog"], ..CAUSE }],
+        parts: &[Origin { logged: "thread", kinds: &["thread"], names: &["fault_hog"], ..ORIGIN }],
         on: On::Rt,
         ..FAULT
     },
     Fault {
         word: "user-spin",
         by: By::Program("spin 1 90 20000 34 250"),
-        parts: &[TrueCause { logged: "thread", kinds: &["thread"], names: &["user_spin"], ..CAUSE }],
+        parts: &[Origin { logged: "thread", kinds: &["thread"], names: &["user_spin"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
     Fault {
         word: "fair-server",
         by: By::Program("fair 1 13"),
-        parts: &[TrueCause { logged: "fair-server", kinds: &["fair-server"], names: &["user_hog"], ..CAUSE }],
+        parts: &[Origin { logged: "fair-server", kinds: &["fair-server"], names: &["user_hog"], ..ORIGIN }],
         on: On::New,
         ..FAULT
     },
     Fault {
         word: "throttle",
         by: By::Program("throttle 1 36"),
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "throttled",
             kinds: &["throttled"],
             names: &["user_spin", "rt-throttling"],
-            ..CAUSE
+            ..ORIGIN
         }],
         on: On::Old,
         first: false,
@@ -303,11 +293,11 @@ pub const FAULTS: &[Fault] = &[
         word: "inversion",
         by: By::Program("inversion 1 34"),
         hunt: "--victim inv_high",
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "priority-inversion",
             kinds: &["priority-inversion"],
             names: &["inv_low", "inv_middle"],
-            ..CAUSE
+            ..ORIGIN
         }],
         first: false,
         ..FAULT
@@ -316,12 +306,12 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         word: "inherited",
         by: By::Program("inherited 1 34"),
-        parts: &[TrueCause {
+        parts: &[Origin {
             logged: "thread",
             kinds: &["thread", "priority-inversion"],
             names: &["inh_low"],
             said: "inherit",
-            ..CAUSE
+            ..ORIGIN
         }],
         first: false,
         ..FAULT
@@ -331,7 +321,7 @@ pub const FAULTS: &[Fault] = &[
         word: "victim-own",
         by: By::Program("own 0 34 victim-own"),
         hunt: "--victim own_victim",
-        parts: &[TrueCause { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..CAUSE }],
+        parts: &[Origin { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
@@ -340,7 +330,7 @@ pub const FAULTS: &[Fault] = &[
         by: By::Program("own 1 34 victim-confined"),
         hunt: "--victim own_victim",
         start: "taskset 2",
-        parts: &[TrueCause { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..CAUSE }],
+        parts: &[Origin { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
@@ -370,7 +360,7 @@ mod tests {
     fn words_are_unique_and_every_fault_has_a_cause_with_a_name() {
         let words: BTreeSet<&str> = FAULTS.iter().map(|fault| fault.word).collect();
         assert_eq!(words.len(), FAULTS.len());
-        let named = |part: &TrueCause| !part.names.is_empty() && !part.kinds.is_empty();
+        let named = |part: &Origin| !part.names.is_empty() && !part.kinds.is_empty();
         assert!(FAULTS.iter().all(|fault| !fault.parts.is_empty() && fault.parts.iter().all(named)));
         assert!(FAULTS.iter().filter(|fault| fault.foreign).count() >= 3);
     }
