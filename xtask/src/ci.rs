@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
-use crate::tally::{Outcome, Tally};
-use crate::tools::{Result, Tool, root};
+use crate::tally::{StepOutcome, Tally};
+use crate::tools::{Result, Tool, root, target};
 use crate::{armv7, dist, docs, experiments, failures, live};
 
 /// Runs everything; the last line counts it.
@@ -30,20 +30,20 @@ pub fn run() -> Result<()> {
             "dist",
             "live",
         ] {
-            tally.note(name, Outcome::LeftOut("it does not build".to_string()));
+            tally.note(name, StepOutcome::LeftOut("it does not build".to_string()));
         }
         return tally.close();
     }
     step(&mut tally, "tests", || cargo(&["test", "--workspace", "--no-fail-fast"]));
-    step(&mut tally, "experiments", || experiments::run(&experiments::Options::QUICK));
-    step(&mut tally, "failing system calls", || failures::run(&failures::Options::QUICK));
+    step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
+    step(&mut tally, "failing system calls", || failures::run(&failures::Args::of_gate()?));
     step(&mut tally, "generated pages", docs::check);
     fuzz(&mut tally);
     boards_of_32_bits(&mut tally);
     if step(&mut tally, "dist", || dist::build(std::env::consts::ARCH).map(drop)) {
-        tally.take(live::all_machines(&live::Options::default()));
+        tally.take(live::all_machines(&live::Args::default()));
     } else {
-        tally.note("live", Outcome::LeftOut("there is no static binary".to_string()));
+        tally.note("live", StepOutcome::LeftOut("there is no static binary".to_string()));
     }
     tally.close()
 }
@@ -54,20 +54,25 @@ fn step(tally: &mut Tally, name: &str, run: impl FnOnce() -> Result<()>) -> bool
     let result = run();
     let passed = result.is_ok();
     println!("  {} s", start.elapsed().as_secs());
-    tally.note(name, Outcome::from(result));
+    tally.note(name, StepOutcome::from(result));
     passed
 }
 
-/// Fuzzing takes a nightly compiler; that the targets still fit the library does not.
+/// Fuzzing takes a nightly compiler; that the targets still fit the library does not. In the same folder
+/// what they depend on has been checked already.
 fn fuzz(tally: &mut Tally) {
-    step(tally, "fuzz targets", || cargo(&["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml"]));
+    let check = ["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"];
+    step(tally, "fuzz targets", || {
+        let folder = target("")?;
+        Tool::new("cargo").args(check).args([folder.display().to_string()]).dir(&root()).show()
+    });
 }
 
 /// Boards of 32 bits: the source is checked, and with a linker and an emulator the binary measures.
 fn boards_of_32_bits(tally: &mut Tally) {
     const NAME: &str = "armv7";
     if let Err(why) = dist::add_target(armv7::TRIPLE) {
-        return tally.note(NAME, Outcome::LeftOut(why));
+        return tally.note(NAME, StepOutcome::LeftOut(why));
     }
     match armv7::emulator() {
         Ok(emulator) => drop(step(tally, NAME, || armv7::measure(emulator))),
@@ -75,7 +80,7 @@ fn boards_of_32_bits(tally: &mut Tally) {
             step(tally, NAME, || {
                 cargo(&["check", "--quiet", "--package", "onbeat", "--target", armv7::TRIPLE])
             });
-            tally.note("measuring on armv7", Outcome::LeftOut(why));
+            tally.note("measuring on armv7", StepOutcome::LeftOut(why));
         }
     }
 }

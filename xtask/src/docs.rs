@@ -16,13 +16,17 @@ fn pages() -> BTreeMap<PathBuf, String> {
     rules.chain([(PathBuf::from("docs/cli.md"), onbeat::cli::reference())]).collect()
 }
 
-/// `docs` writes the pages, `docs --check` names the stale ones.
-pub fn run(args: &[String]) -> Result<()> {
-    match args {
-        [] => make(),
-        [flag] if flag == "--check" => check(),
-        _ => Err("docs takes --check or nothing".to_string()),
-    }
+/// Write the generated pages.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Write nothing; say which are stale.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Writes the pages, or names the stale ones.
+pub fn run(options: &Args) -> Result<()> {
+    if options.check { check() } else { make() }
 }
 
 fn make() -> Result<()> {

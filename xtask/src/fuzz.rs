@@ -27,35 +27,19 @@ const NAMES: [&str; 8] = [
     "driver_poll [driver]",
 ];
 
-/// How long, and which.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+/// Seeds from the tests' recordings, then every fuzz target; needs a nightly toolchain and cargo-fuzz.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How long each target runs.
+    #[arg(long, value_name = "N", default_value_t = 600)]
     seconds: u64,
+    /// Only targets whose name contains this.
+    #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
 
-impl Options {
-    /// Reads the flags.
-    pub fn parse(args: &[String]) -> Result<Options> {
-        let mut options = Options { seconds: 600, only: None };
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            let mut value = || args.next().ok_or_else(|| format!("{arg} takes a value"));
-            match arg.as_str() {
-                "--only" => options.only = Some(value()?.clone()),
-                "--seconds" => {
-                    options.seconds =
-                        value()?.parse().map_err(|_| "--seconds takes a whole number".to_string())?;
-                }
-                other => return Err(format!("fuzz does not know {other}")),
-            }
-        }
-        Ok(options)
-    }
-}
-
 /// Builds the targets, gives them seeds, runs one after the other.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &Args) -> Result<()> {
     let fuzz = root().join("fuzz");
     let wanted = |name: &String| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     let targets: Vec<String> = targets(&fuzz)?.into_iter().filter(wanted).collect();
@@ -183,17 +167,6 @@ impl Naming<u64, String> for Some8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn flags() {
-        let parse =
-            |args: &[&str]| Options::parse(&args.iter().map(|arg| arg.to_string()).collect::<Vec<_>>());
-        assert_eq!(parse(&[]), Ok(Options { seconds: 600, only: None }));
-        assert_eq!(parse(&["--only", "page", "--seconds", "5"]).unwrap().seconds, 5);
-        assert!(
-            parse(&["--only"]).is_err() && parse(&["--seconds", "x"]).is_err() && parse(&["page"]).is_err()
-        );
-    }
 
     #[test]
     fn the_recordings_give_windows_that_add_up() {

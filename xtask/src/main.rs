@@ -22,63 +22,54 @@ mod tools;
 
 use std::process::ExitCode;
 
-const HELP: &str = "\
-cargo xtask COMMAND
+use clap::{Parser, Subcommand};
 
-  ci                     the whole gate; the last line counts what passed, failed and was left out
-  quick                  that everything builds, and the tests of what changed since the last commit, or in it
-  live [--all] [--keep] [--only NAME,...] [--again [--onbeat PROGRAM]] [--seed N]
-                         boot Debian kernels under QEMU and check onbeat there: 6.12 PREEMPT_RT, with
-                         --all also stock 6.12, 6.1 PREEMPT_RT and arm64; --keep leaves the images,
-                         --only runs the checks whose name contains a NAME; the last boots inject faults and
-                         score what hunt says of them (--only fault-); with --keep their events stay in
-                         target/lab/answers, and --again scores those as they are explained now, or by
-                         another build; --seed is what the stops of the emulator are drawn from
-  corpus [--only NAME] [--keep]
-                         boot the machines of tests/corpus under QEMU and capture them again; --only takes
-                         the one called NAME, or those whose name contains it; --keep leaves the images
-  pages [--only NAME]    boot the machines of tests/pages under QEMU and record their trace buffers again
-  dist                   static binaries target/dist/onbeat-ARCH
-  bench [--quick] [--gate] [--only NAME]
-                         onbeat beside cyclictest, interleaved, then its statistics of runs of days;
-                         --gate makes a missed limit an error, --only takes the parts of that name
-  experiments [--quick] [--only NAME]
-                         the statistics on drawn data: how often bounds hold, gates err, comparisons
-                         mislead, each beside its bound; --quick takes a minute, all take about ten
-  fuzz [--seconds N] [--only NAME]
-                         seeds from the tests' recordings, then every fuzz target for 600 s, or N; needs a
-                         nightly toolchain and cargo-fuzz
-  failures [--quick] [--all] [--only NAME] [--program FILE] [--seed N] [--tries N]
-                         short runs in which one system call fails, each call of a command in turn, judged by
-                         how they end: exit code, remedy, nothing left behind; a sample of 300 per command
-                         drawn with the seed, --quick a minute's, --all every call with every error
-  docs [--check]         write the generated pages, or say which are stale
-  help                   this
+/// The project's own commands. Kernels and package lists are kept in target/lab; remove it to fetch newer ones.
+#[derive(Parser)]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
 
-Kernels and package lists are kept in target/lab; remove it to fetch newer ones.";
+#[derive(Subcommand)]
+enum Command {
+    /// The whole gate; the last line counts what passed, failed and was left out.
+    Ci,
+    /// That everything builds, and the tests of what changed since the last commit, or in it.
+    Quick,
+    Live(live::Args),
+    Corpus(corpus::Args),
+    Pages(pages::Args),
+    /// Static binaries target/dist/onbeat-ARCH.
+    Dist,
+    Bench(bench::Args),
+    /// What the bench of decoding starts.
+    #[command(hide = true)]
+    DecodePages {
+        /// Pages one after the other.
+        path: String,
+    },
+    Experiments(experiments::Args),
+    Fuzz(fuzz::Args),
+    Failures(failures::Args),
+    Docs(docs::Args),
+}
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let (command, rest) = args.split_first().map_or(("help", &[][..]), |(c, rest)| (c.as_str(), rest));
-    let done = match command {
-        "ci" => no_flags(rest).and_then(|()| ci::run()),
-        "quick" => no_flags(rest).and_then(|()| quick::run()),
-        "live" => live::Options::parse(rest).and_then(|options| live::run(&options)),
-        "corpus" => corpus::Options::parse(rest).and_then(|options| corpus::run(&options)),
-        "pages" => pages::run(rest),
-        "dist" => no_flags(rest).and_then(|()| dist::run()),
-        "bench" => bench::Options::parse(rest).and_then(|options| bench::run(&options)),
-        // What the bench of decoding starts.
-        "decode-pages" => bench::decode_pages(rest),
-        "experiments" => experiments::Options::parse(rest).and_then(|options| experiments::run(&options)),
-        "fuzz" => fuzz::Options::parse(rest).and_then(|options| fuzz::run(&options)),
-        "failures" => failures::Options::parse(rest).and_then(|options| failures::run(&options)),
-        "docs" => docs::run(rest),
-        "help" | "--help" | "-h" => {
-            println!("{HELP}");
-            Ok(())
-        }
-        other => Err(format!("no such command: {other}\n\n{HELP}")),
+    let done = match Line::parse().command {
+        Command::Ci => ci::run(),
+        Command::Quick => quick::run(),
+        Command::Live(args) => live::run(&args),
+        Command::Corpus(args) => corpus::run(&args),
+        Command::Pages(args) => pages::run(&args),
+        Command::Dist => dist::run(),
+        Command::Bench(args) => bench::run(&args),
+        Command::DecodePages { path } => bench::decode_pages(&path),
+        Command::Experiments(args) => experiments::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Failures(args) => failures::run(&args),
+        Command::Docs(args) => docs::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -89,9 +80,19 @@ fn main() -> ExitCode {
     }
 }
 
-fn no_flags(rest: &[String]) -> Result<(), String> {
-    match rest.first() {
-        None => Ok(()),
-        Some(flag) => Err(format!("unexpected argument: {flag}")),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        <Line as clap::CommandFactory>::command().debug_assert();
+        let parses = |line: &str| Line::try_parse_from(line.split(' ')).is_ok();
+        assert!(parses("xtask live --all --only lock,stopped --seed 7") && parses("xtask docs --check"));
+        assert!(parses("xtask live --again --onbeat target/other") && parses("xtask failures --quick"));
+        assert!(!parses("xtask live --onbeat target/other") && !parses("xtask failures --quick --all"));
+        assert!(
+            !parses("xtask ci --quick") && !parses("xtask fuzz --seconds x") && !parses("xtask bench --only")
+        );
     }
 }

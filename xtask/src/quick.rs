@@ -2,78 +2,97 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::tools::{Result, Tool, root};
 
 /// Cases of a property test here; the gate runs all of them.
 const CASES: &str = "16";
 
-/// What is tested, from the paths that changed.
+/// What is tested, from the difference.
 #[derive(Debug, Default, PartialEq)]
 struct Touched {
-    /// Modules of the library, as `stats::tail::`.
+    crates: BTreeSet<String>,
+    /// Crates of which a line with `pub` changed: those that depend on them are tested, too.
+    interfaces: BTreeSet<String>,
+    /// Modules of the integration tests, `answers`.
     modules: BTreeSet<String>,
-    /// Integration tests by name.
-    tests: BTreeSet<String>,
-    xtask: bool,
-    /// The library as a whole: its manifest or its root changed.
-    all: bool,
 }
 
 /// Checks that everything builds, and runs the tests of what is not committed, or else of the last commit.
 pub fn run() -> Result<()> {
     let git = |args: &[&str]| Tool::new("git").args(args).dir(&root()).quiet().text();
-    let mut paths = git(&["status", "--porcelain", "--no-renames", "--untracked-files=all"])?
-        .lines()
-        .filter_map(|line| line.get(3..).map(str::to_string))
-        .collect::<Vec<_>>();
-    if paths.is_empty() {
-        paths = git(&["show", "--name-only", "--format=", "HEAD"])?.lines().map(str::to_string).collect();
+    let mut changes = git(&["diff", "--unified=0", "--no-renames", "HEAD"])?;
+    for path in git(&["ls-files", "--others", "--exclude-standard"])?.lines() {
+        changes += &format!("+++ b/{path}\n");
     }
-    let touched = Touched::by(&paths);
+    if changes.is_empty() {
+        changes = git(&["show", "--unified=0", "--no-renames", "--format=", "HEAD"])?;
+    }
+    let mut touched = Touched::by(&changes);
+    touched.crates.extend(dependents(&touched.interfaces)?);
     cargo(&["check", "--workspace", "--all-targets", "--quiet"])?;
-    if touched.all || !touched.modules.is_empty() {
-        let filters = touched.modules.iter().filter(|_| !touched.all).map(String::as_str);
-        cargo(&["test", "--quiet", "--lib", "--"].into_iter().chain(filters).collect::<Vec<_>>())?;
+    if !touched.crates.is_empty() {
+        let packages = touched.crates.iter().flat_map(|name| ["--package", name]);
+        cargo(&["test", "--quiet", "--lib", "--bins"].into_iter().chain(packages).collect::<Vec<_>>())?;
     }
-    if touched.xtask {
-        cargo(&["test", "--quiet", "--package", "xtask"])?;
-    }
-    // The rules of the tree cost a second, whatever changed.
-    for test in touched.tests.iter().map(String::as_str).chain(["tidy"]).collect::<BTreeSet<_>>() {
-        cargo(&["test", "--quiet", "--test", test])?;
-    }
-    Ok(())
+    // The rules of the tree cost seconds, whatever changed.
+    touched.modules.insert("tidy".to_string());
+    let modules = touched.modules.iter().map(String::as_str);
+    let test = ["test", "--quiet", "--package", "onbeat", "--test", "it", "--"];
+    cargo(&test.into_iter().chain(modules).collect::<Vec<_>>())
 }
 
 impl Touched {
-    fn by(paths: &[String]) -> Touched {
+    /// From the lines of a difference as git prints it.
+    fn by(changes: &str) -> Touched {
         let mut touched = Touched::default();
-        for path in paths {
-            let parts: Vec<&str> = path.split('/').collect();
-            match parts.as_slice() {
-                ["src", "main.rs"] => {}
-                ["src", "lib.rs"] | ["Cargo.toml" | "Cargo.lock"] => touched.all = true,
-                ["src", folders @ .., file] => {
-                    let name = file.strip_suffix(".rs").unwrap_or(file);
-                    // A file's folder: its neighbours use it first.
-                    let module = if folders.is_empty() { name.to_string() } else { folders.join("::") };
-                    touched.modules.insert(format!("{module}::"));
-                }
-                ["tests", "corpus", ..] => {
-                    touched.modules.insert("rules::".to_string());
-                }
-                ["tests", "fixtures", ..] => {
-                    touched.modules.insert("foreign::".to_string());
-                }
-                ["tests", name, ..] => {
-                    touched.tests.insert(name.strip_suffix(".rs").unwrap_or(name).to_string());
-                }
-                ["xtask", ..] => touched.xtask = true,
-                _ => {}
+        let mut current = None;
+        for line in changes.lines() {
+            let path = line.strip_prefix("+++ b/").or_else(|| line.strip_prefix("--- a/"));
+            if let Some(path) = path {
+                current = touched.add(path);
+            } else if line.starts_with(['+', '-']) && line[1..].trim_start().starts_with("pub ") {
+                touched.interfaces.extend(current.clone());
             }
         }
         touched
     }
+
+    /// Adds what tests a file, and names the crate it is a source of.
+    fn add(&mut self, path: &str) -> Option<String> {
+        let parts: Vec<&str> = path.split('/').collect();
+        let owner = match parts.as_slice() {
+            ["crates", _, "tests", "it", module, ..] => {
+                self.modules.insert(module.trim_end_matches(".rs").to_string());
+                return None;
+            }
+            ["crates", name, ..] => *name,
+            ["xtask", ..] => "xtask",
+            ["tests", "corpus", ..] => "rules",
+            ["tests", "fixtures", ..] => "bundle",
+            ["tests", module, ..] => {
+                self.modules.insert((*module).to_string());
+                return None;
+            }
+            _ => return None,
+        };
+        self.crates.insert(owner.to_string());
+        Some(owner.to_string())
+    }
+}
+
+/// The crates that use one of these directly.
+fn dependents(used: &BTreeSet<String>) -> Result<Vec<String>> {
+    let args = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
+    let text = Tool::new("cargo").args(args).dir(&root()).quiet().text()?;
+    let metadata: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let uses = |package: &&Value| {
+        let dependencies = package["dependencies"].as_array().into_iter().flatten();
+        dependencies.filter_map(|other| other["name"].as_str()).any(|name| used.contains(name))
+    };
+    let packages = metadata["packages"].as_array().into_iter().flatten().filter(uses);
+    Ok(packages.filter_map(|package| package["name"].as_str().map(str::to_string)).collect())
 }
 
 fn cargo(args: &[&str]) -> Result<()> {
@@ -85,15 +104,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_known_by_its_tests() {
-        let by = |paths: &[&str]| Touched::by(&paths.iter().map(|path| path.to_string()).collect::<Vec<_>>());
+    fn a_difference_names_its_tests() {
         let set = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<BTreeSet<_>>();
-        let touched =
-            by(&["src/stats/tail/gev.rs", "src/units.rs", "tests/pages.rs", "tests/answers/place.rs"]);
-        assert_eq!(touched.modules, set(&["stats::tail::", "units::"]));
-        assert_eq!(touched.tests, set(&["answers", "pages"]));
-        assert!(!touched.all && !touched.xtask);
-        assert!(by(&["src/lib.rs"]).all && by(&["xtask/src/ci.rs"]).xtask);
-        assert_eq!(by(&["README.md", "src/main.rs"]), Touched::default());
+        let touched = Touched::by(
+            "--- a/crates/stats/src/law.rs\n+++ b/crates/stats/src/law.rs\n@@ -1 +1 @@\n-    a();\n+    b();\n\
+             +++ b/crates/trace/src/page.rs\n+    pub fn c() {}\n+++ b/xtask/src/ci.rs\n+++ b/tests/pages/x/trace\n\
+             +++ b/crates/onbeat/tests/it/answers/place.rs\n+pub fn d() {}\n+++ b/README.md\n",
+        );
+        assert_eq!(touched.crates, set(&["stats", "trace", "xtask"]));
+        assert_eq!(touched.interfaces, set(&["trace"]));
+        assert_eq!(touched.modules, set(&["answers", "pages"]));
+        let names = dependents(&set(&["rules"])).unwrap();
+        assert!(names.contains(&"report".to_string()) && !names.contains(&"stats".to_string()), "{names:?}");
     }
 }

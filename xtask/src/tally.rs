@@ -2,7 +2,7 @@
 
 /// How one step or check ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum StepOutcome {
     /// As it should be.
     Passed,
     /// Not as it should be, in words.
@@ -11,11 +11,11 @@ pub enum Outcome {
     LeftOut(String),
 }
 
-impl From<Result<(), String>> for Outcome {
-    fn from(result: Result<(), String>) -> Outcome {
+impl From<Result<(), String>> for StepOutcome {
+    fn from(result: Result<(), String>) -> StepOutcome {
         match result {
-            Ok(()) => Outcome::Passed,
-            Err(why) => Outcome::Failed(why),
+            Ok(()) => StepOutcome::Passed,
+            Err(why) => StepOutcome::Failed(why),
         }
     }
 }
@@ -23,12 +23,12 @@ impl From<Result<(), String>> for Outcome {
 /// The outcomes of a command.
 #[derive(Default)]
 pub struct Tally {
-    entries: Vec<(String, Outcome)>,
+    entries: Vec<(String, StepOutcome)>,
 }
 
 impl Tally {
     /// Prints and counts one outcome.
-    pub fn note(&mut self, name: impl Into<String>, outcome: Outcome) {
+    pub fn note(&mut self, name: impl Into<String>, outcome: StepOutcome) {
         let name = name.into();
         println!("{}", line_of(&name, &outcome));
         self.entries.push((name, outcome));
@@ -41,7 +41,7 @@ impl Tally {
 
     /// Whether anything failed.
     pub fn failed(&self) -> bool {
-        self.entries.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed(_)))
+        self.entries.iter().any(|(_, outcome)| matches!(outcome, StepOutcome::Failed(_)))
     }
 
     /// Names what did not pass; the last line has the numbers.
@@ -50,11 +50,11 @@ impl Tally {
         let mut lines = String::new();
         for (name, outcome) in &self.entries {
             match outcome {
-                Outcome::Passed => passed += 1,
-                Outcome::Failed(_) => failed += 1,
-                Outcome::LeftOut(_) => skipped += 1,
+                StepOutcome::Passed => passed += 1,
+                StepOutcome::Failed(_) => failed += 1,
+                StepOutcome::LeftOut(_) => skipped += 1,
             }
-            if *outcome != Outcome::Passed {
+            if *outcome != StepOutcome::Passed {
                 lines += &line_of(name, outcome);
                 lines.push('\n');
             }
@@ -69,11 +69,11 @@ impl Tally {
     }
 }
 
-fn line_of(name: &str, outcome: &Outcome) -> String {
+fn line_of(name: &str, outcome: &StepOutcome) -> String {
     match outcome {
-        Outcome::Passed => format!("ok        {name}"),
-        Outcome::Failed(why) => format!("FAIL      {name}: {why}"),
-        Outcome::LeftOut(why) => format!("left out  {name} ({why})"),
+        StepOutcome::Passed => format!("ok        {name}"),
+        StepOutcome::Failed(why) => format!("FAIL      {name}: {why}"),
+        StepOutcome::LeftOut(why) => format!("left out  {name} ({why})"),
     }
 }
 
@@ -84,10 +84,10 @@ mod tests {
     #[test]
     fn everything_is_counted_and_what_did_not_pass_is_named() {
         let mut tally = Tally::default();
-        tally.note("a", Outcome::Passed);
-        tally.note("b", Outcome::LeftOut("no emulator".into()));
+        tally.note("a", StepOutcome::Passed);
+        tally.note("b", StepOutcome::LeftOut("no emulator".into()));
         assert!(!tally.failed());
-        tally.note("c", Outcome::from(Err("too late".to_string())));
+        tally.note("c", StepOutcome::from(Err("too late".to_string())));
         assert!(tally.failed() && tally.close().is_err());
         assert_eq!(
             tally.summary(),

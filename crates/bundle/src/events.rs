@@ -6,25 +6,17 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::explained::Explained;
-use super::folder_of;
+use super::{EVENTS, LEFT_FREE, LINE_LIMIT, folder_of};
 use host::dir::{Dir, free_bytes};
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use trace::window::Window;
 
-/// The folder in a bundle.
-pub const EVENTS: &str = "events";
 /// The file in it.
 pub const SPIKES: &str = "spikes.jsonl";
 
-/// No line is longer: twenty thousand events.
-pub(super) const LINE_LIMIT: usize = 16 << 20;
-
 /// What a run may write; windows beyond it are explained, and not kept.
 const MOST_BYTES: u64 = 512 << 20;
-
-/// Space that is left to the statistics, which are worth more: a `run.json` full of spikes, and the next.
-pub(super) const LEFT_FREE: u64 = 8 << 20;
 
 /// So much of a window is in memory while it is written: a long one has megabytes.
 const BUFFER: usize = 64 << 10;

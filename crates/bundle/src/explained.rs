@@ -11,8 +11,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::events::{EVENTS, LEFT_FREE, LINE_LIMIT};
 use super::room::{KeptSpike, Room};
+use super::{EVENTS, LEFT_FREE, LINE_LIMIT};
 use host::dir::{Dir, free_bytes};
 use model::run::{Run, Spike};
 

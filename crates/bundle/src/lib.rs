@@ -17,6 +17,15 @@ pub mod write;
 
 use std::path::{Path, PathBuf};
 
+/// The folder in a bundle.
+const EVENTS: &str = "events";
+
+/// No line is longer: twenty thousand events.
+const LINE_LIMIT: usize = 16 << 20;
+
+/// Space that is left to the statistics, which are worth more: a `run.json` full of spikes, and the next.
+const LEFT_FREE: u64 = 8 << 20;
+
 /// The bundle's folder, where one of the documents in it was named.
 fn folder_of(path: &Path) -> PathBuf {
     let named = path.file_name().is_some_and(|name| name == "capture.json" || name == "run.json");

@@ -1,5 +1,7 @@
 //! Machines for rules to be tried on: a well-set one in `base/`, and edits to it.
 
+#![allow(clippy::unwrap_used)] // Only tests are compiled with it.
+
 use crate::audit::{Finding, finding};
 use crate::change::Persistence;
 use crate::intent::{Intent, Profile, intent};

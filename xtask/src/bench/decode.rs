@@ -140,8 +140,7 @@ fn run(line: &[String]) -> Result<(f64, u64)> {
 }
 
 /// The other side of the measurement: decodes a file of pages, one at a time in memory.
-pub fn decode_pages(args: &[String]) -> Result<()> {
-    let [path] = args else { return Err("decode-pages takes a file".to_string()) };
+pub fn decode_pages(path: &str) -> Result<()> {
     let decoder = Kernel::load()?.decoder()?;
     let mut page = vec![0; decoder.layout().page_size()];
     let mut file = File::open(path).map_err(|error| format!("{path}: {error}"))?;

@@ -49,29 +49,18 @@ const PARTS: [&str; 10] = [
     HUNT,
 ];
 
-/// How long to measure and whether a missed limit is an error.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options {
+/// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Shorter runs.
+    #[arg(long)]
     quick: bool,
+    /// A missed limit is an error.
+    #[arg(long)]
     gate: bool,
+    /// Only the parts of this name.
+    #[arg(long, value_name = "NAME")]
     only: Option<String>,
-}
-
-impl Options {
-    /// Reads the flags.
-    pub fn parse(args: &[String]) -> Result<Options> {
-        let mut options = Options::default();
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            match arg.as_str() {
-                "--quick" => options.quick = true,
-                "--gate" => options.gate = true,
-                "--only" => options.only = Some(args.next().ok_or("--only takes a name")?.clone()),
-                other => return Err(format!("bench does not know {other}")),
-            }
-        }
-        Ok(options)
-    }
 }
 
 pub use decode::decode_pages;
@@ -100,7 +89,7 @@ impl Drop for Folder {
 type Rows = Result<Vec<Row>>;
 
 /// Measures and prints the table.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &Args) -> Result<()> {
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     let chosen: Vec<&str> = PARTS.into_iter().filter(|name| wanted(name)).collect();
     if chosen.is_empty() {
@@ -173,18 +162,4 @@ fn conditions(quick: bool) -> Result<String> {
     let cpus = std::thread::available_parallelism().map_err(|error| error.to_string())?;
     let length = if quick { "quick: shorter runs, fewer pairs" } else { "full length" };
     Ok(format!("Linux {release}, {cpus} CPUs, load {load} at the end; {length}; FIFO 80 on CPUs 0 and 1"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flags() {
-        let parse =
-            |args: &[&str]| Options::parse(&args.iter().map(|arg| arg.to_string()).collect::<Vec<_>>());
-        assert_eq!(parse(&["--quick", "--gate"]), Ok(Options { quick: true, gate: true, only: None }));
-        assert_eq!(parse(&["--only", "statistics"]).unwrap().only.as_deref(), Some(STATISTICS));
-        assert!(parse(&["--fast"]).is_err() && parse(&["--only"]).is_err());
-    }
 }

@@ -43,7 +43,7 @@ fn rate(line: &[String], seconds: u64) -> Result<f64> {
 }
 
 /// One thread of a program.
-pub struct Thread {
+pub struct MeasuredThread {
     /// Whether it measures: it runs under a real-time policy.
     pub measuring: bool,
     /// Context switches, voluntary and not.
@@ -53,7 +53,7 @@ pub struct Thread {
 }
 
 /// A program's threads by their id.
-pub fn switches(pid: u32) -> Result<BTreeMap<u32, Thread>> {
+pub fn switches(pid: u32) -> Result<BTreeMap<u32, MeasuredThread>> {
     let tasks = format!("/proc/{pid}/task");
     let entries = std::fs::read_dir(&tasks).map_err(|error| format!("{tasks}: {error}"))?;
     let mut threads = BTreeMap::new();
@@ -67,12 +67,12 @@ pub fn switches(pid: u32) -> Result<BTreeMap<u32, Thread>> {
     Ok(threads)
 }
 
-fn thread_at(dir: &Path) -> Option<Thread> {
+fn thread_at(dir: &Path) -> Option<MeasuredThread> {
     let status = std::fs::read_to_string(dir.join("status")).ok()?;
     let stat = std::fs::read_to_string(dir.join("stat")).ok()?;
     let voluntary = field(&status, "voluntary_ctxt_switches:")?;
     let switches = voluntary + field(&status, "nonvoluntary_ctxt_switches:")?;
-    Some(Thread { measuring: matches!(policy_of(&stat)?, 1 | 2), switches, voluntary })
+    Some(MeasuredThread { measuring: matches!(policy_of(&stat)?, 1 | 2), switches, voluntary })
 }
 
 fn field(status: &str, name: &str) -> Option<u64> {

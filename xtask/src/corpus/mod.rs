@@ -11,10 +11,10 @@ use std::time::Instant;
 use crate::debian::{self, Need};
 use crate::dist;
 use crate::live::frames::{self, Reply};
-use crate::live::image::Item;
+use crate::live::image::ImageFile;
 use crate::live::tree::{self, Tree};
 use crate::live::{image, machine, modules, qemu};
-use crate::tally::{Outcome, Tally};
+use crate::tally::{StepOutcome, Tally};
 use crate::tools::{Result, Tool, read, root, write};
 use machines::{CORPUS, Captured};
 
@@ -34,36 +34,24 @@ const TOLD: &[&str] = &[
     "/proc/irq/default_smp_affinity",
 ];
 
-/// Which machines to capture.
-#[derive(Debug, Default, PartialEq)]
-pub struct Options {
+/// Boot the machines of tests/corpus under QEMU and capture them again.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Leave the images.
+    #[arg(long)]
     keep: bool,
+    /// The machine of this name, or those whose name contains it.
+    #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
 
-impl Options {
-    /// Reads the flags.
-    pub fn parse(args: &[String]) -> Result<Options> {
-        let mut options = Options::default();
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            match arg.as_str() {
-                "--keep" => options.keep = true,
-                "--only" => options.only = Some(args.next().ok_or("--only takes a part of a name")?.clone()),
-                other => return Err(format!("corpus does not know {other}")),
-            }
-        }
-        Ok(options)
-    }
-}
-
 /// Captures the machines and closes with the count.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &Args) -> Result<()> {
     let mut tally = Tally::default();
     for captured in wanted(options.only.as_deref()) {
         println!("\n{}", captured.machine.name);
         let start = Instant::now();
-        let outcome = Outcome::from(one(captured));
+        let outcome = StepOutcome::from(one(captured));
         println!("  {} s", start.elapsed().as_secs());
         tally.note(captured.machine.name, outcome);
         if !options.keep {
@@ -114,12 +102,12 @@ fn prepare(captured: &Captured) -> Result<qemu::Image> {
     qemu::Image::write(machine, kernel.image, &image::initramfs(&busybox, &onbeat, &kernel.config, &items))
 }
 
-fn items_of(captured: &Captured, modules: Vec<modules::Module>) -> Vec<Item> {
+fn items_of(captured: &Captured, modules: Vec<modules::Module>) -> Vec<ImageFile> {
     let lines =
         |names: &mut dyn Iterator<Item = &str>| names.map(|name| format!("{name}\n")).collect::<String>();
     let order = lines(&mut modules.iter().map(|module| module.0.as_str()));
     let told = lines(&mut TOLD.iter().copied().chain(captured.expects.iter().map(|expected| expected.0)));
-    let mut items: Vec<Item> =
+    let mut items: Vec<ImageFile> =
         modules.into_iter().map(|(name, bytes)| (format!("lab/modules/{name}"), bytes)).collect();
     for (name, text) in [
         ("main.sh", MAIN),
@@ -200,14 +188,6 @@ mod tests {
             reply.values.insert((*path).to_string(), (*content).to_string());
         }
         reply
-    }
-
-    #[test]
-    fn flags() {
-        let parse =
-            |text: &str| Options::parse(&text.split_whitespace().map(str::to_string).collect::<Vec<_>>());
-        assert_eq!(parse("--keep --only smt"), Ok(Options { keep: true, only: Some("smt".into()) }));
-        assert!(parse("--only").is_err() && parse("--all").is_err());
     }
 
     #[test]

@@ -22,30 +22,20 @@ use std::thread;
 use crate::tools::{Result, Tool, root};
 use line::ResultLine;
 
-/// What is run, and for how long.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options {
+/// The statistics on drawn data: how often bounds hold, gates err, comparisons mislead.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
+pub struct Args {
+    /// Only experiments whose name contains this.
+    #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// A minute; all take about ten.
+    #[arg(long)]
     quick: bool,
 }
 
-impl Options {
+impl Args {
     /// All of them, with few repetitions.
-    pub const QUICK: Options = Options { only: None, quick: true };
-
-    /// Reads the flags.
-    pub fn parse(args: &[String]) -> Result<Options> {
-        let mut options = Options::default();
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            match arg.as_str() {
-                "--quick" => options.quick = true,
-                "--only" => options.only = Some(args.next().ok_or("--only takes a name")?.clone()),
-                other => return Err(format!("experiments does not know {other}")),
-            }
-        }
-        Ok(options)
-    }
+    pub const QUICK: Args = Args { only: None, quick: true };
 
     fn line(&self) -> Vec<&str> {
         let only = self.only.as_deref().map(|name| ["--only", name]);
@@ -69,13 +59,18 @@ impl Length {
 /// An experiment: its name, and what makes its lines.
 type Experiment = (&'static str, Box<dyn Fn(Length) -> Vec<ResultLine> + Send + Sync>);
 
-/// Runs the experiments in a fast build, prints their table, and names the bounds that are broken.
-pub fn run(options: &Options) -> Result<()> {
-    // Unoptimised arithmetic takes ten times as long: the same command again, from a build of its own.
+/// Runs the experiments in a fast build.
+pub fn run(options: &Args) -> Result<()> {
+    // Debug builds take several times as long: the same command again, from a build of its own.
     if cfg!(debug_assertions) {
         let cargo = ["run", "--quiet", "--release", "--package", "xtask", "--", "experiments"];
         return Tool::new("cargo").args(cargo).args(options.line()).dir(&root()).show();
     }
+    run_here(options)
+}
+
+/// Runs the experiments in this build, prints their table, and names the bounds that are broken.
+pub fn run_here(options: &Args) -> Result<()> {
     let mut chosen: Vec<Experiment> = [
         tails::all(),
         printed::all(),
@@ -130,11 +125,8 @@ mod tests {
 
     #[test]
     fn flags_are_passed_on() {
-        let own = |args: &[&str]| args.iter().map(|arg| arg.to_string()).collect::<Vec<_>>();
-        let options = Options::parse(&own(&["--quick", "--only", "gates"])).unwrap();
-        assert_eq!(options, Options { only: Some("gates".into()), quick: true });
-        assert_eq!(Options::parse(&own(&options.line())), Ok(options));
-        assert!(Options::parse(&own(&["--only"])).is_err() && Options::parse(&own(&["fast"])).is_err());
+        assert_eq!(Args { only: Some("gates".into()), quick: true }.line(), ["--only", "gates", "--quick"]);
+        assert_eq!(Args::default().line(), [""; 0]);
     }
 
     #[test]

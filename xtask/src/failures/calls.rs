@@ -1,6 +1,27 @@
 //! The system calls of a run, from strace's log.
 
 use std::collections::BTreeMap;
+use std::fmt;
+
+/// One call that fails.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailingCall {
+    /// The system call.
+    pub call: String,
+    /// Which of a thread's calls of that name; 0 is all of them, on a kernel that lacks it.
+    pub nth: u64,
+    /// The error's name.
+    pub errno: &'static str,
+}
+
+impl fmt::Display for FailingCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.nth {
+            0 => write!(f, "{}:error={}", self.call, self.errno),
+            nth => write!(f, "{}:error={}:when={nth}", self.call, self.errno),
+        }
+    }
+}
 
 /// How often each call was made, and how often of that before `main`.
 #[derive(Default)]

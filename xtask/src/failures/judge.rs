@@ -1,49 +1,9 @@
 //! Whether a command that met a failing call ended as it should.
 
-use std::fmt;
-
 use model::error::meaning_of;
 
-use super::scene::Case;
-
-/// One call that fails.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
-    /// The system call.
-    pub call: String,
-    /// Which of a thread's calls of that name; 0 is all of them, on a kernel that lacks it.
-    pub nth: u64,
-    /// The error's name.
-    pub errno: &'static str,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.nth {
-            0 => write!(f, "{}:error={}", self.call, self.errno),
-            nth => write!(f, "{}:error={}:when={nth}", self.call, self.errno),
-        }
-    }
-}
-
-/// How a command ended.
-#[derive(Clone, Debug, Default)]
-pub struct Ending {
-    /// The exit code, 128 and more for signals.
-    pub code: i32,
-    /// Standard error, without the tracer's lines.
-    pub stderr: String,
-    /// The tracer's line of the call that failed; empty if none did.
-    pub injected: String,
-    /// Whether it had to be ended.
-    pub timed_out: bool,
-    /// Files that are there afterwards and should not be, or are empty and should not be.
-    pub litter: Vec<String>,
-    /// Results that were asked for and are missing, empty or damaged.
-    pub lacking: Vec<String>,
-    /// The document, where the same inputs give the same one.
-    pub document: Vec<u8>,
-}
+use super::calls::FailingCall;
+use super::scene::{Ending, FailureCase};
 
 /// What of a failing call is seen afterwards without being a fault of the program, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -53,7 +13,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 ];
 
 /// What is wrong with that ending; none if it is as it should be.
-pub fn judge(case: &Case, fault: &Fault, ending: &Ending, usual: &Ending) -> Option<String> {
+pub fn judge(case: &FailureCase, fault: &FailingCall, ending: &Ending, usual: &Ending) -> Option<String> {
     if ending.timed_out {
         return Some("it hangs".into());
     }
@@ -131,8 +91,8 @@ mod tests {
 
     #[test]
     fn endings_are_told_apart() {
-        let case = Case::named("report");
-        let fault = |errno| Fault { call: "openat".into(), nth: 3, errno };
+        let case = FailureCase::named("report");
+        let fault = |errno| FailingCall { call: "openat".into(), nth: 3, errno };
         let ending = |code, stderr: &str| Ending {
             code,
             stderr: stderr.into(),
@@ -150,7 +110,7 @@ mod tests {
         assert!(wrong("EIO", &Ending { litter: vec![".spare".into()], ..ending(1, "onbeat: a: b") }));
         assert!(wrong("EIO", &Ending { lacking: vec!["out.json".into()], ..ending(0, "") }));
         assert!(wrong("EIO", &Ending { timed_out: true, ..ending(0, "") }));
-        let without = Fault { nth: 0, ..fault("ENOSYS") };
+        let without = FailingCall { nth: 0, ..fault("ENOSYS") };
         assert_eq!(judge(&case, &without, &ending(0, ""), &usual), None);
         assert!(judge(&case, &without, &ending(5, "onbeat: a: b"), &usual).is_some());
         assert!(!wrong("EACCES", &ending(4, "onbeat: cannot read x (no): run as root")));

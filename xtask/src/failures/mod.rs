@@ -15,11 +15,10 @@ use std::time::{Duration, Instant};
 use stats::rng::Rng;
 
 use crate::debian::{self, Need};
-use crate::tally::{Outcome, Tally};
+use crate::tally::{StepOutcome, Tally};
 use crate::tools::{Result, Tool, target};
-use calls::Calls;
-use judge::{Ending, Fault};
-use scene::{Case, Scene};
+use calls::{Calls, FailingCall};
+use scene::{Ending, FailureCase, Scene};
 
 /// No command here takes longer, under a tracer and on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -27,55 +26,50 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Tries of a command unless all are asked for.
 const USUAL: usize = 300;
 
-/// What to try.
-pub struct Options {
+/// What the sample is drawn with unless another seed is named.
+const SEED: u64 = 11;
+
+/// Short runs in which one system call fails, each call of a command in turn, judged by how they end.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A minute's sample, the same each time.
+    #[arg(long, conflicts_with = "all")]
+    quick: bool,
+    /// Every call with every error.
+    #[arg(long)]
     all: bool,
+    /// Only commands whose name contains this.
+    #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// The program that is tried, in place of this tree's.
+    #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// What the sample is drawn with.
+    #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
+    /// Calls of the sample, for each command.
+    #[arg(long, value_name = "N", default_value_t = USUAL)]
     tries: usize,
-    within: Option<Duration>,
 }
 
-impl Options {
-    /// What the gate has time for: the same tries each time.
-    pub const QUICK: Options = Options {
-        all: false,
-        only: None,
-        program: None,
-        seed: 11,
-        tries: 16,
-        within: Some(Duration::from_secs(60)),
-    };
+impl Args {
+    /// What the gate has time for, with the program that its tests were run on.
+    pub fn of_gate() -> Result<Args> {
+        let program = Some(target("debug")?.join("onbeat"));
+        Ok(Args { quick: true, all: false, only: None, program, seed: SEED, tries: USUAL })
+    }
 
-    /// From the command line.
-    pub fn parse(args: &[String]) -> Result<Options> {
-        let mut options = Options { tries: USUAL, within: None, ..Options::QUICK };
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            let mut value = || args.next().cloned().ok_or_else(|| format!("{arg} needs a value"));
-            match arg.as_str() {
-                "--all" => options.all = true,
-                "--quick" => {
-                    options = Options { only: options.only, program: options.program, ..Options::QUICK }
-                }
-                "--only" => options.only = Some(value()?),
-                "--program" => options.program = Some(value()?.into()),
-                "--seed" => {
-                    options.seed = value()?.parse().map_err(|_| "--seed: expected a number".to_string())?
-                }
-                "--tries" => {
-                    options.tries = value()?.parse().map_err(|_| "--tries: expected a number".to_string())?;
-                }
-                other => return Err(format!("unexpected argument: {other}")),
-            }
-        }
-        Ok(options)
+    fn tries(&self) -> usize {
+        if self.quick { 16 } else { self.tries }
+    }
+
+    fn within(&self) -> Option<Duration> {
+        self.quick.then_some(Duration::from_secs(60))
     }
 }
 
 /// Tries all commands.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &Args) -> Result<()> {
     debian::ensure(&[Need { program: "strace", package: "strace" }])?;
     let program = match &options.program {
         Some(program) => program.clone(),
@@ -95,8 +89,8 @@ pub fn run(options: &Options) -> Result<()> {
             continue;
         }
         let outcome = match scene.unable(&case) {
-            Some(why) => Outcome::LeftOut(why),
-            None => Outcome::from(one(&scene, &case, options, begun)),
+            Some(why) => StepOutcome::LeftOut(why),
+            None => StepOutcome::from(one(&scene, &case, options, begun)),
         };
         tally.note(format!("failures {}", case.name), outcome);
     }
@@ -104,17 +98,17 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// A command with every call failing, or with a sample of them.
-fn one(scene: &Scene, case: &Case, options: &Options, begun: Instant) -> Result<()> {
+fn one(scene: &Scene, case: &FailureCase, options: &Args, begun: Instant) -> Result<()> {
     let (calls, usual) = trace(scene, case)?;
     let mut faults = table::faults(&calls);
     let found = faults.len();
     if !options.all {
-        thin_out(&mut faults, options.tries, options.seed);
+        thin_out(&mut faults, options.tries(), options.seed);
     }
     faults.splice(0..0, table::missing(&calls));
     let (mut wrong, mut tried, mut codes) = (Vec::new(), 0, [0u32; 8]);
     for fault in &faults {
-        if options.within.is_some_and(|within| begun.elapsed() > within) {
+        if options.within().is_some_and(|within| begun.elapsed() > within) {
             break;
         }
         let ending = scene.run(case, Some(fault))?;
@@ -141,7 +135,7 @@ fn one(scene: &Scene, case: &Case, options: &Options, begun: Instant) -> Result<
 }
 
 /// The calls that a command makes, and how it ends when none fails.
-fn trace(scene: &Scene, case: &Case) -> Result<(Calls, Ending)> {
+fn trace(scene: &Scene, case: &FailureCase) -> Result<(Calls, Ending)> {
     let log = scene.path("trace");
     let ending = scene.traced(case, &["-o", &log.display().to_string()])?;
     let text = String::from_utf8_lossy(&crate::tools::read(&log)?).into_owned();
@@ -162,14 +156,14 @@ fn remove(path: &Path) {
 }
 
 /// Leaves one of every kind first, then whichever the seed draws.
-fn thin_out(faults: &mut Vec<Fault>, tries: usize, seed: u64) {
+fn thin_out(faults: &mut Vec<FailingCall>, tries: usize, seed: u64) {
     let mut rng = Rng::new(seed);
     // A shuffle, and then the first of each call and error goes to the front.
     for at in (1..faults.len()).rev() {
         faults.swap(at, rng.below(at + 1));
     }
     let mut seen = std::collections::BTreeSet::new();
-    let (mut kept, rest): (Vec<Fault>, Vec<Fault>) =
+    let (mut kept, rest): (Vec<FailingCall>, Vec<FailingCall>) =
         faults.drain(..).partition(|fault| seen.insert((fault.call.clone(), fault.errno)));
     kept.extend(rest);
     kept.truncate(tries);
@@ -184,7 +178,7 @@ mod tests {
     fn a_sample_is_the_same_each_time_and_has_each_kind_first() {
         let all = || {
             let of = |call: &str| {
-                (1..50).map(|nth| Fault { call: call.into(), nth, errno: "EIO" }).collect::<Vec<_>>()
+                (1..50).map(|nth| FailingCall { call: call.into(), nth, errno: "EIO" }).collect::<Vec<_>>()
             };
             [of("read"), of("write"), of("fsync")].concat()
         };

@@ -3,12 +3,31 @@
 use std::path::{Path, PathBuf};
 
 use super::LIMIT;
-use super::judge::{Ending, Fault};
+use super::calls::FailingCall;
 use crate::tools::{Result, Tool, target};
+
+/// How a command ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// The exit code, 128 and more for signals.
+    pub code: i32,
+    /// Standard error, without the tracer's lines.
+    pub stderr: String,
+    /// The tracer's line of the call that failed; empty if none did.
+    pub injected: String,
+    /// Whether it had to be ended.
+    pub timed_out: bool,
+    /// Files that are there afterwards and should not be, or are empty and should not be.
+    pub litter: Vec<String>,
+    /// Results that were asked for and are missing, empty or damaged.
+    pub lacking: Vec<String>,
+    /// The document, where the same inputs give the same one.
+    pub document: Vec<u8>,
+}
 
 /// A command and what it is asked to write.
 #[derive(Clone)]
-pub struct Case {
+pub struct FailureCase {
     /// The name it goes by.
     pub name: &'static str,
     args: Vec<&'static str>,
@@ -20,9 +39,9 @@ pub struct Case {
     steady: bool,
 }
 
-impl Case {
-    fn new(name: &'static str, args: &'static str, outputs: &[&'static str]) -> Case {
-        Case {
+impl FailureCase {
+    fn new(name: &'static str, args: &'static str, outputs: &[&'static str]) -> FailureCase {
+        FailureCase {
             name,
             args: args.split(' ').collect(),
             outputs: outputs.to_vec(),
@@ -33,8 +52,8 @@ impl Case {
 
     /// A case of that name that does nothing.
     #[cfg(test)]
-    pub fn named(name: &'static str) -> Case {
-        Case::new(name, name, &[])
+    pub fn named(name: &'static str) -> FailureCase {
+        FailureCase::new(name, name, &[])
     }
 }
 
@@ -76,40 +95,52 @@ impl Scene {
     }
 
     /// All commands.
-    pub fn cases(&self) -> Vec<Case> {
-        let judging = |case: Case| Case { judges: true, steady: true, ..case };
-        let steady = |case: Case| Case { steady: true, ..case };
+    pub fn cases(&self) -> Vec<FailureCase> {
+        let judging = |case: FailureCase| FailureCase { judges: true, steady: true, ..case };
+        let steady = |case: FailureCase| FailureCase { steady: true, ..case };
         vec![
-            Case::new(
+            FailureCase::new(
                 "measure",
                 "measure -l 30 -i 1000 -q -o out --json out.json --hist out.txt --rt-tests-json cyc.json",
                 &["out", "out.json", "out.txt", "cyc.json"],
             ),
-            Case::new("hunt", "hunt -D 1s -a 0 -q -o out --json out.json", &["out", "out.json"]),
-            Case::new("capture", "capture -q -o new/out --json out.json", &["new/out", "out.json"]),
-            Case::new("import", "import cyclic.json -i 1000 -q -o out --json out.json", &["out", "out.json"]),
-            steady(Case::new(
+            FailureCase::new("hunt", "hunt -D 1s -a 0 -q -o out --json out.json", &["out", "out.json"]),
+            FailureCase::new("capture", "capture -q -o new/out --json out.json", &["new/out", "out.json"]),
+            FailureCase::new(
+                "import",
+                "import cyclic.json -i 1000 -q -o out --json out.json",
+                &["out", "out.json"],
+            ),
+            steady(FailureCase::new(
                 "report",
                 "report a b -o out.html --json out.json -q",
                 &["out.html", "out.json"],
             )),
-            Case::new("report-table", "report a -q", &[]),
-            judging(Case::new("bounds", "bounds a --json out.json", &["out.json"])),
-            judging(Case::new(
+            FailureCase::new("report-table", "report a -q", &[]),
+            judging(FailureCase::new("bounds", "bounds a --json out.json", &["out.json"])),
+            judging(FailureCase::new(
                 "compare",
                 "compare a b -o out.html --json out.json -q",
                 &["out.html", "out.json"],
             )),
-            Case::new("audit", "audit --json out.json --junit out.xml -q", &["out.json", "out.xml"]),
-            steady(Case::new("audit-capture", "audit --bundle captured --json out.json -q", &["out.json"])),
-            steady(Case::new("audit-tree", "audit --root captured/host --json out.json -q", &["out.json"])),
-            steady(Case::new("explain", "explain hunted -q --json out.json", &["out.json"])),
-            steady(Case::new("rules", "rules --json out.json", &["out.json"])),
+            FailureCase::new("audit", "audit --json out.json --junit out.xml -q", &["out.json", "out.xml"]),
+            steady(FailureCase::new(
+                "audit-capture",
+                "audit --bundle captured --json out.json -q",
+                &["out.json"],
+            )),
+            steady(FailureCase::new(
+                "audit-tree",
+                "audit --root captured/host --json out.json -q",
+                &["out.json"],
+            )),
+            steady(FailureCase::new("explain", "explain hunted -q --json out.json", &["out.json"])),
+            steady(FailureCase::new("rules", "rules --json out.json", &["out.json"])),
         ]
     }
 
     /// Why a command cannot be tried on this machine.
-    pub fn unable(&self, case: &Case) -> Option<String> {
+    pub fn unable(&self, case: &FailureCase) -> Option<String> {
         self.no_hunt.clone().filter(|_| ["hunt", "explain"].contains(&case.name))
     }
 
@@ -123,14 +154,14 @@ impl Scene {
     }
 
     /// Runs it with a call that fails.
-    pub fn run(&self, case: &Case, fault: Option<&Fault>) -> Result<Ending> {
+    pub fn run(&self, case: &FailureCase, fault: Option<&FailingCall>) -> Result<Ending> {
         let Some(fault) = fault else { return self.traced(case, &[]) };
         let (trace, inject) = (format!("trace={}", fault.call), format!("inject={fault}"));
         self.traced(case, &["-e", &trace, "-e", &inject])
     }
 
     /// Runs it under strace and looks at what it leaves; then all of that is removed.
-    pub fn traced(&self, case: &Case, flags: &[&str]) -> Result<Ending> {
+    pub fn traced(&self, case: &FailureCase, flags: &[&str]) -> Result<Ending> {
         let log = self.path("injected");
         let logged =
             if flags.contains(&"-o") { Vec::new() } else { vec!["-o".into(), log.display().to_string()] };
@@ -161,7 +192,7 @@ impl Scene {
     }
 
     /// What is there and should not be, what should be and is not.
-    fn look(&self, case: &Case, ending: &mut Ending) -> Result<()> {
+    fn look(&self, case: &FailureCase, ending: &mut Ending) -> Result<()> {
         for output in &case.outputs {
             let path = self.path(output);
             let fine = match path.extension() {

@@ -1,7 +1,6 @@
 //! Which error each system call is given, and which calls are not tried, each with its reason.
 
-use super::calls::Calls;
-use super::judge::Fault;
+use super::calls::{Calls, FailingCall};
 
 /// Calls that are not made to fail.
 const NOT_TRIED: &[(&str, &str)] = &[
@@ -67,9 +66,9 @@ fn errors_of(call: &str) -> &'static [&'static str] {
 }
 
 /// Each newer call that a command makes, missing from the start: as on an old kernel, and as under a filter.
-pub fn missing(calls: &Calls) -> Vec<Fault> {
+pub fn missing(calls: &Calls) -> Vec<FailingCall> {
     let made = calls.each().filter_map(|(call, ..)| NEWER.iter().find(|(name, _)| *name == call));
-    let fault = |call: &str, errno| Fault { call: call.to_owned(), nth: 0, errno };
+    let fault = |call: &str, errno| FailingCall { call: call.to_owned(), nth: 0, errno };
     // Filters answer EPERM too, but the C library goes on without only for ENOSYS.
     let own = |call: &str| ["openat2", "open_tree"].contains(&call);
     let errors =
@@ -79,14 +78,14 @@ pub fn missing(calls: &Calls) -> Vec<Fault> {
 }
 
 /// Every call that a command makes, failing with each of its errors.
-pub fn faults(calls: &Calls) -> Vec<Fault> {
+pub fn faults(calls: &Calls) -> Vec<FailingCall> {
     let mut faults = Vec::new();
     for (call, before, most) in calls.each() {
         if NOT_TRIED.iter().any(|(name, _)| *name == call) {
             continue;
         }
         for &errno in errors_of(call) {
-            faults.extend((before + 1..=most).map(|nth| Fault { call: call.to_owned(), nth, errno }));
+            faults.extend((before + 1..=most).map(|nth| FailingCall { call: call.to_owned(), nth, errno }));
         }
     }
     faults

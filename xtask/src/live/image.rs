@@ -27,11 +27,11 @@ const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home
 const GROUP: &str = "root:x:0:\nuser:x:1000:\n";
 
 /// A file of the image: where it lies and what is in it.
-pub type Item = (String, Vec<u8>);
+pub type ImageFile = (String, Vec<u8>);
 
 /// The archive: busybox, the binary, the kernel's configuration, the scripts, and what the machine's own
 /// `lab/main.sh` works with.
-pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &Item, items: &[Item]) -> Vec<u8> {
+pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[ImageFile]) -> Vec<u8> {
     let mut archive = Archive::default();
     for dir in DIRS {
         archive.entry(dir, 0o040_755, b"");
@@ -51,12 +51,12 @@ pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &Item, items: &[Item]) -
 }
 
 /// The main script of the checks.
-pub fn main_script() -> Item {
+pub fn main_script() -> ImageFile {
     ("lab/main.sh".to_string(), CHECKS.into())
 }
 
 /// What the checks bring: one script each, and their order, beside what else they need.
-pub fn of_checks(checks: &[Check], others: &[Item]) -> Vec<Item> {
+pub fn of_checks(checks: &[Check], others: &[ImageFile]) -> Vec<ImageFile> {
     let script = |check: &Check| (format!("lab/{}.sh", check.name), check.script.clone().into_bytes());
     let order: String = checks.iter().map(|check| format!("{}\n", check.name)).collect();
     let mut items = others.to_vec();

@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::frames::Reply;
 
 /// Judges say what is wrong.
-pub type Verdict = Result<(), String>;
+pub type CheckResult = Result<(), String>;
 
 /// A complaint unless the condition holds.
-pub fn require(holds: bool, complaint: impl FnOnce() -> String) -> Verdict {
+pub fn require(holds: bool, complaint: impl FnOnce() -> String) -> CheckResult {
     if holds { Ok(()) } else { Err(complaint()) }
 }
 
@@ -19,7 +19,7 @@ pub fn document(reply: &Reply, label: &str) -> Result<Value, String> {
 }
 
 /// The exit code of a program; the complaint quotes what it said.
-pub fn exit(reply: &Reply, label: &str, wanted: i64) -> Verdict {
+pub fn exit(reply: &Reply, label: &str, wanted: i64) -> CheckResult {
     let code = reply.number(&format!("{label}.exit"))?;
     require(code == wanted, || {
         let said = reply.file(&format!("{label}.err")).unwrap_or_default();
@@ -38,7 +38,7 @@ pub fn whole(value: &Value, field: &str) -> Result<i64, String> {
 }
 
 /// A string by its path.
-pub fn text_is(run: &Value, pointer: &str, wanted: &str) -> Verdict {
+pub fn text_is(run: &Value, pointer: &str, wanted: &str) -> CheckResult {
     let found = run.pointer(pointer).and_then(Value::as_str);
     require(found == Some(wanted), || format!("{pointer} is {found:?} instead of {wanted:?}"))
 }
@@ -55,7 +55,7 @@ pub fn cpus<'a>(run: &'a Value, wanted: &[u64]) -> Result<&'a [Value], String> {
 
 /// Whether a CPU's numbers add up: cycles and missed to scheduled, the histograms to both, and some were
 /// measured at all.
-pub fn sums(cpu: &Value) -> Verdict {
+pub fn sums(cpu: &Value) -> CheckResult {
     let name = format!("cpu {}", cpu["cpu"]);
     let (scheduled, cycles, missed) =
         (count(cpu, "scheduled")?, count(cpu, "cycles")?, count(cpu, "missed")?);
@@ -71,7 +71,7 @@ pub fn sums(cpu: &Value) -> Verdict {
 }
 
 /// All of a run's CPUs add up.
-pub fn all_sums(run: &Value, wanted: &[u64]) -> Verdict {
+pub fn all_sums(run: &Value, wanted: &[u64]) -> CheckResult {
     cpus(run, wanted)?.iter().try_for_each(sums)
 }
 

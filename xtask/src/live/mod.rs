@@ -17,65 +17,49 @@ use std::time::Instant;
 
 use crate::debian::{self, Need};
 use crate::dist;
-use crate::tally::{Outcome, Tally};
+use crate::tally::{StepOutcome, Tally};
 use crate::tools::Result;
 use checks::Check;
 use machine::Machine;
 
-/// What to boot.
-#[derive(Debug, Default, PartialEq)]
-pub struct Options {
+/// Boot Debian kernels under QEMU and check onbeat there.
+///
+/// The last boots inject faults and score what `hunt` says of them (`--only fault-`).
+#[derive(Debug, Default, PartialEq, clap::Args)]
+pub struct Args {
+    /// Besides 6.12 PREEMPT_RT also stock 6.12, 6.1 PREEMPT_RT and arm64.
+    #[arg(long)]
     all: bool,
+    /// Leave the images, and the events of faults in target/lab/answers.
+    #[arg(long)]
     keep: bool,
+    /// Score the events that --keep left, as they are explained now.
+    #[arg(long)]
     again: bool,
-    only: Option<String>,
+    /// Only checks whose name contains one of these.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// The program that explains them, in place of this tree's.
+    #[arg(long, value_name = "PROGRAM", requires = "again")]
     onbeat: Option<String>,
+    /// What the stops of the emulator are drawn from.
+    #[arg(long, value_name = "N", default_value_t = 11)]
     seed: u64,
 }
 
-/// What chance draws from unless told.
-const SEED: u64 = 11;
-
-impl Options {
-    /// Reads the flags.
-    pub fn parse(args: &[String]) -> Result<Options> {
-        let mut options = Options { seed: SEED, ..Options::default() };
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            match arg.as_str() {
-                "--all" => options.all = true,
-                "--keep" => options.keep = true,
-                "--again" => options.again = true,
-                "--only" => {
-                    options.only =
-                        Some(args.next().ok_or("--only takes parts of names, with commas between")?.clone())
-                }
-                "--onbeat" => options.onbeat = Some(args.next().ok_or("--onbeat takes a program")?.clone()),
-                "--seed" => {
-                    let seed = args.next().and_then(|text| text.parse().ok());
-                    options.seed = seed.ok_or("--seed takes a number")?;
-                }
-                other => return Err(format!("live does not know {other}")),
-            }
-        }
-        if options.onbeat.is_some() && !options.again {
-            return Err("--onbeat goes with --again".to_string());
-        }
-        Ok(options)
-    }
-
+impl Args {
     fn wants(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|parts| parts.split(',').any(|part| name.contains(part)))
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
     }
 }
 
 /// Boots the machines and closes with the count.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &Args) -> Result<()> {
     all_machines(options).close()
 }
 
 /// Boots the machines; what cannot be booted is left out, check by check.
-pub fn all_machines(options: &Options) -> Tally {
+pub fn all_machines(options: &Args) -> Tally {
     let mut tally = Tally::default();
     if options.again {
         faults::all_machines(options, &mut tally);
@@ -105,12 +89,12 @@ fn leave_out(machine: &Machine, checks: &[Check], why: &Reason, tally: &mut Tall
     let why = match why {
         Reason::Missing(why) => why.as_str(),
         Reason::Broken(why) => {
-            tally.note(machine.name, Outcome::Failed(why.clone()));
+            tally.note(machine.name, StepOutcome::Failed(why.clone()));
             "see above"
         }
     };
     for check in checks {
-        tally.note(format!("{}: {}", machine.name, check.name), Outcome::LeftOut(why.to_string()));
+        tally.note(format!("{}: {}", machine.name, check.name), StepOutcome::LeftOut(why.to_string()));
     }
 }
 
@@ -169,19 +153,19 @@ fn outcomes(
     checks: &[Check],
     report: &frames::Report,
     boot: &qemu::Boot,
-) -> Vec<(String, Outcome)> {
+) -> Vec<(String, StepOutcome)> {
     let mut stopped = false;
     let mut outcome_of = |check: &Check| {
         if stopped {
-            return Outcome::LeftOut("the machine had stopped".to_string());
+            return StepOutcome::LeftOut("the machine had stopped".to_string());
         }
         match report.replies.get(&check.name).map(|reply| (reply, reply.over)) {
-            Some((reply, Some(0))) => Outcome::from((check.judge)(reply, machine)),
-            Some((_, Some(code))) => Outcome::Failed(format!("the check's script ended with {code}")),
+            Some((reply, Some(0))) => StepOutcome::from((check.judge)(reply, machine)),
+            Some((_, Some(code))) => StepOutcome::Failed(format!("the check's script ended with {code}")),
             Some((_, None)) | None => {
                 stopped = true;
                 let (words, log) = (&boot.last_words, boot.log.display());
-                Outcome::Failed(format!("the machine stopped here: {words}; see {log}"))
+                StepOutcome::Failed(format!("the machine stopped here: {words}; see {log}"))
             }
         }
     };
@@ -193,25 +177,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags() {
-        let parse =
-            |text: &str| Options::parse(&text.split_whitespace().map(str::to_string).collect::<Vec<_>>());
-        assert_eq!(
-            parse("--all --only stall"),
-            Ok(Options { all: true, only: Some("stall".into()), seed: SEED, ..Options::default() })
-        );
-        let both = parse("--only lock,stopped").unwrap();
-        assert!(
-            both.wants("a: fault-lock")
-                && both.wants("a: fault-stopped-among")
-                && !both.wants("a: fault-irq")
-        );
-        assert_eq!(parse("--seed 7").map(|options| options.seed), Ok(7));
-        let other = parse("--again --onbeat target/other").unwrap();
-        assert_eq!(other.onbeat.as_deref(), Some("target/other"));
-        assert!(parse("--onbeat target/other").is_err() && parse("--again --onbeat").is_err());
-        assert!(parse("--seed x").is_err() && parse("--seed").is_err());
-        assert!(parse("--only").is_err() && parse("--al").is_err());
+    fn several_names_are_wanted() {
+        let both = Args { only: vec!["lock".into(), "stopped".into()], ..Args::default() };
+        assert!(both.wants("a: fault-lock") && both.wants("a: fault-stopped-among"));
+        assert!(!both.wants("a: fault-irq") && Args::default().wants("a: fault-irq"));
     }
 
     #[test]
@@ -227,9 +196,9 @@ mod tests {
             emulator_fault: false,
         };
         let outcomes = outcomes(&machine::MACHINES[0], &checks, &report, &boot);
-        assert_eq!(outcomes[0].1, Outcome::Passed);
-        assert!(matches!(&outcomes[1].1, Outcome::Failed(why) if why.contains("137")));
-        assert!(matches!(&outcomes[2].1, Outcome::Failed(why) if why.contains("Kernel panic")));
-        assert!(matches!(outcomes[3].1, Outcome::LeftOut(_)));
+        assert_eq!(outcomes[0].1, StepOutcome::Passed);
+        assert!(matches!(&outcomes[1].1, StepOutcome::Failed(why) if why.contains("137")));
+        assert!(matches!(&outcomes[2].1, StepOutcome::Failed(why) if why.contains("Kernel panic")));
+        assert!(matches!(outcomes[3].1, StepOutcome::LeftOut(_)));
     }
 }

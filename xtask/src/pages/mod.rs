@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crate::debian::{self, Need};
-use crate::live::image::Item;
+use crate::live::image::ImageFile;
 use crate::live::machine::{ARM, Machine, OLD_RT, RT, X86};
 use crate::live::tree::{self, Tree};
 use crate::live::{frames, image, machine, qemu};
@@ -33,14 +33,18 @@ const RECORDED: &[Recorded] = &[
     Recorded { machine: Machine { name: "debian-6.12-arm64", ..ARM }, subbuf: 4, buffer: 16 },
 ];
 
-/// Records the machines again, or the one of that name: `--only NAME`.
-pub fn run(args: &[String]) -> Result<()> {
-    let only = match args {
-        [] => None,
-        [flag, name] if flag == "--only" => Some(name.as_str()),
-        _ => return Err("pages takes --only NAME and nothing else".to_string()),
-    };
-    let wanted = |recorded: &&Recorded| only.is_none_or(|name| recorded.machine.name == name);
+/// Boot the machines of tests/pages under QEMU and record their trace buffers again.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The machine of this name.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+}
+
+/// Records the machines, each into its folder.
+pub fn run(options: &Args) -> Result<()> {
+    let wanted =
+        |recorded: &&Recorded| options.only.as_ref().is_none_or(|name| recorded.machine.name == name);
     for recorded in RECORDED.iter().filter(wanted) {
         println!("{}", recorded.machine.name);
         let outcome = one(recorded);
@@ -63,7 +67,7 @@ fn one(recorded: &Recorded) -> Result<()> {
     keep(recorded, &tree::of(reply, "pages", &format!("{}-pages", machine.name))?)
 }
 
-fn items(recorded: &Recorded) -> Vec<Item> {
+fn items(recorded: &Recorded) -> Vec<ImageFile> {
     let events: String =
         trace::catalog::all().map(|wanted| format!("{}/{}\n", wanted.system, wanted.event)).collect();
     vec![

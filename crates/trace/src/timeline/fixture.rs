@@ -5,6 +5,8 @@
 //! nothing, and a digit how deep preemption is off. A thread is `comm/pid/prio`. Everything after
 //! `#` is a remark.
 
+#![allow(clippy::unwrap_used)] // Only tests are compiled with it.
+
 use super::{Cost, explain};
 use crate::event::{Context, Event, Named, Task, Vector, What};
 use crate::window::Window;

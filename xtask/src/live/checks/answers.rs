@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::frames::Reply;
-use super::super::judge::{Verdict, count, document, exit, require, text_is};
+use super::super::judge::{CheckResult, count, document, exit, require, text_is};
 use super::super::machine::Machine;
 use super::Check;
 
@@ -22,7 +22,7 @@ pub fn checks() -> Vec<Check> {
     )]
 }
 
-fn answers(reply: &Reply, _: &Machine) -> Verdict {
+fn answers(reply: &Reply, _: &Machine) -> CheckResult {
     for (label, code) in
         [("first", 0), ("second", 0), ("bounds", 0), ("limit", 3), ("cut", 0), ("compare", 7)]
     {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn judged(max: i64, differing: Value, code: &str) -> Verdict {
+    fn judged(max: i64, differing: Value, code: &str) -> CheckResult {
         let mut reply = Reply::default();
         for (label, value) in [
             ("first", "0"),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::super::frames::Reply;
-use super::super::judge::{Verdict, count, document, exit, require, text_is};
+use super::super::judge::{CheckResult, count, document, exit, require, text_is};
 use super::super::machine::Machine;
 use super::Check;
 
@@ -29,7 +29,7 @@ pub fn checks() -> Vec<Check> {
     vec![Check::new("captured", SCRIPT, captured)]
 }
 
-fn captured(reply: &Reply, machine: &Machine) -> Verdict {
+fn captured(reply: &Reply, machine: &Machine) -> CheckResult {
     for label in ["live", "capture", "again", "userlive", "usercapture", "useragain"] {
         exit(reply, label, 0)?;
     }
@@ -44,7 +44,7 @@ fn captured(reply: &Reply, machine: &Machine) -> Verdict {
     require(found == Some(wanted), || format!("preemption-model is {found:?} instead of {wanted}"))
 }
 
-fn same(live: &str, again: &str) -> Verdict {
+fn same(live: &str, again: &str) -> CheckResult {
     let mut lines = live.lines().zip(again.lines()).enumerate();
     let differs = lines.find(|(_, (live, again))| live != again);
     require(live == again, || match differs {
@@ -56,7 +56,7 @@ fn same(live: &str, again: &str) -> Verdict {
 }
 
 /// Whether an audit is what the contract says: every rule once, and a summary that counts them.
-fn whole(audit: &Value) -> Verdict {
+fn whole(audit: &Value) -> CheckResult {
     text_is(audit, "/schema", "onbeat.audit/1")?;
     let findings = audit["findings"].as_array().ok_or("findings is not a list")?;
     let rules: BTreeSet<&str> = findings.iter().filter_map(|finding| finding["rule"].as_str()).collect();

@@ -1,7 +1,7 @@
 //! What the machine does to a run is in its integrity list: a CPU that goes away, a thread above it.
 
 use super::super::frames::Reply;
-use super::super::judge::{Verdict, document, integrity, require, sums};
+use super::super::judge::{CheckResult, document, integrity, require, sums};
 use super::super::machine::Machine;
 use super::Check;
 
@@ -30,7 +30,7 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-fn hotplug(reply: &Reply, _: &Machine) -> Verdict {
+fn hotplug(reply: &Reply, _: &Machine) -> CheckResult {
     for label in ["offline", "online"] {
         let code = reply.number(label)?;
         require(code == 0, || format!("the guest could not set the CPU {label}"))?;
@@ -43,7 +43,7 @@ fn hotplug(reply: &Reply, _: &Machine) -> Verdict {
     require(invalidates, || "a CPU that went away does not invalidate the run".to_string())
 }
 
-fn competitor(reply: &Reply, _: &Machine) -> Verdict {
+fn competitor(reply: &Reply, _: &Machine) -> CheckResult {
     super::super::judge::exit(reply, "m", 0)?;
     integrity(&document(reply, "run")?, &["rt-competitor"]).map(drop)
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::frames::Reply;
-use super::super::judge::{Verdict, all_sums, count, document, exit, require, text_is};
+use super::super::judge::{CheckResult, all_sums, count, document, exit, require, text_is};
 use super::super::machine::Machine;
 use super::Check;
 
@@ -48,7 +48,7 @@ pub fn checks() -> Vec<Check> {
     checks
 }
 
-fn interrupted(reply: &Reply, _: &Machine) -> Verdict {
+fn interrupted(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 6)?;
     for label in ["run", "stored"] {
         let run = document(reply, label)?;
@@ -59,7 +59,7 @@ fn interrupted(reply: &Reply, _: &Machine) -> Verdict {
     Ok(())
 }
 
-fn killed(reply: &Reply, _: &Machine) -> Verdict {
+fn killed(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 137)?;
     let stored = document(reply, "stored")?;
     require(stored["complete"] == Value::Bool(false), || {
@@ -104,7 +104,7 @@ fn last_block_ms(blocks: &str) -> Result<i64, String> {
     Ok(last)
 }
 
-fn disk_full(reply: &Reply, _: &Machine) -> Verdict {
+fn disk_full(reply: &Reply, _: &Machine) -> CheckResult {
     let code = reply.number("m.exit")?;
     require((1..128).contains(&code), || format!("exit {code} although the result could not be saved"))?;
     let said = reply.file("m.err")?;

@@ -1,7 +1,7 @@
 //! The machine is left as it was found. Runs after every other check of the boot.
 
 use super::super::frames::Reply;
-use super::super::judge::{Verdict, require};
+use super::super::judge::{CheckResult, require};
 use super::super::machine::Machine;
 use super::Check;
 
@@ -18,7 +18,7 @@ pub fn checks() -> Vec<Check> {
     )]
 }
 
-fn as_found(reply: &Reply, _: &Machine) -> Verdict {
+fn as_found(reply: &Reply, _: &Machine) -> CheckResult {
     // The two settings that the guest changed at boot show that the comparison sees settings at all.
     let before = reply.file("before")?;
     for own in ["sched_rt_runtime_us 940000", "sched_rr_timeslice_ms 40"] {

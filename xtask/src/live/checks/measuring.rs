@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::super::frames::Reply;
-use super::super::judge::{Verdict, all_sums, count, document, exit, require, text_is};
+use super::super::judge::{CheckResult, all_sums, count, document, exit, require, text_is};
 use super::super::machine::Machine;
 use super::Check;
 
@@ -62,7 +62,7 @@ fn measured(reply: &Reply) -> Result<Value, String> {
     Ok(run)
 }
 
-fn plain(reply: &Reply, _: &Machine) -> Verdict {
+fn plain(reply: &Reply, _: &Machine) -> CheckResult {
     let run = measured(reply)?;
     let stored = document(reply, "stored")?;
     require(run == stored, || "--json and the bundle's run.json differ".to_string())?;

@@ -11,11 +11,11 @@ mod stall;
 mod untouched;
 
 use super::frames::Reply;
-use super::judge::Verdict;
+use super::judge::CheckResult;
 use super::machine::Machine;
 
 /// The judge of a check.
-pub type Judge = Box<dyn Fn(&Reply, &Machine) -> Verdict>;
+pub type Judge = Box<dyn Fn(&Reply, &Machine) -> CheckResult>;
 
 /// One thing that must hold on a real kernel.
 pub struct Check {
@@ -29,7 +29,7 @@ pub struct Check {
 
 impl Check {
     /// A check by its name, script and judge.
-    pub fn new(name: &str, script: &str, judge: impl Fn(&Reply, &Machine) -> Verdict + 'static) -> Check {
+    pub fn new(name: &str, script: &str, judge: impl Fn(&Reply, &Machine) -> CheckResult + 'static) -> Check {
         Check { name: name.to_string(), script: script.to_string(), judge: Box::new(judge) }
     }
 }

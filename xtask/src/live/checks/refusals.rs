@@ -1,7 +1,7 @@
 //! Refusals: the right exit code, one line that says why, and nothing left behind.
 
 use super::super::frames::Reply;
-use super::super::judge::{Verdict, all_sums, document, exit, integrity, require, text_is};
+use super::super::judge::{CheckResult, all_sums, document, exit, integrity, require, text_is};
 use super::super::machine::Machine;
 use super::Check;
 
@@ -47,7 +47,7 @@ fn check(refusal: &'static Refusal) -> Check {
     Check::new(name, &script, move |reply, _| refused(reply, refusal.code, refusal.names))
 }
 
-fn refused(reply: &Reply, code: i64, names: &str) -> Verdict {
+fn refused(reply: &Reply, code: i64, names: &str) -> CheckResult {
     exit(reply, "m", code)?;
     let said = reply.file("m.err")?;
     require(said.lines().count() == 1, || format!("not one line on standard error: {said:?}"))?;
@@ -60,7 +60,7 @@ fn refused(reply: &Reply, code: i64, names: &str) -> Verdict {
     })
 }
 
-fn unprivileged(reply: &Reply, _: &Machine) -> Verdict {
+fn unprivileged(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 0)?;
     let run = document(reply, "run")?;
     all_sums(&run, &[0, 1])?;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::frames::Reply;
-use super::super::judge::{Verdict, all_sums, count, cpus, document, exit, require, rows, whole};
+use super::super::judge::{CheckResult, all_sums, count, cpus, document, exit, require, rows, whole};
 use super::super::machine::Machine;
 use super::Check;
 
@@ -29,7 +29,7 @@ pub fn checks() -> Vec<Check> {
     )]
 }
 
-fn stall(reply: &Reply, _: &Machine) -> Verdict {
+fn stall(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 0)?;
     let run = document(reply, "run")?;
     all_sums(&run, &[0, 1])?;
@@ -39,7 +39,7 @@ fn stall(reply: &Reply, _: &Machine) -> Verdict {
     cpus(&run, &[0, 1])?.iter().try_for_each(|cpu| one_cpu(cpu, least, most))
 }
 
-fn one_cpu(cpu: &Value, least: i64, most: i64) -> Verdict {
+fn one_cpu(cpu: &Value, least: i64, most: i64) -> CheckResult {
     let name = format!("cpu {}", cpu["cpu"]);
     let (missed, max) = (count(cpu, "missed")? as i64, whole(cpu, "max_ns")? / INTERVAL);
     // One slot is under way when the hold begins, and one may fall to either edge.
@@ -80,7 +80,7 @@ mod tests {
             "histogram": [[1000, 1010, 2800], [200_000_000, 202_000_000, 1]], "deadline_histogram": deadline })
     }
 
-    fn judged(a: Value) -> Verdict {
+    fn judged(a: Value) -> CheckResult {
         let mut reply = Reply::default();
         for (label, value) in [
             ("m.exit", "0"),

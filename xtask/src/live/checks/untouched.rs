@@ -5,7 +5,7 @@
 //! in between.
 
 use super::super::frames::Reply;
-use super::super::judge::{Verdict, require};
+use super::super::judge::{CheckResult, require};
 use super::super::machine::Machine;
 use super::Check;
 
@@ -19,7 +19,7 @@ pub fn checks() -> Vec<Check> {
     vec![Check::new("untouched", SCRIPT, untouched)]
 }
 
-fn untouched(reply: &Reply, _: &Machine) -> Verdict {
+fn untouched(reply: &Reply, _: &Machine) -> CheckResult {
     for state in STATES {
         let armed = |reader: &str| reply.number(&format!("{state}.{reader}"));
         let wanted = armed("none")?;

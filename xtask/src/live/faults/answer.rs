@@ -5,12 +5,12 @@ use serde_json::Value;
 
 /// A spike and how it was explained; times in ns.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spike {
+pub struct FoundSpike {
     pub cpu: u64,
     pub expected: i64,
     pub actual: i64,
     pub latency: i64,
-    pub slices: Vec<Slice>,
+    pub slices: Vec<FoundSlice>,
     pub unexplained: i64,
     /// Why that is unexplained, where a reason is known.
     pub why: String,
@@ -22,7 +22,7 @@ pub struct Spike {
 
 /// A stretch of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Slice {
+pub struct FoundSlice {
     pub kind: String,
     pub start: i64,
     pub ns: i64,
@@ -38,7 +38,7 @@ pub const FUNCTION: usize = 1;
 
 /// What took time over all spikes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Culprit {
+pub struct FoundCulprit {
     pub kind: String,
     pub spikes: u64,
     pub share: f64,
@@ -51,15 +51,15 @@ pub struct Culprit {
 pub struct Answer {
     /// When measuring began.
     pub t0: i64,
-    pub spikes: Vec<Spike>,
-    pub culprits: Vec<Culprit>,
+    pub spikes: Vec<FoundSpike>,
+    pub culprits: Vec<FoundCulprit>,
     /// CPUs of the thread that records.
     pub housekeeping: Vec<u64>,
     /// What onbeat's own path from the timer to the clock read costs with the recorder, as the run has measured it.
     pub cost: i64,
 }
 
-impl Slice {
+impl FoundSlice {
     /// Its kind and its names, for a complaint.
     pub fn told(&self) -> String {
         let names = self.who.iter().map(String::as_str).filter(|name| !name.is_empty());
@@ -67,7 +67,7 @@ impl Slice {
     }
 }
 
-impl Spike {
+impl FoundSpike {
     /// Whether the contract's sum holds: slices and what is unexplained are the latency.
     pub fn adds_up(&self) -> bool {
         let slices: i64 = self.slices.iter().map(|slice| slice.ns).sum();
@@ -103,8 +103,8 @@ pub fn of(run: &Value) -> Result<Answer, String> {
     })
 }
 
-fn spike(value: &Value) -> Result<Spike, String> {
-    Ok(Spike {
+fn spike(value: &Value) -> Result<FoundSpike, String> {
+    Ok(FoundSpike {
         cpu: whole(value, "cpu")?.unsigned_abs(),
         expected: whole(value, "expected_ns")?,
         actual: whole(value, "actual_ns")?,
@@ -118,12 +118,12 @@ fn spike(value: &Value) -> Result<Spike, String> {
     })
 }
 
-fn slice(value: &Value) -> Result<Slice, String> {
+fn slice(value: &Value) -> Result<FoundSlice, String> {
     let who =
         ["comm", "function", "irq"].map(|field| value["who"][field].as_str().unwrap_or_default().into());
     let mut said = String::new();
     gather(value, &mut said);
-    Ok(Slice {
+    Ok(FoundSlice {
         kind: text(value, "kind")?,
         start: whole(value, "start_ns")?,
         ns: whole(value, "ns")?,
@@ -145,11 +145,16 @@ fn gather(value: &Value, said: &mut String) {
     }
 }
 
-fn culprit(value: &Value) -> Result<Culprit, String> {
+fn culprit(value: &Value) -> Result<FoundCulprit, String> {
     let mut names = texts(value, "functions")?;
     names.push(text(value, "name")?);
     let share = value["share"].as_f64().ok_or("a culprit has no share")?;
-    Ok(Culprit { kind: text(value, "kind")?, spikes: whole(value, "spikes")?.unsigned_abs(), share, names })
+    Ok(FoundCulprit {
+        kind: text(value, "kind")?,
+        spikes: whole(value, "spikes")?.unsigned_abs(),
+        share,
+        names,
+    })
 }
 
 fn list<'a>(value: &'a Value, field: &str) -> Result<&'a Vec<Value>, String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A fault of known kind, place, time and length.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
+pub struct LogRecord {
     /// Records of one injection share it.
     pub seq: u64,
     /// The request's word for it.
@@ -19,7 +19,7 @@ pub struct Record {
     pub end: i64,
 }
 
-impl Record {
+impl LogRecord {
     /// How much of a time lies in it, in ns.
     pub fn overlap(&self, from: i64, to: i64) -> i64 {
         (self.end.min(to) - self.start.max(from)).max(0)
@@ -27,7 +27,7 @@ impl Record {
 }
 
 /// A log that ends as it should: with the count of what found no place, which must be 0.
-pub fn parse(text: &str) -> Result<Vec<Record>, String> {
+pub fn parse(text: &str) -> Result<Vec<LogRecord>, String> {
     let (dropped, lines): (Vec<&str>, Vec<&str>) =
         text.lines().partition(|line| line.starts_with("dropped="));
     if dropped != ["dropped=0"] {
@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<Vec<Record>, String> {
     lines.into_iter().map(record).collect()
 }
 
-fn record(line: &str) -> Result<Record, String> {
+fn record(line: &str) -> Result<LogRecord, String> {
     let fields: BTreeMap<&str, &str> =
         line.split_whitespace().filter_map(|field| field.split_once('=')).collect();
     let text = |key: &str| fields.get(key).copied().ok_or_else(|| format!("no {key} in {line:?}"));
@@ -49,7 +49,7 @@ fn record(line: &str) -> Result<Record, String> {
         return Err(format!("a fault without length: {line:?}"));
     }
     let (fault, kind) = (text("fault")?.to_string(), text("kind")?.to_string());
-    Ok(Record { seq: count("seq")?, fault, kind, cpu: count("cpu")?, start, end })
+    Ok(LogRecord { seq: count("seq")?, fault, kind, cpu: count("cpu")?, start, end })
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
     fn a_line_is_a_fault() {
         let records = parse(&format!("{LINE}\ndropped=0\n")).unwrap();
         let wanted =
-            Record { seq: 3, fault: "ipi".into(), kind: "ipi".into(), cpu: 1, start: 1000, end: 21000 };
+            LogRecord { seq: 3, fault: "ipi".into(), kind: "ipi".into(), cpu: 1, start: 1000, end: 21000 };
         assert_eq!(records, [wanted]);
         assert_eq!(records[0].overlap(500, 1500), 500);
         assert_eq!((records[0].overlap(0, 1000), records[0].overlap(30000, 40000)), (0, 0));

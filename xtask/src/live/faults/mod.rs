@@ -24,8 +24,8 @@ use std::time::Instant;
 use super::checks::Check;
 use super::frames::{self, Reply};
 use super::machine::{ARM, Machine, OLD_RT, RT, X86};
-use super::{Base, Options, Reason, image, qemu};
-use crate::tally::{Outcome, Tally};
+use super::{Args, Base, Reason, image, qemu};
+use crate::tally::{StepOutcome, Tally};
 use crate::tools;
 use trial::{Trial, trials};
 
@@ -49,7 +49,7 @@ const MACHINES: &[Machine] = &[
 ];
 
 /// Boots the machines and prints a table for each.
-pub fn all_machines(options: &Options, tally: &mut Tally) {
+pub fn all_machines(options: &Args, tally: &mut Tally) {
     for machine in MACHINES.iter().filter(|machine| machine.first || options.all) {
         let trials: Vec<Trial> = trials(machine, options.all, options.seed)
             .into_iter()
@@ -81,7 +81,7 @@ fn checks(trials: &[Trial]) -> Vec<Check> {
 /// What the image is made of beside the checks.
 struct Ingredients {
     base: Base,
-    items: Vec<image::Item>,
+    items: Vec<image::ImageFile>,
     keep: bool,
 }
 
@@ -91,7 +91,7 @@ fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
     let own = machine.arch == std::env::consts::ARCH;
     let module =
         build::module(machine, &base.kernel).map_err(if own { Reason::Broken } else { Reason::Missing })?;
-    let mut items: Vec<image::Item> = vec![
+    let mut items: Vec<image::ImageFile> = vec![
         ("lab/main.sh".to_string(), include_bytes!("../guest/faults.sh").into()),
         ("lab/fault-helpers.sh".to_string(), include_bytes!("../guest/fault-helpers.sh").into()),
         ("lab/onbeat_fault.ko".to_string(), module),
@@ -109,7 +109,7 @@ fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
 /// what does not fails twice.
 fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients, tally: &mut Tally) {
     let start = Instant::now();
-    let mut told: BTreeMap<String, (String, Outcome)> = BTreeMap::new();
+    let mut told: BTreeMap<String, (String, StepOutcome)> = BTreeMap::new();
     let (mut rest, mut retried, mut panics) = (trials.clone(), 0, 0);
     for again in [false, true] {
         let (mut replies, panicked, last_words) = match replies(machine, &rest, ingredients) {
@@ -133,7 +133,9 @@ fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients,
             let row = if again { format!("{row}  second run") } else { row };
             told.insert(trial.name(), (row, outcome));
         }
-        rest.retain(|trial| told.get(&trial.name()).is_some_and(|(_, outcome)| *outcome != Outcome::Passed));
+        rest.retain(|trial| {
+            told.get(&trial.name()).is_some_and(|(_, outcome)| *outcome != StepOutcome::Passed)
+        });
         if again || rest.is_empty() {
             break;
         }
@@ -156,7 +158,7 @@ fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients,
         }
         None
     };
-    let outcomes: Vec<(String, Outcome)> = trials.iter().filter_map(&mut print).collect();
+    let outcomes: Vec<(String, StepOutcome)> = trials.iter().filter_map(&mut print).collect();
     outcomes.into_iter().for_each(|(name, outcome)| tally.note(name, outcome));
 }
 
@@ -166,14 +168,16 @@ fn again(machine: &Machine, trials: Vec<Trial>, onbeat: Option<&str>, tally: &mu
         || tools::Tool::new("cargo").args(["build", "--quiet"]).text().and_then(|_| tools::target("debug"));
     let onbeat = match onbeat.map_or_else(|| built().map(|dir| dir.join("onbeat")), |path| Ok(path.into())) {
         Ok(path) => path.display().to_string(),
-        Err(why) => return tally.note(machine.name, Outcome::Failed(why)),
+        Err(why) => return tally.note(machine.name, StepOutcome::Failed(why)),
     };
     let mut replies: BTreeMap<String, Reply> = BTreeMap::new();
     let mut there = Vec::new();
     for trial in trials {
         match kept::again(machine, &trial, &onbeat) {
             None => {}
-            Some(Err(why)) => tally.note(format!("{}: {}", machine.name, trial.name()), Outcome::Failed(why)),
+            Some(Err(why)) => {
+                tally.note(format!("{}: {}", machine.name, trial.name()), StepOutcome::Failed(why))
+            }
             Some(Ok(reply)) => {
                 replies.insert(trial.name(), reply);
                 there.push(trial);
@@ -194,7 +198,7 @@ fn replies(machine: &Machine, trials: &[Trial], ingredients: &Ingredients) -> to
     loop {
         let rest =
             checks(trials).into_iter().filter(|check| !done.contains_key(&check.name)).collect::<Vec<_>>();
-        let items: Vec<image::Item> = image::of_checks(&rest, items);
+        let items: Vec<image::ImageFile> = image::of_checks(&rest, items);
         let archive = image::initramfs(&base.busybox, &base.onbeat, &base.kernel.config, &items);
         let boot = qemu::boot(machine, &qemu::Image::write(machine, base.kernel.image.clone(), &archive)?)?;
         let ended = |(_, reply): &(String, Reply)| reply.over.is_some();
@@ -219,7 +223,7 @@ fn table_of(
     trials: &[Trial],
     replies: &BTreeMap<String, Reply>,
     last_words: &str,
-) -> (Vec<String>, Vec<Outcome>) {
+) -> (Vec<String>, Vec<StepOutcome>) {
     let judge = |trial: &Trial| match replies.get(&trial.name()) {
         None => Err(format!("the machine stopped before its end: {last_words}")),
         Some(reply) if reply.over != Some(0) => {
@@ -228,7 +232,7 @@ fn table_of(
         Some(reply) => trial.judge(reply),
     };
     let failed =
-        |trial: &Trial, why: String| (format!("  {:<14} no score", trial.name()), Outcome::Failed(why));
+        |trial: &Trial, why: String| (format!("  {:<14} no score", trial.name()), StepOutcome::Failed(why));
     trials.iter().map(|trial| judge(trial).unwrap_or_else(|why| failed(trial, why))).unzip()
 }
 
@@ -258,7 +262,7 @@ mod tests {
         for replies in [BTreeMap::new(), silent(Some(0)), silent(Some(137))] {
             let (rows, outcomes) = table_of(&trials, &replies, "Kernel panic");
             assert!(rows.iter().all(|row| row.contains("no score")));
-            assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Failed(_))));
+            assert!(outcomes.iter().all(|outcome| matches!(outcome, StepOutcome::Failed(_))));
         }
     }
 
@@ -272,7 +276,7 @@ mod tests {
         }
         for trial in trials(&MACHINES[0], true, 1) {
             let (row, outcome) = trial.judge(&reply).unwrap();
-            assert!(!row.contains("no score") && matches!(outcome, Outcome::Failed(_)), "{row}");
+            assert!(!row.contains("no score") && matches!(outcome, StepOutcome::Failed(_)), "{row}");
         }
     }
 }

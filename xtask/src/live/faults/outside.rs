@@ -3,8 +3,8 @@
 //! On an idle guest that holds for each stop. Among faults, a stop that falls into one is listed apart: that time is the
 //! fault's as well, and no event tells where the one ends and the other begins.
 
-use super::answer::{Answer, Spike};
-use super::log::Record;
+use super::answer::{Answer, FoundSpike};
+use super::log::LogRecord;
 use super::own::{self, Whose};
 use super::score::Demand;
 
@@ -37,11 +37,13 @@ pub struct Outside {
 }
 
 /// Scores an answer against the log of stops and that of what was injected meanwhile.
-pub fn of(stops: &[Record], injected: &[Record], answer: &Answer, slack: i64) -> Outside {
-    let measured = |record: &&Record| record.start - slack > answer.t0;
-    let within =
-        |stop: &&Record| injected.iter().any(|fault| fault.overlap(stop.start - slack, stop.end + slack) > 0);
-    let (inside, outside): (Vec<&Record>, Vec<&Record>) = stops.iter().filter(measured).partition(within);
+pub fn of(stops: &[LogRecord], injected: &[LogRecord], answer: &Answer, slack: i64) -> Outside {
+    let measured = |record: &&LogRecord| record.start - slack > answer.t0;
+    let within = |stop: &&LogRecord| {
+        injected.iter().any(|fault| fault.overlap(stop.start - slack, stop.end + slack) > 0)
+    };
+    let (inside, outside): (Vec<&LogRecord>, Vec<&LogRecord>) =
+        stops.iter().filter(measured).partition(within);
     let mut score = Outside {
         stops: inside.len() + outside.len(),
         inside: inside.len(),
@@ -50,7 +52,7 @@ pub fn of(stops: &[Record], injected: &[Record], answer: &Answer, slack: i64) ->
     };
     let mut seen = vec![false; outside.len()];
     for spike in &answer.spikes {
-        let on = |stop: &Record| stop.overlap(spike.expected, spike.actual) > slack;
+        let on = |stop: &LogRecord| stop.overlap(spike.expected, spike.actual) > slack;
         let touched: Vec<usize> = (0..outside.len()).filter(|&at| on(outside[at])).collect();
         if touched.is_empty() {
             score.strays += usize::from(!inside.iter().any(|stop| on(stop)));
@@ -77,7 +79,7 @@ pub fn of(stops: &[Record], injected: &[Record], answer: &Answer, slack: i64) ->
 }
 
 /// What slices say of the time that certainly lies within a stop, where it is more than onbeat's own path can take.
-fn said_of(stop: &Record, answer: &Answer, spike: &Spike, slack: i64) -> Option<String> {
+fn said_of(stop: &LogRecord, answer: &Answer, spike: &FoundSpike, slack: i64) -> Option<String> {
     let (from, to) = (stop.start + slack, stop.end - slack);
     let within = |start: i64, ns: i64| ((start + ns).min(to) - start.max(from)).max(0);
     let parts = spike.slices.iter().map(|slice| (within(slice.start, slice.ns), slice));
@@ -88,7 +90,7 @@ fn said_of(stop: &Record, answer: &Answer, spike: &Spike, slack: i64) -> Option<
 }
 
 /// Whether all but a tenth of a spike lies on stops: what else it is called has another tenth at least.
-fn covers(stops: &[&Record], spike: &Spike) -> bool {
+fn covers(stops: &[&LogRecord], spike: &FoundSpike) -> bool {
     let on: i64 = stops.iter().map(|stop| stop.overlap(spike.expected, spike.actual)).sum();
     (spike.latency - on) * 10 < spike.latency
 }
@@ -145,25 +147,30 @@ impl Outside {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::{Culprit, Slice};
+    use super::super::answer::{FoundCulprit, FoundSlice};
     use super::super::score::{FULL, GATE};
     use super::*;
 
     const MS: i64 = 1_000_000;
 
-    fn record(fault: &str, start: i64, length: i64) -> Record {
-        Record { fault: fault.into(), start: start * MS, end: (start + length) * MS, ..Record::default() }
+    fn record(fault: &str, start: i64, length: i64) -> LogRecord {
+        LogRecord {
+            fault: fault.into(),
+            start: start * MS,
+            end: (start + length) * MS,
+            ..LogRecord::default()
+        }
     }
 
-    fn slice(kind: &str, start: i64, ns: i64) -> Slice {
-        Slice { kind: kind.into(), start, ns, ..Slice::default() }
+    fn slice(kind: &str, start: i64, ns: i64) -> FoundSlice {
+        FoundSlice { kind: kind.into(), start, ns, ..FoundSlice::default() }
     }
 
     /// A stop of 50 ms each 300 ms; each CPU has a spike that begins 5 ms into it and outlasts it by less than one.
-    fn answer() -> (Vec<Record>, Answer) {
+    fn answer() -> (Vec<LogRecord>, Answer) {
         let spike = |at: i64, cpu| {
             let expected = (1005 + at * 300) * MS;
-            Spike {
+            FoundSpike {
                 cpu,
                 expected,
                 actual: expected + 45 * MS + MS / 2,
@@ -172,7 +179,7 @@ mod tests {
                 unexplained: 45 * MS + MS / 4,
                 why: "stopped".into(),
                 classes: vec!["unexplained".into()],
-                ..Spike::default()
+                ..FoundSpike::default()
             }
         };
         let spikes = (0..60).flat_map(|at| [spike(at, 0), spike(at, 1)]).collect();
@@ -181,7 +188,7 @@ mod tests {
     }
 
     /// The time that a slice takes is no longer unexplained.
-    fn give(spike: &mut Spike, slice: Slice) {
+    fn give(spike: &mut FoundSpike, slice: FoundSlice) {
         spike.unexplained -= slice.ns;
         spike.slices.insert(0, slice);
     }
@@ -229,9 +236,9 @@ mod tests {
     #[test]
     fn a_stop_within_a_fault_is_listed_apart_and_one_beside_it_counts() {
         let (stops, mut answer) = answer();
-        let blame = |spike: &mut Spike| {
+        let blame = |spike: &mut FoundSpike| {
             let expected = spike.expected;
-            give(spike, Slice { pid: 60, ..slice("irqs-off", expected + MS, 30 * MS) });
+            give(spike, FoundSlice { pid: 60, ..slice("irqs-off", expected + MS, 30 * MS) });
             spike.classes = vec!["irqs-off".into(), "unexplained".into()];
         };
         blame(&mut answer.spikes[0]);
@@ -249,7 +256,7 @@ mod tests {
         let spike = &mut answer.spikes[2];
         (spike.actual, spike.latency) = (spike.actual + 25 * MS, spike.latency + 25 * MS);
         spike.unexplained += 25 * MS;
-        give(spike, Slice { pid: 60, ..slice("irqs-off", 1355 * MS, 20 * MS) });
+        give(spike, FoundSlice { pid: 60, ..slice("irqs-off", 1355 * MS, 20 * MS) });
         spike.classes = vec!["unexplained".into(), "irqs-off".into()];
         let faults = [record("irqs-off", 990, 70), record("irqs-off", 1355, 20)];
         assert_eq!(of(&stops, &faults, &answer, SLACK).verdict(59, &FULL), Ok(()));
@@ -266,7 +273,8 @@ mod tests {
     #[test]
     fn a_culprit_over_all_spikes_fails() {
         let (stops, mut answer) = answer();
-        let culprit = |share| Culprit { kind: "irq".into(), spikes: 3, share, names: vec!["eth0".into()] };
+        let culprit =
+            |share| FoundCulprit { kind: "irq".into(), spikes: 3, share, names: vec!["eth0".into()] };
         answer.culprits = vec![culprit(0.02)];
         assert_eq!(of(&stops, &[], &answer, SLACK).verdict(60, &FULL), Ok(()));
         answer.culprits = vec![culprit(0.2)];

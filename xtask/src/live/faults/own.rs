@@ -1,7 +1,7 @@
 //! onbeat's own path may not be a culprit: from its timer's interrupt to its clock read it takes what the run has measured,
 //! and whatever is longer is not its doing.
 
-use super::answer::{Answer, Slice, Spike};
+use super::answer::{Answer, FoundSlice, FoundSpike};
 
 /// Times the measured cost that a stretch with onbeat's name may take: the cost is a median, and the emulator's spread is wide.
 const NAMED: i64 = 6;
@@ -27,17 +27,22 @@ pub fn most(answer: &Answer) -> i64 {
 }
 
 /// What of a spike's slices is said to be onbeat's own path and is longer than that can be.
-pub fn excess(answer: &Answer, spike: &Spike, whose: Whose) -> Vec<String> {
+pub fn excess(answer: &Answer, spike: &FoundSpike, whose: Whose) -> Vec<String> {
     told(answer, spike, whose, |slice| PATH.contains(&slice.kind.as_str()) && slice.who[1].is_empty())
 }
 
 /// The same of slices that bear onbeat's name.
-pub fn named(answer: &Answer, spike: &Spike, whose: Whose) -> Vec<String> {
+pub fn named(answer: &Answer, spike: &FoundSpike, whose: Whose) -> Vec<String> {
     told(answer, spike, whose, |_| false)
 }
 
-fn told(answer: &Answer, spike: &Spike, whose: Whose, path: impl Fn(&Slice) -> bool) -> Vec<String> {
-    let own = |slice: &&Slice| match whose {
+fn told(
+    answer: &Answer,
+    spike: &FoundSpike,
+    whose: Whose,
+    path: impl Fn(&FoundSlice) -> bool,
+) -> Vec<String> {
+    let own = |slice: &&FoundSlice| match whose {
         Whose::Onbeats => {
             let named = slice.pid != 0 && slice.pid == spike.victim;
             named && slice.ns > most(answer) || path(slice) && slice.ns > answer.cost.saturating_mul(NAMELESS)
@@ -45,7 +50,7 @@ fn told(answer: &Answer, spike: &Spike, whose: Whose, path: impl Fn(&Slice) -> b
         // It has no part in that path at all: however short, it was where it should not be.
         Whose::Others => slice.who[0] == "onbeat" || slice.who[0].starts_with("onbeat/"),
     };
-    let told = |slice: &Slice| format!("{} has {} ns at {}", slice.told(), slice.ns, slice.start);
+    let told = |slice: &FoundSlice| format!("{} has {} ns at {}", slice.told(), slice.ns, slice.start);
     spike.slices.iter().filter(own).map(told).collect()
 }
 
@@ -57,8 +62,8 @@ mod tests {
 
     fn of(kind: &str, comm: &str, pid: i64, function: &str, ns: i64, whose: Whose) -> usize {
         let who = [comm.to_string(), function.to_string(), String::new()];
-        let slice = Slice { kind: kind.into(), ns, who, pid, ..Slice::default() };
-        let spike = Spike { victim: 50, slices: vec![slice], ..Spike::default() };
+        let slice = FoundSlice { kind: kind.into(), ns, who, pid, ..FoundSlice::default() };
+        let spike = FoundSpike { victim: 50, slices: vec![slice], ..FoundSpike::default() };
         let answer = Answer { cost: 100_000, ..Answer::default() };
         assert_eq!(
             named(&answer, &spike, whose).is_empty(),

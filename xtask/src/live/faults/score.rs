@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::answer::{Answer, Culprit, FUNCTION, Slice, Spike};
-use super::log::Record;
+use super::answer::{Answer, FUNCTION, FoundCulprit, FoundSlice, FoundSpike};
+use super::log::LogRecord;
 use super::own::{self, Whose};
 use super::stalls::spoil;
-use super::table::{Fault, Part, Place};
+use super::table::{Fault, NamePlace, Origin};
 
 /// What of a series was seen, and how well it was explained.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,10 +42,10 @@ pub struct Score {
 }
 
 /// Scores an answer for one kind of fault.
-pub fn of(fault: &Fault, log: &[Record], answer: &Answer, stalls: &[[i64; 3]]) -> Score {
-    let log: Vec<&Record> =
+pub fn of(fault: &Fault, log: &[LogRecord], answer: &Answer, stalls: &[[i64; 3]]) -> Score {
+    let log: Vec<&LogRecord> =
         log.iter().filter(|record| record.fault == fault.logged() && record.start >= answer.t0).collect();
-    let mut injections: BTreeMap<u64, Vec<&Record>> = BTreeMap::new();
+    let mut injections: BTreeMap<u64, Vec<&LogRecord>> = BTreeMap::new();
     for record in &log {
         injections.entry(record.seq).or_default().push(record);
     }
@@ -100,22 +100,22 @@ fn ratio(part: f64, whole: f64) -> f64 {
 }
 
 fn injection_of<'a, 'b>(
-    spike: &Spike,
-    injections: &'a BTreeMap<u64, Vec<&'b Record>>,
-) -> Option<(u64, &'a [&'b Record])> {
-    let covered = |records: &[&Record]| covered(records.iter().copied(), spike);
+    spike: &FoundSpike,
+    injections: &'a BTreeMap<u64, Vec<&'b LogRecord>>,
+) -> Option<(u64, &'a [&'b LogRecord])> {
+    let covered = |records: &[&LogRecord]| covered(records.iter().copied(), spike);
     let most = injections.iter().max_by_key(|(_, records)| covered(records))?;
     (covered(most.1) * 2 >= spike.latency && spike.latency > 0).then_some((*most.0, most.1))
 }
 
-fn covered<'a>(records: impl Iterator<Item = &'a Record>, spike: &Spike) -> i64 {
+fn covered<'a>(records: impl Iterator<Item = &'a LogRecord>, spike: &FoundSpike) -> i64 {
     let here = records.filter(|record| record.cpu == spike.cpu);
     here.map(|record| record.overlap(spike.expected, spike.actual)).sum()
 }
 
 /// How much of the injected time lies in slices of any kind.
-fn explained(records: &[&Record], spike: &Spike) -> i64 {
-    let within = |slice: &Slice| {
+fn explained(records: &[&LogRecord], spike: &FoundSpike) -> i64 {
+    let within = |slice: &FoundSlice| {
         let (from, to) = (slice.start.max(spike.expected), (slice.start + slice.ns).min(spike.actual));
         records
             .iter()
@@ -127,7 +127,7 @@ fn explained(records: &[&Record], spike: &Spike) -> i64 {
 }
 
 /// A single cause must come first, two must both be among the classes.
-fn class_is_right(parts: &[Part], spike: &Spike) -> bool {
+fn class_is_right(parts: &[Origin], spike: &FoundSpike) -> bool {
     match parts {
         [part] => spike.classes.first().is_some_and(|class| part.kinds.contains(&class.as_str())),
         _ => parts.iter().all(|part| spike.classes.iter().any(|class| part.kinds.contains(&class.as_str()))),
@@ -135,26 +135,26 @@ fn class_is_right(parts: &[Part], spike: &Spike) -> bool {
 }
 
 /// At least half of the time that is said to be of this kind must bear a right name.
-fn is_named(part: &Part, spike: &Spike) -> bool {
+fn is_named(part: &Origin, spike: &FoundSpike) -> bool {
     let of_kind = || spike.slices.iter().filter(|slice| part.kinds.contains(&slice.kind.as_str()));
     let named: i64 = of_kind().filter(|slice| is_right(part, slice)).map(|slice| slice.ns).sum();
     named > 0 && named * 2 >= of_kind().map(|slice| slice.ns).sum()
 }
 
-fn is_right(part: &Part, slice: &Slice) -> bool {
+fn is_right(part: &Origin, slice: &FoundSlice) -> bool {
     let any = || slice.who.iter().any(|text| names(text, part.names));
     let named = match part.place {
-        Place::Any => any(),
-        Place::Function => names(&slice.who[FUNCTION], part.names),
-        Place::Nowhere => any() || slice.who.iter().all(|text| text.is_empty()),
+        NamePlace::Any => any(),
+        NamePlace::Function => names(&slice.who[FUNCTION], part.names),
+        NamePlace::Nowhere => any() || slice.who.iter().all(|text| text.is_empty()),
     };
     named && slice.said.contains(part.said)
 }
 
 /// For how many spikes the list of culprits names all the causes.
-fn named_by_culprits(parts: &[Part], culprits: &[Culprit]) -> usize {
-    let spikes_of = |part: &Part| {
-        let right = |culprit: &&Culprit| {
+fn named_by_culprits(parts: &[Origin], culprits: &[FoundCulprit]) -> usize {
+    let spikes_of = |part: &Origin| {
+        let right = |culprit: &&FoundCulprit| {
             part.said.is_empty()
                 && part.kinds.contains(&culprit.kind.as_str())
                 && culprit.names.iter().any(|text| names(text, part.names))
@@ -177,7 +177,7 @@ fn names(text: &str, wanted: &[&str]) -> bool {
 }
 
 /// How far the time of the part's kinds is from what was injected, as a share of the latency.
-fn share_error(part: &Part, spike: &Spike, records: &[&Record]) -> f64 {
+fn share_error(part: &Origin, spike: &FoundSpike, records: &[&LogRecord]) -> f64 {
     let injected = covered(records.iter().copied().filter(|record| record.kind == part.logged), spike);
     let of_kind = spike.slices.iter().filter(|slice| part.kinds.contains(&slice.kind.as_str()));
     let said: i64 = of_kind.map(|slice| slice.ns).sum();

@@ -1,7 +1,7 @@
 //! The kinds of fault: how each is asked for, and what a right explanation of it says.
 
 /// One cause within a fault.
-pub struct Part {
+pub struct Origin {
     /// The kind in the log.
     pub logged: &'static str,
     /// The kinds of slice that are right for it.
@@ -9,23 +9,23 @@ pub struct Part {
     /// The names that are right: functions, threads, interrupts. Any of them will do.
     pub names: &'static [&'static str],
     /// Where they must stand.
-    pub place: Place,
+    pub place: NamePlace,
     /// What a slice must say beside its name, in its evidence or as another name; nothing where this is empty.
     pub said: &'static str,
 }
 
 /// Where a right name stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
+pub enum NamePlace {
     /// Function, thread or interrupt.
     Any,
     /// The function: a thread's name alone does not say what it did.
     Function,
-    /// As [`Place::Any`], and no name at all is right, too: the events do not hold it.
+    /// As [`NamePlace::Any`], and no name at all is right, too: the events do not hold it.
     Nowhere,
 }
 
-const PART: Part = Part { logged: "", kinds: &[], names: &[], place: Place::Any, said: "" };
+const ORIGIN: Origin = Origin { logged: "", kinds: &[], names: &[], place: NamePlace::Any, said: "" };
 
 /// Who injects it.
 pub enum By {
@@ -63,7 +63,7 @@ pub struct Fault {
     /// What the hunt is started through.
     pub start: &'static str,
     /// Its causes.
-    pub parts: &'static [Part],
+    pub parts: &'static [Origin],
     /// On which machines.
     pub on: On,
     /// Whether the gate has it.
@@ -88,46 +88,51 @@ const FAULT: Fault = Fault {
 
 /// A raw lock that another CPU holds is waited for with interrupts off, and a single waiter has no event of the wait.
 /// That the waiter's function keeps interrupts off is true and sends people to the wrong place.
-const LOCK: Part = Part {
+const LOCK: Origin = Origin {
     logged: "lock-contention",
     kinds: &["lock-contention"],
     names: &["fault_lock_hold", "fault_holder"],
-    place: Place::Nowhere,
-    ..PART
+    place: NamePlace::Nowhere,
+    ..ORIGIN
 };
 
 /// Every kind, the module's first.
 pub const FAULTS: &[Fault] = &[
     Fault {
         word: "irqs-off",
-        parts: &[Part { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_irqs_off"], ..PART }],
+        parts: &[Origin { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_irqs_off"], ..ORIGIN }],
         foreign: true,
         ..FAULT
     },
     Fault {
         word: "spin-irqsave",
-        parts: &[Part { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_spin_irqsave"], ..PART }],
+        parts: &[Origin {
+            logged: "irqs-off",
+            kinds: &["irqs-off"],
+            names: &["fault_spin_irqsave"],
+            ..ORIGIN
+        }],
         ..FAULT
     },
     Fault {
         word: "preempt-off",
-        parts: &[Part {
+        parts: &[Origin {
             logged: "preempt-off",
             kinds: &["preempt-off"],
             names: &["fault_preempt_off"],
-            ..PART
+            ..ORIGIN
         }],
         ..FAULT
     },
     // At the switch the thread sleeps: what it ran in before is in the stack at the timer's expiry alone.
     Fault {
         word: "long-call",
-        parts: &[Part {
+        parts: &[Origin {
             logged: "preempt-off",
             kinds: &["preempt-off"],
             names: &["fault_long_call"],
-            place: Place::Function,
-            ..PART
+            place: NamePlace::Function,
+            ..ORIGIN
         }],
         on: On::Stock,
         ..FAULT
@@ -135,19 +140,24 @@ pub const FAULTS: &[Fault] = &[
     // The handler's function is in no event; the name it was requested under is.
     Fault {
         word: "irq",
-        parts: &[Part { logged: "irq", kinds: &["irq"], names: &["onbeat_fault", "fault_device"], ..PART }],
+        parts: &[Origin {
+            logged: "irq",
+            kinds: &["irq"],
+            names: &["onbeat_fault", "fault_device"],
+            ..ORIGIN
+        }],
         ..FAULT
     },
     Fault {
         word: "irq-work",
-        parts: &[Part { logged: "irq", kinds: &["irq"], names: &["irq_work", "fault_irq_work"], ..PART }],
+        parts: &[Origin { logged: "irq", kinds: &["irq"], names: &["irq_work", "fault_irq_work"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
     // The timer's interrupt is the victim's own path; a function that somebody else's timer calls in it is not.
     Fault {
         word: "hrtimer",
-        parts: &[Part { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..PART }],
+        parts: &[Origin { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
@@ -155,84 +165,84 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         word: "hrtimer-idle",
         by: By::Late("hrtimer", "fault_hrtimer"),
-        parts: &[Part { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..PART }],
+        parts: &[Origin { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
     Fault {
         word: "hrtimer-device",
-        parts: &[Part { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer_device"], ..PART }],
+        parts: &[Origin { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer_device"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
     // On PREEMPT_RT it runs in ksoftirqd, which the guest raises above the victim: a mistake people make.
     Fault {
         word: "softirq",
-        parts: &[Part {
+        parts: &[Origin {
             logged: "softirq",
             kinds: &["softirq"],
             names: &["tasklet", "fault_tasklet", "ksoftirqd"],
-            ..PART
+            ..ORIGIN
         }],
         ..FAULT
     },
     Fault {
         word: "fifo",
-        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["fault_fifo"], ..PART }],
+        parts: &[Origin { logged: "thread", kinds: &["thread"], names: &["fault_fifo"], ..ORIGIN }],
         foreign: true,
         ..FAULT
     },
     // Kernels before 6.5 have no event with the function.
     Fault {
         word: "ipi",
-        parts: &[Part {
+        parts: &[Origin {
             logged: "ipi",
             kinds: &["ipi"],
             names: &["fault_ipi", "fault_ipi_sender", "call_function_single"],
-            ..PART
+            ..ORIGIN
         }],
         foreign: true,
         ..FAULT
     },
     Fault {
         word: "stop-machine",
-        parts: &[Part {
+        parts: &[Origin {
             logged: "stop-machine",
             kinds: &["stop-machine"],
             names: &["fault_stop_machine", "multi_cpu_stop", "migration"],
             // The thread that asked for it: the stopper itself is only its hand.
             said: "fault_stopper",
-            ..PART
+            ..ORIGIN
         }],
         ..FAULT
     },
     // The worker is fair: only with preemption off it can hold up a real-time thread.
     Fault {
         word: "work-preempt-off",
-        parts: &[Part {
+        parts: &[Origin {
             logged: "preempt-off",
             kinds: &["preempt-off"],
             names: &["fault_work_preempt_off"],
-            place: Place::Function,
-            ..PART
+            place: NamePlace::Function,
+            ..ORIGIN
         }],
         ..FAULT
     },
     Fault {
         word: "kthread-hog",
-        parts: &[Part {
+        parts: &[Origin {
             logged: "thread",
             kinds: &["thread"],
             names: &["fault_hog_function"],
-            place: Place::Function,
-            ..PART
+            place: NamePlace::Function,
+            ..ORIGIN
         }],
         ..FAULT
     },
     // Work whose worker was raised above the victim.
     Fault {
         word: "workqueue",
-        parts: &[Part { logged: "workqueue", kinds: &["workqueue"], names: &["fault_work"], ..PART }],
+        parts: &[Origin { logged: "workqueue", kinds: &["workqueue"], names: &["fault_work"], ..ORIGIN }],
         ..FAULT
     },
     Fault { word: "lock", parts: &[LOCK], ..FAULT },
@@ -240,40 +250,40 @@ pub const FAULTS: &[Fault] = &[
         word: "double",
         by: By::Module("us=30000"),
         parts: &[
-            Part { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_then_above"], ..PART },
-            Part { logged: "thread", kinds: &["thread"], names: &["fault_above"], ..PART },
+            Origin { logged: "irqs-off", kinds: &["irqs-off"], names: &["fault_then_above"], ..ORIGIN },
+            Origin { logged: "thread", kinds: &["thread"], names: &["fault_above"], ..ORIGIN },
         ],
         ..FAULT
     },
     Fault {
         word: "hog",
         hunt: "-a 1 -p 80 --wake timerfd",
-        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["fault_hog"], ..PART }],
+        parts: &[Origin { logged: "thread", kinds: &["thread"], names: &["fault_hog"], ..ORIGIN }],
         on: On::Rt,
         ..FAULT
     },
     Fault {
         word: "user-spin",
         by: By::Program("spin 1 90 20000 34 250"),
-        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["user_spin"], ..PART }],
+        parts: &[Origin { logged: "thread", kinds: &["thread"], names: &["user_spin"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
     Fault {
         word: "fair-server",
         by: By::Program("fair 1 13"),
-        parts: &[Part { logged: "fair-server", kinds: &["fair-server"], names: &["user_hog"], ..PART }],
+        parts: &[Origin { logged: "fair-server", kinds: &["fair-server"], names: &["user_hog"], ..ORIGIN }],
         on: On::New,
         ..FAULT
     },
     Fault {
         word: "throttle",
         by: By::Program("throttle 1 36"),
-        parts: &[Part {
+        parts: &[Origin {
             logged: "throttled",
             kinds: &["throttled"],
             names: &["user_spin", "rt-throttling"],
-            ..PART
+            ..ORIGIN
         }],
         on: On::Old,
         first: false,
@@ -283,11 +293,11 @@ pub const FAULTS: &[Fault] = &[
         word: "inversion",
         by: By::Program("inversion 1 34"),
         hunt: "--victim inv_high",
-        parts: &[Part {
+        parts: &[Origin {
             logged: "priority-inversion",
             kinds: &["priority-inversion"],
             names: &["inv_low", "inv_middle"],
-            ..PART
+            ..ORIGIN
         }],
         first: false,
         ..FAULT
@@ -296,12 +306,12 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         word: "inherited",
         by: By::Program("inherited 1 34"),
-        parts: &[Part {
+        parts: &[Origin {
             logged: "thread",
             kinds: &["thread", "priority-inversion"],
             names: &["inh_low"],
             said: "inherit",
-            ..PART
+            ..ORIGIN
         }],
         first: false,
         ..FAULT
@@ -311,7 +321,7 @@ pub const FAULTS: &[Fault] = &[
         word: "victim-own",
         by: By::Program("own 0 34 victim-own"),
         hunt: "--victim own_victim",
-        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..PART }],
+        parts: &[Origin { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
@@ -320,7 +330,7 @@ pub const FAULTS: &[Fault] = &[
         by: By::Program("own 1 34 victim-confined"),
         hunt: "--victim own_victim",
         start: "taskset 2",
-        parts: &[Part { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..PART }],
+        parts: &[Origin { logged: "thread", kinds: &["thread"], names: &["own_hog"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
@@ -350,7 +360,7 @@ mod tests {
     fn words_are_unique_and_every_fault_has_a_cause_with_a_name() {
         let words: BTreeSet<&str> = FAULTS.iter().map(|fault| fault.word).collect();
         assert_eq!(words.len(), FAULTS.len());
-        let named = |part: &Part| !part.names.is_empty() && !part.kinds.is_empty();
+        let named = |part: &Origin| !part.names.is_empty() && !part.kinds.is_empty();
         assert!(FAULTS.iter().all(|fault| !fault.parts.is_empty() && fault.parts.iter().all(named)));
         assert!(FAULTS.iter().filter(|fault| fault.foreign).count() >= 3);
     }

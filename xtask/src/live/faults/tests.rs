@@ -9,18 +9,18 @@ fn fault(word: &str) -> &'static Fault {
     FAULTS.iter().find(|fault| fault.word == word).unwrap()
 }
 
-fn record(fault: &str, kind: &str, seq: u64, start: i64, length: i64) -> Record {
+fn record(fault: &str, kind: &str, seq: u64, start: i64, length: i64) -> LogRecord {
     let (start, end) = (start * MS, (start + length) * MS);
-    Record { seq, fault: fault.into(), kind: kind.into(), cpu: 1, start, end }
+    LogRecord { seq, fault: fault.into(), kind: kind.into(), cpu: 1, start, end }
 }
 
-fn slice(kind: &str, ns: i64, function: &str) -> Slice {
+fn slice(kind: &str, ns: i64, function: &str) -> FoundSlice {
     let who = [String::new(), function.into(), String::new()];
-    Slice { kind: kind.into(), ns, who, pid: 60, ..Slice::default() }
+    FoundSlice { kind: kind.into(), ns, who, pid: 60, ..FoundSlice::default() }
 }
 
 /// A spike that begins half a millisecond into a fault of 20 ms and outlasts it by as much.
-fn spike(start: i64, mut slices: Vec<Slice>) -> Spike {
+fn spike(start: i64, mut slices: Vec<FoundSlice>) -> FoundSpike {
     let latency = 20 * MS;
     let explained: i64 = slices.iter().map(|slice| slice.ns).sum();
     let mut classes: Vec<String> = slices.iter().map(|slice| slice.kind.clone()).collect();
@@ -31,7 +31,7 @@ fn spike(start: i64, mut slices: Vec<Slice>) -> Spike {
         slice.start = at;
         at += slice.ns;
     }
-    Spike {
+    FoundSpike {
         cpu: 1,
         expected,
         actual: expected + latency,
@@ -40,18 +40,18 @@ fn spike(start: i64, mut slices: Vec<Slice>) -> Spike {
         unexplained: latency - explained,
         classes,
         victim: 50,
-        ..Spike::default()
+        ..FoundSpike::default()
     }
 }
 
 /// Forty faults, a second apart, and what is said of each.
-fn series(of: impl Fn(i64) -> Spike) -> (Vec<Record>, Answer) {
+fn series(of: impl Fn(i64) -> FoundSpike) -> (Vec<LogRecord>, Answer) {
     let log = (0..40).map(|at| record("irqs-off", "irqs-off", at as u64, at * 1000, 20)).collect();
     let spikes = (0..40).map(|at| of(at * 1000)).collect();
     (log, Answer { spikes, cost: MS / 5, ..Answer::default() })
 }
 
-fn right(start: i64) -> Spike {
+fn right(start: i64) -> FoundSpike {
     let mut spike = spike(
         start,
         vec![
@@ -63,7 +63,7 @@ fn right(start: i64) -> Spike {
     spike
 }
 
-fn judged(of: impl Fn(i64) -> Spike) -> (Score, Result<(), String>) {
+fn judged(of: impl Fn(i64) -> FoundSpike) -> (Score, Result<(), String>) {
     let (log, answer) = series(of);
     let score = super::of(fault("irqs-off"), &log, &answer, &[]);
     let verdict = score.verdict(fault("irqs-off"), &FULL);
@@ -71,7 +71,7 @@ fn judged(of: impl Fn(i64) -> Spike) -> (Score, Result<(), String>) {
 }
 
 /// All answers as given, but each of the first `n` changed.
-fn with(n: i64, change: impl Fn(&mut Spike)) -> Result<(), String> {
+fn with(n: i64, change: impl Fn(&mut FoundSpike)) -> Result<(), String> {
     judged(|start| {
         let mut spike = right(start);
         if start < n * 1000 {
@@ -92,7 +92,7 @@ fn a_right_answer_passes() {
 
 #[test]
 fn silence_fails() {
-    let log: Vec<Record> =
+    let log: Vec<LogRecord> =
         (0..40).map(|at| record("irqs-off", "irqs-off", at, at as i64 * 1000, 20)).collect();
     for log in [log, Vec::new()] {
         let score = super::of(fault("irqs-off"), &log, &Answer::default(), &[]);
@@ -102,7 +102,7 @@ fn silence_fails() {
 
 #[test]
 fn a_wrong_class_fails_from_the_third_of_forty_on() {
-    let wrong = |spike: &mut Spike| spike.classes.insert(0, "thread".into());
+    let wrong = |spike: &mut FoundSpike| spike.classes.insert(0, "thread".into());
     assert_eq!(with(2, wrong), Ok(()));
     assert!(with(3, wrong).unwrap_err().contains("class right in 92.5 %"));
 }
@@ -110,7 +110,7 @@ fn a_wrong_class_fails_from_the_third_of_forty_on() {
 #[test]
 fn a_wrong_name_fails_from_the_fifth_of_forty_on() {
     for other in ["", "fault_irqs", "fault_irqs_off_x", "x [fault_irqs_off]", "_raw_spin_unlock"] {
-        let wrong = |spike: &mut Spike| spike.slices[0].who[1] = other.into();
+        let wrong = |spike: &mut FoundSpike| spike.slices[0].who[1] = other.into();
         assert_eq!(with(4, wrong), Ok(()), "{other}");
         assert!(with(5, wrong).unwrap_err().contains("named in 87.5 %"), "{other}");
     }
@@ -118,7 +118,7 @@ fn a_wrong_name_fails_from_the_fifth_of_forty_on() {
 
 #[test]
 fn a_name_on_a_slice_of_another_kind_is_none() {
-    let wrong = |spike: &mut Spike| {
+    let wrong = |spike: &mut FoundSpike| {
         spike.slices[1].who[1] = std::mem::take(&mut spike.slices[0].who[1]);
     };
     assert!(with(40, wrong).unwrap_err().contains("named in 0.0 %"));
@@ -131,7 +131,7 @@ fn the_list_of_culprits_names_as_many_as_it_says() {
         spike.slices[0].who[1] = "_raw_spin_unlock_irqrestore".into();
         spike
     });
-    let culprit = |kind: &str, spikes| Culprit {
+    let culprit = |kind: &str, spikes| FoundCulprit {
         kind: kind.into(),
         spikes,
         share: 0.9,
@@ -147,12 +147,12 @@ fn the_list_of_culprits_names_as_many_as_it_says() {
 
 #[test]
 fn time_given_to_another_fails() {
-    let half = |spike: &mut Spike| {
+    let half = |spike: &mut FoundSpike| {
         spike.slices[0].ns -= 5 * MS;
         spike.slices[1].ns += 5 * MS;
     };
     assert!(with(40, half).unwrap_err().contains("share of time off by 25"));
-    let unsaid = |spike: &mut Spike| {
+    let unsaid = |spike: &mut FoundSpike| {
         spike.slices[0].ns -= 2 * MS;
         spike.unexplained += 2 * MS;
     };
@@ -163,7 +163,7 @@ fn time_given_to_another_fails() {
 #[test]
 fn only_what_was_injected_must_be_explained() {
     // The emulator held everything up for another 15 ms after the fault.
-    let longer = |spike: &mut Spike| {
+    let longer = |spike: &mut FoundSpike| {
         spike.latency += 15 * MS;
         spike.actual += 15 * MS;
         spike.unexplained += 15 * MS;
@@ -171,7 +171,7 @@ fn only_what_was_injected_must_be_explained() {
     };
     assert_eq!(with(40, longer), Ok(()));
     // The same time said to lie within the fault.
-    let within = |spike: &mut Spike| {
+    let within = |spike: &mut FoundSpike| {
         longer(spike);
         spike.slices.iter_mut().for_each(|slice| slice.start += 15 * MS);
     };
@@ -183,7 +183,7 @@ fn one_nanosecond_too_many_in_one_spike_fails() {
     assert!(with(1, |spike| spike.unexplained += 1).unwrap_err().contains("1 spikes do not add up"));
     // Also in one that lies on no injection.
     let (log, mut answer) = series(right);
-    answer.spikes.push(Spike { latency: 1, ..spike(500, Vec::new()) });
+    answer.spikes.push(FoundSpike { latency: 1, ..spike(500, Vec::new()) });
     let score = super::of(fault("irqs-off"), &log, &answer, &[]);
     assert_eq!((score.strays, score.wrong_sums), (1, 1));
 }
@@ -195,7 +195,7 @@ fn spikes_of_the_emulators_own_are_counted_and_left_out() {
     // Nine of its twenty milliseconds lie on an injection.
     answer.spikes.push(spike(1011, vec![slice("thread", 19 * MS, "other")]));
     // On the other CPU.
-    answer.spikes.push(Spike { cpu: 0, ..right(3000) });
+    answer.spikes.push(FoundSpike { cpu: 0, ..right(3000) });
     let score = super::of(fault("irqs-off"), &log, &answer, &[]);
     assert_eq!((score.spikes, score.strays, score.verdict(fault("irqs-off"), &FULL)), (40, 3, Ok(())));
 }
@@ -233,7 +233,7 @@ fn faults_before_the_run_and_of_other_kinds_are_none_of_its() {
 /// Of two causes, both must be there, each with its name and its time.
 #[test]
 fn one_of_two_causes_is_not_enough() {
-    let log: Vec<Record> = (0..30)
+    let log: Vec<LogRecord> = (0..30)
         .flat_map(|at| {
             [
                 record("double", "irqs-off", at, at as i64 * 1000, 10),
@@ -241,17 +241,17 @@ fn one_of_two_causes_is_not_enough() {
             ]
         })
         .collect();
-    let score = |slices: Vec<Slice>| {
+    let score = |slices: Vec<FoundSlice>| {
         let spikes = (0..30).map(|at| spike(at * 1000, slices.clone())).collect();
         super::of(fault("double"), &log, &Answer { spikes, cost: MS / 5, ..Answer::default() }, &[])
             .verdict(fault("double"), &FULL)
     };
     let off = |ns| slice("irqs-off", ns, "fault_then_above [onbeat_fault]");
-    let above = |ns| Slice {
+    let above = |ns| FoundSlice {
         kind: "thread".into(),
         ns,
         who: ["fault_above".into(), String::new(), String::new()],
-        ..Slice::default()
+        ..FoundSlice::default()
     };
     assert_eq!(score(vec![off(9 * MS + MS / 2), above(10 * MS + MS / 2)]), Ok(()));
     assert!(score(vec![above(20 * MS)]).unwrap_err().contains("class right in 0.0 %"));
@@ -260,10 +260,10 @@ fn one_of_two_causes_is_not_enough() {
 }
 
 /// Forty spikes of a fault whose single cause is told as given, and the verdict.
-fn single(word: &str, told: Slice) -> Result<(), String> {
+fn single(word: &str, told: FoundSlice) -> Result<(), String> {
     let fault = fault(word);
     let logged = fault.parts[0].logged;
-    let log: Vec<Record> = (0..40).map(|at| record(word, logged, at, at as i64 * 1000, 20)).collect();
+    let log: Vec<LogRecord> = (0..40).map(|at| record(word, logged, at, at as i64 * 1000, 20)).collect();
     let spikes = (0..40).map(|at| spike(at * 1000, vec![told.clone()])).collect();
     super::of(fault, &log, &Answer { spikes, cost: MS / 5, ..Answer::default() }, &[]).verdict(fault, &FULL)
 }
@@ -279,21 +279,21 @@ fn work_with_preemption_off_is_no_workqueues() {
     let function = "fault_work_preempt_off [onbeat_fault]";
     assert_eq!(single("work-preempt-off", slice("preempt-off", MOST, function)), Ok(()));
     assert!(single("work-preempt-off", slice("workqueue", MOST, function)).unwrap_err().contains("class"));
-    let bare = Slice { who: who("kworker/1:0", ""), ..slice("preempt-off", MOST, "") };
+    let bare = FoundSlice { who: who("kworker/1:0", ""), ..slice("preempt-off", MOST, "") };
     assert!(single("work-preempt-off", bare).unwrap_err().contains("named in 0.0 %"));
 }
 
 #[test]
 fn a_kernel_thread_is_named_by_its_function() {
     let told =
-        |function: &str| Slice { who: who("fault_hog_function", function), ..slice("thread", MOST, "") };
+        |function: &str| FoundSlice { who: who("fault_hog_function", function), ..slice("thread", MOST, "") };
     assert_eq!(single("kthread-hog", told("fault_hog_function [onbeat_fault]")), Ok(()));
     assert!(single("kthread-hog", told("")).unwrap_err().contains("named in 0.0 %"));
 }
 
 #[test]
 fn a_rendezvous_has_one_who_asked() {
-    let told = |said: &str| Slice {
+    let told = |said: &str| FoundSlice {
         who: who("migration/1", "multi_cpu_stop"),
         said: format!("stop-machine migration/1 multi_cpu_stop {said}"),
         ..slice("stop-machine", MOST, "")
@@ -305,7 +305,7 @@ fn a_rendezvous_has_one_who_asked() {
 #[test]
 fn a_lock_that_another_holds_is_not_the_waiters_doing() {
     let told = |kind: &str, comm: &str, function: &str| {
-        single("lock", Slice { who: who(comm, function), ..slice(kind, MOST, "") })
+        single("lock", FoundSlice { who: who(comm, function), ..slice(kind, MOST, "") })
     };
     assert_eq!(told("lock-contention", "", ""), Ok(()));
     assert_eq!(told("lock-contention", "fault_holder", "fault_lock_hold"), Ok(()));
@@ -316,7 +316,10 @@ fn a_lock_that_another_holds_is_not_the_waiters_doing() {
 #[test]
 fn an_inherited_priority_is_said_and_is_not_the_fair_servers() {
     let told = |kind: &str, said: &str| {
-        single("inherited", Slice { who: who("inh_low", ""), said: said.into(), ..slice(kind, MOST, "") })
+        single(
+            "inherited",
+            FoundSlice { who: who("inh_low", ""), said: said.into(), ..slice(kind, MOST, "") },
+        )
     };
     assert_eq!(told("thread", "it had inherited the priority 90"), Ok(()));
     assert!(told("thread", "it ran").unwrap_err().contains("named in 0.0 %"));
@@ -325,7 +328,7 @@ fn an_inherited_priority_is_said_and_is_not_the_fair_servers() {
 
 #[test]
 fn the_own_path_is_no_culprit() {
-    let own = |spike: &mut Spike| spike.slices[0].pid = spike.victim;
+    let own = |spike: &mut FoundSpike| spike.slices[0].pid = spike.victim;
     assert!(with(1, own).unwrap_err().contains("1 times onbeat's own path: irqs-off"));
     // Also in a spike on no injection, where the slow emulator's path without a name is left out.
     let (log, mut answer) = series(right);
@@ -342,16 +345,16 @@ fn the_own_path_is_no_culprit() {
 
 #[test]
 fn who_records_stays_off_the_victims_cpu() {
-    let hog = Slice { who: who("own_hog", ""), ..slice("thread", MOST, "") };
-    let log: Vec<Record> =
+    let hog = FoundSlice { who: who("own_hog", ""), ..slice("thread", MOST, "") };
+    let log: Vec<LogRecord> =
         (0..40).map(|at| record("victim-own", "thread", at, at as i64 * 1000, 20)).collect();
-    let answer = |housekeeping: u64, slices: Vec<Slice>| {
+    let answer = |housekeeping: u64, slices: Vec<FoundSlice>| {
         let spikes = (0..40).map(|at| spike(at * 1000, slices.clone())).collect();
         let answer = Answer { spikes, housekeeping: vec![housekeeping], ..Answer::default() };
         super::of(fault("victim-own"), &log, &answer, &[]).verdict(fault("victim-own"), &FULL)
     };
     assert_eq!(answer(0, vec![hog.clone()]), Ok(()));
     assert!(answer(1, vec![hog.clone()]).unwrap_err().contains("it records on CPU 1"));
-    let onbeat = Slice { who: who("onbeat", ""), ..slice("thread", 1000, "") };
+    let onbeat = FoundSlice { who: who("onbeat", ""), ..slice("thread", 1000, "") };
     assert!(answer(0, vec![hog, onbeat]).unwrap_err().contains("40 times onbeat's own path"));
 }

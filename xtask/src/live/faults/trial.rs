@@ -6,7 +6,7 @@ use crate::live::frames::Reply;
 use crate::live::judge::{document, exit};
 use crate::live::machine::{Machine, OLD_RT};
 use crate::live::tree::Tree;
-use crate::tally::Outcome;
+use crate::tally::StepOutcome;
 
 /// A series of faults of one kind, or stops of the emulator: of an idle guest, or among faults.
 #[derive(Clone, Copy)]
@@ -94,7 +94,7 @@ impl Trial {
     }
 
     /// The row of the table and the verdict.
-    pub fn judge(&self, reply: &Reply) -> Result<(String, Outcome), String> {
+    pub fn judge(&self, reply: &Reply) -> Result<(String, StepOutcome), String> {
         // An interrupted run saves its results, and says so. One whose victim has ended is over.
         let ends = matches!(self, Trial::Fault(fault, _) if fault.follows());
         exit(reply, "h", 6).or_else(|why| if ends { exit(reply, "h", 0) } else { Err(why) })?;
@@ -103,13 +103,13 @@ impl Trial {
             Trial::Fault(fault, demand) => {
                 let stalls = stalls::parse(reply.file("stalls").unwrap_or_default());
                 let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer, &stalls);
-                (score.row(fault.word), Outcome::from(score.verdict(fault, demand)))
+                (score.row(fault.word), StepOutcome::from(score.verdict(fault, demand)))
             }
             Trial::Stopped(stops, demand) => {
                 let outside = outside::of(&log::parse(reply.file("stops")?)?, &[], &answer, outside::SLACK);
                 (
                     outside.row("stopped", stops.seed),
-                    Outcome::from(outside.verdict(stops.count * 5 / 6, demand)),
+                    StepOutcome::from(outside.verdict(stops.count * 5 / 6, demand)),
                 )
             }
             Trial::Among(stops, demand) => {
@@ -117,12 +117,12 @@ impl Trial {
                 let outside =
                     outside::of(&log::parse(reply.file("stops")?)?, &injected, &answer, outside::SLACK);
                 let row = outside.row("stopped-among", stops.seed);
-                (row, Outcome::from(outside.verdict(stops.count / 3, demand)))
+                (row, StepOutcome::from(outside.verdict(stops.count / 3, demand)))
             }
             Trial::Anywhere(stops, demand) => {
                 let outside = outside::of(&log::parse(reply.file("stops")?)?, &[], &answer, 0);
                 let row = outside.row("stopped-anywhere", stops.seed);
-                (row, Outcome::from(outside.verdict(stops.count, demand)))
+                (row, StepOutcome::from(outside.verdict(stops.count, demand)))
             }
         })
     }

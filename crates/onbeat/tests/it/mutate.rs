@@ -3,8 +3,6 @@
 //!
 //! `ONBEAT_SEED` and `ONBEAT_ROUNDS` change the run; a failure prints the seed and the round.
 
-#![allow(clippy::disallowed_methods)] // A test reads its fixtures and its environment itself.
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 

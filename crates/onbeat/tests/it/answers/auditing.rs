@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::place::*;
+use super::place::*;
 
 /// A Debian machine with a stock kernel, as a copy of its file system.
 const STOCK: &str = "\

@@ -1,18 +1,9 @@
-//! The commands as a script sees them: the built binary, JSON, exit codes, one line per refusal.
-
-#![allow(clippy::disallowed_methods)] // A test writes its inputs and starts the program itself.
-
-mod auditing;
-mod comparing;
-mod hunting;
-mod measuring;
-mod place;
-mod words;
+//! What `bounds` answers: of the textbook's numbers, of limits, of lists and runs with flaws.
 
 use model::run::Integrity;
 use model::units::Nanos;
 
-use place::*;
+use super::place::*;
 
 #[test]
 fn counting_bounds_are_those_of_the_textbook() {

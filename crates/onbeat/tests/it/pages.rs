@@ -3,8 +3,6 @@
 //! Each folder of `tests/pages` holds the raw pages of both CPUs and the kernel's own rendering of the same buffer (the file
 //! `trace`, read before the pages were). Every line must have its event and every event its line, in the same order.
 
-#![allow(clippy::disallowed_methods)] // A test reads its fixtures itself.
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,9 @@
+//! The commands as a script sees them: the built binary, JSON, exit codes, one line per refusal.
+
+mod auditing;
+mod bounding;
+mod comparing;
+mod hunting;
+mod measuring;
+mod place;
+mod words;

@@ -1,0 +1,23 @@
+//! The rules of the source tree that neither a manifest nor Clippy holds.
+//!
+//! Each check is a function from a file to what is wrong with it, tried on bad samples beside it: a
+//! check that cannot fail is a defect.
+
+mod code;
+mod lines;
+mod sizes;
+mod tree;
+mod walls;
+
+/// Fails with one line per offence.
+fn expect_none(offences: impl IntoIterator<Item = String>) {
+    let offences: Vec<String> = offences.into_iter().collect();
+    assert!(offences.is_empty(), "\n{}\n", offences.join("\n"));
+}
+
+/// A ratchet: what is over a limit that the tree does not meet yet becomes less; lower the number with it.
+fn expect_at_most(most: usize, offences: impl IntoIterator<Item = String>) {
+    let offences: Vec<String> = offences.into_iter().collect();
+    let count = offences.len();
+    assert!(count <= most, "\n{}\n{count} instead of {most}\n", offences.join("\n"));
+}
