@@ -40,7 +40,10 @@ impl Kconfig {
     /// Looks an option up by its name, with or without `CONFIG_`.
     pub fn get(&self, name: &str) -> Setting<'_> {
         let name = name.strip_prefix("CONFIG_").unwrap_or(name);
-        let found = self.text.lines().filter_map(option).rfind(|option| option.0 == name);
+        // The last line that sets it counts. Searched for by its name, because taking all lines apart is ten times the work.
+        let named = format!("CONFIG_{name}");
+        let lines = self.text.rmatch_indices(named.as_str()).map(|(at, _)| self.line_around(at));
+        let found = lines.filter_map(option).find(|option| option.0 == name);
         match found.map(|option| option.1) {
             Some("y") => Setting::Yes,
             Some("m") => Setting::Module,
@@ -50,6 +53,13 @@ impl Kconfig {
             }
             None => Setting::Absent,
         }
+    }
+
+    fn line_around(&self, at: usize) -> &str {
+        let from = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
+        let to = self.text[at..].find('\n').map_or(self.text.len(), |end| at + end);
+        let line = &self.text[from..to];
+        line.strip_suffix('\r').unwrap_or(line)
     }
 
     /// All options that are named, with their values; `n` for one that is not set.

@@ -47,9 +47,7 @@ impl Gathered {
                 cycles.truncate(room);
                 self.overflow_cycles_kept += cycles.len();
                 if self.overflow_cycles.insert(thread, cycles).is_some() {
-                    return Err(format!(
-                        "# Thread {thread} is there twice: expected one result in a file"
-                    ));
+                    return Err(format!("# Thread {thread} is there twice: expected one result in a file"));
                 }
             }
             Line::Summary(thread, summary) => {

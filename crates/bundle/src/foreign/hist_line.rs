@@ -171,16 +171,9 @@ mod tests {
 
     #[test]
     fn errors_say_what_was_expected() {
-        for text in [
-            "000014",
-            "1 x",
-            "1 -2",
-            "# Min Latencies: x",
-            "# Thread 9999: 1",
-            "# Thread 0: z",
-            "T: 0",
-            "\0",
-        ] {
+        for text in
+            ["000014", "1 x", "1 -2", "# Min Latencies: x", "# Thread 9999: 1", "# Thread 0: z", "T: 0", "\0"]
+        {
             let error = parse(text).unwrap_err();
             assert!(error.contains("expected") && !error.contains(['\n', '\0']), "{error}");
         }

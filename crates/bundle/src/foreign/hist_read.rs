@@ -248,8 +248,7 @@ mod tests {
     #[test]
     fn overflow_numbers_are_bounded_and_the_rest_counted() {
         let numbers = " 1".repeat(OVERFLOW_LIMIT + 5);
-        let run =
-            parse(&format!("1 1\n# Histogram Overflows: 65541\n# Thread 0:{numbers}\n")).unwrap();
+        let run = parse(&format!("1 1\n# Histogram Overflows: 65541\n# Thread 0:{numbers}\n")).unwrap();
         assert_eq!(run.cpus[0].overflow_cycles.len(), OVERFLOW_LIMIT);
         assert!(run.plan.notes.iter().any(|note| note.starts_with("5 cycle numbers of overflows")));
     }
