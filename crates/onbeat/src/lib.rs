@@ -1,4 +1,4 @@
-//! onbeat measures how late a real-time Linux machine wakes its threads, and says under which
+//! onbeat measures how late a real-time Linux machine wakes its threads, and reports under which
 //! conditions it did so. The modules in reading order, from the kernel's door to the terminal;
 //! ARCHITECTURE.md draws how a sample walks through them.
 

@@ -1,4 +1,4 @@
-//! `onbeat audit`: every setting that matters judged, here or from a capture.
+//! `onbeat audit`: judges the settings that affect latency, of this machine or of a capture.
 
 use std::path::PathBuf;
 
@@ -61,7 +61,6 @@ pub struct Args {
     output: OutputFlags,
 }
 
-/// Audits.
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let asked = args.cpus.as_deref().map(CpuSet::parse).transpose();
     let asked = asked.map_err(|what| Failure::usage(format!("--cpus: {what}")))?;
@@ -89,7 +88,8 @@ impl Args {
         }
     }
 
-    /// The gate, if one was asked for; what could not be told is said where it might have failed it.
+    /// The gate, if one was asked for; the settings that stayed unknown are named where they might
+    /// have failed it.
     fn gate(&self, audit: &Audit) -> Exit {
         let Some(least) = self.fail_on else { return Exit::Ok };
         let of = |verdict| {

@@ -72,7 +72,6 @@ impl Asked {
     }
 }
 
-/// Answers.
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let question = args.question()?;
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;

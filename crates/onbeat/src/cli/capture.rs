@@ -31,7 +31,6 @@ pub struct Args {
     output: OutputFlags,
 }
 
-/// Captures.
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let host = MachineFiles::live().recording();

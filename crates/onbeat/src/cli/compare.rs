@@ -59,10 +59,10 @@ pub struct Args {
     output: OutputFlags,
 }
 
-/// What stands between A's runs and B's once the arguments are read: no path holds it.
+/// Separates A's runs from B's once the arguments are read; no path contains it.
 const BETWEEN: &str = "\0";
 
-/// Lets flags stand behind the `--` of `compare` too, where everybody puts them: there it parts A from B.
+/// Allows flags after the `--` of `compare`, where users put them: there it separates A from B.
 pub fn mark_separator(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_some_and(|name| name == "compare") {
         if let Some(between) = args.iter_mut().skip(2).find(|arg| *arg == "--") {
@@ -72,7 +72,6 @@ pub fn mark_separator(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Compares.
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let (a, b) = args.sides()?;
     let question = args.question()?;
@@ -85,7 +84,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let seen = print_remarks(&in_a.iter().chain(&in_b).collect::<Vec<_>>(), quiet);
     let Screen { columns, color } = outputs.screen;
     if let Err(failure) = check_comparable(&in_a, &in_b) {
-        // What differs is said even where that is the reason for the refusal.
+        // The differences are printed even where they are the reason for the refusal.
         if let Some(differing) = differing(&in_a, &in_b).filter(|differing| !differing.is_empty()) {
             text::differences(Some(&differing), columns).lines().for_each(remark);
         }

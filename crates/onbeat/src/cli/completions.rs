@@ -13,7 +13,6 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Prints the script.
 pub fn run(args: &Args, mut command: clap::Command) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "onbeat", &mut script);

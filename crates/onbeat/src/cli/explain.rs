@@ -30,7 +30,6 @@ pub struct Args {
     output: OutputFlags,
 }
 
-/// Explains.
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json, &args.perfetto], environment)?;
     let ExplainedRun { run, remarks } = study::explain::open(&args.bundle)?;

@@ -2,11 +2,11 @@
 
 use report::words::{filled, wrapped};
 
-/// Blanks that part an example from what is said of it.
+/// Blanks between an example and its description.
 const GAP: &str = "   ";
 
-/// The text for so many columns: where a line is too long, what is said of a command goes below it, and what is still
-/// too long is broken at blanks with the rest indented.
+/// The text for this number of columns: where a line is too long, its description goes below it,
+/// and what is still too long is broken at blanks with the rest indented.
 pub fn fitted(text: &str, columns: usize) -> String {
     let fits = |line: &str| line.chars().count() <= columns;
     let parted = |line: &str| {

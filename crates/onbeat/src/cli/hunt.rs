@@ -66,7 +66,6 @@ pub struct Args {
     perfetto: Option<PathBuf>,
 }
 
-/// Hunts.
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
     let outputs = Outputs::of(&[&args.flags.json, &args.perfetto], environment)?;
@@ -75,7 +74,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     let PreparedRun { plan, machine, housekeeping, mut run, core_types, before, mut sink } =
         prepare(&args.flags, Command::Hunt, environment)?;
-    // Which run could not be read is then what this process may use: of no CPU nothing would be recorded.
+    // If the online CPUs cannot be read, those that this process may use are recorded instead.
     let (source, names) = Ftrace::open(&machine.online)?;
     let events = sink.writer.events()?;
     let explainer = Explainer::new(Box::new(source), names, &run, events, host::memory_kib());
@@ -109,7 +108,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         }
     };
     let changes = before.changes(&run).into_iter();
-    // Whom a hunt follows is no competitor of its own threads: there are none.
+    // The threads that a hunt follows do not compete with measuring threads: there are none.
     run.integrity
         .extend(changes.filter(|entry| args.victim.is_none() || entry.kind != IntegrityKind::RtCompetitor));
     finish(args, run, &found, writer, outputs)
@@ -122,7 +121,7 @@ fn following(victims: &[Victim]) -> String {
     format!("following {}{more}", shown.join(", "))
 }
 
-/// A run without measuring threads: what is known of the victims stands in their place.
+/// A run without measuring threads: the victims' data takes their place.
 fn describe(run: &mut Run, victims: &[Victim]) {
     let document = &mut run.plan;
     (document.interval_ns, document.distance_ns) = (None, None);
@@ -152,12 +151,12 @@ fn finish(
     rt::unblock_signals();
     let is_kept = kept.is_ok();
     outputs.keep(kept.map(drop));
-    // Without a wake-up there is nothing to lay out: the last line says why.
+    // Without a wake-up there is no table: the last line gives the reason.
     if outputs.prints() && (!run.follows() || run.cpus.iter().any(|cpu| cpu.cycles > 0)) {
         let render = if args.flags.quiet { text::brief } else { text::render };
         outputs.print(&render(run, outputs.screen.columns, outputs.screen.color));
     }
-    // Any other end says it as its error.
+    // Any other end reports it as its error.
     if let Some(why) = nothing_seen(run).filter(|_| run.ended == Ended::Signal) {
         outputs.print(&(why + "\n"));
     }

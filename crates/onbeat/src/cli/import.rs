@@ -42,7 +42,6 @@ pub struct Args {
     output: OutputFlags,
 }
 
-/// Imports.
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let shown = quoted(&args.file);
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;

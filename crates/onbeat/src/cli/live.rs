@@ -90,7 +90,7 @@ fn compose(drawn: usize, lines: &[(String, Style)], columns: usize, palette: Pal
     screen + "\x1b[J"
 }
 
-/// What is to be seen of a second, with the rows of at most so many CPUs.
+/// The screen for one second, with rows for up to this number of CPUs.
 fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style)> {
     let worst = tick.totals.iter().filter_map(worst_of).max();
     let mut lines = vec![(time_line(title, tick, worst), PLAIN), (heading(), DIM)];
@@ -129,7 +129,7 @@ fn time_line(title: &str, tick: &Progress, worst: Option<Nanos>) -> String {
     format!("{bar} {} left; worst {worst}; {title}", words(left))
 }
 
-/// A span of whole seconds in the units that people count it in.
+/// A span of whole seconds in days, hours, minutes and seconds.
 fn words(span: Nanos) -> String {
     let seconds = span.0 / Nanos::SECOND.0;
     match seconds {
@@ -177,7 +177,7 @@ fn bars(total: &Total) -> String {
     above.windows(2).map(|pair| HEIGHTS[height(pair[0] - pair[1])]).collect()
 }
 
-/// Logarithmic, so that one sample among millions has a block of its own.
+/// Logarithmic, so that one sample among millions is still visible.
 fn height(count: u64) -> usize {
     if count == 0 { 0 } else { (1 + count.ilog10() as usize).min(HEIGHTS.len() - 1) }
 }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn time_left_is_said_in_people_s_units() {
+    fn time_left_is_in_readable_units() {
         let said = |seconds: i64| words(Nanos(seconds * 1_000_000_000));
         assert_eq!([said(9), said(61), said(7_260)], ["9 s", "1 min 01 s", "2 h 01 min"]);
     }

@@ -41,7 +41,6 @@ pub struct Args {
     hist: Option<PathBuf>,
 }
 
-/// Measures.
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let outputs = Outputs::of(&[&args.flags.json, &args.rt_tests_json, &args.hist], environment)?;
     let PreparedRun { plan, run, core_types, before, mut sink, .. } =

@@ -79,7 +79,8 @@ pub struct MeasureFlags {
     nsecs: bool,
 }
 
-/// Refuses `-h400`, which is cyclictest's histogram and would be taken for help here, in all its spellings.
+/// Refuses `-h400`, which is cyclictest's histogram and would be parsed as the help flag here, in
+/// all its spellings.
 pub fn refuse_lookalikes(args: &[OsString]) -> Result<()> {
     let args: Vec<_> = args.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

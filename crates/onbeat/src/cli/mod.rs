@@ -41,7 +41,7 @@ pub struct Environment {
     pub state_home: Option<OsString>,
     /// `$HOME`.
     pub home: Option<OsString>,
-    /// Whether `$TERM` says that the terminal can do no more than print.
+    /// Whether `$TERM` is a terminal without cursor control (`dumb`).
     pub dumb: bool,
     /// The command and its arguments, joined with blanks, for the formats that keep it.
     pub command_line: String,
@@ -105,7 +105,7 @@ enum Command {
     Man(man::Args),
 }
 
-/// The reference of all commands as Markdown: what `--help` says, in one page.
+/// The reference of all commands as Markdown: all `--help` texts on one page.
 pub fn reference() -> String {
     let mut page = String::from(
         "# The command line\n\nMade by `cargo xtask docs` from what `--help` prints; change it there.\n",
@@ -128,7 +128,7 @@ pub fn reference() -> String {
     page
 }
 
-/// The command with its help laid out for so many columns.
+/// The command with its help laid out for this number of columns.
 fn command_of(columns: usize) -> clap::Command {
     let fitted = |command: clap::Command| {
         let after = command.get_after_help().map(|text| help::fitted(&text.to_string(), columns));
@@ -143,7 +143,7 @@ fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::E
     Cli::from_arg_matches(&command.try_get_matches_from(args)?)
 }
 
-/// Runs the command line and says how it ended.
+/// Runs the command line and returns its exit status.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
     let outcome = measure_flags::refuse_lookalikes(&args).and_then(|()| {
         match parsed(compare::mark_separator(args), environment) {
@@ -192,7 +192,7 @@ fn refused_by_clap(error: &clap::Error) -> Result<Exit> {
     }
 }
 
-/// What clap says in several lines as one sentence: its tips are clauses of their own.
+/// clap's message of several lines as one sentence; its tips become separate clauses.
 fn sentence_of(text: &str) -> String {
     let mut sentence = String::new();
     for line in text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")) {
@@ -209,7 +209,8 @@ fn sentence_of(text: &str) -> String {
     sentence
 }
 
-/// What cyclictest's JSON has beyond the run; a machine's name is given only by who owns the output.
+/// What cyclictest's JSON has beyond the run; the host name is only written where the user asked
+/// for this output.
 fn context_of(run: &Run, environment: &Environment, node_name: &str) -> foreign::CyclictestContext {
     let started = humantime::parse_rfc3339_weak(&run.started).ok();
     let started = started.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());

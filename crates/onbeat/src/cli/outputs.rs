@@ -106,13 +106,13 @@ impl Outputs {
     }
 }
 
-/// A line on standard error, and one line whatever a file name or a foreign text put into it. Where it cannot be
-/// written nothing reads it.
+/// A line on standard error, always one line, even if a file name or external text contains line
+/// breaks. Where it cannot be written nothing reads it.
 pub fn remark(line: &str) {
     let _ = writeln!(io::stderr(), "{}", clean(line.trim()));
 }
 
-/// Bytes on standard output; a reader that has gone away has read enough.
+/// Bytes on standard output; a closed pipe is not an error.
 pub fn print(bytes: &[u8]) -> Result<()> {
     let bytes = safe(bytes);
     let mut out = io::stdout().lock();
@@ -147,7 +147,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::of_call(what, error, Exit::Usage, "choose another file")
 }
 
-/// No document carries a character beyond ASCII that would steer the terminal it is shown on.
+/// No document contains a character beyond ASCII that a terminal would interpret as a control.
 fn safe(bytes: &[u8]) -> Cow<'_, [u8]> {
     match std::str::from_utf8(bytes).map(harmless) {
         Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),

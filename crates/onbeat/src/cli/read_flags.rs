@@ -48,7 +48,7 @@ impl ReadFlags {
     }
 }
 
-/// Reads the inputs, in their order, and says how far it is where that takes long.
+/// Reads the inputs in their order, with a progress line where that takes long.
 pub fn read_all(paths: &[PathBuf], options: &ReadOptions, progress: bool) -> Result<Vec<Measurement>> {
     let begun = clock::monotonic();
     let progress = progress && std::io::stderr().is_terminal();

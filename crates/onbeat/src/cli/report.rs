@@ -52,7 +52,6 @@ pub struct Args {
     output: OutputFlags,
 }
 
-/// Reports.
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let format = args.format()?;
     if args.bundles.len() > 1 && (args.rt_tests_json.is_some() || args.hist.is_some()) {
@@ -75,7 +74,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     for path in &args.bundles {
         let mut page = ReportedRun::open(path)?;
         print_remarks(&[&page.measurement], args.output.quiet);
-        // Only the page says what a run supports.
+        // Only the HTML page shows what a run supports.
         if format == Some(ReportFormat::Html) {
             page.ask(&question);
         }
@@ -112,7 +111,7 @@ fn tables(inputs: &[Input], columns: usize, color: bool) -> String {
 }
 
 impl Args {
-    /// A capture has no run: all that there is to report is how its machine is set up.
+    /// A capture has no run: the report shows only how its machine is set up.
     fn of_capture(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let no_run = self.output.json.is_some() || self.rt_tests_json.is_some() || self.hist.is_some();
         match (self.bundles.as_slice(), format) {

@@ -25,7 +25,6 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
-/// Lists or tells.
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.json], environment)?;
     let chosen = match args.id.as_deref() {
@@ -41,7 +40,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.end(Exit::Ok)
 }
 
-/// Names the rules with a word that begins alike.
+/// Suggests the rules whose ids begin with the same word.
 fn unknown(id: &str) -> Failure {
     let start = |word: &str| word.chars().take(4).collect::<String>().to_ascii_lowercase();
     let asked: Vec<String> =

@@ -34,7 +34,6 @@ pub struct PreparedRun {
     pub core_types: Vec<String>,
     /// What may change meanwhile.
     pub before: Preconditions,
-    /// Where results go.
     pub sink: RunSink,
 }
 
@@ -76,7 +75,7 @@ pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment
     })
 }
 
-/// What a killed hunt left armed costs every wake-up: it goes before anything is measured.
+/// Events that a killed hunt left enabled cost every wake-up: they are removed before measuring.
 fn remove_stale_instances() -> Option<Integrity> {
     let removed = Tracing::open().ok()?.remove_dead();
     let detail = format!("removed what a killed hunt had left armed: {}", removed.join(", "));
@@ -85,7 +84,6 @@ fn remove_stale_instances() -> Option<Integrity> {
 
 /// The bundle and the screen, side by side.
 pub struct RunSink {
-    /// The bundle.
     pub writer: BundleWriter,
     /// The screen, if there is one.
     pub live: Option<Live>,
@@ -110,7 +108,8 @@ pub fn block_signals() -> Result<()> {
     rt::block_signals().map_err(|error| Failure::internal(format!("cannot block signals: {error}")))
 }
 
-/// As it ended, unless a stop signal has come since what was begun had to be whole: all is written, and that is told.
+/// How the run ended, unless a stop signal came while results were being written: all is written,
+/// and the signal is reported.
 pub fn unless_stopped(ended: Result<Exit>) -> Result<Exit> {
     match ended {
         Ok(Exit::Ok) if rt::stop_pending() => Ok(Exit::Interrupted),
@@ -118,7 +117,7 @@ pub fn unless_stopped(ended: Result<Exit>) -> Result<Exit> {
     }
 }
 
-/// How the run ended, as an exit code, unless something went wrong first.
+/// How the run ended, as an exit code, unless an earlier step failed.
 pub fn exit_of(run: &Run, first: Option<Failure>) -> Result<Exit> {
     let lost = run.integrity.iter().find(|entry| entry.kind == IntegrityKind::Storage);
     let first = first.or_else(|| lost.map(|entry| Failure::internal(entry.detail.clone())));
@@ -151,7 +150,8 @@ fn wakeups(run: &Run) -> u64 {
     run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles))
 }
 
-/// Why there is no wake-up in a hunt that follows threads; none where there is one, or where their end says it all.
+/// Why a hunt that follows threads saw no wake-up; `None` if it saw one, or if the end of the
+/// threads is the reason.
 pub fn nothing_seen(run: &Run) -> Option<String> {
     if !run.follows() || wakeups(run) > 0 {
         return None;
@@ -173,7 +173,8 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
     }
 }
 
-/// Why a hunt says nothing whose threads ended before it had seen enough of them; none where it does.
+/// Why a hunt has no result whose threads ended before enough of their wake-ups were seen; `None`
+/// if it has one.
 fn ended_early(run: &Run) -> Option<Failure> {
     let wakeups = wakeups(run);
     let message = if wakeups == 0 {
@@ -198,7 +199,7 @@ fn look_at_machine(facts: &Facts) -> Result<MachineCpus> {
     };
     let inherited = rt::affinity().map_err(failed)?;
     let online = facts.online.known().cloned().unwrap_or_else(|| inherited.clone());
-    // Asking for everything and reading back what was granted tells what the cpuset permits.
+    // Asking for all CPUs and reading back what was granted shows what the cpuset permits.
     let permitted = rt::pin(&online).and_then(|()| rt::affinity()).unwrap_or_else(|_| inherited.clone());
     rt::pin(&inherited).map_err(failed)?;
     let isolated = facts.isolated.known().cloned().unwrap_or_default();
@@ -227,7 +228,7 @@ mod tests {
     use model::units::Nanos;
 
     #[test]
-    fn threads_that_end_before_anything_is_seen_of_them_carry_no_verdict() {
+    fn threads_that_end_before_a_wake_up_support_no_verdict() {
         let ended = |cycles, over_ns| {
             let cpus = vec![CpuRun { cycles, ..CpuRun::default() }];
             let recorder = Some(Recorder { over_ns, ..Recorder::default() });
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hunt_that_saw_no_wake_up_of_those_it_follows_carries_no_verdict() {
+    fn a_hunt_without_wake_ups_of_its_victims_supports_no_verdict() {
         let run = |ended: Ended, kind: IntegrityKind, cycles| Run {
             command: Command::Hunt.into(),
             ended: ended.into(),

@@ -1,5 +1,5 @@
-//! What `run.json` says of the recording: its cost, its reach, its gaps, and whether it agrees with
-//! the measuring threads. Pure.
+//! What `run.json` records about the recording: its cost, its depth, its gaps, and whether it
+//! agrees with the measuring threads. Pure.
 
 use super::ticks::{Ticks, median};
 use model::run::{self, Spike};
@@ -33,7 +33,7 @@ impl RecordingCost {
 pub struct RecordingAccount {
     document: run::Recorder,
     ticks: Ticks,
-    /// From the switch to the thread's own clock read, of spikes that have both.
+    /// From the switch to the thread's timestamp, for spikes that have both.
     to_user: Vec<Nanos>,
     /// Windows that are not in the bundle, and why the first could not be written.
     unwritten: u64,
@@ -99,7 +99,7 @@ impl RecordingAccount {
         }
     }
 
-    /// Whether the trace shows the wake-up that the thread's own clock does.
+    /// Whether the trace shows the same wake-up as the thread's timestamps.
     fn compare(&mut self, spike: &Spike) {
         match spike.switched_ns {
             Some(switched) => {
@@ -117,7 +117,7 @@ impl RecordingAccount {
         &mut self.document
     }
 
-    /// The document as it stands, without `skipped` spikes that there was no time to explain.
+    /// The current document, without the `skipped` spikes that there was no time to explain.
     pub fn document(&mut self, slowest: Nanos, skipped: u64) -> run::Recorder {
         self.document.slowest_response_ms = Some(slowest.0 as f64 / 1e6);
         self.document.switch_to_user_ns = median(&mut self.to_user);

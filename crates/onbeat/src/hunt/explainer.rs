@@ -60,7 +60,7 @@ pub struct Explainer {
     pub account: RecordingAccount,
     pub response: ResponseTime,
     host: Host,
-    /// What the measuring threads' own path was measured to cost.
+    /// The measured cost of the measuring threads' own code path.
     cost: Cost,
     events: Events,
     findings: Findings,
@@ -120,7 +120,7 @@ impl Explainer {
         self.source.add_stacks(&self.scope);
     }
 
-    /// How much a round that took so long recorded.
+    /// How much a round of this duration recorded.
     pub fn measure_rate(&mut self, elapsed: impl FnOnce() -> Nanos) {
         self.source.collect(WantedSpan::LATEST);
         self.account.note_rate(self.source.busiest_rate(elapsed()));
@@ -128,7 +128,7 @@ impl Explainer {
 
     /// Sets the buffers by what was seen, and arms for the run itself.
     pub fn arm(&mut self, level: RecordingLevel, run: &mut Run) -> Result<()> {
-        // Which CPUs run is not known on every machine; the measured ones do.
+        // The online CPUs are not known on every machine; the measured ones are online.
         let cpus = CpuSet::parse(&run.host.online).map_or(0, |set| set.len()).max(run.plan.cpus.len()).max(1);
         self.source.arm(RecordingLevel::Nothing, &self.scope)?;
         let kib = buffer_kib(self.account.rate(), self.response.slowest(), cpus, self.memory_kib);

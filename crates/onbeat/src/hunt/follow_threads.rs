@@ -39,10 +39,9 @@ const MAX_LATE_READING: Nanos = Nanos(300_000_000);
 /// `run.json` is replaced this often, in seconds.
 const CHECKPOINT_SECONDS: u64 = 10;
 
-/// What ends the hunt, besides a signal and the end of all victims.
+/// What ends the hunt, other than a signal and the end of all victims.
 #[derive(Clone, Copy, Debug)]
 pub struct FollowLimits {
-    /// Length.
     pub duration: Option<Nanos>,
     /// A latency at which it stops.
     pub latency: Option<Nanos>,
@@ -61,7 +60,7 @@ pub struct FollowThreads {
     /// Wake-ups before there was a threshold.
     first_counts: Counts,
     cpus: FollowedCpus,
-    /// What the housekeeping thread had run by then, by its own clock.
+    /// CPU time of the housekeeping thread until then.
     used_before: Option<Nanos>,
     placement: HousekeepingPlacement,
     wakeups: u64,
@@ -71,7 +70,6 @@ pub struct FollowThreads {
 }
 
 impl FollowThreads {
-    /// Follows these threads.
     pub fn new(
         explainer: Explainer,
         victims: Vec<Victim>,
@@ -205,7 +203,7 @@ impl FollowThreads {
         self.cpus.blocks.finish(upto);
     }
 
-    /// Keeps onbeat's own thread off the CPUs of those that are followed, wherever they may run by
+    /// Keeps onbeat's own thread off the CPUs of the followed threads, wherever they may run by
     /// now.
     fn place(&mut self, run: &mut Run, host: &MachineFiles) -> std::io::Result<()> {
         let masks: Vec<CpuSet> =
@@ -221,8 +219,8 @@ impl FollowThreads {
         let threads = self.victims.iter().map(|victim| victim.thread).collect();
         let explainer = &mut self.explainer;
         explainer.set_threads(threads, rt::thread_id());
-        // Before it is armed: the account is in the run from then on, and all there is of it after
-        // a kill.
+        // Before recording starts: the account is in the run from then on, and all that is left of
+        // it after a kill.
         match self.threshold {
             Some(_) => explainer.account.set_threshold(self.threshold, "as asked".to_owned()),
             None => {
@@ -275,7 +273,7 @@ impl FollowThreads {
         (latency >= self.threshold(latency)?).then_some(late)
     }
 
-    /// The threshold, if there is one; until then wake-ups are counted alone.
+    /// The threshold, if there is one; until then wake-ups are only counted.
     fn threshold(&mut self, latency: Nanos) -> Option<Nanos> {
         if self.threshold.is_some() {
             return self.threshold;

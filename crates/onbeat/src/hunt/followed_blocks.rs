@@ -38,7 +38,7 @@ impl FollowedBlocks {
     /// Adds a wake-up; they come in order of time.
     ///
     /// One that is reported after its second was closed (another CPU's event may become readable a
-    /// moment late) goes to the open block: it is counted once, and its own time is kept with it.
+    /// moment late) goes to the open block: it is counted once, with its own timestamp.
     pub fn add(&mut self, cpu: Cpu, sample: LatencySample) {
         self.close_elapsed(sample.time);
         if !self.open.contains_key(&cpu) && self.until > self.began {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_whole_seconds_has_no_block_of_nothing_at_its_end() {
+    fn a_run_of_whole_seconds_has_no_empty_block_at_its_end() {
         let mut blocks = FollowedBlocks::new(Nanos(T0));
         blocks.add(Cpu(0), sample(T0 + 5));
         blocks.finish(Nanos(T0 + 2 * BLOCK_LENGTH.0));

@@ -17,7 +17,6 @@ pub struct FollowedCpus {
 }
 
 impl FollowedCpus {
-    /// No CPU yet.
     pub fn new(online: &CpuSet, virtualization: &str) -> FollowedCpus {
         let steal = StealByCpu::new(online, virtualization);
         FollowedCpus { blocks: FollowedBlocks::new(Nanos(0)), totals: Vec::new(), steal }
@@ -33,7 +32,7 @@ impl FollowedCpus {
         self.blocks.until() - self.blocks.began()
     }
 
-    /// The blocks that were closed since the last call, as records and whole.
+    /// The blocks that were closed since the last call, as records and in full.
     pub fn second(&mut self) -> (Vec<Block>, Vec<ClosedBlock>) {
         let (wall_offset, began) = (clock::wall_offset(), self.blocks.began());
         let (mut blocks, mut closed) = (Vec::new(), Vec::new());

@@ -41,7 +41,6 @@ pub struct SpikeOptions {
     pub stacks: bool,
 }
 
-/// The hunt.
 pub struct Hunt {
     explainer: Explainer,
     wanted: SpikeOptions,

@@ -1,8 +1,8 @@
-//! Which thread ran before a stretch of time: the last switch, and what came after it. Pure.
+//! Which thread ran before a stretch of time: the last switch, and the events after it. Pure.
 
 use trace::event::{Raw, What};
 
-/// Of what came after the switch only the last events matter; the others are counted as left out.
+/// Of the events after the switch only the last are needed; the others are counted as left out.
 const MAX_EVENTS: usize = 256;
 
 /// The last switch and what came after it, the last of that if it is much; the rest of that is

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_was_no_time_for_at_the_end_is_missing_too() {
+    fn pages_not_read_in_time_at_the_end_count_as_missing() {
         let (mut losses, mut run) = (Losses::new(Nanos(0)), Run::default());
         losses.read_until(Nanos(10 * MS));
         losses.ended(Nanos(10 * MS));

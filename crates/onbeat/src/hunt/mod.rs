@@ -1,10 +1,11 @@
-//! The flight recorder armed while measuring goes on, and what it recorded around each spike.
+//! Records kernel events while measuring goes on, and explains each spike from the events around
+//! it.
 //!
 //! `source` (where events come from; `source/ftrace`: events, filters and triggers that are armed,
 //! trace pages as far back as needed), `scope` (the threads of interest), `window` (one spike's
 //! events), `names` (no address stays), `explainer` (from a late wake-up to an explained spike),
-//! `account` (what `run.json` says of the recording), `threshold` (what a spike is), `hunter` (what
-//! the housekeeping thread calls); `victims`, `wakeups`, `losses`, `followed_blocks`,
+//! `account` (what `run.json` records about the recording), `threshold` (what a spike is), `hunter`
+//! (what the housekeeping thread calls); `victims`, `wakeups`, `losses`, `followed_blocks`,
 //! `followed_cpus`, `followed_events`, `placement`, `steal` and `follow_threads` do the same for
 //! threads of other programs, `again` for the windows of a bundle; `findings` is what both count.
 

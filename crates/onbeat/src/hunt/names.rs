@@ -252,7 +252,7 @@ ffffffffc0000000 t driver_poll\t[driver]
     }
 
     #[test]
-    fn interrupts_come_on_where_the_code_says_so() {
+    fn interrupts_are_enabled_where_the_code_does_it() {
         let (caller, do_it) = (0xffff_ffff_8100_0710, 0xffff_ffff_8100_0300);
         assert_eq!(enables(true, do_it + 3, caller), Some(2));
         assert_eq!(enables(true, do_it + 2, caller), None);
@@ -283,7 +283,7 @@ ffffffffc0000000 t driver_poll\t[driver]
     }
 
     #[test]
-    fn names_tell_where_no_code_does() {
+    fn names_decide_where_no_code_is_readable() {
         let caller = 0xffff_ffff_8100_0710;
         assert_eq!(enables(false, 0xffff_ffff_8100_0210, caller), Some(2));
         assert_eq!(enables(true, 0xffff_ffff_8100_0210, caller), Some(2));

@@ -1,5 +1,4 @@
-//! On which CPUs onbeat's own thread runs while it follows others: where none of them may run.
-//! Pure.
+//! CPUs for onbeat's own thread while it follows others: those where none of them may run. Pure.
 //!
 //! Where it shared a CPU with a followed thread it would be part of what it reports: it reads the
 //! buffers while a thread of lower priority holds what the followed one waits for.
@@ -9,10 +8,10 @@ use model::run::Integrity;
 use model::units::{Cpu, CpuSet};
 use model::vocabulary::IntegrityKind;
 
-/// Entries of moves beyond this are not worth a line each: the last says so.
+/// Moves beyond this number get no entry of their own: the last entry reports that.
 const MAX_ENTRIES: u32 = 20;
 
-/// What there is to choose from.
+/// The CPUs to choose from.
 #[derive(Clone, Debug)]
 pub struct HousekeepingPlacement {
     usable: CpuSet,
@@ -26,9 +25,8 @@ pub struct HousekeepingPlacement {
 /// A choice that differs from the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// Where to run.
     pub cpus: CpuSet,
-    /// The entry of integrity for it, where it is worth one.
+    /// The integrity entry for it, if it needs one.
     pub entry: Option<Integrity>,
 }
 
@@ -49,7 +47,7 @@ impl HousekeepingPlacement {
         }
         let before = self.last.replace(now);
         let first = before.is_none();
-        // What is worth a line is whether it shares a CPU with them, not which of several.
+        // An entry is made if it shares a CPU with them, no matter which of several.
         if before.map_or(CpuSet::default(), |last| last.1).is_empty() == shared.is_empty() {
             return Some(Placement { cpus, entry: None });
         }
@@ -120,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn where_that_is_impossible_it_is_said_once_and_the_least_shared_is_taken() {
+    fn where_that_is_impossible_it_warns_once_and_takes_the_least_shared() {
         let mut room = HousekeepingPlacement::new(set("0-1"), set(""), None);
         let (cpus, said) = chosen(&mut room, &["0-1", "1"]).expect("chosen");
         assert!(cpus == "0" && said.contains("shares 0 with them"), "{cpus} {said}");
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_wins_and_is_warned_about() {
+    fn the_users_choice_wins_with_a_warning() {
         let mut room = HousekeepingPlacement::new(set("0-3"), set(""), Some(set("1-2")));
         let (cpus, said) = chosen(&mut room, &["1"]).expect("chosen");
         assert!(

@@ -28,7 +28,6 @@ impl ResponseTime {
         self.slowest = self.slowest.max(by);
     }
 
-    /// The longest delay.
     pub fn slowest(&self) -> Nanos {
         self.slowest
     }

@@ -116,8 +116,8 @@ pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: u64
     let reach = Nanos(500_000_000 + 4 * slowest.0.clamp(0, 10 * Nanos::SECOND.0));
     // Noise comes after the rounds, too: twice what they brought.
     let needed = (2.0 * bytes_per_s as f64 * reach.as_secs() / 1024.0) as u64;
-    // A machine's memory is for its own work: a sixteenth of it for all CPUs together, and what is
-    // taken of a buffer is kept once more.
+    // Most memory is left to the machine's work: a sixteenth of it for all CPUs together, and what
+    // is taken of a buffer is kept once more.
     let share = memory_kib / 32 / cpus.max(1) as u64;
     needed.clamp(MIN_KIB, MAX_KIB).min(share.max(256))
 }

@@ -1,6 +1,6 @@
-//! Where a hunt gets the kernel's events from. A source records them while measuring goes on, and
-//! gives those of a stretch of time as [`Raw`] events; whatever comes after that is the same for
-//! all sources.
+//! The source of a hunt's kernel events. A source records them while measuring goes on, and gives
+//! those of a stretch of time as [`Raw`] events; whatever comes after that is the same for all
+//! sources.
 
 use super::scope::Scope;
 use model::error::Result;
@@ -32,7 +32,6 @@ pub enum RecordingLevel {
 pub struct WantedSpan {
     /// When the spike began: events older than this by more than a while make room for later ones.
     pub from: Nanos,
-    /// When it ended.
     pub to: Nanos,
 }
 

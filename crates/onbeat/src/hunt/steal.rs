@@ -21,7 +21,6 @@ impl StealByCpu {
         StealByCpu { counters, online: online.iter().collect(), before: BTreeMap::new() }
     }
 
-    /// Reads the counters.
     pub fn read(&mut self) {
         self.counters.read();
     }
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cpu_that_is_found_later_resets_no_other_and_keeps_its_own() {
+    fn a_cpu_that_comes_online_later_does_not_reset_the_counters_of_others() {
         let online: CpuSet = [Cpu(0), Cpu(1)].into_iter().collect();
         let mut steal = StealByCpu {
             counters: Steal::fed(online.iter()),

@@ -1,5 +1,5 @@
-//! What one tick costs: a timer interrupt with nothing to do but the tick, from entry to exit, as
-//! seen in windows of spikes. Pure.
+//! What one tick costs: a timer interrupt that only runs the tick, from entry to exit, as seen in
+//! windows of spikes. Pure.
 
 use model::units::Nanos;
 use trace::event::{Vector, What};

@@ -7,7 +7,7 @@ use host::MachineFiles;
 use model::error::{Failure, Result};
 use model::units::CpuSet;
 
-/// More threads at once are refused: their filters would cost every wake-up on the machine.
+/// The maximum number of followed threads: their filters slow down every wake-up on the machine.
 const MAX_VICTIMS: usize = 64;
 
 /// A thread whose wake-ups are followed.
@@ -19,7 +19,6 @@ pub struct Victim {
     pub real_time: bool,
     /// `deadline`, `fifo`, `rr` or `other`.
     pub policy: &'static str,
-    /// Its priority there.
     pub priority: u32,
     /// Its start in ticks since boot: a number is used again, a start is not.
     start: u64,

@@ -54,7 +54,7 @@ impl WakeupTracker {
         WakeupTracker { states, futex, ..WakeupTracker::default() }
     }
 
-    /// Whether an event can matter to [`WakeupTracker::observe`].
+    /// Whether [`WakeupTracker::observe`] uses such an event.
     pub fn wants(&self, event: &Raw) -> bool {
         match &event.what {
             What::Waking { task, .. } => self.states.contains_key(&task.pid),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn from_the_timer_s_own_time_on_any_clock() {
+    fn latency_counts_from_the_timer_s_expiry_on_any_clock() {
         let start = |expires| What::TimerStart { timer: 5, function: 1, expires: Nanos(expires) };
         let fires = |now| What::TimerEntry { timer: 5, function: 1, now: Nanos(now) };
         // Once on CLOCK_MONOTONIC, once on a clock that is an hour ahead; what `now` lags behind is

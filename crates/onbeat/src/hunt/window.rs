@@ -5,7 +5,7 @@ use super::source::{EventCoverage, EventSource};
 use model::units::{Cpu, Nanos};
 use trace::event::{Raw, Vector, What};
 
-/// From here on before the spike everything is kept: what was going on when the thread should have
+/// This long before the spike every event is kept: what was going on when the thread should have
 /// run.
 const LEAD_IN: Nanos = Nanos(1_000_000);
 
@@ -26,7 +26,6 @@ pub struct WindowRequest {
     pub cpu: Cpu,
     /// When it should have run.
     pub expected: Nanos,
-    /// When it ran.
     pub actual: Nanos,
 }
 
@@ -53,7 +52,8 @@ pub fn window_events(request: &WindowRequest, source: &mut dyn EventSource) -> W
         let own = cpu == request.cpu;
         let found = CpuEvents::of(cpu, request, source, if own { MAX_EVENTS } else { of_others });
         if own {
-            // What found no room of the late thread's own CPU is missing like what was overwritten.
+            // Events of the late thread's CPU beyond the limit count as missing, like overwritten
+            // ones.
             window.lost = found.lost + found.left_out;
             window.begins_late =
                 source.oldest(cpu).is_some_and(|oldest| oldest > request.expected) && source.lacks_older(cpu);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_lost_the_spikes_beginning_says_so() {
+    fn a_source_that_lost_the_spikes_beginning_reports_it() {
         let events = vec![tick(E + 5, 0)];
         let found =
             window(Script { events: events.clone(), lost_before: Some(Nanos(E)), ..Script::default() });

@@ -37,7 +37,7 @@ impl ThreadBarrier {
         }
     }
 
-    /// That many threads will not come again; none of them may be waiting.
+    /// This number of threads will not arrive again; none of them may be waiting.
     pub fn leave(&self, threads: usize) {
         let mut inside = self.inside();
         inside.parties = inside.parties.saturating_sub(threads);

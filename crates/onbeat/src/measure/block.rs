@@ -17,11 +17,10 @@ pub const WORST_PER_BLOCK: usize = model::run::WORST;
 /// The length of a block.
 pub const BLOCK_LENGTH: Nanos = Nanos::SECOND;
 
-/// One wake-up that is kept whole.
+/// One wake-up, recorded with all its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencySample {
     pub latency: Nanos,
-    /// The slot's number.
     pub cycle: u64,
     pub time: Nanos,
 }
@@ -40,7 +39,7 @@ pub struct BlockBuffer {
     end: AtomicI64,
     /// Ends of blocks at which the other block was not free yet.
     merged: AtomicU64,
-    /// What the thread had run by its own CPU clock when the block ended, since its loop began.
+    /// CPU time of the thread from the start of its loop to the end of the block.
     used: AtomicI64,
 }
 
@@ -73,7 +72,6 @@ impl BlockBuffer {
         block
     }
 
-    /// Counts a wake-up.
     #[inline(always)]
     pub fn count(&self, latency: Nanos) {
         bump(&self.rows[bucket_of(latency)], 1);
@@ -156,7 +154,7 @@ pub enum BlockSwap {
     Merged,
 }
 
-/// Whether a block was there to be taken.
+/// Whether a block was available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
     Block,
@@ -231,8 +229,8 @@ impl CpuBuffers {
         self.blocks.iter().flat_map(|block| [&block.rows[..], &block.missed_rows[..]])
     }
 
-    /// Takes a block that was handed over, if there is one, and frees it; for the housekeeping
-    /// thread only.
+    /// Takes a block that the writer handed over, if there is one, and frees it; for the
+    /// housekeeping thread only.
     pub fn take(&self, into: &mut DrainedBlock) -> Drained {
         let consumed = self.consumed.load(Relaxed);
         if self.published.load(Acquire) == consumed {
@@ -259,9 +257,7 @@ pub struct DrainedBlock {
     pub missed_rows: Vec<(usize, u64)>,
     /// Sum of the latencies.
     pub sum: i64,
-    /// Wake-ups.
     pub cycles: u64,
-    /// Missed slots.
     pub missed: u64,
     /// The least latency; meaningless without wake-ups.
     pub min: Nanos,
@@ -269,7 +265,6 @@ pub struct DrainedBlock {
     pub top: Vec<LatencySample>,
     /// When the block began.
     pub start: Nanos,
-    /// When it ended.
     pub end: Nanos,
     /// Further seconds that it covers.
     pub merged: u64,
@@ -404,7 +399,7 @@ mod tests {
             for (cycle, &ns) in latencies.iter().enumerate() {
                 added.add(LatencySample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
             }
-            // Of equally late wake-ups either may stand first.
+            // Equally late wake-ups may come in either order.
             let late = |taken: &DrainedBlock| taken.top.iter().map(|s| s.latency).collect::<Vec<_>>();
             prop_assert_eq!(late(&added), late(&taken));
             prop_assert!(added.top.iter().all(|s| latencies[s.cycle as usize] == s.latency.0));

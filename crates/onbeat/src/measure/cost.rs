@@ -56,7 +56,7 @@ fn near(cost: Nanos, interval: Nanos) -> bool {
     i128::from(cost.0) * 100 > i128::from(interval.0) * i128::from(MAX_CYCLE_PERCENT)
 }
 
-/// The least interval of two digits, in whole microseconds, that leaves room next to such a cost.
+/// The shortest interval of two digits, in whole microseconds, that leaves time for such a cost.
 fn advised_interval(cost: Nanos) -> Nanos {
     let us = (cost.0.max(1) as u64 * 100).div_ceil(ADVISED_CYCLE_PERCENT as u64 * 1_000);
     let unit = 10u64.pow(us.max(10).ilog10() - 1);
@@ -68,7 +68,7 @@ pub fn share(used: Nanos, span: Nanos) -> Option<f64> {
     (span.0 > 0).then(|| (used.0 as f64 / span.0 as f64 * 1e4).round() / 1e4)
 }
 
-/// The share between two reads of a thread's own CPU clock; none where that clock cannot be read.
+/// CPU share between two reads of a thread's CPU clock; `None` where the clock cannot be read.
 pub fn share_between(before: Option<Nanos>, now: Option<Nanos>, span: Nanos) -> Option<f64> {
     share(now? - before?, span)
 }

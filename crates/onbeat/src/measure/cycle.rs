@@ -23,7 +23,6 @@ pub struct LoopParams {
     pub block_end: Nanos,
     /// The last instant at which a slot may be expected.
     pub end: Nanos,
-    /// The most wake-ups.
     pub loops: u64,
     /// A latency from which on the run stops.
     pub limit: Nanos,
@@ -84,17 +83,15 @@ impl EndReason {
 /// What the loop knows at its end that is not in the blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopEnd {
-    /// What ended it.
     pub ended: EndReason,
     /// The number of the last slot whose time had passed.
     pub scheduled: u64,
-    /// The last wake-up.
     pub last: Nanos,
     /// Wake-ups on another CPU.
     pub migrations: u64,
     /// The first of those: the CPU, and when.
     pub first_migration: (Cpu, Nanos),
-    /// What the thread has run by its own CPU clock since the loop began.
+    /// CPU time of the thread since the loop began.
     pub used: Nanos,
 }
 
@@ -307,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_stops_at_once_and_keeps_its_sample() {
+    fn the_limit_stops_immediately_and_keeps_its_sample() {
         let (end, blocks) =
             check(&[10, 99, 100, 5], LoopParams { limit: Nanos(100), ..params() }, Nanos(i64::MAX));
         assert_eq!((end.ended, end.scheduled), (EndReason::Limit, 3));
@@ -315,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_the_threshold_is_handed_over_whole() {
+    fn wake_ups_over_the_threshold_are_handed_over_in_full() {
         let params = LoopParams { loops: 3, threshold: Nanos(50), ..params() };
         let buffers = CpuBuffers::new(8);
         buffers.begin(params.start);

@@ -132,7 +132,7 @@ impl Housekeeper {
                 return signalled;
             }
             if shared.stop.load(Ordering::Relaxed) {
-                // A thread that sleeps through a long interval must not keep the others waiting.
+                // A thread that sleeps for a long interval must not delay the others.
                 self.threads.iter().for_each(|ready| rt::interrupt_sleep(ready.thread.id));
             }
             if woken != Woken::Time || clock::monotonic() < next {

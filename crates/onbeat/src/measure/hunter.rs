@@ -18,7 +18,6 @@ pub const MAX_ROUND_INTERVAL: Nanos = Nanos(20_000_000);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasuringThread {
     pub cpu: Cpu,
-    /// Its thread id.
     pub id: i32,
 }
 

@@ -1,4 +1,4 @@
-//! Entries of integrity: what may invalidate a run, or limit what it says. Those of a thread's end.
+//! Integrity entries: what may invalidate a run or limit its result. Here those of a thread's end.
 
 use super::cycle::LoopEnd;
 use host::rt::Usage;

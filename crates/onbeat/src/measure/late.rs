@@ -13,13 +13,10 @@ pub const LATE_QUEUE_CAPACITY: usize = 256;
 /// A wake-up beyond the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateWakeup {
-    /// Its CPU.
     pub cpu: Cpu,
-    /// The slot's number.
     pub cycle: u64,
     /// When it was due.
     pub expected: Nanos,
-    /// When it came.
     pub actual: Nanos,
 }
 
@@ -91,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn late_wakeups_come_in_order_and_what_finds_no_room_is_counted() {
+    fn late_wake_ups_come_in_order_and_overflow_is_counted() {
         let late = LateQueue::new(2);
         for cycle in 0..3 {
             late.push(cycle, Nanos(10 * cycle as i64), Nanos(1));

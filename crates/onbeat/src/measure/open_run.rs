@@ -35,7 +35,6 @@ impl OpenRun {
         }
     }
 
-    /// The complete document.
     pub fn close(mut self, ended: Ended) -> Run {
         if self.entries_dropped > 0 {
             let detail =

@@ -1,4 +1,4 @@
-//! What onbeat's own threads cost while the run is on.
+//! What onbeat's own threads cost during the run.
 
 use super::cost;
 use host::{clock, rt};
@@ -13,7 +13,7 @@ pub struct OverheadCounters {
     /// Lines of `blocks.jsonl` that could not be written.
     pub unwritten: u64,
     since: Nanos,
-    /// What this thread had run by then by its own clock; none where that clock cannot be read.
+    /// CPU time of this thread until then; `None` where its clock cannot be read.
     used: Option<Nanos>,
     switches: u64,
 }

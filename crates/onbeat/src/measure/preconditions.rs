@@ -99,7 +99,7 @@ impl Preconditions {
         entries
     }
 
-    /// What is different after the run, or went on at the same time.
+    /// What changed during the run, or ran at the same time.
     pub fn changes(mut self, run: &Run) -> Vec<Integrity> {
         let mut entries = Vec::new();
         let now = self.host.read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource");

@@ -22,8 +22,8 @@ pub const WARMUP_LOOPS: u64 = 20;
 /// No warm-up slot takes longer, so that a long interval does not make a long warm-up.
 const MAX_WARMUP_INTERVAL: Nanos = Nanos(5_000_000);
 
-/// Where a cycle's cost matters, it is taken from trials of this length, and of a bounded number of
-/// cycles.
+/// Where a cycle's cost is needed, it is measured in trials of this length, and of a bounded number
+/// of cycles.
 const TRIAL_LENGTH: Nanos = Nanos(10_000_000);
 const TRIALS: u64 = 5;
 const MAX_TRIAL_LOOPS: i64 = 500;
@@ -31,7 +31,6 @@ const MAX_TRIAL_LOOPS: i64 = 500;
 /// What a thread found out while getting ready.
 #[derive(Clone, Debug)]
 pub struct ThreadInfo {
-    /// The thread's id.
     pub thread: i32,
     /// Why the policy is SCHED_OTHER instead of the planned one.
     pub policy_refused: Option<Arc<io::Error>>,
@@ -41,7 +40,7 @@ pub struct ThreadInfo {
     pub clock_read: Nanos,
     /// Cost of a cycle of the loop without its sleep.
     pub loop_cost: Nanos,
-    /// What the thread runs per cycle, its sleep included, by its own CPU clock.
+    /// CPU time of the thread per cycle, including its sleep.
     pub cycle: Nanos,
     /// Wake-ups that were left out.
     pub warmup: u64,
@@ -137,7 +136,7 @@ fn cycle_cost<W: Wake, const DITHER: bool>(
 }
 
 /// Runs the loop itself on slots that do not count, the first of them in the past and with a
-/// block's end behind it, so that each of its branches has run once before it matters; returns what
+/// block's end behind it, so that each of its branches has run once before measuring; returns what
 /// it ran per cycle.
 fn warm_up<W: Wake, const DITHER: bool>(
     wake: &mut W,

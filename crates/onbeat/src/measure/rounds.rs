@@ -17,7 +17,7 @@ const POLL: Nanos = Nanos(10_000_000);
 /// everything recorded.
 ///
 /// A refusal comes while all threads wait at the barrier, before a round begins. After a signal the
-/// run itself ends at once, too: what rounds are left are passed through.
+/// run itself ends immediately, too: remaining rounds are skipped.
 pub fn rounds(
     shared: &Shared,
     threads: &[ReadyThread],

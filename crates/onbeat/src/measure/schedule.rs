@@ -7,7 +7,7 @@ use model::units::Nanos;
 ///
 /// Without dither slot k is expected at `start + k * interval`. With dither each interval is drawn
 /// within 5 % of that, and the differences add up, so that the phase wanders through the whole
-/// period of any tick that would otherwise be met always or never at the same point.
+/// period of any tick that would otherwise always or never be hit at the same point.
 #[derive(Clone, Debug)]
 pub struct Schedule<const DITHER: bool> {
     next: Nanos,
@@ -27,7 +27,7 @@ impl<const DITHER: bool> Schedule<DITHER> {
         self.next
     }
 
-    /// Goes on to the next slot.
+    /// Advances to the next slot.
     #[inline(always)]
     pub fn advance(&mut self) {
         self.next.0 += if DITHER { self.drawn_interval() } else { self.interval.0 };

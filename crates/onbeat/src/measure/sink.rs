@@ -5,7 +5,7 @@ use super::total::Total;
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
 
-/// A block whole, with all that a checkpoint adds up: a killed run is recovered from these.
+/// A full block, with all that a checkpoint sums: a killed run is recovered from these.
 #[derive(Default)]
 pub struct ClosedBlock {
     pub cpu: Cpu,
@@ -18,17 +18,16 @@ pub struct ClosedBlock {
 pub struct Progress<'a> {
     /// The records for `blocks.jsonl`.
     pub blocks: &'a [Block],
-    /// The same blocks whole.
+    /// The same blocks in full.
     pub closed: &'a [ClosedBlock],
     /// The sums so far.
     pub totals: &'a [Total],
     /// Time since slot 0.
     pub elapsed: Nanos,
-    /// The planned length.
     pub duration: Option<Nanos>,
 }
 
-/// Takes results; an error says what is lost, and measuring goes on.
+/// Takes results; an error reports what is lost, and measuring goes on.
 pub trait Sink {
     /// Takes the blocks of the last second.
     fn second(&mut self, progress: &Progress) -> Result<(), String>;

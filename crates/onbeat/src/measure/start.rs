@@ -24,7 +24,7 @@ use model::vocabulary::{IdleStates, IntegrityKind};
 /// Runs the plan. `run` comes with the plan, the host and what was found before the start filled
 /// in.
 ///
-/// Refuses when a thread cannot be had as planned; once slots count, it always returns what was
+/// Fails if a thread cannot be set up as planned; once slots count, it always returns what was
 /// measured.
 pub fn measure(
     plan: MeasurePlan,
@@ -213,8 +213,8 @@ fn note_nice(run: &mut Run) {
 fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run) -> Result<()> {
     let wanted = format!("SCHED_{} with priority {}", plan.policy.name().to_uppercase(), plan.priority);
     if plan.policy_explicit {
-        // Whatever the reason: a policy that was asked for and cannot be had is not permitted, as
-        // scripts expect it.
+        // Whatever the reason: a requested policy that cannot be set is not permitted, as scripts
+        // expect it.
         return Err(Failure::not_permitted(format!(
             "{wanted} cannot be had ({error}): {}, raise the rtprio limit, or check the cgroup's \
             cpu.rt_runtime_us and filters of system calls; -p 0 measures under SCHED_OTHER",

@@ -13,9 +13,9 @@ const MAX_SECONDS: u32 = 3;
 /// Ninety of a hundred: the rest is less than switching to another thread and back takes.
 const FULL_SHARE: (i64, i64) = (90, 100);
 
-/// A second that took longer was none: the process was stopped (Ctrl-Z), or the whole machine was.
-/// Then the thread's own clock may have advanced with the wall clock (a virtual machine without
-/// steal time).
+/// A second that took longer is not counted: the process was stopped (Ctrl-Z), or the whole
+/// machine. Then the thread's CPU clock may have advanced with the wall clock (a virtual machine
+/// without steal time).
 const MAX_SPAN: Nanos = Nanos(2_000_000_000);
 
 /// A part of a second shows nothing.
@@ -31,7 +31,7 @@ pub struct StarvationGuard {
 }
 
 impl StarvationGuard {
-    /// From now on; `used` is the thread's own CPU clock.
+    /// Starts now; `used` is the thread's CPU time.
     pub fn new(now: Nanos, used: Nanos) -> StarvationGuard {
         StarvationGuard { at: now, used, taken: 0, full: 0 }
     }
@@ -82,9 +82,9 @@ mod tests {
     }
 
     #[test]
-    fn what_stopped_or_was_kept_waiting_goes_on() {
-        // Ctrl-Z for 10 s; then a virtual machine that stood for 10 s in the middle of a cycle,
-        // three times.
+    fn a_stopped_or_delayed_process_is_not_starved() {
+        // Ctrl-Z for 10 s; then a virtual machine that was stopped for 10 s in the middle of a
+        // cycle, three times.
         assert_eq!(must_end_after(&[(10_000, 3, false); 9]), None);
         assert_eq!(
             must_end_after(&[(10_000, 9_999, false), (10_000, 9_999, false), (10_000, 9_999, false)]),

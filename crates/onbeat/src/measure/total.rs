@@ -17,7 +17,6 @@ pub fn levels() -> Vec<Nanos> {
 /// Everything known of one CPU's samples.
 #[derive(Default)]
 pub struct Total {
-    /// The CPU.
     pub cpu: Cpu,
     /// Kind of core, `""` on a machine with one kind.
     pub core_type: String,
@@ -27,7 +26,6 @@ pub struct Total {
     pub start: Nanos,
     /// Wake-ups left out before that.
     pub warmup: u64,
-    /// Wake-ups.
     pub cycles: u64,
     /// Slots skipped because their time had passed.
     pub missed: u64,
@@ -37,7 +35,7 @@ pub struct Total {
     pub worst: Vec<(LatencySample, Nanos)>,
     /// Voluntary and involuntary context switches of the thread, once it has ended.
     pub switches: Option<(u64, u64)>,
-    /// What the thread ran by its own CPU clock, up to the last block.
+    /// CPU time of the thread, up to the last block.
     pub used: Nanos,
     /// When that block ended.
     pub until: Nanos,
@@ -47,7 +45,6 @@ pub struct Total {
 }
 
 impl Total {
-    /// Nothing yet.
     pub fn new(cpu: Cpu, interval: Nanos, start: Nanos) -> Total {
         let worst = Vec::with_capacity(2 * WORST_PER_BLOCK);
         Total { cpu, interval, start, until: start, min: Nanos(i64::MAX), worst, ..Total::default() }

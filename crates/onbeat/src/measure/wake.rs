@@ -82,8 +82,8 @@ impl Wake for Futex {
     }
 }
 
-/// No sleep at all, and a clock read whose result is put on time: what remains is the loop's own
-/// cost.
+/// No sleep, and a clock read whose result is set to the expected time: what remains is the loop's
+/// own cost.
 pub struct NoSleep;
 
 impl Wake for NoSleep {

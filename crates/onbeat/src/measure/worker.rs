@@ -138,7 +138,7 @@ impl Worker {
     }
 }
 
-/// Starts the threads; where one cannot be had, those that were started end again.
+/// Starts the threads; if one fails to start, those already started are ended.
 pub fn start_all(
     threads: usize,
     shared: &Shared,
@@ -283,7 +283,7 @@ impl Task<'_> {
 }
 
 /// The first of the measuring threads decides once all are there: however late the housekeeping
-/// thread runs, no thread comes late to a start that lies ahead of the last one's arrival.
+/// thread runs, no thread is late for a start that lies ahead of the last one's arrival.
 fn agree_on_start(shared: &Shared) -> Nanos {
     shared.start_barrier.wait();
     let mine = (clock::monotonic() + START_MARGIN).0;
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_cannot_be_had_leaves_none_of_the_others_behind() {
+    fn a_thread_that_fails_to_start_leaves_none_of_the_others_behind() {
         let (plan, shared) = two_threads();
         let refused = start_all(2, &shared, |index| match index {
             0 => Worker::start(&plan, 0, &shared),

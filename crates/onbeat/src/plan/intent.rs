@@ -9,7 +9,6 @@ use model::vocabulary::{IdleStates, Policy, SchedulePhase, WakeMechanism};
 pub enum CpuChoice {
     /// All that the machine offers.
     All,
-    /// These.
     Only(CpuSet),
     /// All but these.
     AllBut(CpuSet),
@@ -19,7 +18,6 @@ pub enum CpuChoice {
 /// options are not.
 #[derive(Clone, Debug)]
 pub struct MeasureIntent {
-    /// Measured CPUs.
     pub cpus: CpuChoice,
     /// Period of the first CPU.
     pub interval: Nanos,
@@ -29,7 +27,6 @@ pub struct MeasureIntent {
     pub policy: Option<Policy>,
     /// Priority, if given.
     pub priority: Option<u32>,
-    /// Wake mechanism.
     pub wake: WakeMechanism,
     /// How the schedules lie to each other.
     pub phase: SchedulePhase,
@@ -37,7 +34,6 @@ pub struct MeasureIntent {
     pub idle: Option<IdleStates>,
     /// Length of the run; without it and `loops` a signal ends the run.
     pub duration: Option<Nanos>,
-    /// Wake-ups per CPU.
     pub loops: Option<u64>,
     /// Latency at which the run stops.
     pub limit: Option<Nanos>,

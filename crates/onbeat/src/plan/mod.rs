@@ -28,9 +28,7 @@ pub struct MachineCpus {
 /// One measured CPU's share of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuPlan {
-    /// The CPU.
     pub cpu: Cpu,
-    /// Its period.
     pub interval: Nanos,
     /// How much later than the first CPU's its schedule starts.
     pub offset: Nanos,
@@ -51,17 +49,13 @@ pub struct MeasurePlan {
     pub priority: u32,
     /// Whether the user gave it; else a refusal falls back to SCHED_OTHER.
     pub policy_explicit: bool,
-    /// Wake mechanism.
     pub wake: WakeMechanism,
     /// How the schedules lie to each other.
     pub phase: SchedulePhase,
-    /// Idle states.
     pub idle: IdleStates,
     /// Whether the user gave it; else a refusal falls back to `as-is`.
     pub idle_explicit: bool,
-    /// Length.
     pub duration: Option<Nanos>,
-    /// Wake-ups per CPU.
     pub loops: Option<u64>,
     /// Latency at which the run stops.
     pub limit: Option<Nanos>,
@@ -77,7 +71,6 @@ pub struct MeasurePlan {
 /// the kernel's own at 99 (watchdog, migration).
 pub const DEFAULT_PRIORITY: u32 = 80;
 
-/// Makes the plan.
 pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Result<MeasurePlan> {
     intent.check()?;
     let mut notes = Vec::new();
@@ -122,7 +115,7 @@ fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Result<()> {
     Ok(())
 }
 
-/// cyclictest's `-t N` is fine where it asks for what there is anyway.
+/// cyclictest's `-t N` is accepted where it asks for one thread per planned CPU.
 fn check_threads(intent: &MeasureIntent, measured: &CpuSet) -> Result<()> {
     match intent.threads {
         Some(wanted) if wanted as usize != measured.len() => Err(Failure::usage(format!(
@@ -239,7 +232,7 @@ pub fn expiry(preempt: Preempt, wake: WakeMechanism, policy: Policy) -> Expiry {
 }
 
 impl MeasurePlan {
-    /// The plan as it stands in `run.json`, before anything was refused.
+    /// The plan as in `run.json`, before anything was refused.
     pub fn document(&self, preempt: Preempt) -> run::Plan {
         run::Plan {
             cpus: self.cpus.iter().map(|own| own.cpu).collect(),

@@ -69,7 +69,7 @@ impl Ftrace {
     /// Refuses where there is no tracing, or none for this user, with what is possible instead.
     pub fn open(cpus: &CpuSet) -> Result<(Ftrace, Names)> {
         let tracing = Tracing::open().map_err(refusal)?;
-        let mut notes = foreign_tracing(&tracing);
+        let mut notes = tracing_of_other_programs(&tracing);
         let failed = |error: std::io::Error| {
             let permitted = error.kind() != std::io::ErrorKind::PermissionDenied;
             let instead = "`onbeat measure` works without".to_owned();
@@ -122,7 +122,7 @@ impl Ftrace {
 }
 
 /// What other programs trace meanwhile, which costs time too.
-fn foreign_tracing(tracing: &Tracing) -> Vec<String> {
+fn tracing_of_other_programs(tracing: &Tracing) -> Vec<String> {
     let (others, mut notes) = (tracing.others(), Vec::new());
     let foreign = others.tracer != "nop" && !others.tracer.is_empty() && others.on != Some(false);
     if foreign {

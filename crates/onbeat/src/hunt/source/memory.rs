@@ -34,7 +34,7 @@ pub fn waking(at: i64, cpu: u32, by: i32, woken: i32) -> Raw {
     event(at, cpu, by, What::Waking { task: task(woken), target: Cpu(cpu) })
 }
 
-/// A source with nothing in it yet, an explainer that owns it, and the run that this belongs to.
+/// An empty source, an explainer that owns it, and the run that they belong to.
 pub fn explainer(cpus: &[u32], bundle: &std::path::Path) -> (Rc<RefCell<Script>>, Explainer, run::Run) {
     let script = Rc::new(RefCell::new(Script::default()));
     let run = run::Run { command: "hunt".into(), host: fixture::host(), ..run::Run::default() };
@@ -45,7 +45,7 @@ pub fn explainer(cpus: &[u32], bundle: &std::path::Path) -> (Rc<RefCell<Script>>
     (script, explainer, run)
 }
 
-/// What a test sees of the source, and gives it, while a hunt owns it.
+/// A test's access to the source while a hunt owns it.
 #[derive(Default)]
 pub struct Script {
     /// In order of time.

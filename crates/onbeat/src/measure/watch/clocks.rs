@@ -9,7 +9,7 @@ use model::vocabulary::IntegrityKind;
 /// CLOCK_REALTIME may be slewed by 500 ppm (adjtimex(2)); a change beyond that is a step.
 const SLEW_PPM: i64 = 1_000;
 
-/// Below this, a change of a clock's offset may be the reading's own error.
+/// Below this, a change of a clock's offset may be the error of the reading.
 const CLOCK_NOISE: Nanos = Nanos(1_000_000);
 
 /// The offsets of the clocks to CLOCK_MONOTONIC, as last seen.
@@ -24,7 +24,6 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Reads the clocks.
     pub fn read() -> Clocks {
         Clocks { at: clock::monotonic(), wall: clock::wall_offset(), boot: clock::boot_offset() }
     }

@@ -1,8 +1,8 @@
 //! Interrupts per CPU and second, from /proc/interrupts.
 //!
 //! Printing that file takes the lock of each interrupt in turn with interrupts off. Where the
-//! housekeeping thread has a CPU of its own that disturbs no measurement; where it shares a
-//! measured one, the file is not read and the number is unknown.
+//! housekeeping thread has a separate CPU and disturbs no measurement; where it shares a measured
+//! one, the file is not read and the number is unknown.
 
 use crate::plan::MeasurePlan;
 use facts::interrupts::per_cpu_totals;

@@ -28,7 +28,7 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// Opens what there is to watch on this machine.
+    /// Opens the watches that this machine supports.
     pub fn new(plan: &MeasurePlan, host: &Host) -> Watches {
         let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
         Watches {

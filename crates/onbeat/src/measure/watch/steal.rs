@@ -27,7 +27,7 @@ impl Steal {
     /// Begins to count, on a virtual machine; elsewhere there is no steal and nothing is read.
     pub fn new(cpus: impl Iterator<Item = Cpu>, virtualization: &str) -> Steal {
         let cpus: Vec<_> = cpus.map(|cpu| (cpu, u64::MAX, Nanos(0))).collect();
-        // The lines of the CPUs come first; what follows is long and of no use here.
+        // The lines of the CPUs come first; the rest is long and not needed here.
         let lines = cpus.last().map_or(0, |last| last.0.0 as usize + 2);
         let open = || RereadFile::open("/proc/stat", lines * STAT_LINE).ok();
         let file = if virtualization == "none" { None } else { open() };
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steal_says_whether_it_coincides_with_the_worst() {
+    fn steal_entries_show_whether_they_coincide_with_the_worst() {
         let mut sum = StealSummary::default();
         sum.add(Some(Nanos(50)), Nanos(0));
         assert_eq!(sum.entry(Cpu(0)), None);

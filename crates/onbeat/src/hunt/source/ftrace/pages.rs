@@ -20,7 +20,7 @@ const MAX_BYTES_KEPT: usize = 16 << 20;
 /// Pages that stay of each CPU, however many CPUs there are.
 const MIN_PAGES_PER_CPU: usize = 4;
 
-/// Pages that ended this long before a spike are of no use to it.
+/// Pages that ended this long before a spike are not needed for it.
 const LOOK_BACK: Nanos = Nanos(500_000_000);
 
 /// A page as it was taken.
@@ -31,9 +31,7 @@ pub struct TracePage {
     pub bytes: Box<[u8]>,
 }
 
-/// One CPU's pages.
 pub struct CpuTracePages {
-    /// The CPU.
     pub cpu: Cpu,
     pipe: RawPipe,
     /// Oldest first.
@@ -50,7 +48,6 @@ pub struct CpuTracePages {
     pub headless: u64,
 }
 
-/// All CPUs' pages.
 pub struct TracePages {
     /// By CPU, ascending.
     pub cpus: Vec<CpuTracePages>,
@@ -154,14 +151,13 @@ impl TracePages {
         self.kept = 0;
     }
 
-    /// The CPU's pages.
     pub fn of(&self, cpu: Cpu) -> Option<&CpuTracePages> {
         self.cpus.iter().find(|cpu_pages| cpu_pages.cpu == cpu)
     }
 }
 
 impl CpuTracePages {
-    /// Takes one page, if there is one; what it adds to what is kept.
+    /// Takes one page, if there is one; returns what it adds to the kept pages.
     fn take(
         &mut self,
         decoder: &Decoder,

@@ -57,7 +57,6 @@ impl EventSetup {
         })
     }
 
-    /// The instance.
     pub fn instance(&self) -> &Instance {
         &self.instance
     }
@@ -115,8 +114,8 @@ impl EventSetup {
     }
 
     /// Stacks are taken where the timer interrupts something, and where a thread is preempted by a
-    /// measuring thread. From the idle thread's stack there is nothing to learn, and the stack
-    /// would cost every calm wake-up microseconds.
+    /// measuring thread. The idle thread's stack carries no information, and the stack would cost
+    /// every calm wake-up microseconds.
     pub fn add_stacks(&mut self, scope: &Scope) {
         let wanted = [
             ("events/timer/hrtimer_expire_entry/trigger", scope.timers("hrtimer"), "common_pid"),
@@ -166,7 +165,7 @@ fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     }
 }
 
-/// The filter of an event, where only some threads matter.
+/// The filter of an event, where only some threads are of interest.
 fn filter_of(wanted: &EventSpec, scope: &Scope) -> Option<String> {
     match (wanted.system, wanted.event) {
         ("timer", "hrtimer_start") => scope.with_housekeeping().threads("common_pid"),
