@@ -11,9 +11,7 @@ use model::fact::Fact;
 /// The outcome of one access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// A file's content.
     File(Vec<u8>),
-    /// A directory's names.
     List(Vec<String>),
     /// The last component of a link's target.
     Link(String),
@@ -24,10 +22,10 @@ pub enum Access {
 }
 
 impl Access {
-    /// How an outcome is recorded, `known` saying how its value is.
+    /// How an outcome is recorded; `known` converts its value.
     ///
-    /// A record has two numbers besides those of refusals: EILSEQ where what was read was not understood and its text
-    /// is not kept, ENODATA where a capture did not hold it.
+    /// A record has two error numbers in addition to those of refusals: EILSEQ where the content
+    /// was malformed and its text is not kept, ENODATA where a capture did not hold it.
     pub fn of<T>(fact: &Fact<T>, known: impl FnOnce(&T) -> Access) -> Access {
         match fact {
             Fact::Known(value) => known(value),
@@ -63,8 +61,8 @@ impl AccessRecorder {
 /// What of a file's content may be kept: no serial numbers, no MAC addresses, no other program's
 /// arguments.
 ///
-/// Bundles are mailed around, and some files tell more than how the machine is set up: Arm boards
-/// print their serial number in `/proc/cpuinfo`, their firmware puts it and the MAC address on the
+/// Bundles are shared, and some files contain more than how the machine is set up: Arm boards print
+/// their serial number in `/proc/cpuinfo`, their firmware puts it and the MAC address on the
 /// command line, and interrupts are called after interfaces, which may be called after their
 /// addresses.
 pub fn redact(path: &str, bytes: Vec<u8>) -> Vec<u8> {
@@ -104,7 +102,7 @@ fn has_address(bytes: &[u8]) -> bool {
         .any(|at| matches!(bytes[at], b'e' | b'w' | b'u' | b'f' | b'F') && address_at(bytes, at).is_some())
 }
 
-/// Puts a number for the address in each name by address; 0 is none.
+/// Replaces the address in each name by a number; 0 is no address.
 fn mask_name(bytes: &[u8], number: usize) -> Vec<u8> {
     let mut masked = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -124,7 +122,7 @@ fn mask_name(bytes: &[u8], number: usize) -> Vec<u8> {
     masked
 }
 
-/// The names with numbers for the addresses in them, so that each stays a name of its own.
+/// The names with numbers for the addresses in them, so that each name stays unique.
 pub(super) fn mask_names(names: &[String]) -> Vec<String> {
     let mut number = 0;
     let masked = names.iter().map(|name| match has_address(name.as_bytes()) {
@@ -187,8 +185,7 @@ fn redact_configuration(bytes: &[u8]) -> Vec<u8> {
         .concat()
 }
 
-/// What in the name of a parameter says that its value names the machine, its disks, its network or
-/// its users.
+/// Parts of parameter names whose values identify the machine, its disks, its network or its users.
 const PRIVATE: &[&str] = &[
     "hostname",
     "machine_id",
@@ -250,7 +247,7 @@ fn redact_cmdline(bytes: &[u8]) -> Vec<u8> {
         let (name, value) = word.split_at(equals);
         if !value.is_empty() && is_private(name) {
             kept.extend_from_slice(name);
-            // As long as it was: how long the line is matters, too.
+            // As long as before: the length of the line is a fact of its own.
             let blank = |(at, &b): (usize, &u8)| if at == 0 || b.is_ascii_whitespace() { b } else { b'x' };
             kept.extend(value.iter().enumerate().map(blank));
         } else {

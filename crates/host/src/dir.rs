@@ -1,5 +1,5 @@
-//! A directory of ours, held open: names are looked up in it and nowhere else, and no link in it is
-//! followed.
+//! An open directory of onbeat's: names are looked up in it and nowhere else, and no symbolic link
+//! in it is followed.
 //!
 //! On the way to it only links are followed that no other user can have planted (`way`).
 
@@ -23,7 +23,6 @@ pub fn free_bytes(file: &File) -> Option<u64> {
     Some(found.f_bavail.saturating_mul(found.f_frsize)).filter(|_| found.f_blocks > 0)
 }
 
-/// An open directory.
 pub struct Dir {
     fd: OwnedFd,
 }
@@ -148,8 +147,8 @@ impl Dir {
         }
     }
 
-    /// Writes a file beside its place under a name that cannot be foreseen, flushes it, and renames
-    /// it there. It gets the mode that is given, or that of a new file.
+    /// Writes a temporary file in the same directory under an unpredictable name, flushes it, and
+    /// renames it there. It gets the mode that is given, or that of a new file.
     pub fn write_atomically(&self, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
         let temp = format!(".onbeat.{:016x}", super::random::random_u64());
         let written = self.new_file(&temp).and_then(|mut file| {

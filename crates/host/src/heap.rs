@@ -2,7 +2,7 @@
 //!
 //! Unmapping memory interrupts every CPU that runs a thread of the process (TLB shootdown), the
 //! measured ones among them: just after each spike, when a hunt frees what it needed.
-//! `rt::disable_heap_trimming` asks the same of glibc; musl's own allocator has no such setting,
+//! `rt::disable_heap_trimming` does the same for glibc; musl's own allocator has no such setting,
 //! and dlmalloc by itself trims what is beyond 2 MiB.
 //!
 //! Not for a child between fork(2) and execve(2) of a program with threads: the lock may be held by

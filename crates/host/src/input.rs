@@ -107,7 +107,7 @@ impl Lines {
                 return Ok(Some(&self.line));
             }
             if read < self.limit {
-                // The last line, without an end: cut short, or not; its parser will tell.
+                // The last line without a newline may be cut short; its parser decides.
                 return Ok(Some(&self.line));
             }
             self.too_long += 1;

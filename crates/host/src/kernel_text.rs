@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// e_ident, and the fields that say where the program headers are.
+/// e_ident, and the fields with the place of the program headers.
 const HEADER: usize = 64;
 /// Length of a program header.
 const ENTRY: usize = 56;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_file_is_told_from_others() {
+    fn a_core_file_is_distinguished_from_others() {
         assert_eq!(entries_of(&header()), Some((64, 2)));
         for (at, value) in [(0, 0), (4, 1), (5, 0), (16, 2), (54, 1), (56, 0)] {
             let mut other = header();

@@ -1,5 +1,5 @@
-//! A machine to read from: the running one, a tree that stands for one, a capture of one, or a
-//! made-up one.
+//! A machine to read from: the running one, a directory tree of another, a capture, or a made-up
+//! one.
 //!
 //! The four differ in where an access is answered, and in nothing that a caller could see. What is
 //! private is masked here, on every way in, so that a live machine and its capture read the same.
@@ -23,8 +23,8 @@ use model::fact::Fact;
 /// No kernel text that onbeat reads is larger; what is longer is refused.
 pub const READ_LIMIT: u64 = 16 << 20;
 
-/// No directory that onbeat lists has more entries: a machine with more processes is not told apart
-/// from a trap.
+/// No directory that onbeat lists has more entries; a machine with more processes is not
+/// distinguished from a trap.
 pub const NAMES_LIMIT: usize = 200_000;
 
 /// Accesses by path; what a machine was found to be.
@@ -33,7 +33,7 @@ pub type Accesses = BTreeMap<String, Access>;
 enum Source {
     /// The machine this runs on.
     Live,
-    /// A tree that stands for a machine, and how links in it are read.
+    /// The directory tree of a machine, and how links in it are read.
     Tree(PathBuf, Links),
     /// The files of a capture, and its notes of what was no file; what is in neither was not
     /// captured.
@@ -46,7 +46,7 @@ enum Source {
 pub struct MachineFiles {
     source: Rc<Source>,
     recorder: Option<AccessRecorder>,
-    /// Masked paths and the names that stand behind them.
+    /// Masked paths and the original names behind them.
     masked: Rc<RefCell<BTreeMap<String, String>>>,
 }
 
@@ -56,7 +56,7 @@ impl MachineFiles {
         MachineFiles::of(Source::Live)
     }
 
-    /// A tree that stands for a machine: made by hand, or copied from one. Its links are that
+    /// The directory tree of a machine: made by hand, or copied from one. Its links are that
     /// machine's: an absolute one starts at the tree's root, and none leads out of it.
     pub fn tree(root: impl Into<PathBuf>) -> MachineFiles {
         MachineFiles::of(Source::Tree(root.into(), Links::Rebased))
@@ -124,7 +124,7 @@ impl MachineFiles {
         }
     }
 
-    /// Reads a whole file by its absolute path on that machine, without what is private in it.
+    /// Reads a whole file by its absolute path on that machine, without its private parts.
     ///
     /// Sizes that the kernel reports for its pseudo-files are not believed; what is longer than
     /// [`READ_LIMIT`] is refused with EFBIG, and what is not a plain file is not read at all.
@@ -222,7 +222,7 @@ impl MachineFiles {
     }
 
     fn read_bytes(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
-        // Non-blocking, because a tree that stands for a machine may hold a fifo.
+        // Non-blocking, because a directory tree may contain a fifo.
         let file = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
         let kind = file.metadata()?.file_type();
         if kind.is_fifo() || kind.is_socket() || (!self.is_live() && !kind.is_file()) {
@@ -282,7 +282,7 @@ impl MachineFiles {
             Some(libc::ENOENT | libc::ENOTDIR) if matches!(*self.source, Source::Captured(..)) => {
                 Fact::NotCaptured
             }
-            // A capture holds files: a device in the place of one is none.
+            // A capture contains plain files only: a device in place of one is refused.
             Some(errno @ (libc::ENXIO | libc::ENODEV)) if matches!(*self.source, Source::Captured(..)) => {
                 Fact::Refused(errno)
             }

@@ -18,9 +18,10 @@ use super::trusted_path::{self, Target};
 /// How long the reader of a pipe may take nothing.
 const MAX_WAIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// Writes a file that the user named: a new or plain file beside its place first, then by rename,
-/// so that it is never half there; where a link led to it, the link stays. A device, a pipe, or
-/// what a process has open (/dev/stdout is a link to that) is written to as it is.
+/// Writes a file that the user named: a new or plain file goes to a temporary file in the same
+/// directory, then is renamed, so that it is never half there; where a link led to it, the link
+/// stays. A device, a pipe, or what a process has open (/dev/stdout is a link to that) is written
+/// to as it is.
 pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match trusted_path::resolve(path, true, None)? {
         Target::Directory => Err(Errno::ISDIR.into()),
@@ -50,7 +51,7 @@ fn replace(dir: OwnedFd, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::R
     Dir::of(dir).write_atomically(name, bytes, mode)
 }
 
-/// Whether a file can be made or replaced there, as far as can be told without doing it.
+/// Whether a file can be made or replaced there, as far as can be checked without doing it.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     match trusted_path::resolve(path, true, None)? {
         Target::Directory => Err(Errno::ISDIR.into()),
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_ones_own_is_followed_and_stays() {
+    fn a_link_of_this_user_is_followed_and_stays() {
         let top = tempfile::tempdir().unwrap();
         let at = |name: &str| top.path().join(name);
         fs::create_dir(at("there")).unwrap();

@@ -39,7 +39,6 @@ impl RereadFile {
         RereadFile::open(path, bytes.len() + bytes.len() / 4 + 4096)
     }
 
-    /// Its beginning now.
     pub fn read(&mut self) -> io::Result<&[u8]> {
         let mut filled = 0;
         while filled < self.buffer.len() {

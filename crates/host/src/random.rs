@@ -2,7 +2,7 @@
 
 use super::clock;
 
-/// A number nobody can foresee, from the kernel (getrandom(2)).
+/// An unpredictable number from the kernel (getrandom(2)).
 pub fn random_u64() -> u64 {
     let mut bytes = [0u8; 8];
     // Early in boot the pool may not be ready; a clock is then unlikely enough for a name or a

@@ -16,7 +16,7 @@ pub fn machine() -> String {
     rustix::system::uname().machine().to_string_lossy().into_owned()
 }
 
-/// The machine's own name, for the formats that want it; no bundle holds it.
+/// The host name, for the formats that require it; no bundle contains it.
 pub fn node_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! The terminal that standard error or another stream is, if it is one.
+//! Properties of the terminal behind standard error or another stream, if there is one.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,13 +9,13 @@ pub fn is_character_device(file: impl AsFd) -> bool {
     kind.is_ok_and(|kind| kind.is_char_device())
 }
 
-/// Columns and rows of the terminal on standard error; none where it is none.
+/// Columns and rows of the terminal on standard error; `None` if it is no terminal.
 pub fn terminal_size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
     Some((usize::from(size.ws_col), usize::from(size.ws_row))).filter(|size| size.0 > 0 && size.1 > 0)
 }
 
-/// Columns of a terminal; none where it is none.
+/// Columns of a terminal; `None` if the stream is no terminal.
 pub fn columns_of(stream: impl AsFd) -> Option<usize> {
     rustix::termios::tcgetwinsize(stream)
         .ok()

@@ -1,7 +1,7 @@
-//! The door to the kernel's tracing: tracefs, found or mounted where nobody sees it, and an
-//! instance of our own in it.
+//! Access to the kernel's tracing: tracefs, found or mounted detached (invisible to other
+//! processes), and an instance of onbeat's in it.
 //!
-//! The top level and other instances are read and never written: somebody else may be tracing.
+//! The top level and other instances are read and never written: another program may be tracing.
 //! Source: Documentation/trace/ftrace.rst ("Instances"), fs/tracefs/inode.c.
 
 mod below;
@@ -20,7 +20,7 @@ use rustix::mount::{
 pub use instance::{Instance, RawPipe};
 pub use names::Stats;
 
-/// Where tracefs is mounted when somebody did; the second is where old systems look.
+/// Usual mount points of tracefs; the second is that of older systems.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// TRACEFS_MAGIC of include/uapi/linux/magic.h.
@@ -35,7 +35,7 @@ pub enum NotHere {
     NotMounted,
     /// It exists and this user may not use it; the error number.
     NotPermitted(i32),
-    /// Something else went wrong; the error number.
+    /// Any other failure, with its error number.
     Failed(i32),
 }
 
@@ -59,9 +59,9 @@ pub struct Tracing {
 /// What else there is of tracing: facts for a note, because other people's tracing costs time too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// Names of the instances that exist, ours among them, sorted.
+    /// Names of all instances, onbeat's included, sorted.
     pub instances: Vec<String>,
-    /// The top level's tracer: `nop` is none, `""` is unknown.
+    /// The top level's tracer: `nop` means no tracer, `""` unknown.
     pub tracer: String,
     /// Whether events are switched on at the top level, if known.
     pub events: Option<bool>,
@@ -73,8 +73,8 @@ impl Tracing {
     /// Finds tracefs, or mounts it for this descriptor alone; nothing appears in the tree that
     /// others see.
     pub fn open() -> Result<Tracing, NotHere> {
-        // What is mounted already goes first: mounting the one tracefs there is again resets the
-        // options that are shown for all its mounts, and before Linux 5.17 its owner and mode, too
+        // An existing mount is preferred: mounting the one tracefs again resets the options that
+        // are shown for all its mounts, and before Linux 5.17 its owner and mode, too
         // (tracefs_get_tree).
         let mut refused = None;
         for place in PLACES {
@@ -127,7 +127,7 @@ impl Tracing {
         }
     }
 
-    /// Makes an instance of this process's own; there is one at a time.
+    /// Makes an instance for this process; there is one at a time.
     pub fn instance(&self) -> io::Result<Instance> {
         let (pid, start) =
             life_of("self").ok_or_else(|| io::Error::other("/proc/self/stat does not say who this is"))?;
@@ -137,11 +137,11 @@ impl Tracing {
     /// Removes the instances of runs that were killed; the names of those removed.
     ///
     /// Two things must hold. No process of that number and start is seen to live: one that waits to
-    /// be reaped does not. And nobody has a file of the instance open, or the kernel refuses with
-    /// EBUSY: a living onbeat always has one open, so that one in another PID namespace, whose
-    /// number means somebody else here, loses nothing. Removing an instance switches its events off
-    /// and clears its triggers (event_trace_del_tracer), and so writing to one that may not be dead
-    /// is not needed.
+    /// be reaped does not. And no process has a file of the instance open, or the kernel refuses
+    /// with EBUSY: a living onbeat always has one open, so that one in another PID namespace, whose
+    /// number means another process here, loses nothing. Removing an instance switches its events
+    /// off and clears its triggers (event_trace_del_tracer), and so writing to one that may not be
+    /// dead is not needed.
     pub fn remove_dead(&self) -> Vec<String> {
         let mut names = below::list(&self.instances).unwrap_or_default();
         names.retain(|name| names::owner_of(name).is_some_and(|owner| !lives(owner)));
@@ -150,9 +150,10 @@ impl Tracing {
     }
 }
 
-/// Whether the process that made an instance is there; not to be able to tell counts as living.
+/// Whether the process that made an instance still exists; if that is unknown, it counts as alive.
 fn lives((pid, start): (u32, u64)) -> bool {
-    // Without our own entry /proc is not to be believed on others (hidepid, or no /proc at all).
+    // If this process's own entry is missing, /proc says nothing about others (hidepid, or no
+    // /proc).
     life_of("self").is_none() || life_of(&pid.to_string()).is_some_and(|(_, found)| found == start)
 }
 
@@ -162,8 +163,8 @@ fn life_of(process: &str) -> Option<(u32, u64)> {
     names::life_in(&String::from_utf8_lossy(&bytes))
 }
 
-/// Tracefs where it is mounted already, as a mount of our own if we may, so that nobody's
-/// unmounting is in the way.
+/// Tracefs where it is mounted already, as a private clone of the mount if permitted, so that
+/// unmounting it elsewhere does not interfere.
 fn visible(place: &str) -> Result<Option<OwnedFd>, Errno> {
     // O_PATH alone does not trigger the automount below debugfs (follow_automount, fs/namei.c).
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -64,7 +64,7 @@ pub fn is_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin") || ["/dev/fd", "/proc/self/fd"].iter().any(|dir| path.starts_with(dir))
 }
 
-/// Goes the way to the last part of a path, follows it too if `follow` says so, and makes missing
+/// Walks to the last component of a path, follows it too if `follow` says so, and makes missing
 /// directories above it if there is a place to note them.
 pub fn resolve(path: &Path, follow: bool, mut make: Option<&mut CreatedDirs>) -> io::Result<Target> {
     // The link /dev/fd is the kernel's by convention, no matter which user owns /dev in this

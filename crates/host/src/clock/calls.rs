@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_cannot_be_read_is_none() {
+    fn an_unreadable_clock_gives_none() {
         assert!(clock_time(libc::CLOCK_THREAD_CPUTIME_ID).is_some_and(|time| time.0 > 0));
         assert!(clock_resolution(libc::CLOCK_MONOTONIC).is_some_and(|time| time.0 > 0));
         assert_eq!((clock_time(15), clock_resolution(15)), (None, None), "no such clock");

@@ -39,8 +39,7 @@ pub fn monotonic() -> Nanos {
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
 }
 
-/// What the calling thread has run so far, by its own CPU clock; a system call, and none where a
-/// filter refuses it.
+/// CPU time of the calling thread; a system call, and `None` where a filter refuses it.
 pub fn thread_cpu() -> Option<Nanos> {
     calls::clock_time(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -102,7 +101,6 @@ pub fn futex_word() -> AtomicU32 {
 pub struct TimerFd(OwnedFd);
 
 impl TimerFd {
-    /// Makes the timer.
     pub fn new() -> io::Result<TimerFd> {
         Ok(TimerFd(rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?))
     }
@@ -118,7 +116,7 @@ impl TimerFd {
 }
 
 /// What timers are rounded up to: 1 ns with high-resolution timers, else a tick (clock_getres(2));
-/// none where a filter refuses to say.
+/// `None` where a filter refuses the call.
 pub fn timer_resolution() -> Option<Nanos> {
     calls::clock_resolution(libc::CLOCK_MONOTONIC)
 }

@@ -21,8 +21,8 @@ struct RseqArea {
     rest: [AtomicU32; 3],
 }
 
-/// Tells a thread which CPU it runs on in one load, from memory that the kernel keeps up to date
-/// for it.
+/// Gives a thread the CPU it runs on in one load, from memory that the kernel keeps up to date for
+/// it.
 ///
 /// Where there is none (kernels before 4.18, or a C library that has registered its own), asking is
 /// a call into the vDSO, and a system call on other machines than x86-64. It stays with the thread
@@ -103,7 +103,7 @@ mod tests {
     impl<T: ?Sized + Send> NotSend<IsSend> for T {}
 
     #[test]
-    fn it_tells_the_cpu_and_stays_with_its_thread() {
+    fn it_gives_the_cpu_and_stays_with_its_thread() {
         <CpuReader as NotSend<_>>::stays();
         let only: model::units::CpuSet = [current_cpu()].into_iter().collect();
         std::thread::spawn(move || {

@@ -89,7 +89,8 @@ pub fn set_policy(policy: Policy, priority: u32) -> io::Result<()> {
 }
 
 fn set_scheduling(wanted: &SchedAttr) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as the structure says it has, which is its size.
+    // SAFETY: the kernel reads as many bytes as the structure's size field states, which is its
+    // size.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, ptr::from_ref(wanted), 0) }).map(drop)
 }
 

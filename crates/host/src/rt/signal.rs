@@ -110,7 +110,7 @@ pub fn unblock_signals() {
 #[must_use]
 pub struct StopsBlocked {
     before: SignalSet,
-    /// A mask is a thread's own.
+    /// A signal mask belongs to a thread.
     _own_thread: PhantomData<*const ()>,
 }
 

@@ -43,8 +43,8 @@ impl SignalTimer {
         let value = libc::timespec { tv_sec: time.tv_sec as _, tv_nsec: time.tv_nsec as _ };
         let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let once = libc::itimerspec { it_interval: none, it_value: value };
-        // SAFETY: the timer is ours until drop; the pointers are to locals, and a null old value is
-        // allowed.
+        // SAFETY: this value owns the timer until drop; the pointers are to locals, and a null old
+        // value is allowed.
         let armed = unsafe { libc::timer_settime(self.timer, libc::TIMER_ABSTIME, &once, ptr::null_mut()) };
         armed == 0 && wait_for(&self.set, None) == self.signal
     }

@@ -1,4 +1,4 @@
-//! A tracing instance of our own: buffers, events and triggers that nobody else's tracing notices.
+//! A tracing instance of onbeat's: buffers, events and triggers that do not affect other tracing.
 //!
 //! Source: Documentation/trace/ftrace.rst ("Instances"), __remove_instance in kernel/trace/trace.c.
 
@@ -13,8 +13,7 @@ use super::below;
 use super::names::Stats;
 use model::units::{Cpu, Nanos};
 
-/// How often and after how long removing is tried again: a reader may be on its way out of the
-/// kernel.
+/// How often and after how long removing is tried again: a reader may be about to leave the kernel.
 const TRIES: usize = 20;
 const BETWEEN: Nanos = Nanos(10_000_000);
 
@@ -28,7 +27,7 @@ struct Made {
     /// The directory that holds it.
     instances: OwnedFd,
     dir: OwnedFd,
-    /// Its `tracing_on`, kept open: as long as it is, nobody can remove the instance
+    /// Its `tracing_on`, kept open: as long as it is, no process can remove the instance
     /// (trace_array_get).
     held: Option<OwnedFd>,
 }
@@ -96,7 +95,7 @@ impl Drop for Made {
 
 /// A CPU's buffer as raw pages, read without waiting.
 pub struct RawPipe {
-    /// Closed before the instance is let go: an open one keeps it from being removed.
+    /// Closed before the instance is removed: an open file prevents that.
     file: OwnedFd,
     _of: Arc<Made>,
 }

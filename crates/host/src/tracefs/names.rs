@@ -1,4 +1,5 @@
-//! What of tracefs can be told from texts alone: whose an instance is, and what its buffers hold.
+//! What follows from texts of tracefs alone: which process owns an instance, and what its buffers
+//! contain.
 //!
 //! Source: proc_pid_stat(5), tracing_stats_read in kernel/trace/trace.c.
 
@@ -39,7 +40,6 @@ pub struct Stats {
     pub bytes: u64,
     /// Dropped because the buffer was full and does not overwrite.
     pub dropped: u64,
-    /// Read.
     pub read: u64,
 }
 
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_told_by_number_and_start() {
+    fn a_process_is_identified_by_pid_and_start_time() {
         let stat = |name: &str, state: &str| {
             format!("42 ({name}) {state} 1 42 42 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 3 0 9876543 1 2 3")
         };
