@@ -10,19 +10,16 @@ pub struct ByteOrder {
 }
 
 impl ByteOrder {
-    /// Two bytes.
     pub fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(if self.big { u16::from_be_bytes(word) } else { u16::from_le_bytes(word) })
     }
 
-    /// Four bytes.
     pub fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(if self.big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
     }
 
-    /// Eight bytes.
     pub fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(if self.big { u64::from_be_bytes(word) } else { u64::from_le_bytes(word) })

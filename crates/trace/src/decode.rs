@@ -24,7 +24,7 @@ pub struct PageNotes {
     pub end: Nanos,
     /// Records with data, those counted below included.
     pub records: u64,
-    /// Of them, those of an event that nobody asked for.
+    /// Of them, those of an event that was not requested.
     pub unknown: u64,
     /// Of them, those too short for their event, or with fields that cannot be.
     pub malformed: u64,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_counted_from_the_begin_of_the_text() {
+    fn a_caller_is_counted_from_the_start_of_the_text() {
         let writer = Writer::new(false, 8, 4096);
         let text = format("irq_disable", 7, &[("s32 caller_offs", 4, true), ("s32 parent_offs", 4, true)]);
         let decoder = Decoder::new(&writer.header(), false, &[(wanted("preemptirq", "irq_disable"), &text)]);

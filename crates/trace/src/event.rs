@@ -1,5 +1,5 @@
-//! What the kernel's tracepoints tell, as one type: from raw pages, from a bundle, or made up in a
-//! test.
+//! What the kernel's tracepoints record, as one type: from raw pages, from a bundle, or made up in
+//! a test.
 //!
 //! `N` names a place in the kernel: an address while decoding, `function` or `function [module]` in
 //! all that is kept.
@@ -24,7 +24,6 @@ pub struct Event<N> {
     /// When, on the trace's clock: CLOCK_MONOTONIC.
     #[serde(rename = "t")]
     pub time: Nanos,
-    /// Where.
     pub cpu: Cpu,
     /// The thread that was current there; of a switch the previous one. 0 is the idle thread.
     pub pid: i32,
@@ -34,7 +33,6 @@ pub struct Event<N> {
     /// How deep preemption was disabled, not counting hard and soft interrupts.
     #[serde(default, rename = "off")]
     pub preempt: u8,
-    /// What it was.
     #[serde(flatten)]
     pub what: What<N>,
 }
@@ -47,7 +45,6 @@ pub struct Event<N> {
 pub struct Context(pub u8);
 
 impl Context {
-    /// Interrupts were off.
     pub fn irqs_off(self) -> bool {
         self.0 & 0x01 != 0
     }
@@ -78,7 +75,6 @@ impl Context {
 pub struct Task {
     /// Its name, at most 15 bytes.
     pub comm: FixedStr<16>,
-    /// Its thread id.
     pub pid: i32,
     /// The kernel's priority: -1 deadline and the stopper, 0 to 98 real-time (99 less the
     /// priority), 100 to 139 fair.
@@ -86,7 +82,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Whether it goes before a thread of that priority, or does not make way for it.
+    /// Whether it has a higher priority than that, or the same (so that it is not preempted).
     pub fn not_below(&self, prio: i32) -> bool {
         self.prio <= prio
     }
@@ -106,7 +102,7 @@ impl Task {
 /// (arch/x86/include/asm/trace/irq_vectors.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)] // The words are the kernel's.
+#[allow(missing_docs)] // The names are the kernel's.
 pub enum Vector {
     LocalTimer,
     Reschedule,
@@ -127,7 +123,6 @@ impl Vector {
         matches!(self, Vector::Reschedule | Vector::CallFunction | Vector::CallFunctionSingle)
     }
 
-    /// The kernel's word.
     pub fn name(self) -> &'static str {
         match self {
             Vector::LocalTimer => "local_timer",
@@ -145,7 +140,7 @@ impl Vector {
     }
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "e")]
 pub enum What<N> {
@@ -158,23 +153,19 @@ pub enum What<N> {
         /// Who has it now.
         next: Task,
     },
-    /// sched_waking: somebody, or an interrupt, wakes a thread.
+    /// sched_waking: a thread or an interrupt wakes a thread.
     Waking {
-        /// The thread.
         task: Task,
         /// Where it is to run.
         target: Cpu,
     },
     /// sched_wakeup: the thread is in its run queue.
     Wakeup {
-        /// The thread.
         task: Task,
         /// Where it is to run.
         target: Cpu,
     },
-    /// sched_migrate_task.
     Migrate {
-        /// The thread.
         #[serde(rename = "task")]
         pid: i32,
         /// From there.
@@ -184,7 +175,6 @@ pub enum What<N> {
     },
     /// sched_pi_setprio: a priority was inherited, or given back.
     Inherit {
-        /// The thread.
         #[serde(rename = "task")]
         pid: i32,
         /// The kernel's priority before.
@@ -194,52 +184,41 @@ pub enum What<N> {
     },
     /// irq_handler_entry: the handler of a device.
     IrqEntry {
-        /// The interrupt's number.
         irq: i32,
         /// The name under which the handler was requested, cut after 23 bytes.
         name: FixedStr<24>,
     },
-    /// irq_handler_exit.
     IrqExit {
-        /// The interrupt's number.
         irq: i32,
     },
-    /// softirq_raise.
     SoftirqRaise {
         /// Number of the softirq.
         vec: u8,
     },
-    /// softirq_entry.
     SoftirqEntry {
         /// Number of the softirq.
         vec: u8,
     },
-    /// softirq_exit.
     SoftirqExit {
         /// Number of the softirq.
         vec: u8,
     },
     /// irq_vectors:*_entry, on x86.
     VectorEntry {
-        /// Which.
         vector: Vector,
     },
-    /// irq_vectors:*_exit.
     VectorExit {
-        /// Which.
         vector: Vector,
     },
     /// ipi_entry, elsewhere than on x86.
     IpiEntry {
-        /// The kernel's words for why.
+        /// The kernel's text for the reason.
         reason: N,
     },
-    /// ipi_exit.
     IpiExit {
         /// The kernel's words for why.
         reason: N,
     },
-    /// ipi_send_cpu, ipi_send_cpumask, ipi_raise.
     IpiSend {
         /// To whom.
         targets: CpuSet,
@@ -254,20 +233,15 @@ pub enum What<N> {
         target: Cpu,
         /// Who asked.
         callsite: N,
-        /// The function.
         function: N,
     },
     /// csd_function_entry: it begins.
     CallEntry {
-        /// The function.
         function: N,
     },
-    /// csd_function_exit.
     CallExit {
-        /// The function.
         function: N,
     },
-    /// hrtimer_start.
     TimerStart {
         /// Which timer; a number without meaning beyond its window once it is kept.
         timer: u64,
@@ -278,60 +252,45 @@ pub enum What<N> {
     },
     /// hrtimer_expire_entry: its function is called.
     TimerEntry {
-        /// Which timer.
         timer: u64,
-        /// What is called.
         function: N,
         /// The time that the kernel took for now, on the timer's own clock.
         now: Nanos,
     },
-    /// hrtimer_expire_exit.
     TimerExit {
-        /// Which timer.
         timer: u64,
     },
     /// timer_expire_entry: a timer of the wheel.
     WheelEntry {
-        /// What is called.
         function: N,
     },
-    /// timer_expire_exit.
     WheelExit,
     /// nmi_handler, when it has ended.
     Nmi {
-        /// The handler.
         handler: N,
         /// How long it took.
         ns: Nanos,
     },
-    /// workqueue_execute_start.
     WorkEntry {
-        /// The work's function.
         function: N,
     },
-    /// workqueue_execute_end.
     WorkExit {
-        /// The work's function; empty where the kernel does not say.
+        /// The work's function; empty where the kernel does not record it.
         function: N,
     },
-    /// cpu_idle.
     Idle {
         /// The state that is entered; none when the CPU is back.
         state: Option<u32>,
     },
-    /// cpu_frequency.
     Frequency {
         /// Of this CPU.
         of: Cpu,
-        /// The new frequency.
         khz: u32,
     },
-    /// page_fault_user, page_fault_kernel.
     Fault {
         /// Whether user space faulted.
         user: bool,
     },
-    /// lock:contention_begin.
     ContentionBegin {
         /// Which lock; a number without meaning beyond its window once it is kept.
         lock: u64,
@@ -339,9 +298,7 @@ pub enum What<N> {
         /// mutex.
         flags: u32,
     },
-    /// lock:contention_end.
     ContentionEnd {
-        /// Which lock.
         lock: u64,
     },
     /// printk:console: a message goes to the consoles.
@@ -353,17 +310,14 @@ pub enum What<N> {
         /// Off rather than on.
         #[serde(rename = "to_off")]
         off: bool,
-        /// Who did it.
         caller: N,
     },
-    /// raw_syscalls:sys_enter.
     SyscallEntry {
         /// The system call's number.
         id: i64,
         /// Its first four arguments.
         args: [u64; 4],
     },
-    /// raw_syscalls:sys_exit.
     SyscallExit {
         /// The system call's number.
         id: i64,
@@ -372,8 +326,8 @@ pub enum What<N> {
     Stack {
         /// Where the kernel was, innermost first.
         frames: Vec<N>,
-        /// The frame that an interrupt stopped right after the instruction that lets interrupts in
-        /// again.
+        /// The frame that an interrupt stopped right after the instruction that re-enables
+        /// interrupts.
         #[serde(default)]
         enables: Option<usize>,
     },

@@ -29,7 +29,6 @@ impl Slot {
 /// The fields of one record, by their number in the list of names that was asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
-    /// The record.
     pub data: &'a [u8],
     /// What was found of the list; nothing where this kernel has no such field.
     pub slots: &'a [Option<Slot>],
@@ -88,7 +87,6 @@ impl<'a> Fields<'a> {
         self.data.get(from + at..)?.get(..length)
     }
 
-    /// A short text.
     pub fn text<const L: usize>(&self, n: usize) -> Option<FixedStr<L>> {
         self.bytes(n).map(FixedStr::new)
     }
@@ -108,15 +106,15 @@ impl<'a> Fields<'a> {
         Some(set.map(|bit| Cpu(bit as u32)).collect())
     }
 
-    /// So many addresses from a field on, up to the record's end: a stack, whose format tells no
-    /// true size.
+    /// Up to this number of addresses from a field on, up to the record's end: a stack, whose
+    /// format gives no true size.
     pub fn frames(&self, n: usize, count: usize) -> Option<Vec<Address>> {
         let from = self.data.get(self.slot(n)?.offset..)?;
         let count = count.min(from.len() / self.order.long);
         Some((0..count).filter_map(|at| self.order.long(from, at * self.order.long)).collect())
     }
 
-    /// The place in the kernel's text that a field gives as a distance from its begin.
+    /// The place in the kernel's text that a field gives as an offset from its own start.
     pub fn in_text(&self, n: usize) -> Option<Address> {
         Some(self.text.wrapping_add_signed(self.int(n)?))
     }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct FixedStr<const L: usize>([u8; L]);
 
 impl<const L: usize> FixedStr<L> {
-    /// No text.
     pub const fn empty() -> FixedStr<L> {
         FixedStr([0; L])
     }

@@ -10,9 +10,9 @@ pub enum RingItem {
     /// A record: nanoseconds since the one before (27 bits), and its data, which is padded to 4
     /// bytes.
     Data(u32, Vec<u8>),
-    /// The same with its length in a word of its own, as all have on machines that align to 8.
+    /// The same with its length in a separate word, as all have on machines that align to 8.
     Long(u32, Vec<u8>),
-    /// A discarded record of so many bytes.
+    /// A discarded record of this number of bytes.
     Gone(u32, usize),
     /// Nanoseconds to be added (59 bits).
     Extend(u64),
@@ -32,12 +32,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A machine.
     pub fn new(big: bool, long: usize, size: usize) -> Writer {
         Writer { order: ByteOrder { big, long }, size }
     }
 
-    /// What its `header_page` says.
+    /// The text of its `header_page`.
     pub fn header(&self) -> String {
         let (long, begin) = (self.order.long, 8 + self.order.long);
         format!(
@@ -49,17 +48,14 @@ impl Writer {
         )
     }
 
-    /// The same, parsed.
     pub fn layout(&self) -> PageLayout {
         PageLayout::parse(&self.header()).unwrap()
     }
 
-    /// Two bytes.
     pub fn u16(&self, n: u16) -> [u8; 2] {
         if self.order.big { n.to_be_bytes() } else { n.to_le_bytes() }
     }
 
-    /// Four bytes.
     pub fn u32(&self, n: u32) -> [u8; 4] {
         if self.order.big { n.to_be_bytes() } else { n.to_le_bytes() }
     }
@@ -72,7 +68,6 @@ impl Writer {
         }
     }
 
-    /// Eight bytes.
     pub fn u64(&self, n: u64) -> [u8; 8] {
         if self.order.big { n.to_be_bytes() } else { n.to_le_bytes() }
     }

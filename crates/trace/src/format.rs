@@ -1,4 +1,4 @@
-//! What the kernel says of its records: `events/*/*/format`, and of its pages:
+//! The kernel's description of its records: `events/*/*/format`, and of its pages:
 //! `events/header_page`.
 //!
 //! Source: `f_show` in kernel/trace/trace_events.c, `ring_buffer_print_page_header` in
@@ -43,7 +43,6 @@ pub struct Field {
 /// A kind of record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// The event's name.
     pub name: String,
     /// The number in `common_type` of its records.
     pub id: u16,
@@ -114,7 +113,7 @@ impl PageLayout {
         })
     }
 
-    /// Bytes of a whole page: what one read of `trace_pipe_raw` gives at most.
+    /// Bytes of a full page: the most that one read of `trace_pipe_raw` returns.
     pub fn page_size(&self) -> usize {
         self.data_offset + self.data_size
     }
@@ -145,7 +144,7 @@ fn field_of(line: &str) -> Option<Field> {
     let number = |part: Option<&str>, key: &str| part?.strip_prefix(key)?.parse::<usize>().ok();
     let offset = number(parts.next(), "offset:")?;
     let size = number(parts.next(), "size:")?;
-    // The very oldest kernels do not say it.
+    // The oldest kernels do not state it.
     let signed = number(parts.next(), "signed:") == Some(1);
     let (place, declaration) = match declaration.split_once(' ')? {
         ("__data_loc", rest) => (Place::DataLoc, rest),

@@ -12,11 +12,9 @@ use super::x86;
 /// The architectures whose code can be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// x86-64.
     X86,
-    /// 64-bit Arm.
     Arm,
-    /// Any other: only names tell.
+    /// Any other: only function names are used.
     Unknown,
 }
 
@@ -35,8 +33,9 @@ impl Code {
     pub fn enables(self, code: &[u8]) -> bool {
         match self {
             Code::X86 => x86::last_two(code).is_some_and(|(before, last)| {
-                // POPF works at once; STI after one more instruction, unless that waits or leads
-                // elsewhere. An interrupt between the two means that interrupts were on before.
+                // POPF takes effect immediately; STI after one more instruction, unless that waits
+                // or leads elsewhere. An interrupt between the two means that interrupts were on
+                // before.
                 last == POPF || (before == STI && !waits(last) && !leads_away(last))
             }),
             Code::Arm => arm_enables(code),
@@ -61,7 +60,7 @@ fn waits(instruction: &[u8]) -> bool {
     matches!(instruction, [0xf4] | [0x0f, 0x01, 0xc9 | 0xfb])
 }
 
-/// Calls, jumps and returns: what stands behind them is not what ran after them.
+/// Calls, jumps and returns: the instruction after them is not the one that ran next.
 fn leads_away(instruction: &[u8]) -> bool {
     let prefix =
         |b: &u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
@@ -75,7 +74,7 @@ fn leads_away(instruction: &[u8]) -> bool {
     }
 }
 
-/// How many barriers and nops may stand between the instruction and where the interrupt is taken:
+/// How many barriers and nops may be between the instruction and where the interrupt is taken:
 /// pmr_sync and its like.
 const BARRIERS: usize = 2;
 
@@ -107,9 +106,9 @@ pub fn interrupted(frames: &[&str]) -> Option<usize> {
 }
 
 /// Who was interrupted in the first place, where a frame is on the way in or out of an interrupt:
-/// that way lets the next interrupt in as a matter of course, and it is the code below that kept
-/// both waiting, if any did. None where the way leads to user mode, or was taken for an exception,
-/// a system call or a softirq: those let in nothing that they had kept.
+/// that way always lets the next interrupt in, and it is the code below that kept both waiting, if
+/// any did. None where the way leads to user mode, or was taken for an exception, a system call or
+/// a softirq: those did not delay any interrupt.
 pub fn outward(frames: &[&str], at: usize) -> Option<usize> {
     let mut at = at;
     while passes(frames.get(at)?) {
@@ -121,7 +120,7 @@ pub fn outward(frames: &[&str], at: usize) -> Option<usize> {
 }
 
 /// Whether a function belongs to the way in or out of interrupts, exceptions and system calls, on
-/// which interrupts are off and come on again without anybody's doing (kernel/entry/common.c,
+/// which interrupts are off and are re-enabled as part of the exit path (kernel/entry/common.c,
 /// arch/x86/mm/fault.c, arch/arm64/kernel/entry-common.c).
 fn passes(name: &str) -> bool {
     let starts = [
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn arm_enables_at_once_or_behind_barriers() {
+    fn arm_enables_immediately_or_after_barriers() {
         let code = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let (nop, isb, clear_i, clear_a, set_i) =
             (0xd503_201f, 0xd503_3fdf, 0xd503_42ff, 0xd503_44ff, 0xd503_42df);
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_out_of_one_interrupt_is_not_who_kept_the_next_waiting() {
+    fn the_exit_path_of_one_interrupt_did_not_delay_the_next() {
         let out = |frames: &str| {
             let frames: Vec<&str> = frames.split(' ').collect();
             outward(&frames, interrupted(&frames)?).map(|at| frames[at].to_owned())

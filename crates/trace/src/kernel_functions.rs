@@ -1,11 +1,11 @@
-//! What functions of the kernel say by their names: which only help, which belong to the kernel's
-//! own timers.
+//! What the names of kernel functions show: which are helpers, which belong to the kernel's own
+//! timers.
 //!
 //! Sources: kernel/sched/core.c, kernel/locking/spinlock.c, kernel/time/, arch/x86/entry.
 
 use model::run::Who;
 
-/// Takes or lets go of locks, or switches interrupts, for whoever called it.
+/// Takes or releases locks, or switches interrupts, for its caller.
 pub(crate) fn is_lock_helper(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
     let raw = [
@@ -55,7 +55,7 @@ pub(crate) fn is_scheduler(function: &str) -> bool {
         || matches!(bare, "rt_mutex_schedule" | "io_schedule" | "traceiter_sched_switch")
 }
 
-/// The way out of an interrupt or a system call: what was interrupted lies below it, or is user
+/// The exit path of an interrupt or a system call: what was interrupted is below it, or is user
 /// space.
 pub(crate) fn is_entry_code(function: &str) -> bool {
     let starts = ["irqentry_exit", "raw_irqentry_exit", "exit_to_user_mode", "syscall_exit", "sysvec_"];
@@ -68,8 +68,7 @@ pub(crate) fn is_entry_code(function: &str) -> bool {
         || function.starts_with("do_notify_resume")
 }
 
-/// Only passes the time, or tells it, for the function that called it: whoever was found there is
-/// its caller.
+/// Only waits, or reads the time, for its caller: a thread that was found there is its caller.
 pub(crate) fn passes_time(function: &str) -> bool {
     let bare = function.trim_start_matches('_');
     // Calls by address go through thunks (arch/x86/lib/retpoline.S).
@@ -234,7 +233,7 @@ const IDLE: [&str; 17] = [
     "native_safe_halt",
 ];
 
-/// Whether interrupts are let in there whatever the place in it.
+/// Whether interrupts are enabled anywhere in it.
 pub fn enables_irqs_at_end(function: &str) -> bool {
     UNLOCKS.contains(&function)
 }
@@ -254,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn helpers_are_told_from_who_called_them() {
+    fn helpers_are_distinguished_from_their_callers() {
         for helper in ["_raw_spin_unlock_irqrestore", "__raw_spin_unlock_irq", "_raw_read_unlock_irq"] {
             assert!(is_lock_helper(helper), "{helper}");
         }
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_lock_is_told_by_its_slow_path() {
+    fn waiting_for_a_lock_is_known_from_its_slow_path() {
         for slow in
             ["native_queued_spin_lock_slowpath", "queued_spin_lock_slowpath", "queued_write_lock_slowpath"]
         {

@@ -22,7 +22,7 @@ pub trait Naming<N, M> {
     fn function(&mut self, place: N) -> M;
     /// A number for an object of the kernel, the same within a window.
     fn object(&mut self, address: u64) -> u64;
-    /// The frames of a stack, and which of them an interrupt stopped as interrupts came on again.
+    /// The frames of a stack, and which of them an interrupt stopped as interrupts were re-enabled.
     fn stack(&mut self, frames: Vec<N>) -> (Vec<M>, Option<usize>);
 }
 

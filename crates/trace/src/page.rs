@@ -22,16 +22,14 @@ const UPPER: u64 = 0xf8 << 56;
 /// What was overwritten before a page could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lost {
-    /// Nothing.
     #[default]
     Nothing,
-    /// So many records.
+    /// This number of records.
     Records(u64),
-    /// Records, the kernel does not say how many.
+    /// An unknown number of records.
     Some,
 }
 
-/// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// When it was written.
@@ -56,7 +54,7 @@ pub struct Page<'a> {
     pub cut: bool,
 }
 
-/// A time of the kernel's within the range of ours.
+/// A time of the kernel within the range of [`Nanos`].
 fn nanos(time: u64) -> Option<Nanos> {
     i64::try_from(time).ok().map(Nanos)
 }
@@ -108,7 +106,7 @@ impl<'a> Page<'a> {
                     return self.record(delta, data);
                 }
                 0 => {
-                    // The length counts its own word.
+                    // The length includes its own word.
                     let length = self.order.u32(self.rest, 4)?.checked_sub(4)? as usize;
                     let data = self.take(8, length.checked_next_multiple_of(4)?)?;
                     return self.record(delta, data);
@@ -121,8 +119,8 @@ impl<'a> Page<'a> {
                     }
                     let length = self.order.u32(self.rest, 4)? as usize;
                     self.take(4, length.max(4).checked_next_multiple_of(4)?)?;
-                    // A discarded record's time counts for its successors; 1 stands for none,
-                    // because 0 means the above.
+                    // A discarded record's time counts for its successors; 1 means none, because 0
+                    // means the above.
                     self.advance(if delta == 1 { 0 } else { delta })?;
                 }
                 _ => {
@@ -220,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_told_with_its_number_where_there_was_room() {
+    fn lost_records_have_their_number_where_there_was_room() {
         for (big, long, size) in WRITERS {
             let writer = Writer::new(big, long, size);
             for (lost, told) in
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_ends_early_says_so() {
+    fn a_page_that_ends_early_is_reported() {
         let writer = Writer::new(false, 8, 4096);
         let (bytes, _) =
             writer.page(1, &[RingItem::Data(1, vec![0; 8]), RingItem::Data(1, vec![0; 8])], None);
@@ -298,7 +296,7 @@ mod tests {
         }
 
         #[test]
-        fn damage_is_bounded_and_time_goes_on(
+        fn damage_is_bounded_and_time_advances(
             which in 0usize..4, items in proptest::collection::vec(item(), 0..60),
             damage in proptest::collection::vec((0usize..65536, any::<u8>()), 0..20), cut in 0usize..65536,
         ) {
@@ -309,7 +307,7 @@ mod tests {
                 bytes[at % size] = byte;
             }
             bytes.truncate(cut.max(16));
-            // A head whose time is none is no page.
+            // A header without a valid time is no page.
             prop_assume!(Page::open(&writer.layout(), writer.order, &bytes).is_some());
             let (records, page) = read(writer, &bytes);
             prop_assert!(records.len() <= bytes.len() / 4);

@@ -8,13 +8,13 @@
 pub const READ_LIMIT: u64 = 64 << 20;
 
 /// A longer list is not used at all, five times what large configurations have: what lies behind a
-/// function that is not kept would bear the name of the one before it.
+/// function that is not kept would get the name of the one before it.
 const LIMIT: usize = 1 << 20;
 
 /// No function of the kernel is longer; what lies further behind one is no part of it.
 const LONGEST: u64 = 128 << 10;
 
-/// The last function before foreign ground is believed to reach no further than this: what comes
+/// The last function before an unknown range is assumed to extend no further than this: what comes
 /// behind a module may be code that is not listed.
 const LAST: u64 = 4 << 10;
 
@@ -115,7 +115,7 @@ impl Symbols {
         self.functions.len()
     }
 
-    /// How many lines were not understood: an address in such a function may bear the name of the
+    /// How many lines were not understood: an address in such a function may get the name of the
     /// one before it.
     pub fn skipped(&self) -> u64 {
         self.skipped
@@ -238,7 +238,7 @@ nonsense
     }
 
     #[test]
-    fn foreign_ground_has_no_name() {
+    fn an_unknown_range_has_no_name() {
         for address in [
             0,
             0x40_0000,
@@ -262,7 +262,7 @@ nonsense
     }
 
     #[test]
-    fn hidden_addresses_are_told_from_none() {
+    fn hidden_addresses_are_distinguished_from_none() {
         let hidden = b"0000000000000000 T _text\n0000000000000000 t second\n";
         assert_eq!(Symbols::parse(hidden).err(), Some(NoNames::Hidden));
         assert_eq!(Symbols::parse(b"").err(), Some(NoNames::Empty));

@@ -8,21 +8,21 @@ use model::units::{Cpu, Nanos};
 /// A spike and the events around it: one line of a bundle's `events/spikes.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// The CPU on which the wake-up came late.
+    /// The CPU on which the wake-up was late.
     pub cpu: Cpu,
-    /// The slot's number; null for a task that has no schedule of ours.
+    /// The slot's number; null for a task without a schedule of onbeat's.
     pub cycle: Option<u64>,
     /// When the thread should have run.
     pub expected_ns: Nanos,
-    /// When it ran: by its own clock, or for another's task the end of the switch to it.
+    /// When it ran: by its own timestamp, or for a followed task the end of the switch to it.
     pub actual_ns: Nanos,
-    /// The thread that came late.
+    /// The thread that woke late.
     pub victim: Task,
-    /// Whether `actual_ns` is the thread's own clock read, after its return to user space.
+    /// Whether `actual_ns` is the thread's own timestamp, taken after its return to user space.
     #[serde(default)]
     pub own: bool,
     /// Events that the kernel overwrote on this CPU before they could be read, as far as it counts
-    /// them, within the window or up to its begin.
+    /// them, within the window or up to its start.
     pub events_lost: u64,
     /// Whether the buffer did not reach back to where the spike began.
     #[serde(default)]
@@ -41,7 +41,6 @@ impl Window {
         self.expected_ns.0 >= 0 && self.actual_ns >= self.expected_ns
     }
 
-    /// How late.
     pub fn latency(&self) -> Nanos {
         self.actual_ns - self.expected_ns
     }

@@ -35,7 +35,6 @@ pub const VECTORS: &[EventSpec] = vectors! {
     "spurious_apic" SpuriousApic
 };
 
-/// The records.
 pub const EVENTS: &[EventSpec] = &[
     EventSpec::new("irq", "irq_handler_entry", &["irq", "name"], |f| {
         Some(What::IrqEntry { irq: f.small(0)?, name: f.text(1)? })
@@ -47,7 +46,7 @@ pub const EVENTS: &[EventSpec] = &[
     // The reason is the address of a text, which `printk_formats` gives.
     EventSpec::new("ipi", "ipi_entry", &["reason"], |f| Some(What::IpiEntry { reason: f.address(0)? })),
     EventSpec::new("ipi", "ipi_exit", &["reason"], |f| Some(What::IpiExit { reason: f.address(0)? })),
-    // Here the reason stands where the others have the function; who sent it is not said.
+    // Here the reason takes the place of the function; the sender is not recorded.
     EventSpec::new("ipi", "ipi_raise", &["target_cpus", "reason"], |f| {
         Some(What::IpiSend { targets: f.cpus(0)?, callsite: 0, callback: f.address(1)? })
     }),

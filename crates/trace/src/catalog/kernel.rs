@@ -18,12 +18,11 @@ macro_rules! toggle {
     };
 }
 
-/// The records.
 pub const EVENTS: &[EventSpec] = &[
     EventSpec::new("workqueue", "workqueue_execute_start", &["function"], |f| {
         Some(What::WorkEntry { function: f.address(0)? })
     }),
-    // The function is told from 5.6 on.
+    // The function is recorded since 5.6.
     EventSpec::new("workqueue", "workqueue_execute_end", &[], |f| {
         Some(What::WorkExit { function: f.address(0).unwrap_or(0) })
     })

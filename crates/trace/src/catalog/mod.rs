@@ -1,9 +1,9 @@
 //! The events that are wanted, one record each: where they are, which fields are read, what they
 //! say.
 //!
-//! A kernel that lacks one is none the worse for it. Fields go by name only: their places differ
-//! between kernels, and what was an array in one (`comm` of sched_migrate_task) lies elsewhere in
-//! the next. Each file names its header.
+//! A kernel that lacks one is still supported. Fields go by name only: their places differ between
+//! kernels, and what was an array in one (`comm` of sched_migrate_task) lies elsewhere in the next.
+//! Each file names its header.
 
 mod irq;
 mod kernel;
@@ -18,14 +18,13 @@ use super::fields::Fields;
 pub struct EventSpec {
     /// Its directory below `events/`.
     pub system: &'static str,
-    /// Its name.
     pub event: &'static str,
     /// The fields that `decode` reads, by their number in this list; the event is refused where one
     /// is missing.
     pub required: &'static [&'static str],
     /// Further fields, numbered on from `required`, that not every kernel has.
     pub optional: &'static [&'static str],
-    /// What a record says; nothing when its fields are no such thing.
+    /// The decoded record; `None` if its fields do not match.
     pub decode: fn(&Fields) -> Option<What<Address>>,
 }
 

@@ -13,7 +13,6 @@ fn task(fields: &Fields, from: usize) -> Option<Task> {
     Some(Task { comm: fields.text(from)?, pid: fields.small(from + 1)?, prio: fields.small(from + 2)? })
 }
 
-/// The records.
 pub const EVENTS: &[EventSpec] = &[
     EventSpec::new(
         "sched",

@@ -6,7 +6,6 @@ use super::EventSpec;
 use crate::event::What;
 use model::units::Nanos;
 
-/// The records.
 pub const EVENTS: &[EventSpec] = &[
     EventSpec::new("timer", "hrtimer_start", &["hrtimer", "function", "softexpires"], |f| {
         Some(What::TimerStart { timer: f.address(0)?, function: f.address(1)?, expires: Nanos(f.int(2)?) })

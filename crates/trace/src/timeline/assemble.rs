@@ -9,7 +9,7 @@ use crate::event::{Named, What};
 use crate::window::Window;
 use model::run::Host;
 
-/// Finds out what holds for the whole of a spike, before its stretches are judged one by one.
+/// Determines what applies to a whole spike, before its stretches are judged one by one.
 pub(super) fn assemble<'w>(window: &'w Window, host: &'w Host, cost: Cost, from: i64, to: i64) -> Case<'w> {
     let own = cost.bound();
     let cpus = path::per_cpu(window);

@@ -20,7 +20,6 @@ use model::vocabulary::Preempt;
 
 /// What lies over the contexts of a CPU.
 pub(super) struct Over {
-    /// Non-maskable interrupts.
     pub nmi: Spans<Cause>,
     /// Locks that a thread waits for by spinning: which thread, and whether interrupts were off.
     pub spins: Spans<(i32, bool)>,
@@ -29,7 +28,7 @@ pub(super) struct Over {
     /// The thread's own sleep or page fault between its switch and its end; none for what sleeps
     /// for another reason.
     pub waits: Spans<Option<Cause>>,
-    /// Preemption switched off, where events tell of it.
+    /// Preemption disabled, where events record it.
     pub preempt_off: Spans<Cause>,
 }
 
@@ -48,7 +47,7 @@ impl Over {
     }
 }
 
-/// Non-maskable interrupts tell how long they took when they end.
+/// Non-maskable interrupts record their duration when they end.
 fn nmi(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
     let all = case.events(cpu).iter().filter_map(|event| match &event.what {
         What::Nmi { handler, ns } => {
@@ -233,7 +232,7 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
         let evidence = format!("{} sets the frequency", current.comm);
         return Some(Cause::new(SliceKind::Frequency, who(current), evidence));
     }
-    // Fair threads share the CPU: which of two runs is not a matter of priority alone.
+    // Fair threads share the CPU: which of two runs does not depend on priority alone.
     if current.not_below(victim.prio) || !victim.real_time() {
         return Some(work(piece, current).unwrap_or_else(|| precedence::thread(case, piece, current)));
     }

@@ -12,12 +12,10 @@ use model::run::{Host, Who};
 use model::slice::SliceKind;
 use model::units::Cpu;
 
-/// Whose a stretch is, and what says so.
+/// The cause of a stretch, and the evidence for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cause {
-    /// The kind.
     pub kind: SliceKind,
-    /// Who.
     pub who: Who,
     /// What it rests on: a short sentence.
     pub evidence: String,
@@ -34,16 +32,15 @@ impl Cause {
     }
 }
 
-/// Where on its way the wake-up is.
+/// Which stage of the wake-up this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// No event tells of the waking, or the thread waits for another.
+    /// No event records the waking, or the thread waits for another.
     Unknown,
     /// The timer's interrupt has not come.
     Before,
     /// The interrupt has come, the softirq that expires the timer has not.
     Raised,
-    /// The timer expires.
     Expiring,
     /// The thread is runnable or runs.
     Runnable,
@@ -52,7 +49,7 @@ pub(super) enum Phase {
 /// How certain it is that the machine stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// A timer was due where nothing stood in its way.
+    /// A timer was due where nothing could delay it.
     Proven,
     /// The same in a virtual machine: a single virtual CPU may have been late by itself.
     Contested,
@@ -62,34 +59,29 @@ pub(super) enum Stop {
 
 /// A spike and what was found out about it.
 pub(super) struct Case<'w> {
-    /// The events.
     pub window: &'w Window,
-    /// The machine.
     pub host: &'w Host,
-    /// What the measuring thread's own path takes at the very most between two events.
+    /// The longest time that the measuring thread's own path can take between two events.
     pub own: i64,
     /// The events by CPU.
     pub cpus: PerCpu<'w>,
     /// What was sent from CPU to CPU, in order of time.
     pub sent: Vec<&'w Named>,
-    /// Who is who.
     pub tasks: Tasks,
     /// Changes of a thread's priority by inheritance, by thread, in order of time.
     pub handed_on: HashMap<i32, Vec<&'w Named>>,
-    /// The landmarks.
     pub path: Path,
-    /// The begin of what is explained; `to` less this is the latency.
+    /// The start of what is explained; `to` minus this is the latency.
     pub from: i64,
-    /// Its end.
     pub to: i64,
     /// Time in which interrupts were off for certain.
     pub irqs_off: Spans<Cause>,
-    /// Time in which the whole machine stood still.
+    /// Time in which the whole machine was stopped.
     pub silent: Spans<Stop>,
     /// Time in which the thread waited for one of lower priority.
     pub inverted: Spans<Cause>,
-    /// From when on there are no events of the CPU, because they were lost: what went on then,
-    /// nobody knows.
+    /// From when on there are no events of the CPU, because they were lost: what ran then is
+    /// unknown.
     pub lost_from: Option<i64>,
 }
 
@@ -104,13 +96,13 @@ impl<'w> Case<'w> {
         self.cpus.get(&cpu).map_or(&[], Vec::as_slice)
     }
 
-    /// Since when the victim was runnable at that time, if an event tells.
+    /// Since when the victim was runnable at that time, if an event shows it.
     pub(super) fn runnable_since(&self, time: i64) -> Option<i64> {
         let all = &self.path.runnable;
         all[..all.partition_point(|&since| since <= time)].last().copied()
     }
 
-    /// Where on its way the wake-up was.
+    /// Which stage the wake-up was in.
     pub(super) fn phase(&self, time: i64) -> Phase {
         let path = &self.path;
         if path.asleep.is_some_and(|asleep| time < asleep) && self.runnable_since(time).is_some() {

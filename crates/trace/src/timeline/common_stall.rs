@@ -1,5 +1,5 @@
-//! What several CPUs that stand still have in common, in a virtual machine: a stop of all holds
-//! each of them wherever it is, and ends for all at once.
+//! What stalled CPUs of a virtual machine have in common: a stop of all CPUs halts each of them
+//! wherever it is, and ends for all at the same time.
 
 use super::case::Case;
 use super::gap::{Gap, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS};
@@ -10,8 +10,8 @@ use crate::event::What;
 use model::slice::SliceKind;
 use model::units::Cpu;
 
-/// Since when, in a virtual machine, a CPU stands still in what usually takes microseconds: its
-/// interrupt, a softirq, the way out of idle, or the loop of a measuring thread. What another CPU
+/// Since when, in a virtual machine, a CPU has been stalled in what usually takes microseconds: its
+/// interrupt, a softirq, the exit from idle, or the loop of a measuring thread. What another CPU
 /// asked for may wait for that one instead.
 pub(super) fn stands(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i64> {
     let short = match &stretch.top {
@@ -26,7 +26,7 @@ pub(super) fn stands(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) ->
         _ => false,
     };
     let long = gap.end.saturating_sub(gap.start) > MAX_LATE_VCPU_NS;
-    (is_virtual(case.host) && short && long && ends_at_once(case, cpu, gap)).then_some(gap.start)
+    (is_virtual(case.host) && short && long && ends_for_all(case, cpu, gap)).then_some(gap.start)
 }
 
 /// Whether the CPU's last event was the end of its idle state.
@@ -39,7 +39,7 @@ fn leaves_idle(case: &Case<'_>, cpu: Cpu, time: i64) -> bool {
 /// Whether the victim's CPU and that one go on together: what stopped both let both go on. An idle
 /// virtual CPU that is late by itself comes when it comes, and what has the other meanwhile ends by
 /// itself.
-pub(super) fn ends_at_once(case: &Case<'_>, cpu: Cpu, gap: &Gap) -> bool {
+pub(super) fn ends_for_all(case: &Case<'_>, cpu: Cpu, gap: &Gap) -> bool {
     let goes_on = |cpu: Cpu| {
         let events = case.events(cpu);
         let next = events.get(events.partition_point(|event| event.time.0 < gap.end));
@@ -56,7 +56,7 @@ mod tests {
     use model::slice::SliceKind;
 
     #[test]
-    fn a_virtual_cpu_that_stands_still_in_something_short_shows_a_stop() {
+    fn a_virtual_cpu_stalled_in_something_short_shows_a_stop() {
         let of = |virtualization: &str, (entry, exit): (&str, &str), until: u32| {
             let host = Host { virtualization: virtualization.to_owned(), ..host() };
             let other =

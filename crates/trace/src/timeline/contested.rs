@@ -11,7 +11,7 @@ fn is_bounded(kind: SliceKind) -> bool {
     matches!(kind, TimerIrq | TimerSoftirq | Switch | ReturnToUser)
 }
 
-/// What may have had the CPU although another one came late; none of what every wake-up passes
+/// What may have had the CPU although another CPU was late; none of what every wake-up passes
 /// through.
 pub(super) fn contested(case: &Case<'_>, cause: Cause) -> Option<Cause> {
     let own = case.window.own && cause.kind == SliceKind::Thread && cause.who.pid == case.window.victim.pid;

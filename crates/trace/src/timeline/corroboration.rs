@@ -3,9 +3,9 @@
 //!
 //! In a virtual machine a stop of one CPU inside a short section with interrupts or preemption off
 //! looks like a long one, and one inside an interrupt like a long interrupt. A stop comes anywhere,
-//! a culprit comes again: a section is named from the third spike on that shows it. Where a run has
-//! many stops some of them fall into the same place by chance, so what is seen must also be more
-//! than chance has it; and what may be a stop of all CPUs, because another came late as well, is
+//! a culprit recurs: a section is named from the third spike on that shows it. Where a run has many
+//! stops some of them fall into the same place by chance, so what is seen must also be more than
+//! chance has it; and what may be a stop of all CPUs, because another CPU was late as well, is
 //! weighed against the stops of the run.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,11 +21,11 @@ use model::run::{Host, Slice, Spike};
 use model::slice::SliceKind;
 use model::units::Nanos;
 
-/// So many spikes of a function are no chance.
+/// This number of spikes of a function is no coincidence.
 const CORROBORATING_SPIKES: u64 = 3;
 
-/// No place has more than one in so many of a CPU's stops: the time it usually takes is far less
-/// than that share.
+/// No place has more than one in this number of a CPU's stops: the time it usually takes is far
+/// less than that share.
 const MIN_STOPS_PER_SPIKE: u64 = 10;
 
 /// Preemption that was off for less belongs to any switch.
@@ -81,7 +81,7 @@ fn waited(slice: &Slice) -> bool {
     slice.kind == SliceKind::LockContention && slice.stack.first().is_some_and(|frame| unlocks_raw(frame))
 }
 
-/// What a slice blames if that has to be weighed over all spikes; none if it stands by itself.
+/// What a slice blames if that needs corroboration from all spikes; `None` if it needs none.
 pub fn needs_corroboration(host: &Host, slice: &Slice) -> Option<BlamedPlace> {
     let is = |kinds: &[SliceKind]| kinds.iter().any(|kind| slice.kind == *kind);
     let section =
@@ -93,9 +93,9 @@ pub fn needs_corroboration(host: &Host, slice: &Slice) -> Option<BlamedPlace> {
 /// In how many spikes a place was seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sightings {
-    /// Where nothing else tells of a stop.
+    /// Where nothing else shows a stop.
     alone: u64,
-    /// Where another CPU came late as well.
+    /// Where another CPU was late as well.
     contested: u64,
 }
 
@@ -131,8 +131,8 @@ impl Corroboration {
         }
     }
 
-    /// Takes back of a spike what the run does not bear out: its time becomes unexplained, and the
-    /// sums stay exact.
+    /// Retracts from a spike what the run does not corroborate: its time becomes unexplained, and
+    /// the sums stay exact.
     pub fn settle(&self, host: &Host, spike: &mut Spike) {
         let believed =
             |slice: &Slice| needs_corroboration(host, slice).is_none_or(|place| self.believe(&place));
@@ -144,7 +144,7 @@ impl Corroboration {
         }
     }
 
-    /// Whether the place took the time, as far as the spikes so far tell.
+    /// Whether the place took the time, as far as the spikes so far show.
     pub fn believe(&self, place: &BlamedPlace) -> bool {
         let Some(&Sightings { alone, contested }) = self.seen.get(place) else { return false };
         let all = alone + contested;
@@ -160,7 +160,7 @@ impl Corroboration {
     }
 }
 
-/// Takes back what the spikes of the run do not bear out, to be called once all are noted.
+/// Retracts what the spikes of the run do not corroborate; to be called once all are recorded.
 pub fn corroborate(host: &Host, corroboration: &Corroboration, spikes: &mut [Spike]) {
     spikes.iter_mut().for_each(|spike| corroboration.settle(host, spike));
 }
@@ -349,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_that_comes_again_is_not_taken_for_the_stop_that_one_idle_cpu_shows() {
+    fn a_recurring_handler_is_not_mistaken_for_the_stop_that_one_idle_cpu_shows() {
         let named = "irq local_timer/poll_sensor 19900";
         let first = |spikes: Vec<Spike>| told(&settled(spikes)[0]).swap_remove(0);
         assert!(handler(AT_ONCE).slices[0].contested || handler(AT_ONCE).slices[1].contested);
         assert_eq!(first(vec![handler(AT_ONCE)]), named, "nothing else tells of stops");
         assert_eq!(first((0..5).map(|_| handler(AT_ONCE)).chain([stop()]).collect()), named);
-        // It went on by itself, later: that was no stop of all.
+        // It resumed by itself, later: that was no stop of all CPUs.
         let later = handler("12000 0 0 dh vector+ local_timer\n12001 0 0 d idle -");
         assert!(later.slices.iter().all(|slice| !slice.contested));
         assert_eq!(told(&later)[0], named);

@@ -12,15 +12,10 @@ use model::units::{Cpu, Nanos};
 /// What a CPU was in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrackContext {
-    /// Its idle thread.
     Idle,
-    /// A thread.
     Thread,
-    /// A softirq.
     Softirq,
-    /// A hard interrupt.
     Irq,
-    /// A non-maskable interrupt.
     Nmi,
 }
 
@@ -31,11 +26,10 @@ pub struct TrackSpan {
     pub start: Nanos,
     /// Its length in nanoseconds, above 0.
     pub ns: Nanos,
-    /// What ran.
     pub context: TrackContext,
     /// The thread, softirq, interrupt or function by name; `""` where no event names it.
     pub label: String,
-    /// The thread, where it runs itself and not an interrupt of it; none where no event tells.
+    /// The thread, where it runs itself and no interrupt does; `None` where no event shows it.
     pub pid: Option<i32>,
     /// The thread's priority as the kernel counts it, also under an interrupt of it; none where no
     /// event tells.
@@ -45,9 +39,8 @@ pub struct TrackSpan {
 /// What one CPU did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuTrack {
-    /// Which.
     pub cpu: Cpu,
-    /// In order of time, without overlap; gaps are what no event tells.
+    /// In order of time, without overlap; gaps are times without events.
     pub spans: Vec<TrackSpan>,
 }
 

@@ -1,6 +1,6 @@
 //! A spike in slices that add up.
 //!
-//! They do so by construction: time is walked once from begin to end, each piece is given to one
+//! They do so by construction: time is walked once from start to end, each piece is given to one
 //! cause or to none, and what no slice has is the unexplained rest.
 
 use std::collections::BTreeMap;
@@ -68,13 +68,13 @@ struct Account {
     slices: Vec<Slice>,
     /// Where events contradict each other.
     contradictions_ns: i64,
-    /// Where a path of bounded work stood still, with the kinds' names.
+    /// Where a path of bounded work stalled, with the kinds' names.
     stalled: BTreeMap<&'static str, i64>,
     /// Where a CPU that ran a thread had no tick.
     tickless: i64,
     /// Where the machine was silent.
     silent: i64,
-    /// Where the CPU stood still though nothing could hold it up.
+    /// Where the CPU stalled though nothing could delay it.
     stopped: i64,
 }
 
@@ -176,7 +176,7 @@ impl Account {
     }
 }
 
-/// What is to be said beside the slices.
+/// Remarks in addition to the slices.
 fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     let mut notes = Vec::new();
     let window = case.window;

@@ -16,7 +16,7 @@ use model::units::{Cpu, CpuSet, Nanos};
 /// The expected time of every window made here.
 pub const E: i64 = 1_000_000_000;
 
-/// The thread that comes late: FIFO 80.
+/// The thread that wakes late: FIFO 80.
 pub const VICTIM: &str = "rt/50/19";
 
 /// A machine with a kernel of 6.12 and a tick of 250 Hz.
@@ -29,7 +29,7 @@ pub fn host() -> Host {
     }
 }
 
-/// A window on CPU 1 that ends so many microseconds late.
+/// A window on CPU 1 that ends this number of microseconds late.
 pub fn window(late: f64, events: &str) -> Window {
     Window {
         cpu: Cpu(1),
@@ -43,12 +43,12 @@ pub fn window(late: f64, events: &str) -> Window {
     }
 }
 
-/// What is said of it on [`host`], after checking that it adds up.
+/// Its explanation on [`host`], after checking that it adds up.
 pub fn explained(late: f64, events: &str) -> Spike {
     explained_on(&host(), &window(late, events))
 }
 
-/// What is said of a window on a machine, after checking that it adds up.
+/// The explanation of a window on a machine, after checking that it adds up.
 pub fn explained_on(host: &Host, window: &Window) -> Spike {
     let spike = explain(window, host, Cost::default());
     adds_up(&spike);

@@ -47,7 +47,7 @@ impl Gap {
     /// From when to when it was a stop, and how certain that is; none if it was none.
     pub(super) fn stop(&self, shown: Stop) -> Option<(i64, i64, Stop)> {
         match self.due {
-            // Nothing tells what the time before was, and a stop has most of it.
+            // Nothing shows what the time before was, and a stop has most of it.
             Some(due) if due.saturating_sub(self.start) <= self.end.saturating_sub(due) => {
                 Some((self.start, self.end, shown))
             }

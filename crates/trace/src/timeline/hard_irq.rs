@@ -56,8 +56,8 @@ fn ipi(case: &Case<'_>, cpu: Cpu, name: &str, entry: i64) -> Cause {
     Cause::new(SliceKind::Ipi, who, format!("the interrupt {name}, from its entry to its exit"))
 }
 
-/// Who sent the last interrupt to the CPU before the time: with a function, whoever asked for that
-/// function.
+/// Who sent the last interrupt to the CPU before the time: with a function, the code that asked for
+/// that function.
 fn sender(case: &Case<'_>, cpu: Cpu, before: i64, function: Option<&str>) -> Who {
     let sent = |event: &Named| match &event.what {
         What::CallQueue { target, function: queued, .. } => {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timers_function_that_is_not_the_kernels_own() {
+    fn a_timer_function_that_is_not_of_the_kernel_core() {
         let timer = |function: &str| {
             first(&format!(
                 "-9 1 60 dh vector+ local_timer\n-5 1 60 dh timer+ 3 {function}\n38 1 60 dh timer- 3\n38 1 60 dh vector- local_timer"
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn without_vectors_the_handlers_and_reasons_tell() {
+    fn without_vectors_handlers_and_reasons_decide() {
         let events = "
             -500 1 50 d  switch rt/50/19 S busy/60/120
             -1  1 60 dh  irq+ 2 IPI

@@ -1,4 +1,4 @@
-//! Priorities that are not a thread's own: who runs before the victim by one, and whose it is.
+//! Inherited priorities: which thread runs before the victim by one, and from which thread it is.
 //!
 //! The priority at the switch counts, which is the one that the scheduler chose by. A thread that
 //! has given it back runs on to its next point of scheduling, which is the way to a switch and not
@@ -30,7 +30,7 @@ pub(super) fn handed_on<'w>(ordered: &[&'w Named]) -> HashMap<i32, Vec<&'w Named
     all
 }
 
-/// Whose priority the thread has at the time, if it has not its own: empty where no event tells
+/// Whose priority the thread has at the time, if it has not its own: empty where no event shows it
 /// whose.
 pub(super) fn from(case: &Case<'_>, current: Task, time: i64) -> Option<Behind> {
     let all = case.handed_on.get(&current.pid)?;

@@ -1,7 +1,7 @@
 //! What the timer's interrupt found on the CPU: the stack at the expiry, below the entry of the
 //! interrupt.
 //!
-//! It says where the thread was that held the CPU at the time of the waking, not for how long: a
+//! It shows where the thread was that held the CPU at the time of the waking, not for how long: a
 //! name for a stretch that other events prove to be this thread's. In user mode there is no
 //! function of the kernel to name.
 //!
@@ -17,9 +17,8 @@ use crate::kernel_functions::{is_lock_helper, is_scheduler, passes_time};
 /// What the interrupt that woke the thread found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Found<'w> {
-    /// No stack, or one that does not tell.
+    /// No stack, or one without a usable function.
     Unknown,
-    /// User mode.
     User,
     /// The kernel, in these functions, innermost first.
     Kernel(&'w [String]),
@@ -49,7 +48,7 @@ fn below(frames: &[String]) -> Found<'_> {
 /// time or switches threads does so for its caller. None where the way leads straight into the
 /// scheduler.
 pub(super) fn working(frames: &[String]) -> Option<&[String]> {
-    // Recording itself stands above what it records.
+    // The frames of the recording are above what it records.
     let traced = frames.iter().take(MAX_TRACING_FRAMES).rposition(|frame| frame.starts_with("__traceiter_"));
     let frames = &frames[traced.map_or(0, |at| at + 1)..];
     let at = frames.iter().position(|frame| !is_lock_helper(frame) && !passes_time(frame))?;
@@ -57,10 +56,10 @@ pub(super) fn working(frames: &[String]) -> Option<&[String]> {
         .then(|| &frames[at..])
 }
 
-/// Frames within which the recording of an event stands.
+/// Frames among which those of the recording are.
 const MAX_TRACING_FRAMES: usize = 12;
 
-/// The end of a switch is the scheduler's, whoever is there.
+/// The end of a switch belongs to the scheduler, no matter which thread runs.
 const AFTER_SWITCH: &str = "finish_task_switch";
 
 #[cfg(test)]
@@ -89,14 +88,14 @@ mod tests {
         assert_eq!(of(&format!("{timer} __schedule schedule nap")), "-");
         assert_eq!(of("hrtimer_run_softirq handle_softirqs kthread"), "Unknown");
         assert_eq!(of("gic_handle_irq el0t_64_irq stale"), "User");
-        // On the way out of another interrupt to user mode, nothing of the kernel's was at work.
+        // On the exit path of another interrupt to user mode, no kernel code was at work.
         assert_eq!(of(&format!("{timer} irqentry_exit_to_user_mode asm_sysvec_reschedule_ipi")), "Unknown");
         let nested = format!("{timer} handle_softirqs __irq_exit_rcu asm_common_interrupt copy_page");
         assert_eq!(of(&nested), "copy_page");
     }
 
     #[test]
-    fn a_thread_that_goes_before_is_named_with_the_function_it_was_found_in() {
+    fn a_thread_of_higher_priority_is_named_with_its_function() {
         use super::super::fixture::explained;
         let of = |stack: &str, since: &str| {
             let events = format!(

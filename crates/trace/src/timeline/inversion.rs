@@ -1,9 +1,9 @@
 //! Priority inversion: a thread waits for one of lower priority, and others go before that one.
 //!
-//! Told where the thread is woken by another thread of lower priority: what it waited for, that one
-//! held. Who ran on the holder's CPU while the holder was runnable and did not run kept both from
-//! going on. Without inheritance (`sched_pi_setprio`) that is any thread between the two; with it,
-//! only what goes before the thread itself.
+//! Detected where the thread is woken by another thread of lower priority: what it waited for, that
+//! one held. Who ran on the holder's CPU while the holder was runnable and did not run kept both
+//! from going on. Without inheritance (`sched_pi_setprio`) that is any thread between the two; with
+//! it, only what has a higher priority than the thread itself.
 //!
 //! Sources: kernel/locking/rtmutex.c, Documentation/locking/rt-mutex-design.rst.
 
@@ -83,8 +83,8 @@ fn base(case: &Case<'_>, pid: i32, waking: i64) -> Option<Task> {
 fn blocked_since(case: &Case<'_>, waking: i64) -> Option<i64> {
     let out = case.cpus.values().flatten().filter(|event| event.time.0 <= waking).filter_map(|event| {
         let What::Switch { prev, state, .. } = &event.what else { return None };
-        // TASK_INTERRUPTIBLE or TASK_UNINTERRUPTIBLE: whoever is stopped or traced waits for
-        // nobody's lock.
+        // TASK_INTERRUPTIBLE or TASK_UNINTERRUPTIBLE: a stopped or traced thread does not wait for
+        // a lock.
         let blocks = prev.pid == case.window.victim.pid && state & 3 != 0;
         blocks.then_some(event.time.0)
     });
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_ran_instead_of_the_holder_is_named() {
+    fn the_thread_that_ran_instead_of_the_holder_is_named() {
         assert_eq!(
             with(EVENTS),
             ["priority-inversion mid 9000", "priority-inversion low 500", "switch 1", "unexplained 0"]
@@ -126,16 +126,16 @@ mod tests {
     #[test]
     fn waiting_for_others_is_no_inversion() {
         let unexplained = ["switch 1", "unexplained 9500"];
-        // Woken by a thread of higher priority, or by an interrupt that tells of no timer.
+        // Woken by a thread of higher priority, or by an interrupt without a timer event.
         assert_eq!(with(&EVENTS.replace("low/70/89", "low/70/9"))[..1], ["thread low 1"]);
         assert_eq!(
             with(&EVENTS.replace("d2 waking", "dh waking")).last().map(String::as_str),
             Some("unexplained 9500")
         );
-        // The holder slept of itself while the other ran.
+        // The holder slept voluntarily while the other ran.
         let slept = EVENTS.replace("-300 1 70 d  switch low/70/89 P", "-300 1 70 d  switch low/70/89 S");
         assert_eq!(with(&slept), ["priority-inversion low 500", "switch 1", "unexplained 9000"]);
-        // Nobody waited: the thread was only preempted.
+        // No thread waited: it was only preempted.
         let preempted = EVENTS.replace("rt/50/19 S mid", "rt/50/19 P mid");
         assert_eq!(with(&preempted), unexplained);
     }

@@ -20,8 +20,8 @@ use crate::kernel_functions::is_entry;
 use crate::kernel_functions::{is_lock_helper, named};
 use model::slice::SliceKind;
 
-/// Interrupts that were pending together follow each other with nothing but the way out of one and
-/// into the next between them: closer than this, they were let in at the same place.
+/// Interrupts that were pending together follow each other with only the exit of one and the entry
+/// of the next between them: closer than this, they were let in at the same place.
 const MAX_ADJACENT_NS: i64 = 100_000;
 
 /// The stretches of time, between expected time and the timer's interrupt, in which interrupts were
@@ -47,7 +47,7 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     let stack = frames.get(enables?..)?;
     let function = stack.iter().find(|frame| !is_lock_helper(frame)).or(stack.first())?;
     let begun = first_of_cluster(&events[..before], until);
-    // Behind the way out of another interrupt: it waited with that one, or not at all.
+    // After the exit path of another interrupt: it waited with that one, or not at all.
     let behind = interrupted(&frames.iter().map(String::as_str).collect::<Vec<_>>());
     let between = behind.and_then(|first| frames.get(first..enables?)).unwrap_or_default();
     if begun == until && between.iter().any(|name| is_entry(name)) {
@@ -55,12 +55,12 @@ fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Op
     }
     let on = events[..before].iter().rev().find(|event| event.time.0 < begun && proves_on(event));
     let start = on.map_or(case.from, |event| event.time.0.max(case.from));
-    // Every switch ends there: however often, it tells nothing of one virtual CPU's stops.
+    // Every switch ends there: however often, it shows nothing about stops of one virtual CPU.
     if function == AFTER_SWITCH && is_virtual(case.host) {
         return None;
     }
     let begun = before_the_switch(&events[..before], begun, function);
-    // Found behind such an instruction or not: a machine that stood still for most of it had the
+    // Found behind such an instruction or not: a machine that was stopped for most of it had the
     // time from outside.
     let stopped = case.silent.covered(start, begun, |stop| *stop == Stop::Proven);
     if stopped.saturating_mul(2) > begun.saturating_sub(start) {
@@ -109,7 +109,7 @@ fn first_of_cluster(before: &[&Named], until: i64) -> i64 {
                 open = false;
             }
             _ if open || event.context.hard_irq() || event.context.nmi() => {}
-            // Raising softirqs and waking their thread is part of the way out, with interrupts
+            // Raising softirqs and waking their thread is part of the exit path, with interrupts
             // still off.
             _ if event.context.irqs_off() => {}
             _ => break,
@@ -128,7 +128,7 @@ fn proves_on(event: &Named) -> bool {
     }
 }
 
-/// By the events that tell of each switching off and on, where the kernel has them.
+/// From the events that record each disabling and enabling, where the kernel has them.
 fn toggled(case: &Case<'_>, before: &[&Named]) -> Vec<(i64, i64, Cause)> {
     let mut found = Vec::new();
     let mut off: Option<&Named> = None;
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn switching_off_and_on_is_told_where_the_kernel_tells() {
+    fn irq_disable_events_are_used_where_the_kernel_has_them() {
         let between = "10 1 60 d irqs_off hold\n15010 1 60 d irqs_on hold";
         assert_eq!(
             with(between, "busy/60/120", ""),
@@ -227,7 +227,7 @@ mod tests {
         );
     }
 
-    /// With the way out of another interrupt between the timer's and the function.
+    /// With the exit path of another interrupt between the timer's and the function.
     #[test]
     fn what_came_in_before_the_timer_waited_with_it_or_not_at_all() {
         let with = |between: &str| {

@@ -1,24 +1,24 @@
-//! Gaps in which the whole machine stood still: a hypervisor or firmware stopped it from outside.
+//! Gaps in which the whole machine was stopped: a hypervisor or firmware stopped it from outside.
 //!
-//! It is proven by a timer that was due on a CPU where nothing stood in its way, and did not expire
+//! It is proven by a timer that was due on a CPU where nothing could delay it, and did not expire
 //! while no CPU did anything at all: that CPU was idle, or its stack at the late expiry shows that
-//! interrupts were on. onbeat's own pulse and the measuring threads' timers are such. It is likely
-//! where a CPU that is busy and ticking misses several ticks: that CPU may have had interrupts off
-//! itself, so what is known of the victim's CPU goes before it.
+//! interrupts were on. The timers of onbeat's housekeeping and measuring threads are such. It is
+//! likely where a CPU that is busy and ticking misses several ticks: that CPU may have had
+//! interrupts off itself, so what is known of the victim's CPU takes precedence.
 //!
-//! One virtual CPU that is idle may also come late by itself: the host ran something else there,
-//! and no other CPU stood still. The same goes for one that stands still in its timer's interrupt.
-//! So in a virtual machine a stop ends for all at once, or it is none; and where something ran on
-//! the victim's CPU that may have taken the time as well, an interrupt or a section, the two are
+//! One idle virtual CPU may also be late by itself: the host ran something else there, and no other
+//! CPU was stopped. The same applies to one that stalls in its timer's interrupt. So in a virtual
+//! machine a stop ends for all CPUs at the same time, or it is none; and where something ran on the
+//! victim's CPU that may have taken the time as well, an interrupt or a section, the two are
 //! weighed over all spikes of the run (`doubt`).
 //!
 //! Two things inside do silence busy CPUs: `stop_machine`, in the threads `migration/N`, and a lock
-//! that is waited for with interrupts off. Where events are missing, silence says nothing.
+//! that is waited for with interrupts off. Where events are missing, silence is no evidence.
 //!
 //! Source: kernel/time/hrtimer.c, kernel/time/tick-sched.c.
 
 use super::case::{Case, Stop};
-use super::common_stall::{ends_at_once, stands};
+use super::common_stall::{ends_for_all, stands};
 use super::gap::{Gap, MAX_LATE_INTERRUPT_NS, MAX_LATE_VCPU_NS, gaps};
 use super::own::MAX_BOUNDED_NS;
 use super::spans::Spans;
@@ -64,7 +64,7 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Stop> {
     Spans::new(gaps.iter().filter_map(|gap| gap.stop(shown)).collect())
 }
 
-/// Since when, within the gap, a timer was due on a CPU where nothing stood in its way.
+/// Since when, within the gap, a timer was due on a CPU where nothing could delay it.
 fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i64> {
     let idle = stretch.top == RunningContext::Thread && stretch.pid == Some(0);
     if case.current(stretch).is_some_and(|task| is_stopper(&task)) {
@@ -97,7 +97,7 @@ fn overdue(case: &Case<'_>, cpu: Cpu, stretch: &Stretch, gap: &Gap) -> Option<i6
         let exit =
             case.host.idle_exit_ns.iter().max().copied().unwrap_or(0).min(MAX_LATE_VCPU_NS.unsigned_abs());
         let least = if is_virtual(case.host) { MAX_LATE_VCPU_NS } else { MAX_BOUNDED_NS + exit as i64 };
-        if is_virtual(case.host) && !ends_at_once(case, cpu, gap) {
+        if is_virtual(case.host) && !ends_for_all(case, cpu, gap) {
             return None;
         }
         let long = gap.end.saturating_sub(due) > least;
@@ -116,7 +116,7 @@ fn sleep(event: &Named) -> bool {
     own && matches!(&event.what, What::TimerStart { function, .. } if function == "hrtimer_wakeup")
 }
 
-/// Whether whoever started a timer has not been woken since: who is, cancels it.
+/// Whether the thread that started a timer has not been woken since: a woken thread cancels it.
 fn sleeps(case: &Case<'_>, start: &Named, until: i64) -> bool {
     let woken = |event: &&Named| {
         (start.time.0..=until).contains(&event.time.0)
@@ -138,7 +138,7 @@ fn sleeps(case: &Case<'_>, start: &Named, until: i64) -> bool {
         && !case.window.events.iter().any(|event| woken(&event))
 }
 
-/// Whether the CPU goes on as one that was stopped: it does nothing for longer than the gap, and if
+/// Whether the CPU resumes as one that was stopped: it does nothing for longer than the gap, and if
 /// it was not idle its stack at the expiry shows that interrupts were on.
 fn late(case: &Case<'_>, cpu: Cpu, timer: u64, gap: &Gap, due: i64, idle: bool) -> bool {
     let events = case.events(cpu);
@@ -178,7 +178,7 @@ pub(super) mod tests {
     use super::super::fixture::{explained, explained_on, host, told, window};
     use model::run::Host;
 
-    /// A FIFO thread has the victim's CPU for 20 ms; the other CPU does as told.
+    /// A FIFO thread has the victim's CPU for 20 ms; the other CPU runs the given events.
     fn with(hog: &str, other: &str) -> Vec<String> {
         let events = format!(
             "-500  1 50 d  switch rt/50/19 S {hog}
@@ -234,7 +234,7 @@ pub(super) mod tests {
         20005 0 0 dh vector+ local_timer
         20006 0 0 dh timer+ 7 hrtimer_wakeup";
 
-    /// The victim's timer comes in where interrupts come on, 20 ms late; the other CPU does as
+    /// The victim's timer comes in where interrupts are enabled, 20 ms late; the other CPU does as
     /// told.
     fn off(other: &str) -> Vec<String> {
         told(&explained(20_010.0, &events(other)))

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`state`] turns the events of one CPU into stretches, each with the context
 //! that ran; [`path`] finds the landmarks of the wake-up (interrupt, expiry, waking, switch);
-//! [`attribute`] says of each stretch whose time it was, with one file per judgement that needs
+//! [`attribute`] gives the cause of each stretch of time, with one file per judgement that needs
 //! care; [`mod@explain`] adds up.
 
 mod assemble;

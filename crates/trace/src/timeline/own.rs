@@ -1,7 +1,7 @@
 //! Paths of bounded work, above all the measuring thread's own: from its clock read to its sleep,
 //! and from its timer back to its clock. It passes them in every cycle, and the run has measured
 //! what they cost. A CPU that needs far longer there did not run: something outside stopped it, and
-//! the name of the place says nothing.
+//! the name of the place is no evidence.
 //!
 //! Sources: kernel/time/hrtimer.c (`do_nanosleep`), kernel/sched/core.c (`__schedule`),
 //! kernel/entry/common.c.
@@ -17,16 +17,15 @@ use model::units::Nanos;
 /// stood still.
 pub(super) const MAX_BOUNDED_NS: i64 = 1_000_000;
 
-/// How many times the measured cost the own path may take: cold caches, and events that are
-/// recorded on the way.
+/// The factor over its measured cost that onbeat's own path may take: cold caches, and events that
+/// are recorded on the way.
 const COST_FACTOR: i64 = 4;
 
-/// Below this the own path is believed whatever was measured: a few cache misses and a tick's work
+/// Below this the own path is accepted whatever was measured: a few cache misses and a tick's work
 /// on the way.
 const MIN_COST_NS: i64 = 100_000;
 
-/// What the measuring threads' own path was measured to cost; unknown where a run did not measure
-/// it.
+/// The measured cost of the measuring threads' own path; unknown where a run did not measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost(Option<Nanos>);
 
@@ -52,8 +51,8 @@ pub(super) fn stood_still(case: &Case<'_>, piece: &Stretch<'_>, cause: &Cause) -
     most(case, piece, cause).is_some_and(|most| piece.end.saturating_sub(piece.start) > most)
 }
 
-/// Whether a CPU that stood still there was stopped: nothing inside can hold it up for so long.
-/// Before a switch a thread may have had preemption off without a sign of it.
+/// Whether a CPU that stalled there was stopped: nothing inside can take this long. Before a switch
+/// a thread may have had preemption off without a sign of it.
 pub(super) fn is_stop(piece: &Stretch<'_>, cause: &Cause) -> bool {
     let held = matches!(cause.kind, SliceKind::Switch | SliceKind::PageFault | SliceKind::TimerSoftirq);
     !held && piece.end.saturating_sub(piece.start) > 4 * MAX_BOUNDED_NS

@@ -46,7 +46,7 @@ pub(super) struct ExpiryEvent {
     pub index: usize,
 }
 
-/// The landmarks, each none where no event tells.
+/// The landmarks, each `None` where no event shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Path {
     /// Where the timer expired.
@@ -56,7 +56,7 @@ pub(super) struct Path {
     pub asleep: Option<i64>,
     /// When the thread was woken.
     pub waking: Option<i64>,
-    /// Who was current there, and whether it was the thread's own word rather than an interrupt's.
+    /// The thread that was current there, and whether it called itself (no interrupt did).
     pub waker: Option<(i32, bool)>,
     /// From when on it was in a run queue: woken, or preempted since before.
     pub queued: Option<i64>,
@@ -250,8 +250,8 @@ fn queued(cpus: &PerCpu<'_>, victim: i32, waking: Option<i64>, from: i64, to: i6
     last.filter(|&(_, runnable)| runnable).map(|_| from)
 }
 
-/// The window's first event, where the first that is told of the thread is the switch to it:
-/// nothing else lets it run.
+/// The window's first event, where the first event of the thread is the switch to it: nothing else
+/// lets it run.
 fn waits_from_before(cpus: &PerCpu<'_>, victim: i32) -> Option<i64> {
     let of_it = |event: &&&Named| match &event.what {
         What::Switch { prev, next, .. } => prev.pid == victim || next.pid == victim,
@@ -267,7 +267,7 @@ fn waits_from_before(cpus: &PerCpu<'_>, victim: i32) -> Option<i64> {
 fn runnable(cpus: &PerCpu<'_>, victim: i32) -> Vec<i64> {
     let all = cpus.values().flatten().filter_map(|event| match &event.what {
         What::Waking { task, .. } | What::Wakeup { task, .. } if task.pid == victim => Some(event.time.0),
-        // Whoever is switched to there runs although the thread could.
+        // The thread that is switched to there runs although the victim could.
         What::Switch { prev, state: 0 | 256, .. } if prev.pid == victim => {
             Some(event.time.0.saturating_sub(1))
         }

@@ -1,5 +1,5 @@
-//! Threads that go before the victim: by a priority that events tell, or by one that the scheduler
-//! knew and no event told.
+//! Threads that run before the victim: by a priority that events show, or by one that the scheduler
+//! knew and no event shows.
 //!
 //! A change by `sched_setscheduler` has no event. But when the victim was put into the run queue,
 //! the scheduler marked the current thread to be switched away from, unless that one's priority was
@@ -18,7 +18,7 @@ use crate::kernel_functions::named;
 use model::run::Who;
 use model::slice::SliceKind;
 
-/// A thread that goes before the victim, with the place where the timer's interrupt found it.
+/// A thread that runs before the victim, with the place where the timer's interrupt found it.
 pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cause {
     let victim = case.window.victim.comm;
     let from = inherited::from(case, current, piece.start);
@@ -68,7 +68,7 @@ mod tests {
     use super::super::fixture::{explained, told};
 
     #[test]
-    fn a_thread_that_the_scheduler_lets_go_on_had_its_priority_raised() {
+    fn a_thread_that_the_scheduler_keeps_running_had_its_priority_raised() {
         let of = |due: &str| {
             let events = format!(
                 "-500  1 50 d  switch rt/50/19 S kworker/1:0/60/120
@@ -90,7 +90,7 @@ mod tests {
             ["workqueue refresh/kworker/1:0 19993", "thread kworker/1:0 7", "unexplained 2"]
         );
         assert!(raised.slices[1].evidence.ends_with("raised"), "{}", raised.slices[1].evidence);
-        // A switch was due, and did not come for a reason that nothing tells.
+        // A switch was due, and did not come for an unknown reason.
         assert_eq!(told(&of("N"))[1..], ["switch 7", "unexplained 19995"]);
     }
 }

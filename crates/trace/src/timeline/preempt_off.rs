@@ -2,11 +2,11 @@
 //! preempt its own code.
 //!
 //! The stack at the switch to the victim names the function that let preemption in again:
-//! `preempt_enable` and its like call the scheduler at once when a switch is due, so below the
-//! scheduler's frames stands whoever had preemption off. Where the kernel preempts late (none,
+//! `preempt_enable` and its like call the scheduler immediately when a switch is due, so the frame
+//! below the scheduler's is the code that had preemption off. Where the kernel preempts late (none,
 //! voluntary), that is only the place at which it asked; the place where the timer's interrupt
-//! found the thread is the nearer one. The way out of an interrupt calls the scheduler, too, but
-//! says nothing of who had preemption off.
+//! found the thread is the nearer one. The exit path of an interrupt calls the scheduler, too, but
+//! does not show which code had preemption off.
 //!
 //! Sources: include/linux/preempt.h, kernel/sched/core.c (`preempt_schedule`, `__cond_resched`),
 //! kernel/entry.
@@ -67,7 +67,7 @@ pub(super) fn before_softirq(case: &Case<'_>, stretch: &Stretch, current: Task) 
     goes_on.then(|| Cause::new(SliceKind::PreemptOff, who(current), evidence))
 }
 
-/// What was seen of a thread that went on.
+/// What was seen of a thread that kept running.
 struct Seen<'w> {
     /// Whether an interrupt found preemption off.
     held: bool,
@@ -77,7 +77,7 @@ struct Seen<'w> {
     switch: &'w [String],
     /// Of that the part from the function on that called the scheduler to let it preempt.
     let_in: Option<&'w [String]>,
-    /// Whether it slept of itself.
+    /// Whether it slept voluntarily.
     slept: bool,
 }
 
@@ -150,7 +150,8 @@ fn held(case: &Case<'_>, stretch: &Stretch, current: Task, queued: i64) -> bool 
     first.is_some_and(|event| event.preempt > 0)
 }
 
-/// The stack at the switch from this thread to the victim, and whether the thread slept of itself.
+/// The stack at the switch from this thread to the victim, and whether the thread slept
+/// voluntarily.
 fn at_switch<'w>(case: &Case<'w>, current: Task) -> Option<(&'w [String], bool)> {
     let (index, cpu) = (case.path.switch_index?, case.path.cpu_intervals.last()?.1);
     let What::Switch { prev, state, .. } = &case.events(cpu).get(index)?.what else { return None };
@@ -167,7 +168,7 @@ fn ends_call(frames: &[String]) -> bool {
     any(&["do_syscall_64", "syscall_exit_to_user_mode", "el0_svc", "invoke_syscall"]) && !any(&interrupts)
 }
 
-/// By the events that tell of each switching off and on, where the kernel has them.
+/// From the events that record each disabling and enabling, where the kernel has them.
 pub(super) fn toggled(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
     let mut found = Vec::new();
     let mut off: Option<&Named> = None;
@@ -186,10 +187,10 @@ pub(super) fn toggled(case: &Case<'_>, cpu: Cpu) -> Spans<Cause> {
     Spans::new(found)
 }
 
-/// Frames of the tracing itself that stand above the scheduler's at most.
+/// The maximum number of frames of the tracing itself above the scheduler's.
 const MAX_TRACING_FRAMES: usize = 8;
 
-/// The frame of whoever called the scheduler to let it preempt; none where an interrupt or a sleep
+/// The frame of the caller that let the scheduler preempt; `None` where an interrupt or a sleep
 /// did.
 fn let_in(frames: &[String]) -> Option<usize> {
     let scheduler = frames.iter().take(MAX_TRACING_FRAMES).position(|frame| is_scheduler(frame)).unwrap_or(0);
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_enabled_preemption_stands_below_the_scheduler() {
+    fn the_function_that_enabled_preemption_is_below_the_scheduler() {
         let frames =
             ["__schedule", "preempt_schedule", "preempt_schedule_thunk", "_raw_spin_unlock", "hold [faults]"];
         assert_eq!(name(&frames).as_deref(), Some("hold [faults]"));
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_and_sleeps_say_nothing() {
+    fn interrupts_and_sleeps_give_no_function() {
         assert_eq!(name(&["__schedule", "preempt_schedule_irq", "irqentry_exit_cond_resched", "hold"]), None);
         assert_eq!(name(&["__schedule", "schedule", "do_nanosleep"]), None);
         assert_eq!(name(&["__schedule", "preempt_schedule"]), None);
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn switching_it_off_and_on_is_told_where_the_kernel_tells() {
+    fn preempt_disable_events_are_used_where_the_kernel_has_them() {
         let told_of =
             events(0, 20_005, "__schedule").replace("\n             2 ", "\n1 1 60 . preempt_off hold\n2 ");
         let told_of =

@@ -1,4 +1,4 @@
-//! Stretches of time with something to say each, sorted and disjoint, to be asked by time.
+//! Stretches of time with a value each, sorted and disjoint, looked up by time.
 
 /// Half-open stretches of time, ascending, without overlap.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 //!
 //! The kernel has an event of it only where a queue of waiters forms, and in a guest that sees a
 //! hypervisor none at all. What proves the wait then is the place where the timer's interrupt found
-//! the waiter; or, where it waited with interrupts off, that it went on with giving a raw lock free
+//! the waiter; or, where it waited with interrupts off, that it continued by releasing a raw lock
 //! right after another CPU had come out of such a section of its own. Who holds a lock is in no
-//! event: the slice has no name, and its evidence says who ran on the other CPUs meanwhile, for a
-//! holder of such a lock is on a CPU.
+//! event: the slice has no name, and its evidence names the threads on the other CPUs meanwhile,
+//! for a holder of such a lock is on a CPU.
 //!
 //! Sources: kernel/locking/qspinlock.c, arch/x86/include/asm/qspinlock.h (`virt_spin_lock`),
 //! include/linux/spinlock_api_smp.h.
@@ -21,7 +21,7 @@ use model::run::Who;
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
-/// Threads on other CPUs that are told, those that ran longest.
+/// Number of named threads on other CPUs: those that ran longest.
 const MAX_CPUS_LISTED: usize = 4;
 /// A lock given free on one CPU is taken on another within this time, or within a tenth of the wait
 /// on a slow machine.
@@ -79,7 +79,7 @@ fn running(case: &Case<'_>, (from, to): (i64, i64)) -> String {
 }
 
 /// What of a section with interrupts off was a wait: all of it up to the moment at which another
-/// CPU came out of its own, if the section ended with giving a raw lock free right after that.
+/// CPU came out of its own, if the section ended by releasing a raw lock right after that.
 pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i64, Cause)> {
     let (start, end, cause) = section;
     let unlocks =
@@ -92,8 +92,8 @@ pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i
     vec![(start, from, cause.clone()), (from, to, waited), (to, end, cause)]
 }
 
-/// The section of another CPU that this one ended right behind: when both were in theirs, and what
-/// says so.
+/// The section of another CPU that this one ended right behind: when both were in theirs, and the
+/// evidence.
 fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, String)> {
     let half = end.saturating_sub(start) / 2;
     let close = MAX_HANDOVER_NS.max(end.saturating_sub(start) / 10);
@@ -179,7 +179,7 @@ mod tests {
         spike.slices.iter().find(|slice| slice.kind == SliceKind::LockContention).cloned().unwrap()
     }
 
-    /// A waiter that the timer's interrupt finds on its way to a raw lock, with preemption off and
+    /// A waiter that the timer's interrupt finds before a raw lock, with preemption off and
     /// interrupts on.
     fn found(stack: &str) -> Spike {
         let events = format!(
@@ -233,7 +233,7 @@ mod tests {
     const UNLOCK: &str = "_raw_spin_unlock_irqrestore";
 
     #[test]
-    fn one_that_went_on_when_another_cpu_came_out_of_its_section_waited() {
+    fn one_that_continued_when_another_cpu_left_its_section_waited() {
         let own = ["irqs-off take/waiter 20000", "timer-irq local_timer 4", "unexplained 0"];
         let waited =
             ["lock-contention 19900", "irqs-off take/waiter 100", "timer-irq local_timer 4", "unexplained 0"];
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(both(together, UNLOCK), own);
         let later = both(&format!("{together}\n3 1 60 d1 waking other/62/120"), UNLOCK);
         assert_eq!(later[0], "lock-contention 20000");
-        // Interrupts came on again without giving a lock free.
+        // Interrupts were re-enabled without releasing a lock.
         let plain = both("19980 0 70 dh vector+ local_timer\n19985 0 70 dh vector- local_timer", "hold");
         assert_eq!(plain[0], "irqs-off hold/waiter 20000");
     }
@@ -282,7 +282,7 @@ mod tests {
         for other in [out(0, 19_990), out(1, 17_000), out(1, 20_003), some(5, 1)] {
             assert_eq!(both(&other, UNLOCK)[0], "irqs-off take/waiter 20000", "{other}");
         }
-        // It slept before this one went on.
+        // It slept before this one continued.
         let slept = format!("{}12000 0 70 d switch holder/70/120 S swapper/0/120", some(3, 1));
         assert_eq!(both(&slept, UNLOCK)[0], "irqs-off take/waiter 20000");
     }

@@ -21,7 +21,8 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     let queued = case.runnable_since(stretch.start)?;
     let victim = case.window.victim;
     let begun = stretch.since > queued && stretch.since <= stretch.start;
-    // Whoever came before the victim was runnable may have passed over another, and goes on.
+    // A thread that ran before the victim was runnable may have passed over another, and keeps
+    // running.
     let comm = if begun { Some(victim.comm) } else { passed_over(case, stretch, current) };
     let comm = comm.filter(|_| (0..100).contains(&victim.prio))?;
     // It was chosen by the priority that it had then: one that it has given back since was no fair
@@ -46,7 +47,7 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     throttles(case.host).then(|| Cause::new(SliceKind::Throttled, who(current), evidence))
 }
 
-/// Events before a switch among which somebody who was passed over is looked for.
+/// Events before a switch among which a thread that was passed over is searched.
 const MAX_EVENTS_BACK: usize = 256;
 
 /// Who was real-time and runnable on the CPU when the thread was switched to: put off it since, and
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn who_passed_another_over_before_goes_on() {
+    fn a_thread_that_passed_another_over_before_keeps_running() {
         let of = |from: &str| {
             let events = format!(
                 "-900  1 50 d  switch rt/50/19 S spin/60/49

@@ -4,7 +4,7 @@
 //! What a softirq or a work item has begun belongs to its thread and is set aside with it, for on
 //! PREEMPT_RT softirqs are switched away from. Where an event contradicts what came before it,
 //! events are missing: what lies between the two is [`RunningContext::Unknown`]. Non-maskable
-//! interrupts tell of themselves when they end, and are laid over by whoever asks.
+//! interrupts are recorded when they end, and the caller overlays them.
 //!
 //! Sources: kernel/softirq.c, include/linux/hardirq.h, arch/x86/include/asm/idtentry.h.
 
@@ -20,31 +20,31 @@ const DEPTH: usize = 16;
 /// Time of one CPU between two of its events.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stretch<'w> {
-    /// When it began.
     pub start: i64,
-    /// When it ended.
     pub end: i64,
-    /// The current thread.
     pub pid: Option<i32>,
     /// Since when it is current; the least of all times if since before the first event.
     pub since: i64,
     /// The idle state that is entered, while the CPU is in it.
     pub idle: Option<u32>,
-    /// What ran.
     pub top: RunningContext<'w>,
 }
 
 /// The context that time belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RunningContext<'w> {
-    /// Events are missing.
     Unknown,
-    /// A hard interrupt.
     Hard(Hard<'w>),
     /// A softirq, with the function of the timer that expires in it.
-    Soft { vec: u8, function: &'w str },
+    Soft {
+        vec: u8,
+        function: &'w str,
+    },
     /// A function that another CPU asked for, outside of an interrupt: before the CPU goes idle.
-    Call { function: &'w str, entry: i64 },
+    Call {
+        function: &'w str,
+        entry: i64,
+    },
     /// A work item of a workqueue.
     Work(&'w str),
     /// The thread itself, user or kernel.
@@ -54,11 +54,9 @@ pub(super) enum RunningContext<'w> {
 /// What is known of a hard interrupt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Hard<'w> {
-    /// When it began.
     pub entry: i64,
     /// Its vector, on x86.
     pub vector: Option<Vector>,
-    /// Its handler.
     pub handler: Option<FixedStr<24>>,
     /// Why another CPU sent it, elsewhere than on x86.
     pub reason: Option<&'w str>,
@@ -139,7 +137,7 @@ impl<'w> Machine<'w> {
         innermost.unwrap_or(RunningContext::Thread)
     }
 
-    /// Brings the state into line with what the event says of its context; false where they
+    /// Brings the state into line with the context that the event records; false where they
     /// contradict each other.
     fn agree(&mut self, event: &Named) -> bool {
         let context = event.context;
@@ -155,8 +153,8 @@ impl<'w> Machine<'w> {
             self.idle = self.idle.filter(|_| event.pid == 0);
         }
         // A vector does not enter another interrupt, nor does a thread run in one: its exit was
-        // missed. Elsewhere than on x86 the event of an interrupt between CPUs stands inside that
-        // of its handler.
+        // missed. Elsewhere than on x86 the event of an interrupt between CPUs is inside that of
+        // its handler.
         let enters = matches!(event.what, What::VectorEntry { .. });
         if !self.hard.is_empty() && (enters || !context.hard_irq()) {
             self.hard.clear();

@@ -2,7 +2,7 @@
 //!
 //! `stop_machine`, a change of affinity and a CPU that goes off line queue their work and wake
 //! `migration/N` themselves, so the waking names them; a balancing softirq wakes it in the context
-//! of whatever it interrupted, which asked for nothing.
+//! of whatever it interrupted, which did not request it.
 //!
 //! Source: kernel/stop_machine.c (`cpu_stop_queue_work`, `__cpu_stop_queue_work`),
 //! kernel/sched/fair.c (`sched_balance_rq`).
@@ -37,7 +37,7 @@ pub(super) fn asked(case: &Case<'_>, stopper: Who, time: i64) -> (Who, String) {
     (Who { from_cpu, asked_by, ..stopper }, words)
 }
 
-/// What woke the stopper for what it does at that time: the last waking since it last slept.
+/// The waking of the stopper for what it does at that time: the last waking since it last slept.
 fn waking<'w>(case: &Case<'w>, stopper: i32, time: i64) -> Option<&'w Named> {
     let near = |events: &Vec<&'w Named>| {
         let end = events.partition_point(|event| event.time.0 <= time);
@@ -49,7 +49,7 @@ fn waking<'w>(case: &Case<'w>, stopper: i32, time: i64) -> Option<&'w Named> {
             _ => None,
         })
     };
-    // Of two at one time it slept first: what woke it then is for what comes.
+    // Of two at one time the sleep is first: the waking is for what follows.
     let last = case.cpus.values().filter_map(near).max_by_key(|(time, event)| (*time, event.is_some()));
     last.and_then(|(_, event)| event)
 }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_woke_it_for_another_stop_or_by_the_way_asked_for_nothing() {
+    fn wakings_for_another_stop_or_in_passing_requested_nothing() {
         let nobody = |before: &str| {
             let slice = stop(before);
             assert_eq!(slice.who.asked_by, None, "{before}");

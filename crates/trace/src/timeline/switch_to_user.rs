@@ -1,7 +1,7 @@
-//! What happens between the switch to the thread and its own clock read, if not just the way back
-//! to user space: page faults, and sleeps.
+//! What happens between the switch to the thread and its timestamp, other than the return to user
+//! space: page faults, and sleeps.
 //!
-//! Source: arch/x86/mm/fault.c (page_fault_user and page_fault_kernel come at the begin of a
+//! Source: arch/x86/mm/fault.c (page_fault_user and page_fault_kernel come at the start of a
 //! fault).
 
 use super::case::{Case, Cause};
@@ -18,7 +18,7 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Option<Cause>> {
     after.retain(|event| (switch..=case.to).contains(&event.time.0) && concerns(event, victim));
     after.sort_by_key(|event| event.time);
     let mut fault: Option<Cause> = None;
-    // Since when the thread runs in a fault, or sleeps; none while it is runnable or on its way
+    // Since when the thread runs in a fault, or sleeps; `None` while it is runnable or returning
     // back.
     let mut since: Option<i64> = None;
     let mut found = Vec::new();

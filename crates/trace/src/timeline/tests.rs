@@ -3,7 +3,7 @@
 use super::fixture::{explained, explained_on, host, told, window};
 use model::slice::SliceKind;
 
-/// A timer's interrupt that comes in time and wakes the thread, up to its exit.
+/// A timer interrupt that is on time and wakes the thread, up to its exit.
 const WOKEN: &str = "
     2    1 60 dh    vector+ local_timer
     3    1 60 dh    timer+ 1 hrtimer_wakeup
@@ -264,7 +264,7 @@ fn page_faults_before_the_clock_is_read() {
         400 1 70 dh waking rt/50/19
         401 1 70 d  switch other/70/120 P rt/50/19";
     assert_eq!(after(500.0, &format!("{switch}\n{fault}\n{sleeps}"))[2], "page-fault rt 390");
-    // A sleep without a fault is the thread's own, and of unknown reason.
+    // A sleep without a fault is by the thread itself, for an unknown reason.
     assert_eq!(
         after(500.0, &format!("{switch}\n{sleeps}")),
         ["switch 1", "return-to-user 4", "switch 1", "return-to-user 99", "unexplained 390"]
@@ -358,8 +358,8 @@ fn a_waking_from_another_cpu_and_a_thread_that_moves() {
 }
 
 #[test]
-fn what_is_missing_stays_unexplained_and_is_said() {
-    // The switch to the hog is missing: from the last event on nobody knows who ran.
+fn missing_events_leave_time_unexplained_with_a_remark() {
+    // The switch to the hog is missing: from the last event on it is unknown which thread ran.
     let missing = "
         300 1 61 d  work+ job
         510 1 61 d  switch hog/61/9 S rt/50/19";

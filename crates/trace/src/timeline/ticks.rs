@@ -22,7 +22,7 @@ pub(super) fn period(host: &Host) -> i64 {
 /// Whether a thread, a work item or a softirq would be given time in which several ticks should
 /// have come and none did.
 ///
-/// Either interrupts were off or the virtual CPU did not run, and no event says which.
+/// Either interrupts were off or the virtual CPU did not run, and no event shows which.
 pub(super) fn are_missing(case: &Case<'_>, cpu: Cpu, piece: &Stretch<'_>, cause: &Cause) -> bool {
     let interruptible = matches!(
         cause.kind,
@@ -51,7 +51,7 @@ pub(super) fn are_missing(case: &Case<'_>, cpu: Cpu, piece: &Stretch<'_>, cause:
         && came_around(case.events(cpu), piece.start, piece.end, tick)
 }
 
-/// Whether the tick came in the two periods before or the one after, and whether the CPU goes on
+/// Whether the tick came in the two periods before or the one after, and whether the CPU resumes
 /// within that.
 pub(super) fn came_around(events: &[&Named], start: i64, end: i64, tick: i64) -> bool {
     let within = |from: i64, to: i64| {

@@ -9,7 +9,6 @@ const OUTSIDE: &str = "stopped from outside";
 /// What is known of the time that no slice has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
-    /// Events are missing.
     pub lost: bool,
     /// The thread may have waited for another: no timer of its own woke it.
     pub waits: bool,
@@ -59,7 +58,7 @@ pub fn steal(spike: &mut Spike) {
     }
 }
 
-/// Whether such a sentence says that something outside stopped the CPU.
+/// Whether such a sentence states that something outside stopped the CPU.
 pub fn is_outside(why: &str) -> bool {
     why.starts_with(OUTSIDE)
 }
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proven_stop_and_what_cannot_be_told_are_two_things() {
+    fn a_proven_stop_is_distinguished_from_an_unknown_cause() {
         let known = Known::default();
         let lost = Known { lost: true, ..known };
         let waits = Known { waits: true, ..known };
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn steal_goes_before_not_knowing() {
+    fn steal_takes_precedence_over_unknown() {
         let spike = |why: &str| {
             let mut spike = Spike { unexplained_why: why.to_owned(), ..Spike::default() };
             steal(&mut spike);
