@@ -12,7 +12,6 @@ pub struct BlockMaximum {
     pub max: Nanos,
     /// When that wake-up was; for a list without times, the block's start.
     pub at: Nanos,
-    /// On which CPU.
     pub cpu: Cpu,
     /// Wake-ups of all CPUs in it; 0 where unknown.
     pub n: u64,
@@ -40,7 +39,6 @@ impl Blocks {
         Blocks { length: length.0, ..Blocks::default() }
     }
 
-    /// Adds a block.
     pub fn push(&mut self, block: BlockMaximum) {
         self.index.push(block.index.wrapping_sub(self.len() as i64));
         self.max.push(block.max.0);
@@ -73,7 +71,6 @@ impl Blocks {
         }
     }
 
-    /// The first one.
     pub fn first(&self) -> Option<BlockMaximum> {
         (!self.is_empty()).then(|| self.get(0))
     }
@@ -107,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(made in proptest::collection::vec((any::<i64>(), any::<i64>(), any::<i64>(), any::<u32>(), any::<u64>(), any::<u32>()), 0..40), length: i64) {
+        fn blocks_are_returned_as_pushed(made in proptest::collection::vec((any::<i64>(), any::<i64>(), any::<i64>(), any::<u32>(), any::<u64>(), any::<u32>()), 0..40), length: i64) {
             let of = |(index, max, at, cpu, n, cpus)| BlockMaximum { index, max: Nanos(max), at: Nanos(at), cpu: Cpu(cpu), n, cpus };
             let made: Vec<BlockMaximum> = made.into_iter().map(of).collect();
             let mut blocks = Blocks::new(Nanos(length));

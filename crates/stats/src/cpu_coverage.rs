@@ -1,4 +1,5 @@
-//! Which blocks of a run have a line of a CPU, as stretches: their number does not grow with the length of the run.
+//! Which blocks of a run have data of a CPU, as ranges: their number does not grow with the length
+//! of the run.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! The distribution functions that the methods lean on: statrs behind one door, total for any input.
 //!
-//! Tails are computed as tails, never as one minus the rest: what matters here are small
-//! probabilities. Where statrs bisects coarsely, the quantile is found here from its distribution function.
+//! Tails are computed as tails, never as one minus the rest: the results here are small
+//! probabilities. Where statrs bisects coarsely, the quantile is found here from its distribution
+//! function.
 
 use statrs::function::{beta, erf, gamma};
 
@@ -129,7 +130,6 @@ pub fn ln_gamma(x: f64) -> f64 {
     gamma::ln_gamma(x)
 }
 
-/// The gamma function.
 pub fn gamma_of(x: f64) -> f64 {
     gamma::gamma(x)
 }
@@ -158,7 +158,7 @@ fn gamma_upper(a: f64, x: f64) -> f64 {
     if x.is_finite() { gamma::checked_gamma_ur(a, x).unwrap_or(f64::NAN) } else { 0.0 }
 }
 
-/// The point where `below` turns false, to the last bit that matters.
+/// The point where `below` turns false, to the last significant bit.
 fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..200 {
         let middle = 0.5 * (low + high);

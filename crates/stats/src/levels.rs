@@ -3,7 +3,7 @@
 //! Recorded latencies repeat, so that there are few; a sorted copy of the series, or the places of its values in
 //! order, would take as much memory as millions of values do.
 
-/// Values are sorted in so many parts, which are merged.
+/// Values are sorted in this number of parts, which are merged.
 const PARTS: usize = 16;
 const PART: usize = 1 << 14;
 
@@ -41,7 +41,7 @@ impl Levels {
         &self.all
     }
 
-    /// Which of the different values it is, one of them.
+    /// The index of a value among the distinct ones; it must be one of them.
     pub fn place(&self, value: f64) -> usize {
         self.all.partition_point(|level| level.0.total_cmp(&(value + 0.0)).is_lt())
     }

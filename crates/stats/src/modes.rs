@@ -1,4 +1,5 @@
-//! Separate modes of a latency histogram: paths through the kernel that differ in length have peaks of their own.
+//! Separate modes of a latency histogram: paths through the kernel of different length have
+//! separate peaks.
 //!
 //! The buckets are put into cells of a sixteenth of an octave, at least 200 ns and at least a bucket wide, so that the steps
 //! of a clock and whole microseconds make no peaks. Of each three neighbouring cells the sum is taken. A peak is a
@@ -29,7 +30,7 @@ pub struct Mode {
     pub share: f64,
 }
 
-/// The modes, ascending; one where nothing stands apart, none without samples at or above zero.
+/// The modes, ascending; one if there are no separate modes, none without samples at or above zero.
 pub fn modes(buckets: &[Bucket]) -> Vec<Mode> {
     let buckets: Vec<Bucket> = buckets
         .iter()
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn few_spikes_are_none_and_many_alike_are_one() {
+    fn few_spikes_are_no_mode_and_many_similar_ones_are_one() {
         for (spikes, expected) in [(10, 1), (40, 2)] {
             let mut rng = Rng::new(5);
             let bulk: Vec<f64> = (0..5_000).map(|_| 4_000.0 + 1_000.0 * rng.exponential()).collect();

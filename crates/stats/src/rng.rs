@@ -8,7 +8,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::law;
 
-/// The seed of everything that is drawn unless a caller says otherwise; it is part of the results.
+/// The default seed of all random draws; it is part of the results.
 pub const SEED: u64 = 0x6f6e_6265_6174;
 
 /// A stream of random numbers.

@@ -28,15 +28,16 @@ pub struct Series {
     pub step: Nanos,
     /// The step of the times in `at`.
     pub tick: Nanos,
-    /// Whole blocks with all CPUs, ascending by index.
+    /// Full blocks with all CPUs, ascending by index.
     pub blocks: Blocks,
     /// Blocks that are left out of `blocks`, because a CPU has no value in them or they are cut short.
     pub partial: Blocks,
     /// Lines that span several blocks: the time of their largest latency is known, the rest of them is not.
     pub joined: u64,
-    /// For how long all CPUs are known to have been watched; without blocks, what the run says.
+    /// For how long all CPUs are known to have been watched; without blocks, the run's stated
+    /// length.
     pub observed: Nanos,
-    /// How much longer the run says that it was: what happened then is in no block.
+    /// How much longer the run lasted by its own document: that time is in no block.
     pub unrecorded: Nanos,
     /// CPUs that have lines.
     pub cpus: Vec<Cpu>,
@@ -45,7 +46,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// A list of maxima without gaps; none stands for a block without a value.
+    /// A list of maxima without gaps; `None` means a block without a value.
     pub fn of_list(maxima: &[Option<Nanos>], block: Nanos, step: Nanos) -> Series {
         Series::of_maxima(maxima.iter().copied(), block, step)
     }
@@ -63,7 +64,7 @@ impl Series {
         Series { block, step, tick: block, blocks, observed: at(count), ..Series::default() }
     }
 
-    /// What of the run is in no block, in words: time, or whole CPUs.
+    /// The parts of the run that are in no block, in words: time, or CPUs.
     pub fn lost(&self) -> Option<String> {
         if self.blocks.is_empty() {
             return None;
@@ -75,7 +76,7 @@ impl Series {
         much.then(|| format!("{} of the run are in no block record", self.unrecorded.spoken()))
     }
 
-    /// Each block there is, whole or not, in the order of time.
+    /// All blocks, full or not, in the order of time.
     pub fn every(&self) -> impl Iterator<Item = BlockMaximum> + '_ {
         let (whole, all) = (self.blocks.len(), self.blocks.len() + self.partial.len());
         let block =
@@ -97,7 +98,7 @@ impl Series {
         all.max_by_key(|block| (block.max, std::cmp::Reverse(block.at)))
     }
 
-    /// The maxima of the whole blocks as numbers, in the order of time.
+    /// The maxima of the full blocks as numbers, in the order of time.
     pub fn values(&self) -> Vec<f64> {
         let mut values = Vec::with_capacity(self.blocks.len());
         values.extend(self.blocks.maxima().map(|max| max.0 as f64));
@@ -179,8 +180,8 @@ impl Collector {
         if span < BLOCK.0 / 2 { self.short.push(block) } else { self.place(block) }
     }
 
-    /// Adds a line of several blocks that had no wake-up: that is all there is to know of each of them. False where
-    /// the CPU has lines of them already.
+    /// Adds a line of several blocks that had no wake-up: nothing more is known of each of them.
+    /// False where the CPU has lines of them already.
     fn add_silence(&mut self, line: &Peak, span: i64) -> bool {
         let origin = *self.origin.get_or_insert(line.mono_ns);
         let block = |time: i64| time.saturating_sub(origin.0).saturating_add(BLOCK.0 / 2).div_euclid(BLOCK.0);
@@ -195,7 +196,7 @@ impl Collector {
         true
     }
 
-    /// The length of a line that does not say it: a block, or what its wake-ups take where that is longer.
+    /// The length of a line without one: a block, or what its wake-ups take where that is longer.
     fn usual(&self, n: u64) -> Nanos {
         let taken = self.interval.0.saturating_mul(i64::try_from(n).unwrap_or(i64::MAX));
         if taken > BLOCK.0 / 2 * 3 { Nanos(taken) } else { BLOCK }
@@ -240,7 +241,7 @@ impl Collector {
         // The second in which a run ends is cut short on all its CPUs, and is one block.
         join_by_index(&mut self.short);
         self.short.iter().filter(|block| block.max != NONE).for_each(|block| partial.push(*block));
-        // A time in which one CPU was not watched is none for the machine.
+        // Time in which one CPU was not watched does not count for the machine.
         let covered = self.lanes.values().map(|lane| lane.span).min();
         let said = observed.filter(|length| length.0 > 0);
         let watched = match (covered, said) {
@@ -380,7 +381,7 @@ mod tests {
             assert_eq!(made.observed, Nanos(6 * BLOCK.0));
             lines.reverse();
         }
-        // What it had lines of is not silent, and a stretch of any length is one step.
+        // Blocks with a line are not silent, and a stretch of any length is one step.
         lines.extend([silent(1, 1, 4), silent(1, 7, i64::MAX / BLOCK.0 / 2)]);
         assert_eq!(series(&lines).blocks.len(), 6);
     }
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_joined_line_stands_where_its_largest_latency_was() {
+    fn a_merged_line_is_placed_where_its_largest_latency_was() {
         let mut lines = vec![line(0, 0, BLOCK.0, 5), line(0, 1, 10 * BLOCK.0, 50)];
         lines.extend((11..20).map(|s| line(0, s, BLOCK.0, 6)));
         let made = series(&lines);
@@ -429,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn coarser_blocks_are_whole_ones() {
+    fn coarser_blocks_are_full_ones() {
         let list: Vec<Option<Nanos>> = [3, 1, 4, 1, 5, 9, 2].map(|ns| Some(Nanos(ns))).to_vec();
         assert_eq!(Series::of_list(&list, BLOCK, Nanos(1)).coarser(2), [3.0, 4.0, 9.0]);
         let gap = [Some(Nanos(3)), None, Some(Nanos(4)), Some(Nanos(1))];

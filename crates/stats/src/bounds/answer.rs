@@ -21,11 +21,10 @@ pub enum BoundsVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VerdictBasis {
-    /// Counting alone.
     Counting,
     /// The fitted tail, behind its gates.
     Extrapolation,
-    /// The blocks are not alike, so that neither of those says anything.
+    /// The blocks are not exchangeable, so that neither of those applies.
     Steadiness,
     /// The run is invalid.
     Integrity,
@@ -34,13 +33,11 @@ pub enum VerdictBasis {
     NotAsked,
 }
 
-/// What the rule for a test that is watched and stopped early says.
+/// The result of the rule for a test that is watched and stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SequentialVerdict {
-    /// The limit holds.
     Pass,
-    /// It does not.
     Fail,
     /// Neither is sure yet.
     GoOn,
@@ -50,7 +47,6 @@ pub enum SequentialVerdict {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExtrapolationStatus {
-    /// Every gate passed.
     Ok,
     /// A gate refused it, or could not be judged.
     #[default]

@@ -11,19 +11,19 @@ use model::units::Nanos;
 
 const HOUR: f64 = 3600.0;
 
-/// A claim of one event per horizon takes one of so many blocks.
+/// A claim of one event per horizon allows one event in this number of blocks.
 const MIN_HORIZON_BLOCKS: i64 = 10;
 
 /// Quantiles of the block maxima that are bounded.
 const QUANTILES: &[f64] = &[0.5, 0.9, 0.99, 0.999, 0.9999];
 
-/// Which of the largest maxima are asked how soon something later comes.
+/// The ranks of the largest maxima for which the next larger one is predicted.
 const LARGEST: [u32; 4] = [2, 3, 5, 10];
 
 /// Bounds by counting. Numbers are null where nothing was observed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counting {
-    /// Whole blocks with all CPUs.
+    /// Full blocks with all CPUs.
     pub blocks: u64,
     /// Length of a block.
     pub block_ns: Nanos,
@@ -31,7 +31,6 @@ pub struct Counting {
     pub resolution_ns: Nanos,
     /// For how long all CPUs are known to have been watched.
     pub observed_ns: Nanos,
-    /// The largest latency.
     pub observed_max_ns: Option<Nanos>,
     /// How far ahead the numbers look.
     pub horizon_ns: Nanos,
@@ -43,9 +42,9 @@ pub struct Counting {
     pub new_record_probability_1h: Option<f64>,
     /// The chance that the horizon is worse than the second largest block, the third and so on; empty without blocks.
     pub beyond: Vec<Beyond>,
-    /// For how long the observed maximum stands with the confidence.
+    /// For how long the observed maximum holds with the confidence.
     pub record_stands_ns: Option<Nanos>,
-    /// How long a run must be for its largest latency to stand for the horizon with the confidence.
+    /// How long a run must be for its largest latency to hold for the horizon with the confidence.
     pub record_seconds_needed: Option<f64>,
     /// Upper bound of the rate of exceedances of the limit; without one, of what was not seen.
     pub rate_upper_per_hour: Option<f64>,
@@ -64,7 +63,6 @@ pub struct Counting {
 /// A quantile of the block maxima between two of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Quantile {
-    /// Which.
     pub q: f64,
     /// With the confidence the quantile is at least this,
     pub lower_ns: Option<Nanos>,
@@ -77,9 +75,8 @@ pub struct Quantile {
 /// How soon something is later than one of the largest maxima.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Beyond {
-    /// Which: 2 is the second largest.
+    /// The rank: 2 is the second largest.
     pub k: u32,
-    /// Its value.
     pub value_ns: Nanos,
     /// The probability that some block of the horizon is later.
     pub probability: f64,
@@ -88,26 +85,24 @@ pub struct Beyond {
 /// How often the running maximum grew.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Records {
-    /// So often.
     pub count: u64,
     /// Expected of blocks that are exchangeable.
     pub expected: f64,
-    /// The probability of so many or more.
+    /// The probability of this number or more.
     pub p_value: f64,
 }
 
 /// A claim: the limit is reached at most once per horizon.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// The limit.
     pub limit_ns: Nanos,
     /// Events at or above it.
     pub exceedances: u64,
-    /// At most so many, where an import does not say it all.
+    /// The upper limit, where an import does not contain all samples.
     pub exceedances_at_most: u64,
     /// Two-sided bounds of their rate (Garwood).
     pub rate_per_hour: Option<(f64, f64)>,
-    /// The length of the whole observation that the claim takes with these exceedances.
+    /// The length of observation that the claim needs with these exceedances.
     pub seconds_needed: f64,
     /// `supported`, `failed` or `inconclusive`, of a length that was fixed beforehand; never supported by blocks that
     /// are not alike.
@@ -125,7 +120,6 @@ impl Claim {
     }
 }
 
-/// Counts.
 pub fn count(input: &BoundsInput, question: &Question) -> Counting {
     let series = input.series;
     let observed = series.observed.0.max(0) as f64;
@@ -160,7 +154,7 @@ pub fn count(input: &BoundsInput, question: &Question) -> Counting {
     }
 }
 
-/// Of maxima in ascending order, against so many blocks to come.
+/// Of maxima in ascending order, against this number of future blocks.
 fn beyond(sorted: &[Nanos], blocks: f64) -> Vec<Beyond> {
     let one = |k: u32| {
         let value_ns = *sorted.get(sorted.len().checked_sub(k as usize)?)?;
@@ -255,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_bounded_says_how_much_it_takes() {
+    fn an_impossible_bound_reports_the_needed_length() {
         let quantile = |seconds: i64, at: usize| of(seconds).quantiles[at];
         let (few, many) = (quantile(10, 1), quantile(100, 1));
         assert_eq!((few.q, few.lower_ns, few.upper_ns, few.blocks_needed), (0.9, None, None, Some(29)));

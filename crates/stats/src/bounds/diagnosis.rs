@@ -1,4 +1,5 @@
-//! What became of the level where a gate refuses: a climb, a change, a stretch that stands out. A climb is no burst.
+//! How the level changed where a gate refuses: a climb, a step, or an outlying stretch. A climb is
+//! no burst.
 
 use super::gates::{ALPHA, BUNCHED};
 use crate::steady::homogeneity::{BusyStretch, Homogeneity};
@@ -8,13 +9,13 @@ use crate::steady::{kpss, mann_kendall, median_shift, ranks};
 use model::units::Nanos;
 
 const HOUR: f64 = 3.6e12;
-/// Fewer blocks show no trend of their own.
+/// Fewer blocks cannot show a trend.
 const MIN_TREND_BLOCKS: usize = 10;
 
 /// What the maxima do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Course {
-    /// They rise or fall by so many ns per block.
+    /// They rise or fall by this many ns per block.
     Drifting(f64),
     /// From this block on they are others: typically before, and after.
     Changed(usize, f64, f64),
@@ -26,7 +27,7 @@ pub enum Course {
     Wandering,
 }
 
-/// What the maxima do, of which some test says that they are not one series.
+/// How the maxima change, after a test has rejected that they are one series.
 pub fn course(values: &[f64], found: Option<&Homogeneity>, window: Option<&ScanWindow>) -> Course {
     let n = values.len();
     let of_window =
@@ -111,7 +112,7 @@ fn step_fits(values: &[f64], at: usize) -> bool {
     let with_time: f64 = values.iter().enumerate().map(|(i, value)| (i as f64 - middle) * value).sum();
     let of_line = with_time * with_time / (n * (n * n - 1.0) / 12.0);
     let whole: f64 = values.iter().map(|value| value * value).sum();
-    // Twice the difference of the log-likelihoods, against what the choice of the place is worth.
+    // Twice the difference of the log-likelihoods, against the penalty for choosing the place.
     n * ((whole - of_line) / (whole - of_step).max(1e-9 * whole)).ln() > n.ln()
 }
 
@@ -121,7 +122,8 @@ fn changed(values: &[f64], at: usize) -> Course {
     Course::Changed(at, typical(before), typical(after))
 }
 
-/// The drift per block; of few values that recur, whose median slope is none, that of the halves' means.
+/// The drift per block; of few recurring values, whose median slope is zero, that of the halves'
+/// means.
 fn slope(values: &[f64]) -> f64 {
     let slope = mann_kendall::slope(values).unwrap_or_default();
     if slope != 0.0 {
@@ -133,7 +135,8 @@ fn slope(values: &[f64]) -> f64 {
 }
 
 impl Course {
-    /// What the maxima do, as a sentence without its end, of so many blocks of this length.
+    /// How the maxima change, as a sentence without its end, of this number of blocks of this
+    /// length.
     pub fn said(&self, values: &[f64], block: Nanos) -> String {
         let at = |blocks: usize| Nanos(block.0.saturating_mul(blocks as i64)).spoken();
         let us = |ns: f64| Nanos(ns.abs().min(9e18) as i64).spaced();
@@ -142,7 +145,7 @@ impl Course {
                 let way = if slope < 0.0 { "fall" } else { "rise" };
                 let whole = us(slope * values.len() as f64);
                 let per_hour = slope * HOUR / block.0.max(1) as f64;
-                // Of blocks of a year an hour says nothing.
+                // For blocks spread over a year an hour is too fine.
                 if per_hour.abs() >= 1.0 {
                     format!("The maxima {way} by {} per hour ({whole} over the run)", us(per_hour))
                 } else {
@@ -197,7 +200,7 @@ mod tests {
     use crate::rng::{Rng, SEED};
 
     #[test]
-    fn a_climb_of_few_blocks_is_no_step_and_a_step_is_one() {
+    fn a_climb_of_few_blocks_is_no_step_and_a_step_is() {
         let mut rng = Rng::new(SEED);
         for n in [12, 20, 30, 60] {
             let mut values = |shape: &dyn Fn(f64) -> f64| -> Vec<f64> {
@@ -210,7 +213,7 @@ mod tests {
                 let step = values(&|part| if part < 0.5 { 0.0 } else { 9.0 });
                 steps += u32::from(matches!(course(&step, None, None), Course::Changed(..)));
             }
-            // Of a dozen blocks no test of a trend or of a shift is sure of a step.
+            // With twelve blocks no test of a trend or of a shift detects a step reliably.
             assert!(climbs >= 15 && (steps >= 15 || n == 12), "{n}: {climbs} climbs and {steps} steps of 20");
         }
     }

@@ -1,4 +1,4 @@
-//! Exceedances of a level as events: what came at once is one.
+//! Exceedances of a level as events: simultaneous ones count as one.
 
 use super::input::BoundsInput;
 use crate::series::{BlockMaximum, Series};
@@ -14,17 +14,19 @@ pub const TOGETHER: i64 = 10;
 pub struct Reached {
     /// At least this many events.
     pub at_least: u64,
-    /// At most so many: more than at least where it is not recorded how late the samples were, or when.
+    /// The upper limit: larger than the lower one where it is not recorded how late the samples
+    /// were, or when.
     pub at_most: u64,
 }
 
 /// How far apart spikes have to be to be two events.
 ///
 /// A block holds one event at most: of its other wake-ups the values are kept, not the times. In a
-/// list each block stands for itself, for its times are no finer.
+/// list each block counts by itself, for its times are no finer.
 pub fn gap(series: &Series) -> i64 {
     let fine = series.tick < series.block;
-    // Never as long as a block: blocks that are all late would else be one event, however long it goes on.
+    // Never as long as a block: otherwise blocks that are all late would be one event, however long
+    // it lasts.
     let most = series.block.0 / 10;
     if fine { series.tick.0.saturating_mul(TOGETHER).min(most) } else { 0 }
 }
@@ -102,7 +104,8 @@ fn of_histogram(input: &BoundsInput, level: Nanos, certain: u64) -> Reached {
     Reached { at_least, at_most: at_most.max(at_least) }
 }
 
-/// A lower bound of the number of events in the lists: what came at once, or several times in a row, is one.
+/// A lower bound of the number of events in the lists: simultaneous or consecutive exceedances
+/// count as one.
 fn listed_events(input: &BoundsInput) -> u64 {
     let mut times: Vec<i64> =
         input.histogram.listed.lists.iter().flat_map(|list| &list.times).copied().collect();
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_says_what_it_can() {
+    fn a_histogram_bounds_the_count() {
         let rows = [Bucket::new(Nanos(0), Nanos(10), 100), Bucket::new(Nanos(10), Nanos(20), 4)];
         let series = Series::default();
         let mut summary = input(&series, &[], 0);

@@ -1,5 +1,5 @@
-//! Whether counting may take the blocks to be alike: what a gate says of level, dependence, evenness or a period holds
-//! for a count as well as for a fit.
+//! Whether counting may treat the blocks as exchangeable: a gate's result on level, dependence,
+//! evenness or a period holds for a count as well as for a fit.
 
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ pub struct Exchangeability {
 }
 
 impl Exchangeability {
-    /// What the gates say.
+    /// The results of the gates.
     pub fn of(gates: &[Gate], series: &Series, beyond: &Extrapolation) -> Exchangeability {
         let gate = |id: &str| gates.iter().find(|gate| gate.id == id);
         let refusing: Vec<&Gate> = GATES

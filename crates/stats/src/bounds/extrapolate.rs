@@ -21,7 +21,7 @@ use model::units::Nanos;
 const MULTIPLES: [u32; 6] = [1, 2, 5, 10, 30, 60];
 /// A block's maximum is one of at least this many samples, where their number is known.
 const MIN_SAMPLES_PER_BLOCK: u64 = 500;
-/// So many of the largest maxima, or somewhat fewer, show the class of the tail.
+/// This number of the largest maxima, or somewhat fewer, shows the class of the tail.
 const TAIL: usize = 50;
 /// What lies beyond, or why it is not given. Levels are in ns.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -40,7 +40,7 @@ pub struct Extrapolation {
     pub memory: bool,
     /// How far ahead the levels look.
     pub horizon_ns: Option<Nanos>,
-    /// The fitted law of the block maxima, for inspection, whatever the gates say.
+    /// The fitted law of the block maxima, for inspection, independent of the gates.
     pub gev: Option<Law>,
     /// Of which class the tail of the fitted maxima is; to look at, not to decide by.
     pub tail_class: Option<TailClass>,
@@ -53,17 +53,15 @@ pub struct Extrapolation {
     /// The same where the tail is not allowed an upper end.
     #[serde(rename = "guarded_upper_ns")]
     pub upper_nonneg_shape_ns: Option<f64>,
-    /// That over the largest latency of the fit; a bound of many times as much says that the run hardly determines
-    /// its tail.
+    /// That over the largest latency of the fit; a bound of many times as much shows that the run
+    /// hardly determines its tail.
     pub times_seen: Option<f64>,
 }
 
 /// A generalised extreme value law, `G(x) = exp(-(1 + xi (x - mu) / sigma)^(-1/xi))`, mu and sigma in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Law {
-    /// Location.
     pub mu: f64,
-    /// Scale.
     pub sigma: f64,
     /// Shape; above 0 the tail is heavy, below it has an end.
     pub xi: f64,
@@ -103,7 +101,7 @@ fn block_size(series: &Series) -> u32 {
     candidates.into_iter().find(|&times| forgetful(times)).unwrap_or(first)
 }
 
-/// Fits, asks every gate, and says what lies beyond if all let it pass.
+/// Fits, evaluates every gate, and extrapolates if all pass.
 pub fn extrapolate(
     input: &BoundsInput,
     question: &Question,
@@ -180,7 +178,7 @@ fn without_blocks(
     (gates, beyond)
 }
 
-/// Names the gate that says most.
+/// Names the most informative gate.
 fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
     beyond.status = ExtrapolationStatus::Refused;
     let (reason, remedy) = match most_informative(gates) {
@@ -236,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_class_of_the_tail_is_shown_whatever_the_gates_say() {
+    fn the_class_of_the_tail_is_shown_independent_of_the_gates() {
         for (beyond, heavy) in [(answer(|x| x, 600), false), (answer(|x| (0.7 * x).exp(), 600), true)] {
             assert_eq!(beyond.status, ExtrapolationStatus::Refused);
             let class = beyond.tail_class.expect("a class");

@@ -1,11 +1,11 @@
-//! A gate: a test that can say no, with what it saw.
+//! A gate: a test that can refuse an extrapolation, with its observation.
 
 use serde::Serialize;
 
 /// The level of each gate: a clean run is refused by all of them together about once in twenty times.
 pub const ALPHA: f64 = 0.01;
 
-/// What a count would take of a run with a stretch that stands out.
+/// What a count would need for a run with an outlying stretch.
 pub const BUNCHED: &str = "if the spikes were not bunched";
 
 /// Why a gate is not judged that needs the order of the samples.
@@ -16,7 +16,6 @@ pub const LOST: &str = "the histogram does not say when its values came";
 pub struct Gate {
     /// `G1` to `G11`.
     pub id: &'static str,
-    /// What it asks.
     pub name: &'static str,
     /// Whether the extrapolation may pass; false too where it could not be judged.
     pub passed: bool,
@@ -48,7 +47,7 @@ impl Gate {
         }
     }
 
-    /// A gate that says no.
+    /// A gate that refuses.
     pub fn refused(
         id: &'static str,
         name: &'static str,
@@ -73,7 +72,7 @@ impl Gate {
         Gate { condition, ..self }
     }
 
-    /// Whether it refuses a stretch that stands out, not a level that moves.
+    /// Whether it refuses an outlying stretch, not a moving level.
     pub fn on_bunched(&self) -> bool {
         self.condition == BUNCHED
     }
@@ -93,8 +92,9 @@ impl Gate {
     }
 }
 
-/// In which order refusals matter: what the run is, how much of it there is, what became of its level, a mechanism in
-/// it, then the rest. A level that moves spreads the large values unevenly, too: it is named first.
+/// The order of importance of refusals: the kind of run, its length, changes of its level, a
+/// mechanism in it, then the rest. A level that moves spreads the large values unevenly, too: it is
+/// named first.
 const ORDER: [&str; 10] = ["G11", "G7", "G1", "G6", "G3", "G5", "G2", "G4", "G9", "G8"];
 
 /// Whether all gates let pass; G10 only warns.
@@ -102,7 +102,7 @@ pub fn all_pass(gates: &[Gate]) -> bool {
     gates.iter().all(|gate| gate.passed || gate.id == "G10")
 }
 
-/// The gate whose refusal says most, if any refuses.
+/// The gate with the most informative refusal, if any refuses.
 pub fn most_informative(gates: &[Gate]) -> Option<&Gate> {
     let refusing =
         |id: &str| gates.iter().find(|gate| gate.id == id && !gate.passed && !gate.refusal.is_empty());

@@ -1,4 +1,4 @@
-//! What is asked of a run, and what there is to answer with.
+//! The question about a run, and the data to answer it.
 
 use crate::series::Series;
 use model::histogram::Bucket;
@@ -17,7 +17,6 @@ pub const MAX_REACH: f64 = 100.0;
 pub struct Question {
     /// The latency that is not to be reached.
     pub limit: Option<Nanos>,
-    /// For how long.
     pub horizon: Nanos,
     /// Whether a person chose that horizon; if not, an extrapolation goes no further than it may.
     pub chosen: bool,
@@ -25,14 +24,14 @@ pub struct Question {
     pub reach: f64,
 }
 
-/// What there is to answer with.
+/// The data for the answer.
 #[derive(Clone, Copy)]
 pub struct BoundsInput<'a> {
     /// Block maxima; empty where only a histogram was kept.
     pub series: &'a Series,
     /// What is known of single wake-ups, without their times.
     pub histogram: HistogramInput<'a>,
-    /// What the run says of itself.
+    /// What the run's document states.
     pub run: RunTotals<'a>,
     /// Timer ticks per second of the kernel, where known.
     pub hz: Option<u32>,
@@ -56,9 +55,8 @@ pub struct HistogramInput<'a> {
 pub struct RunTotals<'a> {
     /// Each failed integrity check, in words.
     pub invalid: &'a [String],
-    /// Wake-ups.
     pub cycles: u64,
-    /// Slots that were slept through.
+    /// Missed slots.
     pub missed: u64,
 }
 
@@ -74,11 +72,11 @@ impl<'a> BoundsInput<'a> {
 pub struct OverflowList {
     /// When they were, in ns after the start, ascending.
     pub times: Vec<i64>,
-    /// Up to when the list is whole; None where it is to the end.
+    /// Until when the list is complete; `None` if it is to the end.
     pub until: Option<i64>,
 }
 
-/// What is known of the samples beyond a histogram's end besides their number.
+/// What is known of the samples beyond a histogram's end other than their number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListedOverflows<'a> {
     /// A list per CPU that has one with times.

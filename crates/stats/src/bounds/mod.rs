@@ -1,4 +1,4 @@
-//! What a run supports: counting bounds first, an extrapolation only behind gates that can say no.
+//! What a run supports: bounds from counting first, an extrapolation only if all gates pass.
 
 pub mod answer;
 pub mod conditions;
@@ -34,15 +34,13 @@ pub use structure::Structure;
 /// The schema of the document.
 pub const SCHEMA: &str = "onbeat.bounds/1";
 
-/// The answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bounds {
-    /// [`SCHEMA`].
     pub schema: &'static str,
     /// Counting: flattened, its fields are the document's.
     #[serde(flatten)]
     pub counting: Counting,
-    /// Whether the blocks are alike, which counting takes for granted.
+    /// Whether the blocks are exchangeable, which counting assumes.
     pub exchangeable: Exchangeability,
     /// The claim about the limit; null without one.
     pub claim: Option<Claim>,
@@ -55,12 +53,11 @@ pub struct Bounds {
     pub structure: Structure,
     /// `supported`, `failed`, `inconclusive`, or `""` without a limit.
     pub verdict: BoundsVerdict,
-    /// What the verdict rests on: `counting`, `extrapolation`, `steadiness` (the blocks are not alike, so that neither of
-    /// them says anything), `integrity` (the run is invalid) or `""`.
+    /// What the verdict rests on: `counting`, `extrapolation`, `steadiness` (the blocks are not
+    /// exchangeable, so that neither of them applies), `integrity` (the run is invalid) or `""`.
     pub basis: VerdictBasis,
 }
 
-/// Answers.
 pub fn bounds(input: &BoundsInput, question: &Question) -> Bounds {
     let counting = counting::count(input, question);
     let mut structure = match input.series.blocks.is_empty() {
@@ -154,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_needs_what_its_basis_says() {
+    fn a_verdict_agrees_with_its_basis() {
         let run = series(gumbel(600, 3));
         let input = BoundsInput::of(&run);
         let verdict = |limit: i64, horizon: i64| {
@@ -174,7 +171,7 @@ mod tests {
         assert_eq!(bounds(&input, &ask(Some(900_000), 200)).verdict, BoundsVerdict::Inconclusive);
     }
 
-    /// What is done to maxima of a scale of 2 us, by so many us.
+    /// Changes to maxima of a scale of 2 us, by this many us.
     fn disturbed(kind: &str, n: usize, by: f64, seed: u64) -> Vec<f64> {
         let part = |i: usize| i as f64 / n as f64;
         let is_late = |i: usize| match kind {
@@ -261,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_s_count_says_what_it_takes_for_granted() {
+    fn a_histogram_s_count_states_its_assumption() {
         let series = Series { observed: Nanos(3_600 * Nanos::SECOND.0), block: BLOCK, ..Series::default() };
         let rows = [Bucket::new(Nanos(0), Nanos(10_000), 3_600_000)];
         let input = BoundsInput {

@@ -1,11 +1,11 @@
-//! Numbers in the words of gates and reports.
+//! Numbers as gates and reports print them.
 
 /// A probability as the tests print it.
 pub fn p_value(p: f64) -> String {
     if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.3}") }
 }
 
-/// A number without the zeros that say nothing: `99`, `99.5`.
+/// A number without trailing zeros: `99`, `99.5`.
 pub fn digits(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -26,7 +26,7 @@ fn events(lists: &[OverflowList], input: &BoundsInput) -> (Vec<i64>, i64) {
     all.retain(|at| (0..=until).contains(at));
     all.sort_unstable();
     let mut times = Vec::new();
-    // What was late on several CPUs at once, or several times in a row, is one event.
+    // Late samples on several CPUs at the same time, or in consecutive blocks, are one event.
     let gap = input.series.tick.0.saturating_mul(TOGETHER);
     cluster::peaks(all.into_iter().map(|at| (at, 0)), gap, |event| times.push(event.0));
     if let Some(&next) = times.get(MAX_SPIKES) {
@@ -116,7 +116,8 @@ mod tests {
 
     const MILLI: i64 = 1_000_000;
 
-    /// What ten minutes at 1 ms say whose histogram ends at 60 us, the last sample with a row at 24 us.
+    /// Ten minutes at 1 ms with a histogram that ends at 60 us and its last counted sample at 24
+    /// us.
     fn answer(lists: &[OverflowList], cycles: u64, overflows: u64) -> Bounds {
         let rows = [
             Bucket::new(Nanos(10_000), Nanos(11_000), 500_000),

@@ -1,4 +1,5 @@
-//! Which of the largest blocks recur, and with what period: what recurs is a mechanism, not chance.
+//! Which of the largest blocks recur, and with what period: recurrence indicates a mechanism, not
+//! chance.
 
 use std::collections::BTreeSet;
 
@@ -26,12 +27,9 @@ const MAX_PERIODS: usize = 8;
 /// A spike: when it was, and how late, in ns.
 pub type SeriesSpike = (i64, i64);
 
-/// Spikes that recur.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Period {
-    /// The period.
     pub period_s: f64,
-    /// Its standard error.
     pub se_s: f64,
     /// Spikes that belong to it,
     pub members: usize,
@@ -53,11 +51,12 @@ pub struct Period {
     pub to_ns: Option<Nanos>,
     /// How late each of its spikes is at least, where no more is known: beyond an imported histogram's end.
     pub at_least_ns: Option<Nanos>,
-    /// Other periods, in s, that fit about as well, most of them fractions of this one; empty where the times tell.
+    /// Other periods, in s, that fit about as well, most of them fractions of this one; empty where
+    /// the times determine it.
     pub or_s: Vec<f64>,
     /// How many of the worst events belong to it,
     pub of_the_worst: usize,
-    /// of so many.
+    /// out of this number.
     pub worst: usize,
     /// What runs with that period on many machines: compatible with, not caused by.
     pub compatible_with: Vec<String>,
@@ -136,7 +135,8 @@ impl Period {
         recur(self.members, self.among, self.at_least_ns, every)
     }
 
-    /// Whether the other's spikes lie on the teeth of this comb: a multiple of a period is no period of its own.
+    /// Whether the other's spikes lie on the teeth of this comb: a multiple of a period is not a
+    /// separate period.
     fn explains(&self, other: &Period, tick: Nanos) -> bool {
         let period = self.period_s * 1e9;
         let reach = (3e9 * self.jitter_s).max(0.3 * tick.0 as f64);
@@ -150,7 +150,7 @@ impl Period {
     }
 }
 
-/// The largest so many; where equal ones would have to be parted, none of them.
+/// This number of the largest; where equal ones would have to be split, none of them.
 pub fn largest(spikes: &[SeriesSpike], most: usize) -> Vec<SeriesSpike> {
     let mut sorted = spikes.to_vec();
     sorted.sort_by_key(|spike| std::cmp::Reverse(spike.1));
@@ -162,7 +162,8 @@ pub fn largest(spikes: &[SeriesSpike], most: usize) -> Vec<SeriesSpike> {
 
 /// How exact the blocks' times are: where nearly all come at one time of their block, no finer than blocks.
 ///
-/// Such times were not recorded, or a mechanism is in each block; of longer periods both say the same.
+/// Such times were not recorded, or a mechanism is in each block; for longer periods both give the
+/// same.
 pub fn tick(series: &Series) -> Nanos {
     let block = series.block.0.max(1);
     let Some(first) = series.blocks.first() else { return series.tick };
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_it_may_be_is_said_with_the_period() {
+    fn other_possible_periods_are_reported_with_it() {
         let period = Period { period_s: 20.302, se_s: 0.004, ..Period::default() };
         assert_eq!(period.every(), "20.302 s");
         let half = Period { or_s: vec![10.151, 6.7673], ..period.clone() };
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn combs_with_common_multiples_are_told_apart() {
+    fn combs_with_common_multiples_are_distinguished() {
         let both = hour(&[(60.0, 17.3, 50, 1.0), (10.0, 3.2, 40, 1.0)], 7);
         let periods = structure(&BoundsInput::of(&both)).periods;
         assert_eq!(rounded(&periods), [60.0, 10.0], "the worst events' first");

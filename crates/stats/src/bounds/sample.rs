@@ -18,14 +18,13 @@ pub struct Sample {
     pub block: Nanos,
     /// As data of a fit.
     pub steps: Option<GroupedSample>,
-    /// The fit.
     pub fit: Option<GevFit>,
     /// Step of the values.
     pub step: Nanos,
 }
 
 impl Sample {
-    /// The maxima of a series in blocks of a multiple of its own.
+    /// The maxima of a series in blocks of a multiple of its block length.
     pub fn of(series: &Series, times: u32) -> Sample {
         let values = if times == 1 { series.values() } else { series.coarser(times) };
         let steps = GroupedSample::new(&values, series.step.0 as f64);
@@ -75,7 +74,8 @@ impl PredictedLevels {
         Some(PredictedLevels {
             typical: Level { blocks, probability: 0.5 }.of(&fit.law),
             upper,
-            // Two searches of the same likelihood: the bound that allows less never says less.
+            // Two searches of the same likelihood: the bound with the smaller allowed risk is never
+            // smaller.
             guarded: guarded.map(|guarded| upper.map_or(guarded, |upper| guarded.max(upper))),
         })
     }

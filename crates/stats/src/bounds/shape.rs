@@ -1,4 +1,5 @@
-//! Gates G4, G5, G9 and G10: one law fits, no mode stands apart, the bound has an end, the first half foretells the second.
+//! Gates G4, G5, G9 and G10: one law fits, no separate mode, a finite bound, the first half
+//! predicts the second.
 
 use super::gates::{ALPHA, Gate};
 use super::numbers::p_value;
@@ -16,7 +17,7 @@ use model::units::Nanos;
 
 const NO_FIT: &str = "no law could be fitted";
 
-/// The second half's blocks are held against the level that one in so many exceeds.
+/// The second half's blocks are compared with the level that one in this number exceeds.
 const ONE_IN: f64 = 30.0;
 /// A bound above this times the largest value seen is reported as wide.
 pub const WIDE: f64 = 3.0;
@@ -65,7 +66,8 @@ pub fn fits(sample: &Sample, doubled: &Sample, blocks: f64) -> Gate {
     Gate::passed("G4", NAME, detail)
 }
 
-/// Whether the intervals of the typical worst overlap; none where blocks of twice the length are too few to say.
+/// Whether the intervals of the typical worst overlap; `None` where blocks of twice the length are
+/// too few.
 fn overlap<'a>(sample: &'a Sample, doubled: &'a Sample, blocks: f64) -> Option<bool> {
     let fitted = |sample: &'a Sample, blocks: f64| -> Option<(&'a GroupedSample, GevFit, Level)> {
         let enough = sample.values.len() >= 30 && blocks > 0.0;

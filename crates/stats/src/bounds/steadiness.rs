@@ -34,8 +34,8 @@ const COMB: f64 = 0.05;
 
 /// A run as these gates see it: the recorded blocks, and those of the fit, which may be longer.
 ///
-/// A change of level or a burst makes neighbours alike, so that longer blocks are taken for the fit, of which there are
-/// fewer to show it: what allows for short memory is asked of the recorded ones.
+/// A change of level or a burst correlates neighbours, so that longer blocks are used for the fit,
+/// of which there are fewer to show it: what allows for short memory is asked of the recorded ones.
 pub struct Steadiness<'a> {
     series: &'a Series,
     finest: &'a [f64],
@@ -52,7 +52,7 @@ impl<'a> Steadiness<'a> {
         let scores = Scores::of(finest);
         let window = scores.as_ref().and_then(scan::fullest);
         let mut found = Steadiness { series, finest, values, block, scores, homogeneity: None, window };
-        // Of blocks with memory large ones come in clusters: that is what the longer blocks were taken for.
+        // Of blocks with memory large ones come in clusters: the longer blocks account for that.
         found.homogeneity = if found.cured() {
             homogeneity::of_top_blocks(values)
                 .map(|found| of_longer(found, series.block, block, finest.len()))
@@ -67,7 +67,7 @@ impl<'a> Steadiness<'a> {
         [self.level(), self.dependence(), self.evenness()]
     }
 
-    /// The window that stands out, if any does.
+    /// The outlying window, if there is one.
     fn standing_out(&self) -> Option<&ScanWindow> {
         self.window.as_ref().filter(|window| window.p < WINDOW)
     }
@@ -137,7 +137,8 @@ impl<'a> Steadiness<'a> {
         Gate::refused("G2", NAME, detail, refusal, remedy).on("if neighbouring blocks were independent")
     }
 
-    /// The blocks of the fit; the recorded ones where those are too few or all alike, for then nothing is known of them.
+    /// The blocks of the fit; the recorded ones where those are too few or all equal, because those
+    /// show nothing.
     fn judged(&self) -> (&'a [f64], Nanos) {
         if self.values.len() >= MIN_BLOCKS && ranks::varies(self.values) {
             return (self.values, self.block);
@@ -247,7 +248,7 @@ pub fn remember(values: &[f64]) -> bool {
         || runs::about_median(values).is_some_and(|test| test.p < HALF)
 }
 
-/// Whether blocks are known to have no memory: of blocks that are all alike, or few, it is not.
+/// Whether blocks are known to have no memory: of blocks that are all equal, or few, it is not.
 pub fn forgets(values: &[f64]) -> bool {
     values.len() >= MIN_BLOCKS && ranks::varies(values) && !remember(values)
 }
@@ -265,7 +266,7 @@ fn placed<'a>(series: &Series, scores: &'a Scores) -> std::borrow::Cow<'a, [f64]
     let ends = series.blocks.first().zip(series.blocks.iter().last());
     let span = ends.map_or(0, |(first, last)| last.index.saturating_sub(first.index).saturating_add(1));
     let n = scores.all.len() as i64;
-    // Where most are missing, time says nothing.
+    // Where most are missing, their order in time shows nothing.
     if span <= n || span > 2 * n {
         return (&scores.all[..]).into();
     }

@@ -9,11 +9,11 @@ use super::periods::{self, MIN_SPIKES, Period, SeriesSpike, largest};
 use crate::time::{burst, change, cluster};
 use model::units::Nanos;
 
-/// Windows of so many blocks are counted for changes of the rate.
+/// Windows of this number of blocks are counted for changes of the rate.
 const WINDOW: i64 = 10;
 /// More windows are joined.
 const MAX_WINDOWS: i64 = 20_000;
-/// Spikes of smaller clusters are as good as single.
+/// Spikes of smaller clusters count as single.
 const CLUSTERED: f64 = 1.5;
 
 /// When the spikes came.
@@ -34,7 +34,6 @@ pub struct Structure {
 /// How unevenly spikes come.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bursts {
-    /// Spikes looked at.
     pub spikes: u64,
     /// Variance over mean of their counts; 1 for independent events.
     pub dispersion: f64,
@@ -55,11 +54,8 @@ pub struct Bursts {
 pub struct RateEpoch {
     /// When it began, after the start of the run.
     pub from_ns: Nanos,
-    /// When it ended.
     pub to_ns: Nanos,
-    /// Spikes in it.
     pub spikes: u64,
-    /// Their rate.
     pub per_hour: f64,
 }
 
@@ -144,8 +140,8 @@ fn rates(large: &[SeriesSpike], (start, end): (i64, i64), block: i64) -> (Option
 }
 
 impl Structure {
-    /// Leaves the unevenness of the spikes unsaid where the level of all maxima moves, which explains it: a climb, a
-    /// fall or a step has its own sentence and its own time. The numbers stay.
+    /// Leaves the unevenness of the spikes unsaid where the level of all maxima moves, which
+    /// explains it: a climb, a fall or a step has a separate sentence and time. The numbers stay.
     pub fn explained(&mut self, gates: &[Gate]) {
         let moves = |gate: &Gate| gate.id == "G1" && gate.judged && !gate.passed && !gate.on_bunched();
         if gates.iter().any(moves) {
@@ -191,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_that_moves_leaves_no_burst_and_no_change_of_rate_to_say() {
+    fn a_moving_level_is_not_reported_as_burst_or_change_of_rate() {
         let stretch = |from: i64, spikes| RateEpoch {
             from_ns: Nanos(from * Nanos::SECOND.0),
             to_ns: Nanos((from + 300) * Nanos::SECOND.0),
@@ -210,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_of_several_blocks_are_said_to_be() {
+    fn bursts_of_several_blocks_are_reported() {
         let said = |theta: Option<f64>| {
             let bursts = Bursts {
                 spikes: 40,

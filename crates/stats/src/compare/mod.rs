@@ -22,7 +22,6 @@ use secondary::{CpuRate, QuantileShift};
 /// The schema of the document.
 pub const SCHEMA: &str = "onbeat.comparison/1";
 
-/// What decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {
     /// The rate at which blocks reach the limit.
@@ -58,13 +57,11 @@ pub struct CompareQuestion {
 /// The answer, of B against A.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// [`SCHEMA`].
     pub schema: &'static str,
     /// `better`, `worse`, `equivalent` or `inconclusive`.
     pub verdict: Verdict,
     /// Why there is no clearer verdict; `""` where there is one.
     pub reason: String,
-    /// What decided.
     pub metric: String,
     /// Rate of B over rate of A at the limit, all runs together; null without an exceedance in A.
     pub rate_ratio: Option<f64>,
@@ -76,7 +73,7 @@ pub struct Compared {
     pub p_value: Option<f64>,
     /// Whether all ways to exchange the units were gone through for that; if not, at most 19,999 were drawn with a fixed seed.
     pub exact: bool,
-    /// Of one run each, that of the events alone: it cannot tell the change from the boot.
+    /// Of one run each, that of the events alone: it cannot separate the change from the boot.
     pub event_p_value: Option<f64>,
     /// Pairs, or runs of both together.
     pub units: usize,
@@ -115,13 +112,11 @@ pub struct Compared {
 /// One run of a side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Unit {
-    /// Its name.
     pub title: String,
     /// How long it was observed.
     pub observed_ns: Nanos,
-    /// Blocks.
     pub blocks: usize,
-    /// Its largest latency. The larger of two maxima says little: it is the one of the unluckier run.
+    /// Its largest latency. The larger of two maxima shows little: it depends on chance in one run.
     pub max_ns: Option<Nanos>,
     /// Events at the limit; null where there are no blocks to count.
     pub exceedances: Option<u64>,
@@ -142,7 +137,6 @@ pub struct Baseline {
     pub worse: bool,
 }
 
-/// Compares.
 pub fn compare(a: &[&Series], b: &[&Series], question: &CompareQuestion) -> Compared {
     let pooled = || {
         let maxima = a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
@@ -193,7 +187,7 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &CompareQuestion) -> Comp
         b: units(b, &in_b),
     };
     compared.settle(&found);
-    compared.say_only_what_is_known();
+    compared.the_answer_has_only_what_is_known();
     compared
 }
 
@@ -205,7 +199,8 @@ struct Numbers {
     margin: f64,
     /// The standard deviation that a number has by counting alone.
     least: f64,
-    /// Where B is one run: how likely its events or more are by the rate of A's, whatever runs differ in.
+    /// Where B is one run: how likely its events or more are by the rate of A's, without the
+    /// variation between runs.
     by_events: f64,
 }
 
@@ -347,7 +342,8 @@ impl Compared {
             self.p_value.filter(|_| self.a.iter().chain(&self.b).all(|unit| unit.exceedances.is_some()));
     }
 
-    /// One new run against a baseline may be worse, and is nothing else; whatever stays open says why.
+    /// One new run against a baseline can only be worse; otherwise the answer is open, with the
+    /// reason.
     fn settle(&mut self, found: &Comparison) {
         if let Some(baseline) = self.baseline {
             self.p_value = baseline.p_value;
@@ -369,7 +365,7 @@ impl Compared {
 impl Compared {
     /// How often a run without block records reached the limit is not known, and neither is what follows from it: 0 events
     /// would be a statement.
-    fn say_only_what_is_known(&mut self) {
+    fn the_answer_has_only_what_is_known(&mut self) {
         if self.a.iter().chain(&self.b).all(|unit| unit.exceedances.is_some()) {
             return;
         }

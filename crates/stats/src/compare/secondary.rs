@@ -14,7 +14,6 @@ use model::units::{Cpu, Nanos};
 /// A quantile of the block maxima in both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QuantileShift {
-    /// Which.
     pub q: f64,
     /// Mean over A's units.
     pub a_ns: f64,
@@ -33,11 +32,8 @@ pub struct QuantileShift {
 /// The exceedances that a CPU had, its latency being the machine's largest in that block.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CpuRate {
-    /// The CPU.
     pub cpu: Cpu,
-    /// Events in A.
     pub a: u64,
-    /// Events in B.
     pub b: u64,
     /// Two-sided over the units.
     pub p_value: f64,

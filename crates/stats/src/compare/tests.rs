@@ -4,7 +4,7 @@ use super::*;
 use crate::rng::Rng;
 use crate::series::BLOCK;
 
-/// Ten minutes of Gumbel maxima about 20 us, and so many spikes of 60 us.
+/// Ten minutes of Gumbel maxima around 20 us, and this number of spikes of 60 us.
 fn run(rng: &mut Rng, shift: f64, spikes: usize) -> Series {
     let mut list: Vec<Option<Nanos>> = (0..600)
         .map(|_| Some(Nanos((1_000.0 * (20.0 + shift - 2.0 * rng.exponential().ln())) as i64)))
@@ -110,7 +110,7 @@ fn a_shift_of_the_median_is_found_by_the_quantile() {
 }
 
 #[test]
-fn nothing_to_compare_is_no_verdict() {
+fn without_data_there_is_no_verdict() {
     let empty = Series::default();
     for (a, b) in [(vec![], vec![]), (vec![&empty; 8], vec![&empty; 8]), (vec![&empty], vec![])] {
         assert_eq!(compare(&a, &b, &question(Design::Unpaired)).verdict, Verdict::Inconclusive);

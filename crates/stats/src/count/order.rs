@@ -1,4 +1,4 @@
-//! Which of the ordered observations bound a quantile? Ranks that hold whatever the law is.
+//! Which of the ordered observations bound a quantile: distribution-free ranks.
 //!
 //! Wilks (1941), "Determination of sample sizes for setting tolerance limits"; David and Nagaraja (2003),
 //! Order Statistics. The number of observations below the q-quantile is binomial (n, q).
@@ -23,7 +23,7 @@ pub fn observations_needed(q: f64, confidence: f64) -> Option<u64> {
         return None;
     }
     let exact = (-confidence.max(0.0)).ln_1p() / q.ln();
-    // A last bit of the logarithms must not ask for one more where the bound is met exactly.
+    // A last bit of the logarithms must not require one more where the bound is reached exactly.
     Some(((exact * (1.0 - 1e-12)).ceil() as u64).max(1))
 }
 
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_covers_as_often_as_it_says() {
+    fn the_interval_has_its_nominal_coverage() {
         let ranks = interval(60, 0.9, 0.9).unwrap();
         let (mut rng, mut held) = (Rng::new(SEED), 0);
         for _ in 0..2000 {

@@ -44,13 +44,14 @@ pub fn beyond_kth(n: f64, m: f64, k: u32) -> f64 {
     if chance.is_nan() { 1.0 } else { chance.clamp(0.0, 1.0) }
 }
 
-/// How many blocks must have been observed for their maximum to stand for m future blocks with this confidence.
+/// How many blocks must have been observed for their maximum to hold for m future blocks with this
+/// confidence.
 pub fn blocks_needed(m: f64, confidence: f64) -> f64 {
     let confidence = confidence.clamp(0.0, 1.0);
     if m <= 0.0 { 0.0 } else { m * confidence / (1.0 - confidence) }
 }
 
-/// For how many future blocks the maximum of n observed ones stands with this confidence.
+/// For how many future blocks the maximum of n observed ones holds with this confidence.
 pub fn blocks_covered(n: f64, confidence: f64) -> f64 {
     let confidence = confidence.clamp(0.0, 1.0);
     if n <= 0.0 { 0.0 } else { n * (1.0 - confidence) / confidence }
@@ -63,7 +64,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_hour_says_little_about_a_day_and_a_day_much_about_an_hour() {
+    fn an_hour_supports_little_about_a_day_and_a_day_much_about_an_hour() {
         for (n, m, expected) in [(3600.0, 3600.0, 0.5), (3600.0, 86_400.0, 0.96), (86_400.0, 3600.0, 0.04)] {
             assert!((new_record(n, m) - expected).abs() < 1e-12);
             assert_eq!(beyond_kth(n, m, 1), new_record(n, m));

@@ -63,7 +63,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_clean_test_passes_where_the_reference_says() {
+    fn a_clean_test_passes_where_the_reference_does() {
         assert!((clean_time(1.0) - 3.328_591_4).abs() < 1e-7);
         assert_eq!(decision(0, clean_time(7.0), 7.0), Decision::Pass);
         assert_eq!(decision(0, 3.32 * 7.0, 7.0), Decision::GoOn);
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn many_events_fail() {
-        // Two at once: -2 ln 10 is below -ln 20; spread over two target times it is not.
+        // Two at the same time: -2 ln 10 is below -ln 20; spread over two target times it is not.
         assert_eq!((decision(2, 0.0, 1.0), decision(2, 2.0, 1.0)), (Decision::Fail, Decision::GoOn));
         assert!((llr(2, 2.0, 1.0) - (1.8 - 100f64.ln())).abs() < 1e-12);
     }
@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_the_ratio_of_times_matters(k in 0u64..9, t in 0.0f64..30.0, unit in 1u32..60) {
+        fn the_result_depends_only_on_the_ratio_of_times(k in 0u64..9, t in 0.0f64..30.0, unit in 1u32..60) {
             let scale = f64::from(1u32 << (unit % 16));
             prop_assert_eq!(decision(k, t, 1.0), decision(k, t * scale, scale));
             prop_assert!(llr(k, t, 1.0) > llr(k + 1, t, 1.0));

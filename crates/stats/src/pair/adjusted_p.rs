@@ -1,4 +1,4 @@
-//! Many comparisons at once: p-values adjusted so that each may be held against the same level.
+//! Many comparisons at once: p-values adjusted so that each may be compared with the same level.
 //!
 //! Holm (1979), Scandinavian Journal of Statistics 6, for verdicts: the chance of any false one stays at
 //! the level, whatever the dependence. Benjamini and Hochberg (1995), JRSS B 57, for screening lists: the

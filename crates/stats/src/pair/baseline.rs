@@ -9,12 +9,12 @@ use crate::law;
 /// From this many past runs on there is a spread to speak of.
 const MIN_PAST_RUNS: usize = 5;
 
-/// What past runs say of a new one.
+/// The result for a new run, given past ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Standing {
     /// There are too few past runs, or they are all equal: no baseline spread yet.
     NoSpread {
-        /// Past runs to be had before a comparison is possible.
+        /// The minimum number of past runs for a comparison.
         needed: usize,
     },
     /// By rank: (1 + past runs at least as large) / (past runs + 1).
@@ -41,7 +41,8 @@ impl Standing {
     }
 }
 
-/// The standing of a new run among past ones; the statistic is one number per run on a log scale, large is bad.
+/// The rank of a new run among past ones; the statistic is one number per run on a log scale, large
+/// is bad.
 ///
 /// Ranks from as many past runs on as can reach alpha (19 for 0.05), the bound from 5 on.
 ///

@@ -13,7 +13,6 @@ use crate::law;
 /// How many events were seen in how much time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exposure {
-    /// Number of events.
     pub events: u64,
     /// Observed time, in any unit that both sides share.
     pub time: f64,

@@ -1,4 +1,5 @@
-//! Watching two counts grow and stopping as soon as they tell: an e-value for the share of the events.
+//! An e-value for the share of the events: two counts may be watched, and the test stopped as soon
+//! as it decides.
 //!
 //! A beta(1/2, 1/2) mixture over the share against the share that equal rates would give (Robbins 1970;
 //! Ramdas and others 2023, Statistical Science 38). Under equal rates it reaches 20 at any time with
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_say_nothing() {
+    fn edge_cases_have_no_evidence() {
         assert_eq!(ln_e_value(0, 0, 0.5), 0.0);
         assert_eq!((ln_e_value(5, 1, 0.0), ln_e_value(5, 1, f64::NAN)), (0.0, 0.0));
         assert!(!ln_e_value(u64::MAX, 0, 0.5).is_nan());

@@ -6,8 +6,9 @@
 
 use crate::law;
 
-/// Ranks farther from the quantile than so many standard deviations of the weights and so many ranks weigh
-/// nothing; the ranks are for quantiles next to an end, whose weights fall off exponentially.
+/// Ranks farther from the quantile than this number of standard deviations of the weights and of
+/// ranks weigh nothing; the ranks are for quantiles next to an end, whose weights fall off
+/// exponentially.
 const REACH: (f64, f64) = (12.0, 40.0);
 
 /// Nodes and weights of Gauss's rule with five points on -1 to 1.

@@ -1,4 +1,5 @@
-//! What a set of relabellings says of a difference: p-values and, by inverting the test, an interval.
+//! The result of a set of relabellings for a difference: p-values and, by inverting the test, an
+//! interval.
 //!
 //! Each relabelling of the units leaves the shift above or below one number, its "typical value"
 //! (Hartigan 1969, JASA 64): the shift lies below the m-th smallest of them with probability m / total,
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_relabel_says_nothing() {
+    fn nothing_to_relabel_gives_no_result() {
         let relabelled = Relabelled::new(Vec::new(), 1, true);
         assert_eq!((relabelled.p_two_sided(0.0), relabelled.interval(0.95)), (1.0, None));
         let broken = Relabelled::new(vec![f64::NAN, 1.0], 0, true);

@@ -34,7 +34,7 @@ pub fn runs_needed(alpha: f64) -> usize {
     (1..28).find(|&runs| smallest_p(runs, runs) <= alpha).unwrap_or(28)
 }
 
-/// What the splits of these runs into two groups say of B's shift against A.
+/// The permutation test of B's shift against A over the splits of these runs into two groups.
 ///
 /// Exchanging r runs of A for r of B leaves the difference at least as large as it was exactly when the
 /// shift is at or above the difference of their means: that is the split's typical value.

@@ -1,4 +1,5 @@
-//! What a comparison of this size could have seen, and how many units would see what matters.
+//! What a comparison of this size could have seen, and how many units would detect the relevant
+//! difference.
 //!
 //! The difference found with 80 % probability by a two-sided t test of the units: (t(1 - alpha / 2) +
 //! t(0.8)) standard errors, the half width of the interval and a term for the power (Cohen 1988, chapter
@@ -8,9 +9,9 @@
 use super::{permutation, sign_flip};
 use crate::law;
 
-/// The probability with which a difference shall be found.
+/// The probability with which a difference is to be found.
 const POWER: f64 = 0.8;
-/// More units than this are not worth naming.
+/// Larger numbers of units are not reported.
 const MAX_UNITS: f64 = 100_000.0;
 
 /// The difference that is found with 80 % probability, in the standard error's unit.

@@ -1,8 +1,8 @@
 //! Where along the distribution B differs from A: the difference of quantiles, quantile by quantile.
 //!
-//! The shift function (Doksum 1974) from Harrell-Davis quantiles (Wilcox 1995), each unit's own, so that
-//! intervals rest on the spread between units. One interval per quantile, not one band for all: a picture
-//! to read, and of its points only the primary one is a verdict.
+//! The shift function (Doksum 1974) from Harrell-Davis quantiles (Wilcox 1995), computed per unit,
+//! so that intervals rest on the spread between units. One interval per quantile, not one band for
+//! all: a picture to read, and of its points only the primary one is a verdict.
 
 use super::harrell_davis::{Weights, sorted};
 use super::inversion::Interval;

@@ -23,7 +23,7 @@ pub fn pairs_needed(alpha: f64) -> usize {
     (1..1_000).find(|&pairs| smallest_p(pairs) <= alpha).unwrap_or(1_000)
 }
 
-/// What the sign flips of these differences say of their centre.
+/// The sign-flip test of the centre of these differences.
 ///
 /// Flipping a subset of the signs leaves the sum at least as large as it was exactly when the centre is
 /// at or above the subset's mean: the typical values are the means of the subsets.

@@ -1,10 +1,11 @@
 //! Is B better than A: one number per run or segment, four answers, and what would be needed for a clearer one.
 //!
-//! Better or worse: the exact test of the units (`flip` for pairs, `permutation` for unpaired runs) gives
-//! p <= alpha. Equivalent: the interval at 1 - 2 alpha (90 % for 0.05) lies inside the margin, which is two
-//! one-sided tests at alpha (Schuirmann 1987, TOST); this answer comes first, as who declares a margin calls
-//! a difference inside it none, however sure. Otherwise, and with fewer units than those whose smallest
-//! attainable p is alpha, inconclusive. Small values are good: latencies and rates of exceedance.
+//! Better or worse: the exact test of the units (`flip` for pairs, `permutation` for unpaired runs)
+//! gives p <= alpha. Equivalent: the interval at 1 - 2 alpha (90 % for 0.05) lies inside the
+//! margin, which is two one-sided tests at alpha (Schuirmann 1987, TOST); this answer takes
+//! precedence, as a declared margin means a difference inside it none, however sure. Otherwise, and
+//! with fewer units than those whose smallest attainable p is alpha, inconclusive. Small values are
+//! good: latencies and rates of exceedance.
 
 use serde::Serialize;
 
@@ -39,7 +40,6 @@ pub enum Verdict {
 /// A verdict with its numbers; differences are B minus A in the unit of the values, for rates ln of B over A.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The answer.
     pub verdict: Verdict,
     /// Why no answer was sought, one line; `None` when it was.
     pub refusal: Option<String>,
@@ -51,7 +51,7 @@ pub struct Comparison {
     pub exact: bool,
     /// The smallest p that this number of units can give.
     pub smallest_p: f64,
-    /// Interval at 1 - alpha; `None` when so many units have no finite one.
+    /// Interval at 1 - alpha; `None` when this number of units has no finite one.
     pub interval: Option<Interval>,
     /// Interval at 1 - 2 alpha, the one that is held against the margin.
     pub equivalence: Option<Interval>,
@@ -71,8 +71,8 @@ pub const RATE_MARGIN: f64 = 2.0;
 
 /// The logarithm of a unit's event rate, which also no event has: ln(k / T + 1/2 / mean T).
 ///
-/// The half event belongs to the mean time of all units compared: were it to each one's own, units without an
-/// event would differ by their lengths.
+/// The half event belongs to the mean time of all units compared: if it were added to each unit's
+/// own, units without an event would differ by their lengths.
 pub fn log_rate(unit: &Exposure, mean_time: f64) -> f64 {
     (unit.events as f64 / unit.time + 0.5 / mean_time).ln()
 }
@@ -116,7 +116,7 @@ fn poisson_error(a: Exposure, b: Exposure) -> f64 {
     (1.0 / (both * a.time + 0.5) + 1.0 / (both * b.time + 0.5)).sqrt()
 }
 
-/// What the sums of the counts say by themselves, on the log scale.
+/// The estimate from the sums of the counts alone, on the log scale.
 struct Counting {
     /// Two-sided p of the sums of the counts.
     p: f64,
@@ -181,7 +181,7 @@ fn judge(
     }
 }
 
-/// What the relabellings of the units say of B minus A; of pairs without a partner nothing is taken.
+/// The test of B minus A over the relabellings of the units; pairs without a partner are left out.
 pub fn of_units(a: &[f64], b: &[f64], design: Design) -> Relabelled {
     match design {
         Design::Paired => sign_flip::relabelled(&differences(a, b)),

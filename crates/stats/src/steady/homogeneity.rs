@@ -227,7 +227,7 @@ mod tests {
         }
 
         #[test]
-        fn only_the_order_matters(x in proptest::collection::vec(-99i32..99, 20..90)) {
+        fn the_result_depends_only_on_the_order(x in proptest::collection::vec(-99i32..99, 20..90)) {
             let x: Vec<f64> = x.into_iter().map(f64::from).collect();
             let bent: Vec<f64> = x.iter().map(|x| (x / 20.0).exp() - 7.0).collect();
             prop_assert_eq!(top_blocks(&x, 0.05), top_blocks(&bent, 0.05));

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_microseconds_are_not_rejected_for_being_whole() {
+    fn whole_microseconds_are_not_rejected_for_their_rounding() {
         let (mut rng, mut rejected) = (Rng::new(SEED), 0);
         for _ in 0..200 {
             let x: Vec<f64> = (0..200).map(|_| (40.0 + rng.exponential()).floor()).collect();
@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn unit_origin_and_direction_of_time_do_not_matter(
+        fn the_result_is_independent_of_unit_origin_and_direction_of_time(
             x in proptest::collection::vec(-1e3f64..1e3, 3..80), lag in 0usize..9,
         ) {
             if let Some(test) = level_with_lag(&x, lag) {

@@ -1,4 +1,5 @@
-//! Does a block tell about the next ones? Autocorrelations and the Ljung-Box test that all are zero.
+//! Whether blocks depend on earlier ones: autocorrelations and the Ljung-Box test that all are
+//! zero.
 //!
 //! Ljung and Box (1978), "On a measure of lack of fit in time series models". Assumption: finite variance; a
 //! single huge value hides dependence of the rest, and is for other tests to find.
@@ -86,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn unit_origin_and_direction_of_time_do_not_matter(x in proptest::collection::vec(-1e3f64..1e3, 3..80)) {
+        fn the_result_is_independent_of_unit_origin_and_direction_of_time(x in proptest::collection::vec(-1e3f64..1e3, 3..80)) {
             if let Some(a) = test(&x, 10) {
                 let other: Vec<f64> = x.iter().rev().map(|x| 7.0 - 64.0 * x).collect();
                 let b = test(&other, 10).unwrap();

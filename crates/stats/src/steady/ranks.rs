@@ -12,7 +12,7 @@ pub fn median(x: &[f64]) -> Option<f64> {
     Levels::of(x.iter().copied(), x.len()).median()
 }
 
-/// The median of values whose order does not matter afterwards, see [`median`].
+/// The median of values, which it may reorder, see [`median`].
 pub fn median_of(x: &mut [f64]) -> Option<f64> {
     if x.is_empty() {
         return None;

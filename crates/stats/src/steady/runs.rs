@@ -21,7 +21,6 @@ pub struct Runs {
     pub p: f64,
 }
 
-/// The test.
 pub fn about_median(x: &[f64]) -> Option<Runs> {
     if !ranks::varies(x) {
         return None;
@@ -91,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_the_order_matters(x in proptest::collection::vec(-9i32..9, 0..80)) {
+        fn the_result_depends_only_on_the_order(x in proptest::collection::vec(-9i32..9, 0..80)) {
             // An odd number of values: the median of an even one may lie between two and bend with them.
             let mut x: Vec<f64> = x.into_iter().map(f64::from).collect();
             x.push(0.0);

@@ -9,7 +9,6 @@
 use super::scores::{self, Scores};
 use crate::law;
 
-/// The shortest window.
 const SHORTEST: usize = 3;
 /// From one length to the next.
 const RATIO: f64 = 1.2;
@@ -20,7 +19,7 @@ const CHANCE: f64 = 3.0;
 /// Fewer blocks have no stretches.
 const MIN_BLOCKS: usize = 20;
 
-/// The window that stands out most.
+/// The most extreme window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScanWindow {
     /// Its first block, counted from 0.
@@ -29,7 +28,7 @@ pub struct ScanWindow {
     pub blocks: usize,
     /// Its sum of scores in standard deviations.
     pub z: f64,
-    /// The probability that some window stands out as much.
+    /// The probability of a window at least as extreme.
     pub p: f64,
 }
 

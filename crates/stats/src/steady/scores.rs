@@ -36,9 +36,10 @@ impl Scores {
         Scores::by(x, law::normal_quantile)
     }
 
-    /// Scores for the few of a series that are later by [`LATER`] scales of their law than the rest: the logarithm of
-    /// how much likelier a rank is for one of them (Gumbel), of which [`AMISS`] are as the rest. Unlike the normal score
-    /// it hardly tells middling values from small ones.
+    /// Scores for the few of a series that are later by [`LATER`] scales of their law than the
+    /// rest: the logarithm of how much likelier a rank is for one of them (Gumbel), of which
+    /// [`AMISS`] are as the rest. Unlike the normal score it hardly distinguishes medium values
+    /// from small ones.
     pub fn late(x: &[f64]) -> Option<Scores> {
         let times = LATER.exp();
         let score = |rank: f64| (AMISS + (1.0 - AMISS) * times * rank.powf(times - 1.0)).ln();
@@ -126,8 +127,9 @@ fn joined(law: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     few
 }
 
-/// How much wider so many sums spread than independent scores have it, from the median of their sizes, each in standard
-/// deviations of its own; 1 where that may be chance. A median is not moved by the few sums that are looked for.
+/// How much wider this number of sums spreads than those of independent scores, from the median of
+/// their sizes, each in standard deviations of its own; 1 where that may be chance. A median is not
+/// moved by the few sums that are looked for.
 pub fn spread(median: f64, sums: f64) -> f64 {
     // The median of a normal variable's size; of the estimate two standard errors, 1.17 over the root each.
     let wider = median / 0.674_489_75;

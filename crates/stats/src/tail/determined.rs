@@ -1,7 +1,7 @@
 //! Whether the data determine the tail well enough to print a level: by the fitted shape, its interval and the bound.
 //!
-//! After Coles (2001), section 2.7 and example 3.4.1: a flat likelihood shows as a wide profile. Assumes a fit with
-//! the usual shapes, not the guarded one, which often ends at its own edge.
+//! After Coles (2001), section 2.7 and example 3.4.1: a flat likelihood shows as a wide profile.
+//! Assumes a fit with the usual shapes, not the restricted one, which often ends at its boundary.
 
 use super::gev;
 use super::grouped_sample::GroupedSample;
@@ -10,7 +10,7 @@ use super::profile::{ProfileInterval, TWO_SIDED_95, shape_interval};
 /// What speaks against printing a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Determined {
-    /// Whether the fitted shape stands at an end of those allowed.
+    /// Whether the fitted shape is at an end of the allowed range.
     pub at_edge: bool,
     /// The 95 % profile interval of the shape.
     pub shape: ProfileInterval,
@@ -21,8 +21,9 @@ pub struct Determined {
 impl Determined {
     /// Whether there is a bound at all: what a claim about runs may ask.
     ///
-    /// A bound that is printed where it is narrow is printed of a heavy tail where the run looks light, and is then
-    /// too low more often than it says. Only what does not depend on how light a run looks may refuse it.
+    /// A bound that is printed where it is narrow is printed of a heavy tail where the run looks
+    /// light, and is then too low more often than its confidence states. Only what does not depend
+    /// on how light a run looks may refuse it.
     pub fn is_bounded(&self) -> bool {
         !self.at_edge && self.times_largest.is_finite()
     }

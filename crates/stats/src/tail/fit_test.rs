@@ -90,12 +90,11 @@ struct Tally {
 }
 
 impl Tally {
-    /// Of a bootstrap with so many refits.
+    /// Of a bootstrap with this number of refits.
     fn new(refits: u32) -> Tally {
         Tally { reached: 0, done: 0, refits }
     }
 
-    /// Counts one refit.
     fn count(&mut self, reached: bool) {
         self.reached += u32::from(reached);
         self.done += 1;

@@ -1,4 +1,4 @@
-//! Whether the largest events are a group of their own, apart from the rest: Fisher's g on normalised spacings.
+//! Whether the largest events are a separate group: Fisher's g on normalised spacings.
 //!
 //! Fisher (1929), Tests of significance in harmonic analysis, for the largest of k exponential shares; Renyi (1953)
 //! for the spacings of exponential order statistics, which those of the fitted law's upper tail become on Gumbel's

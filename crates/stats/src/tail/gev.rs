@@ -16,7 +16,6 @@ pub struct Gev {
     pub mu: f64,
     /// Scale, in the unit of the values.
     pub sigma: f64,
-    /// Shape, a number.
     pub xi: f64,
 }
 
@@ -133,9 +132,7 @@ impl Gev {
 /// The shapes that a fit may have, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
-    /// The least.
     pub low: f64,
-    /// The largest.
     pub high: f64,
 }
 
@@ -153,20 +150,17 @@ impl Shape {
         (self.low..=self.high).contains(&xi)
     }
 
-    /// Whether a fitted shape stands at an end, where the maximum is not one.
+    /// Whether a fitted shape is at an end of its range, where the maximum is not interior.
     pub fn is_edge(&self, xi: f64) -> bool {
         xi <= self.low + 1e-6 || xi >= self.high - 1e-6
     }
 }
 
-/// A fitted law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GevFit {
-    /// The law.
     pub law: Gev,
     /// Minus the log-likelihood, natural logarithm: of the steps' probabilities, or of densities for width 0.
     pub nllh: f64,
-    /// How many values.
     pub n: f64,
     /// The shapes that were allowed.
     pub shape: Shape,
@@ -318,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unit_does_not_matter() {
+    fn the_fit_is_independent_of_the_unit() {
         let values = drawn(Gev { mu: 12.0, sigma: 1.5, xi: 0.1 }, 300, 3);
         let shape = |unit: f64, width: f64| {
             let values: Vec<f64> = values.iter().map(|v| v * unit).collect();
@@ -331,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn putting_values_together_moves_nothing_that_matters() {
+    fn grouping_values_hardly_changes_the_fit() {
         for (n, xi, width) in [(300, -0.4, 1.0), (300, 0.3, 0.0), (300, 0.6, 0.0), (2_000, 0.1, 1.0)] {
             let law = Gev { mu: 20_000.0, sigma: 1_500.0, xi };
             let steps = GroupedSample::new(&drawn(law, n, 5), width).unwrap();
@@ -347,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_told() {
+    fn edges_are_reported() {
         let ended = drawn(Gev { mu: 0.0, sigma: 1.0, xi: -0.9 }, 200, 1);
         let heavy = drawn(Gev { mu: 0.0, sigma: 1.0, xi: 2.0 }, 200, 2);
         for (values, edge) in [(ended, -0.5), (heavy, 0.7)] {
@@ -361,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_none_and_the_strange_ends() {
+    fn too_few_values_give_none_and_odd_ones_terminate() {
         assert!(fit(&continuous(&[5.0; 100]), Shape::USUAL).is_none());
         assert!(fit(&continuous(&[1.0, 2.0]), Shape::USUAL).is_none());
         for values in [vec![1.0, 2.0, 3.0], vec![0.0, 1e-300, 1e300], vec![0.0, 0.0, 0.0, 0.0, 1.0, 1e9]] {

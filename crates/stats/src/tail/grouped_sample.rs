@@ -60,7 +60,6 @@ impl GroupedSample {
         &self.steps
     }
 
-    /// How many values.
     pub fn n(&self) -> f64 {
         self.n
     }
@@ -102,7 +101,8 @@ impl GroupedSample {
         together
     }
 
-    /// The same in units of the data's own centre and L-scale, put together if there are many; None without spread.
+    /// The same in units of the data's centre and L-scale, grouped if there are many; `None`
+    /// without spread.
     pub fn standard(&self) -> Option<Standard> {
         self.standard_with(self.usual_closeness())
     }
@@ -197,7 +197,7 @@ fn two_points(group: &[Step]) -> [Step; 2] {
     })
 }
 
-/// Data in units of their own centre and spread: nothing in a fit then depends on the unit.
+/// Data in units of their centre and spread, so that a fit does not depend on the unit.
 #[derive(Clone, Debug)]
 pub struct Standard {
     /// The steps in those units.
@@ -206,7 +206,8 @@ pub struct Standard {
     pub centre: f64,
     /// The L-scale, in the unit of the values.
     pub scale: f64,
-    /// What minus the log-likelihood of these steps lacks to that of the values in their own unit.
+    /// The constant between minus the log-likelihood of these steps and that of the values in their
+    /// unit.
     pub offset: f64,
     /// The ratio of the third L-moment to the second.
     pub skew: f64,
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_data_is_none() {
+    fn without_data_there_is_none() {
         assert_eq!(GroupedSample::new(&[], 1.0), None);
         assert_eq!(GroupedSample::new(&[1.0, f64::NAN], 1.0), None);
         assert_eq!(GroupedSample::new(&[1.0], -1.0), None);

@@ -8,7 +8,6 @@ use super::step::Step;
 /// The first three sample L-moments, in the unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LMoments {
-    /// The mean.
     pub l1: f64,
     /// L-scale: half the expected distance of two values.
     pub l2: f64,
@@ -17,7 +16,8 @@ pub struct LMoments {
 }
 
 impl LMoments {
-    /// Of values that stand at the middles of their steps (an open one: at its edge); None for less than three.
+    /// Of values at the middles of their steps (an open one: at its edge); None for less than
+    /// three.
     pub fn of(steps: &[Step], n: f64) -> Option<LMoments> {
         if n < 3.0 {
             return None;

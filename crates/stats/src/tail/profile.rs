@@ -23,7 +23,7 @@ const ROOT_ALWAYS: f64 = 1.750_686_071_252_17;
 const ROOT_MORE: f64 = 2.3;
 /// And more where the steps are coarse, by the square of their width in L-scales: the information that they lose.
 const ROOT_COARSE: f64 = 0.3;
-/// A bound further away than this many times the estimate is none.
+/// A bound further away than this many times the estimate counts as infinite.
 const FAR: f64 = 1000.0;
 
 /// The drop for an upper bound that is to hold in 95 % of the cases in which it is printed; more than [`ONE_SIDED_95`],
@@ -58,9 +58,7 @@ impl Level {
 /// An interval; None where the likelihood never falls far enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProfileInterval {
-    /// The lower end.
     pub low: Option<f64>,
-    /// The upper end.
     pub high: Option<f64>,
 }
 

@@ -1,15 +1,13 @@
 //! Where a smooth function of one to three variables is least, and where one of one variable is zero.
 //!
-//! Nelder and Mead (1965), A simplex method for function minimization, with one kind of restart; Newton's method
-//! for the last digits; Brent (1973) chapter 4 for the zero. All deterministic, all with bounded work. A function
-//! says infinity where it is not defined: likelihoods have edges.
+//! Nelder and Mead (1965), A simplex method for function minimization, with one kind of restart;
+//! Newton's method for the last digits; Brent (1973) chapter 4 for the zero. All deterministic, all
+//! with bounded work. A function returns infinity where it is not defined: likelihoods have edges.
 
 /// The least value found and where.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Minimum<const D: usize> {
-    /// Where.
     pub at: [f64; D],
-    /// The value there.
     pub value: f64,
 }
 
@@ -148,7 +146,8 @@ pub fn polish<const D: usize>(
         let at: [f64; D] =
             std::array::from_fn(|i| best.at[i] - (0..D).map(|j| inverse[i][j] * gradient[j]).sum::<f64>());
         let value = value_of(f, &at);
-        // Near the minimum the values differ by rounding alone, while the gradient still tells the way.
+        // Near the minimum the values differ by rounding alone, while the gradient still gives the
+        // direction.
         if value > best.value + 1e-12 * (1.0 + best.value.abs()) {
             break;
         }

@@ -7,6 +7,5 @@ pub struct Step {
     pub low: f64,
     /// Upper edge, in the unit of the values.
     pub high: f64,
-    /// How many values.
     pub count: f64,
 }

@@ -9,7 +9,6 @@ use super::grouped_sample::{GroupedSample, Step};
 /// The coefficient of variation of the excesses over one of the largest values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variation {
-    /// How many excesses.
     pub k: f64,
     /// Over which value, in the unit of the values.
     pub over: f64,
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn without_spread_there_is_none() {
+    fn without_spread_the_result_is_none() {
         let constant = GroupedSample::new(&[2.0; 40], 0.0).unwrap();
         assert!(variations(&constant, 100).is_empty());
         assert_eq!(variation_of(&GroupedSample::new(&[0.0; 40], 0.0).unwrap()), None);

@@ -11,11 +11,9 @@ pub const MAX_WINDOWS: usize = 3000;
 /// Windows of one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
-    /// Its first window.
     pub from: usize,
     /// The window after its last one.
     pub to: usize,
-    /// Its events.
     pub events: u64,
 }
 

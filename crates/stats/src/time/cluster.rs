@@ -13,7 +13,6 @@ pub struct Cluster {
     pub end_ns: i64,
     /// The largest event, as an index into the events given; the first of equals.
     pub peak: usize,
-    /// How many events.
     pub size: usize,
 }
 

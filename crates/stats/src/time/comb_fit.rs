@@ -99,7 +99,8 @@ impl CombFit {
         members
     }
 
-    /// The log likelihood ratio (Kullback-Leibler bound) of so many hit cycles against events at random.
+    /// The log likelihood ratio (Kullback-Leibler bound) of this number of hit cycles against
+    /// random events.
     pub fn score(&self, n: usize, span: f64) -> f64 {
         let cycles = (span / self.period).floor() + 1.0;
         let hit = (self.members.len() as f64).min(cycles);
@@ -168,7 +169,8 @@ fn least_squares(times: &[i64], members: &[(i64, usize)]) -> Option<(f64, f64)> 
     (xx > 0.0 && slope > 0.0).then_some((time0 as f64 + y - slope * (x + cycle0 as f64), slope))
 }
 
-/// The standard error of the period, ns, where neighbouring residuals are alike: the phase drifts.
+/// The standard error of the period, ns, where neighbouring residuals are correlated: the phase
+/// drifts.
 ///
 /// The slope of a random walk by least squares has the variance `6/5 step^2 / cycles` (Durlauf and Phillips 1988).
 fn drift_se(members: &[(i64, usize)], residuals: &[f64]) -> f64 {

@@ -13,7 +13,7 @@ use model::units::Nanos;
 
 /// Round periods in seconds: what a person or a program asks a timer for.
 const ROUND: [i64; 15] = [2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
-/// Which part of p each of the three searches has.
+/// The part of p for each of the three searches.
 const ROUND_PART: f64 = 0.17;
 const WHOLE_PART: f64 = 0.13;
 const BETWEEN_PART: f64 = 0.7;
@@ -22,7 +22,7 @@ const MIN_TEETH_ROUND: usize = 3;
 const MIN_TEETH: usize = 5;
 /// Longer whole periods than this are not folded, nor are longer stretches for those between.
 const LONGEST: usize = 3600;
-/// Of a longer series so many stretches are folded for those between.
+/// Of a longer series this number of stretches is folded for those between.
 const STRETCHES: usize = 4;
 /// Fewer blocks have no period.
 const MIN_BLOCKS: usize = 20;
@@ -154,7 +154,7 @@ fn spread(sums: &mut [f64], deviation: f64) -> f64 {
     scores::spread(*median / deviation, sums.len() as f64)
 }
 
-/// How alike neighbours are: their correlation, if it is positive.
+/// The correlation of neighbours, if it is positive.
 fn memory(x: &[f64]) -> f64 {
     let products: f64 = x.windows(2).map(|pair| pair[0] * pair[1]).sum();
     (products / x.iter().map(|x| x * x).sum::<f64>()).clamp(0.0, 0.99)
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::rng::{Rng, SEED};
 
-    /// The comb of Gumbel maxima of which those with a tooth are so many scales larger.
+    /// The comb of Gumbel maxima of which those on a tooth are this many scales larger.
     fn found(n: usize, period: f64, by: f64, step: f64, rng: &mut Rng) -> Option<Recurring> {
         let mut x: Vec<f64> = (0..n).map(|_| -rng.exponential().ln()).collect();
         let mut at = rng.uniform() * period;

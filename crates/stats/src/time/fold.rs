@@ -9,8 +9,9 @@ pub struct Folded {
     pub member: bool,
 }
 
-/// Folds events in ns on a period; what comes at `origin_ns` plus whole periods is put to phase one half, so that
-/// a comb is not cut by the picture's edge. `members` are indices into the events; others are ignored.
+/// Folds events in ns on a period; events at `origin_ns` plus whole periods get phase one half, so
+/// that a comb is not cut by the picture's edge. `members` are indices into the events; others are
+/// ignored.
 pub fn fold(times: &[i64], period_ns: f64, origin_ns: i64, members: &[usize]) -> Vec<Folded> {
     if !(period_ns > 0.0 && period_ns.is_finite()) {
         return Vec::new();

@@ -1,10 +1,12 @@
-//! Which period events have that fit one of its multiples too: a comb with jitter among events at random, by likelihood.
+//! Which period the events have if they also fit one of its multiples: a comb with jitter among
+//! events at random, by likelihood.
 //!
-//! Where teeth are missing, pairs of events are more often some periods apart than one, and what is found first may be a
-//! multiple. Folded on a period Q with teeth of spread sigma, of which a share f of the events are, a time has the density
-//! `(1 - f + f Q g) / span`, g being the tooth's shape: a normal law seen through a step of the clock, or a block. A
-//! multiple leaves the teeth between to chance, and a part spreads the same events over too many teeth: each is less
-//! likely. Where the spread is a large part of the period, all of them are alike, and none can be distinguished from the others.
+//! Where teeth are missing, pairs of events are more often some periods apart than one, and what is
+//! found first may be a multiple. Folded on a period Q with teeth of spread sigma, of which a share
+//! f of the events are, a time has the density `(1 - f + f Q g) / span`, g being the tooth's shape:
+//! a normal law seen through a step of the clock, or a block. A multiple leaves the teeth between
+//! to chance, and a part spreads the same events over too many teeth: each is less likely. Where
+//! the spread is a large part of the period, they cannot be distinguished from each other.
 //! Expectation and maximisation as for any mixture (Dempster, Laird and Rubin 1977).
 
 use super::comb_fit::CombFit;
@@ -12,7 +14,7 @@ use crate::law;
 
 /// The period over more than this is not asked.
 const MAX_DIVISOR: u32 = 40;
-/// More than so many times the likeliest part is not asked.
+/// Multiples beyond this of the likeliest part are not tried.
 const MAX_MULTIPLE: u32 = 6;
 /// A period of fewer steps cannot be distinguished from others on their lattice.
 const MIN_PERIOD_STEPS: f64 = 2.0;
@@ -121,7 +123,7 @@ pub struct SearchRange {
     pub span: f64,
     /// How exact the times are, ns.
     pub step: f64,
-    /// A phase and a period besides the fit's own, its parts and their multiples.
+    /// A phase and a period in addition to those of the fit, its parts and their multiples.
     pub besides: Option<(f64, f64)>,
 }
 
@@ -198,7 +200,8 @@ mod tests {
     const SPAN: f64 = 3_600e9;
     const STEP: f64 = 1e9;
 
-    /// Events in blocks of a second: a comb with jitter of which this share comes, and so many others; in s.
+    /// Events in blocks of a second: a comb with jitter of which this share occurs, and this number
+    /// of others; in s.
     fn events(period: f64, jitter: f64, kept: f64, others: usize, rng: &mut Rng) -> Vec<i64> {
         let due = (0..).map(|n| 1.5 + f64::from(n) * period).take_while(|due| *due < SPAN / 1e9);
         let mut at: Vec<i64> = Vec::new();
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_apart_is_named_together() {
+    fn indistinguishable_periods_are_named_together() {
         // Eight 20 s apart and one in the middle: a stranger, or the only one of seven teeth between that came.
         let times = [0, 20, 40, 50, 60, 80, 100, 120, 140].map(|second| second * STEP as i64);
         let fit = CombFit { origin: 0.0, period: 20e9, width: 2e9, tolerance: 2e9, members: Vec::new() };

@@ -12,7 +12,7 @@ use crate::law;
 
 /// Bins of one width that are skipped at lag zero: what declustering left of bursts.
 const SKIPPED_BINS: i64 = 6;
-/// How many pairs the surroundings of a lag shall hold at least, if pairs were spread evenly.
+/// The minimum number of pairs in the surroundings of a lag, if pairs were spread evenly.
 const SURROUNDING_PAIRS: f64 = 40.0;
 /// Widths above the finest are tried while an event has at most this many others in a bin: pair counts in wider
 /// ones vary more than Poisson counts, because the pairs at both ends of the span weigh less.
@@ -29,7 +29,7 @@ pub struct Lag {
     pub pairs: usize,
     /// How many would by chance.
     pub expected: f64,
-    /// The probability of so many pairs by chance in any bin, at most 1.
+    /// The probability of this number of pairs by chance in any bin, at most 1.
     pub p: f64,
     /// The logarithm of the likelihood ratio of the count against chance.
     pub strength: f64,

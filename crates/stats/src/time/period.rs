@@ -1,12 +1,13 @@
 //! Whether events recur with a period, which events those are, and how exactly the period is known.
 //!
-//! The differences of all pairs (see [`super::pair_differences`]) say whether anything recurs: that test alone carries the
-//! false alarm rate, under events that fall independently and evenly into the span. What the period is, is then
-//! decided by folding: every frequent difference, its half and its third are candidates; each is made exact by
-//! its multiples, and the events are folded on it. The one whose cycles hold more events than chance would put
-//! there, by the largest likelihood ratio, is the period, unless a part or multiple of it does better. A multiple
-//! of the true one loses the cycles between, a part has empty ones, and the difference between two combs has no
-//! cycles at all. Least squares of `t = t0 + n P` refine it.
+//! The differences of all pairs (see [`super::pair_differences`]) show whether anything recurs:
+//! that test alone carries the false alarm rate, under events that fall independently and evenly
+//! into the span. What the period is, is then decided by folding: every frequent difference, its
+//! half and its third are candidates; each is made exact by its multiples, and the events are
+//! folded on it. The one whose cycles hold more events than chance would put there, by the largest
+//! likelihood ratio, is the period, unless a part or multiple of it does better. A multiple of the
+//! true one loses the cycles between, a part has empty ones, and the difference between two combs
+//! has no cycles at all. Least squares of `t = t0 + n P` refine it.
 //!
 //! Events must be declustered: the differences inside bursts recur too. Periods above a sixth of the span are
 //! never claimed, nor are combs of fewer than five events.
@@ -47,7 +48,8 @@ pub struct Comb {
     pub misses: usize,
     /// The probability of such a lag anywhere in events without a period.
     pub p: f64,
-    /// Other periods that fit the events about as well, ns, the longest first; none where the times tell.
+    /// Other periods that fit the events about as well, ns, the longest first; none where the times
+    /// determine it.
     pub or_ns: Vec<f64>,
 }
 
@@ -130,7 +132,7 @@ fn likeliest(mut fit: CombFit, times: &[i64], span: i64, resolution: i64) -> Com
     fit
 }
 
-/// The lags that are worth a fold: a bounded number, the strongest and the shortest.
+/// The lags that are folded: a bounded number, the strongest and the shortest.
 fn candidates(mut lags: Vec<Lag>) -> Vec<Lag> {
     lags.sort_by(|a, b| b.strength.total_cmp(&a.strength));
     let mut rest = lags.split_off(STRONGEST.min(lags.len()));
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fit_says_what_it_knows() {
+    fn a_fit_reports_its_uncertainty() {
         let mut rng = Rng::new(SEED);
         let recipe = Recipe { random: 20, period_ns: 60.0 * S, jitter_ns: 5e6, missing: 0.3, ..HOUR };
         for walk_ns in [0.0, 20e6] {

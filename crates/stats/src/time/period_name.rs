@@ -3,7 +3,8 @@
 //! Each name is a default that the kernel's documentation or source gives, or arithmetic; a system may have set
 //! others. Most periodic work is none of these.
 
-/// How far a period may be off a name besides three standard errors: clocks, and timers that are armed anew late.
+/// How far a period may be off a name in addition to three standard errors, for clock drift and
+/// timers that are re-armed late.
 const RELATIVE: f64 = 0.002;
 
 /// Period in ns, what has it, and where that is written.
@@ -24,7 +25,7 @@ const NAMES: &[(f64, &str)] = &[
     // Documentation/admin-guide/mm/transhuge.rst, scan_sleep_millisecs.
     (10e9, "khugepaged (scan_sleep_millisecs, 10 s)"),
     (30e9, "a timer of 30 s"),
-    // One minute is the finest that crontab(5) can say.
+    // One minute is the resolution of crontab(5).
     (60e9, "a cron job or systemd timer of one minute"),
     // arch/x86/kernel/cpu/mce/core.c, check_interval; halved while errors are found.
     (300e9, "the polling for machine checks (check_interval, 5 min)"),

@@ -9,9 +9,10 @@ use std::f64::consts::TAU;
 
 /// Frequencies looked at per resolvable line.
 const OVERSAMPLING: f64 = 8.0;
-/// At most this many terms are summed in one search: a longer one ends at a lower frequency, and says so.
+/// At most this many terms are summed in one search: a longer one ends at a lower frequency, and
+/// reports that.
 const MAX_TERMS: f64 = 3e7;
-/// After so many steps a rotating phase is computed anew.
+/// After this number of steps a rotating phase is recomputed.
 const RENEW: usize = 512;
 
 /// The strongest line of a search.
@@ -35,7 +36,8 @@ pub fn power(times: &[i64], hz: f64) -> f64 {
     (re * re + im * im) / times.len() as f64
 }
 
-/// The probability that the largest power of so many independent frequencies is at least this.
+/// The probability that the largest power of this number of independent frequencies is at least
+/// this.
 pub fn false_alarm(power: f64, independent: f64) -> f64 {
     // 1 - (1 - e)^M without the loss of a small e.
     -(independent.max(1.0) * (-(-power).exp()).ln_1p()).exp_m1()

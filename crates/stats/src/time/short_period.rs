@@ -1,8 +1,8 @@
 //! Periods of a few blocks among blocks whose times are no finer: too short for differences of pairs.
 //!
-//! The strongest line of Schuster's periodogram (see [`super::schuster`]) between one cycle in twelve steps and one in
-//! two, if events at random have none like it and more than half of the events stand in its phase. Assumes events on a
-//! lattice of steps, at most one in each.
+//! The strongest line of Schuster's periodogram (see [`super::schuster`]) between one cycle in
+//! twelve steps and one in two, if events at random have none like it and more than half of the
+//! events are in its phase. Assumes events on a lattice of steps, at most one in each.
 
 use std::f64::consts::TAU;
 
@@ -132,7 +132,7 @@ mod tests {
     const STEP: i64 = 1_000_000_000;
     const BLOCKS: usize = 3_600;
 
-    /// Of 3600 blocks those with a tooth, less the missing ones, and so many others.
+    /// Of 3600 blocks those with a tooth, less the missing ones, and this number of others.
     fn events(period: f64, kept: f64, others: usize, seed: u64) -> Vec<i64> {
         let mut rng = Rng::new(seed);
         let teeth = (0..).map(|n| (n as f64 * period) as usize).take_while(|&at| at < BLOCKS);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_two_steps_is_not_taken_for_its_image() {
+    fn a_period_below_two_steps_is_not_mistaken_for_its_alias() {
         for seed in 0..10 {
             let times = events(1.9, 0.8, 0, seed);
             let span = (0, BLOCKS as i64 * STEP);
