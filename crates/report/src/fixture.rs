@@ -1,4 +1,4 @@
-//! Runs made up for tests: the same on every machine, with the shapes that reports meet.
+//! Synthetic runs for tests: the same on every machine, with the shapes that occur in reports.
 
 use std::sync::LazyLock;
 
@@ -38,7 +38,7 @@ impl MadeRun {
         MadeRun { run, history, series, bounds: None, remarks: Vec::new(), title: title.into() }
     }
 
-    /// Says what the run supports, of a limit and a day.
+    /// Adds what the run supports, for a limit and a day.
     pub fn ask(&mut self, limit: Option<Nanos>) {
         self.bounds = crate::bounds::fixture::bounds(&self.run, &self.series, limit);
     }
@@ -303,7 +303,6 @@ pub fn comb() -> MadeRun {
     })
 }
 
-/// One sample.
 pub fn one() -> MadeRun {
     make(&Wanted { title: "one", cpus: 1, seconds: 1, per_second: 1 }, |_, _, _, _| 4_321)
 }
@@ -317,7 +316,6 @@ pub fn early() -> MadeRun {
     })
 }
 
-/// All samples alike.
 pub fn alike() -> MadeRun {
     make(&Wanted { title: "alike", cpus: 2, seconds: 3, per_second: 100 }, |_, _, _, _| 5_000)
 }

@@ -10,7 +10,6 @@ use stats::series::Series;
 /// One run as it is to be shown.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
-    /// The numbers.
     pub run: &'a Run,
     /// Its blocks, folded into columns.
     pub history: &'a History,
@@ -27,7 +26,7 @@ pub struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// The limit that was asked about, or else the run's own.
+    /// The requested limit, or else the run's own.
     pub fn limit(&self) -> Option<Nanos> {
         let asked = self.bounds.and_then(|bounds| bounds.claim).map(|claim| claim.limit_ns);
         asked.or(self.run.plan.limit_ns)

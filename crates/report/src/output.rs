@@ -7,11 +7,9 @@ use model::error::Result;
 /// What a report can be written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportFormat {
-    /// One self-contained page.
     Html,
     /// The latency plot alone.
     Svg,
-    /// The histograms.
     Csv,
     /// The run's own document.
     Json,

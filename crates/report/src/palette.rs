@@ -5,15 +5,11 @@ pub use anstyle::Style;
 
 /// Headings and what must be seen.
 pub const BOLD: Style = Style::new().bold();
-/// Details.
 pub const DIM: Style = Style::new().dimmed();
-/// Failures.
 pub const RED: Style = AnsiColor::Red.on_default().bold();
-/// Passes.
 pub const GREEN: Style = AnsiColor::Green.on_default().bold();
-/// Warnings.
 pub const YELLOW: Style = AnsiColor::Yellow.on_default();
-/// The terminal's own colours.
+/// The terminal's palette colours.
 pub const PLAIN: Style = Style::new();
 
 /// Whether text is coloured.

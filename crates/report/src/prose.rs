@@ -1,4 +1,4 @@
-//! Sentences on a page: what stands in back-ticks is code there, and foreign words are made harmless.
+//! Sentences on a page: text in backticks becomes code, and external text is escaped.
 
 use maud::{Markup, html};
 
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_code_and_foreign_words_stay_text() {
+    fn commands_are_code_and_external_text_is_escaped() {
         let page = |text: &str| prose(text).into_string();
         assert_eq!(page("run `onbeat hunt -D 1h` as root"), "run <code>onbeat hunt -D 1h</code> as root");
         assert_eq!(page("`a` and `b`"), "<code>a</code> and <code>b</code>");

@@ -12,7 +12,7 @@ pub fn largest(run: &Run) -> Option<Nanos> {
     measured.try_fold(None, |max, cpu| cpu.map(|cpu| max.max(Some(cpu)))).flatten()
 }
 
-/// Several histograms as one. The early rows, whose lower edges are each CPU's own, become one.
+/// Several histograms as one. The early rows, whose lower edges differ per CPU, become one.
 pub fn sum_rows<'a>(histograms: impl Iterator<Item = &'a [Bucket]>) -> Vec<Bucket> {
     let mut sum: BTreeMap<(Nanos, Nanos), u64> = BTreeMap::new();
     let mut early: Option<Bucket> = None;

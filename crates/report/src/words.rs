@@ -24,7 +24,7 @@ pub fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| UNKNOWN.to_string(), |value| value.to_string())
 }
 
-/// That a difference of medians is not to be told from chance, in words; none where it is.
+/// The remark that a difference of medians may be chance; `None` where it is significant.
 pub fn below_noise(cost: Nanos, noise: Option<Nanos>) -> Option<String> {
     match noise {
         Some(noise) if cost <= noise => Some(format!("below the noise of the medians ({})", span(noise))),
@@ -39,7 +39,7 @@ pub fn span(latency: Nanos) -> String {
     latency.spaced()
 }
 
-/// A length of time as people say it, see [`Nanos::spoken`].
+/// A length of time in readable units, see [`Nanos::spoken`].
 pub fn duration(length: Nanos) -> String {
     length.spoken()
 }
@@ -64,7 +64,7 @@ pub fn moment(time: &str, started: &str) -> String {
     format!("{}{utc}", time_of_day(time, started))
 }
 
-/// Probabilities as people say them, never rounded to certainty.
+/// Probabilities as percentages, never rounded to certainty.
 pub fn percent(p: f64) -> String {
     match p * 100.0 {
         x if x > 99.9 && p < 1.0 => "over 99.9 %".into(),
@@ -76,7 +76,7 @@ pub fn percent(p: f64) -> String {
     }
 }
 
-/// A rate as people say it: so many an hour or a day, or one in a longer time.
+/// A rate in readable units: events per hour or day, or one in a longer time.
 pub fn per_hour(rate: f64) -> String {
     match rate {
         r if r <= 0.0 => "none".into(),
@@ -87,7 +87,7 @@ pub fn per_hour(rate: f64) -> String {
     }
 }
 
-/// A length in seconds as people say it.
+/// A length in seconds in readable units.
 pub fn seconds(s: f64) -> String {
     duration(Nanos((s * 1e9).min(9e18) as i64))
 }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_said_as_people_say_them() {
+    fn durations_are_in_readable_units() {
         for (ns, text) in [
             (350_000_000, "350 ms"),
             (10_000_123_456, "10.0 s"),

@@ -10,7 +10,6 @@ use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
 use rules::judgement::AuditVerdict;
 
-/// The XML document.
 pub fn render(audit: &Audit) -> String {
     let summary = &audit.summary;
     let suite = html! {

@@ -1,4 +1,5 @@
-//! An audit as a page: the map of the machine, what fails, worst first, what could not be told, and the rest.
+//! An audit as a page: the map of the machine, the failed rules, worst first, the unknown ones, and
+//! the rest.
 
 use maud::{Markup, html};
 
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_says_stays_text() {
+    fn text_from_the_machine_is_escaped() {
         let evil = "</script><b x=\"'&";
         let mut hostile = four();
         hostile.edit(&format!("/proc/sys/kernel/osrelease: {evil}\n/sys/kernel/irq/102/actions: {evil}\n"));

@@ -1,4 +1,4 @@
-//! An audit for people: what fails, worst first, then what could not be told, then the count.
+//! An audit as text: the failed rules, worst first, then the unknown ones, then the count.
 
 use std::fmt::Write;
 
@@ -16,8 +16,8 @@ pub fn worst_first(audit: &Audit, verdict: AuditVerdict) -> Vec<&Finding> {
     found
 }
 
-/// The audit as text of at most so many columns, with ANSI colours if asked for; `verbose` adds what passes, what
-/// does not apply, and all about what is less grave.
+/// The audit as text of up to this number of columns, with ANSI colours if asked for; `verbose`
+/// adds what passes, what does not apply, and all about what is less grave.
 pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_comes_first_and_nothing_upsets_a_terminal() {
+    fn the_worst_comes_first_and_control_characters_are_escaped() {
         assert_eq!(
             render(&audit(), 80, false, false),
             "Linux 6.12.9 x86_64, preemption rt, on metal; judged as control-loop for CPU 2-3\n  \

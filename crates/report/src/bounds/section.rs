@@ -1,4 +1,5 @@
-//! What a run supports, as a section of the page: counting first, then what lies beyond or why that is not said.
+//! What a run supports, as a section of the page: counting first, then the extrapolation or why it
+//! is refused.
 
 use maud::{Markup, html};
 
@@ -7,7 +8,6 @@ use crate::html::scroll;
 use crate::prose::prose;
 use stats::bounds::Bounds;
 
-/// The section.
 pub fn section(title: &str, bounds: &Bounds) -> Markup {
     let structure = &bounds.structure.sentences;
     html! {
@@ -59,7 +59,7 @@ mod tests {
     use model::units::Nanos;
 
     #[test]
-    fn the_section_says_what_the_text_says() {
+    fn the_section_has_the_sentences_of_the_text() {
         let mut sample = fixture::quiet();
         sample.ask(Some(Nanos(1_000_000)));
         let bounds = sample.bounds.as_ref().unwrap();

@@ -1,4 +1,4 @@
-//! What a run supports, in sentences: counting first, then what lies beyond or why that is not said.
+//! What a run supports, in sentences: counting first, then the extrapolation or why it is refused.
 
 use crate::words::{clean, duration, per_hour, percent, rounded_up, seconds, several, span};
 use model::units::Nanos;
@@ -8,7 +8,7 @@ use stats::bounds::{
     Bounds, BoundsVerdict, Claim, Counting, Extrapolation, ExtrapolationStatus, Gate, Holds, VerdictBasis,
 };
 
-/// What there was to answer with.
+/// The data behind the answer.
 pub fn headline(title: &str, bounds: &Bounds) -> String {
     let counting = &bounds.counting;
     let worst = counting
@@ -62,7 +62,8 @@ fn under(bounds: &Bounds, sentence: String) -> String {
     }
 }
 
-/// What counting alone says, in sentences; where its blocks are not alike, each with the condition that it takes.
+/// The results of counting, in sentences; where the blocks are not exchangeable, each with its
+/// condition.
 pub fn counting(bounds: &Bounds) -> Vec<String> {
     let mut lines = assumed(bounds);
     lines.extend(counts(bounds).into_iter().map(|sentence| under(bounds, sentence)));
@@ -164,7 +165,7 @@ fn wide(times: f64) -> String {
     )
 }
 
-/// What lies beyond, or why that is not said, in sentences.
+/// The extrapolation, or why it is refused, in sentences.
 pub fn beyond(bounds: &Bounds) -> Vec<String> {
     let beyond = &bounds.extrapolation;
     let us = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(Nanos(ns.min(9e18) as i64)));
@@ -198,7 +199,7 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
     lines
 }
 
-/// What a gate said, in a word.
+/// A gate's result, in a word.
 pub fn mark(gate: &Gate) -> &'static str {
     match gate.passed {
         _ if !gate.judged => "-",

@@ -5,7 +5,7 @@ use crate::palette::{BOLD, DIM, GREEN, PLAIN, Palette, RED};
 use crate::words::{clean, wrapped};
 use stats::bounds::{Bounds, BoundsVerdict};
 
-/// The answer as text of at most so many columns, with ANSI colours if asked for.
+/// The answer as text of up to this number of columns, with ANSI colours if asked for.
 pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
@@ -41,7 +41,7 @@ pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, colo
     page
 }
 
-/// The answer alone: what there was to answer with, the verdict or what counting says, and what lies beyond.
+/// The answer alone: the data, the verdict or the counted bounds, and the extrapolation.
 pub fn brief(title: &str, bounds: &Bounds, width: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_says_what_it_takes_and_why_counting_does_not_do() {
+    fn a_verdict_states_its_conditions_and_why_counting_does_not_suffice() {
         let found = asked(0.02, Some(Nanos(20_000)));
         let claim = found.claim.as_ref().expect("a limit was asked for");
         let said = verdict(&found, claim);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_bound_is_said_to_be_wide() {
+    fn a_wide_bound_is_marked_as_wide() {
         let mut sample = fixture::quiet();
         sample.ask(None);
         let mut bounds = sample.bounds.unwrap();

@@ -19,7 +19,6 @@ use stats::series::Series;
 
 /// What the page shows.
 pub struct Versus<'a> {
-    /// The answer.
     pub compared: &'a Compared,
     /// What differs in the conditions.
     pub differing: Option<&'a [Difference]>,
@@ -145,7 +144,7 @@ mod tests {
     use stats::pair::verdict::Design;
 
     #[test]
-    fn the_verdict_comes_first_and_attacks_stay_text() {
+    fn the_verdict_comes_first_and_markup_is_escaped() {
         const ATTACK: &str = "</script><img src=x onerror=\"alert(1)\">\u{1b}[2J";
         let (a, b) = (fixture::quiet(), fixture::eight());
         let question =

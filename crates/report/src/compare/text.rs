@@ -14,7 +14,7 @@ use stats::pair::verdict::{Design, Verdict};
 /// More differing conditions than these are counted; the JSON has them all.
 pub const MOST_SHOWN: usize = 24;
 
-/// The answer as text of at most so many columns, with ANSI colours if asked for.
+/// The answer as text of up to this number of columns, with ANSI colours if asked for.
 pub fn text(
     compared: &Compared,
     differing: Option<&[Difference]>,
@@ -48,7 +48,7 @@ pub fn text(
     page
 }
 
-/// What is said of conditions that do not differ, or of which nothing is recorded.
+/// The sentence on conditions that do not differ, or that are not recorded.
 pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
     match differing {
         None => Some("The conditions of A or B are not recorded: whether they differ is not known."),
@@ -221,7 +221,7 @@ fn design(compared: &Compared) -> String {
     }
 }
 
-/// What the counts say while they are watched, if it holds.
+/// The sequential result from the counts (e-value), if it is valid.
 fn counts(compared: &Compared) -> Option<String> {
     let e = compared.e_value.filter(|_| compared.a.len() + compared.b.len() > 2)?;
     let value = format!("e-value of the counts {}", factor(e));
@@ -298,7 +298,7 @@ mod tests {
     use stats::rng::Rng;
     use stats::series::{BLOCK, Series};
 
-    /// Runs of ten minutes of which the i-th has so many late blocks.
+    /// Runs of ten minutes of which the i-th has this number of late blocks.
     fn runs(late: &[usize], seed: u64) -> Vec<Series> {
         let mut rng = Rng::new(seed);
         let mut run = |late: &usize| {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sentence_says_whether_the_e_value_holds() {
+    fn one_sentence_states_whether_the_e_value_is_valid() {
         let even = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
         assert!(even.contains("20 is reached: one may stop") && !even.contains("does not hold"), "{even}");
         let spread = said(&[80, 2, 60, 1], &[2, 1, 2, 1]);

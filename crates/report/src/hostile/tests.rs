@@ -131,7 +131,7 @@ fn a_hunt_through_every_form() {
     let sample = hostile();
     let input = Input { run: &run, windows: Some(&kept), ..sample.input() };
     assert_harmless("page of a hunt", &render(&[input], ReportFormat::Html).unwrap());
-    // The names of the windows themselves, too, beside spikes that nothing is wrong with.
+    // The names of the windows themselves, too, next to valid spikes.
     let honest = hunts::run();
     let input = Input { run: &honest, windows: Some(&kept), ..sample.input() };
     assert_harmless("page with hostile windows", &render(&[input], ReportFormat::Html).unwrap());

@@ -160,7 +160,7 @@ fn case(number: i64, latency: i64, slices: Vec<Slice>, script: impl Fn(&mut Scri
     MadeSpike { spike, window }
 }
 
-/// The timer's path in time, then a thread that goes before the victim.
+/// The timer's path in time, then a thread that runs before the victim.
 pub fn fifo() -> MadeSpike {
     let busy = task("busy-loop", 812, 9);
     let slices = vec![
@@ -175,7 +175,8 @@ pub fn fifo() -> MadeSpike {
     })
 }
 
-/// Interrupts off in a thread of lower priority, with the stack that says where they came back on.
+/// Interrupts off in a thread of lower priority, with the stack that shows where they were
+/// re-enabled.
 pub fn irqs_off() -> MadeSpike {
     let low = task("inject/1", 77, 120);
     let place = Who { function: "hold_irqs_off".into(), module: "inject".into(), ..who(low) };

@@ -1,20 +1,21 @@
 //! The kinds of slices: what each is in a few words, and the colour it has in every picture.
 //!
-//! There are more kinds than colours that can be told apart. Kinds of a family share one and differ in its strength.
+//! There are more kinds than distinguishable colours. Kinds of a family share one and differ in its
+//! strength.
 
 use crate::plot::theme::Theme;
 
 /// What no event accounts for.
 pub const UNEXPLAINED: &str = model::slice::SliceKind::Unexplained.name();
 
-/// How a kind is drawn and said.
+/// How a kind is drawn and named.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KindStyle {
-    /// The word in `run.json`.
+    /// The value in `run.json`.
     pub name: &'static str,
     /// What it is, in a few words.
     pub words: &'static str,
-    /// Which of the theme's lines it has the colour of.
+    /// The index of the theme's line with its colour.
     colour: usize,
     /// How strong the colour is, 0 to 1.
     pub strength: f64,
@@ -61,7 +62,6 @@ pub fn order(name: &str) -> usize {
 }
 
 impl KindStyle {
-    /// Its colour.
     pub fn colour(&self, theme: &Theme) -> &'static str {
         if self.name == UNEXPLAINED { theme.muted } else { theme.lines[self.colour] }
     }

@@ -1,8 +1,9 @@
 //! The events of a window as nested stretches per CPU: what ran within what, from entry to exit, for the landmarks and
 //! for Perfetto. The lanes of the pictures lie flat and come from the timeline.
 //!
-//! Entries without an exit end with the window, exits without an entry begin with it. On PREEMPT_RT a softirq runs in a
-//! thread and is switched away with it: its stretch ends at the switch, and goes on where the thread does.
+//! Entries without an exit end with the window, exits without an entry begin with it. On PREEMPT_RT
+//! a softirq runs in a thread and is switched away with it: its stretch ends at the switch, and
+//! resumes where the thread does.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +18,10 @@ const DEEPEST: usize = 16;
 /// In what a CPU was, from the outermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NestContext {
-    /// The idle thread.
     Idle,
-    /// A thread.
     Thread,
-    /// A soft interrupt.
     Softirq,
-    /// A hard interrupt.
     Irq,
-    /// A non-maskable interrupt.
     Nmi,
     /// A function called in one of these: a timer's, a work item's, another CPU's.
     Function,
@@ -34,13 +30,9 @@ pub enum NestContext {
 /// A stretch of one CPU's time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// Its start.
     pub start: Nanos,
-    /// Its end.
     pub end: Nanos,
-    /// What it was.
     pub context: NestContext,
-    /// Its name.
     pub label: String,
     /// How many stretches it lies within.
     pub depth: usize,
@@ -145,7 +137,7 @@ impl<'a> Walk<'a> {
             let start = Nanos(time.0.saturating_sub(ns.0)).max(self.last);
             self.push_done(start, time, NestContext::Nmi, handler.clone(), self.open.len() + 1);
         } else if let Some((key, context, label)) = entry(&event.what) {
-            // No kernel nests deeper; a made-up file may say so.
+            // No kernel nests deeper; a damaged or forged file may.
             if self.open.len() >= DEEPEST {
                 return;
             }
@@ -166,7 +158,7 @@ impl<'a> Walk<'a> {
         self.open = back.into_iter().map(|open| Open { since: time, ..open }).collect();
     }
 
-    /// Ends all that is open within the thread; what of it goes on when the thread does.
+    /// Ends all that is open within the thread; returns what resumes with the thread.
     fn close_all(&mut self, time: Nanos) -> Vec<Open> {
         let open = std::mem::take(&mut self.open);
         for (depth, one) in open.iter().enumerate() {
@@ -275,7 +267,7 @@ mod tests {
     use crate::hunt::fixture;
     use proptest::prelude::*;
 
-    /// Stretches either lie within each other or apart, and depth says which.
+    /// Stretches either nest or are disjoint, as their depth shows.
     fn check(spans: &[Span]) {
         let mut stack: Vec<&Span> = Vec::new();
         for span in spans {
@@ -312,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_softirq_goes_on_with_its_thread() {
+    fn a_softirq_resumes_with_its_thread() {
         let mut window = fixture::timer_softirq().window;
         let (expected, hog) = (window.expected_ns, window.victim);
         let at = |ns: i64| expected + Nanos(ns);

@@ -1,4 +1,4 @@
-//! What is said before anything else where most of a hunt's lost time is not Linux's.
+//! The sentence at the top where most of a hunt's lost time is outside Linux.
 
 use super::parts::{share, total, unexplained};
 use super::sentences;
@@ -6,7 +6,7 @@ use model::run::Run;
 use model::units::Nanos;
 use trace::timeline::is_outside;
 
-/// The sentence; none where most of the time is accounted for, or nothing can be said of the rest.
+/// The sentence; `None` where most of the time is accounted for, or nothing is known of the rest.
 pub fn sentence(run: &Run) -> Option<String> {
     let sum = |ns: &dyn Fn(&model::run::Spike) -> i64| {
         Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(ns(spike).max(0))))
@@ -58,7 +58,7 @@ mod tests {
     const OUTSIDE: &str = "stopped from outside: x";
 
     #[test]
-    fn who_took_most_is_said_first() {
+    fn the_largest_share_comes_first() {
         let of = |host: &str, why: &str, ns: i64| sentence(&run(host, why, ns)).unwrap_or_default();
         assert_eq!(
             of("kvm", OUTSIDE, 78),

@@ -10,9 +10,7 @@ pub const PARTS: usize = 14;
 /// A stretch of a spike, in nanoseconds since the thread should have run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpikePart<'a> {
-    /// Its start.
     pub start: Nanos,
-    /// Its length.
     pub ns: Nanos,
     /// What it was; none for what no event accounts for.
     pub slice: Option<&'a Slice>,
@@ -71,7 +69,7 @@ pub fn sums<'a>(parts: &[SpikePart<'a>]) -> Vec<(&'a str, String, Nanos, usize)>
     sums
 }
 
-/// The latest spikes, at most so many, latest first.
+/// The latest spikes, up to this number, latest first.
 pub fn worst(run: &Run, most: usize) -> Vec<&Spike> {
     let mut spikes: Vec<&Spike> = run.spikes.iter().collect();
     spikes.sort_by_key(|spike| (std::cmp::Reverse(spike.latency_ns), spike.expected_ns, spike.cpu));

@@ -22,7 +22,7 @@ pub fn draw(mean: &Mean, what: &str, size: Size, theme: &Theme) -> Option<Pictur
     let stages = mean.stages()?;
     let whole: i64 = stages.iter().map(|stage| stage.0).sum();
     let wide = size == Size::Wide;
-    // Beside each other where there is room, else the name above its bar.
+    // Next to each other where there is space, else the name above its bar.
     let left = if wide { 250.0 } else { 12.0 };
     let step = if wide { 36.0 } else { BAR + 2.0 * LINE + 4.0 };
     let right = size.width() - size.right();

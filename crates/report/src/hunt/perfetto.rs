@@ -92,7 +92,7 @@ impl Trace {
                 format!("CPU {}", track - 1)
             };
             self.name("thread_name", Some(track), &name);
-            // The explanation stands above its CPU.
+            // The explanation is shown above its CPU.
             let order = if track > WHY { (track - WHY) * 2 } else { track * 2 + 1 };
             self.metadata("thread_sort_index", Some(track), json!({ "sort_index": order }));
         }
@@ -249,7 +249,7 @@ mod tests {
         document["traceEvents"].as_array().unwrap().clone()
     }
 
-    /// Stretches of each track by their begin, in whole nanoseconds.
+    /// Stretches of each track by their start, in whole nanoseconds.
     fn tracks(events: &[Value]) -> BTreeMap<(i64, i64), Vec<(i64, i64)>> {
         let mut tracks: BTreeMap<(i64, i64), Vec<(i64, i64)>> = BTreeMap::new();
         let ns = |value: &Value| (value.as_f64().unwrap() * 1e3).round() as i64;

@@ -156,7 +156,7 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// What the colours of the parts stand for.
+/// The legend of the colours of the parts.
 fn keys(parts: &[SpikePart], theme: &Theme) -> Vec<Swatch> {
     let mut names: Vec<&str> = parts.iter().map(SpikePart::kind).collect();
     names.sort_by_key(|name| kinds::order(name));

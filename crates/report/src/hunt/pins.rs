@@ -1,4 +1,4 @@
-//! Names of points in time above a strip: a stroke for each, one name for those that stand too close together.
+//! Names of points in time above a strip: a stroke for each, one name for those too close together.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,6 @@ use crate::plot::theme::Theme;
 pub const HEIGHT: f64 = 26.0;
 /// From the names to the strip.
 const FOOT: f64 = 8.0;
-/// Between two names.
 const APART: f64 = 8.0;
 
 /// Points with one name, and where it begins.

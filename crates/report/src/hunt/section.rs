@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_words_are_only_words() {
+    fn external_text_is_escaped() {
         let mut run = fixture::run();
         let attack = "</td><script src=http://x>\u{1b}[2J";
         for spike in &mut run.spikes {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_the_hunt_and_says_that_events_were_armed() {
+    fn a_page_has_the_hunt_and_states_that_events_were_enabled() {
         let sample = crate::fixture::quiet();
         let (run, windows) = (fixture::run(), fixture::windows());
         let text = crate::run::page::html(&[crate::input::Input {

@@ -40,7 +40,7 @@ pub fn thread(who: &Who) -> String {
     format!("{comm}:{} ({})", who.pid, priority(who.prio))
 }
 
-/// The kernel's priority in the words of its policy.
+/// The kernel's priority as policy and priority.
 pub fn priority(prio: i32) -> String {
     match prio {
         ..0 => "deadline or stopper".into(),
@@ -92,7 +92,7 @@ pub fn classes(spike: &Spike) -> String {
     spike.classes.iter().map(|class| clean(class.as_str())).collect::<Vec<_>>().join(" + ")
 }
 
-/// The thread that came late, where it is not the measuring thread itself.
+/// The thread that woke late, where it is not the measuring thread itself.
 pub fn victim(spike: &Spike) -> Option<String> {
     let another = spike.cycle.is_none() && (spike.victim.pid != 0 || !spike.victim.comm.is_empty());
     another.then(|| thread(&spike.victim))
@@ -170,7 +170,7 @@ pub fn armed(run: &Run) -> String {
     )
 }
 
-/// What the recorder has to say of itself: names and sentences.
+/// The recorder's account of itself: names and sentences.
 pub fn account(recorder: &Recorder) -> Vec<(&'static str, String)> {
     let why =
         if recorder.over_why.is_empty() { String::new() } else { format!(": {}", clean(&recorder.over_why)) };
@@ -305,7 +305,7 @@ pub fn cure(culprits: &[Culprit], at: usize) -> Cure {
     }
 }
 
-/// What to do, said once.
+/// The remedies, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cure {
     /// The same as for the culprit at that place.
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hunt_without_spikes_says_so() {
+    fn a_hunt_without_spikes_states_that() {
         let mut run = fixture::run();
         run.spikes.clear();
         assert_eq!(found(&run), "No wake-up was later than 100 us on 2 CPUs in 60.0 s.");
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn spikes_that_were_never_explained_are_not_said_to_be_ranked_nor_in_the_sum() {
+    fn unexplained_spikes_are_neither_ranked_nor_in_the_sum() {
         let mut run = fixture::run();
         let listed = run.spikes.len() as u64;
         let mut told = |dropped: u64, passed_over: u64| {
@@ -390,14 +390,14 @@ mod tests {
         let end = "; 1 of them came faster than could be looked at and is only counted.";
         assert!(all.ends_with(end) && sum == format!("{listed} spikes"), "{all}");
         assert_eq!(told(12, 0).2, None);
-        // What a bundle says may be anything.
+        // A bundle's text may be anything.
         assert!(told(u64::MAX, u64::MAX).2.is_some());
         told(u64::MAX, 0);
         told(0, u64::MAX);
     }
 
     #[test]
-    fn a_cost_below_the_noise_is_said_to_be_that() {
+    fn a_cost_below_the_noise_is_reported_as_such() {
         let mut run = fixture::run();
         let Some(recorder) = &mut run.recorder else { panic!("a hunt has one") };
         (recorder.stacks_cost_ns, recorder.cost_noise_ns) = (Some(Nanos(-40)), Some(Nanos(120)));
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_followed_is_said_and_no_threshold_is_none() {
+    fn followed_threads_are_named_and_a_missing_threshold_is_stated() {
         let mut run = fixture::run();
         run.plan.notes = vec!["following control (12)".into()];
         assert_eq!(followed(&run), None, "its own threads");

@@ -17,7 +17,7 @@ pub const NAMES: [(&str, &str); STAGES] = [
     ("switch \u{2192} user space", "the return from the kernel"),
 ];
 
-/// When each of them was; none where no event says so.
+/// The time of each; `None` where no event shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Landmarks {
     /// When the thread should have run.
@@ -30,7 +30,6 @@ pub struct Landmarks {
     pub waking: Option<Nanos>,
     /// The CPU was given to it.
     pub switch: Option<Nanos>,
-    /// When it ran.
     pub actual: Nanos,
 }
 
@@ -56,7 +55,7 @@ impl Landmarks {
         let expiry = window.events.iter().rev().find(|event| {
             event.cpu == cpu && event.time <= waking && matches!(event.what, What::TimerEntry { .. })
         });
-        // Only a function that the waking happened in: another timer's has nothing to do with it.
+        // Only a function that the waking happened in: another timer's is unrelated.
         marks.expiry = expiry.map(|event| event.time).filter(|&time| {
             spans.iter().filter(holds).any(|span| span.context == NestContext::Function && span.start == time)
         });

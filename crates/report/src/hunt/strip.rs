@@ -160,7 +160,6 @@ fn bar(part: &SpikePart, inside: Option<&str>, scale: &Scale, top: f64, theme: &
     }
 }
 
-/// An opacity.
 struct Px2(f64);
 
 impl maud::Render for Px2 {
@@ -169,7 +168,7 @@ impl maud::Render for Px2 {
     }
 }
 
-/// What a reader is told who points at a bar.
+/// The tooltip of a bar.
 fn hover(part: &SpikePart) -> String {
     let words = part.slice.map_or_else(|| kinds::of(UNEXPLAINED).words.to_owned(), sentences::slice);
     let words = if words.is_empty() { kinds::of(part.kind()).words.to_owned() } else { words };

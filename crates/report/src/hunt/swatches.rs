@@ -6,13 +6,11 @@ use crate::plot::axis::number;
 use crate::plot::svg::{Grid, LINE, Plot, Px, fit, text};
 use crate::plot::theme::Theme;
 
-/// One entry.
 pub struct Swatch {
-    /// Its colour.
     pub colour: &'static str,
     /// How strong, 0 to 1.
     pub strength: f64,
-    /// What it stands for.
+    /// Its meaning.
     pub words: String,
 }
 
@@ -39,7 +37,7 @@ mod tests {
     use crate::plot::theme::PAPER;
 
     #[test]
-    fn what_does_not_fit_beside_stands_below() {
+    fn what_does_not_fit_next_to_it_goes_below() {
         let keys = |n: usize| -> Vec<Swatch> {
             (0..n).map(|_| Swatch { colour: "red", strength: 0.5, words: "x".repeat(30) }).collect()
         };

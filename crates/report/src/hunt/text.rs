@@ -19,12 +19,13 @@ const SUMS: usize = 6;
 const SPIKES: usize = 5;
 /// Culprits that are listed; the others are counted.
 const CULPRITS: usize = 10;
-/// From this width on, who it was stands beside the bar, else below it.
+/// From this width on, the culprit is next to the bar, else below it.
 const BESIDE: usize = 120;
 /// Parts below this share of a spike are named without their evidence.
 const SMALL: f64 = 0.05;
 
-/// The hunt as text of at most so many columns, as far as that can be; with ANSI colours if asked for.
+/// The hunt as text of up to this number of columns, as far as possible; with ANSI colours if asked
+/// for.
 pub fn render(run: &Run, columns: usize, color: bool) -> String {
     let (palette, width) = (Palette(color), columns.clamp(40, 200));
     let mut page = String::new();
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_words_steer_no_terminal() {
+    fn external_text_cannot_control_the_terminal() {
         let mut run = fixture::run();
         for spike in &mut run.spikes {
             spike.notes = vec!["\u{1b}[2J".into()];

@@ -37,7 +37,7 @@ pub struct Tracks<'a> {
     time: &'a Scale,
     plot: Plot,
     theme: &'a Theme,
-    /// What is to be said of CPUs that have no lane.
+    /// The remark on CPUs that have no lane.
     pub notes: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Tracks<'a> {
         self.lanes.len() as f64 * STEP + 3.0
     }
 
-    /// What their colours stand for, as far as they occur.
+    /// The legend of the colours that occur.
     pub fn keys(&self) -> Vec<Swatch> {
         let mut looks: Vec<usize> = self
             .lanes

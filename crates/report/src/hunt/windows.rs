@@ -4,7 +4,7 @@ use super::stages::Mean;
 use model::run::Spike;
 use trace::window::Window;
 
-/// So many are kept: the spikes that the page draws.
+/// The number of kept windows: those of the spikes that the page draws.
 pub const KEPT: usize = 8;
 
 /// What of a run's windows the pictures need.

@@ -12,7 +12,7 @@ use model::units::{Cpu, CpuSet};
 use rules::intent::Intent;
 
 impl Map {
-    /// Draws the map of a machine; `intent` says which CPUs matter.
+    /// Draws the map of a machine; `intent` gives the audited CPUs.
     pub fn of(survey: &Survey, intent: &Intent) -> Map {
         let facts = &survey.facts;
         let mut unknown = Vec::new();
@@ -45,7 +45,7 @@ impl Map {
             return;
         };
         let mut unclear = found.missed;
-        // What each CPU has of its own, such as arm64's timers, lands where it is needed.
+        // Per-CPU interrupts, such as arm64's timers, land where they are needed.
         for irq in found.irqs.iter().filter(|irq| irq.per_cpu != Some(true)) {
             let item = |cpus: &CpuSet| WorkItem {
                 number: Some(irq.number),
@@ -123,7 +123,7 @@ impl Map {
     }
 }
 
-/// The CPUs that take an interrupt now: where controllers do not tell, all that may.
+/// The CPUs that take an interrupt now: where controllers do not report it, all that may.
 fn lands(irq: &Irq) -> Option<&CpuSet> {
     match &irq.effective {
         Fact::Absent => irq.allowed.known(),

@@ -12,7 +12,7 @@ pub struct Map {
     pub cpus: CpuSet,
     /// Those that do not run.
     pub offline: CpuSet,
-    /// Those that matter; none where all do.
+    /// The audited ones; none where all are.
     pub matter: CpuSet,
     /// The kind of each CPU's core; empty where all are of one kind.
     pub types: BTreeMap<Cpu, String>,
@@ -47,7 +47,6 @@ pub const APART: [&str; 4] = ["isolcpus", "cpuset partition", "nohz_full", "rcu_
 /// The CPUs that have a property.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuProperty {
-    /// The property.
     pub name: &'static str,
     /// Its CPUs; none where that is not known.
     pub cpus: Option<CpuSet>,
@@ -72,7 +71,6 @@ pub struct Work {
 /// An interrupt or a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkItem {
-    /// The interrupt's number.
     pub number: Option<u32>,
     /// The name; of a shared interrupt all, with commas between them.
     pub name: String,
@@ -99,9 +97,8 @@ impl Work {
 /// CPUs with the same description.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CpuTraits {
-    /// Whether they run.
     pub online: bool,
-    /// Whether they matter and others do not.
+    /// Whether they are audited and others are not.
     pub matters: bool,
     /// The kind of their cores, `""` where all are of one kind.
     pub kind: String,
@@ -118,11 +115,10 @@ pub struct CpuTraits {
 /// A group of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuGroup {
-    /// Which.
     pub cpus: CpuSet,
     /// What is the same of all.
     pub alike: CpuTraits,
-    /// Siblings of theirs that are in another group: half a core is set apart.
+    /// Siblings of theirs that are in another group: half a core is isolated.
     pub split: CpuSet,
 }
 

@@ -10,7 +10,7 @@ use model::units::Cpu;
 
 /// Height of a strip.
 pub const STRIP: f64 = 16.0;
-/// Lines of words beside a row.
+/// Lines of words next to a row.
 const LINES: usize = 3;
 
 /// The rows that are drawn so far, and where the next one goes.

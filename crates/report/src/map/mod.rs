@@ -17,5 +17,5 @@ pub use cpus::{APART, CpuGroup, CpuProperty, CpuTraits, Map, Work, WorkItem};
 pub use names::collapsed;
 pub use tasks::{PriorityStep, rank_name};
 
-/// Patterns of the texts that the map reads besides those of the rules.
+/// Patterns of the texts that the map reads in addition to those of the rules.
 pub const READS: &[&str] = &[properties::NODES, properties::WORKQUEUES];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A name as what stands around its numbers, and the numbers.
+/// A name split into the text around its numbers, and the numbers.
 fn parts(name: &str) -> (String, Vec<String>) {
     let (mut shape, mut numbers, mut within) = (String::new(), Vec::<String>::new(), false);
     for c in name.chars() {
@@ -19,10 +19,10 @@ fn parts(name: &str) -> (String, Vec<String>) {
     (shape, numbers)
 }
 
-/// Where a kind was met first, and the numbers of each name.
+/// The first place of a kind, and the numbers of each name.
 type Kind = (usize, Vec<Vec<String>>);
 
-/// What stands for all of the same kind.
+/// The common name of all of the same kind.
 pub fn kind_of(name: &str) -> String {
     parts(name).0
 }
@@ -45,7 +45,8 @@ fn joined(kind: &str, all: &[Vec<String>]) -> String {
     name
 }
 
-/// The names in their order, each kind once at its first place, with its count where it stands for several.
+/// The names in their order, each kind once at its first place, with its count where it covers
+/// several.
 pub fn collapsed<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
     for (at, name) in names.into_iter().enumerate() {

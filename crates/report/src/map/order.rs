@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Map;
 use model::units::Cpu;
 
-/// Runs of alike CPUs beyond which siblings are parted for the sake of fewer.
+/// Number of runs of similar CPUs beyond which siblings are separated to get fewer runs.
 const RUNS: usize = 16;
 
 /// The number of each CPU's group.
@@ -38,7 +38,7 @@ mod tests {
     use crate::map::tests::{machine, map_of};
 
     #[test]
-    fn siblings_stand_side_by_side_unless_that_scatters_the_groups() {
+    fn siblings_are_adjacent_unless_that_scatters_the_groups() {
         let core = |cpus: u32| {
             let line = move |cpu| {
                 let first = cpu % (cpus / 2);

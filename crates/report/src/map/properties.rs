@@ -1,4 +1,4 @@
-//! Which CPUs have which property: nodes, cores, and what keeps CPUs apart.
+//! Which CPUs have which property: nodes, cores, and isolation.
 //!
 //! Source: Documentation/admin-guide/kernel-parameters.rst (isolcpus, nohz_full, rcu_nocbs), workqueues' masks in
 //! Documentation/admin-guide/kernel-per-CPU-kthreads.rst, Documentation/ABI/stable/sysfs-devices-node; that `nohz_full`

@@ -38,7 +38,7 @@ pub fn draw(map: &Map, size: Size, theme: &Theme) -> Option<Picture> {
 }
 
 impl Frame<'_> {
-    /// The nodes, the kinds of cores, the cores, and which CPUs matter.
+    /// The nodes, the kinds of cores, the cores, and the audited CPUs.
     fn heads(&mut self) {
         let map = self.map;
         if !map.nodes.is_empty() {
@@ -80,7 +80,7 @@ impl Frame<'_> {
         });
     }
 
-    /// Where a CPU's number has no room, the numbers of each run of alike CPUs, below the boxes.
+    /// Where a CPU's number does not fit, the numbers of each run of similar CPUs, below the boxes.
     fn run_labels(&mut self, top: f64) {
         if self.numbered() {
             return;
@@ -113,7 +113,7 @@ impl Frame<'_> {
     fn cores(&self, y: f64) -> Markup {
         let (map, theme, column) = (self.map, self.theme, self.column());
         let gap = (column * 0.12).min(2.0);
-        // Boxes too narrow to be told apart are one.
+        // Boxes too narrow to be distinguished are drawn as one.
         let first = |cpu: Cpu| match column < 1.5 {
             true => Cpu(0),
             false => map.core_of(cpu).and_then(|core| core.iter().next()).unwrap_or(cpu),

@@ -1,7 +1,8 @@
 //! Real-time threads as steps of one scale: stop threads, deadline threads, then priority 99 down to 1.
 //!
-//! Source: sched(7); SCHED_DEADLINE goes before every priority. The kernel's stop threads (`migration/N`) go before
-//! that too, and only show as FIFO 99 in `/proc`: `sched_set_stop_task()` of kernel/sched/core.c.
+//! Source: sched(7); SCHED_DEADLINE preempts every priority. The kernel's stop threads
+//! (`migration/N`) preempt that too, and only show as FIFO 99 in `/proc`: `sched_set_stop_task()`
+//! of kernel/sched/core.c.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,8 @@ pub struct PriorityStep {
     pub each: bool,
 }
 
-/// Where threads may run with respect to the CPUs that matter; those of one place can be shown together.
+/// Where threads may run with respect to the audited CPUs; those of one place can be shown
+/// together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Apart,
@@ -89,7 +91,7 @@ pub fn steps(threads: &Threads, matter: &CpuSet) -> Vec<PriorityStep> {
 fn of_rank(rank: u32, kernel: bool, threads: Vec<Thread>, matter: &CpuSet) -> Vec<PriorityStep> {
     let mut kinds: BTreeMap<(Place, String), Vec<Thread>> = BTreeMap::new();
     for thread in threads {
-        // A thread per CPU is one family, wherever its CPUs are.
+        // Per-CPU threads are one family, wherever its CPUs are.
         let at = if thread.immovable { Place::Across } else { place(&thread, matter) };
         kinds.entry((at, kind_of(&thread.comm))).or_default().push(thread);
     }
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn deadline_goes_first_and_programs_before_the_kernel() {
+    fn deadline_comes_first_and_programs_before_kernel_threads() {
         check(
             "irq/9-acpi 50 0\nkthreadd 0 0-1\nktimers/0 1 0\nktimers/1 1 1",
             "loop 50 0-1\nsteer dl 1\nodd 80 ?",
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_the_cpus_that_matter_stays_apart() {
+    fn what_reaches_the_audited_cpus_is_not_merged() {
         let lines: Vec<String> = (0..9).map(|n| format!("irq/{n}-dev{} 50 {}", n % 7, n % 3)).collect();
         check(&lines.join("\n"), "", "2", &["50k 2 irq/N-devN (3)", "50k 0-1+ irq/N-devN (6)"]);
         let lines = ["a 50 0", "b 50 1", "c 50 2", "d 50 3"].join("\n");

@@ -1,4 +1,4 @@
-//! Machines for the map, and what it says of them.
+//! Machines for the map, and the expected texts.
 
 use super::*;
 use facts::survey::{SurveyRequest, survey};
@@ -9,7 +9,7 @@ use rules::intent::{Profile, intent};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A machine of so many CPUs, with a thread and an interrupt queue on each, and edits to it.
+/// A machine of this number of CPUs, with a thread and an interrupt queue on each, and edits to it.
 pub fn machine(cpus: usize, edits: &str) -> Machine {
     let mut machine = Machine::of(BTreeMap::new());
     let last = cpus - 1;
@@ -58,7 +58,6 @@ pub fn four() -> Machine {
     machine(4, &(edits.to_owned() + &threads.concat()))
 }
 
-/// Its map.
 pub fn map_of(machine: &Machine) -> Map {
     let wanted = SurveyRequest { texts: READS.to_vec(), programs: Vec::new() };
     let survey = survey(&MachineFiles::in_memory(machine.answers.clone()), &wanted);

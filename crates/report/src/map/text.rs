@@ -14,12 +14,12 @@ use model::units::CpuSet;
 /// Groups beyond this many are counted, not shown; names in a list too.
 const GROUPS: usize = 24;
 const NAMES: usize = 24;
-/// Columns that a name takes, with what stands before it.
+/// Columns that a name takes, with its prefix.
 const NAME: usize = 20;
-/// CPUs up to which each has a column of its own in the scale, and as many groups.
+/// Number of CPUs up to which each has a separate column in the scale; also for groups.
 const COLUMNS: usize = 24;
 
-/// The map as text of at most so many columns, with ANSI codes if asked for.
+/// The map as text of up to this number of columns, with ANSI codes if asked for.
 pub fn render(map: &Map, width: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
@@ -192,7 +192,7 @@ fn legend(page: &mut String, map: &Map, width: usize) {
     );
 }
 
-/// What else may run on the CPUs that matter, by name.
+/// What else may run on the audited CPUs, by name.
 fn besides(page: &mut String, map: &Map, width: usize, palette: Palette) {
     if map.matter.is_empty() {
         return;
@@ -267,7 +267,7 @@ fn scale(page: &mut String, map: &Map, width: usize, palette: Palette) {
         let cpus = if cpus.chars().count() > list { format!("{}..", &cpus[..list - 2]) } else { cpus };
         let first = format!("  {rank:>4}  {}  {cpus:<list$}  ", cells.join(" "));
         let mut line = String::new();
-        // Where there is no room beside the cells, the names stand below.
+        // Where there is no space next to the cells, the names go below.
         let (first, hang) = match first.chars().count() {
             start if start + NAME > width => {
                 line = format!("{}\n", first.trim_end());

@@ -56,7 +56,7 @@ pub fn cpus(map: &Map) -> String {
     words.join("; ")
 }
 
-/// How many interrupts there are, and those that land on the CPUs that matter.
+/// How many interrupts there are, and those that land on the audited CPUs.
 pub fn interrupts(map: &Map) -> String {
     let (all, here) = (map.lands.items.len(), map.lands.on(&map.matter).collect::<Vec<_>>());
     let mut words = vec![format!("{all} in all")];
@@ -68,7 +68,7 @@ pub fn interrupts(map: &Map) -> String {
     partial(words, &map.lands)
 }
 
-/// How many threads of the kernel there are, and those that may run on the CPUs that matter.
+/// How many threads of the kernel there are, and those that may run on the audited CPUs.
 pub fn threads(map: &Map) -> String {
     let here: Vec<_> = map.movable.on(&map.matter).collect();
     let mut words = vec![format!("{} can be moved", map.movable.items.len())];

@@ -6,9 +6,8 @@ use model::units::Nanos;
 /// A tick; without a label it is a thin grid line only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Where it is.
     pub value: f64,
-    /// What stands beside it, `""` for a minor tick.
+    /// Its label, `""` for a minor tick.
     pub label: String,
 }
 
@@ -29,7 +28,7 @@ impl Scale {
         Scale { log: false, lo, hi, from, to }
     }
 
-    /// A logarithmic scale; what is not above zero is taken for the least that is shown.
+    /// A logarithmic scale; values not above zero are clamped to the least shown value.
     pub fn log(lo: f64, hi: f64, from: f64, to: f64) -> Scale {
         let lo = if lo > 0.0 { lo } else { 1.0 };
         let hi = if hi > lo { hi } else { lo * 10.0 };
@@ -134,7 +133,7 @@ pub fn unit_of(hi: f64) -> (&'static str, f64) {
     }
 }
 
-/// A latency with its unit, as beside the ticks of a logarithmic axis.
+/// A latency with its unit, as at the ticks of a logarithmic axis.
 pub fn span_label(ns: f64) -> String {
     let (unit, size) = match ns.abs() {
         a if a < 999.5 => ("ns", 1.0),
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_written_as_people_say_it() {
+    fn time_is_written_in_readable_units() {
         let ticks = |seconds: f64| {
             let scale = Scale::linear(0.0, seconds * 1e9, 0.0, 800.0);
             let (written, ticks) = time_ticks(&scale, 6);

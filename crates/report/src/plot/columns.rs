@@ -99,7 +99,7 @@ impl Columns {
             counts[0] = counts[0].saturating_add(n);
             return;
         }
-        // A row across zero is not one of ours; its samples are put above.
+        // onbeat writes no row across zero; such a row's samples are put above.
         let (lower, upper) = (lower.0.max(0) as u64, upper.0 as u64);
         let width = u128::from(upper.saturating_sub(lower).max(1));
         let mut given = 0u64;

@@ -6,19 +6,20 @@ use stats::bounds::CONFIDENCE;
 use stats::count::rate;
 use stats::series::Series;
 
-/// Up to so many blocks each has a step of its own; above, one per 3 %.
+/// Up to this number of blocks each has its own step; above, one per 3 %.
 const SINGLE: u64 = 40;
 const HOUR: f64 = 3600.0;
 
 /// How many blocks reach a latency.
 pub struct Curve {
-    /// Beyond the latency, so many blocks at most; counts descend to zero.
+    /// Up to this number of blocks beyond the latency; counts descend to zero.
     pub steps: Vec<(f64, u64)>,
     hours: f64,
 }
 
 impl Curve {
-    /// Of all blocks of the series, whole or not; none without a positive latency or without a length.
+    /// Of all blocks of the series, full or not; none without a positive latency or without a
+    /// length.
     pub fn of(series: &[&Series]) -> Option<Curve> {
         let blocks = series.iter().flat_map(|series| series.blocks.iter().chain(series.partial.iter()));
         let mut maxima: Vec<i64> = blocks.map(|block| block.max.0.max(1)).collect();
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!(tail, [0, 1, 2, 3]);
         assert!(curve.steps.len() < 150);
         for pair in curve.steps.windows(2) {
-            // Just beyond the earlier step, so many reach it.
+            // Just beyond the earlier step, this number reaches it.
             assert_eq!(pair[0].1, 500 - (pair[0].0 / 1_000.0) as u64 + u64::from(pair[0].1 == 500));
             assert!(pair[0].1 > pair[1].1 && pair[0].0 <= pair[1].0);
         }

@@ -1,5 +1,5 @@
 //! The exceedance curve: which share of the wake-ups was at least so late. Both axes are
-//! logarithmic, so that the tail, which is what matters, has as much room as the bulk.
+//! logarithmic, so that the tail, the part of interest, has as much space as the bulk.
 //!
 //! Within a row the curve stays at the row's upper count until its end: never below the truth.
 
@@ -142,7 +142,7 @@ impl Curve {
         let (mut drawn_x, mut drawn_y) = (x.at(first.0), y.at(first.1));
         for step in &self.steps[1..] {
             let (at_x, at_y) = (x.at(step.0), y.at(step.1));
-            // Steps that nobody can see would only make the file large.
+            // Invisible steps would only make the file large.
             if at_x - drawn_x < 0.7 && at_y - drawn_y < 0.7 {
                 continue;
             }

@@ -122,7 +122,7 @@ impl Sketch<'_> {
         let beyond = &bounds.extrapolation;
         let (Some(law), Some(block)) = (&beyond.gev, beyond.block_ns) else { return html! {} };
         let law = Gev { mu: law.mu, sigma: law.sigma, xi: law.xi };
-        // A law of longer blocks says of the recorded ones what its root does.
+        // The law of the recorded blocks is a root of that of the longer blocks.
         let shorter = series.block.0.max(1) as f64 / block.0.max(1) as f64;
         let per_hour = HOUR / series.block.as_secs().max(1e-9);
         let mut path = PathData::default();
@@ -157,7 +157,7 @@ impl Sketch<'_> {
         }
     }
 
-    /// The levels that are said of the horizon, on its line: each has a height of its own for its name.
+    /// The levels for the horizon, on its line: each has a separate height for its name.
     fn levels(&self, bounds: &Bounds) -> Markup {
         let beyond = &bounds.extrapolation;
         let guarded = beyond.upper_nonneg_shape_ns.filter(|guarded| {
@@ -202,7 +202,7 @@ mod tests {
     use crate::plot::theme::PAPER;
 
     #[test]
-    fn a_refused_fit_is_dashed_and_says_no_level() {
+    fn a_refused_fit_is_dashed_and_gives_no_level() {
         let mut sample = fixture::eight();
         sample.ask(Some(Nanos(30_000)));
         let mut bounds = sample.bounds.unwrap();

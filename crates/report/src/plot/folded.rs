@@ -1,5 +1,5 @@
-//! Spikes folded on a period: the largest blocks by how long before or after a due time they came. Those that belong
-//! to the period stand in one column, the others anywhere.
+//! Spikes folded on a period: the largest blocks by how long before or after a due time they came.
+//! Those that belong to the period are in one column, the others anywhere.
 
 use maud::html;
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_others_are_drawn() {
+    fn the_number_of_others_drawn_is_limited() {
         let list: Vec<Option<Nanos>> = (0..5_000).map(|i| Some(Nanos(1_000 + i))).collect();
         let series = Series::of_list(&list, Nanos::SECOND, Nanos(1));
         let period = Period { at_ns: vec![Nanos(0), Nanos::SECOND], ..Period::default() };

@@ -1,8 +1,8 @@
 //! The heat map: when which latencies occurred, and how often. Time to the right, latency upwards,
 //! the count as colour; even a single sample has a colour that contrasts with the background.
 //!
-//! The eight largest latencies of each second have their own cells. Of the others a block says only
-//! between which two levels they lie: that band is one cell, as high as what is not known.
+//! The eight largest latencies of each second have their own cells. Of the others a block records
+//! only between which two levels they lie: that band is one cell, as high as what is not known.
 
 use std::collections::BTreeMap;
 
@@ -188,7 +188,7 @@ mod tests {
     use model::units::{Cpu, Nanos};
 
     #[test]
-    fn one_is_a_shade_of_its_own_and_the_most_has_the_last() {
+    fn one_has_its_own_shade_and_the_largest_count_the_last() {
         for most in [1, 2, 7, 1_000, 5_000_000, u64::MAX] {
             let shades = Shades::new(most);
             assert_eq!(shades.of(1), 0);

@@ -10,10 +10,10 @@ use model::histogram::{EARLY_BUCKET, bucket_edges, bucket_of};
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
 
-/// Columns of time that the pictures are made for: as many as can be told apart.
+/// Columns of time in the pictures: as many as can be distinguished.
 pub const COLUMNS: usize = 240;
 
-/// Up to so many CPUs have a heat map of their own; more are added up in one.
+/// Up to this number of CPUs each have a heat map; more are added up in one.
 pub const LANES: usize = 4;
 /// Levels of a block that are used; the writer has fewer.
 const LEVELS: usize = 64;
@@ -23,7 +23,6 @@ const BANDS: usize = 128;
 /// What one CPU did in one column of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HistoryColumn {
-    /// Wake-ups.
     pub n: u64,
     /// Slots missed; none where there is no schedule.
     pub missed: Option<u64>,
@@ -37,7 +36,7 @@ pub struct HistoryColumn {
 /// levels they lie, so they stay a count of that band and are not given a place within it.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
-    /// Counts between two levels; `i64::MIN` and `i64::MAX` stand for an open end.
+    /// Counts between two levels; `i64::MIN` and `i64::MAX` mean an open end.
     pub bands: BTreeMap<(i64, i64), u64>,
     /// Counts of exactly known values, by rows of an eighth of an octave.
     pub exact: BTreeMap<(i64, i64), u64>,
@@ -67,7 +66,7 @@ pub struct History {
 }
 
 impl History {
-    /// For blocks between two times, in at most so many columns of whole seconds.
+    /// For blocks between two times, in up to this number of columns of whole seconds.
     pub fn new(start: Nanos, end: Nanos, columns: usize) -> History {
         Self::empty(Some(start), end.0.saturating_sub(start.0), columns)
     }
@@ -95,7 +94,7 @@ impl History {
         }
     }
 
-    /// Adds a block; the order does not matter, apart from the first, whose start the grid takes.
+    /// Adds a block; in any order, apart from the first, whose start the grid uses.
     pub fn add(&mut self, block: &Block) {
         if self.blocks == 0 {
             self.lay_grid(block.mono_ns);

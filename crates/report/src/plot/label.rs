@@ -1,4 +1,4 @@
-//! Where the names of the largest values stand, so that none hides another or the data.
+//! Placement of the names of the largest values, so that none hides another or the data.
 
 use super::svg::{FONT, LINE, Plot, text_width};
 
@@ -14,17 +14,14 @@ pub struct LabelPlace {
 }
 
 impl LabelPlace {
-    /// The left end.
     pub fn left(&self) -> f64 {
         self.x - self.width
     }
 
-    /// The upper end.
     pub fn top(&self) -> f64 {
         self.y - FONT
     }
 
-    /// The lower end.
     pub fn bottom(&self) -> f64 {
         self.y + 4.0
     }
@@ -41,7 +38,7 @@ impl LabelPlace {
 }
 
 /// Places labels to the left of their anchors, which ascend in x, each as low as it can be without
-/// meeting another label, a leader, or what `free` says is drawn there.
+/// meeting another label, a leader, or what is drawn there according to `free`.
 ///
 /// To the left and ascending, because then a leader, drawn up from its anchor, has the labels before
 /// it on its left.
@@ -63,7 +60,7 @@ pub fn place_labels(
             others.all(|((anchor, _), other)| !place.meets(other) && !place.is_cut_by(*anchor, other))
         };
         let best = (0..=levels).map(at).find(|place| apart(place) && free(place));
-        // Over the data, where they leave no room: a label has the ground's colour around it.
+        // Over the data, where they leave no space: a label has a halo in the background colour.
         let found = best.or_else(|| (0..=levels).map(at).find(|place| apart(place)));
         places.push(found.unwrap_or_else(|| at(levels)));
     }

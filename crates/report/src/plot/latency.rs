@@ -1,7 +1,7 @@
 //! The latency plot: how many wake-ups had which latency, the count on a logarithmic axis, a step
 //! line per CPU, the look that cyclictest's users know.
 //!
-//! The y axis ends a little below 1, so that a single sample stands visibly above the floor.
+//! The y axis ends a little below 1, so that a single sample is visible above the axis.
 
 use maud::{Markup, html};
 
@@ -21,7 +21,7 @@ use stats::modes::Mode;
 
 /// Where the count axis ends: below 1, on a logarithmic axis.
 const FLOOR: f64 = 0.45;
-/// So many labels of largest values fit without hiding the data.
+/// The number of labels of largest values that fit without hiding the data.
 const LABELS: usize = 8;
 
 /// The plot of some lines, with the run's latency limit where it had one, and with modes to be named.
@@ -118,7 +118,6 @@ fn notes(lines: &[PlotLine], limit: Option<Nanos>, sketch: &Sketch) -> Vec<Strin
     notes
 }
 
-/// The plot's geometry.
 struct Sketch {
     plot: Plot,
     x: Scale,
@@ -213,7 +212,7 @@ impl Sketch {
         }
     }
 
-    /// A mark at each line's largest value, its name beside a leader above it.
+    /// A mark at each line's largest value, its name next to a leader above it.
     fn worst(
         &self,
         lines: &[PlotLine],
@@ -293,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_of_one_stands_above_the_floor() {
+    fn a_count_of_one_is_visible_above_the_axis() {
         let columns = Columns::linear(100_000, 1, false);
         let counts = vec![vec![0, 1, 5_000_000]];
         let sketch = Sketch::new(&columns, &counts, &[], Size::Wide);

@@ -1,4 +1,4 @@
-//! What a picture draws as one line: a CPU of a run, or a whole run beside others.
+//! What a picture draws as one line: a CPU of a run, or a whole run among others.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,15 @@ use model::units::Nanos;
 /// How many of many lines are drawn by themselves; the rest are a band.
 pub const WORST: usize = 4;
 
-/// One line.
 pub struct PlotLine<'a> {
     /// `CPU 3`, or the run's title.
     pub name: String,
     /// Core type of a CPU, kernel of a run; may be empty.
     pub detail: String,
-    /// The histogram.
     pub rows: Cow<'a, [Bucket]>,
     /// What a periodic task would have seen, where it is another histogram.
     pub deadline: Option<&'a [Bucket]>,
-    /// Exact least value.
     pub min: Option<Nanos>,
-    /// Exact largest value.
     pub max: Option<Nanos>,
     /// Samples without a value beyond the rows,
     pub overflows: u64,
@@ -100,8 +96,8 @@ pub fn alone(lines: &[PlotLine]) -> Vec<usize> {
     worst
 }
 
-/// The least and the largest value of all lines, row edges where the exact ones are not known;
-/// the least is at least 1 ns, because early samples have their own column.
+/// The least and the largest value of all lines, row edges where the exact ones are not known; the
+/// least is at least 1 ns, because early samples have a separate column.
 pub fn extent(lines: &[PlotLine]) -> Option<(i64, i64)> {
     let end = |line: &PlotLine| line.beyond_from.max(line.rows.last().map(|row| row.upper));
     let tops = lines.iter().filter_map(|line| line.max.or_else(|| end(line)));

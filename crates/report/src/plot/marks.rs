@@ -1,4 +1,5 @@
-//! Marks over the maximum over time: stretches with a rate of spikes of their own, and the spikes of a period.
+//! Marks over the maximum over time: stretches with a different rate of spikes, and the spikes of a
+//! period.
 
 use maud::{Markup, html};
 
@@ -11,9 +12,9 @@ use model::text::several;
 use stats::bounds::periods;
 use stats::bounds::structure::{RateEpoch, Structure};
 
-/// More stretches than this are not told apart.
+/// More stretches than this are not distinguished.
 const MOST_STRETCHES: usize = 60;
-/// So many are named in words.
+/// This number is named in words.
 const NAMED: usize = 6;
 /// The width that a ring needs: more of them would hide the line.
 const RING: f64 = 5.0;
@@ -28,7 +29,7 @@ impl<'a> Marks<'a> {
         if all.len() < 2 { &[] } else { &all[..all.len().min(MOST_STRETCHES)] }
     }
 
-    /// The strongest period, where its spikes can be told apart.
+    /// The strongest period, where its spikes can be distinguished.
     fn period(&self, plot: &Plot) -> Option<&'a periods::Period> {
         let period = self.0?.periods.first()?;
         (period.at_ns.len() as f64 * RING < plot.right - plot.left).then_some(period)
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_shaded_in_turns_and_told() {
+    fn stretches_are_shaded_in_turns_and_named() {
         let stretch = |from: i64, per_hour| RateEpoch {
             from_ns: Nanos(from * 2_000_000_000),
             to_ns: Nanos((from + 60) * 2_000_000_000),

@@ -16,9 +16,7 @@ use model::units::{Cpu, Nanos};
 pub struct TimeAxis {
     /// Nanoseconds since the start to positions.
     pub scale: Scale,
-    /// Its ticks.
     pub ticks: Vec<Tick>,
-    /// Its title.
     pub title: String,
 }
 

@@ -12,7 +12,6 @@ use stats::modes::{Mode, modes};
 
 /// More are not named.
 const MAX_NAMED: usize = 8;
-/// Rows of names.
 const LEVELS: usize = 3;
 
 /// The modes of all lines together; none where there is only one, which needs no name.

@@ -18,9 +18,7 @@ const MAX_SINGLE_RUNS: usize = 60;
 
 /// Runs of one colour.
 pub struct RunGroup<'a> {
-    /// Its name.
     pub name: String,
-    /// Their block maxima.
     pub series: Vec<&'a Series>,
 }
 

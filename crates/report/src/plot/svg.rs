@@ -14,9 +14,8 @@ pub struct Picture {
     pub width: f64,
     /// Height in the same.
     pub height: f64,
-    /// The parts.
     pub body: Markup,
-    /// What a reader who cannot see it is told.
+    /// The text alternative for screen readers.
     pub label: String,
     /// What the picture leaves out or what must be known to read it.
     pub notes: Vec<String>,
@@ -38,14 +37,11 @@ impl Picture {
 /// could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// 920 units wide.
     Wide,
-    /// 360 units wide.
     Narrow,
 }
 
 impl Size {
-    /// The picture's width.
     pub fn width(self) -> f64 {
         if self == Size::Wide { 920.0 } else { 360.0 }
     }
@@ -132,7 +128,6 @@ impl PathData {
         let _ = write!(self.0, "V{}", Px(y));
     }
 
-    /// A filled rectangle.
     pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64) {
         let _ = write!(self.0, "M{} {}h{}v{}h-{}z", Px(x), Px(y), Px(width), Px(height), Px(width));
     }
@@ -141,13 +136,9 @@ impl PathData {
 /// The rectangle that the data are drawn in.
 #[derive(Clone, Copy, Debug)]
 pub struct Plot {
-    /// Left edge.
     pub left: f64,
-    /// Right edge.
     pub right: f64,
-    /// Upper edge.
     pub top: f64,
-    /// Lower edge.
     pub bottom: f64,
 }
 
@@ -182,7 +173,7 @@ impl Plot {
         }
     }
 
-    /// Grid lines and labels of the y axis; its title stands above, where it can be read.
+    /// Grid lines and labels of the y axis; its title is above, where it can be read.
     pub fn y_axis(&self, scale: &Scale, ticks: &[Tick], title: &str, theme: &Theme) -> Markup {
         let (major, minor) = grid(ticks, |path, value| {
             path.go(self.left, scale.at(value));
@@ -220,7 +211,7 @@ pub fn text(x: f64, y: f64, anchor: &str, colour: &str, words: &str) -> Markup {
     html! { text x=(Px(x)) y=(Px(y)) text-anchor=(anchor) fill=(colour) { (words) } }
 }
 
-/// A line of text over data, which the ground's colour around it keeps readable.
+/// A line of text over data, kept readable by a halo in the background colour.
 pub fn text_over(x: f64, y: f64, anchor: &str, colour: &str, theme: &Theme, words: &str) -> Markup {
     html! {
         text x=(Px(x)) y=(Px(y)) text-anchor=(anchor) fill=(colour) font-weight="600"
@@ -239,13 +230,13 @@ pub fn group(theme: &Theme, body: Markup) -> Markup {
 pub struct LegendEntry {
     /// Colour of the swatch.
     pub colour: &'static str,
-    /// Whether it stands for an area and not for a line.
+    /// Whether it represents an area and not a line.
     pub area: bool,
     /// What it stands for.
     pub words: String,
 }
 
-/// Where the words of a legend stand: in as many columns as fit between two edges.
+/// Placement of the words of a legend: in as many columns as fit between two edges.
 pub struct Grid {
     left: f64,
     rows: usize,
@@ -254,7 +245,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Of so many words, the widest of them so wide.
+    /// For this number of words, the widest of this width.
     pub fn new<'a>(words: impl ExactSizeIterator<Item = &'a str>, left: f64, right: f64) -> Grid {
         let count = words.len();
         let widest = words.map(text_width).fold(0.0, f64::max) + 38.0;

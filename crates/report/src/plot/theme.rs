@@ -1,14 +1,14 @@
 //! Colours, in one place: for paper (explicit values) and for a page that follows the reader's
 //! light or dark setting (CSS variables).
 //!
-//! The lines are told apart by people with any of the common kinds of colour blindness: the set
-//! is Okabe and Ito's, its yellow and sky blue darkened until they stand on white. The heat map's
-//! colours run along one direction of lightness, and even the first, a single sample, keeps a
-//! contrast of 3 to 1 with the ground.
+//! The lines are distinguishable with any of the common kinds of colour blindness: the set is Okabe
+//! and Ito's, its yellow and sky blue darkened for contrast with white. The heat map's colours run
+//! along one direction of lightness, and even the first, a single sample, keeps a contrast of 3 to
+//! 1 with the background.
 
 use std::fmt::Write;
 
-/// How many lines have a colour of their own.
+/// The number of lines with distinct colours.
 pub const LINES: usize = 8;
 /// How many steps the heat map's colours have.
 pub const HEATS: usize = 8;
@@ -21,11 +21,9 @@ pub struct Theme {
     pub heat: [&'static str; HEATS],
     /// What is behind everything.
     pub background: &'static str,
-    /// Text.
     pub ink: &'static str,
     /// Lesser text and frames.
     pub muted: &'static str,
-    /// Grid lines.
     pub grid: &'static str,
     /// The band of what is not drawn line by line.
     pub band: &'static str,
@@ -33,7 +31,7 @@ pub struct Theme {
     pub alarm: &'static str,
 }
 
-/// For files that stand alone and for print.
+/// For standalone files and for print.
 pub const PAPER: Theme = Theme {
     lines: ["#0072b2", "#d55e00", "#00865f", "#b5478f", "#2f94cf", "#a87300", "#222222", "#7b5bb5"],
     heat: ["#e0603f", "#d04a55", "#bb3a6b", "#a12a80", "#82208f", "#621a92", "#421686", "#250f63"],
@@ -137,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_sample_and_every_line_stand_off_the_ground() {
+    fn a_single_sample_and_every_line_contrast_with_the_background() {
         for theme in [&PAPER, &NIGHT] {
             for colour in theme.lines.iter().chain(&theme.heat).chain([&theme.alarm]) {
                 let ratio = contrast(colour, theme.background);

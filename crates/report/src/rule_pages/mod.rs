@@ -1,4 +1,5 @@
-//! All about a rule, in the rule's own words: for the terminal, as Markdown for `docs/rules`, as JSON.
+//! The full page of a rule, from its record: for the terminal, as Markdown for `docs/rules`, as
+//! JSON.
 
 pub mod json;
 pub mod markdown;

@@ -1,4 +1,4 @@
-//! A rule's page before it has a form: what it says, in sections.
+//! A rule's page independent of its output format: its content, in sections.
 
 use facts::cmdline::Cmdline;
 use model::keyword::Keyword;
@@ -24,7 +24,7 @@ pub struct Sheet {
     pub sources: &'static [Source],
 }
 
-/// What stands below a heading.
+/// The content below a heading.
 pub enum Body {
     Text(String),
     Points(Vec<Point>),

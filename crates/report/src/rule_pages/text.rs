@@ -48,7 +48,7 @@ pub fn page(rule: Rule, width: usize, color: bool) -> String {
         if !sheet.sources[..at].iter().any(|earlier| earlier.title == source.title) {
             filled(&mut page, "  - ", source.title, 4, width);
         }
-        // An address stays whole, or it could be neither opened nor copied.
+        // A URL is never wrapped, so that it can be opened and copied.
         let _ = writeln!(page, "    {}", source.url);
     }
     page
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_fits_the_terminal_in_its_own_words() {
+    fn every_rule_fits_the_terminal() {
         for width in [40, 60, 80, 120] {
             for rule in Rule::all() {
                 let text = page(rule, width, false);

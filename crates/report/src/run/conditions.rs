@@ -23,7 +23,7 @@ pub fn policy(run: &Run) -> String {
     }
 }
 
-/// Which preemption model the kernel has.
+/// The kernel's preemption model.
 pub fn preemption(run: &Run) -> String {
     match &run.host.preempt {
         Word::Known(Preempt::Rt) => "PREEMPT_RT".into(),
@@ -160,7 +160,7 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The tool's own cost, as far as it is known.
+/// onbeat's own cost, as far as it is known.
 pub fn overhead(run: &Run) -> Vec<(&'static str, String)> {
     let o = &run.overhead;
     let noise = run.recorder.as_ref().and_then(|recorder| recorder.cost_noise_ns);
@@ -189,7 +189,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// The machine, beyond what the conditions say; only what is known.
+/// The machine, in addition to the conditions; only what is known.
 pub fn environment(run: &Run) -> Vec<(&'static str, String)> {
     let h = &run.host;
     let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_knows_little_and_says_so() {
+    fn an_import_states_what_it_does_not_know() {
         let run = fixture::import().run;
         let conditions = conditions(&run);
         let of = |name: &str| conditions.iter().find(|(n, _)| *n == name).unwrap().1.clone();

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_words_cannot_break_out_of_a_comment() {
+    fn external_text_cannot_break_out_of_a_comment() {
         let text = csv(&fixture::hostile().run);
         let outside = text.lines().filter(|line| !line.starts_with("# "));
         assert!(

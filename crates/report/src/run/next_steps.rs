@@ -64,7 +64,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn the_lines_say_what_counting_carries() {
+    fn the_lines_state_what_counting_supports() {
         let mut run = fixture::quiet().run.clone();
         run.elapsed_ns = Some(Nanos(3_600_000_000_000));
         run.plan.limit_ns = None;

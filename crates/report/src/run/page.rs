@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_or_invalid_run_says_so_first() {
+    fn an_unfinished_or_invalid_run_is_marked_first() {
         let text = html(&[fixture::noisy().input()]).unwrap();
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
         assert!(at("INCOMPLETE") < at("<dl"));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn several_runs_stand_side_by_side() {
+    fn several_runs_are_shown_side_by_side() {
         let (a, b) = (fixture::quiet(), fixture::noisy());
         let text = html(&[a.input(), b.input()]).unwrap();
         assert!(text.contains("href=\"#run-2\"") && text.contains("id=\"run-2\""));

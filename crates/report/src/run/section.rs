@@ -1,4 +1,4 @@
-//! One run's part of the page: conditions, what was in the way, the table, the pictures, the rest.
+//! One run's part of the page: conditions, integrity entries, the table, the pictures, the rest.
 
 use maud::{Markup, html};
 

@@ -7,7 +7,7 @@ use model::run::{Integrity, Run};
 use model::units::Nanos;
 use model::vocabulary::Command;
 
-/// What a test of this length cannot say.
+/// What a test of this length cannot show.
 pub fn limits(run: &Run) -> Option<String> {
     let length = run.elapsed_ns.filter(|length| length.0 > 0)?;
     Some(format!(
@@ -33,7 +33,7 @@ pub fn integrity(entry: &Integrity) -> String {
     format!("{}{place}{detail}", clean(entry.kind.as_str()))
 }
 
-/// Samples whose value an import does not carry, and the wake-ups that came early.
+/// Samples whose value an import does not contain, and the wake-ups that came early.
 pub fn oddities(run: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     for cpu in &run.cpus {

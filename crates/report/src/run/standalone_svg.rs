@@ -1,4 +1,4 @@
-//! The latency plot as a file that stands alone, with a heading and with what must not be missed.
+//! The latency plot as a standalone file, with a heading and the integrity entries.
 
 use maud::html;
 
@@ -12,7 +12,7 @@ use crate::words;
 use crate::words::{clean, several, span};
 use model::run::Run;
 
-/// The latency plot as a file of its own: of one run a line per CPU, of several a line per run.
+/// The latency plot as a standalone file: of one run a line per CPU, of several a line per run.
 pub fn svg(inputs: &[Input]) -> String {
     let theme = &PAPER;
     let (lines, limit, heading, facts) = match inputs {

@@ -1,4 +1,4 @@
-//! The table of a run for the terminal: conditions, a row per CPU, what was in the way, the cost.
+//! The table of a run for the terminal: conditions, a row per CPU, integrity entries, the cost.
 //!
 //! Latencies are microseconds, whatever their size: it is what the field reads and compares.
 
@@ -28,7 +28,8 @@ const COLUMNS: [(&str, u8); 11] = [
     ("when (UTC)", 6),
 ];
 
-/// The run as text of at most so many columns, as far as that can be; with ANSI colours if asked for.
+/// The run as text of up to this number of columns, as far as possible; with ANSI colours if asked
+/// for.
 pub fn render(run: &Run, width: usize, color: bool) -> String {
     written(run, headline(run), true, width, color)
 }
@@ -70,7 +71,7 @@ fn invalid(run: &Run, width: usize, palette: Palette) -> String {
     below
 }
 
-/// What was in the way, and what measuring cost.
+/// Integrity entries, and the cost of measuring.
 fn below(run: &Run, width: usize, palette: Palette) -> String {
     let mut below = String::new();
     for entry in &run.integrity {
@@ -100,7 +101,7 @@ fn headline(run: &Run) -> Vec<String> {
     let (known, unknown) = conditions::known_conditions(run);
     let part = |name: &&str| {
         let (_, value) = known.iter().find(|(known, _)| known == name)?;
-        // These three say themselves what they are.
+        // These three values are self-explanatory.
         let plain = matches!(*name, "kernel" | "preemption" | "policy");
         Some(if plain { value.clone() } else { format!("{name}: {value}") })
     };
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_words_steer_no_terminal() {
+    fn external_text_cannot_control_the_terminal() {
         let run = fixture::hostile().run;
         assert!(render(&run, 80, false).chars().all(|c| c == '\n' || !c.is_control()));
         let colours = render(&run, 80, true);
