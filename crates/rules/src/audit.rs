@@ -20,9 +20,8 @@ pub const SCHEMA: &str = "onbeat.audit/1";
 /// was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The rule's id.
     pub rule: &'static str,
-    /// What came of it.
+    /// Its outcome.
     pub verdict: AuditVerdict,
     /// How bad it is if it fails.
     pub severity: Severity,
@@ -66,7 +65,6 @@ pub struct AuditedMachine {
     pub release: String,
     /// `uname -m`
     pub machine: String,
-    /// The preemption model.
     pub preempt: &'static str,
     /// The hypervisor, `none` on metal.
     #[serde(rename = "virtual")]
@@ -75,10 +73,8 @@ pub struct AuditedMachine {
     pub online: String,
 }
 
-/// An audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Audit {
-    /// [`SCHEMA`]
     pub schema: &'static str,
     /// What the machine is judged for.
     pub profile: &'static str,
@@ -86,7 +82,6 @@ pub struct Audit {
     pub cpus: String,
     /// How they were chosen.
     pub chosen: CpuSelection,
-    /// The machine.
     pub host: AuditedMachine,
     /// One finding for each rule, in the rules' order.
     pub findings: Vec<Finding>,

@@ -32,7 +32,6 @@ pub enum Change {
     Sysctl {
         /// `vm.stat_interval`
         name: String,
-        /// What is written.
         value: String,
     },
     /// A value written to files of the running kernel.
@@ -44,7 +43,6 @@ pub enum Change {
         shown_as: String,
         /// Which of them: `CPU 2-3`; `""` where the path says it.
         scope: String,
-        /// What is written.
         value: String,
     },
     /// A word on the kernel's command line, in the place of another value of the same parameter.
@@ -76,7 +74,7 @@ pub enum Change {
     Advice {
         /// What to do, in words.
         words: String,
-        /// How long that lasts; none for as long as the rule says.
+        /// How long that lasts; `None` for the duration in the rule's record.
         persistence: Option<Persistence>,
         /// Why it is words alone.
         reason: AdviceReason,
@@ -99,7 +97,6 @@ pub enum AdviceReason {
 }
 
 impl AdviceReason {
-    /// All of them.
     pub const ALL: [AdviceReason; 5] = [
         AdviceReason::Machine,
         AdviceReason::Kernel,
@@ -110,7 +107,6 @@ impl AdviceReason {
 }
 
 impl Change {
-    /// A sysctl.
     pub fn sysctl(name: &str, value: impl ToString) -> Change {
         Change::Sysctl { name: name.to_owned(), value: value.to_string() }
     }
@@ -166,7 +162,7 @@ impl Change {
         Change::Advice { words: words.into(), persistence: None, reason }
     }
 
-    /// How long it lasts; words of which nothing is said as long as the rule says.
+    /// How long it lasts; for advice in words without a duration, the one in the rule's record.
     pub fn persistence(&self, rule: Persistence) -> Persistence {
         match self {
             Change::Sysctl { .. } | Change::Write { .. } => Persistence::Runtime,

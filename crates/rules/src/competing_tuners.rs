@@ -2,7 +2,8 @@
 //! there.
 //!
 //! A finding whose setting such a program decides names it, or the next profile switch undoes the
-//! advice. What a rule is about follows from the paths that it reads, so a rule need not say it.
+//! advice. What a rule is about follows from the paths that it reads, so a rule does not declare
+//! it.
 
 use super::judgement::Judgement;
 use crate::change::Persistence;
@@ -74,13 +75,11 @@ pub struct Tuner {
     pub programs: &'static [&'static str],
     /// The link by which systemd starts it at boot, where it sets things once and ends.
     pub enabled: Option<&'static str>,
-    /// What it decides.
     pub areas: &'static [TunedArea],
 }
 
 /// The links of those that end once they have set things.
 pub const TLP: &str = "/etc/systemd/system/multi-user.target.wants/tlp.service@";
-/// The same.
 pub const CPUPOWER: &str = "/etc/systemd/system/multi-user.target.wants/cpupower.service@";
 /// The same; Ubuntu up to 20.04.
 pub const ONDEMAND: &str = "/etc/systemd/system/multi-user.target.wants/ondemand.service@";
@@ -156,7 +155,6 @@ pub static PROGRAMS: &[&str] = &[
 
 /// What was found of something, and why there may be more of it.
 pub struct Detected<T> {
-    /// What is there.
     pub found: Vec<T>,
     hidden: Option<Judgement>,
 }
@@ -189,7 +187,7 @@ pub fn running_programs(survey: &Survey, names: &'static [&'static str]) -> Dete
     }
 }
 
-/// Which rivals are there.
+/// The competing tuners on this machine.
 pub fn active_tuners(survey: &Survey) -> Detected<&'static Tuner> {
     let running = running_programs(survey, PROGRAMS);
     let mut hidden = running.hidden.clone();

@@ -32,7 +32,7 @@ impl Wish {
         Wish::of(name.replace('-', "_"), if open { "" } else { value }, there)
     }
 
-    /// Whether both cannot be had.
+    /// Whether the two exclude each other.
     fn denies(&self, other: &Wish) -> bool {
         let same = self.value == other.value || self.value.is_empty() || other.value.is_empty();
         self.place == other.place
@@ -106,7 +106,7 @@ fn of_words(words: &str) -> Vec<Wish> {
 }
 
 #[test]
-fn opposites_are_told_from_what_goes_together() {
+fn opposites_are_distinguished_from_compatible_changes() {
     let clash = |a: &str, b: &str| {
         let wishes = |words: &str| of_words(words);
         wishes(a).iter().any(|wish| wishes(b).iter().any(|other| wish.denies(other)))

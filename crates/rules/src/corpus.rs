@@ -61,7 +61,7 @@ pub mod tests {
         goldens.into_iter().map(|golden| (golden.clone(), meant(&machine, &golden))).collect()
     }
 
-    /// A machine with the purpose and the CPUs that the name of a file of verdicts says.
+    /// A machine with the purpose and the CPUs that are in the name of a file of verdicts.
     fn meant(machine: &Machine, golden: &Path) -> Machine {
         let name = golden.file_stem().unwrap().to_str().unwrap();
         let (profile, cpus) =

@@ -1,8 +1,8 @@
 //! Texts that cannot be believed: cut short, another kernel's, or contradicting each other. None of
 //! them makes a rule pass.
 //!
-//! Over the whole corpus each text is damaged in turn; a rule that failed or could not tell must
-//! not pass for that. What is damaged so that nothing could tell it from a whole text is counted,
+//! Over the whole corpus each text is damaged in turn; a rule that failed or was unknown must not
+//! pass because of that. Damaged texts that are indistinguishable from complete ones are counted,
 //! and named here.
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
         })
     }
 
-    /// Another machine's configuration in the place of its own: as it is, and with the version that
+    /// Another machine's configuration in place of its own: unchanged, and with the version that
     /// fits.
     #[test]
     fn no_rule_passes_because_a_configuration_is_another_kernels() {
@@ -190,7 +190,7 @@ mod tests {
         for (judged, dir) in all.iter().zip(&dirs) {
             let Some((path, own)) = configuration(&judged.machine) else { continue };
             // What a made-up machine's own one was made from has its header, model and version:
-            // nothing tells them apart.
+            // they are indistinguishable.
             let made_from = |text: &Vec<u8>| dir.join("edits.txt").exists() && *text == made_from;
             for text in texts.iter().filter(|text| **text != own && !made_from(text)) {
                 tried += 1;

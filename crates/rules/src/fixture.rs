@@ -73,7 +73,7 @@ impl Machine {
                 let text = text.strip_prefix(' ').unwrap_or(text);
                 let end = if path.starts_with("/proc/device-tree/") { '\0' } else { '\n' };
                 let text = Access::File(format!("{text}{end}").into_bytes());
-                // CPUs that are online are there; what is said of that after it stays.
+                // Makes the online CPUs present; later edits of that stay.
                 if path == "/sys/devices/system/cpu/online" {
                     self.insert("/sys/devices/system/cpu/present", text.clone());
                 }
@@ -176,7 +176,6 @@ impl Machine {
         self.insert(&format!("/proc/{pid}/stat"), Access::File(stat.into_bytes()));
     }
 
-    /// Ends a program.
     pub fn stop(&mut self, name: &str) {
         let of_it = |path: &str, seen: &Access| match seen {
             Access::File(bytes) if path.starts_with("/proc/") && path.ends_with("/stat") => {
@@ -200,7 +199,7 @@ impl Machine {
         (survey, intent)
     }
 
-    /// What one rule says of it.
+    /// The judgement of one rule.
     pub fn finding(&self, knob: &'static Knob) -> Finding {
         let (survey, intent) = self.survey();
         let found = finding(knob, &survey, &intent);
@@ -232,8 +231,8 @@ const REMEDIES: &[(&str, Persistence)] = &[
     ("modprobe ", Persistence::Runtime),
 ];
 
-/// Whether what is to be done first lasts as long as is said of it; what none of the words tells is
-/// not judged.
+/// Whether the first remedy lasts as long as stated; one that none of the words reveals is not
+/// judged.
 pub fn agree(fix: &str, persistence: Persistence) -> bool {
     let found = REMEDIES.iter().filter_map(|(words, persistence)| Some((fix.find(words)?, *persistence)));
     let first = found.min_by_key(|(at, _)| *at).map(|(_, persistence)| persistence);

@@ -89,8 +89,7 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
             (asked.clone(), CpuSelection::Asked)
         }
         None => match isolated_cpus(survey) {
-            // Where it could not be read which CPUs run, it is not known which of them matter
-            // either.
+            // Where the online CPUs could not be read, the audited ones are unknown either.
             _ if !read => (online, CpuSelection::Unknown),
             Some(isolated) if isolated.is_empty() => (online, CpuSelection::All),
             Some(isolated) => (isolated.and(&online), CpuSelection::Isolated),

@@ -1,11 +1,11 @@
 //! What kind an interrupt is: one that may be moved, one that the kernel spreads itself, or one of
 //! each CPU.
 //!
-//! debugfs tells, where the kernel describes interrupts there and we may look; else the names of
+//! From debugfs, where the kernel describes interrupts there and it is readable; else the names of
 //! handlers have to do: drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and
 //! drivers/scsi/virtio_scsi.c name those of queues that the kernel spreads, arch/x86/kernel/time.c
-//! the timer that cannot be moved, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those
-//! of each CPU's timer.
+//! the timer that cannot be moved, drivers/clocksource/arm_arch_timer.c and timer-riscv.c those of
+//! each CPU's timer.
 
 use crate::judgement::Judgement;
 use crate::unknown::unknown_from;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn debugfs_goes_before_names() {
+    fn debugfs_takes_precedence_over_names() {
         for (action, expected) in [
             ("nvme0q1", IrqKind::Managed),
             ("nvme12q34", IrqKind::Managed),

@@ -1,4 +1,4 @@
-//! Which CPUs the machine keeps apart: by `isolcpus=`, `nohz_full=` or control groups, as far as
+//! The CPUs that the machine isolates: by `isolcpus=`, `nohz_full=` or control groups, as far as
 //! that could be read.
 //!
 //! Source: Documentation/admin-guide/cpu-isolation.rst, "Cpuset" in cgroup-v2.rst, and section 1.7
@@ -93,7 +93,7 @@ pub fn readable(groups: &Groups) -> Result<(), Judgement> {
     }
     match &groups.isolated {
         Fact::Known(_) => Ok(()),
-        // Before 6.8 the root did not tell: what each group says has to do.
+        // Before 6.8 the root has no such file: those of the groups are used.
         Fact::Absent => {
             let partitions = groups.groups.iter().map(|group| &group.partition);
             let missing = partitions.filter(|partition| !matches!(partition, Fact::Known(_) | Fact::Absent));

@@ -1,4 +1,4 @@
-//! What a rule says of a machine, and how judgements add up.
+//! The judgement of a rule on a machine, and how judgements are combined.
 
 use model::keyword::Keyword;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::remedy::Remedy;
 use crate::change::Persistence;
 
-/// What came of a rule.
+/// The outcome of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuditVerdict {
@@ -14,14 +14,14 @@ pub enum AuditVerdict {
     Pass,
     /// Not as it should be.
     Fail,
-    /// What it takes to tell could not be read or understood; never as good as a pass.
+    /// The needed facts could not be read or understood; never counted as a pass.
     Unknown,
-    /// The rule's condition is not met: there is nothing to be set.
+    /// The rule's condition is not met: nothing has to be set.
     NotApplicable,
 }
 
 impl AuditVerdict {
-    /// The word in JSON: `not-applicable`.
+    /// The JSON value, such as `not-applicable`.
     pub fn name(self) -> &'static str {
         match self {
             AuditVerdict::Pass => "pass",
@@ -32,13 +32,12 @@ impl AuditVerdict {
     }
 }
 
-/// How bad a wrong setting is, in the words of the kernel's guide to configuring for real time
+/// The severity of a wrong setting, in the terms of the kernel's guide to configuring for real time
 /// (Documentation/core-api/real-time/kernel-configuration.rst), with one more between high and
 /// info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
     Info,
     /// Costs little, or seldom.
     Low,
@@ -46,7 +45,7 @@ pub enum Severity {
     Medium,
     /// Costs milliseconds, or comes often.
     High,
-    /// No bound on latency can be had with it.
+    /// Latency has no bound with it.
     Fatal,
 }
 
@@ -75,12 +74,12 @@ impl Keyword for Severity {
     }
 }
 
-/// What a rule says of a machine. Empty fields take those of the rule's record.
+/// The judgement of a rule on a machine. Empty fields take those of the rule's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// What came of it.
     pub verdict: AuditVerdict,
-    /// What was found: `950000 of 1000000 us`; for an unknown, what there is to say of it.
+    /// What was found: `950000 of 1000000 us`; for an unknown, what is known of it.
     pub value: String,
     /// What it should be.
     pub wanted: String,
@@ -90,8 +89,8 @@ pub struct Judgement {
     pub remedy: Remedy,
     /// How bad it is, where that depends on the machine or on what it is for.
     pub severity: Option<Severity>,
-    /// How long it lasts, where there is nothing to do, and what is found is not as lasting as the
-    /// rule says.
+    /// How long it lasts, if nothing has to be done and the setting is not as persistent as the
+    /// rule's record states.
     pub persistence: Option<Persistence>,
 }
 
@@ -127,7 +126,7 @@ impl Judgement {
         Judgement::new(AuditVerdict::Unknown, "", reason)
     }
 
-    /// The rule's condition is not met; which.
+    /// The rule's condition is not met; `reason` names the condition.
     pub fn not_applicable(reason: impl Into<String>) -> Judgement {
         Judgement::new(AuditVerdict::NotApplicable, "", reason)
     }
@@ -137,23 +136,22 @@ impl Judgement {
         if wrong { Judgement::fail(value) } else { Judgement::pass(value) }
     }
 
-    /// Says more exactly what it should be.
+    /// Sets a more specific expected value.
     pub fn wanted(self, wanted: impl Into<String>) -> Judgement {
         Judgement { wanted: wanted.into(), ..self }
     }
 
-    /// Says more exactly why.
+    /// Sets a more specific reason.
     pub fn because(self, reason: impl Into<String>) -> Judgement {
         Judgement { reason: reason.into(), ..self }
     }
 
-    /// Says more exactly what to do.
+    /// Sets a more specific remedy.
     pub fn fix(self, remedy: impl Into<Remedy>) -> Judgement {
         Judgement { remedy: remedy.into(), ..self }
     }
 
-    /// Says how long it lasts, or what is advised in words, where that is not as long as the rule
-    /// says.
+    /// Sets how long it, or the advice in words, lasts, where that differs from the rule's record.
     pub fn persistence(self, persistence: Persistence) -> Judgement {
         Judgement {
             remedy: self.remedy.with_persistence(persistence),
@@ -162,21 +160,21 @@ impl Judgement {
         }
     }
 
-    /// Says how bad it is here.
+    /// Sets the severity for this machine.
     pub fn severity(self, severity: Severity) -> Judgement {
         Judgement { severity: Some(severity), ..self }
     }
 
     /// All must pass: a leg that fails decides, with its reasons; else one that is unknown does.
     ///
-    /// Legs that do not apply are left out; if none applies, the first says why.
+    /// Parts that do not apply are left out; if none applies, the first gives the reason.
     pub fn all(legs: impl IntoIterator<Item = Judged>) -> Judged {
         Judgement::joined(legs, [AuditVerdict::Fail, AuditVerdict::Unknown, AuditVerdict::Pass], Remedy::all)
     }
 
     /// One must pass: a leg that passes decides; else one that is unknown does, for it might.
     ///
-    /// Legs that do not apply are left out; if all fail, all say why.
+    /// Parts that do not apply are left out; if all fail, all give their reasons.
     pub fn any(legs: impl IntoIterator<Item = Judged>) -> Judged {
         Judgement::joined(legs, [AuditVerdict::Pass, AuditVerdict::Unknown, AuditVerdict::Fail], Remedy::any)
     }
@@ -261,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_leg_says_how_bad_it_is() {
+    fn the_worst_part_sets_the_severity() {
         let leg = |severity| Ok(Judgement::fail("same").because("x").severity(severity));
         let judged = Judgement::all([leg(Severity::Low), leg(Severity::High)]).unwrap();
         assert_eq!((judged.severity, judged.value.as_str()), (Some(Severity::High), "same"));

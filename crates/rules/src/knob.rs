@@ -16,20 +16,20 @@ pub struct Knob {
     pub title: &'static str,
     /// What it is: one to four sentences.
     pub description: &'static str,
-    /// Why it matters for latency; findings that fail carry it.
+    /// Why it affects latency; failed findings contain it.
     pub rationale: &'static str,
-    /// How onbeat tells, and what it cannot see.
+    /// How onbeat detects it, and what it cannot see.
     pub detection: &'static str,
     /// What changing it costs, and what can go wrong.
     pub side_effects: &'static str,
-    /// What it should be, unless the judgement says it more exactly.
+    /// What it should be, unless the judgement is more specific.
     pub wanted: &'static str,
-    /// What to do, unless the judgement says it more exactly: changes as data ([`crate::change`]),
-    /// or words.
+    /// What to do, unless the judgement is more specific: changes as data ([`crate::change`]), or
+    /// words.
     pub fix: fn() -> Remedy,
-    /// How bad it is, unless the judgement says otherwise.
+    /// The severity, unless the judgement sets another.
     pub severity: Severity,
-    /// How it is known that it matters.
+    /// The evidence that it affects latency.
     pub evidence: EvidenceKind,
     /// What experts disagree about, and the measurement that settles it; empty if nothing.
     pub disputed: &'static str,
@@ -37,7 +37,7 @@ pub struct Knob {
     pub persistence: Persistence,
     /// Where it is written, most authoritative first.
     pub sources: &'static [Source],
-    /// What it takes time from a task as, in the words of a spike's slices.
+    /// The kinds of slices of a spike as which it takes time.
     pub cures: &'static [SliceKind],
     /// Knobs that have to be set before this one, and undone after it.
     pub after: &'static [&'static str],
@@ -45,11 +45,10 @@ pub struct Knob {
     pub conflicts: &'static [&'static str],
     /// Patterns of the texts that it reads (see [`facts::texts`]).
     pub reads: &'static [&'static str],
-    /// Facts that it reads besides: the kernel's texts they come from, for the documentation.
+    /// Other facts that it reads: the kernel's texts they come from, for the documentation.
     pub facts: &'static [&'static str],
     /// Programs that it looks for, by the names that the kernel gives them.
     pub programs: &'static [&'static str],
-    /// Judges a machine.
     pub judge: fn(&MachineView) -> Judged,
     /// Machines that show what it does.
     pub examples: Examples,
@@ -96,7 +95,7 @@ pub struct Examples {
     pub fires: &'static str,
     /// After these it passes; none where the machine is well set as it is.
     pub silent: &'static str,
-    /// After these it cannot tell.
+    /// Edits after which the outcome is unknown.
     pub unknown: &'static str,
 }
 
@@ -108,11 +107,11 @@ pub struct Source {
     pub url: &'static str,
 }
 
-/// How it is known that a setting matters.
+/// The evidence that a setting affects latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EvidenceKind {
-    /// The kernel's own documentation, or that of the part concerned, says so.
+    /// Stated by the documentation of the kernel or of the program concerned.
     Documented,
     /// Read in the source.
     Source,

@@ -1,10 +1,10 @@
 //! What is known about real time, as rules: one file per rule, one list, one record that everything
 //! reads.
 //!
-//! A knob is a setting that can be judged. Its record holds the words (the page in `docs/rules`,
+//! A knob is a setting that can be judged. Its record holds the texts (the page in `docs/rules`,
 //! `onbeat rules`, the findings), the files it reads, the function that judges them, and one case
-//! each in which it fires, stays silent, and cannot tell. A culprit is a pattern of events that
-//! costs time ([`culprits`]). `CONTRIBUTING.md` says in four steps each how to add one.
+//! each in which it fires, stays silent, and is unknown. A culprit is a pattern of events that
+//! costs time ([`culprits`]). `CONTRIBUTING.md` describes in four steps each how to add one.
 
 pub mod audit;
 pub mod change;

@@ -11,7 +11,7 @@ use facts::Fact;
 use facts::limits_conf::{Domain, Item, Kind};
 use model::error::run_with;
 
-/// Where it is said.
+/// The file that sets it.
 const FILES: &str = "/etc/security/limits.conf and limits.d";
 
 /// Those whom pam_limits gives enough of something, in words; users are not named. None where there
@@ -61,7 +61,8 @@ pub fn join(users: &str, unit: &str) -> Remedy {
 }
 
 /// The judgement for a process that has a capability and needs no limit: only users can lack one
-/// then, and only the audio profile is certain to have users. `nobody` is for no user having it.
+/// then, and only the audio profile is certain to have users. `nobody` is the text for no user
+/// having it.
 pub fn judge_privileged(
     machine: &MachineView,
     capability: &str,

@@ -120,8 +120,8 @@ pub fn other_values(cmdline: &Cmdline, word: &str) -> Vec<String> {
     named.filter(|one| one.value != wanted.value).map(shown).collect()
 }
 
-/// The words as they are written there that a parameter, or a parameter and its value, stands for;
-/// itself where there is none.
+/// The spelling on that line of a parameter, or a parameter and its value; itself where there is
+/// none.
 pub fn as_written(cmdline: &Cmdline, word: &str) -> Vec<String> {
     let Some(meant) = param(word) else { return vec![word.to_owned()] };
     let found: Vec<String> = cmdline.params.iter().filter(|one| is(one, &meant)).map(shown).collect();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_there_is_named() {
+    fn the_spelling_on_the_line_is_named() {
         let line = parse_cmdline("psi=1 rcu-nocbs=1 rcu_nocbs=2 console=tty0").unwrap();
         assert_eq!(other_values(&line, "psi=0"), ["psi=1"]);
         assert_eq!(other_values(&line, "rcu_nocbs=2"), ["rcu-nocbs=1"]);

@@ -1,20 +1,19 @@
-//! What a finding asks for: changes, which of them go together, and the words that are made of
-//! them.
+//! The remedy of a finding: changes, which of them go together, and the texts made from them.
 
 use super::change::{AdviceReason, Change, sysctl_path};
 use super::parameters::{as_written, is_given, is_present, other_values};
 use crate::change::Persistence;
 use facts::cmdline::Cmdline;
 
-/// What is to be done: each part of it, in one of its alternatives. Empty stands for the rule's
-/// usual remedy.
+/// What has to be done: all parts, each in one of its alternatives. Empty means the rule's usual
+/// remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remedy {
     /// Each has to be done.
     pub parts: Vec<Part>,
 }
 
-/// Alternatives to the same end, the best first; none stands for the rule's usual remedy.
+/// Alternatives to the same end, the best first; none means the rule's usual remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// One of them is enough.
@@ -24,11 +23,10 @@ pub struct Part {
 /// Changes that are made together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alternative {
-    /// What is changed.
     pub changes: Vec<Change>,
     /// What keeps it over a boot, where that takes another change.
     pub persist: Vec<Change>,
-    /// What else there is to say of it, without a full stop; `""` for nothing.
+    /// A further remark on it, without a full stop; `""` for none.
     pub note: String,
 }
 
@@ -46,7 +44,7 @@ impl Remedy {
         Remedy { parts: vec![Part { alternatives: vec![way] }] }
     }
 
-    /// Words alone, by which a rule that is not about one setting says what to do.
+    /// Text only, for a rule that is not about one setting.
     pub fn advice(reason: AdviceReason, words: impl Into<String>) -> Remedy {
         Change::advice(reason, words).into()
     }
@@ -63,7 +61,7 @@ impl Remedy {
         self
     }
 
-    /// What else there is to say of the last way.
+    /// A further remark on the last alternative.
     pub fn note(mut self, note: impl Into<String>) -> Remedy {
         self.last().note = note.into();
         self
@@ -94,7 +92,7 @@ impl Remedy {
         &mut ways[at]
     }
 
-    /// What takes all of these; one without a remedy of its own takes the rule's usual one.
+    /// All of these together; one without a specific remedy takes the rule's usual one.
     pub fn all(remedies: impl IntoIterator<Item = Remedy>) -> Remedy {
         let mut parts: Vec<Part> = Vec::new();
         for remedy in remedies {
@@ -158,7 +156,7 @@ impl Remedy {
         self
     }
 
-    /// Says how long what is advised in words lasts.
+    /// Sets how long the advice in words lasts.
     pub fn with_persistence(mut self, persistence: Persistence) -> Remedy {
         for change in
             self.parts.iter_mut().flat_map(|part| &mut part.alternatives).flat_map(|way| &mut way.changes)

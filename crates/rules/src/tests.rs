@@ -1,4 +1,4 @@
-//! What holds for every rule: its record is whole, and it does what its examples say.
+//! Checks for every rule: its record is complete, and it behaves as its examples show.
 
 use super::change::{AdviceReason, Change};
 use super::find;
@@ -18,7 +18,7 @@ fn verdict(knob: &'static Knob, edits: &str) -> AuditVerdict {
 }
 
 #[test]
-fn each_rule_fires_stays_silent_and_cannot_tell() {
+fn each_rule_fires_stays_silent_and_is_unknown() {
     for knob in ALL {
         assert_eq!(verdict(knob, knob.examples.fires), AuditVerdict::Fail, "{} should fire", knob.id);
         assert_eq!(verdict(knob, knob.examples.silent), AuditVerdict::Pass, "{} should be silent", knob.id);
@@ -37,7 +37,7 @@ fn ids_are_sorted_unique_and_in_kebab_case() {
     }
 }
 
-/// Complaints about the words of a record.
+/// Complaints about the texts of a record.
 fn complaints(knob: &Knob) -> Vec<String> {
     let fix = (knob.fix)().text(&Default::default());
     let mut found = Vec::new();
@@ -77,7 +77,7 @@ fn complaints(knob: &Knob) -> Vec<String> {
 }
 
 #[test]
-fn records_are_whole() {
+fn records_are_complete() {
     let found: Vec<String> = ALL.iter().flat_map(|knob| complaints(knob)).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
@@ -97,7 +97,7 @@ fn order_has_no_circles() {
 }
 
 #[test]
-fn a_finding_that_fails_says_what_to_do() {
+fn a_failed_finding_has_a_remedy() {
     for knob in ALL {
         let mut machine = Machine::base();
         machine.edit(knob.examples.fires);
@@ -108,7 +108,7 @@ fn a_finding_that_fails_says_what_to_do() {
 }
 
 #[test]
-fn a_machine_that_tells_nothing_passes_in_nothing() {
+fn an_unreadable_machine_passes_no_rule() {
     let (survey, intent) = Machine::of(Default::default()).survey();
     for knob in ALL {
         let found = super::audit::finding(knob, &survey, &intent);
@@ -184,7 +184,7 @@ fn hostile_texts_upset_no_rule() {
 
 /// What is true of no CPU at all is not true of the machine's.
 #[test]
-fn without_a_cpu_nothing_about_cpus_is_said() {
+fn without_a_cpu_no_rule_judges_cpus() {
     for online in [" refused", " absent", ": 0-x", ":", ": 0-99999999", ": 0-3,8192", ": 4294967296"] {
         let mut machine = Machine::base();
         machine.edit(&format!("/sys/devices/system/cpu/online{online}\n/sys/devices/system/cpu/isolated:"));
@@ -200,7 +200,7 @@ fn without_a_cpu_nothing_about_cpus_is_said() {
 }
 
 #[test]
-fn a_remedy_lasts_as_long_as_is_said_of_it() {
+fn a_remedy_lasts_as_long_as_stated() {
     for knob in super::knobs::ALL {
         let usual = (knob.fix)();
         assert_eq!(usual.persistence(knob.persistence), knob.persistence, "{}", knob.id);
@@ -212,7 +212,7 @@ fn a_remedy_lasts_as_long_as_is_said_of_it() {
     }
 }
 
-/// Rules that ask for nothing that could be done for the reader, and why: each has to say so here.
+/// Rules without a remedy that onbeat could apply, with the reason: each has to be listed here.
 const WORDS_ALONE: &[(&str, AdviceReason)] = &[
     ("cgroup-cpuset", AdviceReason::Choice),
     ("clocksource", AdviceReason::Machine),

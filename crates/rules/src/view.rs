@@ -20,13 +20,12 @@ use model::units::CpuSet;
 
 /// What a rule sees.
 pub struct MachineView<'a> {
-    /// What was read.
     pub survey: &'a Survey,
     /// What the machine is for.
     pub intent: &'a Intent,
     /// The patterns that the rule declares.
     pub reads: &'static [&'static str],
-    /// Whether the rule asked which CPUs matter.
+    /// Whether the rule used the audited CPUs.
     asked_cpus: Cell<bool>,
 }
 
@@ -36,8 +35,7 @@ impl<'a> MachineView<'a> {
         MachineView { survey, intent, reads, asked_cpus: Cell::new(false) }
     }
 
-    /// What the judge says, unless it is about CPUs of which none is known: of none everything is
-    /// true.
+    /// The judgement, unless it is about CPUs of which none is known: of none everything is true.
     pub fn judge(&self, judge: fn(&MachineView) -> Judged) -> Judgement {
         let judged = judge(self).unwrap_or_else(|early| early);
         let decided = matches!(judged.verdict, AuditVerdict::Pass | AuditVerdict::Fail);
@@ -73,10 +71,10 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// Each text of a pattern through a parser, with what stood for the wildcards; none where there
+    /// Each text of a pattern through a parser, with what the wildcards matched; none where there
     /// are none.
     ///
-    /// One text that cannot be read or understood makes the whole unknown.
+    /// One text that cannot be read or understood makes the result unknown.
     pub fn each<T>(
         &self,
         pattern: &str,
@@ -155,7 +153,6 @@ impl<'a> MachineView<'a> {
         self.known(&self.facts().cmdline, "/proc/cmdline")
     }
 
-    /// The kernel's configuration.
     pub fn kconfig(&self) -> Result<&'a Kconfig, Judgement> {
         let config = &self.facts().kconfig;
         match config {
@@ -188,8 +185,8 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// The online CPUs that neither matter nor are set apart: the rest of the machine's work is
-    /// theirs.
+    /// The online CPUs that are neither audited nor isolated: the rest of the machine's work runs
+    /// there.
     pub fn housekeeping_cpus(&self) -> Result<CpuSet, Judgement> {
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
         let others = online.without(self.cpus());
@@ -216,7 +213,7 @@ impl<'a> MachineView<'a> {
         Judgement::unknown(format!("{why}: say with --cpus which ones matter"))
     }
 
-    /// Whether the machine is a virtual one; unknown where nothing tells.
+    /// Whether the machine is a virtual one; unknown where nothing shows it.
     pub fn is_virtual(&self) -> Result<bool, Judgement> {
         match self.facts().virtualization.as_str() {
             "" => Err(Judgement::unknown("nothing tells whether this machine is a virtual one")),

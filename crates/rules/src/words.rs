@@ -66,8 +66,8 @@ pub fn cpu_list(cpus: &CpuSet) -> String {
     format!("CPU {}", short_ranges(cpus))
 }
 
-/// What is said of which CPUs: `ondemand on CPU 2; performance on CPU 3`; what is said first comes
-/// first, three of them, and how many more.
+/// Values with their CPUs: `ondemand on CPU 2; performance on CPU 3`; the first value comes first,
+/// three of them, and how many more.
 pub fn group_by_value(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
     let (mut order, mut groups) = (Vec::new(), BTreeMap::<String, CpuSet>::new());
     for (cpu, words) in said {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_several_cpus_is_said_once() {
+    fn a_value_of_several_cpus_is_named_once() {
         let long = group_by_value((0..512).map(|n| (Cpu(n), format!("{n} {}", "x".repeat(4000)))));
         assert!(long.len() < 300 && long.ends_with("; and 509 more"), "{long}");
         assert_eq!(

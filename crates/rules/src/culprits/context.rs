@@ -10,11 +10,9 @@ use model::units::{Cpu, Nanos};
 /// The machine and the run that spikes are of.
 #[derive(Clone, Copy)]
 pub struct RunContext<'a> {
-    /// The machine.
     pub host: &'a run::Host,
-    /// What stood in the way of a fair measurement.
+    /// The integrity entries of the run.
     pub integrity: &'a [run::Integrity],
-    /// The measured CPUs.
     pub cpus: &'a [Cpu],
     /// The period of the measuring threads.
     pub interval: Option<Nanos>,
@@ -24,12 +22,12 @@ pub struct RunContext<'a> {
 }
 
 impl<'a> RunContext<'a> {
-    /// Of a run that goes on: the machine alone.
+    /// For a run in progress: the machine alone.
     pub fn of_machine(host: &'a run::Host) -> RunContext<'a> {
         RunContext { host, integrity: &[], cpus: &[], interval: None, steal: &[] }
     }
 
-    /// Of a run that is over, or of its last checkpoint, without the hypervisor's own account.
+    /// For a finished run, or its last checkpoint, without the hypervisor's account.
     pub fn of_run(run: &'a run::Run) -> RunContext<'a> {
         let interval = run.plan.interval_ns;
         RunContext { host: &run.host, integrity: &run.integrity, cpus: &run.plan.cpus, interval, steal: &[] }
@@ -39,18 +37,15 @@ impl<'a> RunContext<'a> {
 /// A stretch, usually of a second, in which the hypervisor took time from a CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StealInterval {
-    /// Which CPU.
     pub cpu: Cpu,
-    /// Its start.
     pub from: Nanos,
-    /// Its end.
     pub to: Nanos,
     /// How much, in ticks of 10 ms.
     pub ns: Nanos,
 }
 
 impl StealInterval {
-    /// What a second's record says; nothing where no time was taken, or that is not counted.
+    /// The content of a second's record; `None` where no time was stolen, or steal is not counted.
     pub fn of(block: &run::Block) -> Option<StealInterval> {
         let ns = block.steal_ns.filter(|ns| ns.0 > 0)?;
         let length = block.span_ns.unwrap_or(Nanos::SECOND).0.max(0);
@@ -63,13 +58,12 @@ impl StealInterval {
 pub struct SliceContext<'a> {
     /// The spike; of unexplained time only its times and its CPU.
     pub spike: &'a run::Spike,
-    /// The slice.
     pub slice: &'a run::Slice,
-    /// The machine and the run; of the run nothing is known while it goes on, all when unexplained
-    /// time is judged.
-    pub run: &'a RunContext<'a>,
-    /// What is seen over many spikes; empty while the run goes on, known when unexplained time is
+    /// The machine and the run; nothing is known of a run in progress, all when unexplained time is
     /// judged.
+    pub run: &'a RunContext<'a>,
+    /// Observations over many spikes; empty while the run is in progress, known when unexplained
+    /// time is judged.
     pub patterns: &'a Patterns,
 }
 
@@ -94,15 +88,15 @@ impl SliceContext<'_> {
         })
     }
 
-    /// The function of a timer that expired, if it is one's time.
+    /// The function of a timer that expired, if the slice is its time.
     pub fn timer_function(&self) -> Option<&str> {
         let who = &self.slice.who;
         let of_timers = ["HRTIMER", "TIMER", "arch_timer", "local_timer"].contains(&who.irq.as_str());
         Some(who.function.as_str()).filter(|function| of_timers && !function.is_empty())
     }
 
-    /// The work item that a kernel worker was at, if it is one of these: by the stack where it was
-    /// not preempted.
+    /// The work item that a kernel worker was running, if it is one of these: by the stack where it
+    /// was not preempted.
     pub fn work_item_in(&self, names: &[&str]) -> Option<&str> {
         let worker = self.slice.who.comm.starts_with("kworker/");
         let unpreempted = worker && self.slice.kind == SliceKind::PreemptOff;

@@ -25,7 +25,7 @@ pub type GroupMap = BTreeMap<GroupKey, CulpritGroup>;
 /// The rule that knows a slice, and what matched.
 pub type Match = Option<(&'static CulpritRule, String)>;
 
-/// What a place took that is not certain to be its own.
+/// Time of a place that is not certain to be caused by it.
 #[derive(Default)]
 pub struct Deferred {
     total: i64,
@@ -39,7 +39,6 @@ impl Deferred {
         count_slice(&mut self.groups, MAX_GROUPS, spike, slice, found, at)
     }
 
-    /// What it took.
     pub fn total(&self) -> i64 {
         self.total
     }
@@ -80,14 +79,14 @@ pub fn count_slice(
 /// The key of those that found no room.
 fn pool(key: GroupKey, kind: &Word<SliceKind>) -> GroupKey {
     match key.0 {
-        // A bundle's kinds are words from outside: what is no kind has no pool of its own.
+        // A bundle's kinds are external text: unknown kinds share a pool.
         "" if kind.known().is_some() => ("", kind.clone(), POOLED.to_owned()),
         "" => ("", Word::default(), POOLED.to_owned()),
         rule => (rule, Word::default(), POOLED.to_owned()),
     }
 }
 
-/// What tells the slice's culprit from others of the same rule.
+/// What distinguishes the slice's culprit from others of the same rule.
 fn group_name(by: Grouping, slice: &run::Slice) -> String {
     match by {
         Grouping::Single => String::new(),

@@ -1,4 +1,4 @@
-//! The firmware takes the processor for itself, in system management mode.
+//! The firmware runs on the processor, in system management mode.
 
 use super::context::SliceContext;
 use super::rule::{CulpritRule, SpikeExamples};

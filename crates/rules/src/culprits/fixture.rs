@@ -18,7 +18,6 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Reads an example.
     pub fn of(text: &str) -> Scene {
         let mut scene = Scene { cpus: vec![Cpu(0), Cpu(1)], ..Scene::default() };
         let mut spike = Spike { cpu: Cpu(1), expected_ns: Nanos(1_000_000_000), ..Spike::default() };
@@ -65,7 +64,7 @@ impl Scene {
 }
 
 impl SpikeExamples {
-    /// Both, for what goes for each.
+    /// Both, for checks that apply to each.
     pub fn both(&self) -> [&'static str; 2] {
         [self.fires, self.silent]
     }

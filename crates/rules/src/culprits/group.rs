@@ -21,7 +21,7 @@ const MAX_EVIDENCE: usize = 5;
 const MAX_FUNCTIONS: usize = 8;
 /// Times of spikes that are kept for the period.
 const MAX_TIMES: usize = 1000;
-/// Fewer spikes than these have no period worth telling.
+/// The minimum number of spikes for a reported period.
 const MIN_TIMES_FOR_PERIOD: usize = 8;
 
 /// What one culprit took so far.
@@ -42,7 +42,6 @@ pub struct CulpritGroup {
 }
 
 impl CulpritGroup {
-    /// Nothing yet.
     pub fn new(rule: Option<&'static CulpritRule>) -> CulpritGroup {
         CulpritGroup {
             rule,
@@ -58,7 +57,6 @@ impl CulpritGroup {
         }
     }
 
-    /// What it took.
     pub fn total(&self) -> i64 {
         self.total
     }
@@ -130,7 +128,7 @@ impl CulpritGroup {
         self.times.truncate(MAX_TIMES);
     }
 
-    /// The culprit for the bundle; `apart` is what tells it from others of its rule, `all` how many
+    /// The culprit for the bundle; `apart` distinguishes it from others of its rule, `all` how many
     /// spikes the run had; with the resolution of its times a period is looked for.
     pub fn culprit(&self, apart: &str, share: f64, all: u64, resolution: Option<Nanos>) -> run::Culprit {
         let rule = self.rule;
@@ -199,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_period_says_how_many_of_the_spikes_it_was_looked_for_in() {
+    fn a_period_has_the_number_of_spikes_searched() {
         let evidence = |spikes: u64| {
             let mut group = CulpritGroup::new(None);
             let slice = run::Slice { kind: "thread".into(), ns: Nanos(1000), ..run::Slice::default() };

@@ -60,7 +60,7 @@ mod tests {
     use model::units::{Cpu, Nanos};
 
     #[test]
-    fn steal_of_another_second_or_too_little_of_it_is_none() {
+    fn steal_of_another_second_or_too_little_does_not_match() {
         let host = Host { virtualization: "kvm".into(), ..Host::default() };
         let fires = |from: i64, ns: i64| {
             let steal = [StealInterval {

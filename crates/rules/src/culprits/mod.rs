@@ -3,9 +3,9 @@
 //! A knob is a setting that can be judged; a culprit is a pattern of events. Its record holds the
 //! words (the page in `docs/rules`, the culprit table of a hunt), the function that knows its
 //! slices, and one spike each in which it fires and in which it stays silent. A wrong name is worse
-//! than none: a rule goes by the exact names of functions, threads and interrupts that the kernel's
-//! source has, and what no rule knows is ranked by its own name. `CONTRIBUTING.md` says in four
-//! steps how to add one.
+//! than none: a rule matches the exact names of functions, threads and interrupts that the kernel's
+//! source has, and what no rule knows is ranked by its own name. `CONTRIBUTING.md` describes in
+//! four steps how to add one.
 
 // A record that names every field today ends with the defaults, too: a new field is then one edit.
 #![allow(clippy::needless_update)]

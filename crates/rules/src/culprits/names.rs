@@ -4,7 +4,7 @@
 use model::run::{Slice, Who};
 use model::slice::SliceKind;
 
-/// Threads of which the kernel has one per CPU: the name stands for all of them. Interrupt threads
+/// Threads of which the kernel has one per CPU: the name represents all of them. Interrupt threads
 /// are no such.
 const PER_CPU: &[&str] = &[
     "backlog_napi",
@@ -51,8 +51,8 @@ pub fn function_with_module(who: &Who) -> String {
     }
 }
 
-/// The name that says most of a slice that no rule knows: the function, else the interrupt, else
-/// the thread.
+/// The most informative name of a slice that no rule matches: the function, else the interrupt,
+/// else the thread.
 pub fn fallback_name(slice: &Slice) -> String {
     let who = &slice.who;
     let texts = [function_with_module(who), who.irq.clone(), thread_name(&who.comm).to_owned()];
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_are_told_as_people_set_them() {
+    fn priorities_are_shown_as_users_set_them() {
         let who = |prio| Who { comm: "hog".into(), prio, ..Who::default() };
         assert_eq!(thread_with_priority(&who(19)), "hog, real-time priority 80");
         assert_eq!(thread_with_priority(&who(-1)), "hog, deadline");

@@ -17,11 +17,9 @@ const MIN_SEPARATION: Nanos = Nanos::MILLI;
 /// A spike's place in time, and how much of it nothing explains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpikeSpan {
-    /// Where.
     pub cpu: Cpu,
     /// When the thread should have run.
     pub from: Nanos,
-    /// When it ran.
     pub to: Nanos,
     /// What no event accounts for.
     pub unexplained: Nanos,
@@ -44,14 +42,10 @@ impl SpikeSpan {
     }
 }
 
-/// Times that recur.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recurrence {
-    /// How far apart.
     pub period_s: f64,
-    /// Its standard error.
     pub se_s: f64,
-    /// How many recur.
     pub members: usize,
     /// How many were looked at.
     pub among: usize,
@@ -98,7 +92,7 @@ pub struct Patterns {
     spans: Vec<SpikeSpan>,
     longest: i64,
     cpus: usize,
-    /// Of those that came from outside on all measured CPUs at once, which are two at least.
+    /// For those from outside on all measured CPUs (two at least) at the same time.
     pub at_once: Option<Recurrence>,
 }
 
@@ -129,8 +123,8 @@ impl Patterns {
         cpus.len()
     }
 
-    /// Whether a spike from outside came on all measured CPUs at once; with one CPU nothing can be
-    /// said.
+    /// Whether a spike from outside came on all measured CPUs at the same time; unknown with one
+    /// CPU.
     pub fn on_all_cpus(&self, span: &SpikeSpan) -> bool {
         self.cpus > 1 && span.mostly_unexplained() && self.cpus_at_once(span) >= self.cpus
     }
@@ -146,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_unexplained_and_overlaps_came_at_once() {
+    fn only_unexplained_overlapping_spikes_are_simultaneous() {
         let one = span(0, 0, 100, 90);
         let at_once = |others: &[SpikeSpan]| {
             let all: Vec<SpikeSpan> = [one].iter().chain(others).copied().collect();
@@ -160,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_recurs_is_told_with_its_period() {
+    fn recurring_spikes_have_their_period() {
         let every = |n: i64| Nanos(n * 1_300_000_000 + (n * 7919) % 20_000);
         let times: Vec<Nanos> = (0..40).map(every).collect();
         let found = recurrence(&times, Nanos(1_000_000)).expect("a period");

@@ -37,7 +37,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// Which function was run, and who asked for it.
+/// The function that was run, and the thread that requested it.
 pub(super) fn asked(function: &str, slice: &model::run::Slice) -> String {
     let who = &slice.who;
     match (who.from_cpu, who.comm.as_str()) {

@@ -30,8 +30,8 @@ pub struct CulpritRule {
     pub provoke: &'static str,
     /// What makes two culprits of one rule.
     pub grouping: Grouping,
-    /// Whether it goes by the kind of slice alone, and is asked only if no rule knows the slice by
-    /// name.
+    /// Whether it matches the kind of slice alone, and is tried only if no rule matches the slice
+    /// by name.
     pub fallback: bool,
     /// What matched, for people, without times; nothing if it is not this.
     pub matches: fn(&SliceContext) -> Option<String>,
@@ -68,9 +68,8 @@ impl CulpritRule {
 /// What makes two culprits of one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grouping {
-    /// Nothing: there is one.
+    /// Nothing: all slices are one culprit.
     Single,
-    /// Another function.
     Function,
     /// Another thread, by name.
     Thread,
@@ -87,6 +86,6 @@ pub enum Grouping {
 pub struct SpikeExamples {
     /// In this one it fires.
     pub fires: &'static str,
-    /// In this one it is silent, though it looks alike.
+    /// A similar example in which it must not match.
     pub silent: &'static str,
 }

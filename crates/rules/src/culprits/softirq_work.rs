@@ -1,4 +1,4 @@
-//! A softirq that has no rule of its own.
+//! A softirq without a specific rule.
 
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{PER_CPU_KTHREADS, SOFTIRQ_C};

@@ -1,8 +1,7 @@
-//! Where the documents are that culprits name, besides those of the knobs.
+//! The documents that culprits cite, in addition to those of the knobs.
 
 pub use super::super::knobs::sources::*;
 
-/// Threaded interrupt handlers.
 pub const GENERIC_IRQ: &str = "https://docs.kernel.org/core-api/genericirq.html";
 /// Lock types and their rules.
 pub const LOCKTYPES: &str = "https://docs.kernel.org/locking/locktypes.html";
@@ -31,11 +30,9 @@ pub const IDLE_INJECT_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git
 pub const MCE_CORE_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/arch/x86/kernel/cpu/mce/core.c?h=v6.12";
 /// membarrier(2), source: the functions that other CPUs run.
 pub const MEMBARRIER_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/membarrier.c?h=v6.12";
-/// membarrier(2).
 pub const MEMBARRIER2: &str = "https://man7.org/linux/man-pages/man2/membarrier.2.html";
 /// mlock(2): what real-time processes do about page faults.
 pub const MLOCK2: &str = "https://man7.org/linux/man-pages/man2/mlock.2.html";
-/// msr(4).
 pub const MSR4: &str = "https://man7.org/linux/man-pages/man4/msr.4.html";
 /// Registers of other CPUs, source: `__rdmsr_on_cpu`.
 pub const MSR_SMP_C: &str =
@@ -57,7 +54,6 @@ pub const SMP_C: &str =
 /// Softirqs and their threads, source.
 pub const SOFTIRQ_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/softirq.c?h=v6.12";
-/// Stopping CPUs, source.
 pub const STOP_MACHINE_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/stop_machine.c?h=v6.12";
 /// TLB flushes on x86.

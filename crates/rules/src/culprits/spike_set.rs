@@ -1,9 +1,8 @@
-//! Which spikes a culprit has part in, by their numbers: a bit each, in bounded memory.
+//! The set of spikes that a culprit took part in, by number: a bit each, in bounded memory.
 
 /// Words that are kept: sixty-four spikes in a row are one, spikes that lie further apart one each.
 const WORDS: usize = 1024;
 
-/// Numbers of spikes.
 #[derive(Clone, Default)]
 pub struct SpikeSet {
     /// The number of the word, and its bits; ascending.

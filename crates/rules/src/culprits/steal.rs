@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_hypervisor_counts_is_no_longer_what_cannot_be_told() {
+    fn time_that_the_hypervisor_counts_is_no_longer_unknown() {
         let host = Host { virtualization: "kvm".into(), ..Host::default() };
         let told = |ns: i64| {
             let steal =

@@ -106,7 +106,7 @@ const MODULES: &[(&str, &str)] = &[
 ];
 
 /// What a function of a module belongs to, if it is known; the module, `""` for the kernel itself,
-/// says more than the prefix.
+/// is more specific than the prefix.
 pub fn of(function: &str, module: &str) -> Option<&'static str> {
     if let Some(known) = MODULES.iter().find(|known| known.0 == module) {
         return Some(known.1);

@@ -1,7 +1,7 @@
 //! From explained spikes to culprits, ranked by the time they took: one spike at a time, in bounded
 //! memory.
 //!
-//! Everything is accounted for: the culprits' times, minor contributions that are not worth a line,
+//! Everything is accounted for: the culprits' times, minor contributions below the reporting limit,
 //! and what nothing explains sum to the latency of all spikes, as each spike's slices do.
 
 use std::collections::BTreeMap;
@@ -61,9 +61,9 @@ pub struct Ranking {
     pub unexplained: Nanos,
     /// What no event accounts for, whether a rule names it or not.
     pub all_unexplained: Nanos,
-    /// Switches, timer interrupts and minor contributions, not worth a line.
+    /// Switches, timer interrupts and minor contributions, below the reporting limit.
     pub minor: Nanos,
-    /// Slices whose culprit was pooled with others, because there were too many to tell apart.
+    /// Slices whose culprit was pooled with others, because there were too many culprits.
     pub pooled: u64,
     /// Spikes whose unexplained time no rule was asked about, because that of many others was
     /// larger.
@@ -136,7 +136,7 @@ impl SpikeTally {
         self.pooled += deferred.add(self.spikes, slice, found, span.to);
     }
 
-    /// The time that nothing bears out, by spike.
+    /// The time that nothing corroborates, by spike.
     fn rejected(&self) -> impl Iterator<Item = &SpikeSpan> {
         self.deferred_spikes
             .iter()
@@ -210,7 +210,7 @@ impl SpikeTally {
         kept.sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
         let resolution = run.interval.unwrap_or(Nanos::MILLI);
         let told = |(place, (name, group)): (usize, &(&String, &CulpritGroup))| {
-            // What is pooled has many causes: their times together have no period that says
+            // Pooled slices have many causes: their times together have no period that shows
             // anything.
             let one = place < with_periods && name.as_str() != POOLED;
             group.culprit(name, share(group.total()), self.spikes, one.then_some(resolution))
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// What goes in comes out: as culprits, as minor contributions, or as what nothing explains.
+    /// All time is accounted for: as culprits, as minor contributions, or as unexplained.
     fn whole(ranked: &Ranking) -> i64 {
         ranked.culprits.iter().map(|culprit| culprit.total_ns.0).sum::<i64>()
             + ranked.unexplained.0
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_knows_is_ranked_by_its_own_name() {
+    fn a_slice_without_a_rule_is_ranked_by_its_name() {
         let nmi = slice("nmi", 700, "", 0, "ghes_notify_nmi");
         let unknown = slice("thread", 200, "low", 30, "");
         let ranked =
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spike_with_a_culprit_in_several_places_is_one_of_its_spikes() {
+    fn a_spike_with_a_culprit_in_several_places_counts_once() {
         let host = Host { virtualization: "kvm".into(), ..Host::default() };
         let host = Host { preempt: "none".into(), ..host };
         let ran_on = |comm: &str, ns: i64| slice("preempt-off", ns, comm, 120, "");
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_to_tell_apart_are_pooled_and_counted() {
+    fn too_many_culprits_are_pooled_and_counted() {
         let many = MAX_GROUPS as i64 + 100;
         let mut spikes: Vec<Spike> = (0..many)
             .map(|n| spike(n * 1000, vec![slice("irqs-off", 10, "cat", 120, &format!("hold_{n}"))], 0))
@@ -457,7 +457,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_bundle_says_adds_up(made in prop::collection::vec(
+        fn the_sums_hold_for_any_bundle(made in prop::collection::vec(
             (prop::collection::vec(("[a-z-]{0,12}|thread|irqs-off|ipi|timer-irq", 0i64..1_000_000,
                 "[a-z/0-9]{0,6}", -2i32..140, "[a-z_]{0,5}"), 0..6), 0i64..1000), 0..20))
         {

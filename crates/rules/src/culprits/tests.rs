@@ -1,4 +1,4 @@
-//! What holds for every culprit rule: its record is whole, and it does what its examples say.
+//! Checks for every culprit rule: its record is complete, and it behaves as its examples show.
 
 use super::context::SliceContext;
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ fn ids_are_sorted_and_unique_across_both_kinds() {
     }
 }
 
-/// Complaints about the words of a record.
+/// Complaints about the texts of a record.
 fn complaints(rule: &CulpritRule) -> Vec<String> {
     let mut found = Vec::new();
     let mut complain = |wrong: bool, what: &str| {
@@ -68,7 +68,7 @@ fn complaints(rule: &CulpritRule) -> Vec<String> {
 }
 
 #[test]
-fn records_are_whole() {
+fn records_are_complete() {
     let found: Vec<String> = ALL.iter().flat_map(|rule| complaints(rule)).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
@@ -81,7 +81,7 @@ fn examples_are_near_misses() {
             words.any(|word| rule.covers(&word.into()))
         };
         assert!(of_its_kind(rule.examples.fires), "{} fires at another kind", rule.id);
-        // What goes by the kind alone is only ever missed by another kind.
+        // A rule on the kind alone can only be missed by another kind.
         assert!(rule.fallback || of_its_kind(rule.examples.silent), "{} is no near miss", rule.id);
         assert_ne!(rule.examples.fires, rule.examples.silent);
     }

@@ -1,4 +1,4 @@
-//! The processor says by an interrupt that it is too hot.
+//! The processor's thermal interrupt, sent when it is too hot.
 
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{ABI, RT_HARDWARE};

@@ -1,4 +1,4 @@
-//! From a window's events to the culprit: the timeline and the rules say the same words.
+//! From a window's events to the culprit: the timeline and the rules use the same names.
 
 use super::context::RunContext;
 use super::tally::rank_all;
@@ -45,7 +45,7 @@ fn what_keeps_the_timer_from_coming_is_named() {
 }
 
 #[test]
-fn timers_and_softirqs_are_told_apart() {
+fn timers_and_softirqs_are_distinguished() {
     let timer = |function: &str| {
         before_the_timer(&format!(
             "-9 1 60 dh vector+ local_timer\n-5 1 60 dh timer+ 3 {function}\n38 1 60 dh timer- 3\n\
@@ -97,7 +97,7 @@ fn threads_are_named_by_their_priorities() {
 }
 
 #[test]
-fn stacks_tell_known_sections_from_others() {
+fn stacks_distinguish_known_sections_from_others() {
     let section = |frames: &str| {
         named(
             &host(),

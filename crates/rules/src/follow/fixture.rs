@@ -1,4 +1,4 @@
-//! What a kernel makes of a change, at once or at the next boot, for machines that are made up: the
+//! The effect of a change on a kernel, immediately or at the next boot, for synthetic machines: the
 //! tests that follow advice use it. What no rule reads is left out.
 
 use crate::change::Change;
@@ -17,8 +17,8 @@ fn text(machine: &Machine, path: &str) -> Option<String> {
     }
 }
 
-/// Makes a change, with what a kernel makes of it at once or at the next boot; complains where it
-/// changes nothing.
+/// Applies a change, with its effect immediately or at the next boot; complains where it changes
+/// nothing.
 pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
     let unchanged = machine.answers.clone();
     for (path, value) in change.writes() {
@@ -43,7 +43,7 @@ pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
     if unchanged == machine.answers { Err(format!("{change:?} is so already")) } else { Ok(()) }
 }
 
-/// What the kernel makes of a value that is written to a file of its own.
+/// The effect of a value that is written to a kernel file.
 fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), String> {
     if let Some(cpu) =
         path.strip_prefix("/sys/devices/system/cpu/cpu").and_then(|rest| rest.strip_suffix("/online"))

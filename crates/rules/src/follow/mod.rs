@@ -77,7 +77,7 @@ fn asked_again(
     when: &str,
 ) -> Vec<String> {
     let survey = machine.read();
-    // A CPU that was switched off matters no longer.
+    // An offline CPU is no longer audited.
     let online = survey.facts.online.known().cloned().unwrap_or_default();
     let intent = &Intent { cpus: intent.cpus.and(&online), ..intent.clone() };
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The console's log level: which kernel messages are printed at once.
+//! The console's log level: which kernel messages are printed on the console.
 
 use super::sources::{PARAMETERS, SYSCTL_KERNEL};
 use crate::change::Change;
@@ -74,7 +74,6 @@ fn printed() -> Remedy {
     boot.into_iter().fold(Change::sysctl("kernel.printk", 4).into(), Remedy::persist)
 }
 
-/// The level counts.
 fn heeded() -> Remedy {
     Remedy::from(Change::write(IGNORE, "N")).persist(Change::cmdline_remove("ignore_loglevel"))
 }
@@ -103,7 +102,7 @@ mod tests {
                         CONFIG_PREEMPT_RT=n";
 
     #[test]
-    fn a_serial_line_on_a_kernel_that_prints_at_once_weighs_more() {
+    fn a_serial_line_on_a_kernel_that_prints_synchronously_is_more_severe() {
         check(&KNOB, "", "pass level 4");
         check(&KNOB, LOUD, "fail low level 7");
         check(&KNOB, &format!("{LOUD}\n{FULL}"), "fail low level 7");

@@ -1,4 +1,4 @@
-//! Kinds of cores: whether the audited CPUs are all alike.
+//! Kinds of cores: whether the audited CPUs are all of one kind.
 
 use super::per_cpu::PerCpuSetting;
 use super::sources::{CAPACITY, TOPOLOGY};
@@ -84,7 +84,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
-/// Elsewhere than on hybrid x86 the capacity tells, where firmware or device tree give one.
+/// On machines other than hybrid x86 the capacity shows it, where firmware or device tree give one.
 fn by_capacity(machine: &MachineView) -> Judged {
     let capacities = PerCpuSetting::of(machine, CAPACITIES, parse_u64);
     if capacities.is_absent() {

@@ -1,4 +1,4 @@
-//! Isolation of CPUs: whether the scheduler spreads other tasks over those that matter.
+//! Isolation of CPUs: whether the scheduler spreads other tasks over the audited ones.
 
 use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
 use crate::change::AdviceReason;

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_driver_says_what_a_name_means() {
+    fn the_meaning_of_a_name_depends_on_the_driver() {
         let check =
             |driver, governor, expected| check(&KNOB, &set(driver, governor, "800000", "3000000"), expected);
         check("intel_pstate", "performance", "pass performance on CPU 2-3");

@@ -115,7 +115,7 @@ fn rates<'a>(machine: &MachineView<'a>, pattern: &'static str) -> BTreeMap<&'a s
     texts.iter().filter_map(rate).collect()
 }
 
-/// No governor was found: there is nothing to scale only if no device is listed either.
+/// No governor was found: the rule does not apply only if no device is listed either.
 fn none(machine: &MachineView) -> Judged {
     let listed =
         machine.parsed(DEVICES, |names| Ok(names.lines().any(|name| !name.is_empty() && !is_other(name))))?;

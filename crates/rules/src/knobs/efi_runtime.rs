@@ -115,13 +115,13 @@ fn switched_off(machine: &MachineView) -> Judged {
         .fix(asked.into_iter().map(Change::cmdline_remove).fold(off, Remedy::and)))
 }
 
-/// The words that ask for the runtime services.
+/// The parameters that enable the runtime services.
 fn asked_for(cmdline: &Cmdline) -> Vec<String> {
     let lists = cmdline.values("efi").filter(|list| list.split(',').any(|word| word == "runtime"));
     lists.map(|list| format!("efi={list}")).collect()
 }
 
-/// Whether the calls are kept on CPUs that do not matter.
+/// Whether the calls are kept on CPUs that are not audited.
 fn confined(machine: &MachineView) -> Judged {
     let Some(mask) = machine.parsed(CPUMASK, |text| parse_mask(&parse_line(text)?))? else {
         return Err(Judgement::not_applicable("this kernel has no workqueue of that name to confine"));

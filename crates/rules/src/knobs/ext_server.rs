@@ -96,7 +96,7 @@ fn judge(machine: &MachineView) -> Judged {
         runtimes.all_known()?;
         return Ok(Judgement::pass(format!("0 on {}", cpu_list(machine.cpus()))));
     }
-    // A period only says how often: without it the server runs all the same.
+    // A period only sets how often: without it the server runs anyway.
     let periods = PerCpuSetting::of(machine, PERIOD, parse_u64);
     let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).spaced();
     let said = runtimes.known.iter().filter(|&(_, &runtime)| runtime > 0).map(|(&cpu, &runtime)| {

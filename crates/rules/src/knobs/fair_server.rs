@@ -113,7 +113,7 @@ mod tests {
     use crate::fixture::check;
 
     #[test]
-    fn the_cpus_that_matter_count() {
+    fn only_the_audited_cpus_count() {
         check(&KNOB, "", "pass 0 on CPU 2-3");
         check(&KNOB, "--cpus 1-2", "fail medium 50 ms of 1 s on CPU 1");
         check(

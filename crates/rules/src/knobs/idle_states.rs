@@ -115,7 +115,7 @@ fn judge(machine: &MachineView) -> Judged {
                     *known = (*latency, words);
                 }
             }
-            // Shallow enough: whether it is in use does not matter.
+            // Shallow enough: whether it is in use is irrelevant.
             (Ok(latency), Err(_)) if *latency <= budget => {}
             (Ok(_), Err(why)) => drop(unclear.get_or_insert(why)),
             (Err(why), _) => drop(unclear.get_or_insert(why.clone())),
@@ -222,8 +222,7 @@ fn too_deep(
         .fix(shallow(machine, budget, &cpus, states))
 }
 
-/// No audited CPU shows a state: then the architecture's own halt is all there is, if it is
-/// known why.
+/// No audited CPU shows a state: then the architecture's halt is the only one, if it is known why.
 fn without_states(machine: &MachineView) -> Judged {
     let driver = &machine.facts().cpuidle_driver;
     if let Fact::Refused(_) | Fact::Malformed(_) | Fact::NotCaptured = driver {

@@ -64,7 +64,7 @@ fn arm_keeps_its_first_state() {
 }
 
 #[test]
-fn what_is_not_known_is_unknown_unless_it_does_not_matter() {
+fn unreadable_states_are_unknown_unless_they_are_irrelevant() {
     let two = "/sys/devices/system/cpu/cpu2";
     check(&KNOB, &format!("{two}/cpuidle/state3/latency refused"), "pass C1E (10 us) on CPU 2-3");
     check(

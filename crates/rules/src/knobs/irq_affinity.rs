@@ -75,7 +75,6 @@ pub static KNOB: Knob = Knob {
 /// Where an interrupt is with regard to the audited CPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// It comes there.
     There,
     /// It does no longer, after the next one.
     Leaving,

@@ -75,7 +75,7 @@ fn judge(machine: &MachineView) -> Judged {
         running.and_no_more()?;
         return Ok(Judgement::pass("not running"));
     }
-    // What it bans depends on its version where old and new ways of telling it meet.
+    // What it bans depends on its version where old and new settings are combined.
     let ways = ways(machine, &told(machine)?)?;
     let left: Vec<CpuSet> = ways.iter().map(|banned| machine.cpus().without(banned)).collect();
     let worst = left.iter().max_by_key(|cpus| cpus.len()).cloned().unwrap_or_default();
@@ -103,7 +103,7 @@ fn judge(machine: &MachineView) -> Judged {
     ))
 }
 
-/// What its environment says.
+/// The settings in its environment.
 fn told(machine: &MachineView) -> Result<Banned, Judgement> {
     for drop_in in machine.texts(DROP_INS)? {
         match &drop_in.content {

@@ -65,7 +65,7 @@ const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
 const PRESENT: &str = "/sys/devices/system/cpu/present";
 const NAMES: [&str; 4] = ["isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"];
 
-/// What the lists say.
+/// The content of the lists.
 #[derive(Default)]
 struct Lists {
     /// The CPUs of each name, in the order of [`NAMES`]; those of `isolcpus=` only where it does
@@ -75,7 +75,6 @@ struct Lists {
     domain: CpuSet,
     /// What is wrong, the worst first.
     wrong: Vec<String>,
-    /// What is odd.
     odd: Vec<String>,
 }
 
@@ -190,7 +189,7 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    /// A command line of its own.
+    /// A synthetic command line.
     fn lists(words: &str, expected: &str) {
         let taken = "/sys/devices/system/cpu/isolated: 0-3\n/sys/devices/system/cpu/nohz_full: 0-3";
         check(&KNOB, &format!("{taken}\n/proc/cmdline: quiet {words}"), expected);

@@ -1,4 +1,4 @@
-//! The kernel's own threads: whether those that can be elsewhere are.
+//! Kernel threads: whether those that can run on other CPUs do.
 
 use super::sources::{ISOLATION, PER_CPU_KTHREADS};
 use crate::change::AdviceReason;

@@ -93,7 +93,7 @@ mod tests {
     use crate::fixture::check;
 
     #[test]
-    fn those_of_the_cpus_that_matter_count() {
+    fn only_those_of_the_audited_cpus_count() {
         check(&KNOB, "", "pass none above 1");
         check(&KNOB, thread!(42, "ktimers/2", 69206016, 11, 1, "2"), "fail info ktimers/2 11");
         check(&KNOB, thread!(42, "ktimers/2", 69206016, 60, 1, "2"), "fail medium ktimers/2 60");

@@ -88,7 +88,7 @@ mod tests {
         );
         check(&KNOB, &format!("{list} hwlat nop"), "pass none");
         check(&KNOB, list, "unknown");
-        // A configuration that says otherwise is another kernel's.
+        // A configuration that contradicts this belongs to another kernel.
         check(&KNOB, "/sys/kernel/tracing/available_tracers: irqsoff nop", "fail high IRQSOFF_TRACER");
     }
 }

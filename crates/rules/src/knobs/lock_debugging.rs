@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_configuration_its_switches_tell() {
+    fn without_a_configuration_its_switches_decide() {
         check(&KNOB, "/boot refused\n/proc/sys/kernel/prove_locking: 0", "fail high PROVE_LOCKING");
         check(&KNOB, "/boot refused\n/proc/sys/kernel/lock_stat refused", "unknown");
         check(&KNOB, "/proc/sys/kernel/lock_stat: 1", "fail high LOCK_STAT");

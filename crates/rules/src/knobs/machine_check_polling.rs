@@ -74,7 +74,7 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all([off, ignored(machine), polled(machine)])
 }
 
-/// Goes on unless there is nothing to poll: the kernel makes the files for processors with both
+/// Continues unless there is nothing to poll: the kernel makes the files for processors with both
 /// flags only.
 fn there(machine: &MachineView) -> Result<(), Judgement> {
     let absent = |path| matches!(machine.number_if_present(path), Ok(None));

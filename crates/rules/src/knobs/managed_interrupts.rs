@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_of_their_own_are_fine() {
+    fn per_cpu_queues_pass() {
         check(&KNOB, "", "pass nvme0q2 on CPU 2-3, for what is asked for there");
         check(&KNOB, &queue("0-2", "0"), "pass");
         check(&KNOB, &queue("2,5", "2"), "pass");

@@ -99,7 +99,7 @@ const WORDS: &[&str] = &[
 /// Parameters that are on or off.
 const SWITCHES: &[&str] = &["kpti", "kvm.nx_huge_pages", "nobp"];
 
-/// Words that say what is done besides, and leave the mitigation as it is.
+/// Words that set something in addition, and leave the mitigation unchanged.
 const BESIDES: &[&str] = &["nosmt", "nowarn", "force"];
 
 /// Without these words, or built otherwise.
@@ -136,8 +136,8 @@ fn judge(machine: &MachineView) -> Judged {
     off.extend(WORDS.iter().filter(|name| cmdline.has(name)).map(|name| (*name).to_owned()));
     for name in SWITCHES {
         let value = cmdline.value(name);
-        // KVM takes two words besides, never and force (arch/x86/kvm/mmu/mmu.c); the first begins
-        // as a no does.
+        // KVM takes two more words, never and force (arch/x86/kvm/mmu/mmu.c); the first begins as a
+        // no does.
         let is_off = |value: &&str| kbool(value) == Some(false) && *value != "force";
         off.extend(value.filter(is_off).map(|value| format!("{name}={value}")));
     }
@@ -152,7 +152,7 @@ fn judge(machine: &MachineView) -> Judged {
 /// `mitigations=off`, and the attack vectors that are left out by `no_` words (from 6.17 on,
 /// attack_vector_controls.rst).
 fn by_vector(machine: &MachineView, cmdline: &Cmdline) -> Vec<String> {
-    // From 6.17 on a vector that was left out stays out, whatever a further `mitigations=` says
+    // From 6.17 on a vector that was left out stays out, whatever a later `mitigations=` sets
     // (mitigations_parse_cmdline() in kernel/cpu.c); before, the last one counts.
     let values = cmdline.values("mitigations");
     let off: Vec<&str> = match machine.series() {
@@ -226,7 +226,7 @@ mod tests {
     use crate::judgement::AuditVerdict;
 
     /// Every parameter of kernel-parameters.txt (6.18) that leaves a mitigation out: those that
-    /// `mitigations=off` stands for, those of the pages of hw-vuln, and the architectures' own.
+    /// `mitigations=off` covers, those of the pages of hw-vuln, and the architectures' own.
     const DOCUMENTED: &str = "mitigations=off gather_data_sampling=off \
                               indirect_target_selection=off indirect_target_selection=vmexit \
                               kpti=0 kpti=off kvm.nx_huge_pages=off kvm.nx_huge_pages=never \

@@ -180,8 +180,8 @@ fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
     if !found.is_empty() {
         return Ok(found);
     }
-    // A frequency driver runs, and with CPU_FREQ every configuration says of this governor whether
-    // it is set: one that does not is another kernel's.
+    // A frequency driver runs, and with CPU_FREQ every configuration states of this governor
+    // whether it is set: one that does not is another kernel's.
     match config?.get("CPU_FREQ_GOV_ONDEMAND") {
         Setting::Absent => Err(Judgement::unknown(
             "the kernel's configuration does not mention CPU_FREQ_GOV_ONDEMAND, and a frequency \
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_with_their_own_take_none() {
+    fn drivers_with_their_own_use_no_governor() {
         check(&KNOB, "", "not-applicable intel_pstate in active mode takes no generic governor");
         check(&KNOB, &set("amd_pstate_epp", "1", "2"), "not-applicable");
         let mixed = format!(
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_driver_there_is_nothing_to_choose() {
+    fn without_a_driver_the_rule_does_not_apply() {
         let none = [2, 3].map(|cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq absent")).join("\n");
         check(
             &KNOB,

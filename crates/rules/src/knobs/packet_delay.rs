@@ -107,7 +107,7 @@ mod tests {
     const NET: &str = "/sys/class/net";
 
     #[test]
-    fn the_timeout_decides_and_the_count_says_how() {
+    fn the_timeout_decides_and_the_count_is_reported() {
         check(&KNOB, "", "pass none");
         let held = format!("{NET}/eth0/gro_flush_timeout: 20000");
         check(&KNOB, &held, "fail low eth0 up to 20 us");

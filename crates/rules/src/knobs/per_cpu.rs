@@ -1,4 +1,4 @@
-//! Settings that each CPU has for itself: what is known of those that matter, and what is not.
+//! Per-CPU settings: what is known of the audited CPUs, and what is not.
 //!
 //! One bad CPU decides for all, even where others cannot be read; a pass takes every one of them.
 
@@ -31,7 +31,7 @@ impl<T> PerCpuSetting<T> {
         PerCpuSetting::among(machine, machine.cpus(), pattern, parse)
     }
 
-    /// The same for other CPUs than those that matter.
+    /// The same for CPUs other than the audited ones.
     pub fn among(
         machine: &MachineView,
         cpus: &CpuSet,
@@ -81,10 +81,10 @@ impl<T> PerCpuSetting<T> {
     }
 }
 
-/// What each audited CPU has several of, by the CPU and its own number: idle states, caches.
+/// What each audited CPU has several of, by CPU and index: idle states, caches.
 pub type Numbered<T> = BTreeMap<(Cpu, u32), Result<T, Judgement>>;
 
-/// Takes the texts of a pattern whose wildcards are the CPU's number and a number of its own.
+/// Takes the texts of a pattern whose wildcards are the CPU's number and an index.
 pub fn numbered<T>(
     machine: &MachineView,
     pattern: &'static str,
@@ -106,12 +106,12 @@ pub fn numbered<T>(
     Ok(found)
 }
 
-/// A number that stood for a wildcard.
+/// A number matched by a wildcard.
 fn number(names: &[String], at: usize) -> Option<u32> {
     names.get(at)?.parse().ok()
 }
 
-/// A clock rate in kHz, as people say it: `2400 MHz`.
+/// A clock rate in kHz, in readable units: `2400 MHz`.
 pub fn mhz(khz: u64) -> String {
     format!("{} MHz", khz / 1000)
 }

@@ -66,8 +66,8 @@ pub static KNOB: Knob = Knob {
 
 const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
 
-/// Full preemption: at once where the kernel switches at run time, by a word where it can at boot,
-/// else by another kernel.
+/// Full preemption: immediately where the kernel switches at run time, by a parameter where it can
+/// at boot, else by another kernel.
 fn dynamic(machine: &MachineView) -> Remedy {
     let full = Change::cmdline_add("preempt=full");
     let offered = machine.line_if_present(SWITCH).ok().flatten().is_some_and(|line| line.contains("full"));
@@ -82,7 +82,7 @@ fn dynamic(machine: &MachineView) -> Remedy {
     }
 }
 
-/// Which of the witnesses could not be read, or that they do not agree.
+/// Which of the sources could not be read, or that they contradict each other.
 fn untold(machine: &MachineView) -> Judgement {
     let read = machine
         .known(&machine.facts().version, "/proc/sys/kernel/version")

@@ -53,7 +53,7 @@ const DIR: &str = "/proc/pressure/";
 
 fn judge(machine: &MachineView) -> Judged {
     let files = machine.parsed(DIR, |names| Ok(names.lines().filter(|name| !name.is_empty()).count()))?;
-    // Older kernels make the files even where it is off: they tell nothing there.
+    // Older kernels make the files even where it is off: they show nothing there.
     if files.is_some_and(|count| count > 0) && machine.series()? >= (5, 6) {
         return Ok(on(machine));
     }

@@ -50,7 +50,7 @@ const SYSCTL: &str = "/proc/sys/kernel/printk_devkmsg";
 
 fn judge(machine: &MachineView) -> Judged {
     match machine.line(SYSCTL)?.as_str() {
-        // What the command line says locks the sysctl (`devkmsg_sysctl_set_loglvl()`).
+        // A setting on the command line locks the sysctl (`devkmsg_sysctl_set_loglvl()`).
         "on" if machine.cmdline()?.has("printk.devkmsg") => {
             Ok(Judgement::fail("on").fix(Change::cmdline_add("printk.devkmsg=ratelimit")))
         }

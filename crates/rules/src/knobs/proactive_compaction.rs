@@ -1,5 +1,5 @@
-//! Proactive compaction: memory moved about in the background before anybody asks for large pieces
-//! of it.
+//! Proactive compaction: memory moved in the background before large allocations are requested of
+//! it.
 
 use super::sources::SYSCTL_VM;
 use crate::change::Change;

@@ -65,7 +65,7 @@ mod tests {
     use crate::fixture::check;
 
     #[test]
-    fn it_matters_where_readers_are_preempted() {
+    fn it_applies_where_readers_are_preempted() {
         check(&KNOB, "", "pass built in");
         check(&KNOB, "CONFIG_RCU_BOOST=n", "fail medium not built in");
         check(

@@ -82,8 +82,8 @@ fn judge(machine: &MachineView) -> Judged {
     let cpus = machine.cpus();
     let boot = Change::cmdline_add(format!("rcu_nocbs={cpus}"));
     let note = "keep the rcuo threads on the other CPUs";
-    // What nohz_full= was taken for is offloaded, and the file is there only if NO_HZ_FULL, which
-    // needs RCU_NOCB_CPU, is.
+    // The CPUs that nohz_full= covers are offloaded, and the file is there only if NO_HZ_FULL,
+    // which needs RCU_NOCB_CPU, is.
     let ticks = machine.facts().nohz_full.known();
     if ticks.is_some_and(|ticks| cpus.without(ticks).is_empty()) {
         return Ok(Judgement::pass(format!("nohz_full on {}", cpu_list(cpus))));
@@ -112,7 +112,7 @@ fn judge(machine: &MachineView) -> Judged {
     })
 }
 
-/// What the command line offloads, and the words for it.
+/// The CPUs that the command line offloads, and its parameters.
 fn offloaded(machine: &MachineView) -> Result<(String, CpuSet), Judgement> {
     let cmdline = machine.cmdline()?;
     let Some(list) = cmdline.value("rcu_nocbs") else {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_matter_have_to_be_named() {
+    fn all_audited_cpus_have_to_be_named() {
         check(&KNOB, "", "pass rcu_nocbs=2-3");
         check(&KNOB, &with("cmdline + rcu_nocbs=2", ""), "fail medium rcu_nocbs=2: not on CPU 3");
         check(&KNOB, &with("cmdline + rcu_nocbs=2-N", ""), "pass rcu_nocbs=2-N");

@@ -62,7 +62,7 @@ fn judge(machine: &MachineView) -> Judged {
     if normal != 0 {
         return Ok(Judgement::pass("rcu_normal 1"));
     }
-    // Those who ask for it get it in any case; the number says whether all others do, too.
+    // Callers that request it always get it; the number sets whether all others do, too.
     Ok(match machine.number_if_present(EXPEDITED) {
         Ok(Some(forced)) if forced != 0 => {
             Judgement::fail("all are expedited: rcu_expedited 1, rcu_normal 0").severity(Severity::Medium)

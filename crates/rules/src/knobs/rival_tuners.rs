@@ -69,7 +69,7 @@ const SAVING: &[&str] = &[
 
 fn judge(machine: &MachineView) -> Judged {
     let there = active_tuners(machine.survey);
-    // irqbalance has a rule of its own, and a list of CPUs to leave alone.
+    // irqbalance has a separate rule, and a list of CPUs to leave alone.
     let found: Vec<&Tuner> = there.found.iter().copied().filter(|rival| rival.name != "irqbalance").collect();
     let tuned = found.iter().any(|rival| rival.name == "tuned");
     let profile = if tuned { profile(machine) } else { Err(Judgement::not_applicable("tuned does not run")) };
@@ -120,7 +120,8 @@ fn profile(machine: &MachineView) -> Judged {
     )))
 }
 
-/// What each decides, but TuneD, whose profile tells more: `tlp: frequency governor, writeback`.
+/// What each decides, except TuneD, whose profile is more specific: `tlp: frequency governor,
+/// writeback`.
 fn described(found: &[&Tuner]) -> String {
     let one = |rival: &&Tuner| {
         let areas: Vec<&str> = rival.areas.iter().map(|areas| areas.words()).collect();
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_saves_power_is_none_for_latency() {
+    fn a_power_saving_profile_fails() {
         check(
             &KNOB,
             "program + tuned\n/etc/tuned/active_profile: powersave",

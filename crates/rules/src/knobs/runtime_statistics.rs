@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_them_is_told_from_a_tree_without_them() {
+    fn a_kernel_without_them_is_distinguished_from_a_tree_without_them() {
         check(&KNOB, NONE, "not-applicable the kernel keeps none of these statistics");
         check(&KNOB, &format!("{NONE}\n/proc/sys/kernel/osrelease absent"), "unknown");
     }

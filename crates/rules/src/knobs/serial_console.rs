@@ -60,7 +60,7 @@ const ACTIVE: &str = "/sys/class/tty/console/active";
 const CONSOLES: &str = "/proc/consoles";
 const PRINTK: &str = "/proc/sys/kernel/printk";
 
-/// Without the words that make consoles of them; without such words it is the firmware that names
+/// Without the parameters that make consoles of them; without such parameters the firmware names
 /// them.
 fn without(machine: &MachineView, serial: &[&String]) -> Remedy {
     let printed = "or print errors only: see console-loglevel";

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_no_cache_of_ones_own() {
+    fn an_unreported_cache_does_not_count_as_private() {
         let none = "/sys/devices/system/cpu/cpu2/cache absent\n/sys/devices/system/cpu/cpu3/cache \
                     absent";
         check(&KNOB, none, "unknown the caches of CPU 2-3 are not told");

@@ -1,4 +1,4 @@
-//! Ticks that come on all CPUs at once.
+//! Ticks that occur on all CPUs at the same time.
 
 use super::sources::PARAMETERS;
 use crate::change::Change;
@@ -39,8 +39,8 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// From this number of CPUs on, their ticks are worth a low finding; the kernel's document speaks
-/// of larger systems.
+/// From this number of CPUs on, simultaneous ticks are a finding of low severity; the kernel's
+/// document speaks of larger systems.
 const MANY: usize = 16;
 
 fn judge(machine: &MachineView) -> Judged {
@@ -66,7 +66,7 @@ mod tests {
     use crate::fixture::check;
 
     #[test]
-    fn the_more_cpus_the_more_it_matters() {
+    fn severity_grows_with_the_number_of_cpus() {
         let online = |list: &str| format!("cmdline - skew_tick=1\n/sys/devices/system/cpu/online: {list}");
         check(&KNOB, "", "pass skew_tick=1");
         check(&KNOB, &online("0-3"), "fail info not given, 4 CPUs");

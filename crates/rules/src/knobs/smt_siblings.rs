@@ -1,4 +1,4 @@
-//! Simultaneous multithreading: who else runs on the cores that matter.
+//! Simultaneous multithreading: what else runs on the audited cores.
 
 use super::per_cpu::PerCpuSetting;
 use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
@@ -95,7 +95,7 @@ fn judge(machine: &MachineView) -> Judged {
         ))
 }
 
-/// Cores that are whole: their other CPUs off, or set apart as well.
+/// Complete cores: their other CPUs offline, or isolated as well.
 fn whole(machine: &MachineView, cores: &PerCpuSetting<CpuSet>, partners: &CpuSet) -> Remedy {
     let shared = cores.that(|core| core.and(machine.cpus()).len() > 1);
     let spare: CpuSet = shared.iter().filter(|cpu| !is_first_of(*cpu, cores, machine.cpus())).collect();

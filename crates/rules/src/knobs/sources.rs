@@ -6,19 +6,14 @@ pub const ABI: &str = "https://docs.kernel.org/admin-guide/abi-testing.html";
 pub const CAPACITY: &str = "https://docs.kernel.org/scheduler/sched-capacity.html";
 /// Control groups, version 2.
 pub const CGROUP_V2: &str = "https://docs.kernel.org/admin-guide/cgroup-v2.html";
-/// Frequency scaling.
 pub const CPUFREQ: &str = "https://docs.kernel.org/admin-guide/pm/cpufreq.html";
-/// Idle states.
 pub const CPUIDLE: &str = "https://docs.kernel.org/admin-guide/pm/cpuidle.html";
 /// Control groups of version 1: cpusets.
 pub const CPUSETS1: &str = "https://docs.kernel.org/admin-guide/cgroup-v1/cpusets.html";
 /// Deadline scheduling, with its servers.
 pub const DEADLINE: &str = "https://docs.kernel.org/scheduler/sched-deadline.html";
-/// Delay accounting.
 pub const DELAY_ACCOUNTING: &str = "https://docs.kernel.org/accounting/delay-accounting.html";
-/// Device frequency scaling.
 pub const DEVFREQ: &str = "https://docs.kernel.org/driver-api/devfreq.html";
-/// Trace events.
 pub const EVENTS: &str = "https://docs.kernel.org/trace/events.html";
 /// The function tracer and its directory.
 pub const FTRACE: &str = "https://docs.kernel.org/trace/ftrace.html";
@@ -28,10 +23,8 @@ pub const GCOV: &str = "https://docs.kernel.org/dev-tools/gcov.html";
 pub const GUEST_POLLING: &str = "https://docs.kernel.org/virt/guest-halt-polling.html";
 /// High resolution timers and dynamic ticks.
 pub const HIGHRES: &str = "https://docs.kernel.org/timers/highres.html";
-/// High-resolution timers, source.
 pub const HRTIMER_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/time/hrtimer.c?h=v6.12";
-/// Vulnerabilities of processors.
 pub const HW_VULN: &str = "https://docs.kernel.org/admin-guide/hw-vuln/index.html";
 /// The governor menu of idle states, source.
 pub const IDLE_MENU_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/drivers/cpuidle/governors/menu.c?h=v6.12";
@@ -39,9 +32,8 @@ pub const IDLE_MENU_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/t
 pub const INTEL_PSTATE: &str = "https://docs.kernel.org/admin-guide/pm/intel_pstate.html";
 /// The affinity of interrupts.
 pub const IRQ_AFFINITY: &str = "https://docs.kernel.org/core-api/irq/irq-affinity.html";
-/// CPU isolation.
 pub const ISOLATION: &str = "https://docs.kernel.org/admin-guide/cpu-isolation.html";
-/// Which CPUs keep house, source.
+/// Housekeeping CPUs, source.
 pub const ISOLATION_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/isolation.c?h=v6.12";
 /// The kernel address sanitizer.
 pub const KASAN: &str = "https://docs.kernel.org/dev-tools/kasan.html";
@@ -51,43 +43,34 @@ pub const KCOV: &str = "https://docs.kernel.org/dev-tools/kcov.html";
 pub const KFENCE: &str = "https://docs.kernel.org/dev-tools/kfence.html";
 /// The memory leak detector.
 pub const KMEMLEAK: &str = "https://docs.kernel.org/dev-tools/kmemleak.html";
-/// Kernel samepage merging.
 pub const KSM: &str = "https://docs.kernel.org/admin-guide/mm/ksm.html";
-/// Statistics of locks.
 pub const LOCKSTAT: &str = "https://docs.kernel.org/locking/lockstat.html";
-/// The lockup detectors.
 pub const LOCKUP_WATCHDOGS: &str = "https://docs.kernel.org/admin-guide/lockup-watchdogs.html";
-/// Message signalled interrupts.
 pub const MSI: &str = "https://docs.kernel.org/PCI/msi-howto.html";
 /// How networking polls its devices.
 pub const NAPI: &str = "https://docs.kernel.org/networking/napi.html";
-/// Networking's core, source.
 pub const NET_DEV_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/net/core/dev.c?h=v6.12";
 /// What networking spreads over CPUs.
 pub const NET_SCALING: &str = "https://docs.kernel.org/networking/scaling.html";
-/// Reducing scheduling-clock ticks.
 pub const NO_HZ: &str = "https://docs.kernel.org/timers/no_hz.html";
-/// Memory nodes.
 pub const NUMA: &str = "https://docs.kernel.org/mm/numa.html";
 /// What is promised when memory is asked for.
 pub const OVERCOMMIT: &str = "https://docs.kernel.org/mm/overcommit-accounting.html";
 /// The kernel's command line.
 pub const PARAMETERS: &str = "https://docs.kernel.org/admin-guide/kernel-parameters.html";
-/// Less work of the kernel's own threads on some CPUs.
+/// Reducing jitter from per-CPU kernel threads.
 pub const PER_CPU_KTHREADS: &str = "https://docs.kernel.org/admin-guide/kernel-per-CPU-kthreads.html";
 /// Intel's driver for idle injection.
 pub const POWERCLAMP: &str = "https://docs.kernel.org/admin-guide/thermal/intel_powerclamp.html";
-/// Pressure stall information.
 pub const PRESSURE: &str = "https://docs.kernel.org/accounting/psi.html";
 /// RCU's options at build time; no page of the documentation lists them.
 pub const RCU_OPTIONS: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/rcu/Kconfig?h=v6.12";
-/// Stalls of RCU.
 pub const RCU_STALLS: &str = "https://docs.kernel.org/RCU/stallwarn.html";
 /// Caches and memory bandwidth, shared out.
 pub const RESCTRL: &str = "https://docs.kernel.org/filesystems/resctrl.html";
-/// Which real-time priorities are for whom.
+/// The use of real-time priorities.
 pub const RHEL_PRIORITIES: &str = "https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/10/html/monitoring_and_managing_system_status_and_performance/priority-map";
 /// Real-time kernel configuration: an expectation and a severity for each option.
 pub const RT_CONFIG: &str = "https://docs.kernel.org/core-api/real-time/kernel-configuration.html";
@@ -95,40 +78,30 @@ pub const RT_CONFIG: &str = "https://docs.kernel.org/core-api/real-time/kernel-c
 pub const RT_DIFFERENCES: &str = "https://docs.kernel.org/core-api/real-time/differences.html";
 /// Real-time group scheduling, with throttling.
 pub const RT_GROUP: &str = "https://docs.kernel.org/scheduler/sched-rt-group.html";
-/// Considering hardware.
 pub const RT_HARDWARE: &str = "https://docs.kernel.org/core-api/real-time/hardware.html";
-/// Scheduling policies.
 pub const SCHED7: &str = "https://man7.org/linux/man-pages/man7/sched.7.html";
 /// A check of desktops for sound.
 pub const RTCQS: &str = "https://github.com/autostatic/rtcqs";
 /// Files of the scheduler in debugfs, source.
 pub const SCHED_DEBUG_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/debug.c";
-/// Schedulers in BPF.
 pub const SCHED_EXT: &str = "https://docs.kernel.org/scheduler/sched-ext.html";
-/// Serial consoles.
 pub const SERIAL_CONSOLE: &str = "https://docs.kernel.org/admin-guide/serial-console.html";
 /// The allocator of small objects, and its debugging.
 pub const SLAB: &str = "https://docs.kernel.org/admin-guide/mm/slab.html";
 /// Its source: what reading /proc/slabinfo does.
 pub const SLUB_SOURCE: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/mm/slub.c?h=v6.12";
-/// `/proc/sys/kernel`.
 pub const SYSCTL_KERNEL: &str = "https://docs.kernel.org/admin-guide/sysctl/kernel.html";
-/// `/proc/sys/vm`.
 pub const SYSCTL_VM: &str = "https://docs.kernel.org/admin-guide/sysctl/vm.html";
 /// Files of the machine check code.
 pub const SYSFS_MCE: &str = "https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-mce";
-/// Clocksources.
 pub const TIMEKEEPING: &str = "https://docs.kernel.org/timers/timekeeping.html";
 /// How CPUs, cores and packages are exported.
 pub const TOPOLOGY: &str = "https://docs.kernel.org/admin-guide/cputopology.html";
-/// Transparent huge pages.
 pub const TRANSPARENT_HUGEPAGES: &str = "https://docs.kernel.org/admin-guide/mm/transhuge.html";
 /// The time stamp counter, source.
 pub const TSC_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/arch/x86/kernel/tsc.c?h=v6.12";
-/// Utilization clamps.
 pub const UCLAMP: &str = "https://docs.kernel.org/scheduler/sched-util-clamp.html";
-/// Workqueues.
 pub const WORKQUEUE: &str = "https://docs.kernel.org/core-api/workqueue.html";

@@ -98,7 +98,7 @@ mod tests {
                         4194300 0 -2";
 
     #[test]
-    fn it_matters_where_there_is_swap_on_a_disk() {
+    fn it_applies_where_there_is_swap_on_a_disk() {
         check(&KNOB, "/proc/sys/vm/swappiness: 60", "not-applicable there is no swap");
         let zram = DISK.replace("/dev/sda2", "/dev/zram0");
         check(

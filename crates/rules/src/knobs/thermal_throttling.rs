@@ -77,7 +77,7 @@ fn judge(machine: &MachineView) -> Judged {
         .map(|(what, cpus)| format!("{what} of {}", cpu_list(cpus)))
         .collect();
     if !said.is_empty() {
-        // The package throttles for any of its cores, so it may have been one that does not matter.
+        // The package throttles for any of its cores, so it may have been one that is not audited.
         let severity = if hot.is_empty() { Severity::Medium } else { Severity::High };
         return Ok(Judgement::fail(format!("since boot: {}", said.join(", "))).severity(severity));
     }

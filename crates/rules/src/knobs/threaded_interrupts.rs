@@ -50,7 +50,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Where the word does nothing.
+/// Where the parameter has no effect.
 fn real_time() -> Remedy {
     Remedy::advice(
         AdviceReason::Kernel,
@@ -60,8 +60,8 @@ fn real_time() -> Remedy {
     .with_persistence(Persistence::Build)
 }
 
-/// Whether the word does something: x86 and Arm select the option (`arch/*/Kconfig`), elsewhere the
-/// configuration tells.
+/// Whether the parameter has an effect: x86 and Arm select the option (`arch/*/Kconfig`), elsewhere
+/// the configuration decides.
 fn is_offered(machine: &MachineView) -> Result<bool, Judgement> {
     let architecture = machine.facts().machine.known().map_or("", String::as_str);
     let selects = matches!(architecture, "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "armv7l");

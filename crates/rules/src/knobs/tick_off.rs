@@ -87,7 +87,7 @@ pub static KNOB: Knob = Knob {
 const LIST: &str = "/sys/devices/system/cpu/nohz_full";
 
 fn judge(machine: &MachineView) -> Judged {
-    // For loops that sleep another rule wants the list empty, and both cannot be had.
+    // For loops that sleep another rule requires an empty list, and the two exclude each other.
     if machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio) {
         return Err(Judgement::not_applicable("only threads that never sleep gain from it: see nohz-full"));
     }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_it_is_told_from_one_that_hides_it() {
+    fn a_kernel_without_it_is_distinguished_from_one_that_hides_it() {
         let asked = "--profile busy-poll\ncmdline + nohz_full=2-3\n\
                      /sys/devices/system/cpu/nohz_full absent";
         check(

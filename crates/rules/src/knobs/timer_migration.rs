@@ -91,7 +91,7 @@ mod tests {
     const TICKLESS: &str = "/sys/devices/system/cpu/nohz_full: 3";
 
     #[test]
-    fn it_matters_where_the_tick_is_off_and_tasks_sleep() {
+    fn it_applies_where_the_tick_is_off_and_tasks_sleep() {
         check(&KNOB, "", "pass 1, and no CPU that matters is in nohz_full");
         check(&KNOB, TICKLESS, "fail low 1, with CPU 3 in nohz_full");
         check(&KNOB, &format!("{TICKLESS}\n/proc/sys/kernel/timer_migration: 0"), "pass 0");

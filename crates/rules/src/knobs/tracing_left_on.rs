@@ -89,7 +89,7 @@ fn judge(machine: &MachineView) -> Judged {
     ])
 }
 
-/// Goes on where tracefs shows.
+/// Continues where tracefs is visible.
 fn traced(machine: &MachineView) -> Result<(), Judgement> {
     if machine.line_if_present(TRACER)?.is_some() {
         return Ok(());
@@ -112,7 +112,7 @@ fn tracers(machine: &MachineView, pattern: &'static str) -> Judged {
     Ok(Judgement::fail(several(&on)).severity(Severity::High).fix(off(pattern, &of, "nop")))
 }
 
-/// Events that are on, of the kernel's own buffer or of all instances.
+/// Enabled events, of the top-level buffer or of all instances.
 fn events(machine: &MachineView, enabled: &'static str, set: &'static str) -> Judged {
     let (switches, mut unknown) = words(machine, enabled)?;
     if enabled == ENABLED && switches.is_empty() && unknown.is_none() {
@@ -183,7 +183,7 @@ fn words<'a>(machine: &MachineView<'a>, pattern: &'static str) -> Result<Words<'
     Ok((found, first))
 }
 
-/// The first of the events that count, and how many there are besides.
+/// The first of the counted events, and the number of the others.
 fn counted(text: &str) -> (String, usize) {
     let counts = |event: &&str| !OF_ERRORS.iter().any(|quiet| event.starts_with(quiet));
     let mut events = text.lines().map(str::trim).filter(|event| !event.is_empty()).filter(counts);
@@ -202,7 +202,8 @@ fn switch(machine: &MachineView, path: &'static str, what: &str) -> Judged {
     }
 }
 
-/// Where it is on. What is left of onbeat is called after a process: its number tells nothing.
+/// Where it is on. A leftover instance of onbeat's is named after a process: its number is
+/// irrelevant.
 fn place(names: &[String]) -> String {
     match names.first() {
         Some(name) if name.starts_with("onbeat-") => " in instance onbeat".to_owned(),
@@ -215,7 +216,7 @@ fn cut(word: &str) -> String {
     word.chars().take(28).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// The first few, and how many there are besides.
+/// The first few, and the number of the others.
 fn several(found: &[String]) -> String {
     let shown = found.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     match found.len() - found.len().min(SHOWN) {

@@ -67,7 +67,7 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all([whole, sizes(machine)])
 }
 
-/// Sizes that have a setting of their own; `inherit` takes that of all.
+/// Sizes that have a separate setting; `inherit` takes the global one.
 fn sizes(machine: &MachineView) -> Judged {
     let sizes = machine.each(OF_SIZES, parse_chosen)?;
     let always = sizes.iter().filter(|(_, chosen)| chosen == "always");

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_old_kernels_do_cannot_be_told() {
+    fn old_kernels_are_unknown() {
         let two = machine(ALL, 2);
         check(&KNOB, &two, "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 2");
         let old = format!(

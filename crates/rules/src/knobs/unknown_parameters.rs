@@ -61,7 +61,7 @@ const STRAY: &[(&str, &str, Severity)] = &[
     ("idle=mwait", "gone: cap the idle states instead", Severity::Low),
 ];
 
-/// Words whose spelling matters here.
+/// Parameters whose spelling is checked.
 const SPELLING: &[&str] = &[
     "clocksource",
     "cpufreq.default_governor",
@@ -117,7 +117,7 @@ fn stray(param: &Param) -> Option<(String, String, Severity)> {
     Some(((*word).to_owned(), (*advice).to_owned(), *severity))
 }
 
-/// A name that is one letter away from one that matters is no other word of the kernel's.
+/// A name that is one letter away from a checked one is no other parameter of the kernel.
 fn misspelt(param: &Param) -> Option<(String, String, Severity)> {
     let name = param.name.replace('-', "_");
     if name.len() > 40 || SPELLING.contains(&name.as_str()) {

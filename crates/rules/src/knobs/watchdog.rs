@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn detectors_whose_switches_are_not_read_are_told_by_their_timers() {
+    fn detectors_with_unreadable_switches_are_detected_by_their_timers() {
         let none = unknown_from(Fact::Known(CpuSet::default()));
         assert!(none.starts_with("pass no lockup detector's timer is armed"), "{none}");
         let user = unknown_from(Fact::Refused(libc::EACCES));

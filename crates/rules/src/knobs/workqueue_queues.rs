@@ -1,4 +1,4 @@
-//! Workqueues with CPUs of their own.
+//! Workqueues with a CPU mask of their own.
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::over_all;

@@ -1,4 +1,4 @@
-//! Zone reclaim: memory of the own node freed before another node's is taken.
+//! Zone reclaim: local-node memory is reclaimed before another node's is used.
 
 use super::sources::SYSCTL_VM;
 use crate::change::Change;
@@ -50,7 +50,7 @@ mod tests {
     use crate::fixture::check;
 
     #[test]
-    fn other_nodes_come_first() {
+    fn using_other_nodes_passes() {
         check(&KNOB, "", "pass 0");
         check(&KNOB, "/proc/sys/vm/zone_reclaim_mode: 7", "fail low 7");
         check(&KNOB, "/proc/sys/vm absent\nCONFIG_NUMA=y", "unknown");

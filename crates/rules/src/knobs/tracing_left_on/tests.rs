@@ -1,4 +1,4 @@
-//! Tracers and events, of the kernel's own buffer and of instances.
+//! Tracers and events, of the top-level buffer and of instances.
 
 use super::KNOB;
 use crate::fixture::{Machine, check};
@@ -21,7 +21,7 @@ fn tracers_and_events_are_named() {
 }
 
 #[test]
-fn the_worst_says_how_bad_it_is() {
+fn the_worst_sets_the_severity() {
     let both = format!("{DIR}/current_tracer: function\n{DIR}/events/enable: 1");
     check(&KNOB, &both, "fail high tracer function; all events");
     check(
