@@ -1,4 +1,4 @@
-//! Which control groups this process is in, and whether they ration its CPU time.
+//! The control groups of this process, and whether they limit its CPU time.
 //!
 //! Source: Documentation/admin-guide/cgroup-v2.rst ("/proc/$PID/cgroup", "cpu.stat") and
 //! Documentation/scheduler/sched-rt-group.rst for version 1's `cpu.rt_runtime_us`.
@@ -15,7 +15,7 @@ pub struct Cgroups {
 impl Cgroups {
     /// Where a file of version 1's `cpu` controller can be, by the usual mount points.
     ///
-    /// The mount table would tell exactly, but it also names the user's disks and servers, and what is
+    /// The mount table would be exact, but it also names the user's disks and servers, and what is
     /// read goes into bundles.
     pub fn v1_paths(&self, file: &str) -> Vec<String> {
         let Some((controllers, path)) = &self.cpu else { return Vec::new() };
@@ -24,7 +24,7 @@ impl Cgroups {
         mounts.into_iter().map(|mount| format!("/sys/fs/cgroup/{mount}{path}/{file}")).collect()
     }
 
-    /// Where a file of version 2 can be: by itself, or beside version 1.
+    /// Where a file of version 2 can be: by itself, or next to version 1.
     pub fn v2_paths(&self, file: &str) -> Vec<String> {
         let Some(path) = &self.unified else { return Vec::new() };
         ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
@@ -56,14 +56,15 @@ pub fn parse_cgroups(text: &str) -> Result<Cgroups, String> {
     Ok(groups)
 }
 
-/// What `cpu.stat` says of a group's quota; the file has these lines only where there can be one.
+/// The quota statistics of a group in `cpu.stat`; the file has these lines only where there can be
+/// one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuStat {
     /// Where it was read, so that it can be read again at the end of a run.
     pub path: String,
     /// Periods in which the group ran out of its quota.
     pub throttled_periods: Option<u64>,
-    /// How long its tasks stood still for it, summed over CPUs.
+    /// How long its tasks were throttled by it, summed over CPUs.
     pub throttled_ns: Option<u64>,
 }
 

@@ -14,7 +14,7 @@ pub struct Choice {
     pub offered: Vec<String>,
 }
 
-/// Parses such a file. A word that stands alone is selected without brackets: a block device that has no
+/// Parses such a file. A single word is selected without brackets: a block device that has no
 /// scheduler to choose shows `none`.
 pub fn parse_choice(text: &str) -> Result<Choice, String> {
     let words = parse_words(text)?;

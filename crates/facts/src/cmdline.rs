@@ -8,7 +8,6 @@ use model::text::several;
 /// No architecture takes a longer command line.
 const CMDLINE_LIMIT: usize = 64 << 10;
 
-/// One parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param {
     /// The name, as written.
@@ -20,7 +19,7 @@ pub struct Param {
 /// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cmdline {
-    /// The whole line, trimmed.
+    /// The full line, trimmed.
     pub text: String,
     /// The kernel's parameters in their order; init's are left out.
     pub params: Vec<Param>,
@@ -76,11 +75,11 @@ fn split_word(text: &str) -> (&str, &str) {
     text.split_at(end.unwrap_or(text.len()))
 }
 
-/// The quotes may stand around the whole (`"name=a b"`) or around the value (`name="a b"`).
+/// The quotes may enclose all (`"name=a b"`) or around the value (`name="a b"`).
 fn parse_param(word: &str) -> Param {
     let (word, whole) = word.strip_prefix('"').map_or((word, false), |inner| (inner, true));
     let word = if whole { word.strip_suffix('"').unwrap_or(word) } else { word };
-    // The kernel takes no `=` for a separator that begins the word.
+    // The kernel does not treat a leading `=` as a separator.
     let equals = word.char_indices().skip(1).find(|&(_, c)| c == '=').map(|(at, _)| at);
     let Some(equals) = equals else { return Param { name: word.to_owned(), value: None } };
     let value = &word[equals + 1..];

@@ -1,8 +1,9 @@
 //! The consoles that kernel messages go to.
 //!
-//! Source: `/sys/class/tty/console/active` in Documentation/ABI/testing/sysfs-tty, and `/proc/consoles` in
-//! Documentation/filesystems/proc.rst, `printk` in Documentation/admin-guide/sysctl/kernel.rst; among the consoles the flag N (from 6.7 on) says that a console can print from a
-//! thread of its own, in any context.
+//! Source: `/sys/class/tty/console/active` in Documentation/ABI/testing/sysfs-tty, and
+//! `/proc/consoles` in Documentation/filesystems/proc.rst, `printk` in
+//! Documentation/admin-guide/sysctl/kernel.rst; among the consoles the flag N (from 6.7 on) means
+//! that a console can print from a thread of its own, in any context.
 
 use super::line::{excerpt, parse_line};
 
@@ -15,7 +16,7 @@ pub fn parse_active(text: &str) -> Result<Vec<String>, String> {
     Ok(line.split_whitespace().take(CONSOLES_LIMIT).map(str::to_owned).collect())
 }
 
-/// Parses `/proc/consoles` for the names of those that print from a thread of their own.
+/// Parses `/proc/consoles` for the names of those that print from a dedicated thread.
 pub fn parse_threaded(text: &str) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for line in text.lines().take(CONSOLES_LIMIT).filter(|line| !line.trim().is_empty()) {
@@ -52,7 +53,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn serial_lines_are_told_from_screens() {
+    fn serial_lines_are_distinguished_from_screens() {
         let serial: Vec<String> = parse_active("tty0 ttyS0 ttymxc1 hvc0 ttynull0 netcon0\n").unwrap();
         let serial: Vec<&String> = serial.iter().filter(|name| is_serial(name)).collect();
         assert_eq!(serial, ["ttyS0", "ttymxc1"]);

@@ -19,11 +19,10 @@ pub struct Isolcpus {
     pub managed_irq: bool,
     /// No tick, as with `nohz_full=`.
     pub nohz: bool,
-    /// The CPUs.
     pub cpus: CpuSet,
 }
 
-/// Parses a list of CPUs; `last` is the machine's last possible one, which `N` stands for.
+/// Parses a list of CPUs; `last` is the machine's last possible one, the value of `N`.
 pub fn parse_kernel_list(text: &str, last: Cpu) -> Result<CpuSet, String> {
     if text.len() > LIST_LIMIT {
         return Err(format!(
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_and_the_words_of_lists() {
+    fn flags_and_keywords_of_lists() {
         check("2-3", "d 2-3");
         check("domain,managed_irq,2-3", "dm 2-3");
         check("managed_irq,2-3", "m 2-3");

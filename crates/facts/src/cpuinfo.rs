@@ -1,11 +1,11 @@
-//! The processor's name, and whether it says that it runs under a hypervisor.
+//! The processor's name, and whether it reports a hypervisor.
 //!
 //! Source: `/proc/cpuinfo` in Documentation/filesystems/proc.rst; each architecture has its own lines.
 //! Serial numbers are never kept: see `host::access::redact`.
 
 use super::line::excerpt;
 
-/// What `/proc/cpuinfo` tells; whatever is missing stays empty.
+/// The content of `/proc/cpuinfo`; missing fields stay empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
     /// The processor model, `""` where this architecture prints none.

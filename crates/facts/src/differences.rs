@@ -12,9 +12,10 @@ use model::run::Run;
 
 /// Values that are longer are texts, not settings.
 const LONGEST: usize = 256;
-/// More differing options than anybody reads: the rest is counted.
+/// The maximum number of listed options: the rest is counted.
 const MOST_OPTIONS: usize = 200;
-/// What changes by itself, or is compared in another way, or says what a run found rather than its conditions.
+/// Fields that change by themselves, are compared in another way, or are results rather than
+/// conditions.
 const NOT_SETTINGS: &[&str] = &[
     "/proc/self/",
     "/proc/cmdline",
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_within_a_side_is_said_too() {
+    fn differences_within_a_side_are_reported_too() {
         let runs =
             [settings("", "CONFIG_HZ=250\n", "powersave"), settings("", "CONFIG_HZ=100\n", "ondemand")];
         let said = words(&differences(&runs, &runs));

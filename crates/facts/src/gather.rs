@@ -1,6 +1,6 @@
 //! Reading the facts through the door: which files, in which order, and what to do without them.
 //!
-//! Nothing here understands a text; that is the business of the parsers beside it.
+//! Nothing here interprets a text; the parsers next to it do.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const ARCH: &str = "/proc/sys/kernel/arch";
 /// Troubles beyond this many are counted, not listed: one cause can refuse a file per CPU.
 const TROUBLES_LIMIT: usize = 40;
 
-/// Reads all facts of a machine, some dozens of small files; never while measuring.
+/// Reads all facts of a machine from a few dozen small files; never while measuring.
 pub fn gather(host: &MachineFiles) -> Facts {
     let mut reader = Reader { host, troubles: Vec::new(), dropped: 0 };
     let release = reader.read("/proc/sys/kernel/osrelease", parse_word);
@@ -113,7 +113,7 @@ impl Reader<'_> {
             Fact::Known(_) | Fact::Absent => return fact,
             Fact::Refused(errno) => format!("refused: {}", errno_name(*errno)),
             Fact::NotCaptured => "not in this capture".to_owned(),
-            // The door's own messages begin with the path.
+            // The messages of `host` begin with the path.
             Fact::Malformed(what) => what.strip_prefix(path).unwrap_or(what).trim_start().to_owned(),
         };
         let failure = format!("{path}: {reason}");
@@ -157,14 +157,15 @@ impl Reader<'_> {
     }
 
     fn cmdline(&mut self) -> Fact<cmdline::Cmdline> {
-        // Bytes that are no text reach the kernel as well as any; they matter to none of its parameters.
+        // Bytes that are not UTF-8 reach the kernel like all others; they affect none of its
+        // parameters.
         let fact = whole::bytes(self.host, "/proc/cmdline")
             .parse(|bytes| cmdline::parse_cmdline(&String::from_utf8_lossy(&bytes)));
         self.noted("/proc/cmdline", fact)
     }
 
-    /// The running kernel's own copy is better evidence than a file that somebody may have left behind; whether it is
-    /// that one.
+    /// The running kernel's own copy is better evidence than a file that may be left over from
+    /// another kernel; whether it is that one.
     fn kconfig(&mut self, release: Option<&String>, version: Option<&String>) -> (Fact<Kconfig>, bool) {
         let fitting = |config: Kconfig, own: bool| {
             let of_release = release.and_then(|release| config.misfit(release, own));

@@ -17,12 +17,12 @@ const NAMES_LIMIT: usize = 4096;
 /// How deep below the root groups are looked at: slices, and what is in them.
 const DEPTH: usize = 2;
 
-/// Which versions of control groups a machine has mounted.
+/// The versions of control groups that a machine has mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// Version 2 alone.
     V2,
-    /// Version 2 beside hierarchies of version 1.
+    /// Version 2 next to hierarchies of version 1.
     Hybrid,
     /// Version 1 alone.
     V1,
@@ -31,7 +31,6 @@ pub enum Version {
 /// The control groups of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
-    /// What is mounted.
     pub version: Version,
     /// Where version 2 is mounted, or the directory of version 1's hierarchies.
     pub root: String,
@@ -59,7 +58,8 @@ pub struct Group {
     pub effective: Fact<CpuSet>,
     /// Whether it is a scheduling domain of its own.
     pub partition: Fact<Partition>,
-    /// Microseconds of CPU time in each period of so many microseconds; none without a quota.
+    /// Microseconds of CPU time in each period of this number of microseconds; `None` without a
+    /// quota.
     pub quota: Fact<Option<(u64, u64)>>,
     /// The memory nodes that were asked for; empty as with the CPUs.
     pub mems: Fact<Vec<u32>>,
@@ -68,11 +68,11 @@ pub struct Group {
 /// What kind of partition a group is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Partition {
-    /// None of its own.
+    /// Not a partition.
     Member,
-    /// CPUs of its own, among which load is balanced.
+    /// Exclusive CPUs, among which load is balanced.
     Root,
-    /// CPUs of its own without load balancing.
+    /// Exclusive CPUs without load balancing.
     Isolated,
     /// It was asked for, and is not in force.
     Invalid {
@@ -86,7 +86,7 @@ pub enum Partition {
 /// The cpusets of version 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpusets {
-    /// Whether load is balanced over all CPUs, whatever the sets below say.
+    /// Whether load is balanced over all CPUs, independent of the sets below.
     pub balanced: Fact<bool>,
     /// The sets below the root, by name; theirs are not looked at.
     pub sets: Vec<OldSet>,
@@ -97,9 +97,8 @@ pub struct Cpusets {
 pub struct OldSet {
     /// Its path below the root, as [`Group::path`].
     pub path: String,
-    /// Its CPUs.
     pub cpus: Fact<CpuSet>,
-    /// Whether no set beside it may have any of them.
+    /// Whether no sibling set may have any of them.
     pub exclusive: Fact<bool>,
     /// Whether load is balanced among them.
     pub balanced: Fact<bool>,
@@ -286,7 +285,7 @@ mod tests {
     use host::access::Access;
     use proptest::prelude::*;
 
-    /// What is told of a machine; its record has to tell the same.
+    /// The facts of a machine; its capture has to give the same.
     fn told(text: &str) -> Fact<Groups> {
         let (host, _dir) = tree(text);
         let host = host.recording();
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn version_one_beside_and_alone() {
+    fn version_one_next_to_two_and_alone() {
         let old = "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance: 0
              /sys/fs/cgroup/cpuset/cpuset.cpus: 0-3
              /sys/fs/cgroup/cpuset/tasks: 1

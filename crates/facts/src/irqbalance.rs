@@ -1,4 +1,4 @@
-//! What irqbalance is told by its environment: CPUs that it must leave alone.
+//! The environment settings of irqbalance: CPUs that it must not use.
 //!
 //! Source: "ENVIRONMENT VARIABLES" in irqbalance(1), setup_banned_cpus in its source, and EnvironmentFile= in
 //! systemd.exec(5) for the form of the file.
@@ -6,7 +6,7 @@
 use super::line::{excerpt, parse_mask};
 use model::units::CpuSet;
 
-/// What an environment file says of CPUs.
+/// The CPUs in an environment file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Banned {
     /// `IRQBALANCE_BANNED_CPULIST`; empty if it names no CPU, none if it is not set.

@@ -1,9 +1,9 @@
-//! The interrupts that somebody asked for: whose they are and which CPUs may take them.
+//! The requested interrupts: their handlers and the CPUs that may take them.
 //!
-//! Source: `/proc/irq` in Documentation/core-api/irq/irq-affinity.rst, Documentation/ABI/testing/sysfs-kernel-irq,
-//! and kernel/irq/debugfs.c. `/proc/interrupts` tells the same and more, but printing it takes the lock of each
-//! interrupt in turn, with interrupts off, and adds up a counter per CPU: here one interrupt is asked at a time,
-//! and nothing is counted.
+//! Source: `/proc/irq` in Documentation/core-api/irq/irq-affinity.rst,
+//! Documentation/ABI/testing/sysfs-kernel-irq, and kernel/irq/debugfs.c. `/proc/interrupts` has the
+//! same and more, but printing it takes the lock of each interrupt in turn, with interrupts off,
+//! and adds up a counter per CPU: here one interrupt is asked at a time, and nothing is counted.
 
 use super::line::{parse_cpus, parse_line};
 use super::topology::numbered;
@@ -25,11 +25,10 @@ pub struct Irqs {
     /// Those with a handler, by number. Without a handler an interrupt is a number that was set aside, and never
     /// comes: such are left out, and so are those that were given back while they were looked at.
     pub irqs: Vec<Irq>,
-    /// Interrupts over the bound, and those of which it could not be told whether they have a handler.
+    /// Interrupts beyond the limit, and those of which it is unknown whether they have a handler.
     pub missed: u64,
 }
 
-/// One interrupt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Irq {
     /// Its number in `/proc/irq`.
@@ -40,12 +39,12 @@ pub struct Irq {
     pub chip: String,
     /// The CPUs that may take it. A change that waits for the next interrupt shows here already.
     pub allowed: Fact<CpuSet>,
-    /// The CPUs that do take it; absent before 4.13 and where controllers do not tell.
+    /// The CPUs that do take it; absent before 4.13 and where controllers do not report it.
     pub effective: Fact<CpuSet>,
-    /// Whether the kernel spreads it itself and lets nobody move it (debugfs, for root).
+    /// Whether the kernel manages its affinity, which cannot be changed then (debugfs, for root).
     pub managed: Option<bool>,
-    /// Whether each CPU has one of its own under this number, as with arm64's timers, or the kernel lets nobody move
-    /// it, as with the first timer of x86 (debugfs, for root).
+    /// Whether each CPU has one of its own under this number, as with arm64's timers, or the kernel
+    /// does not allow moving it, as with the first timer of x86 (debugfs, for root).
     pub per_cpu: Option<bool>,
 }
 
@@ -126,7 +125,7 @@ fn actions(host: &MachineFiles, number: u32) -> Option<Vec<String>> {
     }
 }
 
-/// What `/proc/irq/N` holds besides a directory for each handler whose name can be that of one.
+/// The files of `/proc/irq/N`, apart from a directory for each handler.
 const FILES: [&str; 7] = [
     "affinity_hint",
     "effective_affinity",
@@ -156,12 +155,12 @@ fn clean(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// What debugfs tells of an interrupt.
+/// The facts about an interrupt in debugfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// The kernel spreads it over the CPUs and refuses any other affinity.
     pub managed: bool,
-    /// Each CPU has its own, or nobody may move it.
+    /// It is per CPU, or cannot be moved.
     pub per_cpu: bool,
 }
 
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_tells_the_same_without_addresses() {
+    fn a_capture_has_the_same_without_addresses() {
         let text = format!(
             "{MACHINE}\n/proc/irq/30/smp_affinity_list: 1\n/sys/kernel/irq/30/actions: wlx0123456789ab"
         );

@@ -6,7 +6,7 @@
 
 /// Takes a value as `kstrtobool()` does: only its first letter counts, and of `on` and `off` the second.
 ///
-/// None where the kernel refuses it: what it was before stands.
+/// `None` where the kernel refuses it: the previous value stays.
 pub fn kbool(value: &str) -> Option<bool> {
     let mut letters = value.bytes().map(|letter| letter.to_ascii_lowercase());
     match (letters.next()?, letters.next()) {

@@ -13,7 +13,7 @@ use model::text::several;
 /// Configurations are about 300 KiB; a compressed one that grows beyond this is hostile.
 pub const KCONFIG_LIMIT: u64 = 4 << 20;
 
-/// What a configuration says of an option.
+/// The value of an option in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Setting<'a> {
     /// `y`
@@ -74,8 +74,9 @@ impl Kconfig {
 
     /// Why the configuration cannot be that of this release; without a version in its header it is taken at its word.
     ///
-    /// A file left over from another kernel is a trap. A third number of 0 says nothing: Debian calls 6.1.170
-    /// `6.1.0-50`. The running kernel's `own` copy needs no check of what the build may have changed afterwards.
+    /// A file left over from another kernel would mislead. A third number of 0 is not significant:
+    /// Debian calls 6.1.170 `6.1.0-50`. The running kernel's `own` copy needs no check of what the
+    /// build may have changed afterwards.
     pub fn misfit(&self, release: &str, own: bool) -> Option<String> {
         if !self.version.is_empty() && !self.of_version(release) {
             return Some(format!(
@@ -105,7 +106,7 @@ impl Kconfig {
         }
     }
 
-    /// Whether the header's version is that of a word, as far as the word tells.
+    /// Whether the header's version matches a version text, as far as the text is specific.
     fn of_version(&self, word: &str) -> bool {
         // Distributions keep the third number of a release at 0.
         let third_fits = match (third(&self.version), third(word)) {
@@ -115,8 +116,8 @@ impl Kconfig {
         series(&self.version) == series(word) && third_fits
     }
 
-    /// Whether the configuration can be that of this build string, in which some distributions say what they
-    /// built: `#1 SMP PREEMPT_RT Debian 6.12.117-1`.
+    /// Whether the configuration can be that of this build string, in which some distributions
+    /// state what they built: `#1 SMP PREEMPT_RT Debian 6.12.117-1`.
     pub fn fits_build(&self, build: &str) -> bool {
         let own = series(&self.version);
         let versions = build.split_whitespace().filter(|word| third(word).is_some() && series(word) == own);
@@ -187,7 +188,7 @@ fn has_ends(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("# end of "))
 }
 
-/// Parses a whole configuration, plain text.
+/// Parses a full configuration, plain text.
 pub fn parse_kconfig(text: String) -> Result<Kconfig, String> {
     let config = parse_options(text)?;
     match missing(&config.text) {
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(config.version, "6.1.170");
         assert!(fits(&config, "6.1.0-50-x y"));
         assert!(!fits(&config, "6.12.9-amd64"));
-        // Another version of the same series, and another build that says so.
+        // Another version of the same series, and another build with a different build string.
         assert!(!fits(&config, "6.1.55-x y"));
         assert!(
             config.fits_build("#1 SMP Debian 6.1.170-1 (2026-01-01)")
@@ -278,13 +279,13 @@ mod tests {
             fits(&salted("6.8.5-301.fc40.x86_64"), "6.8.5-301.fc40.x86_64") && fits(&salted("salt"), "6.8.5")
         );
         assert!(!fits(&salted("6.8.5-300.fc40.x86_64"), "6.8.5-301.fc40.x86_64"));
-        // The running kernel's own copy may say what it likes of that.
+        // The running kernel's own copy is not checked for that.
         let own = |config: Kconfig, release| config.misfit(release, true);
         assert_eq!(own(salted("6.8.5-300.fc40.x86_64"), "6.8.5-301.fc40.x86_64"), None);
         assert!(own(config.clone(), "6.12.9-x y").unwrap().contains("it is of Linux 6.1.170"));
         let misfit = salted("6.8.5-1").misfit("6.8.5-2", false).unwrap();
         assert_eq!(misfit, "its BUILD_SALT is '6.8.5-1', the kernel is 6.8.5-2");
-        // Each build with a suffix of its own.
+        // Each build with a different suffix.
         assert!(!fits(&config, "6.1.170-y"));
         assert!(fits(&parse_options("CONFIG_SMP=y".to_owned()).unwrap(), "6.12.9"));
     }

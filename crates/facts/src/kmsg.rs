@@ -1,9 +1,9 @@
-//! The kernel's own word that it stopped a real-time task.
+//! The kernel's message that it throttled real-time tasks.
 //!
 //! Source: Documentation/ABI/testing/dev-kmsg for the records; `sched_rt_runtime_exceeded()` in
 //! `kernel/sched/rt.c` and `replenish_dl_entity()` in `kernel/sched/deadline.c` for the messages.
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throttling {
     /// Real-time tasks used up their share of the period and were stopped.
@@ -12,7 +12,7 @@ pub enum Throttling {
     DeadlineLag,
 }
 
-/// Tells whether a record of `/dev/kmsg` reports throttling.
+/// Whether a record of `/dev/kmsg` reports throttling.
 ///
 /// The kernel prints each of the two once per boot, so that only the first time can be seen: silence
 /// proves nothing.

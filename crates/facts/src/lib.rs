@@ -49,7 +49,7 @@ use model::run;
 use model::units::{Cpu, CpuSet};
 use model::vocabulary::Preempt;
 
-/// The facts of a machine, each with what came of reading it.
+/// The facts of a machine, each with the outcome of reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// `uname -r`
@@ -86,7 +86,6 @@ pub struct Facts {
     pub clocksources: Fact<Vec<String>>,
     /// What real-time tasks may take of each period; -1 is all.
     pub rt_runtime_us: Fact<i64>,
-    /// That period.
     pub rt_period_us: Fact<i64>,
     /// What the fair server may take from real-time tasks, per CPU (6.12 on, debugfs).
     pub fair_servers: Fact<Vec<sched::FairServer>>,
@@ -96,13 +95,12 @@ pub struct Facts {
     pub cpu_stat: Fact<cgroup::CpuStat>,
     /// Distinct cpufreq drivers; hardly ever more than one.
     pub cpufreq_driver: Fact<Vec<String>>,
-    /// Distinct cpufreq governors.
     pub governors: Fact<Vec<String>>,
     /// Cpuidle driver, `none` where there is none.
     pub cpuidle_driver: Fact<String>,
     /// Idle states of the first online CPU, shallow to deep.
     pub idle_states: Fact<Vec<String>>,
-    /// What each of them takes to leave, in microseconds, by its own declaration.
+    /// The declared exit latency of each, in microseconds.
     pub idle_exit_us: Fact<Vec<u64>>,
     /// Resource limits of this process.
     pub limits: Fact<limits::Limits>,

@@ -12,10 +12,10 @@ pub struct Limit {
     pub hard: Option<u64>,
 }
 
-/// The limits that matter to real-time work.
+/// The limits that affect real-time work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The highest real-time priority to be had without CAP_SYS_NICE.
+    /// The highest real-time priority allowed without CAP_SYS_NICE.
     pub rt_priority: Limit,
     /// Bytes that may be locked in memory without CAP_IPC_LOCK.
     pub locked_memory: Limit,

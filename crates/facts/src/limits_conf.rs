@@ -1,7 +1,7 @@
 //! Who is given real-time priorities and locked memory at login, by pam_limits(8).
 //!
-//! Source: limits.conf(5). The files are `/etc/security/limits.conf` and those of `limits.d`. Users are not told
-//! apart: what matters is that somebody was given something, and a record says no more than that.
+//! Source: limits.conf(5). The files are `/etc/security/limits.conf` and those of `limits.d`. Users
+//! are not distinguished: only whether some user was given a limit is recorded.
 
 use super::line::excerpt;
 use host::MachineFiles;
@@ -19,20 +19,18 @@ const FILE_LIMIT: u64 = 256 << 10;
 pub struct LimitsConf {
     /// The lines about real-time priorities and locked memory, in the order in which they are applied.
     pub grants: Vec<Grant>,
-    /// Lines about either that say nothing that is understood; pam_limits skips such lines.
+    /// Malformed lines about either limit; pam_limits skips such lines.
     pub skipped: u64,
     /// Files and directories that could not be read, and files over the bound.
     pub unread: u64,
 }
 
-/// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// Whom it is about.
     pub domain: Domain,
     /// Which of the two limits.
     pub kind: Kind,
-    /// Of what.
     pub item: Item,
     /// The priority, or KiB of memory; none is unlimited.
     pub value: Option<u64>,
@@ -41,7 +39,7 @@ pub struct Grant {
 /// Whom a line is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Domain {
-    /// `*`: everybody without a line of their own, except root.
+    /// `*`: all users without a line of their own, except root.
     Everybody,
     /// `@GROUP`: its members, except root.
     Group(String),
@@ -69,7 +67,6 @@ pub enum Kind {
     Soft,
     /// How far the user may raise it.
     Hard,
-    /// Both.
     Both,
 }
 
@@ -191,7 +188,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is told of a machine, and its record in words; the record has to tell the same.
+    /// The facts of a machine, and its capture as text; the capture has to give the same.
     fn told(text: &str) -> (Fact<LimitsConf>, String) {
         let (host, _dir) = tree(text);
         let host = host.recording();

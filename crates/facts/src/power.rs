@@ -15,7 +15,7 @@ pub fn in_order(names: &[String], prefix: &str) -> Vec<String> {
     numbers.into_iter().map(|(_, name)| name.clone()).collect()
 }
 
-/// Each value once, in the order of the alphabet.
+/// Each value once, in alphabetical order.
 pub fn distinct(mut values: Vec<String>) -> Vec<String> {
     values.sort();
     values.dedup();
@@ -42,7 +42,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn no_limit_and_no_latency_are_told_apart() {
+    fn no_limit_and_no_latency_are_distinguished() {
         let parse = |text| parse_resume_latency(text).ok();
         assert_eq!(parse("0\n"), Some(None));
         assert_eq!(parse("n/a\n"), Some(Some(0)));

@@ -1,4 +1,4 @@
-//! Which preemption model the kernel runs: decided from several witnesses, never guessed.
+//! The kernel's preemption model: decided from several sources, never guessed.
 //!
 //! Source: `kernel/Kconfig.preempt`, `preempt=` in Documentation/admin-guide/kernel-parameters.txt, and
 //! `sched_dynamic_mode()` in `kernel/sched/core.c` for what `debug/sched/preempt` shows.
@@ -20,7 +20,6 @@ pub struct Evidence<'a> {
     pub realtime: Option<i64>,
     /// [`parse_selected`] of `/sys/kernel/debug/sched/preempt`.
     pub selected: Option<Preempt>,
-    /// The command line.
     pub cmdline: Option<&'a Cmdline>,
     /// The configuration, if it is this kernel's.
     pub kconfig: Option<&'a Kconfig>,
@@ -30,7 +29,7 @@ pub struct Evidence<'a> {
 
 /// Parses `/sys/kernel/debug/sched/preempt`: `none voluntary (full) lazy`, the one in use in brackets.
 ///
-/// On PREEMPT_RT it offers the rest (full, lazy), so it says nothing about RT.
+/// On PREEMPT_RT it offers the rest (full, lazy), so it shows nothing about RT.
 pub fn parse_selected(text: &str) -> Result<Preempt, String> {
     let selected = text.split_whitespace().find_map(|word| word.strip_prefix('(')?.strip_suffix(')'));
     selected
@@ -77,7 +76,7 @@ pub fn judge(evidence: &Evidence) -> Preempt {
     weigh(&own)
 }
 
-/// Whether what the running kernel says in one place cannot be true beside what it says in another.
+/// Whether two sources of the running kernel contradict each other.
 fn contradicts_itself(evidence: &Evidence) -> bool {
     let flag = evidence.version.map(preemption_flag);
     let realtime = match (flag, evidence.realtime) {
@@ -100,7 +99,7 @@ fn contradicts_itself(evidence: &Evidence) -> bool {
     realtime || selected || built
 }
 
-/// Kernels from 5.12 to 5.17 were dynamic already and did not say so in their build string.
+/// Kernels from 5.12 to 5.17 were dynamic already, without a sign of it in their build string.
 fn was_silently_dynamic(evidence: &Evidence) -> bool {
     series_of(evidence).is_some_and(|series| ((5, 12)..(5, 18)).contains(&series))
 }
@@ -116,7 +115,8 @@ fn weigh(evidence: &Evidence) -> Preempt {
     let configured = evidence.kconfig.map(configured);
     if let Some(selected) = evidence.selected {
         return match (flag, configured, selected) {
-            // On PREEMPT_RT the same file says full or lazy: without the build string it takes the configuration.
+            // On PREEMPT_RT the same file shows full or lazy: without the build string it needs the
+            // configuration.
             (None, Some(Preempt::Rt), _) => Preempt::Rt,
             (None, None, Preempt::Full | Preempt::Lazy) => Preempt::Unknown,
             _ => selected,
@@ -152,11 +152,12 @@ fn is_dynamic(flag: Option<Flag>, evidence: &Evidence) -> Option<bool> {
 /// The model of a kernel that has just one.
 fn built_as(flag: Option<Flag>, configured: Option<Preempt>, evidence: &Evidence) -> Preempt {
     match (flag, configured) {
-        // The build string is the running kernel's own: a configuration that contradicts it is another's.
+        // The build string is the running kernel's own: a configuration that contradicts it belongs
+        // to another kernel.
         (Some(Flag::Preempt), Some(model @ (Preempt::Full | Preempt::Lazy))) => model,
         (Some(Flag::Plain), Some(model @ (Preempt::Voluntary | Preempt::None))) => model,
         (None, Some(model)) => model,
-        // From 6.13 on the same flag stands for the lazy model too.
+        // Since 6.13 the same flag covers the lazy model too.
         (Some(Flag::Preempt), None) if series_of(evidence).is_some_and(|s| s < (6, 13)) => Preempt::Full,
         _ => Preempt::Unknown,
     }
@@ -164,7 +165,8 @@ fn built_as(flag: Option<Flag>, configured: Option<Preempt>, evidence: &Evidence
 
 /// The model that the kernel was built to start with.
 fn configured(config: &Kconfig) -> Preempt {
-    // The choice names the default even of a dynamic kernel; its `*_BUILD` twins only say what code is in.
+    // The choice names the default even of a dynamic kernel; its `*_BUILD` variants only state what
+    // code is included.
     let models = [
         ("PREEMPT_RT", Preempt::Rt),
         ("PREEMPT_RT_FULL", Preempt::Rt), // patched kernels before 5.4
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dynamic_kernel_that_does_not_say_so() {
+    fn a_dynamic_kernel_without_a_sign_of_it() {
         check("5.15.0|#1 SMP PREEMPT||quiet|", Preempt::Full);
         check("5.15.0|#1 SMP PREEMPT||preempt=none|", Preempt::Unknown);
         check("5.15.0|#1 SMP PREEMPT||preempt=none|PREEMPT PREEMPT_DYNAMIC", Preempt::None);
@@ -342,13 +344,13 @@ mod tests {
         // Another build of the same release left its configuration under this one's name.
         check("6.12.9|#1 SMP PREEMPT_DYNAMIC||quiet|PREEMPT_RT PREEMPT_DYNAMIC", Preempt::Unknown);
         check("6.14.0|#1 SMP PREEMPT||quiet|PREEMPT_RT", Preempt::Unknown);
-        // Up to 6.12 the flag alone says which model it is.
+        // Up to 6.12 the flag alone determines the model.
         check("6.12.9|#1 SMP PREEMPT||quiet|PREEMPT_RT", Preempt::Full);
         check("6.12.9|#1 SMP PREEMPT_DYNAMIC||preempt=full|PREEMPT_RT", Preempt::Full);
         check("6.12.9|#1 SMP PREEMPT_DYNAMIC|none (voluntary) full||PREEMPT_RT", Preempt::Voluntary);
         check("6.12.9|#1 SMP PREEMPT_RT|||PREEMPT_VOLUNTARY", Preempt::Rt);
         check("6.14.0|#1 SMP PREEMPT Debian|||PREEMPT_NONE", Preempt::Unknown);
-        // Such a configuration is another's, and counts for nothing.
+        // Such a configuration belongs to another kernel, and is ignored.
         check("6.1.0|#1 SMP PREEMPT Debian|||PREEMPT_NONE", Preempt::Full);
         check("||||", Preempt::Unknown);
     }

@@ -9,11 +9,9 @@ use model::units::Cpu;
 /// One CPU's fair server: the time it may take from a real-time task for the benefit of ordinary ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairServer {
-    /// The CPU.
     pub cpu: Cpu,
     /// Its share of each period; 0 is off.
     pub runtime_ns: u64,
-    /// Its period.
     pub period_ns: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Everything that is read for an audit: the facts of every run, and what the rules ask for besides.
+//! Everything that is read for an audit: the facts of every run, and what the rules request in
+//! addition.
 
 use super::groups::{Groups, read_groups};
 use super::irqs::{Irqs, read_irqs};
@@ -35,7 +36,7 @@ pub struct Survey {
     pub groups: Fact<Groups>,
     /// What memory is swapped to.
     pub swaps: Fact<Swaps>,
-    /// Which priorities and how much locked memory logins grant.
+    /// The priorities and locked memory that logins grant.
     pub limits_conf: Fact<LimitsConf>,
     /// The CPUs on which the timer of the lockup detectors is armed; absent where it was not looked for.
     pub watchdog_timers: Fact<CpuSet>,

@@ -1,7 +1,7 @@
 //! What the kernel swaps to.
 //!
-//! Source: `/proc/swaps` in Documentation/filesystems/proc.rst, and mm/swapfile.c. Where it lies is nobody's
-//! business: a path can name a user or a disk, and is neither kept nor recorded.
+//! Source: `/proc/swaps` in Documentation/filesystems/proc.rst, and mm/swapfile.c. Where it lies is
+//! not onbeat's business: a path can name a user or a disk, and is neither kept nor recorded.
 
 use super::whole;
 use host::MachineFiles;
@@ -15,13 +15,13 @@ pub struct Swaps {
     pub partitions: u64,
     /// Compressed memory, `/dev/zramN`: no device is waited for.
     pub zram: u64,
-    /// Files.
     pub files: u64,
 }
 
 const HEADER: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 
-/// Where the sum of all areas is: the table has no end of its own by which a cut one could be told.
+/// Where the sum of all areas is: the table has no end mark by which a truncated one could be
+/// detected.
 const MEMORY: &str = "/proc/meminfo";
 const PATH: &str = "/proc/swaps";
 
@@ -57,20 +57,20 @@ fn read_total(host: &MachineFiles) -> Fact<u64> {
     total
 }
 
-/// Whether the table holds what the sum says. A record has no sizes; and the sum alone is no area.
+/// Whether the table agrees with the sum. A capture has no sizes; and the sum alone is no area.
 fn agree(text: &str, swaps: Swaps, total: Option<u64>) -> Result<(), String> {
     let sizes = text.lines().skip(1).map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
     let sum: u64 = sizes.flatten().sum();
     let none = swaps == Swaps::default();
     match total {
         Some(total) if total > 0 && (none || sum > 0 && sum != total) => Err(expected()),
-        // Nothing else tells a table of no area from one that was cut behind its header.
+        // Nothing else distinguishes an empty table from one truncated after its header.
         None if none => Err(expected()),
         _ => Ok(()),
     }
 }
 
-/// One message for whatever is wrong: a record does not tell which it was.
+/// One message for all errors: a capture does not contain which it was.
 fn expected() -> String {
     "expected a table of paths, each a partition or a file, that adds up to /proc/meminfo's SwapTotal"
         .to_owned()
@@ -113,7 +113,7 @@ mod tests {
          | /srv/alice\\040b/swapfile\\040(deleted)     file\t\t1048572\t\t0\t\t-3
          | /dev/zram0                              partition\t2097148\t\t0\t\t100";
 
-    /// What is told of a machine, and what its record holds; the record has to tell the same.
+    /// The facts of a machine, and the content of its capture; the capture has to give the same.
     fn told(text: &str) -> (Fact<Swaps>, String) {
         let (host, _dir) = tree(text);
         let host = host.recording();

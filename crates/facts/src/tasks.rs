@@ -1,8 +1,8 @@
 //! The real-time tasks that run on the machine: those that can keep a measuring thread waiting.
 //!
-//! Source: `/proc/PID/task/TID/{stat,status}` in Documentation/filesystems/proc.rst and proc_pid_stat(5).
-//! Looking at every task is costly and tells of other people's programs, so this is no part of the
-//! facts: nothing of it is recorded, and command lines are not read.
+//! Source: `/proc/PID/task/TID/{stat,status}` in Documentation/filesystems/proc.rst and
+//! proc_pid_stat(5). Looking at every task is costly and reveals other users' programs, so this is
+//! no part of the facts: nothing of it is recorded, and command lines are not read.
 
 use super::whole;
 use host::MachineFiles;
@@ -12,14 +12,11 @@ use model::units::{Cpu, CpuSet};
 /// Real-time tasks beyond this many are counted, not kept; 8192 CPUs have some ten kthreads each.
 const TASKS_LIMIT: usize = 100_000;
 
-/// A real-time policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtPolicy {
-    /// SCHED_FIFO
     Fifo,
-    /// SCHED_RR
     RoundRobin,
-    /// SCHED_DEADLINE: goes before any priority.
+    /// SCHED_DEADLINE: preempts any priority.
     Deadline,
 }
 
@@ -34,26 +31,22 @@ pub struct TaskStat {
     pub priority: u32,
     /// Time on a CPU in ticks of 10 ms (USER_HZ).
     pub cpu_ticks: u64,
-    /// Start in ticks since boot: tells a task from a later one with the same number.
+    /// Start in ticks since boot: distinguishes a task from a later one with the same id.
     pub start_ticks: u64,
     /// Where it ran last.
     pub last_cpu: Cpu,
     /// Whether it is a thread of the kernel.
     pub kernel: bool,
-    /// Whether nobody may change the CPUs that it is allowed: it belongs to its CPU.
+    /// Whether its CPU affinity cannot be changed (a per-CPU kernel thread).
     pub immovable: bool,
     /// Threads of its process, itself included.
     pub threads: u64,
 }
 
-/// A real-time task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RtTask {
-    /// Its process.
     pub pid: u32,
-    /// Its own number.
     pub tid: u32,
-    /// Its policy.
     pub policy: RtPolicy,
     /// What the scheduler accounts to it.
     pub stat: TaskStat,
@@ -61,7 +54,7 @@ pub struct RtTask {
     pub allowed: Option<CpuSet>,
 }
 
-/// What came of looking for real-time tasks.
+/// The outcome of looking for real-time tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RtTasks {
     /// Those found, by process and number.
@@ -128,8 +121,8 @@ pub(super) const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
 /// Parses `/proc/PID/task/TID/stat`.
 ///
-/// The name stands in brackets and may itself hold blanks, brackets and bytes that are no text, so the
-/// last closing bracket ends it.
+/// The name is in parentheses and may itself contain blanks, parentheses and bytes that are not
+/// UTF-8, so the last closing bracket ends it.
 pub fn parse_task_stat(bytes: &[u8]) -> Result<TaskStat, String> {
     let expected = || "expected TID (NAME) STATE and 50 numbers".to_owned();
     let open = bytes.iter().position(|&b| b == b'(').ok_or_else(expected)?;
@@ -160,8 +153,8 @@ pub fn parse_task_stat(bytes: &[u8]) -> Result<TaskStat, String> {
     })
 }
 
-/// A line as of `/proc/PID/stat` that keeps the name, the flags that are parsed above, the priority and the policy, with
-/// zeroes for all else: what a record may tell of a thread.
+/// A line as of `/proc/PID/stat` that keeps the name, the flags that are parsed above, the priority
+/// and the policy, with zeroes for all else: what a capture may reveal of a thread.
 pub(super) fn reduced_stat(number: u32, stat: &TaskStat, threads: u64) -> String {
     let flag = |set: bool, bit: u64| if set { bit } else { 0 };
     let flags = flag(stat.kernel, PF_KTHREAD) | flag(stat.immovable, PF_NO_SETAFFINITY);
@@ -232,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reduced_line_keeps_what_a_record_may_tell() {
+    fn a_reduced_line_keeps_what_a_capture_may_reveal() {
         let whole = parse_task_stat(stat("a) R (b", 0x0420_8040, 2, 50).as_bytes()).unwrap();
         let reduced = parse_task_stat(reduced_stat(7, &whole, 1).as_bytes()).unwrap();
         assert_eq!(reduced, TaskStat { cpu_ticks: 0, start_ticks: 0, last_cpu: Cpu(0), ..whole.clone() });

@@ -1,6 +1,6 @@
-//! Whole machines as mini-trees: what `gather` and `describe` make of them.
+//! Small directory trees of machines: the results of `gather` and `describe`.
 
-// Trees that stand for machines have to be made.
+// Directory trees of machines have to be written.
 #![allow(clippy::disallowed_methods)]
 
 use model::vocabulary::Preempt;

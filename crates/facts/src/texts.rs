@@ -1,8 +1,9 @@
 //! Single texts by pattern: the hundreds of small files that hold one setting each.
 //!
-//! A rule names the files it reads, and they are read for it: a setting needs no code between the kernel's file
-//! and the rule that judges it. In a pattern `#` stands for a number and `*` for any name, once in a component;
-//! a `/` at its end asks for the names in a directory, a `@` for what a link points to.
+//! A rule names the files it reads, and they are read for it: a setting needs no code between the
+//! kernel's file and the rule that judges it. In a pattern `#` matches a number and `*` any name,
+//! once in a component; a `/` at its end asks for the names in a directory, a `@` for what a link
+//! points to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +15,14 @@ use model::fact::Fact;
 /// Longer texts are no settings.
 const TEXT_LIMIT: u64 = 64 << 10;
 
-/// More files than any machine has of one kind; a pattern that finds more is refused as a whole.
+/// More files than any machine has of one kind; a pattern that finds more is refused.
 const FILES_LIMIT: usize = 100_000;
 
 /// One text that a pattern found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// Its path.
     pub path: String,
-    /// What stood in the place of each `#` and `*`, in their order, without what surrounds them.
+    /// The matches of each `#` and `*`, in their order, without the surrounding text.
     pub names: Vec<String>,
     /// Its content; names and links as words with newlines between them. Never absent.
     pub content: Fact<String>,
@@ -125,13 +125,13 @@ impl Reader<'_> {
     }
 }
 
-/// What stands before and after the wildcard of a component.
+/// The text before and after the wildcard of a component.
 fn wildcard(part: &str) -> Option<(&str, char, &str)> {
     let at = part.find(['#', '*'])?;
     Some((&part[..at], part[at..].chars().next()?, &part[at + 1..]))
 }
 
-/// The names that fit and what stood for the wildcard; numbers in the order of numbers.
+/// The names that match and the text matched by the wildcard; numbers in numerical order.
 fn matching(names: &[String], prefix: &str, wild: char, suffix: &str) -> Vec<(String, String)> {
     let inner = |name: &str| Some(name.strip_prefix(prefix)?.strip_suffix(suffix)?.to_owned());
     let mut found: Vec<(String, String)> =
@@ -157,7 +157,7 @@ mod tests {
         Access::File(text.as_bytes().to_vec())
     }
 
-    /// `path=content` of each text, or what came of the pattern.
+    /// `path=content` of each text, or the outcome of the pattern.
     fn check(host: &MachineFiles, pattern: &'static str, expected: &str) {
         let texts = read_texts(host, [pattern]);
         let shown = match texts.all(pattern) {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_and_those_that_are_none_are_told_apart() {
+    fn long_texts_and_non_texts_are_distinguished() {
         let long = Access::File(vec![b'a'; TEXT_LIMIT as usize + 1]);
         let host =
             host(&[("/long", long), ("/bytes", Access::File(vec![0xff])), ("/list", Access::Refused(1))]);

@@ -1,9 +1,10 @@
-//! The threads that matter to isolation and priorities: the kernel's own, those of real-time policy, and programs
-//! that change settings behind one's back.
+//! The threads relevant to isolation and priorities: kernel threads, those of real-time policy, and
+//! programs that change settings behind one's back.
 //!
-//! Source: `/proc/PID/{stat,status}` in Documentation/filesystems/proc.rst and proc_pid_stat(5). Every process is
-//! looked at, and of most nothing may be told: all of it is read unrecorded, and what goes into a record is cut
-//! down to the lines and fields that are used here, of the threads that are told of.
+//! Source: `/proc/PID/{stat,status}` in Documentation/filesystems/proc.rst and proc_pid_stat(5).
+//! Every process is looked at, and of most nothing may be recorded: all of it is read unrecorded,
+//! and what goes into a record is cut down to the lines and fields that are used here, of the
+//! listed threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +15,10 @@ use host::access::Access;
 use model::fact::Fact;
 use model::units::CpuSet;
 
-/// Threads beyond this many are not told; 8192 CPUs have some ten kernel threads each.
+/// Threads beyond this many are not listed; 8192 CPUs have some ten kernel threads each.
 const THREADS_LIMIT: usize = 100_000;
 
-/// CPUs in all sets together beyond which threads are not told: a bound on memory.
+/// CPUs in all sets together beyond which threads are not listed: a bound on memory.
 const CPUS_LIMIT: usize = 4 << 20;
 
 /// The threads of a machine that settings are about. None of onbeat's own is among them.
@@ -29,7 +30,7 @@ pub struct Threads {
     pub kernel: Vec<Thread>,
     /// The threads of programs that have a real-time policy, by name.
     pub realtime: Vec<Thread>,
-    /// Which of the programs that were asked for run.
+    /// Those of the requested programs that run.
     pub programs: BTreeSet<String>,
     /// Programs that were asked for and that a capture was not asked for: whether they run is not known.
     pub unasked: BTreeSet<String>,
@@ -38,10 +39,8 @@ pub struct Threads {
     pub complete: bool,
 }
 
-/// One thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its name.
     pub comm: String,
     /// Its policy, if it is a real-time one.
     pub policy: Option<RtPolicy>,
@@ -56,7 +55,7 @@ pub struct Thread {
 /// Where a capture keeps the names of the programs that it was asked for, as if it were a directory.
 const ASKED: &str = "/proc/*/comm";
 
-/// Looks at all threads: one short file each, and one more of those that are told.
+/// Looks at all threads: one short file each, and one more for those that are listed.
 ///
 /// `programs` are the names to look for, of 15 characters at most, as the kernel cuts them.
 pub fn read_threads(host: &MachineFiles, programs: &[&str]) -> Fact<Threads> {
@@ -131,7 +130,7 @@ impl Look<'_> {
         let told = stat.policy.is_some() && self.thread(dir, &stat);
         let others = if stat.threads > 1 { self.others(pid, dir) } else { None };
         if !asked && !told {
-            // Only its threads are of interest: nobody needs to know what it is called.
+            // Only its threads are of interest: its name is not needed.
             stat = TaskStat { comm: String::new(), policy: None, priority: 0, immovable: false, ..stat };
         }
         if asked || told || others.is_some() {
@@ -165,7 +164,8 @@ impl Look<'_> {
         (!needed.is_empty()).then_some(Access::List(needed))
     }
 
-    /// What the scheduler says of a thread; else whether a record needs to know that it could not be read.
+    /// The scheduling parameters of a thread; else whether the capture must contain that it could
+    /// not be read.
     fn stat(&mut self, dir: &str) -> Result<TaskStat, bool> {
         let path = format!("{dir}/stat");
         let stat = whole::bytes(self.host, &path).parse(|bytes| parse_task_stat(&bytes));
@@ -238,8 +238,8 @@ fn ended<T>(outcome: &Fact<T>) -> bool {
     matches!(outcome, Fact::Absent | Fact::Refused(libc::ESRCH))
 }
 
-/// Before 5.17 a kernel thread's name is cut at 15 characters, and with it the MAC address of the interface that it
-/// is called after: too short for the door to tell it from a word.
+/// Before 5.17 a kernel thread's name is cut at 15 characters, and with it the MAC address of the
+/// interface that it is called after: too short to distinguish it from a word.
 fn without_address(comm: &str) -> String {
     for prefix in ["enx", "wlx", "wwx", "usx"] {
         let Some((before, rest)) = comm.split_once(prefix) else { continue };

@@ -1,5 +1,5 @@
-//! On which CPUs the timer of the lockup detectors is armed: what tells whether they run where their own
-//! files may not be read.
+//! On which CPUs the timer of the lockup detectors is armed: which shows whether they run where
+//! their own files may not be read.
 //!
 //! Source: kernel/time/timer_list.c for the text, and `watchdog_enable()` in kernel/watchdog.c for the timer.
 //! The kernel prints it with each CPU's timers locked for some steps at a time, so it is read only where
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_its_end_or_without_names_tells_nothing() {
+    fn a_list_without_its_end_or_without_names_is_not_used() {
         let end = LIST.find("Tick Device").unwrap();
         for cut in (0..=end).filter(|&at| LIST.is_char_boundary(at)) {
             assert!(parse_timer_list(&LIST[..cut]).is_err(), "{cut}");

@@ -18,8 +18,8 @@ pub fn numbered(name: &str, prefix: &str) -> Option<u32> {
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// The cores with more than one CPU, ascending, from what each CPU says of its siblings; no CPU is in two of
-/// them.
+/// The cores with more than one CPU, ascending, from the sibling list of each CPU; no CPU is in two
+/// of them.
 pub fn shared_cores(siblings: impl IntoIterator<Item = CpuSet>) -> Result<Vec<CpuSet>, String> {
     let cores: BTreeSet<BTreeSet<Cpu>> = siblings.into_iter().map(|core| core.0).collect();
     let mut seen = BTreeSet::new();
@@ -91,7 +91,7 @@ mod tests {
     fn cores_are_listed_once() {
         let cores = shared_cores([set("0,2"), set("1"), set("0,2"), set("3-4")]);
         assert_eq!(cores, Ok(vec![set("0,2"), set("3-4")]));
-        // One CPU says that it has a sibling, which says that it has none.
+        // One CPU lists a sibling, which lists none.
         assert!(shared_cores([set("0,2"), set("2")]).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! What a kernel says it is: the series in its release, and the preemption flag in its build string.
+//! The kernel's identity: the series in its release, and the preemption flag in its build string.
 //!
 //! Source: `init/Makefile` in the kernel's tree, which puts the build string together, and
 //! `/proc/sys/kernel/{osrelease,version,arch}` in Documentation/admin-guide/sysctl/kernel.rst.

@@ -1,4 +1,4 @@
-//! Which hypervisor the machine runs under, from the traces that hypervisors leave.
+//! The hypervisor that the machine runs under, from the traces that hypervisors leave.
 //!
 //! Source: Documentation/ABI/stable/sysfs-hypervisor-xen, Documentation/virt/kvm, Documentation/devicetree
 //! (`/hypervisor`), the DMI strings of the virtual machines themselves. The CPUID leaf that names the
@@ -28,10 +28,10 @@ pub struct VirtEvidence<'a> {
     pub board_hypervisor: Option<&'a [String]>,
 }
 
-/// Names the hypervisor, as systemd-detect-virt would (`kvm`, `qemu`, `xen`, `vmware`, `microsoft`, ...):
-/// `none` on metal, [`UNNAMED`] where one hides its name, `""` where nothing can be told.
+/// Names the hypervisor, as systemd-detect-virt would (`kvm`, `qemu`, `xen`, `vmware`, `microsoft`,
+/// ...): `none` on metal, [`UNNAMED`] where one hides its name, `""` where it is unknown.
 ///
-/// `qemu` is the emulator whose acceleration is off (TCG) or cannot be told.
+/// `qemu` is the emulator whose acceleration is off (TCG) or unknown.
 pub fn judge(evidence: &VirtEvidence) -> String {
     if let Some(name) = evidence.hypervisor.filter(|name| !name.is_empty()) {
         return name.to_owned();
@@ -41,7 +41,8 @@ pub fn judge(evidence: &VirtEvidence) -> String {
     if info.is_some_and(|info| info.user_mode) {
         return "uml".to_owned();
     }
-    // Software emulation offers no paravirtual clock and says so in the model of its default CPUs.
+    // Software emulation offers no paravirtual clock and names itself in the model of its default
+    // CPUs.
     let emulated = info.is_some_and(|info| info.model.contains("TCG"));
     let name = by_clock(evidence.clocksources)
         .filter(|_| !emulated)
@@ -80,7 +81,8 @@ fn by_firmware(evidence: &VirtEvidence, flag: Option<bool>) -> Option<&'static s
         ("innotek GmbH", _) | (_, "VirtualBox") => Some("oracle"),
         ("BHYVE" | "FreeBSD", "BHYVE") => Some("bhyve"),
         ("Google", "Google Compute Engine") if flag != Some(false) => Some("google"),
-        // The same words stand on this maker's metal: there the processor does not have the flag.
+        // The same texts occur on this vendor's physical machines: there the processor does not
+        // have the flag.
         ("Amazon EC2", _) if flag == Some(true) => Some("amazon"),
         (vendor, _) if vendor.starts_with("Parallels") => Some("parallels"),
         (vendor, _) if vendor.starts_with("Apple") && product.contains("Virtual") => Some("apple"),

@@ -1,5 +1,5 @@
-//! Whether a text of the kernel is whole: what was cut short says less than the kernel did, and may say the
-//! opposite.
+//! Whether a text of the kernel is complete: a truncated one has less than the kernel wrote, and
+//! may mean the opposite.
 //!
 //! The kernel ends each text of /proc and /sys with a newline, those of the device tree with NUL
 //! (Documentation/filesystems/sysfs.rst, seq_file.rst; `proc_dointvec()` in kernel/sysctl.c). A list of CPUs
@@ -18,7 +18,8 @@ pub fn bytes(host: &MachineFiles, path: &str) -> Fact<Vec<u8>> {
     host.read(path).parse(|bytes| check(path, &bytes).map(|()| bytes))
 }
 
-/// Says what is missing at the end of a text; files that people and programs write need no newline there.
+/// Names what is missing at the end of a text; files that people and programs write need no newline
+/// there.
 pub fn check(path: &str, bytes: &[u8]) -> Result<(), String> {
     if !path.starts_with("/proc/") && !path.starts_with("/sys/") {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Machines of threads as mini-trees: what is told of them, live and from a record.
+//! Threads of machines as small directory trees: the result, live and from a capture.
 
 use super::*;
 use crate::tasks::{PF_KTHREAD, PF_NO_SETAFFINITY};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const KERNEL: u64 = PF_KTHREAD | 0x40;
 const BOUND: u64 = PF_KTHREAD | PF_NO_SETAFFINITY | 0x40;
 
-/// A stat line whose other fields hold what nobody should find in a record.
+/// A stat line whose other fields contain what must not be in a capture.
 fn stat(comm: &str, flags: u64, threads: u32, priority: u32, policy: u32) -> String {
     format!(
         "7 ({comm}) S 4711 4712 1 0 -1 {flags} 9 9 9 9 4713 12 9 9 -51 9 {threads} 9 4714 9 9 18446744073709551615 \
@@ -42,7 +42,7 @@ fn machine() -> String {
     lines.join("\n")
 }
 
-/// What is told of a machine, and of its record; they have to be the same.
+/// The result for a machine, and for its capture; they have to be the same.
 fn told(text: &str) -> (Threads, BTreeMap<String, Access>) {
     let (host, _dir) = tree(text);
     let host = host.recording();
@@ -82,7 +82,7 @@ fn the_kernels_threads_real_time_threads_and_rivals() {
 }
 
 #[test]
-fn a_record_holds_nothing_of_anybody_else() {
+fn a_capture_contains_nothing_of_other_threads() {
     let (_, accesses) = told(&machine());
     let paths: Vec<&str> = accesses.keys().map(String::as_str).collect();
     assert!(paths.contains(&"/proc/400/task/401/status"));
@@ -101,7 +101,7 @@ fn a_record_holds_nothing_of_anybody_else() {
 }
 
 #[test]
-fn what_could_not_be_read_is_said_live_and_from_a_record() {
+fn unreadable_threads_are_reported_live_and_from_a_capture() {
     assert!(told(&format!("{}\n/proc/900/status: gone", machine())).0.complete);
     for failure in [
         "/proc/900/stat: broken",
@@ -147,7 +147,7 @@ fn an_affinity_that_is_not_known_is_not_made_up() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn a_record_tells_what_the_machine_told(
+    fn a_capture_gives_the_same_as_the_machine(
         threads in proptest::collection::vec((1..9u32, 1..4u32, "[a-z()0-9/ ]{0,6}|tuned", 0..4u64, 1..3u32, 0..3u32), 0..12)
     ) {
         let mut lines = BTreeMap::new();
