@@ -22,10 +22,9 @@ pub const SCHEMA: &str = "onbeat.capture/1";
 const CAPTURE: &str = "capture.json";
 const RUN: &str = "run.json";
 
-/// What a capture says of itself.
+/// The description of a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
-    /// [`SCHEMA`]
     pub schema: String,
     /// The version of onbeat that took it.
     #[serde(default)]
@@ -51,7 +50,7 @@ pub fn write(path: &Path, capture: &Capture, recorder: &AccessRecorder) -> Resul
     })
 }
 
-/// Last, so that what has it is whole.
+/// Written last: a capture that has it is complete.
 fn write_capture(dir: &Dir, capture: &Capture) -> io::Result<()> {
     let mut file = dir.new_file(CAPTURE)?;
     file.write_all(&serde_json::to_vec(capture)?)?;
@@ -64,7 +63,8 @@ pub fn is_capture(path: &Path) -> bool {
     let bundle = MachineFiles::folder(folder_of(path));
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(_) => true,
-        // What cannot be read may be one, but not where a run is, or where nothing can be told at all.
+        // An unreadable document may be a capture's, but not where a run is, or where nothing is
+        // readable.
         Fact::Refused(_) => bundle.read(&format!("/{RUN}")) == Fact::Absent,
         Fact::Absent | Fact::Malformed(_) | Fact::NotCaptured => false,
     }

@@ -18,7 +18,7 @@ pub const SPIKES: &str = "spikes.jsonl";
 /// What a run may write; windows beyond it are explained, and not kept.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// So much of a window is in memory while it is written: a long one has megabytes.
+/// The part of a window that is in memory while it is written: a long one has megabytes.
 const BUFFER: usize = 64 << 10;
 
 /// The windows of a run, being written, and its spikes as they were explained.
@@ -50,7 +50,7 @@ impl Events {
         }
     }
 
-    /// Appends a window whole, or not at all; false where the space for windows is used up.
+    /// Appends a complete window, or nothing; false where the space for windows is used up.
     pub fn add(&mut self, window: &Window) -> io::Result<bool> {
         let free = free_bytes(&self.file).map_or(u64::MAX, |free| free.saturating_sub(LEFT_FREE));
         let room = (MOST_BYTES - self.written).min(free);
@@ -76,7 +76,7 @@ impl Events {
     }
 }
 
-/// A window on its way into the file, in parts, up to a length.
+/// A window that is written to the file in parts, up to a length.
 struct Part<'a> {
     file: &'a File,
     buffer: &'a mut Vec<u8>,

@@ -18,11 +18,10 @@ use model::run::{Run, Spike};
 
 use model::units::{Cpu, Nanos};
 
-/// The file.
 const EXPLAINED: &str = "explained.jsonl";
 const NEXT: &str = ".explained.next";
 
-/// Lines for which the file system has no room wait in so much memory.
+/// Lines for which the file system has no space wait in this much memory.
 const HELD: usize = 2 << 20;
 
 /// From this length on the file is written anew once most of it is what larger spikes displaced.
@@ -53,7 +52,7 @@ struct Counted {
 /// Where a spike's line is.
 #[derive(Debug)]
 enum Line {
-    /// In the file, from there on, so long.
+    /// In the file: offset and length.
     At(u64, usize),
     /// The file system had no room for it.
     Held(Box<[u8]>),
@@ -77,7 +76,7 @@ pub struct Explained {
     buffer: Vec<u8>,
     /// Spikes that came faster than could be looked at.
     passed_over: u64,
-    /// What the file says of those that are not in it.
+    /// The file's account of spikes that are not in it.
     counted: Counters,
     /// Spikes that are not in the list.
     pub dropped: u64,
@@ -165,7 +164,7 @@ impl Explained {
         Counters { passed_over: self.passed_over, unwritten: self.unwritten }
     }
 
-    /// Writes the buffer to the file's end, whole or not at all; where that is.
+    /// Writes the full buffer to the file's end, or nothing; returns the offset.
     fn append(&mut self) -> io::Result<u64> {
         if self.end > WORN && self.end / 4 > self.room.bytes() {
             self.renew()?;
@@ -200,7 +199,8 @@ impl Explained {
             Line::At(..) => {}
             Line::Held(_) => held += 1,
         });
-        // What was displaced is in no line any more: the file that takes the old one's place says so from the start.
+        // What was displaced is in no line any more: the file that replaces the old one records
+        // that from the start.
         let counted = Counters { unwritten: self.dropped + held, ..self.counters() };
         line.clear();
         let copied = copied.and_then(|()| {
@@ -328,7 +328,7 @@ fn bring_up_to_date(run: &mut Run, counters: Counters) {
     run.spikes_dropped = passed_over.saturating_add(unwritten);
 }
 
-/// Whether its numbers agree with each other: what was damaged or made up may say anything.
+/// Whether its numbers agree with each other: a damaged or forged file may contain anything.
 fn is_sound(spike: &Spike) -> bool {
     let parts = spike.slices.iter().map(|slice| i128::from(slice.ns.0));
     let sum: i128 = parts.sum::<i128>() + i128::from(spike.unexplained_ns.0);
@@ -339,7 +339,7 @@ fn is_sound(spike: &Spike) -> bool {
 
 #[cfg(test)]
 mod tests {
-    // They cut and damage a file of their own.
+    // They truncate and damage a separate file.
     #![allow(clippy::disallowed_methods)]
 
     use super::*;
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_waits_in_memory_and_is_said() {
+    fn unwritten_spikes_wait_in_memory_and_are_reported() {
         let place = KeptSpike::new();
         let mut hunt = place.hunt();
         hunt.add(&spike(0, 10));

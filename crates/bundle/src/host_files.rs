@@ -1,7 +1,8 @@
-//! The part of a bundle that is the machine: the files that were read, at their own paths, and notes of what was no file.
+//! The part of a bundle that is the machine: the files that were read, at their own paths, and
+//! records of what was no file.
 //!
-//! Beside `host/` stand three files of JSON lines: `host.errors` (what was refused or absent), `host.lists`
-//! (directories that were listed), `host.links` (what links pointed to).
+//! Next to `host/` are three files of JSON lines: `host.errors` (what was refused or absent),
+//! `host.lists` (directories that were listed), `host.links` (what links pointed to).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -27,7 +28,7 @@ pub struct HostFiles {
     dirs: BTreeSet<String>,
 }
 
-/// A line of one of the three files; which of the fields it has says which.
+/// A line of one of the three files, distinguished by its fields.
 #[derive(Default, Serialize, Deserialize)]
 struct Note {
     path: String,
@@ -91,7 +92,8 @@ fn push(lines: &mut Vec<u8>, note: &Note) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the notes of a bundle through `read`, which gives one of its files; says what cannot be used.
+/// Reads the notes of a bundle through `read`, which gives one of its files; reports what cannot be
+/// used.
 pub fn read_notes(
     read: impl Fn(&str) -> Result<Vec<u8>, String>,
 ) -> Result<BTreeMap<String, Access>, String> {

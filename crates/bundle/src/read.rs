@@ -1,4 +1,4 @@
-//! Reads a bundle, whole or cut short at any byte.
+//! Reads a bundle, complete or truncated at any byte.
 //!
 //! A run that was killed is read as of its last checkpoint, then the blocks of its tail are added, so
 //! that it reaches to its last second with all sums right.
@@ -34,7 +34,7 @@ const SHORT: usize = 4 << 10;
 pub struct Bundle {
     /// The run; `complete` is false where it was killed.
     pub run: Run,
-    /// What had to be repaired or left out, for people; empty for a whole bundle.
+    /// What had to be repaired or left out, as text; empty for a complete bundle.
     pub remarks: Vec<String>,
     blocks: PathBuf,
 }
@@ -155,7 +155,7 @@ fn depth(bytes: &[u8]) -> usize {
     deepest
 }
 
-/// Parses and checks `run.json`; the error says what was expected.
+/// Parses and checks `run.json`; the error states what was expected.
 pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     #[derive(serde::Deserialize)]
     struct Schema {

@@ -7,7 +7,7 @@ use model::run::{CpuRun, Run, WORST, Worst};
 use model::units::Nanos;
 use model::wall_time::wall_time;
 
-/// What became of a record of the tail.
+/// The outcome of a record of the tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It begins where what is known of its CPU ends, and was added.
@@ -41,7 +41,7 @@ impl Replayed {
         }
     }
 
-    /// What is to be said of it, for people.
+    /// The remark about it, as text.
     pub fn remarks(self) -> impl Iterator<Item = String> {
         let Replayed { gaps, overlaps, damaged } = self;
         let gaps = (gaps > 0).then(|| {

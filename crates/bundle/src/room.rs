@@ -1,4 +1,5 @@
-//! Which spikes a run lists whole: as many as there is room for, the largest where there are more. Pure.
+//! The spikes that a run lists in full: as many as there is space for, the largest where there are
+//! more. Pure.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -13,7 +14,7 @@ const SLICES: usize = 200_000;
 /// and bytes: a document that can be read again has room for no more.
 const BYTES: u64 = 64 << 20;
 
-/// What a spike takes, and what stands for it.
+/// The space of a spike, and its key.
 #[derive(Debug)]
 pub struct KeptSpike<T> {
     latency: Nanos,
@@ -24,7 +25,7 @@ pub struct KeptSpike<T> {
 }
 
 impl<T> KeptSpike<T> {
-    /// The spike's, whose text has so many bytes.
+    /// That of a spike whose text has this number of bytes.
     pub fn of(spike: &Spike, bytes: usize, what: T) -> KeptSpike<T> {
         KeptSpike { latency: spike.latency_ns, slices: spike.slices.len(), bytes: bytes as u64, what }
     }
@@ -114,7 +115,7 @@ impl<T> Room<T> {
 }
 
 impl Room<Spike> {
-    /// Puts a spike in, whose text has so many bytes; how many had to go.
+    /// Adds a spike whose text has this number of bytes; returns how many were dropped.
     pub fn put(&mut self, spike: Spike, bytes: usize) -> u64 {
         let sizes = KeptSpike::of(&spike, bytes, ());
         let KeptSpike { latency, slices, bytes, .. } = sizes;

@@ -1,4 +1,4 @@
-//! `tail`: the blocks since the last checkpoint, whole, so that a killed run loses none of them.
+//! `tail`: the blocks since the last checkpoint, in full, so that a killed run loses none of them.
 //!
 //! Binary, because it is written every second and read only after a kill: 64-bit little-endian words,
 //! each record its length in words, then the fields of [`Tail`] in order, then the sum of them all.
@@ -9,7 +9,6 @@ use model::units::{Cpu, Nanos};
 /// A block with everything that a checkpoint would have added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// The CPU.
     pub cpu: Cpu,
     /// CLOCK_MONOTONIC of the block's start.
     pub start: Nanos,
@@ -21,7 +20,6 @@ pub struct Tail {
     pub sum: i64,
     /// The least latency; meaningless in a block without wake-ups.
     pub min: Nanos,
-    /// Slots missed.
     pub missed: u64,
     /// Number of the histogram's row, and its wake-ups.
     pub rows: Vec<(usize, u64)>,
@@ -35,7 +33,6 @@ pub struct Tail {
 const WORDS_LIMIT: usize = 1 << 15;
 
 impl Tail {
-    /// Appends the record.
     pub fn encode(&self, into: &mut Vec<u8>) {
         let begin = into.len();
         let mut sum = 0u64;
@@ -67,7 +64,7 @@ impl Tail {
         into[begin..begin + 8].copy_from_slice(&words.to_le_bytes());
     }
 
-    /// Takes the first record off the bytes; none at their end, or where a record is not whole.
+    /// Takes the first record off the bytes; `None` at their end, or where a record is incomplete.
     pub fn decode(bytes: &mut &[u8]) -> Option<Tail> {
         let length = usize::try_from(word_at(bytes, 0)?).ok().filter(|&words| words <= WORDS_LIMIT)?;
         let record = bytes.get(8..length.checked_mul(8)?)?;

@@ -38,9 +38,9 @@ const AT_ONCE: usize = 64 << 10;
 pub struct BundleWriter {
     path: PathBuf,
     dir: Dir,
-    /// The directories that are ours to remove.
+    /// The directories that onbeat may remove.
     made: CreatedDirs,
-    /// Whether a run stands in it.
+    /// Whether it contains a run.
     kept: bool,
     host: HostFiles,
     blocks: Option<File>,
@@ -88,7 +88,8 @@ impl BundleWriter {
         &self.path
     }
 
-    /// Writes the files that were read of the machine, at their own paths, refusals and lists beside.
+    /// Writes the files that were read of the machine, at their own paths, with refusals and lists
+    /// next to them.
     pub fn host(&mut self, recorder: &AccessRecorder) -> Result<()> {
         self.host.write(&self.dir, recorder).map_err(|error| refusal(&self.path, &error))
     }
@@ -98,7 +99,7 @@ impl BundleWriter {
         Events::create(&self.dir).map_err(|error| refusal(&self.path, &error))
     }
 
-    /// Appends the blocks of a second, and the same whole to the tail.
+    /// Appends the blocks of a second, and the same in full to the tail.
     pub fn second(&mut self, blocks: &[Block], tails: &[Tail]) -> Result<(), String> {
         self.lines.clear();
         tails.iter().for_each(|tail| tail.encode(&mut self.lines));
@@ -117,7 +118,7 @@ impl BundleWriter {
 
     /// Writes the last `run.json` with its spikes, wherever they are, and takes away what only a run that is on needs.
     pub fn finish<S: Serialize>(mut self, run: &Run, spikes: &S) -> Result<PathBuf> {
-        // Records may wait in memory of the kernel; a run that says it is complete must not lose them.
+        // Records may wait in memory of the kernel; a run marked as complete must not lose them.
         let flushed = self.blocks.as_ref().map_or(Ok(()), File::sync_all);
         let placed = match self.replace_run(&Document::of(run, spikes), true) {
             Ok(()) => {
@@ -148,7 +149,7 @@ impl BundleWriter {
         let next = if last {
             None
         } else {
-            // One that a failed rename left behind would be in the way of all others.
+            // One left over from a failed rename would block all others.
             self.dir.remove(NEXT_SPARE);
             Some(self.dir.reserve(NEXT_SPARE, self.spare_bytes)?)
         };
@@ -211,7 +212,7 @@ fn write_lines<T: Serialize>(lines: &mut Vec<u8>, records: &[T]) -> io::Result<(
     Ok(())
 }
 
-/// Writes all with one system call; what did not fit whole is cut off again.
+/// Writes all with one system call; an incomplete write is truncated again.
 fn append(file: Option<&mut File>, bytes: &[u8]) -> io::Result<()> {
     let Some(file) = file else { return Ok(()) };
     let before = file.stream_position()?;
@@ -274,7 +275,7 @@ mod tests {
         assert!(writer.spare.is_none() && !at(SPARE).exists());
         let linked = top.path().join("linked");
         fs::hard_link(at(RUN), &linked).unwrap();
-        // Without a spare, checkpoints go on, and each is a file of its own.
+        // Without a spare, checkpoints continue, and each is a new file.
         writer.checkpoint(&run("third", false)).unwrap();
         assert!(fs::read_to_string(&linked).unwrap().contains("second"), "run.json was written in place");
         assert!(fs::read_to_string(at(RUN)).unwrap().contains("third"));
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_that_cannot_be_emptied_is_nothing_to_a_run_that_is_whole() {
+    fn a_tail_that_cannot_be_emptied_does_not_affect_a_complete_run() {
         let top = tempfile::tempdir().unwrap();
         let place = top.path().join("bundle");
         let mut writer = BundleWriter::create(&place, 1).unwrap();

@@ -1,4 +1,5 @@
-//! cyclictest's own command line, which its JSON carries: the schedule that the rest of the file omits.
+//! cyclictest's command line, which its JSON contains: the schedule that the rest of the file
+//! omits.
 
 use model::keyword::Word;
 use model::run::Plan;
@@ -13,7 +14,7 @@ const ATTACHED: &str = "aAt";
 const DEFAULT_INTERVAL_US: i64 = 1000;
 const DEFAULT_DISTANCE_US: i64 = 500;
 
-/// The words that matter, as they were given; a later one replaces an earlier one, as in `getopt`.
+/// The relevant options, as they were given; a later one replaces an earlier one, as in `getopt`.
 #[derive(Default)]
 struct Given<'a> {
     interval: Option<&'a str>,
@@ -42,7 +43,7 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
         Some(text) => text.parse::<u32>().ok().map(|us| Nanos(i64::from(us) * Nanos::MICRO.0)),
     };
     plan.interval_ns = micros(given.interval, DEFAULT_INTERVAL_US).filter(|&ns| ns > Nanos(0));
-    // With a histogram all threads share one period, whatever -d says.
+    // With a histogram all threads share one period; -d has no effect.
     let distance =
         if given.histogram.is_some() { Some(Nanos(0)) } else { micros(given.distance, DEFAULT_DISTANCE_US) };
     plan.distance_ns = distance;
@@ -61,12 +62,13 @@ pub(super) fn asks_for_histogram(line: &str) -> bool {
     gather(line.split_ascii_whitespace().skip(1)).histogram.is_some()
 }
 
-/// How many buckets the histogram was to have, where the line says so: what reaches that number is beyond its end.
+/// How many buckets the histogram was to have, where the line sets it: what reaches that number is
+/// beyond its end.
 pub(super) fn buckets(line: &str) -> Option<u64> {
     gather(line.split_ascii_whitespace().skip(1)).histogram??.parse().ok()
 }
 
-/// The policy and priority that take effect; nothing and `None` where the line does not tell.
+/// The policy and priority that take effect; empty and `None` where the line does not set them.
 fn policy_of(given: &Given) -> (Word<Policy>, Option<u32>) {
     let policy = match (given.priority, given.policy) {
         (_, Some("rr")) => Policy::Rr.into(),
@@ -75,7 +77,7 @@ fn policy_of(given: &Given) -> (Word<Policy>, Option<u32>) {
         (None, None | Some("other" | "normal")) => return (Policy::Other.into(), Some(0)),
         (None, _) => Word::default(),
     };
-    // Without a priority of its own cyclictest takes one more than there are threads.
+    // Without -p cyclictest takes one more than the number of threads.
     let number = given.priority.and_then(|text| text.parse().ok());
     (policy, number.filter(|n| (1..=99).contains(n) && !given.spread))
 }

@@ -1,9 +1,9 @@
 //! cyclictest's histogram text (`-h`, `-H`, `--histfile`), written and read.
 //!
-//! The text does not say its unit: it is read in microseconds, which it is unless cyclictest was given
-//! `-N`. Checked by replaying the rules of rteval's cyclictest module on what [`write()`] gives, in both of
-//! its shapes: a row's first number is the bucket, the next ones the counts of its CPUs, and the maxima
-//! come from `# Max Latencies:`. Every sample and the exact maxima arrive.
+//! The text does not state its unit: it is read in microseconds, which it is unless cyclictest was
+//! given `-N`. Checked by replaying the rules of rteval's cyclictest module on what [`write()`]
+//! gives, in both of its shapes: a row's first number is the bucket, the next ones the counts of
+//! its CPUs, and the maxima come from `# Max Latencies:`. Every sample and the exact maxima arrive.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,10 @@ const DENSE_COUNTS: u64 = 4_000_000;
 
 /// The run as `cyclictest -H` prints it: a column per CPU, ascending, and with several CPUs their sum.
 ///
-/// Rows run from 0 to the last bucket without a gap, for parsers that take the line's number for the
-/// bucket, as in rt-tests up to 2.6. Where that would be more than 100 000 rows (a maximum over 100 ms)
-/// or 4 million counts, empty rows are left out, as since 2.7. How rows become buckets is said at
-/// `micros::microsecond_buckets`; overflows are those that an imported run came with.
+/// Rows run from 0 to the last bucket without a gap, for parsers that take the line's number for
+/// the bucket, as in rt-tests up to 2.6. Where that would be more than 100 000 rows (a maximum over
+/// 100 ms) or 4 million counts, empty rows are left out, as since 2.7. How rows become buckets is
+/// described at `micros::microsecond_buckets`; overflows are those that an imported run came with.
 pub fn write(run: &Run) -> String {
     let columns: Vec<Buckets> = run.cpus.iter().map(micros::microsecond_buckets).collect();
     let sum = columns.len() > 1;
@@ -84,7 +84,7 @@ fn rows_of(columns: &[Buckets], end: Option<u64>) -> Box<dyn Iterator<Item = u64
     }
 }
 
-/// The overflows whose number is known, and behind a second `#` how many there are besides.
+/// The overflows whose number is known, and after a second `#` the number of the others.
 fn overflow_cycles(cpu: &CpuRun) -> impl Iterator<Item = String> {
     let listed: Vec<String> = cpu.listed_overflows().map(|cycle| format!("{cycle:05}")).collect();
     let others = cpu.overflows.unwrap_or(0).saturating_sub(listed.len() as u64);
@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_cyclictest() {
-        // What rt-tests 2.4 printed, less its preamble; the empty rows at the end say where the overflows begin.
+        // What rt-tests 2.4 printed, less its preamble; the empty rows at the end show where the
+        // overflows begin.
         let captured = fixture("smp-H60.txt");
         let text = captured.split_once('\n').unwrap().1;
         assert_eq!(write(&parse(captured).unwrap()), text);

@@ -54,9 +54,9 @@ struct WrittenThread {
 
 /// The run as cyclictest would have written it: a thread per CPU, ascending, everything in microseconds.
 ///
-/// `rt_test_version:` is onbeat's version. How rows become buckets is said at `micros::microsecond_buckets`:
-/// counts are kept exactly, there is no overflow, early wake-ups are in bucket 0. A number that the
-/// run does not know is 0, since parsers do arithmetic on it.
+/// `rt_test_version:` is onbeat's version. How rows become buckets is described at
+/// `micros::microsecond_buckets`: counts are kept exactly, there is no overflow, early wake-ups are
+/// in bucket 0. A number that the run does not know is 0, since parsers do arithmetic on it.
 pub fn write(run: &Run, context: &CyclictestContext) -> Result<String> {
     let file = File {
         file_version: 1,
@@ -88,7 +88,7 @@ fn written(cpu: &CpuRun) -> WrittenThread {
         max: micros::whole(cpu.max_ns),
         avg: (cpu.mean_ns.unwrap_or_default().0 as f64 / 10.0).round() / 100.0,
         cpu: cpu.cpu.0,
-        // cyclictest's own word for a node it did not look for.
+        // cyclictest's value for a node it did not look for.
         node: -1,
     }
 }

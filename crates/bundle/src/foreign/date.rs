@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn invalid_dates_are_none() {
         for text in
             ["", ",", "Sat, 21 Nov", "Sat, 32 Nov 2026 01:05:37 +0000", "Sat, 21 Nov 2026 01:05:37 +é0"]
         {

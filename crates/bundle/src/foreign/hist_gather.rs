@@ -32,7 +32,8 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Adds what the line of this number says, or refuses what cannot stand beside the lines before it.
+    /// Adds the content of the line of this number, or refuses what contradicts the lines before
+    /// it.
     pub(super) fn take(&mut self, number: usize, line: Line) -> Result<(), String> {
         match line {
             Line::Row(bucket, counts) => return self.take_row(number, bucket, &counts),

@@ -1,4 +1,4 @@
-//! One line of cyclictest's text output, taken apart; what it means in the whole is decided elsewhere.
+//! One line of cyclictest's text output, parsed; its meaning in the full text is decided elsewhere.
 //!
 //! Source: rt-tests' cyclictest.c, print_hist and print_stat, versions 2.1 to 2.9.
 
@@ -29,7 +29,7 @@ pub(super) enum Line {
     Break,
     /// `# /dev/cpu_dma_latency set to 0us`.
     IdleHeld,
-    /// Anything else that the tool prints beside its results.
+    /// Anything else that the tool prints between its results.
     Chatter,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Summary {
     pub max: i128,
 }
 
-/// Takes a line apart; the error says what was expected.
+/// Parses a line; the error states what was expected.
 pub(super) fn parse(line: &str) -> Result<Line, String> {
     let line = without_cursor_moves(line).trim();
     if let Some(rest) = line.strip_prefix('#') {
@@ -149,7 +149,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lines_are_told_apart() {
+    fn lines_are_distinguished() {
         let summary = Summary { priority: 80, interval_us: 1000, cycles: 500, min: 16, avg: 23, max: 717 };
         let live = "\x1b[4AT:10 (10343) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717";
         for (text, line) in [
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_was_expected() {
+    fn errors_state_what_was_expected() {
         for text in
             ["000014", "1 x", "1 -2", "# Min Latencies: x", "# Thread 9999: 1", "# Thread 0: z", "T: 0", "\0"]
         {

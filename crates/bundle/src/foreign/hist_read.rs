@@ -1,4 +1,5 @@
-//! Reads cyclictest's histogram text, from before and after rt-tests 2.7; [`super::cyclictest_hist`] says what it is.
+//! Reads cyclictest's histogram text, from before and after rt-tests 2.7; the format is described
+//! in [`super::cyclictest_hist`].
 
 use super::OVERFLOW_LIMIT;
 use super::hist_gather::{Gathered, Numbers};
@@ -12,9 +13,10 @@ use model::vocabulary::{Ended, IdleStates, Policy};
 
 /// Reads the text; a live display's last update counts where there is no histogram.
 ///
-/// The number of threads is that of `# Min Latencies:`. One more column is the sum that `-H` adds, and
-/// has to be it. Without any comment the last column is taken for a sum if it is one in every row.
-/// Samples that are counted without their value are `overflows`; which wake-ups the first of them were is kept.
+/// The number of threads is that of `# Min Latencies:`. One more column is the sum that `-H` adds,
+/// and has to be it. Without any comment the last column counts as a sum if it is one in every row.
+/// Samples that are counted without their value are `overflows`; which wake-ups the first of them
+/// were is kept.
 pub fn parse(text: &str) -> Result<Run, String> {
     let mut gathered = Gathered::default();
     for (index, line) in text.lines().enumerate() {

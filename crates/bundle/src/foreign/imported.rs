@@ -11,7 +11,7 @@ const MIN_START: i128 = 1_000_000;
 /// One thread's result in the file's own unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImportedThread {
-    /// The CPU it was pinned to, where the file says.
+    /// The CPU it was pinned to, where the file states it.
     pub cpu: Option<Cpu>,
     /// Ascending buckets that are not empty.
     pub buckets: Vec<(u64, u64)>,
@@ -19,7 +19,8 @@ pub(super) struct ImportedThread {
     pub summary_only: bool,
     /// Samples beyond the last bucket; without a histogram, all of them.
     pub overflows: u64,
-    /// The first bucket that the histogram did not have; unknown where the file does not say how many it had.
+    /// The first bucket that the histogram did not have; unknown where the file does not state how
+    /// many it had.
     pub end: Option<u64>,
     /// The numbers of the first samples beyond it, counted from 0 over the wake-ups.
     pub overflow_cycles: Vec<u64>,
@@ -27,9 +28,7 @@ pub(super) struct ImportedThread {
     pub min: Option<i128>,
     /// Largest latency as printed.
     pub max: Option<i128>,
-    /// The mean.
     pub mean_ns: Option<Nanos>,
-    /// The thread's period.
     pub interval: Option<Nanos>,
 }
 
@@ -49,7 +48,7 @@ pub(super) fn empty_run() -> Run {
 
 /// Puts the threads into the run as CPUs, ascending; a unit is 1000 ns or 1 ns.
 ///
-/// Where the file does not give each thread a CPU of its own, the threads' numbers stand for them.
+/// Where the file does not give each thread a separate CPU, the threads' numbers are used instead.
 pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> Result<(), String> {
     let mut cpus: Vec<Cpu> = threads.iter().filter_map(|thread| thread.cpu).collect();
     cpus.sort_unstable();

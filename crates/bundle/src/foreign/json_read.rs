@@ -1,4 +1,4 @@
-//! Reads cyclictest's JSON; [`super::cyclictest_json`] says what it is.
+//! Reads cyclictest's JSON; the format is described in [`super::cyclictest_json`].
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -90,7 +90,7 @@ pub fn parse(bytes: &[u8]) -> Result<Run, String> {
     Ok(run)
 }
 
-/// Whole seconds is all that the file has, start-up and tear-down included.
+/// The file has only whole seconds, start-up and tear-down included.
 fn date_run(run: &mut Run, start: &str, end: &str) {
     let Some(start_s) = date::parse_rfc2822(start) else { return };
     run.started = date::as_rfc3339(start_s);
@@ -144,7 +144,7 @@ fn later(interval: Option<Nanos>, distance: Option<Nanos>) -> Option<Nanos> {
     interval.zip(distance).and_then(|(interval, more)| interval.0.checked_add(more.0)).map(Nanos)
 }
 
-/// cyclictest says -1 where it did not pin.
+/// cyclictest writes -1 where it did not pin.
 fn cpu_of(cpu: Option<i64>) -> Result<Option<Cpu>, String> {
     match cpu {
         None | Some(i64::MIN..0) => Ok(None),
@@ -161,7 +161,8 @@ fn mean_of(avg: f64, unit: Nanos) -> Option<Nanos> {
     (ns.is_finite() && ns.abs() < 9.0e15).then_some(Nanos(ns as i64))
 }
 
-/// The file with cyclictest's two slips mended: an unescaped command line, and the average of no samples.
+/// The file with cyclictest's two errors corrected: an unescaped command line, and the average of
+/// no samples.
 fn repaired(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     const KEY: &str = "\"cmdline:\": \"";
@@ -259,7 +260,7 @@ mod tests {
             assert_eq!((cpu.cycles, cpu.overflows, cpu.p50_ns), (343, None, None));
             assert_eq!((cpu.interval_ns, cpu.max_ns), (Some(Nanos(1_500_000)), Some(Nanos(569_000))));
         }
-        // With -h 10 an empty histogram says that all of them were later.
+        // With -h 10 an empty histogram means that all of them were later.
         let text = fixture("summary.json").replace("cyclictest ", "cyclictest -h 10 ");
         assert_eq!(parse(text.as_bytes()).unwrap().cpus[1].overflows, Some(343));
     }

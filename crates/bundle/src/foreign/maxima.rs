@@ -10,7 +10,7 @@ use model::units::Nanos;
 /// No list is longer: four months of seconds.
 const MOST: usize = 10 << 20;
 
-/// The longest line worth reading.
+/// The longest line that is read.
 pub const LINE_LIMIT: usize = 4 << 10;
 
 /// No latency of a list is negative.
@@ -29,7 +29,7 @@ pub struct Maxima {
 }
 
 impl Maxima {
-    /// Takes the next line, without its end; the error says what was expected.
+    /// Takes the next line, without its end; the error states what was expected.
     pub fn line(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.lines += 1;
         let refused = |what: &str| Err(format!("line {}: {what}", self.lines));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_said() {
+    fn omissions_are_reported() {
         let (_, remarks) = read(b"max\n# x\n1\n\n2\n\n").expect("a list");
         let said = remarks.join("; ");
         assert!(

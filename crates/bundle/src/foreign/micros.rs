@@ -16,10 +16,10 @@ pub(super) fn whole(latency: Option<Nanos>) -> i64 {
 
 /// The buckets of a CPU's histogram; their counts sum to the histogram's, whatever its buckets.
 ///
-/// A bucket goes where its lower edge falls, but never outside the exact extremes: below 64 us that is
-/// within 1 us of what cyclictest would have counted, above within the bucket's 1.6 %. One sample is the
-/// maximum and goes to its own bucket, so that a parser that takes the last bucket for the maximum is
-/// right. Early wake-ups, for which cyclictest has no bucket, are in bucket 0.
+/// A bucket goes where its lower edge falls, but never outside the exact extremes: below 64 us that
+/// is within 1 us of what cyclictest would have counted, above within the bucket's 1.6 %. One
+/// sample is the maximum and goes to its own bucket, so that a parser that uses the last bucket as
+/// the maximum is right. Early wake-ups, for which cyclictest has no bucket, are in bucket 0.
 pub(super) fn microsecond_buckets(cpu: &CpuRun) -> Buckets {
     let least = whole(cpu.min_ns).max(0) as u64;
     let most = cpu.max_ns.map_or(u64::MAX, |max| whole(Some(max)).max(0) as u64).max(least);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn early_wakeups_are_in_bucket_0() {
+    fn early_wake_ups_are_in_bucket_0() {
         assert_eq!(microsecond_buckets(&cpu_of(&[-5_000, -1, 1_500])), Buckets::from([(0, 2), (1, 1)]));
         assert_eq!(microsecond_buckets(&cpu_of(&[-5_000, -3_000])), Buckets::from([(0, 2)]));
         assert_eq!(microsecond_buckets(&cpu_of(&[])), Buckets::new());

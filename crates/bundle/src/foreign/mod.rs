@@ -1,8 +1,8 @@
 //! The formats of other tools: cyclictest's JSON and its histogram text, written and read.
 //!
 //! Functions from values to values: no file is opened here, and whatever bytes come in, an error of
-//! one line comes out at worst. A bucket of theirs is a half-open row of ours, a thread is a CPU, and
-//! what their format does not carry stays null.
+//! one line comes out at worst. A bucket of theirs is a half-open row of onbeat's, a thread is a
+//! CPU, and what their format does not carry stays null.
 
 mod command_line;
 pub mod cyclictest_hist;
@@ -37,12 +37,12 @@ pub const OVERFLOW_LIMIT: usize = 1 << 16;
 const TAKEN_AS_US: &str =
     "latencies were taken as microseconds: cyclictest's text does not say, -N takes them as ns";
 
-/// What cyclictest's JSON says of a run and [`Run`] does not.
+/// What cyclictest's JSON contains of a run and [`Run`] does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CyclictestContext {
     /// The command and its arguments, joined with blanks.
     pub command_line: String,
-    /// The machine's name, as `uname -n`; `""` where it is nobody's business.
+    /// The machine's name, as `uname -n`; `""` where it is left out.
     pub node_name: String,
     /// Start of the run in seconds since 1970, UTC.
     pub started_unix_s: i64,
@@ -74,7 +74,8 @@ fn text_of(bytes: &[u8]) -> Result<&str, String> {
     })
 }
 
-/// Gives an imported run the period that its file did not carry; what the file does say stays.
+/// Gives an imported run the period that its file does not contain; what the file does contain
+/// stays.
 ///
 /// With it, an overflow's cycle number can be placed in time, as long as no period was skipped.
 pub fn set_interval(run: &mut Run, interval: Nanos) {
@@ -103,7 +104,7 @@ pub fn set_nanoseconds(run: &mut Run) {
     }
 }
 
-/// A piece of the input as it may stand in an error: one line, short, no control characters.
+/// A piece of the input as it may appear in an error: one line, short, no control characters.
 fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     let more = if text.chars().nth(40).is_some() { "..." } else { "" };
