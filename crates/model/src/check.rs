@@ -32,7 +32,7 @@ impl Run {
         Ok(())
     }
 
-    /// What onbeat's own runs hold beyond what any import does: exact extremes that fit their rows.
+    /// What onbeat's own runs contain beyond imports: exact extremes that fit their rows.
     fn check_exact(&self, cpu: &CpuRun) -> Result<(), String> {
         let rows = &cpu.histogram;
         let early: u64 = rows.iter().filter(|bucket| bucket.upper.0 <= 0).map(|bucket| bucket.count).sum();
@@ -81,8 +81,9 @@ impl CpuRun {
         self.overflow_cycles.iter().copied().chain(formerly.filter_map(|worst| worst.cycle))
     }
 
-    /// From which latency on samples were beyond the histogram: what the import says, else the end of the last bucket,
-    /// below which none of them can be. None where there are none, or no histogram.
+    /// From which latency on samples were beyond the histogram: as the import states, else the end
+    /// of the last bucket, below which none of them can be. None where there are none, or no
+    /// histogram.
     pub fn beyond_from(&self) -> Option<Nanos> {
         let end = self.histogram.last().map(|bucket| bucket.upper);
         self.overflows.filter(|&n| n > 0).and(self.overflows_from_ns.or(end))
@@ -122,7 +123,7 @@ impl CpuRun {
         Ok(())
     }
 
-    /// Whether a wake-up came as much after its slot as it says.
+    /// Whether a wake-up's latency agrees with its times.
     fn is_in_time(&self, worst: &Worst) -> bool {
         let slot = || {
             let (t0, interval) = (i128::from(self.t0_mono_ns?.0), i128::from(self.interval_ns?.0));

@@ -1,6 +1,6 @@
-//! Millions of whole numbers in the room that their differences take.
+//! Millions of integers in the space of their differences.
 
-/// Numbers of a part, which has its own smallest one.
+/// Numbers of a part, each part with its own minimum.
 const PART: usize = 1 << 12;
 
 /// A part that is full: its smallest number, and what the others are beyond it.
@@ -38,7 +38,7 @@ impl Part {
     }
 }
 
-/// A list of whole numbers that grows at its end.
+/// A list of integers that grows at its end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
     full: Vec<Part>,
@@ -46,7 +46,6 @@ pub struct Column {
 }
 
 impl Column {
-    /// Adds a number.
     pub fn push(&mut self, value: i64) {
         self.open.push(value);
         if self.open.len() == PART {
@@ -92,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(seeds in proptest::collection::vec((any::<i64>(), 0u32..64), 1..6)) {
+        fn values_are_returned_as_pushed(seeds in proptest::collection::vec((any::<i64>(), 0u32..64), 1..6)) {
             let values: Vec<i64> =
                 seeds.iter().flat_map(|&(base, bits)| (0..3_000i64).map(move |n| base ^ (n.wrapping_mul(n) << bits))).collect();
             let mut column = Column::default();

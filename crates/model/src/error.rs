@@ -22,7 +22,7 @@ pub enum Exit {
     NotSupported = 5,
     /// Interrupted by a signal; what was measured is kept.
     Interrupted = 6,
-    /// The data carry no verdict.
+    /// The data support no verdict.
     Inconclusive = 7,
 }
 
@@ -44,7 +44,6 @@ impl Failure {
         Failure { exit: Exit::Usage, message: message.into() }
     }
 
-    /// Failure inside.
     pub fn internal(message: impl Into<String>) -> Failure {
         Failure { exit: Exit::Internal, message: message.into() }
     }
@@ -54,13 +53,13 @@ impl Failure {
         Failure { exit: Exit::NotPermitted, message: message.into() }
     }
 
-    /// Not to be had on this kernel or machine.
+    /// Not supported by this kernel or machine.
     pub fn not_supported(message: impl Into<String>) -> Failure {
         Failure { exit: Exit::NotSupported, message: message.into() }
     }
 
-    /// A system call that failed, by the one table of error numbers: `what` failed, `otherwise` is the code and `remedy`
-    /// what to do where the number does not say more.
+    /// A system call that failed, by the one table of error numbers: `what` failed, `otherwise` is
+    /// the code and `remedy` what to do where the number is not more specific.
     pub fn of_call(what: impl fmt::Display, error: &io::Error, otherwise: Exit, remedy: &str) -> Failure {
         let (exit, known) = meaning_of(error).unwrap_or((otherwise, ""));
         let remedy = if known.is_empty() { remedy } else { known };

@@ -24,12 +24,12 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Goes on with a known value.
+    /// Continues with a known value.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
         self.then(|value| Fact::Known(f(value)))
     }
 
-    /// Goes on with a known value where the next step has four outcomes too.
+    /// Continues with a known value where the next step has four outcomes too.
     pub fn then<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
         match self {
             Fact::Known(value) => f(value),
@@ -40,13 +40,13 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Goes on with a known value where the next step can find it malformed.
+    /// Continues with a known value where the next step can find it malformed.
     pub fn parse<U>(self, f: impl FnOnce(T) -> Result<U, String>) -> Fact<U> {
         self.then(|value| f(value).map_or_else(Fact::Malformed, Fact::Known))
     }
 }
 
-/// The error's name where it is one that people know, with the number in any case.
+/// The error's name where it is a common one, always with the number.
 pub fn errno_name(errno: i32) -> String {
     let name = match errno {
         libc::EACCES => "EACCES, permission denied",

@@ -60,7 +60,6 @@ pub struct Bucket {
     pub lower: Nanos,
     /// The first latency above it.
     pub upper: Nanos,
-    /// How many samples.
     pub count: u64,
 }
 

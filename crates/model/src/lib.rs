@@ -1,8 +1,10 @@
 //! The values that all rooms speak of: no files, no clocks, no threads.
 //!
-//! [`units`] are nanoseconds, CPUs and policies; [`error`] how a command can fail; [`fact`] what can come of reading
-//! something. [`run`] and [`spike`] are the documents of the contract (docs/bundle.md), [`check`] says whether their
-//! numbers agree. [`histogram`] holds samples, [`column`] long lists of numbers. [`rng`] draws dithered schedules. [`text`] makes foreign words harmless.
+//! [`units`] are nanoseconds, CPUs and policies; [`error`] how a command can fail; [`fact`] the
+//! outcomes of reading something. [`run`] and [`spike`] are the documents of the contract
+//! (docs/bundle.md), [`check`] checks whether their numbers agree. [`histogram`] holds samples,
+//! [`column`] long lists of numbers. [`rng`] draws dithered schedules. [`text`] escapes external
+//! text.
 
 pub mod check;
 pub mod column;

@@ -19,14 +19,12 @@ pub const SCHEMA: &str = "onbeat.run/1";
 /// How many of its worst wake-ups a run keeps per CPU, as many as each of its blocks.
 pub const WORST: usize = 8;
 
-/// A run, whole or as of its last checkpoint.
+/// A run, complete or as of its last checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// [`SCHEMA`].
     pub schema: String,
     /// Identity of the run; also the name of its default directory.
     pub id: String,
-    /// What made it.
     pub command: Word<Command>,
     /// Whether the run came to its end, whatever ended it; false in a checkpoint.
     pub complete: bool,
@@ -47,9 +45,9 @@ pub struct Run {
     pub elapsed_ns: Option<Nanos>,
     /// One entry per measured CPU, ascending.
     pub cpus: Vec<CpuRun>,
-    /// What stood in the way of a fair measurement.
+    /// What may invalidate or limit the measurement.
     pub integrity: Vec<Integrity>,
-    /// The tool's own cost.
+    /// onbeat's own cost.
     pub overhead: Overhead,
     /// Explained spikes; empty for `measure`.
     #[serde(default)]
@@ -68,9 +66,8 @@ pub struct Run {
 /// The conditions of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Measured CPUs.
     pub cpus: Vec<Cpu>,
-    /// Period of the schedule of the first CPU; null for an import that does not say.
+    /// Period of the schedule of the first CPU; null for an import that does not state it.
     pub interval_ns: Option<Nanos>,
     /// Added to the period once per further CPU, as cyclictest's `-d`.
     pub distance_ns: Option<Nanos>,
@@ -114,16 +111,13 @@ pub struct Host {
     pub kernel: String,
     /// Architecture, as `uname -m`.
     pub machine: String,
-    /// The preemption model.
     pub preempt: Word<Preempt>,
     /// The clocksource in use.
     pub clocksource: String,
     /// The hypervisor's name, or `none`.
     #[serde(rename = "virtual")]
     pub virtualization: String,
-    /// Processor model.
     pub model: String,
-    /// Kernel command line.
     pub cmdline: String,
     /// Online CPUs as a list.
     pub online: String,
@@ -135,19 +129,17 @@ pub struct Host {
     pub siblings: Vec<String>,
     /// Cpufreq governors in use, comma-separated.
     pub governor: String,
-    /// Cpufreq driver.
     pub cpufreq_driver: String,
-    /// Cpuidle driver.
     pub cpuidle_driver: String,
     /// Idle states by name, shallow to deep, of the first CPU.
     pub idle_states: Vec<String>,
-    /// What each of them takes to leave by its own declaration, in the same order; empty where unknown.
+    /// The declared exit latency of each, in the same order; empty where unknown.
     pub idle_exit_ns: Vec<u64>,
     /// The real-time tasks' share of the period, -1 without limit.
     pub rt_runtime_us: Option<i64>,
     /// The period of RT throttling.
     pub rt_period_us: Option<i64>,
-    /// The fair server's share per CPU's period, where the kernel tells.
+    /// The fair server's share per CPU's period, where the kernel shows it.
     pub fair_server_runtime_ns: Option<u64>,
     /// The cgroup's own real-time budget, where there is one.
     pub cgroup_rt_runtime_us: Option<i64>,
@@ -155,7 +147,7 @@ pub struct Host {
     pub rtprio_limit: Option<u64>,
     /// What it may lock in memory without CAP_IPC_LOCK, in bytes; null without limit.
     pub memlock_limit: Option<u64>,
-    /// Its effective capabilities among those that matter here, like `sys_nice`.
+    /// Its effective capabilities among the relevant ones, like `sys_nice`.
     pub capabilities: Vec<String>,
     /// High-resolution timers in the kernel's configuration.
     pub high_res_timers: Option<bool>,
@@ -168,18 +160,16 @@ pub struct Host {
 /// The samples of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuRun {
-    /// The CPU; for an import, cyclictest's thread where it does not say.
+    /// The CPU; for an import, cyclictest's thread where it does not state it.
     pub cpu: Cpu,
     /// Kind of core on a machine with several kinds, `""` elsewhere.
     pub core_type: String,
     /// CLOCK_MONOTONIC of slot 0: slot k is expected at t0 + k * interval (without dither).
     pub t0_mono_ns: Option<Nanos>,
-    /// This CPU's period.
     #[serde(default)]
     pub interval_ns: Option<Nanos>,
     /// Slots from 1 up to the last wake-up; null where there is no schedule: an import, or another's threads.
     pub scheduled: Option<u64>,
-    /// Wake-ups.
     pub cycles: u64,
     /// Slots whose time had passed when a later wake-up came; null as `scheduled` is.
     pub missed: Option<u64>,
@@ -195,13 +185,9 @@ pub struct CpuRun {
     pub max_ns: Option<Nanos>,
     /// Nearest-rank quantile, upper edge of its row, and never above `max_ns`.
     pub p50_ns: Option<Nanos>,
-    /// As `p50_ns`.
     pub p90_ns: Option<Nanos>,
-    /// As `p50_ns`.
     pub p99_ns: Option<Nanos>,
-    /// As `p50_ns`.
     pub p999_ns: Option<Nanos>,
-    /// As `p50_ns`.
     pub p9999_ns: Option<Nanos>,
     /// Latency of each wake-up; counts sum to `cycles`.
     pub histogram: Vec<Bucket>,
@@ -232,7 +218,8 @@ pub struct CpuRun {
     /// Involuntary ones.
     #[serde(default)]
     pub involuntary_switches: Option<u64>,
-    /// The share of its time that the measuring thread took of the CPU, by the thread's own clock; null for an import.
+    /// The share of its time that the measuring thread took of the CPU, by its CPU clock; null for
+    /// an import.
     #[serde(default)]
     pub cpu_share: Option<f64>,
 }
@@ -250,20 +237,19 @@ pub struct Worst {
     pub time: String,
 }
 
-/// One thing that stood in the way of a fair measurement.
+/// One thing that may invalidate or limit the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Integrity {
-    /// What it was.
     pub kind: Word<IntegrityKind>,
     /// The CPU concerned, null for the whole machine.
     pub cpu: Option<Cpu>,
     /// In words, with the numbers.
     pub detail: String,
-    /// Whether the run no longer measures what it says it does.
+    /// Whether the run no longer measures what it was to measure.
     pub invalidates: bool,
 }
 
-/// The tool's own cost; null where unknown.
+/// onbeat's own cost; null where unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Overhead {
@@ -281,7 +267,8 @@ pub struct Overhead {
     pub cpu_share: Option<f64>,
     /// The share of one CPU that onbeat's own thread took.
     pub housekeeping_cpu_share: Option<f64>,
-    /// Seconds that the housekeeping thread came too late for; their blocks are joined, none is lost.
+    /// Seconds for which the housekeeping thread was too late; their blocks are merged, none is
+    /// lost.
     pub blocks_joined: Option<u64>,
     /// Lines of `blocks.jsonl` that could not be written.
     pub blocks_unwritten: Option<u64>,
@@ -290,14 +277,12 @@ pub struct Overhead {
 /// A line of `blocks.jsonl`: one CPU's samples of (about) one second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
-    /// The CPU.
     pub cpu: Cpu,
     /// CLOCK_MONOTONIC of the block's start.
     pub mono_ns: Nanos,
     /// Length of the block: 1 s, more where blocks were joined, less at the end.
     #[serde(default)]
     pub span_ns: Option<Nanos>,
-    /// Wake-ups.
     pub n: u64,
     /// The largest latency; null in a block without wake-ups.
     pub max_ns: Option<Nanos>,
@@ -319,21 +304,16 @@ pub struct Block {
     pub temp_mc: Option<i64>,
 }
 
-/// What a line of `blocks.jsonl` says of its largest latency: the rest need not be kept to be read past.
+/// The largest latency of a line of `blocks.jsonl`: the rest need not be kept to be read past.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct Peak {
     /// As in [`Block`], as are all of these.
     pub cpu: Cpu,
-    /// Start.
     pub mono_ns: Nanos,
-    /// Length.
     #[serde(default)]
     pub span_ns: Option<Nanos>,
-    /// Wake-ups.
     pub n: u64,
-    /// The largest latency.
     pub max_ns: Option<Nanos>,
-    /// When it was.
     #[serde(default)]
     pub max_mono_ns: Option<Nanos>,
 }

@@ -10,13 +10,12 @@ use crate::units::{Cpu, Nanos};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spike {
-    /// Where the thread came late.
+    /// The CPU of the thread that woke late.
     pub cpu: Cpu,
     /// The slot's number; null for another's task.
     pub cycle: Option<u64>,
     /// When it should have run.
     pub expected_ns: Nanos,
-    /// When it ran.
     pub actual_ns: Nanos,
     /// How late that is.
     pub latency_ns: Nanos,
@@ -26,17 +25,18 @@ pub struct Spike {
     pub slices: Vec<Slice>,
     /// What no event accounts for: hardware, firmware or a hypervisor, or what was lost.
     pub unexplained_ns: Nanos,
-    /// Why it is unexplained, for people: stopped from outside, or that it cannot be told; `""` where there is nothing to say.
+    /// Why it is unexplained, as text: stopped from outside, or unknown; `""` where there is no
+    /// remark.
     pub unexplained_why: String,
     /// How much of `unexplained_ns` is proven to be a stop from outside.
     pub stopped_ns: Nanos,
     /// The kinds with at least a tenth of the latency, largest first, `unexplained` among them.
     pub classes: Vec<Word<SliceKind>>,
-    /// The thread that came late.
+    /// The thread that woke late.
     pub victim: Who,
     /// When the thread was switched to, by the trace; null where that was lost.
     pub switched_ns: Option<Nanos>,
-    /// What is to be said of the explanation, for people: what it rests on, what it lacks.
+    /// Remarks on the explanation, as text: its evidence and what it lacks.
     pub notes: Vec<String>,
 }
 
@@ -46,9 +46,7 @@ pub struct Spike {
 pub struct Slice {
     /// What kind of time it was.
     pub kind: Word<SliceKind>,
-    /// When it began.
     pub start_ns: Nanos,
-    /// Its length.
     pub ns: Nanos,
     /// Whose time it was.
     pub who: Who,
@@ -58,7 +56,8 @@ pub struct Slice {
     pub evidence: String,
     /// The functions the CPU was in, innermost first, where a stack was taken.
     pub stack: Vec<String>,
-    /// Whether another CPU's timer came late meanwhile, so that all may have been stopped: settled when the run is over.
+    /// Whether another CPU's timer was late meanwhile, so that all may have been stopped: settled
+    /// when the run is over.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contested: bool,
 }
@@ -67,13 +66,11 @@ pub struct Slice {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Who {
-    /// The thread.
     pub comm: String,
     /// Its id; 0 is the idle thread.
     pub pid: i32,
     /// The kernel's priority: -1 deadline, 0 to 98 real-time (99 less the priority), 100 to 139 fair.
     pub prio: i32,
-    /// The function.
     pub function: String,
     /// The interrupt or softirq by name.
     pub irq: String,
@@ -81,7 +78,8 @@ pub struct Who {
     pub from_cpu: Option<Cpu>,
     /// The kernel module that the function is in.
     pub module: String,
-    /// The thread that asked for what ran, where an event tells: `stop_machine`, a migration, a queued work item.
+    /// The thread that requested what ran, where an event shows it: `stop_machine`, a migration, a
+    /// queued work item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<Behind>,
     /// The thread whose priority this one had inherited when it was switched to.
@@ -89,13 +87,12 @@ pub struct Who {
     pub inherited_from: Option<Behind>,
 }
 
-/// A thread that took no time itself and is behind one that did; name and id are empty where no event tells.
+/// A thread that took no time itself and is behind one that did; name and id are empty where no
+/// event shows them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Behind {
-    /// Its name.
     pub comm: String,
-    /// Its id.
     pub pid: i32,
 }
 
@@ -123,9 +120,8 @@ pub struct Culprit {
     pub evidence: Vec<String>,
     /// Knob rules that cure it.
     pub knobs: Vec<String>,
-    /// What to do.
     pub remedy: String,
-    /// What provokes it, for whoever wants to see it again.
+    /// How to reproduce it.
     pub provoke: String,
 }
 
@@ -157,7 +153,8 @@ pub struct Recorder {
     pub windows_lost: u64,
     /// Looks at the followed threads that found events missing: what they did meanwhile is not known.
     pub looks_lost: u64,
-    /// Events overwritten in all, as the kernel counts them; only those within windows matter.
+    /// Events overwritten in all, as the kernel counts them; only those within windows affect
+    /// results.
     pub events_overwritten: u64,
     /// Median wake-up with nothing armed, with events, with events and stacks.
     pub median_ns: [Option<Nanos>; 3],
@@ -173,7 +170,7 @@ pub struct Recorder {
     pub latency_ns: Nanos,
     /// What of it no event accounts for.
     pub unexplained_ns: Nanos,
-    /// Slices whose culprit is `many others`: there were too many to tell apart.
+    /// Slices whose culprit is `many others`: there were too many culprits.
     pub slices_pooled: u64,
     /// Spikes whose unexplained time no rule was asked about, because that of thousands of others was larger.
     pub spikes_unjudged: u64,
@@ -181,7 +178,7 @@ pub struct Recorder {
     pub agreeing: u64,
     /// Spikes in which it has not.
     pub disagreeing: u64,
-    /// From the switch to the thread's own clock read, at the median.
+    /// From the switch to the thread's timestamp, at the median.
     pub switch_to_user_ns: Option<Nanos>,
     /// A timer interrupt without anything to do but tick, from entry to exit, at the median: the cost of one tick.
     pub tick_ns: Option<Nanos>,

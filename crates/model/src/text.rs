@@ -1,4 +1,4 @@
-//! Foreign words made harmless, and small words for every sentence: no module above decides this by itself.
+//! Escaping of external text, and common pieces of sentences: used by all modules above.
 //!
 //! Names of threads, interrupts, files and kernels are chosen by others. On a terminal they could move the cursor, set
 //! the title or answer in the user's name; anywhere they could turn the direction of the text around them.
@@ -20,7 +20,8 @@ pub fn steers(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A foreign string with U+FFFD for each character that [`steers`]: for a terminal, a page, a comment.
+/// An external string with U+FFFD for each character that [`steers`]: for a terminal, a page, a
+/// comment.
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
 }
@@ -32,7 +33,7 @@ pub fn quoted(path: impl AsRef<Path>) -> String {
     let bytes = path.as_os_str().as_bytes();
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+,:@%".contains(b);
     match std::str::from_utf8(bytes) {
-        // What begins with a dash would be taken for a flag.
+        // Text that begins with a dash would be parsed as a flag.
         Ok(text) if text.starts_with('-') && text != "-" => quoted(Path::new(".").join(path)),
         Ok(text) if !text.is_empty() && bytes.iter().all(plain) => text.to_owned(),
         Ok(text) if !text.chars().any(steers) => format!("'{}'", text.replace('\'', "'\\''")),
@@ -57,8 +58,9 @@ fn escaped(bytes: &[u8]) -> String {
     word
 }
 
-/// A document with `\u` escapes for what is not ASCII and would steer a terminal. JSON keeps its values so, because such
-/// characters stand in its strings only; of other documents it is the last door, behind [`clean`].
+/// A document with `\u` escapes for what is not ASCII and would steer a terminal. JSON keeps its
+/// values so, because such characters are in its strings only; for other documents it is the last
+/// check, after [`clean`].
 pub fn harmless(document: &str) -> Cow<'_, str> {
     // What lies below DEL is layout here: every writer of JSON escapes it in strings.
     let steers = |c: char| c >= '\u{7f}' && steers(c);
@@ -120,7 +122,7 @@ mod tests {
         assert_eq!(quoted(OsStr::from_bytes(b"a\xff1")), "$'a\\3771'");
     }
 
-    /// What the shell of the machine makes of the word.
+    /// The shell's result for the word.
     #[allow(clippy::disallowed_methods)] // The judge of a word for a shell is a shell.
     fn read_back(word: &str) -> Vec<u8> {
         let mut bash = std::process::Command::new("bash");

@@ -16,11 +16,8 @@ use serde::{Deserialize, Serialize};
 pub struct Nanos(pub i64);
 
 impl Nanos {
-    /// One second.
     pub const SECOND: Nanos = Nanos(1_000_000_000);
-    /// One millisecond.
     pub const MILLI: Nanos = Nanos(1_000_000);
-    /// One microsecond.
     pub const MICRO: Nanos = Nanos(1_000);
 
     /// The same span in microseconds, for people and for the formats that want them.
@@ -38,7 +35,7 @@ impl Nanos {
         self.to_string()
     }
 
-    /// A length of time as people say it: `1 h 2 min`, `2 min 5 s`, `10.0 s`, `350 ms`.
+    /// A length of time in readable units: `1 h 2 min`, `2 min 5 s`, `10.0 s`, `350 ms`.
     pub fn spoken(self) -> String {
         let s = self.0.max(0) / Nanos::SECOND.0;
         match s {
@@ -73,8 +70,8 @@ impl Sub for Nanos {
     }
 }
 
-/// A span as people say it: `999 ns`, `12.3 us`, `4.56 ms`, `7.89 s`, three digits that count, except
-/// that whole numbers of a unit stay whole (`10 s`, `1 ms`).
+/// A span in readable units: `999 ns`, `12.3 us`, `4.56 ms`, `7.89 s`, three significant digits,
+/// except that whole numbers of a unit stay whole (`10 s`, `1 ms`).
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = self.0.unsigned_abs();
@@ -107,7 +104,7 @@ pub enum Bare {
 /// Parses `10`, `1.5s`, `250us`, `2d` into nanoseconds; digits, at most one point, one unit, with a blank
 /// before it or without.
 ///
-/// Errors say what was expected; negative spans and what exceeds 292 years are refused.
+/// Errors state what was expected; negative spans and what exceeds 292 years are refused.
 pub fn parse_span(text: &str, bare: Bare) -> Result<Nanos, String> {
     const EXPECTED: &str = "expected a number with one of the units ns us ms s m h d, like 30s or 250us";
     let text = text.trim();
@@ -180,7 +177,7 @@ impl CpuSet {
             return Ok(CpuSet(set));
         }
         for part in text.split(',') {
-            // What is no list is said in a line, not echoed whole.
+            // Malformed lists are reported in one line, not echoed in full.
             if part.len() > 64 {
                 return Err("a part of the list is longer than any range of CPUs".to_owned());
             }
