@@ -25,7 +25,6 @@ pub enum MachineSource<'a> {
 
 /// An audit with what it was made from.
 pub struct Audited {
-    /// The findings.
     pub audit: Audit,
     survey: Survey,
     intent: Intent,

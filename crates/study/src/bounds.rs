@@ -11,7 +11,7 @@ use crate::measurement::Measurement;
 pub fn bounds(measurement: &Measurement, question: &Question) -> Result<Bounds> {
     let rows = measurement.rows();
     let cycles = measurement.cpus().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
-    // A run that was killed before its first second has nothing to say either, but it is one.
+    // A run that was killed before its first second has no data either, but it is a run.
     let complete = measurement.run.as_ref().is_none_or(|run| run.complete);
     if measurement.series.worst().is_none() && cycles == 0 && complete {
         return Err(Failure::usage(format!(

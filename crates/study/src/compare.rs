@@ -13,7 +13,7 @@ use crate::measurement::Measurement;
 /// How runs are put into pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// As the question's design says.
+    /// By the question's design.
     Given,
     /// By their times: runs of A and B that alternate are pairs.
     ByTime,
@@ -22,7 +22,6 @@ pub enum Pairing {
 /// The answer with what is not statistics.
 #[derive(Serialize)]
 pub struct ComparisonAnswer {
-    /// The answer.
     #[serde(flatten)]
     pub compared: Compared,
     /// In what the recorded conditions of the sides differ.
@@ -97,7 +96,7 @@ pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>
         };
         side.iter().map(of).collect()
     };
-    // A list carries no conditions, which is not the same as having none.
+    // A list does not record conditions, which is not the same as having none.
     settings(a).zip(settings(b)).map(|(a, b)| differences(&a, &b))
 }
 
@@ -148,11 +147,10 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
     Ok(())
 }
 
-/// Why a run carries no verdict.
+/// Why a run supports no verdict.
 struct Flaw {
     /// Of this run, in words.
     remark: String,
-    /// For the answer.
     reason: &'static str,
 }
 
@@ -173,10 +171,9 @@ fn flaws(measurement: &Measurement) -> Vec<Flaw> {
     invalid.into_iter().chain(lost).chain(bare).collect()
 }
 
-/// Which remarks on the inputs are wanted.
+/// Which remarks on the inputs are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remarks {
-    /// All.
     All,
     /// Without those on reading the inputs, which have been shown.
     WithoutReading,

@@ -73,7 +73,7 @@ pub fn explain(
     run.spikes = room.into_list();
     let passed_over = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
     run.spikes_dropped = run.spikes_dropped.max(dropped.saturating_add(passed_over));
-    // After the spikes: which seconds matter is then known.
+    // After the spikes: the relevant seconds are then known.
     findings.stole(stolen.iter().copied());
     run.spikes.iter_mut().for_each(|spike| findings.settle(&run.host, spike));
     findings.conclude(run);

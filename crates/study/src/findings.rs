@@ -1,5 +1,6 @@
-//! What a hunt found: spikes taken apart, and counted by who took their time. The hunt that is on and the one that
-//! is explained again from its bundle are one code, so that both say the same. Pure.
+//! What a hunt found: spikes taken apart, and counted by who took their time. The hunt that is on
+//! and the one that is explained again from its bundle share this code, so that both give the same
+//! result. Pure.
 
 use model::run::{Block, Host, Run, Spike};
 use model::units::Nanos;
@@ -9,7 +10,7 @@ use rules::culprits::tally::{Ranking, SpikeTally};
 use trace::timeline::{self, Cost};
 use trace::window::Window;
 
-/// Seconds with steal that are held; of more, those that no spike can need are let go first.
+/// Seconds with steal that are held; beyond that, those that no spike can need are dropped first.
 const MAX_STOLEN: usize = 20_000;
 
 /// Spikes are explained within this of their end: what was stolen earlier and near no spike is near none to come.
@@ -39,8 +40,8 @@ impl Findings {
         self.tally.add(spike, host);
     }
 
-    /// Takes back what all spikes together do not bear out, and says what the hypervisor took; to be called once all are
-    /// there.
+    /// Retracts what all spikes together do not corroborate, and attributes what the hypervisor
+    /// took; to be called once all are there.
     pub fn settle(&self, host: &Host, spike: &mut Spike) {
         self.tally.corroboration().settle(host, spike);
         steal::attribute(host, &self.stolen, spike);
@@ -67,7 +68,7 @@ impl Findings {
         }
     }
 
-    /// What was let go although it may have told something, for people.
+    /// Steal that was dropped although it may have been evidence, as text.
     pub fn notes(&self) -> Option<String> {
         (self.stolen_dropped > 0).then(|| {
             format!(
@@ -77,7 +78,7 @@ impl Findings {
         })
     }
 
-    /// Puts the culprits into a run that goes on.
+    /// Puts the culprits into a run in progress.
     pub fn standing(&self, run: &mut Run) {
         self.put(run, SpikeTally::interim_ranking);
     }
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_hunt_on_a_stealing_hypervisor_says_the_same_live_and_later() {
+    fn a_long_hunt_on_a_stealing_hypervisor_has_the_same_result_live_and_later() {
         // More seconds with steal than are held, and spikes before, at and after that bound.
         let spikes: Vec<i64> = (0..40).map(|n| n * 700 + n % 3).collect();
         let (live, later, dropped) = both(28_000, &spikes, 20);

@@ -16,7 +16,7 @@ use stats::series::{BLOCK, Collector, Series};
 
 /// Values that are looked at for repetition.
 const MAX_VALUES: usize = 10_000;
-/// How often each of them has to come on average, to be taken for a rounded one.
+/// How often each of them has to occur on average, to count as a rounded one.
 const MIN_REPEATS: usize = 5;
 
 /// How inputs are to be read.
@@ -30,19 +30,16 @@ pub struct ReadOptions {
     pub resolution: Option<Nanos>,
 }
 
-/// An input, read.
 pub struct Measurement {
     /// Its name, for people.
     pub title: String,
-    /// Its block maxima.
     pub series: Series,
     /// Its run; none for a list.
     pub run: Option<Run>,
     /// What reading it had to repair or leave out.
     pub remarks: Vec<String>,
-    /// Where it is.
     pub path: PathBuf,
-    /// Which file or folder that is, whatever its name.
+    /// The identity of the file or folder, independent of its name.
     pub identity: Option<(u64, u64)>,
 }
 
@@ -207,7 +204,7 @@ impl ReadOptions {
     }
 }
 
-/// How long a run was: an import says so by its cycles and their interval.
+/// How long a run was: for an import, from its cycles and their interval.
 fn length(run: &Run) -> Option<Nanos> {
     let of_cpu = |cpu: &CpuRun| {
         let interval = cpu.interval_ns.or(run.plan.interval_ns)?;
@@ -216,8 +213,8 @@ fn length(run: &Run) -> Option<Nanos> {
     run.elapsed_ns.or_else(|| run.cpus.iter().filter_map(of_cpu).max())
 }
 
-/// A microsecond, where all values are multiples of one and most come again and again: rounded numbers, of which each
-/// stands for all that were rounded to it.
+/// A microsecond, where all values are multiples of one and most recur: rounded numbers, of which
+/// each represents all that were rounded to it.
 fn coarse_step<I: Iterator<Item = Nanos>>(known: impl Fn() -> I) -> Option<Nanos> {
     let different: BTreeSet<Nanos> = known().take(MAX_VALUES).collect();
     let repeated = different.len() > 1 && different.len() * MIN_REPEATS <= known().take(MAX_VALUES).count();

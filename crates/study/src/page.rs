@@ -25,7 +25,6 @@ const COLUMNS: usize = report::plot::history::COLUMNS;
 
 /// A run with what its pictures are made of.
 pub struct ReportedRun {
-    /// The run.
     pub measurement: Measurement,
     history: History,
     bounds: Option<Bounds>,
@@ -56,7 +55,7 @@ impl ReportedRun {
         Ok(ReportedRun { measurement, history, bounds: None, windows })
     }
 
-    /// Adds what the run supports, where it supports anything; about its own limit, where none is asked for.
+    /// Adds what the run supports, if anything; for its own limit, where none is requested.
     pub fn ask(&mut self, question: &Question) {
         let own = self.measurement.run.as_ref().and_then(|run| run.plan.limit_ns);
         let question = Question { limit: question.limit.or(own), ..*question };

@@ -33,7 +33,7 @@ pub fn read(
         }
     };
     std::thread::scope(|scope| {
-        // Where a thread cannot be had, this one does its work.
+        // If a thread cannot be started, this one does its work.
         for _ in 1..threads {
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
