@@ -1,4 +1,5 @@
-//! A capture: a bundle of a machine without a run, and the way back from either to the machine.
+//! A capture: a bundle of a machine without a run; and reading a machine back from a capture or
+//! bundle.
 
 use std::cell::Cell;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! A run whose spikes are not in memory, as the document that it is with them.
+//! The complete document of a run whose spikes are not in memory.
 
 use serde::Serialize;
 

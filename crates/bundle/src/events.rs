@@ -1,4 +1,5 @@
-//! `events/spikes.jsonl`: what was traced around each spike, a window a line, written while the hunt is on.
+//! `events/spikes.jsonl`: what was traced around each spike, a window a line, written while the
+//! hunt is on.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -110,7 +111,8 @@ impl Write for Part<'_> {
 
 /// Goes through a bundle's windows in the order they were written, one at a time.
 ///
-/// Returns how many lines could not be read: a last one cut short, or damaged ones. A bundle without windows has none.
+/// Returns how many lines could not be read: a last one cut short, or damaged ones. A bundle
+/// without windows has none.
 pub fn each_window(bundle: &Path, mut each: impl FnMut(Window)) -> Result<u64> {
     let path = folder_of(bundle).join(EVENTS).join(SPIKES);
     let failed = |error: io::Error| {

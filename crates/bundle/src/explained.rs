@@ -1,8 +1,9 @@
-//! `events/explained.jsonl`: each spike as it was explained, a line a spike, appended while the hunt is on.
+//! `events/explained.jsonl`: each spike as it was explained, a line a spike, appended while the
+//! hunt is on.
 //!
-//! A spike takes kilobytes of memory, and writing all of them anew with each checkpoint wears flash out: what stays in
-//! memory is where each line is. The last `run.json` takes its list from here, and the file goes; of a run that was
-//! killed the reader does the same.
+//! A spike takes kilobytes of memory, and writing all of them anew with each checkpoint wears flash
+//! out: what stays in memory is where each line is. The last `run.json` takes its list from here,
+//! and the file goes; of a run that was killed the reader does the same.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -146,8 +147,8 @@ impl Explained {
         }
     }
 
-    /// Appends how many spikes the file lacks, if that has changed: a run that is killed then has them as of its last
-    /// second. Where there is no room the next second tries again.
+    /// Appends how many spikes the file lacks, if that has changed: a run that is killed then has
+    /// them as of its last second. Where there is no room the next second tries again.
     pub fn count(&mut self, passed_over: u64) {
         self.passed_over = passed_over;
         let now = self.counters();
@@ -182,7 +183,8 @@ impl Explained {
         Ok(at)
     }
 
-    /// Writes the file anew, with the lines that are in the list alone. Where that fails the old one stays.
+    /// Writes the file anew, with the lines that are in the list alone. Where that fails the old
+    /// one stays.
     fn renew(&mut self) -> io::Result<()> {
         self.dir.remove(NEXT);
         let mut next = self.dir.new_file(NEXT)?;
@@ -277,8 +279,8 @@ fn write_counters(line: &mut Vec<u8>, counters: Counters) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts the spikes of a run that was killed, or had no space left for its last document, back into its list; how many
-/// lines could not be read.
+/// Puts the spikes of a run that was killed, or had no space left for its last document, back into
+/// its list; how many lines could not be read.
 ///
 /// A document that lists spikes has them all: then the file is what a kill in the last moment left.
 pub(super) fn put_back(folder: &Path, run: &mut Run) -> io::Result<u64> {
@@ -295,7 +297,8 @@ pub(super) fn put_back(folder: &Path, run: &mut Run) -> io::Result<u64> {
     while let Some(line) = lines.next_line()? {
         if line.starts_with(COUNTERS) {
             match serde_json::from_slice::<Counted>(line) {
-                // They only grow: one that was made ready before the file was written anew may come after a later one.
+                // They only grow: one that was made ready before the file was written anew may come
+                // after a later one.
                 Ok(Counted { counters: Counters { passed_over, unwritten } }) => {
                     counters.passed_over = counters.passed_over.max(passed_over);
                     counters.unwritten = counters.unwritten.max(unwritten);
@@ -317,7 +320,8 @@ pub(super) fn put_back(folder: &Path, run: &mut Run) -> io::Result<u64> {
     Ok(unread + lines.too_long())
 }
 
-/// Takes over what was counted since the run's last checkpoint, or before it where there was no room for the line.
+/// Takes over what was counted since the run's last checkpoint, or before it where there was no
+/// room for the line.
 fn bring_up_to_date(run: &mut Run, counters: Counters) {
     let before = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
     let passed_over = before.max(counters.passed_over);
@@ -436,7 +440,8 @@ mod tests {
         assert_eq!(std::fs::metadata(place.file()).expect("a file").len(), hunt.end);
         hunt.add(&spike(1_000_000, 9_000));
         let (run, unread) = place.recovered();
-        // A hundred went with the old file, and the last displaced one more; three were passed over.
+        // A hundred went with the old file, and the last displaced one more; three were passed
+        // over.
         assert_eq!((run.spikes.len(), unread, run.spikes_dropped), (2_000, 0, 3 + 100 + 1));
         assert_eq!(listed(hunt), run.spikes);
     }

@@ -1,7 +1,8 @@
-//! The bundle: a directory that is a run, a bug report and a test fixture at once.
+//! The bundle: a directory that serves as a run, a bug report and a test fixture.
 //!
-//! `run.json` holds the statistics, `blocks.jsonl` one line per CPU and second, `host/` the files of
-//! the kernel that were read. A capture has `capture.json` in place of the first two. See `docs/bundle.md`.
+//! `run.json` holds the statistics, `blocks.jsonl` one line per CPU and second, `host/` the files
+//! of the kernel that were read. A capture has `capture.json` in place of the first two. See
+//! `docs/bundle.md`.
 
 pub mod capture;
 pub mod document;
@@ -23,7 +24,8 @@ const EVENTS: &str = "events";
 /// No line is longer: twenty thousand events.
 const LINE_LIMIT: usize = 16 << 20;
 
-/// Space that is left to the statistics, which are worth more: a `run.json` full of spikes, and the next.
+/// Space reserved for the statistics, which are more important: a `run.json` full of spikes, and
+/// the next.
 const LEFT_FREE: u64 = 8 << 20;
 
 /// The bundle's folder, where one of the documents in it was named.

@@ -1,7 +1,7 @@
 //! Reads a bundle, complete or truncated at any byte.
 //!
-//! A run that was killed is read as of its last checkpoint, then the blocks of its tail are added, so
-//! that it reaches to its last second with all sums right.
+//! A run that was killed is read as of its last checkpoint, then the blocks of its tail are added,
+//! so that it reaches to its last second with all sums right.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -105,8 +105,8 @@ impl Bundle {
     }
 }
 
-/// The kernel's files in the bundle, each by its own path, that are short or a configuration; what leads out of it
-/// is not read.
+/// The kernel's files in the bundle, each by its own path, that are short or a configuration; what
+/// leads out of it is not read.
 pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
     // From the bundle's folder on, for its `host` may be a link that leads elsewhere.
     let host = host::MachineFiles::folder(folder_of(path));
@@ -178,7 +178,8 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     Ok(run)
 }
 
-/// Parses a file of JSON lines one by one; a missing file has none. Returns how many were unreadable.
+/// Parses a file of JSON lines one by one; a missing file has none. Returns how many were
+/// unreadable.
 fn each_line<T: serde::de::DeserializeOwned>(path: &Path, mut f: impl FnMut(T)) -> Result<u64> {
     let mut lines = match host::Lines::open(path, LINE_LIMIT) {
         Ok(lines) => lines,

@@ -1,5 +1,5 @@
-//! The blocks of a killed run's `tail` added to its last checkpoint, so that it reaches to its last second with all
-//! sums right. Pure.
+//! The blocks of a killed run's `tail` added to its last checkpoint, so that it reaches to its last
+//! second with all sums right. Pure.
 
 use super::tail::Tail;
 use model::histogram::{BUCKETS, Bucket, EARLY_BUCKET, bucket_edges, merge};
@@ -14,8 +14,8 @@ pub enum Fate {
     Added,
     /// It was added, and time is missing before it.
     AfterGap,
-    /// It was added, though it begins before the end of what is known: it ends later, so the checkpoint, which holds
-    /// whole blocks, cannot contain it.
+    /// It was added, though it begins before the end of what is known: it ends later, so the
+    /// checkpoint, which holds whole blocks, cannot contain it.
     Overlapping,
     /// The checkpoint was written and the tail not emptied any more: it is in there already.
     Contained,

@@ -66,12 +66,14 @@ impl<T> Default for Room<T> {
 }
 
 impl<T> Room<T> {
-    /// Whether a spike of that latency may find a place: none does if as many as there may be are at least as late.
+    /// Whether a spike of that latency may find a place: none does if as many as there may be are
+    /// at least as late.
     pub fn takes(&self, latency: Nanos) -> bool {
         self.places.len() < SPIKES || self.places.peek().is_some_and(|least| least.0.latency < latency)
     }
 
-    /// Puts a spike in. Those that have to go come back, the least first, and it may be among them; one always stays.
+    /// Puts a spike in. Those that have to go come back, the least first, and it may be among them;
+    /// one always stays.
     pub fn add(&mut self, place: KeptSpike<T>) -> Vec<T> {
         (self.slices, self.bytes) = (self.slices + place.slices, self.bytes + place.bytes);
         self.places.push(Reverse(place));

@@ -1,8 +1,8 @@
 //! `tail`: the blocks since the last checkpoint, in full, so that a killed run loses none of them.
 //!
-//! Binary, because it is written every second and read only after a kill: 64-bit little-endian words,
-//! each record its length in words, then the fields of [`Tail`] in order, then the sum of them all.
-//! A record that was cut short or damaged ends the file.
+//! Binary, because it is written every second and read only after a kill: 64-bit little-endian
+//! words, each record its length in words, then the fields of [`Tail`] in order, then the sum of
+//! them all. A record that was cut short or damaged ends the file.
 
 use model::units::{Cpu, Nanos};
 

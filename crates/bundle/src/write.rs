@@ -1,7 +1,7 @@
 //! Writes a bundle while a run is on, so that whatever kills the run leaves what was measured.
 //!
-//! `run.json` is only ever replaced by rename. Space for the last one is set aside from the start, so
-//! that a disk that fills up in mid-run costs block records but no statistics.
+//! `run.json` is only ever replaced by rename. Space for the last one is set aside from the start,
+//! so that a disk that fills up in mid-run costs block records but no statistics.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -116,7 +116,8 @@ impl BundleWriter {
         placed.and_then(|()| self.empty_tail()).map_err(|error| self.lost("a checkpoint", &error))
     }
 
-    /// Writes the last `run.json` with its spikes, wherever they are, and takes away what only a run that is on needs.
+    /// Writes the last `run.json` with its spikes, wherever they are, and takes away what only a
+    /// run that is on needs.
     pub fn finish<S: Serialize>(mut self, run: &Run, spikes: &S) -> Result<PathBuf> {
         // Records may wait in memory of the kernel; a run marked as complete must not lose them.
         let flushed = self.blocks.as_ref().map_or(Ok(()), File::sync_all);
@@ -125,11 +126,13 @@ impl BundleWriter {
                 Explained::remove(&self.dir);
                 Ok(())
             }
-            // Spikes take most of the space: the statistics alone may still fit, and the spikes stay where they are.
+            // Spikes take most of the space: the statistics alone may still fit, and the spikes
+            // stay where they are.
             Err(error) => self.replace_run(&Document::of(run, &[(); 0]), true).map_err(|_| error),
         };
         self.dir.remove(SPARE);
-        // The tail is what the last checkpoint lacks: it stays where that one could not be replaced.
+        // The tail is what the last checkpoint lacks: it stays where that one could not be
+        // replaced.
         placed.map_err(|error| Failure::internal(self.lost("a checkpoint", &error)))?;
         self.dir.remove(TAIL);
         flushed.map_err(|error| Failure::internal(self.lost("block records", &error)))?;
@@ -143,8 +146,8 @@ impl BundleWriter {
 
     /// Puts the document into the space that was set aside and renames it there.
     ///
-    /// The space for the next one is set aside first: where that fails, the old space stays as it is, for
-    /// the run's last document, and this checkpoint is the one to do without.
+    /// The space for the next one is set aside first: where that fails, the old space stays as it
+    /// is, for the run's last document, and this checkpoint is the one to do without.
     fn replace_run(&mut self, document: &impl Serialize, last: bool) -> io::Result<()> {
         let next = if last {
             None
@@ -169,8 +172,9 @@ impl BundleWriter {
         placed
     }
 
-    /// Overwrites from the start, so that no block that was set aside is given up before all is written.
-    /// A document may be longer than what there is memory for: it is written as it is made.
+    /// Overwrites from the start, so that no block that was set aside is given up before all is
+    /// written. A document may be longer than what there is memory for: it is written as it is
+    /// made.
     fn fill_spare(&mut self, document: &impl Serialize) -> io::Result<()> {
         let file = match &mut self.spare {
             Some(file) => file,

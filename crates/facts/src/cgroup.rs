@@ -6,7 +6,8 @@
 /// The groups of this process, as paths inside their hierarchies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroups {
-    /// Version 1: the controllers that share the hierarchy of `cpu`, such as `cpu,cpuacct`, and the path.
+    /// Version 1: the controllers that share the hierarchy of `cpu`, such as `cpu,cpuacct`, and the
+    /// path.
     pub cpu: Option<(String, String)>,
     /// Version 2: the path.
     pub unified: Option<String>,
@@ -42,7 +43,8 @@ pub fn parse_cgroups(text: &str) -> Result<Cgroups, String> {
         let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
             return Err("expected lines of ID:CONTROLLERS:PATH".to_owned());
         };
-        // A group outside of this namespace's root shows as `/../..`: its files cannot be reached from here.
+        // A group outside of this namespace's root shows as `/../..`: its files cannot be reached
+        // from here.
         if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
             continue;
         }

@@ -1,7 +1,8 @@
-//! Files that show one choice of several, such as `always [madvise] never` and `none voluntary (full)`.
+//! Files that show one choice of several, such as `always [madvise] never` and `none voluntary
+//! (full)`.
 //!
-//! Source: Documentation/admin-guide/mm/transhuge.rst, Documentation/block/switching-sched.rst and, for round
-//! brackets, kernel/sched/debug.c.
+//! Source: Documentation/admin-guide/mm/transhuge.rst, Documentation/block/switching-sched.rst and,
+//! for round brackets, kernel/sched/debug.c.
 
 use super::line::{excerpt, parse_words};
 

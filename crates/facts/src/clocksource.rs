@@ -1,14 +1,15 @@
-//! How good the clock is that time is measured with.
+//! The quality of the clock that time is measured with.
 //!
-//! Source: Documentation/timers/timekeeping.rst, and the `vdso_clock_mode` that each driver sets: only
-//! such a clock is read without a system call.
+//! Source: Documentation/timers/timekeeping.rst, and the `vdso_clock_mode` that each driver sets:
+//! only such a clock is read without a system call.
 
 /// What a clocksource means for measuring latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quality {
     /// Read in user mode, in tens of nanoseconds.
     Fast,
-    /// Each reading is a system call, often with a slow access to a device: about 1 us, added to each sample.
+    /// Each reading is a system call, often with a slow access to a device: about 1 us, added to
+    /// each sample.
     Slow,
     /// Advances with the timer tick: latencies under some milliseconds are invisible.
     Coarse,

@@ -1,4 +1,4 @@
-//! The kernel's command line as the kernel itself takes it apart.
+//! The kernel's command line, parsed as the kernel does.
 //!
 //! Source: `next_arg()` and `parse_args()` of the kernel, described in
 //! Documentation/admin-guide/kernel-parameters.rst: double quotes protect blanks, `-` and `_` in

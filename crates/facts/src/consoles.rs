@@ -41,7 +41,8 @@ pub fn parse_loglevel(text: &str) -> Result<i64, String> {
     }
 }
 
-/// Whether a console is a serial line: `ttyS0`, `ttyAMA0`, `ttymxc0`, but no screen (`tty0`) and no `ttynull`.
+/// Whether a console is a serial line: `ttyS0`, `ttyAMA0`, `ttymxc0`, but no screen (`tty0`) and no
+/// `ttynull`.
 pub fn is_serial(name: &str) -> bool {
     name.strip_prefix("tty").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
         && !name.starts_with("ttynull")

@@ -1,7 +1,8 @@
-//! Lists of CPUs on the kernel's command line, which know two words that no other list does: `all` and `N`.
+//! Lists of CPUs on the kernel's command line, which have two keywords that other lists lack: `all`
+//! and `N`.
 //!
-//! Source: "CPU lists" in Documentation/admin-guide/kernel-parameters.rst, `isolcpus=` in kernel-parameters.txt, and
-//! `bitmap_parselist()` in lib/bitmap-str.c.
+//! Source: "CPU lists" in Documentation/admin-guide/kernel-parameters.rst, `isolcpus=` in
+//! kernel-parameters.txt, and `bitmap_parselist()` in lib/bitmap-str.c.
 
 use super::line::excerpt;
 use model::text::several;

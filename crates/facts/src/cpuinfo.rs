@@ -1,7 +1,7 @@
 //! The processor's name, and whether it reports a hypervisor.
 //!
-//! Source: `/proc/cpuinfo` in Documentation/filesystems/proc.rst; each architecture has its own lines.
-//! Serial numbers are never kept: see `host::access::redact`.
+//! Source: `/proc/cpuinfo` in Documentation/filesystems/proc.rst; each architecture has its own
+//! lines. Serial numbers are never kept: see `host::access::redact`.
 
 use super::line::excerpt;
 
@@ -23,7 +23,8 @@ pub struct CpuInfo {
 /// Kinds of core beyond this many are not kept: a machine has two or three.
 const PARTS_LIMIT: usize = 16;
 
-/// Flags beyond this many are not kept: the kernel knows some 20 words of 32 bits, few of them all set.
+/// Flags beyond this many are not kept: the kernel knows some 20 words of 32 bits, few of them all
+/// set.
 const FLAGS_LIMIT: usize = 1024;
 
 /// Parses `/proc/cpuinfo`; any text is some processor's, so this cannot fail.

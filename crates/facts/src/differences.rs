@@ -1,4 +1,5 @@
-//! In what two machines, or two states of one, differ: plan, host, command line, configuration, settings.
+//! In what two machines, or two states of one, differ: plan, host, command line, configuration,
+//! settings.
 //!
 //! The settings are whatever files of the kernel a bundle holds, one value a file; what changes by
 //! itself (counters, limits of the process, the clock frequency of the moment) is not compared.

@@ -1,4 +1,4 @@
-//! Reading the facts through the door: which files, in which order, and what to do without them.
+//! Reading the facts through `host`: which files, in which order, and what to do without them.
 //!
 //! Nothing here interprets a text; the parsers next to it do.
 
@@ -146,7 +146,8 @@ impl Reader<'_> {
 
     fn machine(&mut self) -> Fact<String> {
         match self.read(ARCH, parse_word) {
-            // The file is there from 6.1 on; only the running kernel can be asked otherwise, and a record needs the answer.
+            // The file is there from 6.1 on; only the running kernel can be asked otherwise, and a
+            // record needs the answer.
             Fact::Absent if self.host.is_live() => {
                 let name = machine();
                 self.host.record_as(ARCH, Access::File(format!("{name}\n").into_bytes()));

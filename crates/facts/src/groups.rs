@@ -1,9 +1,9 @@
 //! The control groups that decide which CPUs anything runs on, and for how much of the time.
 //!
 //! Source: "Cpuset" and "CPU Interface Files" in Documentation/admin-guide/cgroup-v2.rst, and
-//! Documentation/admin-guide/cgroup-v1/cpusets.rst. The hierarchies are looked for where systemd and its successors
-//! in that mount them; the mount table would also name the user's disks and servers. A cpuset file
-//! system of its own (`/dev/cpuset`) is not looked at.
+//! Documentation/admin-guide/cgroup-v1/cpusets.rst. The hierarchies are looked for where systemd
+//! and its successors in that mount them; the mount table would also name the user's disks and
+//! servers. A cpuset file system of its own (`/dev/cpuset`) is not looked at.
 
 use super::line::{excerpt, parse_cpus, parse_u64, parse_words};
 use super::whole;
@@ -39,11 +39,13 @@ pub struct Groups {
     /// The CPUs of all isolated partitions (`cpuset.cpus.isolated` of the root, 6.8 on), which
     /// `/sys/devices/system/cpu/isolated` leaves out.
     pub isolated: Fact<CpuSet>,
-    /// Version 2's groups with a partition or a quota to set, down to two levels, each before its children.
+    /// Version 2's groups with a partition or a quota to set, down to two levels, each before its
+    /// children.
     pub groups: Vec<Group>,
     /// Version 1's cpusets, where they are mounted.
     pub cpusets: Option<Cpusets>,
-    /// Names over the bound, groups that could not be listed, and one for all that a container does not show.
+    /// Names over the bound, groups that could not be listed, and one for all that a container does
+    /// not show.
     pub missed: u64,
 }
 
@@ -207,8 +209,8 @@ impl Reader<'_> {
     }
 }
 
-/// The files of controllers begin with its name; what else a group holds is a group, or a file that does not look
-/// like one from inside.
+/// The files of controllers begin with its name; what else a group holds is a group, or a file that
+/// does not look like one from inside.
 fn is_file(name: &str) -> bool {
     const CONTROLLERS: &str = "cgroup cpu cpuset dmem hugetlb io irq memory misc perf_event pids rdma";
     let controller = name.split_once('.').map(|(controller, _)| controller);
@@ -216,7 +218,8 @@ fn is_file(name: &str) -> bool {
         || ["tasks", "notify_on_release", "release_agent"].contains(&name)
 }
 
-/// A path without control characters, and with the first 12 digits of a container's 64, as its manager shows it.
+/// A path without control characters, and with the first 12 digits of a container's 64, as its
+/// manager shows it.
 fn shown(path: &str) -> String {
     let mut shown = String::new();
     let mut rest = path;

@@ -5,12 +5,12 @@
 
 use super::line::number;
 
-/// Sums each CPU's column over all lines, the architecture's own (LOC, RES, NMI, ...) included, into
-/// `totals`, which is indexed by CPU number; CPUs that are not in the file come out as 0.
+/// Sums each CPU's column over all lines, the architecture's own (LOC, RES, NMI, ...) included,
+/// into `totals`, which is indexed by CPU number; CPUs that are not in the file come out as 0.
 ///
-/// The columns are those of the online CPUs, so their numbers can have gaps. False if the text has no
-/// such header. The kernel's counters are 32 bits wide: a total that shrinks has wrapped, or its CPU
-/// was taken offline in between.
+/// The columns are those of the online CPUs, so their numbers can have gaps. False if the text has
+/// no such header. The kernel's counters are 32 bits wide: a total that shrinks has wrapped, or its
+/// CPU was taken offline in between.
 pub fn per_cpu_totals(text: &[u8], totals: &mut [u64]) -> bool {
     totals.fill(0);
     let mut lines = text.split(|&b| b == b'\n');
@@ -22,8 +22,9 @@ pub fn per_cpu_totals(text: &[u8], totals: &mut [u64]) -> bool {
     for line in lines {
         let Some(colon) = line.iter().position(|&b| b == b':') else { continue };
         let (label, rest) = (line[..colon].trim_ascii(), &line[colon + 1..]);
-        // These count for the whole machine, in what looks like the first CPU's column. On a machine
-        // with one CPU the number of columns does not give them away, so their names have to.
+        // These count for the whole machine, in what looks like the first CPU's column. On a
+        // machine with one CPU the number of columns does not give them away, so their names have
+        // to.
         let shared =
             matches!(label, b"ERR" | b"MIS" | b"Err") || counts(rest).take(columns).count() < columns;
         if shared {

@@ -1,7 +1,7 @@
 //! The environment settings of irqbalance: CPUs that it must not use.
 //!
-//! Source: "ENVIRONMENT VARIABLES" in irqbalance(1), setup_banned_cpus in its source, and EnvironmentFile= in
-//! systemd.exec(5) for the form of the file.
+//! Source: "ENVIRONMENT VARIABLES" in irqbalance(1), setup_banned_cpus in its source, and
+//! EnvironmentFile= in systemd.exec(5) for the form of the file.
 
 use super::line::{excerpt, parse_mask};
 use model::units::CpuSet;
@@ -13,7 +13,8 @@ pub struct Banned {
     pub list: Option<CpuSet>,
     /// Whether the list is set to nothing at all, which versions take differently.
     pub blank: bool,
-    /// `IRQBALANCE_BANNED_CPUS`, a mask that newer versions warn of or leave unread; none if it is not set or blank.
+    /// `IRQBALANCE_BANNED_CPUS`, a mask that newer versions warn of or leave unread; none if it is
+    /// not set or blank.
     pub mask: Option<CpuSet>,
 }
 

@@ -22,8 +22,9 @@ const CPUS_LIMIT: usize = 4 << 20;
 /// The interrupts of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Irqs {
-    /// Those with a handler, by number. Without a handler an interrupt is a number that was set aside, and never
-    /// comes: such are left out, and so are those that were given back while they were looked at.
+    /// Those with a handler, by number. Without a handler an interrupt is a number that was set
+    /// aside, and never comes: such are left out, and so are those that were given back while they
+    /// were looked at.
     pub irqs: Vec<Irq>,
     /// Interrupts beyond the limit, and those of which it is unknown whether they have a handler.
     pub missed: u64,
@@ -33,7 +34,8 @@ pub struct Irqs {
 pub struct Irq {
     /// Its number in `/proc/irq`.
     pub number: u32,
-    /// The names of its handlers, in the order in which they are called; more than one share the line.
+    /// The names of its handlers, in the order in which they are called; more than one share the
+    /// line.
     pub actions: Vec<String>,
     /// The interrupt controller, such as `PCI-MSIX-0000:00:04.0`; empty where it is not known.
     pub chip: String,
@@ -164,7 +166,8 @@ pub struct State {
     pub per_cpu: bool,
 }
 
-/// Parses `/sys/kernel/debug/irq/irqs/N`, where each bit that is set follows `dstate:` on a line by its name.
+/// Parses `/sys/kernel/debug/irq/irqs/N`, where each bit that is set follows `dstate:` on a line by
+/// its name.
 pub fn parse_state(text: &str) -> Result<State, String> {
     let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("dstate:"));
     lines.next().ok_or("expected a line 'dstate:'")?;

@@ -1,10 +1,11 @@
 //! Truth values as the kernel reads them from its command line.
 //!
-//! Source: `kstrtobool()`, to which Documentation/admin-guide/kernel-parameters.rst refers for `Format: <bool>`.
-//! Kernels differ in letters: t and f, of true and false, came in 5.19; e and d, of enabled and disabled, in 2025, and are
-//! not taken here.
+//! Source: `kstrtobool()`, to which Documentation/admin-guide/kernel-parameters.rst refers for
+//! `Format: <bool>`. Kernels differ in letters: t and f, of true and false, came in 5.19; e and d,
+//! of enabled and disabled, in 2025, and are not taken here.
 
-/// Takes a value as `kstrtobool()` does: only its first letter counts, and of `on` and `off` the second.
+/// Takes a value as `kstrtobool()` does: only its first letter counts, and of `on` and `off` the
+/// second.
 ///
 /// `None` where the kernel refuses it: the previous value stays.
 pub fn kbool(value: &str) -> Option<bool> {

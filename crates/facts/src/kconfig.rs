@@ -1,7 +1,7 @@
 //! The configuration a kernel was built with.
 //!
-//! Source: Documentation/kbuild/kconfig.rst; `/proc/config.gz` is CONFIG_IKCONFIG_PROC. Distributions
-//! put the same text at `/boot/config-RELEASE` or `/lib/modules/RELEASE/config`.
+//! Source: Documentation/kbuild/kconfig.rst; `/proc/config.gz` is CONFIG_IKCONFIG_PROC.
+//! Distributions put the same text at `/boot/config-RELEASE` or `/lib/modules/RELEASE/config`.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -28,7 +28,8 @@ pub enum Setting<'a> {
     Absent,
 }
 
-/// A configuration, kept as its text: a table of ten thousand options would cost more memory than a run.
+/// A configuration, kept as its text: a table of ten thousand options would cost more memory than a
+/// run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kconfig {
     /// The version in the header, such as `6.12.9`; `""` without a header.
@@ -72,7 +73,8 @@ impl Kconfig {
         self.get(name) == Setting::Yes
     }
 
-    /// Why the configuration cannot be that of this release; without a version in its header it is taken at its word.
+    /// Why the configuration cannot be that of this release; without a version in its header it is
+    /// taken at its word.
     ///
     /// A file left over from another kernel would mislead. A third number of 0 is not significant:
     /// Debian calls 6.1.170 `6.1.0-50`. The running kernel's `own` copy needs no check of what the
@@ -125,8 +127,9 @@ impl Kconfig {
     }
 }
 
-/// Whether a release has the suffix of its configuration: `setlocalversion` puts it behind the version and the
-/// `localversion*` files, before LOCALVERSION= of the build and the state of the tree (`-00012-g1a2b3c`, `+`).
+/// Whether a release has the suffix of its configuration: `setlocalversion` puts it behind the
+/// version and the `localversion*` files, before LOCALVERSION= of the build and the state of the
+/// tree (`-00012-g1a2b3c`, `+`).
 fn has_local(release: &str, local: &str) -> bool {
     let numbers = release.splitn(3, '.').map(|part| part.bytes().take_while(u8::is_ascii_digit).count() + 1);
     let suffix = release.get(numbers.sum::<usize>() - 1..).unwrap_or_default();
@@ -152,9 +155,9 @@ fn option(line: &str) -> Option<(&str, &str)> {
 
 /// What is missing in a configuration: an option that is missing would read as not set.
 ///
-/// The build writes a header (scripts/kconfig/confdata.c), which a list of some options lacks. Each architecture's
-/// configuration closes with lib/Kconfig.debug, the section "Kernel hacking"; from 5.5 on sections are closed by a line
-/// of their own.
+/// The build writes a header (scripts/kconfig/confdata.c), which a list of some options lacks. Each
+/// architecture's configuration closes with lib/Kconfig.debug, the section "Kernel hacking"; from
+/// 5.5 on sections are closed by a line of their own.
 fn missing(text: &str) -> Option<&'static str> {
     if !text.lines().take(4).any(|line| line.starts_with("# Automatically generated")) {
         return Some("the configuration lacks its header: it may be cut");
@@ -170,7 +173,8 @@ fn missing(text: &str) -> Option<&'static str> {
     (!sections_open(text)).then_some("the configuration lacks the beginning of a section: it may be cut")
 }
 
-/// Whether each section that is closed was opened; a comment looks like the opening of one and is never closed.
+/// Whether each section that is closed was opened; a comment looks like the opening of one and is
+/// never closed.
 fn sections_open(text: &str) -> bool {
     let mut open: BTreeMap<&str, u64> = BTreeMap::new();
     for title in text.lines().filter_map(|line| line.strip_prefix("# ")) {

@@ -14,8 +14,8 @@ pub enum Throttling {
 
 /// Whether a record of `/dev/kmsg` reports throttling.
 ///
-/// The kernel prints each of the two once per boot, so that only the first time can be seen: silence
-/// proves nothing.
+/// The kernel prints each of the two once per boot, so that only the first time can be seen:
+/// silence proves nothing.
 pub fn throttling(record: &[u8]) -> Option<Throttling> {
     let semicolon = record.iter().position(|&b| b == b';')?;
     // Facility 0 is the kernel; what a program writes to /dev/kmsg has another.

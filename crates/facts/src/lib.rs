@@ -1,6 +1,8 @@
-//! What the machine is: one file per kernel text, each a parser from text to value, total on any input.
+//! What the machine is: one file per kernel text, each a parser from text to value, total on any
+//! input.
 //!
-//! Only [`gather`], [`survey`] and what they call read, through the door; none of it belongs near the measuring loop.
+//! Only [`gather`], [`survey`] and what they call read, through the door; none of it belongs near
+//! the measuring loop.
 
 pub mod cgroup;
 pub mod choice;
@@ -112,7 +114,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What could not be read or understood, as `path: reason`; what is merely absent is not among it.
+    /// What could not be read or understood, as `path: reason`; what is merely absent is not among
+    /// it.
     pub fn unknown(&self) -> Vec<String> {
         self.troubles.clone()
     }
@@ -122,7 +125,8 @@ impl Facts {
         self.core_types.get(&cpu).map_or("", String::as_str)
     }
 
-    /// Whether an option of the configuration is built in; none where the configuration is not known.
+    /// Whether an option of the configuration is built in; none where the configuration is not
+    /// known.
     pub fn option(&self, name: &str) -> Option<bool> {
         self.kconfig.known().map(|config| config.is_yes(name))
     }

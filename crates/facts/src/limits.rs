@@ -1,7 +1,7 @@
 //! What this process is allowed: resource limits and capabilities.
 //!
-//! Source: `/proc/PID/limits` and `/proc/PID/status` in Documentation/filesystems/proc.rst, getrlimit(2)
-//! and capabilities(7).
+//! Source: `/proc/PID/limits` and `/proc/PID/status` in Documentation/filesystems/proc.rst,
+//! getrlimit(2) and capabilities(7).
 
 /// A resource limit; none is "unlimited".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

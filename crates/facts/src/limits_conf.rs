@@ -17,7 +17,8 @@ const FILE_LIMIT: u64 = 256 << 10;
 /// What is given to whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitsConf {
-    /// The lines about real-time priorities and locked memory, in the order in which they are applied.
+    /// The lines about real-time priorities and locked memory, in the order in which they are
+    /// applied.
     pub grants: Vec<Grant>,
     /// Malformed lines about either limit; pam_limits skips such lines.
     pub skipped: u64,

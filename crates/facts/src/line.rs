@@ -1,4 +1,5 @@
-//! Single values: the many files of `/proc/sys` and `/sys` that hold one word, number or list of CPUs.
+//! Single values: the many files of `/proc/sys` and `/sys` that hold one word, number or list of
+//! CPUs.
 //!
 //! Source: "sysfs - attributes" in the kernel's Documentation/filesystems/sysfs.rst.
 
@@ -8,7 +9,8 @@ use model::units::{CPU_LIMIT, Cpu, CpuSet};
 /// One value is never longer; what is, is not what it claims to be.
 const LINE_LIMIT: usize = 4096;
 
-/// Parses a file of one line; an empty one is fine, as with the strings of a firmware that left them out.
+/// Parses a file of one line; an empty one is fine, as with the strings of a firmware that left
+/// them out.
 pub fn parse_line(text: &str) -> Result<String, String> {
     // Strings of a device tree end in NUL instead of a newline.
     let line = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -47,7 +49,8 @@ pub fn parse_u64(text: &str) -> Result<u64, String> {
 
 /// Parses a file with a list of CPUs.
 ///
-/// A kernel whose mask was never allocated prints its null pointer: `(null)` in `nohz_full` means no CPU.
+/// A kernel whose mask was never allocated prints its null pointer: `(null)` in `nohz_full` means
+/// no CPU.
 pub fn parse_cpus(text: &str) -> Result<CpuSet, String> {
     if text.trim() == "(null)" {
         return Ok(CpuSet::default());
@@ -61,7 +64,8 @@ pub fn parse_some_cpus(text: &str) -> Result<CpuSet, String> {
     if cpus.is_empty() { Err("expected a list of CPUs, found none".to_owned()) } else { Ok(cpus) }
 }
 
-/// Parses a file with a mask of CPUs: groups of 32 in hexadecimal digits, the highest numbers first.
+/// Parses a file with a mask of CPUs: groups of 32 in hexadecimal digits, the highest numbers
+/// first.
 pub fn parse_mask(text: &str) -> Result<CpuSet, String> {
     let expected = || format!("expected a mask such as ffffffff,00000003, found '{}'", excerpt(text.trim()));
     let groups: Vec<&str> = text.trim().split(',').collect();
@@ -95,7 +99,8 @@ pub fn parse_strings(text: &str) -> Result<Vec<String>, String> {
     text.split('\0').filter(|part| !part.trim().is_empty()).map(parse_line).collect()
 }
 
-/// An unsigned decimal number of ASCII digits alone; `None` for anything else, what is too large included.
+/// An unsigned decimal number of ASCII digits alone; `None` for anything else, what is too large
+/// included.
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Frequency scaling and idle states: names, and the limits that the latter are held to.
+//! Frequency scaling and idle states: names, and the limits on the latter.
 //!
 //! Source: Documentation/admin-guide/pm/cpufreq.rst and cpuidle.rst: `policyN/scaling_governor`,
 //! `policyN/scaling_driver`, `cpuidle/current_driver` and `cpuN/cpuidle/stateN/name`;
@@ -7,7 +7,8 @@
 use super::line::parse_i64;
 use super::topology::numbered;
 
-/// The names of a directory that end in a number, in the order of the numbers: `state10` after `state2`.
+/// The names of a directory that end in a number, in the order of the numbers: `state10` after
+/// `state2`.
 pub fn in_order(names: &[String], prefix: &str) -> Vec<String> {
     let mut numbers: Vec<(u32, &String)> =
         names.iter().filter_map(|name| Some((numbered(name, prefix)?, name))).collect();

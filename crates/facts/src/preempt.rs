@@ -1,7 +1,7 @@
 //! The kernel's preemption model: decided from several sources, never guessed.
 //!
-//! Source: `kernel/Kconfig.preempt`, `preempt=` in Documentation/admin-guide/kernel-parameters.txt, and
-//! `sched_dynamic_mode()` in `kernel/sched/core.c` for what `debug/sched/preempt` shows.
+//! Source: `kernel/Kconfig.preempt`, `preempt=` in Documentation/admin-guide/kernel-parameters.txt,
+//! and `sched_dynamic_mode()` in `kernel/sched/core.c` for what `debug/sched/preempt` shows.
 
 use super::cmdline::Cmdline;
 use super::kconfig::{Kconfig, Setting};
@@ -27,7 +27,8 @@ pub struct Evidence<'a> {
     pub own_kconfig: bool,
 }
 
-/// Parses `/sys/kernel/debug/sched/preempt`: `none voluntary (full) lazy`, the one in use in brackets.
+/// Parses `/sys/kernel/debug/sched/preempt`: `none voluntary (full) lazy`, the one in use in
+/// brackets.
 ///
 /// On PREEMPT_RT it offers the rest (full, lazy), so it shows nothing about RT.
 pub fn parse_selected(text: &str) -> Result<Preempt, String> {
@@ -37,8 +38,8 @@ pub fn parse_selected(text: &str) -> Result<Preempt, String> {
         .ok_or_else(|| format!("expected (MODEL) among models, found '{}'", excerpt(text)))
 }
 
-/// Why a configuration cannot be that of the running kernel, whose build string names its preemption flag; none where the
-/// two agree or the configuration names no model.
+/// Why a configuration cannot be that of the running kernel, whose build string names its
+/// preemption flag; none where the two agree or the configuration names no model.
 ///
 /// Another build of the same release leaves its file under the same name.
 pub fn contradiction(version: &str, config: &Kconfig) -> Option<String> {
@@ -67,7 +68,8 @@ pub fn contradiction(version: &str, config: &Kconfig) -> Option<String> {
 
 /// Weighs the evidence; the first witness that can know it decides.
 pub fn judge(evidence: &Evidence) -> Preempt {
-    // Nothing but the build string ties a file in /boot to the running kernel: any build of the release has that name.
+    // Nothing but the build string ties a file in /boot to the running kernel: any build of the
+    // release has that name.
     let is_its = |config: &&Kconfig| match evidence.version {
         Some(version) => contradiction(version, config).is_none(),
         None => evidence.own_kconfig,
@@ -84,7 +86,8 @@ fn contradicts_itself(evidence: &Evidence) -> bool {
         (Some(flag), Some(realtime)) => (flag == Flag::Rt) != (realtime == 1),
         _ => false,
     };
-    // The file of models is there where one can be chosen, and PREEMPT_RT offers but full and lazy ones.
+    // The file of models is there where one can be chosen, and PREEMPT_RT offers but full and lazy
+    // ones.
     let rt = flag == Some(Flag::Rt) || evidence.realtime == Some(1);
     let selected = match (evidence.selected, flag) {
         (Some(selected), _) if rt => matches!(selected, Preempt::Voluntary | Preempt::None),
@@ -179,7 +182,8 @@ fn configured(config: &Kconfig) -> Preempt {
     models.into_iter().find(|(option, _)| config.is_yes(option)).map_or(Preempt::Unknown, |(_, model)| model)
 }
 
-/// The model that `preempt=` chose: the last one that the kernel takes, for it passes over the others.
+/// The model that `preempt=` chose: the last one that the kernel takes, for it passes over the
+/// others.
 fn chosen_at_boot(cmdline: &Cmdline, evidence: &Evidence) -> Option<Preempt> {
     for model in cmdline.values("preempt").rev().filter_map(model_named) {
         match is_offered(model, evidence) {
@@ -219,7 +223,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Fields of `uname -r | uname -v | debug/sched/preempt | command line | options`; empty ones are not known.
+    /// Fields of `uname -r | uname -v | debug/sched/preempt | command line | options`; empty ones
+    /// are not known.
     fn check(evidence: &str, expected: Preempt) {
         let fields: Vec<&str> = evidence.split('|').map(str::trim).collect();
         let known = |n: usize| fields.get(n).copied().filter(|text| !text.is_empty());

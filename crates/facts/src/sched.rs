@@ -1,12 +1,14 @@
-//! How much of a CPU the scheduler keeps from real-time tasks.
+//! The share of a CPU that the scheduler withholds from real-time tasks.
 //!
 //! Source: Documentation/scheduler/sched-rt-group.rst for `sched_rt_runtime_us`, and
-//! `kernel/sched/debug.c` (6.12 on) for `/sys/kernel/debug/sched/fair_server/cpuN/{runtime,period}`.
-//! The two are independent: -1 in the first leaves the fair server at its 50 ms in each second.
+//! `kernel/sched/debug.c` (6.12 on) for
+//! `/sys/kernel/debug/sched/fair_server/cpuN/{runtime,period}`. The two are independent: -1 in the
+//! first leaves the fair server at its 50 ms in each second.
 
 use model::units::Cpu;
 
-/// One CPU's fair server: the time it may take from a real-time task for the benefit of ordinary ones.
+/// One CPU's fair server: the time it may take from a real-time task for the benefit of ordinary
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairServer {
     pub cpu: Cpu,

@@ -1,12 +1,14 @@
 //! The time that the hypervisor took from each CPU.
 //!
 //! Source: `/proc/stat` in Documentation/filesystems/proc.rst. Read every second while measuring:
-//! nothing here allocates, and it stops where the per-CPU lines end, before the long line of interrupts.
+//! nothing here allocates, and it stops where the per-CPU lines end, before the long line of
+//! interrupts.
 
 use super::line::number;
 use model::units::Cpu;
 
-/// Calls `f` with each online CPU's steal time since boot in ticks of 10 ms (USER_HZ), in the file's order.
+/// Calls `f` with each online CPU's steal time since boot in ticks of 10 ms (USER_HZ), in the
+/// file's order.
 ///
 /// Lines that are not understood are passed over; kernels before 2.6.11 have no such column.
 pub fn steal_ticks(text: &[u8], mut f: impl FnMut(Cpu, u64)) {

@@ -38,7 +38,8 @@ pub struct Survey {
     pub swaps: Fact<Swaps>,
     /// The priorities and locked memory that logins grant.
     pub limits_conf: Fact<LimitsConf>,
-    /// The CPUs on which the timer of the lockup detectors is armed; absent where it was not looked for.
+    /// The CPUs on which the timer of the lockup detectors is armed; absent where it was not looked
+    /// for.
     pub watchdog_timers: Fact<CpuSet>,
 }
 

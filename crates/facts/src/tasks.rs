@@ -1,4 +1,4 @@
-//! The real-time tasks that run on the machine: those that can keep a measuring thread waiting.
+//! The real-time tasks that run on the machine: those that can delay a measuring thread.
 //!
 //! Source: `/proc/PID/task/TID/{stat,status}` in Documentation/filesystems/proc.rst and
 //! proc_pid_stat(5). Looking at every task is costly and reveals other users' programs, so this is
@@ -182,8 +182,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A stat line with the fields that count: 9 flags, 14 utime, 15 stime, 20 threads, 22 start, 39 CPU, 40 priority,
-    /// 41 policy.
+    /// A stat line with the fields that count: 9 flags, 14 utime, 15 stime, 20 threads, 22 start,
+    /// 39 CPU, 40 priority, 41 policy.
     fn stat(comm: &str, flags: u32, policy: u32, priority: u32) -> String {
         format!(
             "7 ({comm}) S 1 1 1 0 -1 {flags} 0 0 0 0 30 12 0 0 -51 0 1 0 555 0 0 18446744073709551615 \

@@ -47,7 +47,8 @@ fn made(root: &Path, path: &str) -> std::path::PathBuf {
     path
 }
 
-/// Describes a tree and compares the fields named in `expected`, lines of `field: value` as in run.json.
+/// Describes a tree and compares the fields named in `expected`, lines of `field: value` as in
+/// run.json.
 fn check(text: &str, expected: &str) {
     let (host, _dir) = tree(text);
     let described = serde_json::to_value(describe(&gather(&host))).unwrap();

@@ -1,9 +1,8 @@
 //! Single texts by pattern: the hundreds of small files that hold one setting each.
 //!
-//! A rule names the files it reads, and they are read for it: a setting needs no code between the
-//! kernel's file and the rule that judges it. In a pattern `#` matches a number and `*` any name,
-//! once in a component; a `/` at its end asks for the names in a directory, a `@` for what a link
-//! points to.
+//! A rule names the files it reads, and they are read: a setting needs no code between the kernel's
+//! file and the rule that judges it. In a pattern `#` matches a number and `*` any name, once in a
+//! component; a `/` at its end asks for the names in a directory, a `@` for what a link points to.
 
 use std::collections::{BTreeMap, BTreeSet};
 

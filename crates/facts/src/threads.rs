@@ -1,5 +1,5 @@
 //! The threads relevant to isolation and priorities: kernel threads, those of real-time policy, and
-//! programs that change settings behind one's back.
+//! programs that change settings by themselves.
 //!
 //! Source: `/proc/PID/{stat,status}` in Documentation/filesystems/proc.rst and proc_pid_stat(5).
 //! Every process is looked at, and of most nothing may be recorded: all of it is read unrecorded,
@@ -24,18 +24,19 @@ const CPUS_LIMIT: usize = 4 << 20;
 /// The threads of a machine that settings are about. None of onbeat's own is among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// The kernel's threads by name, without the workers of workqueues (`kworker/`): their names change from second
-    /// to second, and their CPUs follow from the masks of the workqueues. Empty only where processes are
-    /// hidden: in a container, or by `hidepid=` of proc(5).
+    /// The kernel's threads by name, without the workers of workqueues (`kworker/`): their names
+    /// change from second to second, and their CPUs follow from the masks of the workqueues. Empty
+    /// only where processes are hidden: in a container, or by `hidepid=` of proc(5).
     pub kernel: Vec<Thread>,
     /// The threads of programs that have a real-time policy, by name.
     pub realtime: Vec<Thread>,
     /// Those of the requested programs that run.
     pub programs: BTreeSet<String>,
-    /// Programs that were asked for and that a capture was not asked for: whether they run is not known.
+    /// Programs that were asked for and that a capture was not asked for: whether they run is not
+    /// known.
     pub unasked: BTreeSet<String>,
-    /// Whether every process that showed could be read, and none was over the bound; those that ended while they
-    /// were looked at do not count.
+    /// Whether every process that showed could be read, and none was over the bound; those that
+    /// ended while they were looked at do not count.
     pub complete: bool,
 }
 
@@ -52,7 +53,8 @@ pub struct Thread {
     pub immovable: bool,
 }
 
-/// Where a capture keeps the names of the programs that it was asked for, as if it were a directory.
+/// Where a capture keeps the names of the programs that it was asked for, as if it were a
+/// directory.
 const ASKED: &str = "/proc/*/comm";
 
 /// Looks at all threads: one short file each, and one more for those that are listed.
@@ -143,7 +145,8 @@ impl Look<'_> {
         asked || told
     }
 
-    /// Looks at the threads of a process but its first; what a record needs to know of their directory.
+    /// Looks at the threads of a process but its first; what a record needs to know of their
+    /// directory.
     fn others(&mut self, pid: u32, dir: &str) -> Option<Access> {
         let listed = self.host.list(&format!("{dir}/task"));
         let Fact::Known(names) = &listed else {

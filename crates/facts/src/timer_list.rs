@@ -1,9 +1,9 @@
 //! On which CPUs the timer of the lockup detectors is armed: which shows whether they run where
 //! their own files may not be read.
 //!
-//! Source: kernel/time/timer_list.c for the text, and `watchdog_enable()` in kernel/watchdog.c for the timer.
-//! The kernel prints it with each CPU's timers locked for some steps at a time, so it is read only where
-//! nothing else tells.
+//! Source: kernel/time/timer_list.c for the text, and `watchdog_enable()` in kernel/watchdog.c for
+//! the timer. The kernel prints it with each CPU's timers locked for some steps at a time, so it is
+//! read only where nothing else shows it.
 
 use super::line::{excerpt, parse_i64};
 use super::uname::series;
@@ -18,11 +18,11 @@ const THRESHOLD: &str = "/proc/sys/kernel/watchdog_thresh";
 
 /// The files of the lockup detectors whose reading changes what a later write does.
 ///
-/// On kernels that lack "always restore watchdog_softlockup(,hardlockup)_user_enabled after proc show" (in
-/// 6.14), a read copies what is in force into what was asked for (`proc_watchdog_common()` in
-/// kernel/watchdog.c). With no detector in force, that forgets which were asked for: a later 1 in another of
-/// these files switches nothing on. Each of them does that to itself, and which one may be read then cannot
-/// be told without reading one of them.
+/// On kernels that lack "always restore watchdog_softlockup(,hardlockup)_user_enabled after proc
+/// show" (in 6.14), a read copies what is in force into what was asked for
+/// (`proc_watchdog_common()` in kernel/watchdog.c). With no detector in force, that forgets which
+/// were asked for: a later 1 in another of these files switches nothing on. Each of them does that
+/// to itself, and which one may be read then cannot be known without reading one of them.
 pub const SWITCHES: [&str; 3] =
     ["/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog", "/proc/sys/kernel/nmi_watchdog"];
 
@@ -37,7 +37,7 @@ pub fn read_watchdog_timers(host: &MachineFiles) -> Fact<CpuSet> {
     host.record_as(
         PATH,
         match &timers {
-            // What it is says nothing; that it was not understood does.
+            // Its value is irrelevant; that it is malformed is not.
             Fact::Malformed(_) => Access::File(b"?\n".to_vec()),
             other => Access::of(other, |timers| Access::File(reduced(timers).into_bytes())),
         },
@@ -61,8 +61,8 @@ fn harmless(release: Option<&str>, threshold: &Fact<i64>, timers: &Fact<CpuSet>)
     restores(release) || *threshold == Fact::Absent || timers.known().is_some_and(|cpus| !cpus.is_empty())
 }
 
-/// Whether the kernel of this release puts back what was asked for; not believed of one that does not say
-/// which it is.
+/// Whether the kernel of this release puts back what was asked for; not assumed of one that does
+/// not state which it is.
 fn restores(release: Option<&str>) -> bool {
     release.and_then(series).is_some_and(|series| series >= (6, 14))
 }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::units::{Cpu, CpuSet};
 
-/// The event sources in `/sys/devices` that a hybrid x86 kernel makes, one per kind of core, and the kind's
-/// name.
+/// The event sources in `/sys/devices` that a hybrid x86 kernel makes, one per kind of core, and
+/// the kind's name.
 pub const HYBRID: [(&str, &str); 3] = [("cpu_core", "P"), ("cpu_atom", "E"), ("cpu_lowpower", "LP-E")];
 
 /// The number in a name such as `cpu12`, `policy0` or `state3`.
@@ -42,8 +42,8 @@ pub fn among(cpus: CpuSet, present: Option<&CpuSet>) -> Result<CpuSet, String> {
 
 /// The kind of core of each CPU; empty where all are of one kind.
 ///
-/// `hybrid` are the CPUs of each kind in [`HYBRID`]. Capacities count only where there are no such kinds:
-/// on hybrid x86 they differ between cores of one kind as well.
+/// `hybrid` are the CPUs of each kind in [`HYBRID`]. Capacities count only where there are no such
+/// kinds: on hybrid x86 they differ between cores of one kind as well.
 pub fn core_types(
     online: &CpuSet,
     hybrid: &[(&str, CpuSet)],

@@ -16,7 +16,8 @@ pub enum Flag {
     Plain,
 }
 
-/// Finds the preemption flag in a build string such as `#1 SMP PREEMPT_RT Debian 6.12.9-1 (2025-01-10)`.
+/// Finds the preemption flag in a build string such as `#1 SMP PREEMPT_RT Debian 6.12.9-1
+/// (2025-01-10)`.
 ///
 /// The build puts the flags first, so that its cut at 64 characters never takes them.
 pub fn preemption_flag(version: &str) -> Flag {
@@ -35,7 +36,8 @@ pub fn preemption_flag(version: &str) -> Flag {
 
 /// The series of a release: `(6, 12)` for `6.12.9-amd64`.
 ///
-/// Only these two numbers are comparable: distributions keep the third at 0 or count their own builds in it.
+/// Only these two numbers are comparable: distributions keep the third at 0 or count their own
+/// builds in it.
 pub fn series(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split('.').map(|part| {
         let digits = part.bytes().take_while(u8::is_ascii_digit).count();

@@ -1,8 +1,9 @@
 //! The hypervisor that the machine runs under, from the traces that hypervisors leave.
 //!
-//! Source: Documentation/ABI/stable/sysfs-hypervisor-xen, Documentation/virt/kvm, Documentation/devicetree
-//! (`/hypervisor`), the DMI strings of the virtual machines themselves. The CPUID leaf that names the
-//! hypervisor would need an instruction; these files answer for a captured machine too.
+//! Source: Documentation/ABI/stable/sysfs-hypervisor-xen, Documentation/virt/kvm,
+//! Documentation/devicetree (`/hypervisor`), the DMI strings of the virtual machines themselves.
+//! The CPUID leaf that names the hypervisor would need an instruction; these files answer for a
+//! captured machine too.
 
 use super::cpuinfo::CpuInfo;
 
@@ -52,7 +53,8 @@ pub fn judge(evidence: &VirtEvidence) -> String {
     let plain = match (flag, evidence.vendor, evidence.board) {
         (Some(true), ..) => UNNAMED,
         (Some(false), ..) => "none",
-        // Arm and RISC-V have no flag: a maker that is no hypervisor, or a board that mentions none.
+        // Arm and RISC-V have no flag: a maker that is no hypervisor, or a board that mentions
+        // none.
         (None, Some(vendor), _) if !vendor.is_empty() => "none",
         (None, _, Some([_, ..])) => "none",
         _ => "",

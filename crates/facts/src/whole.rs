@@ -2,8 +2,8 @@
 //! may mean the opposite.
 //!
 //! The kernel ends each text of /proc and /sys with a newline, those of the device tree with NUL
-//! (Documentation/filesystems/sysfs.rst, seq_file.rst; `proc_dointvec()` in kernel/sysctl.c). A list of CPUs
-//! that names none is a newline, too.
+//! (Documentation/filesystems/sysfs.rst, seq_file.rst; `proc_dointvec()` in kernel/sysctl.c). A
+//! list of CPUs that names none is a newline, too.
 
 use host::MachineFiles;
 use model::fact::Fact;

@@ -1,7 +1,7 @@
 //! The recorder: what was read of a machine, refusals included, so that it can be read again
 //! elsewhere.
 //!
-//! A capture lists what the code really read, not what it was thought to read.
+//! A capture lists what the code really read, not what it is assumed to read.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

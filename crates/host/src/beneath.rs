@@ -2,7 +2,8 @@
 //! way.
 //!
 //! openat2(2) does it in the kernel from Linux 5.6 on. Older kernels, gVisor and filters of system
-//! calls lack it: then the path is gone step by step, always on descriptors, with the same answers.
+//! calls lack it: then the path is walked component by component, always on descriptors, with the
+//! same results.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -17,7 +18,7 @@ pub enum Links {
     /// Those that stay below the directory are followed; others are refused (EXDEV), absolute ones
     /// among them.
     Beneath,
-    /// The directory stands for `/`, and `..` ends there, as after chroot(2).
+    /// The directory acts as `/`, and `..` ends there, as after chroot(2).
     Rebased,
 }
 
@@ -71,7 +72,8 @@ pub fn step_by_step(dir: BorrowedFd<'_>, path: &str, flags: OFlags, links: Links
         let here = way.last().map_or(dir, AsFd::as_fd);
         let last = rest.is_empty();
         let how = if last { flags } else { OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC };
-        // O_PATH with O_NOFOLLOW opens a link itself, which only a caller that says both wants.
+        // O_PATH with O_NOFOLLOW opens a link itself, which only a caller that passes both flags
+        // wants.
         let itself = last && flags.contains(OFlags::NOFOLLOW);
         let opened = match rustix::fs::openat(here, &*part, how | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(opened) if itself || !how.contains(OFlags::PATH) || !is_link(&opened) => Ok(opened),

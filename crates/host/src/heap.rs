@@ -19,7 +19,7 @@ use dlmalloc::{Allocator, Dlmalloc};
 /// Memory from the kernel, for good.
 struct Pages;
 
-// SAFETY: `alloc` hands out fresh anonymous memory of the size it says, page-aligned, and nothing
+// SAFETY: `alloc` hands out fresh anonymous memory of the requested size, page-aligned, and nothing
 // ever takes it back.
 unsafe impl Allocator for Pages {
     fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {

@@ -1,4 +1,4 @@
-//! Files that the user named as inputs: bounded in memory, never waited for without end.
+//! Files that the user named as inputs: bounded in memory, never blocking without a time limit.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};

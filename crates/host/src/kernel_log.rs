@@ -24,7 +24,7 @@ impl KernelLog {
             match self.file.read(&mut record) {
                 Ok(0) => return,
                 Ok(length) => f(&record[..length]),
-                // Overwritten meanwhile: reading goes on with the oldest record that is left.
+                // Overwritten meanwhile: reading continues with the oldest record that is left.
                 Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
                 Err(_) => return,
             }

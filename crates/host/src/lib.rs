@@ -1,4 +1,4 @@
-//! The door: the only code that touches the kernel.
+//! Access to the machine: the only code that calls the kernel or opens files.
 //!
 //! A running machine, a tree, a captured bundle and answers in memory differ in where
 //! [`MachineFiles`] reads, not in code paths.

@@ -2,7 +2,8 @@
 //! one.
 //!
 //! The four differ in where an access is answered, and in nothing that a caller could see. What is
-//! private is masked here, on every way in, so that a live machine and its capture read the same.
+//! private is masked here, on every path of access, so that a live machine and its capture read the
+//! same.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

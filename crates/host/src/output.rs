@@ -1,5 +1,5 @@
-//! Files that the user named as outputs: never half there, never through a link of another user's,
-//! never waiting for ever.
+//! Files that the user named as outputs: never partially written, never through a link of another
+//! user's, never blocking forever.
 
 use std::ffi::OsStr;
 use std::fs::File;

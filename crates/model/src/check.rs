@@ -1,5 +1,5 @@
-//! Whether the numbers of a run agree with each other: a run edited by hand or damaged must not reach
-//! a picture or a statistic as if it were measured.
+//! Whether the numbers of a run agree with each other: a run edited by hand or damaged must not
+//! reach a picture or a statistic as if it were measured.
 
 use super::run::{CpuRun, Run, Worst};
 use crate::histogram::{Bucket, total_of};
@@ -68,14 +68,15 @@ impl Run {
 }
 
 impl CpuRun {
-    /// Whether it was imported from a result without a histogram: no sample has a bucket, and none is beyond the last.
+    /// Whether it was imported from a result without a histogram: no sample has a bucket, and none
+    /// is beyond the last.
     pub fn is_summary(&self) -> bool {
         let bare = self.histogram.is_empty() && self.overflows.is_none();
         bare && self.cycles > 0 && self.scheduled.is_none()
     }
 
-    /// The wake-ups that an import lists as beyond its histogram. Bundles of before `overflow_cycles` have them among the
-    /// worst, without a latency.
+    /// The wake-ups that an import lists as beyond its histogram. Bundles of before
+    /// `overflow_cycles` have them among the worst, without a latency.
     pub fn listed_overflows(&self) -> impl Iterator<Item = u64> + '_ {
         let formerly = self.worst.iter().filter(|worst| worst.latency_ns.is_none());
         self.overflow_cycles.iter().copied().chain(formerly.filter_map(|worst| worst.cycle))

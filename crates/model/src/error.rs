@@ -1,4 +1,4 @@
-//! What can go wrong, as the exit codes that scripts rely on (`onbeat --help` lists them).
+//! The failures of commands, as the exit codes that scripts rely on (`onbeat --help` lists them).
 
 use std::fmt;
 use std::io;
@@ -67,10 +67,12 @@ impl Failure {
     }
 }
 
-/// What an error number means for the user, whichever system call gave it: the exit code, and the remedy
-/// where it does not depend on what was tried. None for numbers that speak of the names and values that were given.
+/// What an error number means for the user, whichever system call gave it: the exit code, and the
+/// remedy where it does not depend on what was tried. None for numbers that speak of the names and
+/// values that were given.
 ///
-/// A read-only file system counts as not permitted: what is missing is the permission to write, and another place has it.
+/// A read-only file system counts as not permitted: what is missing is the permission to write, and
+/// another place has it.
 pub fn meaning_of(error: &io::Error) -> Option<(Exit, &'static str)> {
     Some(match error.raw_os_error()? {
         libc::EACCES | libc::EPERM | libc::EROFS => (Exit::NotPermitted, ""),
@@ -113,7 +115,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What helps where a capability is missing: root has it, unless a container or a service keeps it back.
+/// What helps where a capability is missing: root has it, unless a container or a service keeps it
+/// back.
 pub fn run_with(capability: &str) -> String {
     format!("run with {capability}, which root has outside of a container")
 }

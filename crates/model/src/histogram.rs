@@ -1,8 +1,8 @@
 //! The log-linear histogram: 64 buckets per octave of nanoseconds, no overflow, no lost value.
 //!
-//! A bucket's index follows from the leading zeros and a shift, the same on every architecture. Below
-//! 128 ns a bucket is 1 ns wide, above at most 1/64 (1.57 %) of its lower edge. Bucket 0 holds the early
-//! wake-ups, whatever their size.
+//! A bucket's index follows from the leading zeros and a shift, the same on every architecture.
+//! Below 128 ns a bucket is 1 ns wide, above at most 1/64 (1.57 %) of its lower edge. Bucket 0
+//! holds the early wake-ups, whatever their size.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,8 @@ const fn lower_edge(bucket: usize) -> i64 {
     if edge > i64::MAX as u128 { i64::MAX } else { edge as i64 }
 }
 
-/// One non-empty bucket as it is kept and shown: `[lower, upper)` and how many samples fell into it.
+/// One non-empty bucket as it is kept and shown: `[lower, upper)` and how many samples fell into
+/// it.
 ///
 /// In JSON it is the array `[lower, upper, count]`: a run has hundreds of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -108,14 +109,15 @@ impl Counts {
         self.buckets.get(bucket).copied().unwrap_or(0)
     }
 
-    /// How many samples lie in buckets whose lower edge is at or above the level; exact where the level is a bucket's edge.
+    /// How many samples lie in buckets whose lower edge is at or above the level; exact where the
+    /// level is a bucket's edge.
     pub fn at_or_above(&self, level: Nanos) -> u64 {
         self.buckets.iter().skip(bucket_of(level)).sum()
     }
 }
 
-/// The non-empty buckets of the sum of histograms, in ascending order, put into a list that is used again;
-/// `min` becomes the lower edge of the early bucket.
+/// The non-empty buckets of the sum of histograms, in ascending order, put into a list that is used
+/// again; `min` becomes the lower edge of the early bucket.
 pub fn fill_buckets(into: &mut Vec<Bucket>, histograms: &[&Counts], min: Nanos) {
     into.clear();
     let buckets = histograms.iter().map(|counts| counts.buckets.len()).max().unwrap_or(0);
@@ -138,7 +140,8 @@ pub fn buckets_of(counts: &Counts, min: Nanos) -> Vec<Bucket> {
     buckets
 }
 
-/// The lowest edge of a bucket at or above the span: levels on edges can be counted exactly from buckets.
+/// The lowest edge of a bucket at or above the span: levels on edges can be counted exactly from
+/// buckets.
 pub fn edge_at_or_above(span: Nanos) -> Nanos {
     let (lower, upper) = bucket_edges(bucket_of(span));
     if lower == span { lower } else { upper }
@@ -149,8 +152,8 @@ pub fn total_of(buckets: &[Bucket]) -> u64 {
     buckets.iter().map(|bucket| bucket.count).sum()
 }
 
-/// The nearest-rank quantile, given as the upper edge of its bucket, or as the largest sample where that is known and less;
-/// `None` without samples.
+/// The nearest-rank quantile, given as the upper edge of its bucket, or as the largest sample where
+/// that is known and less; `None` without samples.
 ///
 /// `per_million` is the quantile: 999 900 for p99.99. The rank is the smallest whole number that is
 /// at least n * q, and at least one (Hyndman and Fan 1996, definition 1).
@@ -164,7 +167,8 @@ pub fn quantile(buckets: &[Bucket], max: Option<Nanos>, per_million: u64) -> Opt
     })
 }
 
-/// As [`quantile`], of buckets and of samples that lie beyond them: None where its rank is among those.
+/// As [`quantile`], of buckets and of samples that lie beyond them: None where its rank is among
+/// those.
 pub fn quantile_below(buckets: &[Bucket], beyond: u64, per_million: u64) -> Option<Nanos> {
     let mut all = buckets.to_vec();
     let end = buckets.last().map_or(Nanos(0), |bucket| bucket.upper);
@@ -172,8 +176,8 @@ pub fn quantile_below(buckets: &[Bucket], beyond: u64, per_million: u64) -> Opti
     quantile(&all, None, per_million).filter(|&edge| edge < Nanos(i64::MAX))
 }
 
-/// Adds two histograms bucket by bucket; buckets with the same upper edge are the same bucket (the lower edge of the
-/// early bucket is its minimum). None where a count leaves its range.
+/// Adds two histograms bucket by bucket; buckets with the same upper edge are the same bucket (the
+/// lower edge of the early bucket is its minimum). None where a count leaves its range.
 pub fn merge(a: &[Bucket], b: &[Bucket]) -> Option<Vec<Bucket>> {
     let mut buckets: Vec<Bucket> = a.iter().chain(b).copied().collect();
     buckets.sort_by_key(|bucket| bucket.upper);

@@ -1,4 +1,4 @@
-//! The values that all rooms speak of: no files, no clocks, no threads.
+//! The values that all crates share: no files, no clocks, no threads.
 //!
 //! [`units`] are nanoseconds, CPUs and policies; [`error`] how a command can fail; [`fact`] the
 //! outcomes of reading something. [`run`] and [`spike`] are the documents of the contract

@@ -1,6 +1,8 @@
-//! A small generator whose sequence is part of a document: `plan.seed` of run.json repeats a dithered schedule.
+//! A small generator whose sequence is part of a document: `plan.seed` of run.json repeats a
+//! dithered schedule.
 
-/// Splitmix64 (Steele, Lea and Flood 2014, Fast splittable pseudorandom number generators): any seed will do.
+/// Splitmix64 (Steele, Lea and Flood 2014, Fast splittable pseudorandom number generators): any
+/// seed will do.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitMix64(u64);
 

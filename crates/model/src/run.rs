@@ -91,7 +91,8 @@ pub struct Plan {
     /// The latency at which the run stops.
     #[serde(default)]
     pub limit_ns: Option<Nanos>,
-    /// Seed of the dithered schedule: splitmix64 from seed XOR the CPU's place in `cpus`, see `measure::schedule`.
+    /// Seed of the dithered schedule: splitmix64 from seed XOR the CPU's place in `cpus`, see
+    /// `measure::schedule`.
     #[serde(default)]
     pub seed: Option<u64>,
     /// CPUs of onbeat's own thread.
@@ -143,7 +144,8 @@ pub struct Host {
     pub fair_server_runtime_ns: Option<u64>,
     /// The cgroup's own real-time budget, where there is one.
     pub cgroup_rt_runtime_us: Option<i64>,
-    /// The highest real-time priority that the process may take without CAP_SYS_NICE; null without limit.
+    /// The highest real-time priority that the process may take without CAP_SYS_NICE; null without
+    /// limit.
     pub rtprio_limit: Option<u64>,
     /// What it may lock in memory without CAP_IPC_LOCK, in bytes; null without limit.
     pub memlock_limit: Option<u64>,
@@ -168,7 +170,8 @@ pub struct CpuRun {
     pub t0_mono_ns: Option<Nanos>,
     #[serde(default)]
     pub interval_ns: Option<Nanos>,
-    /// Slots from 1 up to the last wake-up; null where there is no schedule: an import, or another's threads.
+    /// Slots from 1 up to the last wake-up; null where there is no schedule: an import, or
+    /// another's threads.
     pub scheduled: Option<u64>,
     pub cycles: u64,
     /// Slots whose time had passed when a later wake-up came; null as `scheduled` is.
@@ -204,12 +207,12 @@ pub struct CpuRun {
     /// Samples that an imported histogram counted without their value; null when nothing was cut.
     #[serde(default)]
     pub overflows: Option<u64>,
-    /// From which latency on samples were beyond an imported histogram: each of `overflows` is at least so late. Null
-    /// where nothing was cut.
+    /// From which latency on samples were beyond an imported histogram: each of `overflows` is at
+    /// least so late. Null where nothing was cut.
     #[serde(default)]
     pub overflows_from_ns: Option<Nanos>,
-    /// Which of an import's wake-ups were beyond the histogram, counted from 0: the first ones, as many as the file lists,
-    /// which are not the worst.
+    /// Which of an import's wake-ups were beyond the histogram, counted from 0: the first ones, as
+    /// many as the file lists, which are not the worst.
     #[serde(default)]
     pub overflow_cycles: Vec<u64>,
     /// Voluntary context switches of the measuring thread while it counted.

@@ -69,7 +69,8 @@ pub struct Who {
     pub comm: String,
     /// Its id; 0 is the idle thread.
     pub pid: i32,
-    /// The kernel's priority: -1 deadline, 0 to 98 real-time (99 less the priority), 100 to 139 fair.
+    /// The kernel's priority: -1 deadline, 0 to 98 real-time (99 less the priority), 100 to 139
+    /// fair.
     pub prio: i32,
     pub function: String,
     /// The interrupt or softirq by name.
@@ -129,7 +130,8 @@ pub struct Culprit {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recorder {
-    /// Threshold of a spike; null where the first wake-ups were too few to give one, and none was looked at.
+    /// Threshold of a spike; null where the first wake-ups were too few to give one, and none was
+    /// looked at.
     pub over_ns: Option<Nanos>,
     /// How the threshold came about.
     pub over_why: String,
@@ -147,11 +149,14 @@ pub struct Recorder {
     pub bytes_per_s: Option<u64>,
     /// The longest that housekeeping took to come for a spike.
     pub slowest_response_ms: Option<f64>,
-    /// Spikes that came faster than could be looked at: they are counted, and neither explained nor in `latency_ns`.
+    /// Spikes that came faster than could be looked at: they are counted, and neither explained nor
+    /// in `latency_ns`.
     pub spikes_passed_over: u64,
-    /// Spikes whose events were overwritten before they could be read, or that came too fast to be looked at.
+    /// Spikes whose events were overwritten before they could be read, or that came too fast to be
+    /// looked at.
     pub windows_lost: u64,
-    /// Looks at the followed threads that found events missing: what they did meanwhile is not known.
+    /// Looks at the followed threads that found events missing: what they did meanwhile is not
+    /// known.
     pub looks_lost: u64,
     /// Events overwritten in all, as the kernel counts them; only those within windows affect
     /// results.
@@ -172,7 +177,8 @@ pub struct Recorder {
     pub unexplained_ns: Nanos,
     /// Slices whose culprit is `many others`: there were too many culprits.
     pub slices_pooled: u64,
-    /// Spikes whose unexplained time no rule was asked about, because that of thousands of others was larger.
+    /// Spikes whose unexplained time no rule was asked about, because that of thousands of others
+    /// was larger.
     pub spikes_unjudged: u64,
     /// Spikes in which the trace has the switch to the thread between expected and actual time.
     pub agreeing: u64,
@@ -180,7 +186,8 @@ pub struct Recorder {
     pub disagreeing: u64,
     /// From the switch to the thread's timestamp, at the median.
     pub switch_to_user_ns: Option<Nanos>,
-    /// A timer interrupt without anything to do but tick, from entry to exit, at the median: the cost of one tick.
+    /// A timer interrupt without anything to do but tick, from entry to exit, at the median: the
+    /// cost of one tick.
     pub tick_ns: Option<Nanos>,
     /// Ticks that this is of.
     pub ticks: u64,

@@ -1,17 +1,19 @@
 //! Escaping of external text, and common pieces of sentences: used by all modules above.
 //!
-//! Names of threads, interrupts, files and kernels are chosen by others. On a terminal they could move the cursor, set
-//! the title or answer in the user's name; anywhere they could turn the direction of the text around them.
+//! Names of threads, interrupts, files and kernels are chosen by others. On a terminal they could
+//! move the cursor, set the title or answer in the user's name; anywhere they could turn the
+//! direction of the text around them.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Whether a character does something to the text around it instead of being seen: controls of ASCII and of C1 (which
-/// terminals take for escape sequences), separators of lines and paragraphs, marks of direction, and what is not shown
-/// at all. U+FFFE and U+FFFF are not allowed in XML.
+/// Whether a character does something to the text around it instead of being seen: controls of
+/// ASCII and of C1 (which terminals take for escape sequences), separators of lines and paragraphs,
+/// marks of direction, and what is not shown at all. U+FFFE and U+FFFF are not allowed in XML.
 ///
-/// Sources: ECMA-48 (C0, DEL, C1); Unicode Standard Annex 9 for the marks of direction; Unicode Technical Report 36.
+/// Sources: ECMA-48 (C0, DEL, C1); Unicode Standard Annex 9 for the marks of direction; Unicode
+/// Technical Report 36.
 pub fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -26,8 +28,9 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// A path as a word for a shell, to be read and to be copied: plain where that is safe, else in quotes, and with
-/// escapes ($'...', POSIX.1-2024) where it holds what would steer a terminal or is not UTF-8.
+/// A path as a word for a shell, to be read and to be copied: plain where that is safe, else in
+/// quotes, and with escapes ($'...', POSIX.1-2024) where it holds what would steer a terminal or is
+/// not UTF-8.
 pub fn quoted(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     let bytes = path.as_os_str().as_bytes();
@@ -78,7 +81,7 @@ pub fn harmless(document: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// A number with the word for one or for several.
+/// A number with the singular or plural of a noun.
 pub fn several(n: u64, one: &str, more: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { more })
 }

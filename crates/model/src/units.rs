@@ -8,7 +8,8 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// A signed instant or span in nanoseconds; as an instant, of CLOCK_MONOTONIC unless named otherwise.
+/// A signed instant or span in nanoseconds; as an instant, of CLOCK_MONOTONIC unless named
+/// otherwise.
 ///
 /// Signed, because a wake-up can come early; 64 bits hold 292 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -92,7 +93,8 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// A bare number's unit where a flag takes one: cyclictest's `-D` counts seconds, its `-i` and `-b` microseconds.
+/// A bare number's unit where a flag takes one: cyclictest's `-D` counts seconds, its `-i` and `-b`
+/// microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bare {
     /// A number without a unit is seconds.
@@ -101,8 +103,8 @@ pub enum Bare {
     Micros,
 }
 
-/// Parses `10`, `1.5s`, `250us`, `2d` into nanoseconds; digits, at most one point, one unit, with a blank
-/// before it or without.
+/// Parses `10`, `1.5s`, `250us`, `2d` into nanoseconds; digits, at most one point, one unit, with a
+/// blank before it or without.
 ///
 /// Errors state what was expected; negative spans and what exceeds 292 years are refused.
 pub fn parse_span(text: &str, bare: Bare) -> Result<Nanos, String> {
@@ -160,7 +162,8 @@ impl fmt::Display for Cpu {
 /// CPU numbers from here on are refused: the kernel's NR_CPUS ends at 8192.
 pub const CPU_LIMIT: u32 = 8192;
 
-/// A set of CPUs in the kernel's list notation: `0-3,8`, with strides `0-10:2` and groups `0-31:4/8`.
+/// A set of CPUs in the kernel's list notation: `0-3,8`, with strides `0-10:2` and groups
+/// `0-31:4/8`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuSet(pub BTreeSet<Cpu>);
 

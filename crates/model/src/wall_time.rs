@@ -1,4 +1,4 @@
-//! Wall time as bundles have it.
+//! Wall time in the format of bundles.
 
 use std::time::{Duration, UNIX_EPOCH};
 

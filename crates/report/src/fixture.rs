@@ -367,7 +367,8 @@ pub fn import() -> MadeRun {
     MadeRun::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "import")
 }
 
-/// What a name may hold that is meant to break out: of a page, of a line, of the terminal's screen, of the direction.
+/// What a name may hold that is meant to break out: of a page, of a line, of the terminal's screen,
+/// of the direction.
 pub const ATTACK: &str = "</script><script>alert(1)</script><img src=x onerror=\"alert('2')\">\u{1b}[2J\r\n#\u{0}\u{9b}2J\u{85}\u{202e}\u{2066}\u{61c}\u{2028}";
 
 /// Every string an attack.

@@ -1,4 +1,4 @@
-//! What every page is made of: its frame, its pictures, its tables, the data at its end.
+//! The common parts of every page: its frame, pictures, tables, and the data at its end.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -32,8 +32,8 @@ pub fn page_of(heading: &str, body: Markup) -> String {
     .into_string()
 }
 
-/// What the page shows, as JSON. Within strings, where alone they can occur, the characters that could end the
-/// element or open a comment are written as escapes.
+/// What the page shows, as JSON. Within strings, where alone they can occur, the characters that
+/// could end the element or open a comment are written as escapes.
 pub fn document(json: &str) -> Markup {
     let safe = harmless(json).replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
     html! { script type="application/json" id="onbeat-run" { (PreEscaped(safe)) } }

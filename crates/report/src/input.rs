@@ -1,4 +1,4 @@
-//! A run as it is to be shown.
+//! A run with all data to show it.
 
 use crate::hunt::windows::Windows;
 use crate::plot::history::History;

@@ -1,5 +1,5 @@
-//! Runs, comparisons, bounds and audits as people read them: terminal text, one HTML page, SVG, CSV, JSON.
-//! Pure: values in, text out; no files, no clock, no environment.
+//! Runs, comparisons, bounds and audits in readable form: terminal text, one HTML page, SVG, CSV,
+//! JSON. Pure: values in, text out; no files, no clock, no environment.
 //!
 //! A run comes as an [`Input`]: its document, its blocks folded into a [`History`] of bounded size,
 //! its block maxima. [`render`] sends it to a page, a plot, a table or its document. Pages are made
@@ -7,8 +7,8 @@
 //! the frame. `audit`, `compare` and `rule_pages` are separate pages; each of these folders has a
 //! `text` for the terminal.
 //!
-//! A picture for the page of a run is a file in `plot` and a row in [`run::pictures`].
-//! Strings of a run are hostile input: all go through `maud`'s escaping or through [`words::clean`].
+//! A picture for the page of a run is a file in `plot` and a row in [`run::pictures`]. Strings of a
+//! run are hostile input: all go through `maud`'s escaping or through [`words::clean`].
 
 pub mod audit;
 pub mod bounds;

@@ -1,4 +1,4 @@
-//! What a report can be written as.
+//! The output formats of a report.
 
 use super::input::Input;
 use super::run::{csv::csv, json::json, page::html, standalone_svg::svg};

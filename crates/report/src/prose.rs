@@ -4,11 +4,13 @@ use maud::{Markup, html};
 
 use crate::words::clean;
 
-/// A sentence with its commands and file names set as code. A back-tick without its other one stays what it is.
+/// A sentence with its commands and file names set as code. A back-tick without its other one stays
+/// what it is.
 pub fn prose(text: &str) -> Markup {
     let text = clean(text);
     let parts: Vec<&str> = text.split('`').collect();
-    // Between back-ticks are the parts at odd places; the last of an odd number of ticks opens nothing.
+    // Between back-ticks are the parts at odd places; the last of an odd number of ticks opens
+    // nothing.
     let paired = parts.len() % 2 == 1;
     html! {
         @for (at, part) in parts.iter().enumerate() {

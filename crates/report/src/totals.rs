@@ -1,4 +1,4 @@
-//! The CPUs of a run added up.
+//! The sums over the CPUs of a run.
 
 use std::collections::BTreeMap;
 

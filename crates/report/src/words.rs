@@ -44,8 +44,9 @@ pub fn duration(length: Nanos) -> String {
     length.spoken()
 }
 
-/// The wall time of an event, for a table whose heading says UTC: without its date where that is the run's own. A
-/// bundle's times are UTC, because what draws it may be in another zone than what measured, or know of none.
+/// The wall time of an event, for a table whose heading says UTC: without its date where that is
+/// the run's own. A bundle's times are UTC, because what draws it may be in another zone than what
+/// measured, or know of none.
 pub fn time_of_day(time: &str, started: &str) -> String {
     let Some((date, rest)) = time.split_once('T') else { return clean(time) };
     let end = rest.find(['Z', '+', '-']).unwrap_or(rest.len());
@@ -92,7 +93,8 @@ pub fn seconds(s: f64) -> String {
     duration(Nanos((s * 1e9).min(9e18) as i64))
 }
 
-/// A bound at the digits in which it is shown: rounded to the nearest it would be too low every other time.
+/// A bound at the digits in which it is shown: rounded to the nearest it would be too low every
+/// other time.
 pub fn rounded_up(ns: f64) -> Nanos {
     let ns = ns.min(9e18).ceil() as i64;
     let mut unit = 1;
@@ -120,8 +122,8 @@ pub fn wrapped(text: &mut String, line: &str, width: usize) {
     filled(text, &" ".repeat(indent), line, indent + 2, width);
 }
 
-/// Appends words broken at blanks: `first` starts the first line, `hang` blanks each further one. Escape sequences
-/// take no columns, so coloured text breaks where plain text does.
+/// Appends words broken at blanks: `first` starts the first line, `hang` blanks each further one.
+/// Escape sequences take no columns, so coloured text breaks where plain text does.
 pub fn filled(text: &mut String, first: &str, words: &str, hang: usize, width: usize) {
     let words: Vec<&str> = words.split_whitespace().collect();
     let hang = " ".repeat(hang);

@@ -29,7 +29,7 @@ pub struct Finding {
     pub value: String,
     /// What it should be.
     pub wanted: String,
-    /// Why it matters; of an unknown, why; of what does not apply, the condition.
+    /// Why it affects latency; for unknown, the reason; for not applicable, the condition.
     #[serde(rename = "why")]
     pub reason: String,
     /// How long a change lasts.

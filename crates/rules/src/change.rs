@@ -1,5 +1,5 @@
-//! What a rule asks to be changed, as data: what is printed of it and what is done by it cannot
-//! differ.
+//! The changes that a rule requests, as data, so that the printed advice and the applied change
+//! cannot differ.
 //!
 //! A [`Change`] is one setting in one place. Those that have to be made together, and how they are
 //! kept over a boot, are a [`super::remedy::Way`]; what a finding asks for is a
@@ -41,7 +41,7 @@ pub enum Change {
         /// How they are named together: `/sys/class/net/NAME/queues/rx-N/rps_cpus`; a single one by
         /// its path.
         shown_as: String,
-        /// Which of them: `CPU 2-3`; `""` where the path says it.
+        /// Which of them: `CPU 2-3`; `""` where the path shows it.
         scope: String,
         value: String,
     },

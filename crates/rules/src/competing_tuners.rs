@@ -1,5 +1,5 @@
-//! Programs that set for themselves what rules are about: what each decides, and which of them are
-//! there.
+//! Programs that change the settings that rules judge: what each decides, and which of them are
+//! installed.
 //!
 //! A finding whose setting such a program decides names it, or the next profile switch undoes the
 //! advice. What a rule is about follows from the paths that it reads, so a rule does not declare
@@ -166,7 +166,7 @@ impl<T> Detected<T> {
     }
 }
 
-/// Which of these programs run. The rule, or another, has to declare them.
+/// Those of these programs that run. The rule, or another, has to declare them.
 pub fn running_programs(survey: &Survey, names: &'static [&'static str]) -> Detected<&'static str> {
     let threads = match &survey.threads {
         Fact::Known(threads) => threads,

@@ -1,5 +1,5 @@
-//! Whether two rules ask for opposites on one machine: by what they ask for as data, and by the
-//! words of the rest.
+//! Whether two rules request opposite changes on one machine: by their changes as data, and by the
+//! text of the others.
 
 use super::audit::audit;
 use super::change::Change;

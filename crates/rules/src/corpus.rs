@@ -1,5 +1,4 @@
-//! The corpus: machines whose verdicts were read one by one, and what becomes of them when
-//! something is changed.
+//! The corpus: machines whose verdicts were read one by one, and how they change after edits.
 //!
 //! A machine is a folder of `tests/corpus`: a capture, or `edits.txt` to the well-set machine.
 //! Next to it are the verdicts, one file per purpose, `PROFILE.txt` or `PROFILE@CPUS.txt`;

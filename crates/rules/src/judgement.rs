@@ -77,7 +77,7 @@ impl Keyword for Severity {
 /// The judgement of a rule on a machine. Empty fields take those of the rule's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// What came of it.
+    /// The outcome.
     pub verdict: AuditVerdict,
     /// What was found: `950000 of 1000000 us`; for an unknown, what is known of it.
     pub value: String,

@@ -1,5 +1,4 @@
-//! What is known about real time, as rules: one file per rule, one list, one record that everything
-//! reads.
+//! Rules about real-time behaviour: one file per rule, one list, one record that all outputs use.
 //!
 //! A knob is a setting that can be judged. Its record holds the texts (the page in `docs/rules`,
 //! `onbeat rules`, the findings), the files it reads, the function that judges them, and one case

@@ -1,4 +1,4 @@
-//! What users are given at login, for the rules about limits.
+//! The limits of users at login, for the rules about them.
 
 use super::change::AdviceReason;
 use super::intent::Profile;

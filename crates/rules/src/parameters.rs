@@ -1,4 +1,4 @@
-//! Words of the kernel's command line: which of them take each other's place, and which add up.
+//! Parameters of the kernel's command line: which replace each other, and which accumulate.
 //!
 //! Source: Documentation/admin-guide/kernel-parameters.txt, and the handlers of the parameters
 //! named here.

@@ -1,4 +1,4 @@
-//! Unknown as a judgement: why a text that a rule needs is not known, and what would help.
+//! Unknown as a judgement: why a text that a rule needs is unknown, and the remedy.
 
 use crate::judgement::Judgement;
 use facts::Fact;

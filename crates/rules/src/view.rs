@@ -115,7 +115,7 @@ impl<'a> MachineView<'a> {
     }
 
     /// A file of one number that only kernels built with an option have; where the option is off it
-    /// does not apply, as `without` says.
+    /// does not apply, for the reason `without`.
     pub fn number_with_option(&self, path: &str, option: &str, without: &str) -> Result<i64, Judgement> {
         match self.number_if_present(path)? {
             Some(number) => Ok(number),

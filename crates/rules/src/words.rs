@@ -1,4 +1,4 @@
-//! Words for what can be long: findings name the first few and count the rest.
+//! Texts for long lists: findings name the first few and count the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -19,7 +19,8 @@ pub struct BlockMaximum {
     pub cpus: u32,
 }
 
-/// Blocks, in the order in which they were added. What does not change from block to block takes no room.
+/// Blocks, in the order in which they were added. What does not change from block to block takes no
+/// room.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blocks {
     /// Length of a block, by which the next one's time is another.

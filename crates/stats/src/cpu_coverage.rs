@@ -23,7 +23,8 @@ impl CpuCoverage {
         true
     }
 
-    /// Notes the blocks from one to before another; false if there was a line of any of them already.
+    /// Notes the blocks from one to before another; false if there was a line of any of them
+    /// already.
     pub(super) fn are_new(&mut self, from: i64, to: i64) -> bool {
         let before = self.blocks.range(..to).next_back().map(|(&from, &to)| (from, to));
         if before.is_some_and(|(_, end)| from < end) {

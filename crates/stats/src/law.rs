@@ -1,4 +1,5 @@
-//! The distribution functions that the methods lean on: statrs behind one door, total for any input.
+//! The distribution functions that the methods lean on: statrs behind one door, total for any
+//! input.
 //!
 //! Tails are computed as tails, never as one minus the rest: the results here are small
 //! probabilities. Where statrs bisects coarsely, the quantile is found here from its distribution
@@ -204,7 +205,8 @@ mod tests {
             let k = (n as f64 * p) as u64;
             near(binomial_at_most(k, n, p) + binomial_at_least(k + 1, n, p), 1.0, 1e-9);
         }
-        // The median of a symmetric law, where the distribution function is one half plus half the middle term.
+        // The median of a symmetric law, where the distribution function is one half plus half the
+        // middle term.
         let n = 1_000_000u64;
         let middle = (ln_choose(n, n / 2) - n as f64 * 2f64.ln()).exp();
         near(binomial_at_most(n / 2, n, 0.5), 0.5 + middle / 2.0, 1e-8);

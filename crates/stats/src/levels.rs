@@ -1,7 +1,7 @@
 //! The different values of a series and how often each is there: what ranks and ties are made of.
 //!
-//! Recorded latencies repeat, so that there are few; a sorted copy of the series, or the places of its values in
-//! order, would take as much memory as millions of values do.
+//! Recorded latencies repeat, so that there are few; a sorted copy of the series, or the places of
+//! its values in order, would take as much memory as millions of values do.
 
 /// Values are sorted in this number of parts, which are merged.
 const PARTS: usize = 16;
@@ -16,7 +16,8 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Of values in any order, of which the caller knows about how many there are. The two zeros are one value.
+    /// Of values in any order, of which the caller knows about how many there are. The two zeros
+    /// are one value.
     pub fn of(values: impl IntoIterator<Item = f64>, about: usize) -> Levels {
         let size = (about / PARTS).max(PART);
         let (mut all, mut part): (Vec<(f64, u64)>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -53,7 +54,8 @@ impl Levels {
         (rank - self.below[at] < count).then_some(value)
     }
 
-    /// The mean of the ranks, from 1, of the values that are equal to this one, which is one of them.
+    /// The mean of the ranks, from 1, of the values that are equal to this one, which is one of
+    /// them.
     pub fn midrank(&self, value: f64) -> f64 {
         let at = self.place(value).min(self.all.len().saturating_sub(1));
         self.all.get(at).map_or(0.0, |level| self.below[at] as f64 + (level.1 + 1) as f64 / 2.0)

@@ -1,11 +1,12 @@
 //! Separate modes of a latency histogram: paths through the kernel of different length have
 //! separate peaks.
 //!
-//! The buckets are put into cells of a sixteenth of an octave, at least 200 ns and at least a bucket wide, so that the steps
-//! of a clock and whole microseconds make no peaks. Of each three neighbouring cells the sum is taken. A peak is a
-//! mode where the least sum on the way to each higher mode lies below it by more than [`SIGMAS`] standard deviations
-//! of the difference of two Poisson counts and by more than a [`DIP`] of it. Assumes independent samples, so neighbours
-//! that resemble each other make it bold; it names what is to be looked at and decides nothing.
+//! The buckets are put into cells of a sixteenth of an octave, at least 200 ns and at least a
+//! bucket wide, so that the steps of a clock and whole microseconds make no peaks. Of each three
+//! neighbouring cells the sum is taken. A peak is a mode where the least sum on the way to each
+//! higher mode lies below it by more than [`SIGMAS`] standard deviations of the difference of two
+//! Poisson counts and by more than a [`DIP`] of it. Assumes independent samples, so neighbours that
+//! resemble each other make it bold; it names what is to be looked at and decides nothing.
 
 use model::histogram::{Bucket, total_of};
 use model::units::Nanos;
@@ -54,7 +55,8 @@ pub fn modes(buckets: &[Bucket]) -> Vec<Mode> {
     peaks.iter().enumerate().map(mode).collect()
 }
 
-/// Edges of the cells, from the first bucket to the last; as many as fit into the range of a latency.
+/// Edges of the cells, from the first bucket to the last; as many as fit into the range of a
+/// latency.
 fn edges(buckets: &[Bucket]) -> Vec<f64> {
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else { return Vec::new() };
     let end = last.upper.0 as f64;
@@ -87,7 +89,8 @@ fn counts(buckets: &[Bucket], edges: &[f64]) -> Vec<f64> {
     counts
 }
 
-/// Cells that are modes: from the highest peak down, each that is separated from the modes next to it.
+/// Cells that are modes: from the highest peak down, each that is separated from the modes next to
+/// it.
 fn peaks(sums: &[f64]) -> Vec<usize> {
     let rises = |i: usize| i == 0 || sums[i] > sums[i - 1];
     let falls = |i: usize| i + 1 == sums.len() || sums[i] >= sums[i + 1];

@@ -1,8 +1,8 @@
 //! Small public data sets on which the methods are checked.
 //!
-//! The first four are those of Coles (2001), An Introduction to Statistical Modeling of Extreme Values, as in the R
-//! package ismev; the histogram is from the public README of a fork of hypriot/rpi-kernel: cyclictest with 10^7
-//! samples on a Raspberry Pi 2 under PREEMPT_RT 4.1.
+//! The first four are those of Coles (2001), An Introduction to Statistical Modeling of Extreme
+//! Values, as in the R package ismev; the histogram is from the public README of a fork of
+//! hypriot/rpi-kernel: cyclictest with 10^7 samples on a Raspberry Pi 2 under PREEMPT_RT 4.1.
 
 /// Annual maximum sea level at Port Pirie 1923 to 1987, metres.
 pub const PORT_PIRIE_M: [f64; 65] = [

@@ -1,7 +1,7 @@
 //! Random numbers that can be repeated: ChaCha8 from a fixed seed, the same on every machine.
 //!
-//! Published p-values, intervals and the tables of docs/statistics.md come from this stream: another generator would
-//! print other digits for the same run.
+//! Published p-values, intervals and the tables of docs/statistics.md come from this stream:
+//! another generator would print other digits for the same run.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};

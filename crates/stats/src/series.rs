@@ -1,7 +1,8 @@
-//! A run as its block maxima: the largest latency of each second over all CPUs, in order, with its time.
+//! A run as its block maxima: the largest latency of each second over all CPUs, in order, with its
+//! time.
 //!
-//! CPUs share what delays them (a hypervisor, a firmware interrupt), so their blocks are no separate
-//! evidence: the block is the machine's, and its value the largest of its CPUs.
+//! CPUs share what delays them (a hypervisor, a firmware interrupt), so their blocks are no
+//! separate evidence: the block is the machine's, and its value the largest of its CPUs.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,9 +31,11 @@ pub struct Series {
     pub tick: Nanos,
     /// Full blocks with all CPUs, ascending by index.
     pub blocks: Blocks,
-    /// Blocks that are left out of `blocks`, because a CPU has no value in them or they are cut short.
+    /// Blocks that are left out of `blocks`, because a CPU has no value in them or they are cut
+    /// short.
     pub partial: Blocks,
-    /// Lines that span several blocks: the time of their largest latency is known, the rest of them is not.
+    /// Lines that span several blocks: the time of their largest latency is known, the rest of them
+    /// is not.
     pub joined: u64,
     /// For how long all CPUs are known to have been watched; without blocks, the run's stated
     /// length.
@@ -143,7 +146,8 @@ pub struct Collector {
     short: Vec<BlockMaximum>,
     joined: u64,
     lanes: BTreeMap<Cpu, CpuCoverage>,
-    /// Where long stretches without a wake-up begin and end: by block, how many CPUs more or less are in one.
+    /// Where long stretches without a wake-up begin and end: by block, how many CPUs more or less
+    /// are in one.
     silent: BTreeMap<i64, i64>,
 }
 
@@ -166,7 +170,8 @@ impl Collector {
             return;
         }
         self.joined += u64::from(long);
-        // CPUs begin up to an interval after each other: the middle of a line says to which block it belongs.
+        // CPUs begin up to an interval after each other: the middle of a line decides to which
+        // block it belongs.
         let middle = if long { at } else { Nanos(line.mono_ns.0.saturating_add(span / 2)) };
         let origin = *self.origin.get_or_insert(line.mono_ns);
         let index = middle.0.saturating_sub(origin.0).div_euclid(BLOCK.0);
@@ -216,7 +221,8 @@ impl Collector {
         }
     }
 
-    /// The series, with latencies and times in steps of these lengths, of an observation of this length.
+    /// The series, with latencies and times in steps of these lengths, of an observation of this
+    /// length.
     pub fn finish(mut self, step: Nanos, tick: Nanos, observed: Option<Nanos>) -> Series {
         let mut blocks = std::mem::take(&mut self.blocks);
         self.near.drain(..).for_each(|block| blocks.push(block));

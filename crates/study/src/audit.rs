@@ -42,14 +42,16 @@ impl Audited {
     }
 }
 
-/// What an audit reads of a machine: all that the rules ask for, and what the map of the machine needs as well.
+/// What an audit reads of a machine: all that the rules ask for, and what the map of the machine
+/// needs as well.
 pub fn survey_request() -> SurveyRequest {
     let mut wanted = rules::survey_request();
     wanted.texts.extend(map::READS);
     wanted
 }
 
-/// Judges a machine's settings for a profile and the CPUs that were named; else for those that are isolated, or all.
+/// Judges a machine's settings for a profile and the CPUs that were named; else for those that are
+/// isolated, or all.
 pub fn judge(machine: MachineSource, profile: Profile, cpus: Option<&CpuSet>) -> Result<Audited> {
     let survey = survey(&machine.open()?, &survey_request());
     let intent = intent(&survey, profile, cpus).map_err(Failure::usage)?;

@@ -1,4 +1,5 @@
-//! Two sets of measurements compared: what forbids it, in what their conditions differ, which of them make pairs.
+//! Two sets of measurements compared: reasons to refuse, differences of their conditions, and their
+//! pairs.
 
 use bundle::read::host_files;
 use facts::differences::{Difference, Settings, differences};
@@ -87,8 +88,8 @@ fn pair_up(a: &mut [Measurement], b: &mut [Measurement]) -> Design {
     found
 }
 
-/// In what the sides differ, none where a run has no record of its conditions; the kernel's files are read only here
-/// and not kept.
+/// In what the sides differ, none where a run has no record of its conditions; the kernel's files
+/// are read only here and not kept.
 pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>> {
     let settings = |side: &[Measurement]| -> Option<Vec<Settings>> {
         let of = |measurement: &Measurement| {

@@ -46,8 +46,8 @@ pub fn open(path: &Path) -> Result<ExplainedRun> {
     Ok(ExplainedRun { run, remarks })
 }
 
-/// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many windows could not
-/// be read.
+/// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many
+/// windows could not be read.
 pub fn explain(
     bundle: &Path,
     run: &mut Run,

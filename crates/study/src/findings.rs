@@ -1,6 +1,5 @@
-//! What a hunt found: spikes taken apart, and counted by who took their time. The hunt that is on
-//! and the one that is explained again from its bundle share this code, so that both give the same
-//! result. Pure.
+//! What a hunt found: spikes in slices, summed by culprit. A live hunt and one that is explained
+//! again from its bundle share this code, so that both give the same result. Pure.
 
 use model::run::{Block, Host, Run, Spike};
 use model::units::Nanos;
@@ -13,7 +12,8 @@ use trace::window::Window;
 /// Seconds with steal that are held; beyond that, those that no spike can need are dropped first.
 const MAX_STOLEN: usize = 20_000;
 
-/// Spikes are explained within this of their end: what was stolen earlier and near no spike is near none to come.
+/// Spikes are explained within this of their end: what was stolen earlier and near no spike is near
+/// none to come.
 const MAX_EXPLAIN_DELAY: Nanos = Nanos(60 * Nanos::SECOND.0);
 
 /// The findings while they grow.

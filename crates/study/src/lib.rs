@@ -1,4 +1,4 @@
-//! What can be asked of a bundle, a list of maxima or a capture, without the machine it is from.
+//! The analyses of a bundle, a list of maxima or a capture, without the machine it is from.
 //!
 //! [`measurement`] opens one, [`parallel`] many at once. [`bounds`] computes what it supports,
 //! [`compare`] whether one set of runs is better than another, [`explain`] takes a hunt's spikes

@@ -1,4 +1,4 @@
-//! A run, or a list of block maxima, read into a series: what bounds and comparisons are about.
+//! A run, or a list of block maxima, read into a series: the input of bounds and comparisons.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -81,8 +81,8 @@ impl Measurement {
         entries.filter(|entry| entry.invalidates).map(report::run::sentences::integrity).collect()
     }
 
-    /// When the listed samples beyond an imported histogram's end were, a list per CPU: cyclictest gives their cycle
-    /// numbers, and the interval makes times of them.
+    /// When the listed samples beyond an imported histogram's end were, a list per CPU: cyclictest
+    /// gives their cycle numbers, and the interval makes times of them.
     pub fn overflow_lists(&self) -> Vec<OverflowList> {
         let planned = self.run.as_ref().and_then(|run| run.plan.interval_ns);
         let of_cpu = |cpu: &CpuRun| {

@@ -76,7 +76,8 @@ impl ReportedRun {
     }
 }
 
-/// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last checkpoint, too.
+/// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last
+/// checkpoint, too.
 fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Result<Windows> {
     let mut windows = Windows::default();
     let unread = match bundle.run.complete {
@@ -92,7 +93,8 @@ fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Result
     Ok(windows)
 }
 
-/// Spikes whose events go into a trace for Perfetto: more than a person looks at, and few enough for its memory.
+/// Spikes whose events go into a trace for Perfetto: more than a person looks at, and few enough
+/// for its memory.
 pub const MAX_TRACED_SPIKES: usize = 200;
 /// And this many events of theirs.
 const MAX_TRACED_EVENTS: usize = 500_000;

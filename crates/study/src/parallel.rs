@@ -10,8 +10,8 @@ use model::error::{Failure, Result};
 /// More threads would read from one disk.
 const MAX_THREADS: usize = 8;
 
-/// Reads the inputs, in their order; the first that cannot be read is the refusal. `progress` is called with how many
-/// are ready, by any thread.
+/// Reads the inputs, in their order; the first that cannot be read is the refusal. `progress` is
+/// called with how many are ready, by any thread.
 pub fn read(
     paths: &[PathBuf],
     options: &ReadOptions,

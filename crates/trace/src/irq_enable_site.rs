@@ -1,6 +1,6 @@
 //! Whether an interrupt came right after the instruction that lets interrupts in again: then it had
 //! been waiting, and the function is the one that kept it waiting. Anywhere else, or in user mode,
-//! that cannot be said.
+//! that is unknown.
 //!
 //! Sources: local_irq_enable and local_irq_restore in arch/x86/include/asm/irqflags.h and
 //! arch/arm64/include/asm/irqflags.h; Intel's manual on STI, Arm's on DAIF (DDI 0487); entry_64.S

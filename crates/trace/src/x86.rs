@@ -202,7 +202,7 @@ mod tests {
         (!instruction.is_invalid()).then_some(instruction.len())
     }
 
-    /// Bytes as they stand in code: prefixes often, and both maps of opcodes as often as each other.
+    /// Bytes as they occur in code: frequent prefixes, and both opcode maps equally often.
     fn code() -> impl Strategy<Value = Vec<u8>> {
         let prefix =
             proptest::sample::select(vec![0x26, 0x2e, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3]);

@@ -6,7 +6,8 @@ use model::run::Plan;
 use model::units::{Bare, Nanos, parse_span};
 use model::vocabulary::{Policy, WakeMechanism};
 
-/// Short options that take a value, attached or as the next word (`getopt` string of rt-tests 2.1 to 2.9).
+/// Short options that take a value, attached or as the next word (`getopt` string of rt-tests 2.1
+/// to 2.9).
 const VALUED: &str = "bcdDFhHilop";
 /// Short options whose value can only be attached; a word without a dash after them is no option.
 const ATTACHED: &str = "aAt";
@@ -29,7 +30,8 @@ struct Given<'a> {
     posix_timers: bool,
 }
 
-/// Fills interval, distance, priority, policy, length and wake-up call from a command line of cyclictest.
+/// Fills interval, distance, priority, policy, length and wake-up call from a command line of
+/// cyclictest.
 ///
 /// Another program's line changes nothing: its defaults are not known.
 pub(super) fn fill(plan: &mut Plan, line: &str) {
@@ -57,7 +59,8 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
     };
 }
 
-/// Whether the run was to keep a histogram; not, as far as is known, where the line is not one of cyclictest's.
+/// Whether the run was to keep a histogram; not, as far as is known, where the line is not one of
+/// cyclictest's.
 pub(super) fn asks_for_histogram(line: &str) -> bool {
     gather(line.split_ascii_whitespace().skip(1)).histogram.is_some()
 }

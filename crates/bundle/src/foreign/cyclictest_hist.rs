@@ -16,7 +16,8 @@ use model::units::Nanos;
 const DENSE_ROWS: u64 = 100_000;
 const DENSE_COUNTS: u64 = 4_000_000;
 
-/// The run as `cyclictest -H` prints it: a column per CPU, ascending, and with several CPUs their sum.
+/// The run as `cyclictest -H` prints it: a column per CPU, ascending, and with several CPUs their
+/// sum.
 ///
 /// Rows run from 0 to the last bucket without a gap, for parsers that take the line's number for
 /// the bucket, as in rt-tests up to 2.6. Where that would be more than 100 000 rows (a maximum over

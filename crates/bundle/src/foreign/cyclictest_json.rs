@@ -1,9 +1,10 @@
-//! cyclictest's JSON (`--json`, `file_version` 1), for the scripts that read it and the results that exist.
+//! cyclictest's JSON (`--json`, `file_version` 1), for the scripts that read it and the results
+//! that exist.
 //!
-//! The keys `cmdline:` and `rt_test_version:` really have a colon inside their quotes. Latencies are in
-//! microseconds, or in nanoseconds where `resolution_in_ns` is 1. Checked: the parser of Linaro's
-//! test-definitions (`parse_rt_tests_results.py`) reads what [`write()`] gives and reports t0-min-latency
-//! to tN-max-latency and a pass.
+//! The keys `cmdline:` and `rt_test_version:` really have a colon inside their quotes. Latencies
+//! are in microseconds, or in nanoseconds where `resolution_in_ns` is 1. Checked: the parser of
+//! Linaro's test-definitions (`parse_rt_tests_results.py`) reads what [`write()`] gives and reports
+//! t0-min-latency to tN-max-latency and a pass.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +53,8 @@ struct WrittenThread {
     node: i32,
 }
 
-/// The run as cyclictest would have written it: a thread per CPU, ascending, everything in microseconds.
+/// The run as cyclictest would have written it: a thread per CPU, ascending, everything in
+/// microseconds.
 ///
 /// `rt_test_version:` is onbeat's version. How rows become buckets is described at
 /// `micros::microsecond_buckets`: counts are kept exactly, there is no overflow, early wake-ups are

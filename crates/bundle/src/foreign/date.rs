@@ -42,7 +42,8 @@ fn clock_of(unix_s: i64) -> String {
     format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// As cyclictest writes it: `Sat, 21 Nov 2026 01:05:37 +0000`; times out of range become the nearest in it.
+/// As cyclictest writes it: `Sat, 21 Nov 2026 01:05:37 +0000`; times out of range become the
+/// nearest in it.
 pub(super) fn as_rfc2822(unix_s: i64) -> String {
     let unix_s = unix_s.clamp(0, LAST_S);
     let (year, month, day) = civil_of(unix_s);

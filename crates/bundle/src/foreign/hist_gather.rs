@@ -1,4 +1,4 @@
-//! What the lines of cyclictest's text add up to, before [`super::hist_read`] concludes anything from it.
+//! The collected lines of cyclictest's text, from which [`super::hist_read`] makes a run.
 
 use std::collections::BTreeMap;
 

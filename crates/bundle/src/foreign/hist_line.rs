@@ -4,7 +4,8 @@
 
 use super::{THREAD_LIMIT, quoted};
 
-/// A line that carries something; the lists are one number per thread and, with `-H`, a last one over all.
+/// A line that carries something; the lists are one number per thread and, with `-H`, a last one
+/// over all.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line {
     /// `000014 000001 000001`: a bucket, a blank, and its counts between tabs.

@@ -56,7 +56,8 @@ impl Gathered {
             Some(threads) => {
                 Err(format!("expected {threads} counts a row, as the comments say, found {columns}"))
             }
-            // Rows alone. Two columns that are equal throughout are a thread and its sum, as -H gives since 2.7.
+            // Rows alone. Two columns that are equal throughout are a thread and its sum, as -H
+            // gives since 2.7.
             None => {
                 let is_sum =
                     columns > 1 && self.not_a_sum.is_none() && self.columns.iter().any(|c| !c.is_empty());

@@ -1,4 +1,4 @@
-//! What both formats of cyclictest give for a thread, and how a run is made of it.
+//! A thread's data as both formats of cyclictest have it, and how a run is made from it.
 
 use model::histogram::{self, Bucket, total_of};
 use model::run::{CpuRun, Integrity, Run, SCHEMA};
@@ -75,7 +75,8 @@ pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> 
     Ok(())
 }
 
-/// cyclictest subtracts without a sign: an early wake-up becomes a maximum near 2^64, printed so or as negative.
+/// cyclictest subtracts without a sign: an early wake-up becomes a maximum near 2^64, printed so or
+/// as negative.
 fn is_wrapped(max: i128) -> bool {
     max < 0 || max > i128::from(i64::MAX)
 }
@@ -86,7 +87,8 @@ fn cpu_run(cpu: Cpu, thread: ImportedThread, unit: Nanos) -> Result<CpuRun, Stri
     let cycles = held.checked_add(thread.overflows).ok_or("more than 2^64 samples")?;
     let (min, max) = extremes(&thread, cycles)?;
     let cut = thread.overflows > 0 && !thread.summary_only;
-    // Where the file left out empty buckets, the last one with a sample is all that is known of the end.
+    // Where the file left out empty buckets, the last one with a sample is all that is known of the
+    // end.
     let last = thread.buckets.last().and_then(|bucket| bucket.0.checked_add(1));
     let end = thread.end.max(last).filter(|_| cut).and_then(|end| i64::try_from(end).ok());
     let in_ns = |value: Option<i128>| match value {
@@ -144,7 +146,8 @@ fn buckets_of(counted: &[(u64, u64)], unit: Nanos) -> Result<Vec<Bucket>, String
     Ok(buckets)
 }
 
-/// The least and largest latency where they can be believed; an error where the histogram denies them.
+/// The least and largest latency where they can be believed; an error where the histogram denies
+/// them.
 fn extremes(thread: &ImportedThread, cycles: u64) -> Result<(Option<i128>, Option<i128>), String> {
     if cycles == 0 {
         return Ok((None, None));

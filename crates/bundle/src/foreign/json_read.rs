@@ -49,7 +49,8 @@ struct ReadThread {
     cpu: Option<i64>,
 }
 
-/// Reads cyclictest's JSON; what cyclictest itself writes wrongly is repaired, what contradicts itself is refused.
+/// Reads cyclictest's JSON; what cyclictest itself writes wrongly is repaired, what contradicts
+/// itself is refused.
 ///
 /// Samples that `cycles` counts and the histogram does not hold are overflows, where there is one.
 pub fn parse(bytes: &[u8]) -> Result<Run, String> {

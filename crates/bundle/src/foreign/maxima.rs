@@ -1,7 +1,8 @@
 //! A list of block maxima: one integer in ns a line, the oldest first, as any script can write it.
 //!
-//! A heading and comments (`#`) are left out, a blank line between values is a block without one. What
-//! is no integer is refused with its line: a value that is guessed at would be the largest of all.
+//! A heading and comments (`#`) are left out, a blank line between values is a block without one.
+//! What is no integer is refused with its line: a value that is guessed at would be the largest of
+//! all.
 
 use model::column::Column;
 use model::text::several;

@@ -1,4 +1,5 @@
-//! Our buckets as the microsecond buckets of cyclictest: bucket b counts the latencies in [b, b + 1) us.
+//! onbeat's buckets as the microsecond buckets of cyclictest: bucket b counts the latencies in [b,
+//! b + 1) us.
 
 use std::collections::BTreeMap;
 

@@ -21,7 +21,8 @@ mod testing;
 use model::run::Run;
 use model::units::Nanos;
 
-/// The largest file that is read, in bytes: 2^20 buckets of eight threads fit, as `-N -H1000000` writes them.
+/// The largest file that is read, in bytes: 2^20 buckets of eight threads fit, as `-N -H1000000`
+/// writes them.
 pub const FILE_LIMIT: usize = 64 << 20;
 
 /// The most threads that are read: the kernel has no more CPUs.
@@ -88,8 +89,8 @@ pub fn set_interval(run: &mut Run, interval: Nanos) {
     }
 }
 
-/// Reads an imported histogram text as one of cyclictest's `-N`: its buckets were nanoseconds, which the text
-/// does not say.
+/// Reads an imported histogram text as one of cyclictest's `-N`: its buckets were nanoseconds,
+/// which the text does not state it.
 pub fn set_nanoseconds(run: &mut Run) {
     let ns = |value: Nanos| Nanos(value.0 / 1_000);
     run.plan.notes.retain(|note| note != TAKEN_AS_US);

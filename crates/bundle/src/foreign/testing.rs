@@ -1,4 +1,4 @@
-//! What the tests of the formats share: runs made of samples, and the captured files.
+//! Shared by the tests of the formats: runs made of samples, and the captured files.
 
 use model::histogram::{Counts, bucket_of, buckets_of};
 use model::run::{CpuRun, Run};

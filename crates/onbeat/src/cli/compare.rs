@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_may_stand_anywhere() {
+    fn flags_may_be_anywhere() {
         for line in ["--limit 50us -q a b -- c", "a b -- c --limit 50us -q", "a --limit 50us b -- -q c"] {
             let args = args(line);
             assert!(args.output.quiet && args.limit.as_deref() == Some("50us"), "{line}");

@@ -1,4 +1,4 @@
-//! `onbeat completions`: what a shell needs to complete onbeat's flags.
+//! `onbeat completions`: the completion script of a shell.
 
 use clap_complete::Shell;
 

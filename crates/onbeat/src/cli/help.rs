@@ -1,4 +1,5 @@
-//! How the examples below a command's help are laid out, so that no terminal breaks them into its margin.
+//! How the examples below a command's help are laid out, so that no terminal breaks them into its
+//! margin.
 
 use report::words::{filled, wrapped};
 

@@ -1,4 +1,4 @@
-//! `onbeat hunt`: measuring with the flight recorder armed, every spike explained.
+//! `onbeat hunt`: measures with kernel events recorded, and explains every spike.
 
 use model::vocabulary::{Command, Ended, IntegrityKind};
 use std::path::PathBuf;

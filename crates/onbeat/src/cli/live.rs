@@ -1,7 +1,8 @@
-//! The live view on a terminal: per CPU the last second's worst and the run's, a histogram of blocks, time left.
+//! The live view on a terminal: per CPU the last second's worst and the run's, a histogram of
+//! blocks, time left.
 //!
-//! Drawn once a second on standard error, when the blocks come, by the housekeeping thread. Nothing is
-//! asked of the terminal and no key is read; Ctrl-C ends the run.
+//! Drawn once a second on standard error, when the blocks come, by the housekeeping thread. The
+//! terminal is not queried and no key is read; Ctrl-C ends the run.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
-//! The flags of every command that runs the measuring loop: cyclictest's letters, with their meaning.
+//! The flags of every command that runs the measuring loop: cyclictest's letters, with their
+//! meaning.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -66,8 +66,8 @@ impl Environment {
         stream.is_terminal() && !self.no_color && !self.dumb
     }
 
-    /// How wide text is written: `$COLUMNS`, else the terminal that one of the standard streams is, because what goes
-    /// through a pager is read on it too; 80 where there is none.
+    /// How wide text is written: `$COLUMNS`, else the terminal that one of the standard streams is,
+    /// because what goes through a pager is read on it too; 80 where there is none.
     fn columns(&self) -> usize {
         let terminals = || {
             let found = host::columns_of(io::stdout()).or_else(|| host::columns_of(io::stderr()));

@@ -1,7 +1,9 @@
-//! Where a command's answer goes: the text on the terminal, documents in files or on standard output.
+//! Where a command's answer goes: the text on the terminal, documents in files or on standard
+//! output.
 //!
-//! A command names its outputs once, in [`Outputs::of`], and gives each its content. What cannot be written is refused
-//! before anything is measured for it; of what fails later the first failure is the command's, after the rest is written.
+//! A command names its outputs once, in [`Outputs::of`], and gives each its content. What cannot be
+//! written is refused before anything is measured for it; of later failures the first is reported
+//! as the command's, after the rest is written.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -43,8 +45,8 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// The files that the flags name, `-` being standard output. Refused are those that cannot be written, and two
-    /// in one place.
+    /// The files that the flags name, `-` being standard output. Refused are those that cannot be
+    /// written, and two in one place.
     pub fn of(files: &[&Option<PathBuf>], environment: &Environment) -> Result<Outputs> {
         let named: Vec<&Path> = files.iter().filter_map(|path| path.as_deref()).collect();
         let standard = named.iter().filter(|path| is_dash(path)).count();
@@ -130,7 +132,8 @@ pub fn print(bytes: &[u8]) -> Result<()> {
 
 /// Writes to the file that a flag names, `-` being standard output.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    // What the shell gave as standard output is not opened once more: it may be a socket, or a file that is added to.
+    // What the shell gave as standard output is not opened once more: it may be a socket, or a file
+    // that is added to.
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     if names.iter().any(|name| path == Path::new(name)) {
         return print(bytes);
@@ -155,7 +158,8 @@ fn safe(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether standard output is a terminal that was closed: it answers EIO from then on (tty_hung_up_p, tty(4)).
+/// Whether standard output is a terminal that was closed: it answers EIO from then on
+/// (tty_hung_up_p, tty(4)).
 fn was_closed(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EIO) && host::is_character_device(io::stdout())
 }

@@ -70,7 +70,8 @@ fn show_progress(ready: usize, of: usize, spent: Nanos) {
     }
 }
 
-/// Prints the remarks on inputs on standard error; whether they are seen next to the answer, which need not repeat them.
+/// Prints the remarks on inputs on standard error; whether they are seen next to the answer, which
+/// need not repeat them.
 pub fn print_remarks(measurements: &[&Measurement], quiet: bool) -> bool {
     if quiet {
         return false;

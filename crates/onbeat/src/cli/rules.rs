@@ -1,4 +1,4 @@
-//! `onbeat rules`: what is known, rule by rule.
+//! `onbeat rules`: lists the rules, and explains one.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What every command that runs the measuring loop does around it: from flags to a run that has begun, and its end.
+//! Shared by every command that runs the measuring loop: from flags to a started run, and its end.
 
 use model::vocabulary::{Command, Ended, IntegrityKind};
 use std::io::{self, IsTerminal};
@@ -103,7 +103,8 @@ impl Sink for RunSink {
     }
 }
 
-/// Blocks the stop signals: from here on something is on the disk that none of them must leave half there.
+/// Blocks the stop signals: from here on something is on the disk that none of them must leave half
+/// there.
 pub fn block_signals() -> Result<()> {
     rt::block_signals().map_err(|error| Failure::internal(format!("cannot block signals: {error}")))
 }

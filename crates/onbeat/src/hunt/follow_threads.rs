@@ -1,5 +1,5 @@
-//! A hunt that follows threads of other programs: there is no measuring thread, the trace itself
-//! shows how late they ran.
+//! A hunt that follows threads of other programs: there is no measuring thread, the trace shows how
+//! late they ran.
 
 use super::explainer::{Explainer, LateTask};
 use super::followed_blocks::FollowedBlocks;

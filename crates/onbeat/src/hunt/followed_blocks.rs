@@ -1,5 +1,5 @@
 //! The wake-ups of other programs' threads, in blocks without gaps: each begins where the last one
-//! of its CPU ended, the first with the run, and whole ones last a second. Pure.
+//! of its CPU ended, the first with the run, and full ones last a second. Pure.
 //!
 //! A killed run is read as its last checkpoint and the blocks after it; that adds up only if no
 //! moment is in two blocks or in none. So a block's time is that of the run's seconds, whenever the

@@ -1,4 +1,4 @@
-//! What is added up of each CPU on which followed threads ran.
+//! The sums of each CPU on which followed threads ran.
 
 use super::followed_blocks::FollowedBlocks;
 use super::steal::StealByCpu;

@@ -1,5 +1,5 @@
-//! The hunt while onbeat measures: rounds to know the cost of recording, then every spike recorded
-//! and explained.
+//! The hunt while onbeat measures: rounds that measure the cost of recording, then every spike
+//! recorded and explained.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What keeps functions from having names on a machine.
+//! Reasons why kernel functions have no names on a machine.
 
 use trace::symbols::NoNames;
 

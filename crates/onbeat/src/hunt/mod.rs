@@ -1,7 +1,7 @@
 //! Records kernel events while measuring goes on, and explains each spike from the events around
 //! it.
 //!
-//! `source` (where events come from; `source/ftrace`: events, filters and triggers that are armed,
+//! `source` (where events come from; `source/ftrace`: events, filters and triggers that are set,
 //! trace pages as far back as needed), `scope` (the threads of interest), `window` (one spike's
 //! events), `names` (no address stays), `explainer` (from a late wake-up to an explained spike),
 //! `account` (what `run.json` records about the recording), `threshold` (what a spike is), `hunter`

@@ -1,4 +1,4 @@
-//! The names of this machine's kernel, for the events that are kept: addresses stay here.
+//! The names of this machine's kernel, for the kept events: addresses are not passed on.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! How late the housekeeping thread comes to look for spikes: the buffers have to reach back that
-//! far.
+//! The delay with which the housekeeping thread looks for spikes: the buffers have to reach back
+//! that far.
 
 use crate::measure::hunter::POLL_INTERVAL;
 use model::units::Nanos;

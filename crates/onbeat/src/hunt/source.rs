@@ -1,6 +1,5 @@
 //! The source of a hunt's kernel events. A source records them while measuring goes on, and gives
-//! those of a stretch of time as [`Raw`] events; whatever comes after that is the same for all
-//! sources.
+//! those of a stretch of time as [`Raw`] events; all later steps are the same for all sources.
 
 use super::scope::Scope;
 use model::error::Result;

@@ -1,5 +1,5 @@
 //! Steal of all CPUs while it is not known on which of them followed threads run: a CPU that is
-//! found later resets nothing.
+//! found later does not reset the counters.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Where the threads of a run wait for each other; one that will never come is waited for no
-//! longer.
+//! Where the threads of a run wait for each other; a thread that will never arrive is not waited
+//! for.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

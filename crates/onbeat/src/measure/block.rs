@@ -113,7 +113,7 @@ impl BlockBuffer {
         }
     }
 
-    /// Notes that the block goes on because the housekeeping thread still holds the other one.
+    /// Records that the block continues because the housekeeping thread still holds the other one.
     pub fn note_merged(&self) {
         bump(&self.merged, 1);
     }
@@ -150,7 +150,7 @@ impl BlockBuffer {
 pub enum BlockSwap {
     /// The other block is in use now.
     Swapped,
-    /// The housekeeping thread still held it: the block in use goes on.
+    /// The housekeeping thread still held it: the block in use continues.
     Merged,
 }
 

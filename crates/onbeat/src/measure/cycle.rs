@@ -1,5 +1,6 @@
-//! The hot loop. Inside it: sleep to an absolute time, read the clock, check the CPU, bump a row,
-//! compare, advance. Nothing else: no allocation, no lock, no format, no system call but the sleep.
+//! The hot loop. Inside it: sleep to an absolute time, read the clock, check the CPU, increment a
+//! bucket, compare, advance. Nothing else: no allocation, no lock, no format, no system call but
+//! the sleep.
 
 use model::vocabulary::Ended;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

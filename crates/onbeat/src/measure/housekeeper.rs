@@ -1,7 +1,7 @@
 //! The housekeeping thread's work while the run is on: takes blocks, adds up, watches, hands over.
 //!
 //! It runs under SCHED_OTHER, off the measured CPUs where it can, and wakes once a second. While
-//! samples count it unmaps no memory and reads nothing that interrupts another CPU.
+//! samples are taken it unmaps no memory and reads nothing that interrupts another CPU.
 
 use std::sync::atomic::Ordering;
 

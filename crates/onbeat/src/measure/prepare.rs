@@ -1,5 +1,4 @@
-//! What a measuring thread does before it may measure, each step verified, and what that shows of
-//! it.
+//! The preparation of a measuring thread, each step verified, and its result.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The rounds before a hunt: the loop with nothing recorded and with everything, so that the
-//! difference is known.
+//! The rounds before a hunt: the loop without recording and with all events, to measure the
+//! difference.
 
 use std::sync::atomic::Ordering;
 

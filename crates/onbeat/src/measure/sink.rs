@@ -1,4 +1,4 @@
-//! Where results go while a run is on: `measure` knows no more of bundles and screens than this.
+//! The receiver of results during a run: all that `measure` knows of bundles and screens.
 
 use super::block::DrainedBlock;
 use super::total::Total;

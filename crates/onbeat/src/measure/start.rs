@@ -1,4 +1,4 @@
-//! The start of a run and its end: what must be in place before the measuring threads begin, or
+//! The start of a run and its end: what is required before the measuring threads start, else
 //! refused.
 
 use std::sync::Arc;
@@ -109,7 +109,7 @@ fn agreed_start(shared: &Shared, threads: usize) -> Nanos {
     }
 }
 
-/// A signal that came before anything was measured leaves nothing to keep.
+/// A signal before the first sample leaves no result to keep.
 fn unless_interrupted<T>(ready: T) -> Result<T> {
     match rt::stop_pending() {
         false => Ok(ready),

@@ -1,4 +1,4 @@
-//! The sums of one CPU over the blocks so far, and what they look like in a bundle. Pure.
+//! The sums of one CPU over the blocks so far, and their form in a bundle. Pure.
 
 use super::block::{DrainedBlock, LatencySample, WORST_PER_BLOCK};
 use super::cost;

@@ -1,4 +1,5 @@
-//! Intent and machine to a plan that can be printed, or to a refusal that names the remedy. Pure.
+//! Makes a plan that can be printed from intent and machine, or a refusal that names the remedy.
+//! Pure.
 
 use self::intent::MAX_SPAN;
 pub use self::intent::{CpuChoice, MeasureIntent};

@@ -1,7 +1,8 @@
 //! An audit as JUnit XML, the form that continuous integration shows.
 //!
-//! One test case per rule: what fails is a failure, what is unknown is an error (it must not look like a pass),
-//! what does not apply is skipped. Source: the schema that Jenkins' xunit plugin publishes.
+//! One test case per rule: what fails is a failure, what is unknown is an error (it must not look
+//! like a pass), what does not apply is skipped. Source: the schema that Jenkins' xunit plugin
+//! publishes.
 
 use maud::{Markup, PreEscaped, html};
 

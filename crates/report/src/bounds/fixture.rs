@@ -1,4 +1,4 @@
-//! What made-up runs support, for tests of the pictures.
+//! What synthetic runs support, for tests of the pictures.
 
 use crate::totals::sum_rows;
 use model::run::Run;

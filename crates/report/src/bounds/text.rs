@@ -1,4 +1,5 @@
-//! The answer of `onbeat bounds` for people: counting first, then what lies beyond or why not.
+//! The answer of `onbeat bounds` as text: counting first, then the extrapolation or why it is
+//! refused.
 
 use super::sentences::{assumed, beyond, beyond_heading, counting, headline, mark, not_covered, verdict};
 use crate::palette::{BOLD, DIM, GREEN, PLAIN, Palette, RED};

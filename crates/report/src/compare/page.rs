@@ -1,4 +1,5 @@
-//! The answer of `onbeat compare` as a page: the verdict first, then what differs, the runs, the pictures.
+//! The answer of `onbeat compare` as a page: the verdict first, then what differs, the runs, the
+//! pictures.
 
 use maud::{Markup, html};
 

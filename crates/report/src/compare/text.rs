@@ -1,4 +1,4 @@
-//! The answer of `onbeat compare` for people: what differs, the runs, the verdict with what it rests on.
+//! The answer of `onbeat compare` as text: what differs, the runs, the verdict with its evidence.
 
 use std::fmt::Write;
 
@@ -199,8 +199,8 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
     lines
 }
 
-/// How p came about. Of rates it is the larger of two, each of which assumes something else: exchanged runs that they
-/// are of equal length, counted events that runs do not differ.
+/// How p came about. Of rates it is the larger of two, each of which assumes something else:
+/// exchanged runs that they are of equal length, counted events that runs do not differ.
 fn design(compared: &Compared) -> String {
     let (a, b) = (compared.a.len(), compared.b.len());
     if a + b == 2 {

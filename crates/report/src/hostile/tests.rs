@@ -1,4 +1,4 @@
-//! Names chosen by others, through everything that writes: no form lets one steer what shows it.
+//! Hostile names through all writers: no output format lets a name control its viewer.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,8 @@ fn poison_key(value: &mut Value, wanted: &str, attack: &str) {
     }
 }
 
-/// The windows of [`hunts::run`]: every string that is a name and not one of the format's words is the attack.
+/// The windows of [`hunts::run`]: every string that is a name and not one of the format's words is
+/// the attack.
 fn windows() -> Vec<Window> {
     let one = |window: Window| {
         let mut value = serde_json::to_value(&window).unwrap();

@@ -1,4 +1,4 @@
-//! A hunt made up for tests: a spike of every sort, with the events that it was explained from.
+//! A synthetic hunt for tests: a spike of every kind, with the events that it was explained from.
 
 use super::windows::Windows;
 use crate::fixture;

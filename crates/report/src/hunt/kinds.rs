@@ -21,8 +21,8 @@ pub struct KindStyle {
     pub strength: f64,
 }
 
-/// Colours of the families: another thread, hard interrupts, the way itself, other CPUs, power, softirqs, waiting for
-/// another, what keeps the CPU from reacting.
+/// Colours of the families: another thread, hard interrupts, the way itself, other CPUs, power,
+/// softirqs, waiting for another, what keeps the CPU from reacting.
 const ALL: &[KindStyle] = &[
     kind("irqs-off", "interrupts were off", 7, 1.0),
     kind("preempt-off", "a thread could not be preempted", 7, 0.5),

@@ -1,5 +1,6 @@
-//! The events of a window as nested stretches per CPU: what ran within what, from entry to exit, for the landmarks and
-//! for Perfetto. The lanes of the pictures lie flat and come from the timeline.
+//! The events of a window as nested stretches per CPU: what ran within what, from entry to exit,
+//! for the landmarks and for Perfetto. The lanes of the pictures lie flat and come from the
+//! timeline.
 //!
 //! Entries without an exit end with the window, exits without an entry begin with it. On PREEMPT_RT
 //! a softirq runs in a thread and is switched away with it: its stretch ends at the switch, and
@@ -63,7 +64,8 @@ struct Open {
     label: String,
 }
 
-/// The stretches of every CPU that has events, each in order of its start, an outer one before what is within it.
+/// The stretches of every CPU that has events, each in order of its start, an outer one before what
+/// is within it.
 pub fn nested(window: &Window) -> BTreeMap<Cpu, Vec<Span>> {
     let mut by_cpu: BTreeMap<Cpu, Vec<&Named>> = BTreeMap::new();
     for event in &window.events {
@@ -78,7 +80,8 @@ pub fn nested(window: &Window) -> BTreeMap<Cpu, Vec<Span>> {
     by_cpu.into_iter().map(of_one).collect()
 }
 
-/// From the first event, or the expected time where that is earlier, to the last, or the actual time.
+/// From the first event, or the expected time where that is earlier, to the last, or the actual
+/// time.
 pub fn reach(window: &Window) -> (Nanos, Nanos) {
     let times = || window.events.iter().map(|event| event.time);
     let from = times().chain([window.expected_ns]).min().unwrap_or(window.expected_ns);

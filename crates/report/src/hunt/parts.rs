@@ -1,4 +1,5 @@
-//! A spike as a row of parts without a gap: its slices in order of time, and between them what no event accounts for.
+//! A spike as a row of parts without a gap: its slices in order of time, and between them what no
+//! event accounts for.
 
 use super::{kinds, sentences};
 use model::run::{Run, Slice, Spike};
@@ -54,7 +55,8 @@ pub fn longest(mut parts: Vec<SpikePart<'_>>, most: usize) -> (Vec<SpikePart<'_>
     (parts, others.len(), Nanos(others.iter().fold(0i64, |sum, part| sum.saturating_add(part.ns.0))))
 }
 
-/// Parts of one kind and one culprit together: the kind, whose, how long, how many; the longest first.
+/// Parts of one kind and one culprit together: the kind, whose, how long, how many; the longest
+/// first.
 pub fn sums<'a>(parts: &[SpikePart<'a>]) -> Vec<(&'a str, String, Nanos, usize)> {
     let mut sums: std::collections::BTreeMap<(&'a str, String), (i64, usize)> = Default::default();
     for part in parts {

@@ -14,10 +14,12 @@ use model::units::Nanos;
 
 /// Height of a bar.
 const BAR: f64 = 20.0;
-/// The kinds whose colours the stages have; the first stage has many causes and the colour of a rare one.
+/// The kinds whose colours the stages have; the first stage has many causes and the colour of a
+/// rare one.
 const COLOURS: [&str; 5] = ["idle-exit", "timer-irq", "timer-softirq", "thread", "return-to-user"];
 
-/// The figure; `None` where no window has every landmark. `what` are the wake-ups that it is of, `spikes`.
+/// The figure; `None` where no window has every landmark. `what` are the wake-ups that it is of,
+/// `spikes`.
 pub fn draw(mean: &Mean, what: &str, size: Size, theme: &Theme) -> Option<Picture> {
     let stages = mean.stages()?;
     let whole: i64 = stages.iter().map(|stage| stage.0).sum();

@@ -1,7 +1,8 @@
 //! The windows of hunts as a trace that ui.perfetto.dev and chrome://tracing open.
 //!
-//! Source of the format: "Trace Event Format", the JSON array form with complete (`X`), instant (`i`) and metadata
-//! (`M`) events. Times are microseconds; stretches of a track lie within each other or apart.
+//! Source of the format: "Trace Event Format", the JSON array form with complete (`X`), instant
+//! (`i`) and metadata (`M`) events. Times are microseconds; stretches of a track lie within each
+//! other or apart.
 
 use std::collections::BTreeMap;
 

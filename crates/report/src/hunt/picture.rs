@@ -1,4 +1,5 @@
-//! A spike drawn as a timeline across CPUs: the late thread's time in parts, and below what every CPU did meanwhile.
+//! A spike drawn as a timeline across CPUs: the late thread's time in parts, and below what every
+//! CPU did meanwhile.
 
 use maud::{Markup, html};
 

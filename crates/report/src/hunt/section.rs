@@ -1,4 +1,5 @@
-//! What `hunt` found, as a part of a run's page: the recorder's account, the worst spikes, the culprits, the mean path.
+//! What `hunt` found, as a part of a run's page: the recorder's account, the worst spikes, the
+//! culprits, the mean path.
 
 use maud::{Markup, html};
 

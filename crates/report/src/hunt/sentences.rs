@@ -71,7 +71,8 @@ pub fn stack(slice: &Slice) -> String {
     format!("; stack {}{more}", shown.join(" < "))
 }
 
-/// When a spike was: the time of day where it is among a CPU's worst, else the time since the start.
+/// When a spike was: the time of day where it is among a CPU's worst, else the time since the
+/// start.
 pub fn when(spike: &Spike, run: &Run) -> String {
     let worst = run.cpus.iter().filter(|cpu| cpu.cpu == spike.cpu).flat_map(|cpu| &cpu.worst);
     let mut known = worst.filter(|worst| worst.mono_ns == Some(spike.actual_ns) && !worst.time.is_empty());
@@ -142,7 +143,8 @@ fn passed_over(run: &Run) -> u64 {
     counted.min(run.spikes_dropped)
 }
 
-/// The spikes whose latencies are summed: those in the list and those that were ranked and not kept.
+/// The spikes whose latencies are summed: those in the list and those that were ranked and not
+/// kept.
 pub fn summed(run: &Run) -> String {
     let ranked = run.spikes_dropped - passed_over(run);
     several((run.spikes.len() as u64).saturating_add(ranked), "spike", "spikes")
@@ -295,7 +297,8 @@ pub fn tick(recorder: &Recorder) -> Option<String> {
     ))
 }
 
-/// What to do about the culprit at a place: the remedy and the knobs, or the place of one above with the same.
+/// What to do about the culprit at a place: the remedy and the knobs, or the place of one above
+/// with the same.
 pub fn cure(culprits: &[Culprit], at: usize) -> Cure {
     let this = &culprits[at];
     let same = |other: &Culprit| (&other.remedy, &other.knobs) == (&this.remedy, &this.knobs);

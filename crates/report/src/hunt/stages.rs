@@ -1,4 +1,5 @@
-//! The landmarks of a wake-up in its window, and the mean of the stages between them over many windows.
+//! The landmarks of a wake-up in its window, and the mean of the stages between them over many
+//! windows.
 
 use super::nest::{NestContext, Span, nested};
 use model::units::Nanos;
@@ -34,7 +35,8 @@ pub struct Landmarks {
 }
 
 impl Landmarks {
-    /// Found from the end backwards: the last switch to the thread, the waking before it, the expiry around that.
+    /// Found from the end backwards: the last switch to the thread, the waking before it, the
+    /// expiry around that.
     pub fn of(window: &Window) -> Landmarks {
         let mut marks =
             Landmarks { expected: window.expected_ns, actual: window.actual_ns, ..Landmarks::default() };

@@ -1,4 +1,5 @@
-//! A spike as one strip: its parts as labelled bars on a scale of time, from the expected time to the actual one.
+//! A spike as one strip: its parts as labelled bars on a scale of time, from the expected time to
+//! the actual one.
 
 use std::cmp::Ordering;
 
@@ -33,8 +34,9 @@ struct Below {
     words: String,
 }
 
-/// Places labels in rows so that no stroke from a bar to its label crosses another label: those that reach to the right
-/// of their stroke from the last on, those that reach to the left from the first on.
+/// Places labels in rows so that no stroke from a bar to its label crosses another label: those
+/// that reach to the right of their stroke from the last on, those that reach to the left from the
+/// first on.
 fn place(labels: Vec<(f64, String)>, left: f64, right: f64) -> Vec<Below> {
     let fits = |(x, words): &(f64, String)| x - 4.0 + text_width(words) <= right;
     let (to_right, to_left): (Vec<_>, Vec<_>) = labels.into_iter().partition(fits);
@@ -61,7 +63,8 @@ fn place(labels: Vec<(f64, String)>, left: f64, right: f64) -> Vec<Below> {
     placed
 }
 
-/// Whether a label fits into a row, its stroke crosses none above it, and no stroke from below crosses it.
+/// Whether a label fits into a row, its stroke crosses none above it, and no stroke from below
+/// crosses it.
 fn free(placed: &[Below], row: usize, x: f64, from: f64, to: f64) -> bool {
     let beside = |x: f64, from: f64, to: f64| x < from - 1.0 || to + 1.0 < x;
     placed.iter().all(|had| {
@@ -74,8 +77,8 @@ fn free(placed: &[Below], row: usize, x: f64, from: f64, to: f64) -> bool {
     })
 }
 
-/// The strip, and the height it takes with its labels. Parts that begin at `until` or later have none below their
-/// bars: they are drawn again, larger.
+/// The strip, and the height it takes with its labels. Parts that begin at `until` or later have
+/// none below their bars: they are drawn again, larger.
 pub fn draw(parts: &[SpikePart], scale: &Scale, top: f64, until: i64, theme: &Theme) -> (Markup, f64) {
     let right = scale.at(scale.hi());
     let mut order: Vec<&SpikePart> = parts.iter().collect();

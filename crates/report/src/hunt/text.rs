@@ -1,5 +1,5 @@
-//! What `hunt` found, for the terminal: what was measured, the recorder's account, the worst spikes as timelines, and
-//! the culprits by the time they took.
+//! What `hunt` found, for the terminal: what was measured, the recorder's account, the worst spikes
+//! as timelines, and the culprits by the time they took.
 
 use std::fmt::Write;
 
@@ -54,7 +54,8 @@ pub fn render(run: &Run, columns: usize, color: bool) -> String {
     page
 }
 
-/// The same without the recorder's account and the single spikes: the numbers, and who took the time.
+/// The same without the recorder's account and the single spikes: the numbers, and who took the
+/// time.
 pub fn brief(run: &Run, columns: usize, color: bool) -> String {
     let (palette, width) = (Palette(color), columns.clamp(40, 200));
     let mut page = table::brief(run, width, color);

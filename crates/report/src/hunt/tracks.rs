@@ -1,4 +1,4 @@
-//! What every CPU did around a spike, drawn as one lane each below the spike's own strip.
+//! What every CPU did around a spike, drawn as one lane each below the spike's strip.
 
 use maud::{Markup, html};
 

@@ -1,4 +1,5 @@
-//! The windows of a run as they are read, one by one: those of the worst spikes are kept, all go into the mean path.
+//! The windows of a run as they are read, one by one: those of the worst spikes are kept, all go
+//! into the mean path.
 
 use super::stages::Mean;
 use model::run::Spike;

@@ -28,8 +28,8 @@ pub struct Map {
     pub lands: Work,
     /// Interrupts on the CPUs that may take them.
     pub may: Work,
-    /// Threads of the kernel that could be moved, on the CPUs that they may run on; those of interrupts are not
-    /// among them, for they follow their interrupt.
+    /// Threads of the kernel that could be moved, on the CPUs that they may run on; those of
+    /// interrupts are not among them, for they follow their interrupt.
     pub movable: Work,
     /// Threads of the kernel that belong where they are.
     pub bound: Work,
@@ -125,7 +125,8 @@ pub struct CpuGroup {
 impl Map {
     /// The CPUs of a CPU's core, where it has more than one.
     pub fn core_of(&self, cpu: Cpu) -> Option<&CpuSet> {
-        // They ascend by their first CPU, so what holds this one is among those that begin before it.
+        // They ascend by their first CPU, so what holds this one is among those that begin before
+        // it.
         let end = self.cores.partition_point(|core| core.iter().next().is_some_and(|first| first <= cpu));
         self.cores[..end].iter().rev().find(|core| core.contains(cpu))
     }

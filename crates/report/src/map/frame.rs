@@ -57,8 +57,8 @@ impl<'a> Frame<'a> {
         runs
     }
 
-    /// A row: its name to the left and its words to the right, or both above it; then its strip at the height that
-    /// it is given.
+    /// A row: its name to the left and its words to the right, or both above it; then its strip at
+    /// the height that it is given.
     pub fn row(&mut self, name: &str, words: &str, strong: bool, strip: impl FnOnce(&Self, f64) -> Markup) {
         let theme = self.theme;
         let weight = if strong { "600" } else { "400" };

@@ -1,4 +1,5 @@
-//! The map of a machine: what each CPU is kept for, and what may run there, for the terminal and for the page.
+//! The map of a machine: what each CPU is kept for, and what may run there, for the terminal and
+//! for the page.
 
 mod build;
 mod cpus;

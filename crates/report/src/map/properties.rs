@@ -1,8 +1,9 @@
 //! Which CPUs have which property: nodes, cores, and isolation.
 //!
-//! Source: Documentation/admin-guide/kernel-parameters.rst (isolcpus, nohz_full, rcu_nocbs), workqueues' masks in
-//! Documentation/admin-guide/kernel-per-CPU-kthreads.rst, Documentation/ABI/stable/sysfs-devices-node; that `nohz_full`
-//! offloads RCU callbacks too is in `rcu_init_nohz()` of kernel/rcu/tree_nocb.h.
+//! Source: Documentation/admin-guide/kernel-parameters.rst (isolcpus, nohz_full, rcu_nocbs),
+//! workqueues' masks in Documentation/admin-guide/kernel-per-CPU-kthreads.rst,
+//! Documentation/ABI/stable/sysfs-devices-node; that `nohz_full` offloads RCU callbacks too is in
+//! `rcu_init_nohz()` of kernel/rcu/tree_nocb.h.
 
 use std::collections::BTreeMap;
 

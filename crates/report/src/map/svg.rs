@@ -1,5 +1,6 @@
-//! The map of a machine as a picture: a column for each CPU, siblings side by side, and a row for what each is kept
-//! for and what may run there; below, the real-time threads by priority. Words next to each row say what it shows.
+//! The map of a machine as a picture: a column for each CPU, siblings side by side, and a row for
+//! what each is kept for and what may run there; below, the real-time threads by priority. Words
+//! next to each row say what it shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 

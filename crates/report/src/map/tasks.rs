@@ -1,4 +1,5 @@
-//! Real-time threads as steps of one scale: stop threads, deadline threads, then priority 99 down to 1.
+//! Real-time threads as steps of one scale: stop threads, deadline threads, then priority 99 down
+//! to 1.
 //!
 //! Source: sched(7); SCHED_DEADLINE preempts every priority. The kernel's stop threads
 //! (`migration/N`) preempt that too, and only show as FIFO 99 in `/proc`: `sched_set_stop_task()`
@@ -65,7 +66,8 @@ fn place(thread: &Thread, matter: &CpuSet) -> Place {
     }
 }
 
-/// The real-time threads of a machine, the highest first; of one priority, programs before the kernel's.
+/// The real-time threads of a machine, the highest first; of one priority, programs before the
+/// kernel's.
 pub fn steps(threads: &Threads, matter: &CpuSet) -> Vec<PriorityStep> {
     let all = |list: &'_ [Thread], kernel| {
         list.iter().map(move |thread| (thread.clone(), kernel)).collect::<Vec<_>>()
@@ -87,7 +89,8 @@ pub fn steps(threads: &Threads, matter: &CpuSet) -> Vec<PriorityStep> {
         .collect()
 }
 
-/// The threads of one priority: first those that differ in numbers only are joined, then those on the same CPUs.
+/// The threads of one priority: first those that differ in numbers only are joined, then those on
+/// the same CPUs.
 fn of_rank(rank: u32, kernel: bool, threads: Vec<Thread>, matter: &CpuSet) -> Vec<PriorityStep> {
     let mut kinds: BTreeMap<(Place, String), Vec<Thread>> = BTreeMap::new();
     for thread in threads {

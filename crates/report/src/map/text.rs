@@ -1,5 +1,5 @@
-//! The map of a machine for the terminal: groups of CPUs by their properties, then one scale of all real-time
-//! priorities.
+//! The map of a machine for the terminal: groups of CPUs by their properties, then one scale of all
+//! real-time priorities.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -216,7 +216,8 @@ fn besides(page: &mut String, map: &Map, width: usize, palette: Palette) {
     list("bound threads", &map.bound, map.bound.on(&map.matter).collect());
 }
 
-/// Whether the scale has a column for each group, because one for each CPU would take more than half of the width.
+/// Whether the scale has a column for each group, because one for each CPU would take more than
+/// half of the width.
 fn by_group(map: &Map, width: usize) -> bool {
     let digits = map.cpus.iter().last().map_or(1, |last| last.to_string().len());
     map.cpus.len() > COLUMNS || map.cpus.len() * (digits + 1) > width / 2

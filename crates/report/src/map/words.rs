@@ -25,7 +25,8 @@ pub fn listed(names: &[String], most: usize) -> String {
     words.join(", ")
 }
 
-/// Names, those that differ in numbers only as one; an interrupt by itself has its number before it.
+/// Names, those that differ in numbers only as one; an interrupt by itself has its number before
+/// it.
 pub fn named(items: &[&WorkItem]) -> Vec<String> {
     let numbers: BTreeMap<&str, u32> =
         items.iter().filter_map(|item| Some((item.name.as_str(), item.number?))).collect();

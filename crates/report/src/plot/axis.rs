@@ -100,7 +100,8 @@ impl Scale {
                 }
             }
         }
-        // Within less than an octave there may be none, within less than a decade too few to read between.
+        // Within less than an octave there may be none, within less than a decade too few to read
+        // between.
         let named = ticks.iter().filter(|tick| !tick.label.is_empty()).count();
         if named < 2 || (named < 3 && decades < 1.0) {
             return self.linear_ticks(about.min(5), label);

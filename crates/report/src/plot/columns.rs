@@ -1,10 +1,10 @@
 //! Re-binning: rows of any width become the equal columns of a plot, and no sample is lost.
 //!
-//! Rows are 1.6 % wide, so on a linear axis their widths differ; drawn as they are, a wide row would
-//! look fuller than its narrow neighbours at the same density. So a row is spread over the columns it
-//! covers, in proportion, by rounding the cumulative count at each edge: whole samples, the same
-//! total, and a lone sample stays one sample in one column. The first and the last row are first cut
-//! to the exact extremes, so that nothing is drawn beyond the true maximum.
+//! Rows are 1.6 % wide, so on a linear axis their widths differ; drawn as they are, a wide row
+//! would look fuller than its narrow neighbours at the same density. So a row is spread over the
+//! columns it covers, in proportion, by rounding the cumulative count at each edge: whole samples,
+//! the same total, and a lone sample stays one sample in one column. The first and the last row are
+//! first cut to the exact extremes, so that nothing is drawn beyond the true maximum.
 
 use super::axis::nice_at_or_above;
 use super::line::PlotLine;
@@ -43,7 +43,8 @@ impl Columns {
         Columns { edges, log: false, early }
     }
 
-    /// Columns of equal ratio between two positive values; where that is below a nanosecond, of one.
+    /// Columns of equal ratio between two positive values; where that is below a nanosecond, of
+    /// one.
     pub fn log(lo: i64, hi: i64, early: bool) -> Columns {
         let (lo, hi) = (lo.max(1), hi.max(lo.max(1)).min(i64::MAX - 1));
         // Narrower than a row, columns would show the rows' edges and not the samples.

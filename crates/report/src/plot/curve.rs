@@ -1,4 +1,5 @@
-//! How many blocks an hour reach a latency, as a curve of bounded length that is never below the truth.
+//! How many blocks an hour reach a latency, as a curve of bounded length that is never below the
+//! truth.
 
 use super::axis::Scale;
 use super::svg::PathData;

@@ -1,4 +1,4 @@
-//! The exceedance curve: which share of the wake-ups was at least so late. Both axes are
+//! The exceedance curve: which share of the wake-ups was at least this late. Both axes are
 //! logarithmic, so that the tail, the part of interest, has as much space as the bulk.
 //!
 //! Within a row the curve stays at the row's upper count until its end: never below the truth.

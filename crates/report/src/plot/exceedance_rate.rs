@@ -1,5 +1,6 @@
-//! How often a latency is reached: blocks per hour whose maximum is at least so late, what counting allows at most,
-//! and the law fitted to the maxima, greyed and dashed where a check refused it.
+//! How often a latency is reached: blocks per hour whose maximum is at least this late, what
+//! counting allows at most, and the law fitted to the maxima, greyed and dashed where a check
+//! refused it.
 //!
 //! Both axes are logarithmic. A block counts once, whatever happens within it.
 

@@ -1,5 +1,5 @@
-//! Spikes folded on a period: the largest blocks by how long before or after a due time they came.
-//! Those that belong to the period are in one column, the others anywhere.
+//! Spikes folded on a period: the largest blocks by their distance from a due time. Those that
+//! belong to the period are in one column, the others anywhere.
 
 use maud::html;
 

@@ -69,8 +69,8 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
 
 /// The cells of a column: bands, and the exact values that lie in none of them.
 ///
-/// An exact value that touches a band which has other samples too is counted to the band: as a lighter
-/// cell on it, it would look like a hole.
+/// An exact value that touches a band which has other samples too is counted to the band: as a
+/// lighter cell on it, it would look like a hole.
 fn cells(column: &Cells) -> Vec<Cell> {
     let mut bands: BTreeMap<(i64, i64), u64> = column.bands.clone();
     let mut alone: Vec<Cell> = Vec::new();
@@ -100,7 +100,8 @@ fn paint(
     let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
     let mut open: BTreeMap<((i64, i64), usize), usize> = BTreeMap::new();
     let mut close = |(band, shade): ((i64, i64), usize), from: usize, to: usize| {
-        // A trifle wider than it is, so that the background does not show through between neighbours.
+        // A trifle wider than it is, so that the background does not show through between
+        // neighbours.
         let (left, right) = (time.at(history.since_start(from)), time.at(history.since_start(to)));
         let (top, bottom) = (y.at(band.1 as f64), y.at(band.0 as f64));
         let missing = (MIN_HEIGHT - (bottom - top)).max(0.0) / 2.0;

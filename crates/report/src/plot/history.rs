@@ -1,7 +1,7 @@
 //! The blocks of a run, folded into a bounded number of columns of time.
 //!
-//! Blocks are streamed: what is kept here does not grow with the length of the run. Where a run goes
-//! on beyond its expected end, pairs of columns are joined and each is twice as long.
+//! Blocks are streamed: what is kept here does not grow with the length of the run. Where a run
+//! goes on beyond its expected end, pairs of columns are joined and each is twice as long.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,8 @@ impl History {
 
     fn empty(start: Option<Nanos>, length: i64, columns: usize) -> History {
         let most = columns.clamp(2, columns::MAX_COLUMNS);
-        // A block is a second long: with columns of another length some would hold two, others none.
+        // A block is a second long: with columns of another length some would hold two, others
+        // none.
         let seconds = (length.max(0) / Nanos::SECOND.0) / most as i64 + 1;
         History {
             start,

@@ -40,8 +40,8 @@ impl LabelPlace {
 /// Places labels to the left of their anchors, which ascend in x, each as low as it can be without
 /// meeting another label, a leader, or what is drawn there according to `free`.
 ///
-/// To the left and ascending, because then a leader, drawn up from its anchor, has the labels before
-/// it on its left.
+/// To the left and ascending, because then a leader, drawn up from its anchor, has the labels
+/// before it on its left.
 pub fn place_labels(
     anchors: &[(f64, &str)],
     plot: &Plot,

@@ -24,7 +24,8 @@ const FLOOR: f64 = 0.45;
 /// The number of labels of largest values that fit without hiding the data.
 const LABELS: usize = 8;
 
-/// The plot of some lines, with the run's latency limit where it had one, and with modes to be named.
+/// The plot of some lines, with the run's latency limit where it had one, and with modes to be
+/// named.
 pub fn draw(lines: &[PlotLine], limit: Option<Nanos>, modes: &[Mode], size: Size, theme: &Theme) -> Picture {
     let Some((lo, hi)) = line::extent(lines) else { return nothing(size, theme) };
     let columns = choose(lines, lo, hi.max(limit_within(limit, hi)));

@@ -1,5 +1,5 @@
-//! Pictures as SVG. `axis`, `svg`, `theme`, `label` draw; `line`, `columns`, `history`, `curve` prepare the numbers;
-//! each other file is one picture or a part of several.
+//! Pictures as SVG. `axis`, `svg`, `theme`, `label` draw; `line`, `columns`, `history`, `curve`
+//! prepare the numbers; each other file is one picture or a part of several.
 
 pub mod axis;
 pub mod columns;

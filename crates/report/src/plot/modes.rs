@@ -29,7 +29,8 @@ fn named(modes: &[Mode]) -> Vec<Mode> {
     most
 }
 
-/// A stroke down from the upper edge at each mode, with its latency and, where there is room, its share.
+/// A stroke down from the upper edge at each mode, with its latency and, where there is room, its
+/// share.
 pub fn draw(modes: &[Mode], plot: &Plot, x: &Scale, size: Size, theme: &Theme) -> Markup {
     let low = plot.top + room(modes);
     let mut ends = [f64::NEG_INFINITY; LEVELS];

@@ -1,5 +1,5 @@
-//! Runs over each other: how often each reaches a latency. A group of runs has one colour, thin lines for its runs and
-//! a thick one for all of them together.
+//! Runs over each other: how often each reaches a latency. A group of runs has one colour, thin
+//! lines for its runs and a thick one for all of them together.
 
 use maud::html;
 

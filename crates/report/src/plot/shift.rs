@@ -1,4 +1,5 @@
-//! The shift function: by how much each quantile of the block maxima is later in B than in A, with its interval.
+//! The shift function: by how much each quantile of the block maxima is later in B than in A, with
+//! its interval.
 
 use maud::{Markup, html};
 

@@ -1,5 +1,5 @@
-//! Small helpers for pictures: paths, axes, legends. `maud` writes the elements,
-//! so whatever text gets in is escaped.
+//! Small helpers for pictures: paths, axes, legends. `maud` writes the elements, so all text is
+//! escaped.
 
 use std::fmt::{self, Write};
 
@@ -232,7 +232,7 @@ pub struct LegendEntry {
     pub colour: &'static str,
     /// Whether it represents an area and not a line.
     pub area: bool,
-    /// What it stands for.
+    /// Its meaning.
     pub words: String,
 }
 
@@ -253,7 +253,8 @@ impl Grid {
         Grid { left, rows: count.div_ceil(columns), width: (right - left) / columns as f64 }
     }
 
-    /// The left end and the base line of the word at a place, below `y`; columns are filled one by one.
+    /// The left end and the base line of the word at a place, below `y`; columns are filled one by
+    /// one.
     pub fn place(&self, at: usize, y: f64) -> (f64, f64) {
         let rows = self.rows.max(1);
         (self.left + (at / rows) as f64 * self.width, y + (at % rows) as f64 * LINE)

@@ -1,4 +1,4 @@
-//! Rules for the terminal: the list, and all about one, as wide as the terminal is.
+//! Rules for the terminal: the list, and the page of one, fitted to the terminal's width.
 
 use std::fmt::Write;
 

@@ -133,7 +133,8 @@ fn kernel(run: &Run) -> String {
     format!("{} ({})", known(&run.host.release), clean(&run.host.machine))
 }
 
-/// The conditions that are known, and the names of those that are not, which is most of an import's.
+/// The conditions that are known, and the names of those that are not, which is most of an
+/// import's.
 pub fn known_conditions(run: &Run) -> (Vec<(&'static str, String)>, Vec<&'static str>) {
     let (known, unknown): (Vec<_>, Vec<_>) =
         conditions(run).into_iter().partition(|(_, value)| value != NOT_KNOWN);

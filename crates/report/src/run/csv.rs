@@ -1,5 +1,5 @@
-//! The histograms as a table: the conditions as comments, a row per stretch of latency, a column per
-//! CPU and their sum.
+//! The histograms as a table: the conditions as comments, a row per stretch of latency, a column
+//! per CPU and their sum.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -70,8 +70,9 @@ fn comments(run: &Run, text: &mut String) {
     }
 }
 
-/// A spreadsheet breaks a comment at its separators like any line, and takes a cell that begins with one of these signs
-/// for a formula (OWASP, "CSV Injection"): an apostrophe before it keeps it text.
+/// A spreadsheet breaks a comment at its separators like any line, and takes a cell that begins
+/// with one of these signs for a formula (OWASP, "CSV Injection"): an apostrophe before it keeps it
+/// text.
 fn no_formula(comment: &str) -> String {
     let (mut safe, mut begins) = (String::with_capacity(comment.len()), false);
     for c in comment.chars() {

@@ -1,4 +1,5 @@
-//! The two lines after every run: what to expect by counting alone, and how long a claim would take.
+//! The two lines after every run: what to expect by counting alone, and how long a test a claim
+//! would need.
 
 use crate::words::{percent, seconds, several, span};
 use model::run::Run;

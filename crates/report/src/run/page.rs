@@ -1,5 +1,5 @@
-//! The report as a page: one file without a script and without an address, for `file://`, for
-//! paper, for the telephone, in the light and in the dark.
+//! The report as a page: one file without scripts and external references, for `file://`, print,
+//! small screens, light and dark settings.
 //!
 //! The page also holds the runs as JSON, in an element that browsers do not execute.
 

@@ -159,7 +159,8 @@ fn worst(run: &Run) -> Markup {
     }
 }
 
-/// The wake-ups that an import lists as beyond its histogram: the first of them, which are not the worst.
+/// The wake-ups that an import lists as beyond its histogram: the first of them, which are not the
+/// worst.
 fn beyond(run: &Run) -> Markup {
     let listed = |cpu: &CpuRun| cpu.listed_overflows().count() as u64;
     if run.cpus.iter().all(|cpu| listed(cpu) == 0) {

@@ -13,7 +13,8 @@ use model::histogram::quantile;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 
-/// The columns, each with its priority: where the terminal is narrow, those of the lowest priority are dropped first.
+/// The columns, each with its priority: where the terminal is narrow, those of the lowest priority
+/// are dropped first.
 const COLUMNS: [(&str, u8); 11] = [
     ("CPU", 99),
     ("cycles", 98),
@@ -153,7 +154,8 @@ enum Line {
     Cells(Box<[String; COLUMNS.len()]>),
 }
 
-/// The columns that fit, without those of the lowest priority where not all do, and the width of each.
+/// The columns that fit, without those of the lowest priority where not all do, and the width of
+/// each.
 fn fitting(lines: &[Line], available: usize) -> (Vec<usize>, [usize; COLUMNS.len()]) {
     let mut widths = [0; COLUMNS.len()];
     for line in lines {

@@ -1,5 +1,4 @@
-//! What a culprit's rule sees: a slice of a spike, the run it is of, and what shows over many
-//! spikes.
+//! The input of a culprit rule: a slice of a spike, its run, and observations over many spikes.
 
 use super::names;
 use super::patterns::Patterns;

@@ -1,5 +1,4 @@
-//! Culprits while they are counted, and those of them that are only judged when the run is over,
-//! kept apart until then.
+//! Culprits whose judgement has to wait for the end of the run, kept separately until then.
 
 use std::collections::BTreeMap;
 

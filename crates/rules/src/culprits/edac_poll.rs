@@ -1,4 +1,4 @@
-//! Memory controllers are asked for errors.
+//! Memory controllers are polled for errors.
 
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{EDAC_MC_C, WORKQUEUE};

@@ -1,5 +1,5 @@
-//! What is seen over many spikes: whether they recur with a period, and whether several CPUs have
-//! them at once.
+//! Observations over many spikes: whether they recur with a period, and whether several CPUs have
+//! them at the same time.
 //!
 //! Source: Documentation/trace/hwlat_detector.rst for what comes from outside the software; the
 //! periods are those of `stats::time::period`.

@@ -1,4 +1,4 @@
-//! RCU's callbacks in a softirq.
+//! RCU callbacks run in a softirq.
 
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};

@@ -63,7 +63,7 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.has_profile(Profile::Audio) {
         return Err(Judgement::not_applicable("periods of milliseconds do not feel it"));
     }
-    // Without the option the word means nothing, and neither does rcu_nocbs=.
+    // Without the option the parameter has no effect, and neither has rcu_nocbs=.
     if machine.facts().kconfig.known().is_some_and(|config| !config.is_yes("RCU_NOCB_CPU")) {
         return Err(Judgement::not_applicable("the kernel has no RCU_NOCB_CPU: no callbacks are offloaded"));
     }

@@ -1,4 +1,4 @@
-//! The clocksource watchdog: a timer that goes round the CPUs to check the TSC.
+//! The clocksource watchdog: a timer that moves from CPU to CPU to check the TSC.
 
 use super::sources::{PARAMETERS, TSC_C};
 use crate::change::Change;

@@ -1,4 +1,4 @@
-//! Words on the command line that do nothing: of recipes for other kernels, and misspelt.
+//! Parameters on the command line without effect: from recipes for other kernels, and misspelt.
 
 use super::sources::PARAMETERS;
 use crate::change::AdviceReason;

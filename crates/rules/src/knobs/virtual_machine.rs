@@ -1,4 +1,4 @@
-//! A virtual machine: its latency is made elsewhere.
+//! A virtual machine: its latency depends on the host.
 
 use super::sources::RT_HARDWARE;
 use crate::change::AdviceReason;

@@ -1,4 +1,4 @@
-//! The lockup detectors: a timer, a stopper thread and an NMI that look for CPUs that hang.
+//! The lockup detectors: a timer, a stopper thread and an NMI that detect hung CPUs.
 
 use super::sources::{LOCKUP_WATCHDOGS, RT_CONFIG, SYSCTL_KERNEL};
 use crate::change::Change;

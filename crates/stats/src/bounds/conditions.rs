@@ -1,4 +1,5 @@
-//! Gates G6, G7, G8 and G11: a mechanism with a period, enough data, not too far ahead, a valid run.
+//! Gates G6, G7, G8 and G11: a mechanism with a period, enough data, not too far ahead, a valid
+//! run.
 
 use super::gates::Gate;
 use super::input::{BoundsInput, MAX_REACH, Question};
@@ -19,8 +20,8 @@ pub const TREAT: &str = "Treat them as a mechanism: fix it or budget for it, the
 /// What a count would take.
 pub const ONCE: &str = "if nothing recurred";
 
-/// G6: no period among the spikes longer than the recorded block, nor among all blocks, folded. One that is not longer,
-/// is in each block.
+/// G6: no period among the spikes longer than the recorded block, nor among all blocks, folded. One
+/// that is not longer, is in each block.
 pub fn period(structure: &Structure, block: Nanos, folded: Option<Gate>) -> Gate {
     const NAME: &str = "periodicity";
     let longer = structure.periods.iter().find(|period| period.period_s > 1.01 * block.as_secs());

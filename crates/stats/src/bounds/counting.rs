@@ -40,7 +40,8 @@ pub struct Counting {
     pub new_record_probability: Option<f64>,
     /// The same for the next hour.
     pub new_record_probability_1h: Option<f64>,
-    /// The chance that the horizon is worse than the second largest block, the third and so on; empty without blocks.
+    /// The chance that the horizon is worse than the second largest block, the third and so on;
+    /// empty without blocks.
     pub beyond: Vec<Beyond>,
     /// For how long the observed maximum holds with the confidence.
     pub record_stands_ns: Option<Nanos>,
@@ -54,7 +55,8 @@ pub struct Counting {
     pub hidden_rate_per_hour: Option<f64>,
     /// The shortest time per exceedance that a clean run of this length claims.
     pub claims_one_per_s: Option<f64>,
-    /// Bounds of quantiles of the block maxima by order statistics; null where the blocks are too few.
+    /// Bounds of quantiles of the block maxima by order statistics; null where the blocks are too
+    /// few.
     pub quantiles: Vec<Quantile>,
     /// Whether the maximum was still climbing.
     pub records: Option<Records>,
@@ -68,7 +70,8 @@ pub struct Quantile {
     pub lower_ns: Option<Nanos>,
     /// and at most this.
     pub upper_ns: Option<Nanos>,
-    /// The fewest blocks whose maximum bounds it from above with the confidence; both bounds take more.
+    /// The fewest blocks whose maximum bounds it from above with the confidence; both bounds take
+    /// more.
     pub blocks_needed: Option<u64>,
 }
 
@@ -104,8 +107,8 @@ pub struct Claim {
     pub rate_per_hour: Option<(f64, f64)>,
     /// The length of observation that the claim needs with these exceedances.
     pub seconds_needed: f64,
-    /// `supported`, `failed` or `inconclusive`, of a length that was fixed beforehand; never supported by blocks that
-    /// are not alike.
+    /// `supported`, `failed` or `inconclusive`, of a length that was fixed beforehand; never
+    /// supported by blocks that are not alike.
     pub by_counting: BoundsVerdict,
     /// `pass`, `fail` or `go-on`: the rule for who watches and stops early.
     pub sequential: SequentialVerdict,
@@ -114,7 +117,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether a run of this length is as long as the claim takes, be its blocks short enough for it or not.
+    /// Whether a run of this length is as long as the claim takes, be its blocks short enough for
+    /// it or not.
     pub fn long_enough(&self, observed: Nanos) -> bool {
         observed > Nanos(0) && observed.as_secs() >= self.seconds_needed
     }
@@ -185,15 +189,17 @@ fn records(input: &BoundsInput) -> Option<Records> {
     (n > 0).then(|| Records { count, expected: climb::mean(n), p_value: climb::too_many(count, n) })
 }
 
-/// Judges the claim that the limit is reached at most once per horizon, of blocks that may not be alike.
+/// Judges the claim that the limit is reached at most once per horizon, of blocks that may not be
+/// alike.
 pub fn claim(input: &BoundsInput, question: &Question, limit: Nanos, alike: &Exchangeability) -> Claim {
     let reached = reached(input, limit);
     let series = input.series;
     let (seconds, horizon) = (series.observed.as_secs(), question.horizon.as_secs());
     let (least, most) = (reached.at_least, reached.at_most);
     let seconds_needed = rate::time_needed(most, horizon, CONFIDENCE);
-    // A block holds one event at most: a claim per few blocks is about what blocks cannot show. Where recorded blocks
-    // have memory, so is one per few of those that have none: what reaches the limit then does so in a row.
+    // A block holds one event at most: a claim per few blocks is about what blocks cannot show.
+    // Where recorded blocks have memory, so is one per few of those that have none: what reaches
+    // the limit then does so in a row.
     let fine = series.blocks.is_empty() || question.horizon.0 / MIN_HORIZON_BLOCKS >= alike.block_ns.0;
     let by_counting = if seconds <= 0.0 {
         BoundsVerdict::Inconclusive

@@ -95,8 +95,8 @@ fn split(values: &[f64]) -> Option<usize> {
     clear.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
 }
 
-/// Whether a step there fits clearly better than a line: of few blocks neither part shows a trend of its own. Values show
-/// it in few blocks, ranks also next to a huge value.
+/// Whether a step there fits clearly better than a line: of few blocks neither part shows a trend
+/// of its own. Values show it in few blocks, ranks also next to a huge value.
 fn is_step(values: &[f64], at: usize) -> bool {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let centred: Vec<f64> = values.iter().map(|value| value - mean).collect();

@@ -52,7 +52,8 @@ fn count(series: &Series, counts: impl Fn(&BlockMaximum) -> bool) -> u64 {
 
 /// How often the level was reached: by block maxima where there are any, else by the histogram.
 ///
-/// A recorded value lies within its step, so what is less than a step below the level may have reached it.
+/// A recorded value lies within its step, so what is less than a step below the level may have
+/// reached it.
 pub fn reached(input: &BoundsInput, level: Nanos) -> Reached {
     let certain = u64::from(input.histogram.max.is_some_and(|max| max >= level));
     if input.series.worst().is_none() {
@@ -78,8 +79,8 @@ fn samples(input: &BoundsInput, keep: impl Fn(&Bucket) -> bool) -> u64 {
         .fold(0u64, |sum, bucket| sum.saturating_add(bucket.count))
 }
 
-/// Of samples without times it is not known how many events they were: one at least, or as many as an import lists with
-/// times, and each one at most.
+/// Of samples without times it is not known how many events they were: one at least, or as many as
+/// an import lists with times, and each one at most.
 fn of_histogram(input: &BoundsInput, level: Nanos, certain: u64) -> Reached {
     if input.histogram.max.is_some_and(|max| max < level) {
         return Reached { at_least: 0, at_most: 0 };

@@ -24,10 +24,11 @@ pub struct Exchangeability {
     pub gates: Vec<&'static str>,
     /// Why it does not hold, or is not known, as a sentence; `""` where it holds.
     pub reason: String,
-    /// What every sentence of counting then takes for granted: `if the maxima did not rise (G1, G3)`; else `""`.
+    /// What every sentence of counting then takes for granted: `if the maxima did not rise (G1,
+    /// G3)`; else `""`.
     pub condition: String,
-    /// Length of blocks without memory: what comes within it counts once. Longer than the recorded ones where only
-    /// these have memory.
+    /// Length of blocks without memory: what comes within it counts once. Longer than the recorded
+    /// ones where only these have memory.
     pub block_ns: Nanos,
     /// Whether that it is not known bars a claim: there are blocks to judge by, and different ones.
     #[serde(skip)]
@@ -62,7 +63,8 @@ impl Exchangeability {
             let why = gate.detail.trim_start_matches("not judged: ");
             format!("Whether the blocks are alike could not be judged: {why}.")
         });
-        // A constant is steady as far as it was recorded, and of fewer than ten blocks counting alone claims little.
+        // A constant is steady as far as it was recorded, and of fewer than ten blocks counting
+        // alone claims little.
         let mut maxima = series.blocks.maxima();
         let first = maxima.next();
         let varies = maxima.any(|max| Some(max) != first);
@@ -70,7 +72,8 @@ impl Exchangeability {
         Exchangeability { holds, reason, block_ns, open, ..Exchangeability::default() }
     }
 
-    /// Whether no claim can rest on it: a gate refuses it, or could not judge blocks of which there were enough.
+    /// Whether no claim can rest on it: a gate refuses it, or could not judge blocks of which there
+    /// were enough.
     pub fn bars(&self) -> bool {
         self.refused() || self.open
     }

@@ -1,4 +1,5 @@
-//! The tail beyond what was seen: always fitted, for inspection; levels are given only if every gate passes.
+//! The tail beyond what was seen: always fitted, for inspection; levels are given only if every
+//! gate passes.
 
 use serde::Serialize;
 
@@ -44,7 +45,8 @@ pub struct Extrapolation {
     pub gev: Option<Law>,
     /// Of which class the tail of the fitted maxima is; to look at, not to decide by.
     pub tail_class: Option<TailClass>,
-    /// Always null: a tail is not fitted to a histogram without times. Readers of older documents know the field.
+    /// Always null: a tail is not fitted to a histogram without times. Readers of older documents
+    /// know the field.
     pub gpd: (),
     /// What the largest latency in the horizon stays below with probability one half.
     pub typical_ns: Option<f64>,
@@ -58,7 +60,8 @@ pub struct Extrapolation {
     pub times_seen: Option<f64>,
 }
 
-/// A generalised extreme value law, `G(x) = exp(-(1 + xi (x - mu) / sigma)^(-1/xi))`, mu and sigma in ns.
+/// A generalised extreme value law, `G(x) = exp(-(1 + xi (x - mu) / sigma)^(-1/xi))`, mu and sigma
+/// in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Law {
     pub mu: f64,
@@ -86,8 +89,8 @@ pub struct TailClass {
     pub band: [f64; 2],
 }
 
-/// The smallest multiple of the block whose maxima are of enough samples, enough of them, and without memory;
-/// where none is, the smallest whose maxima are of enough samples.
+/// The smallest multiple of the block whose maxima are of enough samples, enough of them, and
+/// without memory; where none is, the smallest whose maxima are of enough samples.
 fn block_size(series: &Series) -> u32 {
     let per_block = series.samples_per_block();
     let filled =
@@ -244,8 +247,8 @@ mod tests {
         }
     }
 
-    /// Of these printed bounds 68 % held where a bound above three times the largest value was refused: of a heavy
-    /// tail that picks the runs that look light.
+    /// Of these printed bounds 68 % held where a bound above three times the largest value was
+    /// refused: of a heavy tail that picks the runs that look light.
     #[test]
     fn what_is_printed_of_a_heavy_tail_holds() {
         let law = gev::Gev { mu: 20_000.0, sigma: 2_000.0, xi: 0.3 };

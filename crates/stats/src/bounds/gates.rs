@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// The level of each gate: a clean run is refused by all of them together about once in twenty times.
+/// The level of each gate: a clean run is refused by all of them together about once in twenty
+/// times.
 pub const ALPHA: f64 = 0.01;
 
 /// What a count would need for a run with an outlying stretch.
@@ -27,7 +28,8 @@ pub struct Gate {
     pub refusal: String,
     /// What to do about it; `""` where it passed.
     pub remedy: String,
-    /// What counting takes for granted and this gate refuses, as a clause: `if the maxima did not rise`; else not there.
+    /// What counting takes for granted and this gate refuses, as a clause: `if the maxima did not
+    /// rise`; else not there.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub condition: &'static str,
 }

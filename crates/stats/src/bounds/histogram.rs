@@ -1,7 +1,8 @@
-//! The gates of a histogram without times, or of a run of which nothing was kept: an extrapolation is always refused.
+//! The gates of a histogram without times, or of a run of which nothing was kept: an extrapolation
+//! is always refused.
 //!
-//! Whether the run was stationary, and whether its large values came in bursts, is lost with the order of the samples,
-//! and with it everything that a fit of the tail rests on.
+//! Whether the run was stationary, and whether its large values came in bursts, is lost with the
+//! order of the samples, and with it everything that a fit of the tail rests on.
 
 use super::conditions;
 use super::gates::{Gate, LOST};

@@ -72,9 +72,10 @@ pub fn bounds(input: &BoundsInput, question: &Question) -> Bounds {
     Bounds { schema: SCHEMA, counting, exchangeable, claim, gates, extrapolation, structure, verdict, basis }
 }
 
-/// An invalid run decides nothing. Counting decides where it can: that the limit was reached too often holds whatever
-/// the blocks are, that it will not be takes blocks that are alike. An extrapolation may only support, and only with the
-/// bound that leaves the tail without an upper limit.
+/// An invalid run decides nothing. Counting decides where it can: that the limit was reached too
+/// often holds whatever the blocks are, that it will not be takes blocks that are alike. An
+/// extrapolation may only support, and only with the bound that leaves the tail without an upper
+/// limit.
 fn verdict(
     input: &BoundsInput,
     claim: Option<&Claim>,

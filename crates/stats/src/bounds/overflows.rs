@@ -1,8 +1,9 @@
-//! Samples beyond the end of an imported histogram: how late each was is not known, of the first ones when they came.
+//! Samples beyond the end of an imported histogram: how late each was is not known, of the first
+//! ones when they came.
 //!
-//! cyclictest lists the numbers of the wake-ups that went beyond, as many as it had room for, and counts the others. So
-//! the listed ones are the first, not the worst, and each is at least as late as the histogram's end. They recur or not;
-//! nothing else is known of them.
+//! cyclictest lists the numbers of the wake-ups that went beyond, as many as it had room for, and
+//! counts the others. So the listed ones are the first, not the worst, and each is at least as late
+//! as the histogram's end. They recur or not; nothing else is known of them.
 
 use super::conditions::{ONCE, TREAT};
 use super::events::TOGETHER;
@@ -40,7 +41,8 @@ fn events(lists: &[OverflowList], input: &BoundsInput) -> (Vec<i64>, i64) {
 pub fn structure(input: &BoundsInput) -> Structure {
     let mut found = Structure::default();
     let lists = input.histogram.listed.lists;
-    // A CPU whose list was full early must not hide what another's shows: each by itself, then all together.
+    // A CPU whose list was full early must not hide what another's shows: each by itself, then all
+    // together.
     let alone = lists.chunks(1).take(if lists.len() > 1 { MAX_LISTS } else { 0 });
     let sets: Vec<&[OverflowList]> = alone.chain(std::iter::once(lists)).collect();
     let alpha = period::ALPHA / sets.len() as f64;

@@ -33,9 +33,11 @@ pub struct Period {
     pub se_s: f64,
     /// Spikes that belong to it,
     pub members: usize,
-    /// out of this number of the largest blocks, or of the listed events beyond an imported histogram's end.
+    /// out of this number of the largest blocks, or of the listed events beyond an imported
+    /// histogram's end.
     pub among: usize,
-    /// Cycles between the first and the last member without one; null where not all spikes were looked at.
+    /// Cycles between the first and the last member without one; null where not all spikes were
+    /// looked at.
     pub misses: Option<usize>,
     /// Standard deviation of the spikes about the times at which they were due.
     pub jitter_s: f64,
@@ -43,13 +45,15 @@ pub struct Period {
     pub phase_ns: Nanos,
     /// The probability of such a recurrence by chance.
     pub p_value: f64,
-    /// The probability of such a line in the events' periodogram at this period by chance (Rayleigh, Schuster).
+    /// The probability of such a line in the events' periodogram at this period by chance
+    /// (Rayleigh, Schuster).
     pub rayleigh_p_value: Option<f64>,
     /// The smallest latency of its spikes; null where an import counted them without it.
     pub from_ns: Option<Nanos>,
     /// The largest one, null as that.
     pub to_ns: Option<Nanos>,
-    /// How late each of its spikes is at least, where no more is known: beyond an imported histogram's end.
+    /// How late each of its spikes is at least, where no more is known: beyond an imported
+    /// histogram's end.
     pub at_least_ns: Option<Nanos>,
     /// Other periods, in s, that fit about as well, most of them fractions of this one; empty where
     /// the times determine it.
@@ -160,7 +164,8 @@ pub fn largest(spikes: &[SeriesSpike], most: usize) -> Vec<SeriesSpike> {
     sorted
 }
 
-/// How exact the blocks' times are: where nearly all come at one time of their block, no finer than blocks.
+/// How exact the blocks' times are: where nearly all come at one time of their block, no finer than
+/// blocks.
 ///
 /// Such times were not recorded, or a mechanism is in each block; for longer periods both give the
 /// same.
@@ -224,8 +229,8 @@ fn worst(spikes: &[SeriesSpike]) -> Vec<SeriesSpike> {
     sorted
 }
 
-/// Of combs that lie on each other's teeth one: the shorter period only if it has half as many spikes again, for finer
-/// teeth hold the coarser ones' spikes whether they are a mechanism or not.
+/// Of combs that lie on each other's teeth one: the shorter period only if it has half as many
+/// spikes again, for finer teeth hold the coarser ones' spikes whether they are a mechanism or not.
 pub fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
     let related = |old: &Period| old.explains(&new, tick) || new.explains(old, tick);
     let rather = |this: &Period, that: &Period| {
@@ -305,7 +310,8 @@ mod tests {
     use crate::rng::Rng;
     use crate::series::{BLOCK, BlockMaximum, Blocks, Series};
 
-    /// An hour of a run at 1 ms: Gumbel maxima about 20 us at random times, and combs of (period s, phase s, us, kept).
+    /// An hour of a run at 1 ms: Gumbel maxima about 20 us at random times, and combs of (period s,
+    /// phase s, us, kept).
     fn hour(combs: &[(f64, f64, i64, f64)], seed: u64) -> Series {
         let mut rng = Rng::new(seed);
         let us: Vec<f64> = (0..3_600).map(|_| 20.0 - 2.0 * rng.exponential().ln()).collect();

@@ -24,13 +24,15 @@ pub const WIDE: f64 = 3.0;
 /// Below this probability the back-test warns.
 const WARN: f64 = 0.001;
 
-/// G4: Anderson-Darling with all and with the upper weight, and the same bound from blocks of twice the length.
+/// G4: Anderson-Darling with all and with the upper weight, and the same bound from blocks of twice
+/// the length.
 pub fn fits(sample: &Sample, doubled: &Sample, blocks: f64) -> Gate {
     const NAME: &str = "tail fit";
     let (Some(steps), Some(fit)) = (&sample.steps, sample.usual_fit()) else {
         return Gate::not_judged("G4", NAME, NO_FIT);
     };
-    // Two statistics share the gate's level; a bootstrap that ends early knows the side, not the digits.
+    // Two statistics share the gate's level; a bootstrap that ends early knows the side, not the
+    // digits.
     let side = |p: f64| format!("p {} {}", if p < ALPHA / 2.0 { "below" } else { "above" }, ALPHA / 2.0);
     let Some(test) = fit_test::of_maxima(steps, &fit, ALPHA / 2.0, REFITS, SEED) else {
         return Gate::not_judged("G4", NAME, NO_FIT);
@@ -116,8 +118,9 @@ pub fn one_mode(sample: &Sample) -> Gate {
 
 /// G9: a shape within its box, and a bound that has an end.
 ///
-/// How wide the bound is must not decide: of a heavy tail the runs that look light would be picked, and their bounds
-/// are too low (of xi 0.2 and 60 blocks 68 % held where those above three times the largest value were refused).
+/// How wide the bound is must not decide: of a heavy tail the runs that look light would be picked,
+/// and their bounds are too low (of xi 0.2 and 60 blocks 68 % held where those above three times
+/// the largest value were refused).
 pub fn width(sample: &Sample, levels: Option<&PredictedLevels>) -> Gate {
     const NAME: &str = "width";
     let (Some(steps), Some(fit), Some(levels)) = (&sample.steps, sample.fit, levels) else {
@@ -144,7 +147,8 @@ pub fn width(sample: &Sample, levels: Option<&PredictedLevels>) -> Gate {
     Gate::refused("G9", NAME, detail, refusal, "Measure for longer, and in finer steps.")
 }
 
-/// G10: the first half's fit held against the second half. A warning, as the fit of a half is itself uncertain.
+/// G10: the first half's fit held against the second half. A warning, as the fit of a half is
+/// itself uncertain.
 pub fn back_test(sample: &Sample) -> Gate {
     const NAME: &str = "back-test";
     let (first, second) = sample.values.split_at(sample.values.len() / 2);

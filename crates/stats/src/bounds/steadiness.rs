@@ -1,5 +1,5 @@
-//! Gates G1 to G3 and the comb of G6: whether the blocks are one series, without memory, with its large values spread
-//! evenly. Counting rests on them as well as a fit.
+//! Gates G1 to G3 and the comb of G6: whether the blocks are one series, without memory, with its
+//! large values spread evenly. Counting rests on them as well as a fit.
 
 use super::conditions::{ONCE, TREAT};
 use super::diagnosis::{self, Course};
@@ -24,11 +24,12 @@ const REMEDY: &str = "Find what changed, let the machine settle, or judge the st
 const LAGS: usize = 10;
 /// Fewer blocks show neither a trend nor memory.
 pub const MIN_BLOCKS: usize = 10;
-/// Of two tests in one gate each has half of its level; of the three of G3 the counts have a quarter each.
+/// Of two tests in one gate each has half of its level; of the three of G3 the counts have a
+/// quarter each.
 const HALF: f64 = ALPHA / 2.0;
 const QUARTER: f64 = ALPHA / 4.0;
-/// The bounds of p for the fullest window and for the strongest comb are three to four times too large: one clean run in
-/// a hundred is below the first, two are below the second.
+/// The bounds of p for the fullest window and for the strongest comb are three to four times too
+/// large: one clean run in a hundred is below the first, two are below the second.
 const WINDOW: f64 = 0.02;
 const COMB: f64 = 0.05;
 
@@ -160,8 +161,9 @@ impl<'a> Steadiness<'a> {
         self.block > self.series.block && remember(self.finest) && forgets(self.values)
     }
 
-    /// G3: no stretch of larger values among the recorded blocks, which are the most, and the largest twentieth of the
-    /// blocks spread over the run; of the recorded ones if they have no memory.
+    /// G3: no stretch of larger values among the recorded blocks, which are the most, and the
+    /// largest twentieth of the blocks spread over the run; of the recorded ones if they have no
+    /// memory.
     fn evenness(&self) -> Gate {
         const NAME: &str = "evenness";
         if self.homogeneity.is_none() && self.window.is_none() {
@@ -198,7 +200,8 @@ impl<'a> Steadiness<'a> {
         self.refuse("G3", NAME, detail, self.course())
     }
 
-    /// The refusal of G6 for blocks that are later than the rest once in a period, if there are any.
+    /// The refusal of G6 for blocks that are later than the rest once in a period, if there are
+    /// any.
     pub fn recurring(&self) -> Option<Gate> {
         let scores = self.scores.as_ref()?;
         let late = Scores::late(self.finest)?;

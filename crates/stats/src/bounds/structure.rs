@@ -27,7 +27,8 @@ pub struct Structure {
     pub stretches: Vec<RateEpoch>,
     /// All of it in sentences.
     pub sentences: Vec<String>,
-    /// How many of the largest blocks could be distinguished and were looked at; too few show no period.
+    /// How many of the largest blocks could be distinguished and were looked at; too few show no
+    /// period.
     pub spikes_looked_at: usize,
 }
 
@@ -43,7 +44,8 @@ pub struct Bursts {
     pub share_of_spikes: f64,
     /// in this part of the time.
     pub share_of_time: f64,
-    /// Extremal index by the intervals between spikes (Ferro and Segers): one over the mean size of a cluster.
+    /// Extremal index by the intervals between spikes (Ferro and Segers): one over the mean size of
+    /// a cluster.
     pub theta_intervals: Option<f64>,
     /// The same by K-gaps, K = 1 (Suveges and Davison).
     pub theta_k_gaps: Option<f64>,
@@ -80,8 +82,8 @@ pub fn structure(input: &BoundsInput) -> Structure {
     found
 }
 
-/// The largest peaks of clusters of block maxima, as many as are looked at: two blocks may share one event at their
-/// common edge.
+/// The largest peaks of clusters of block maxima, as many as are looked at: two blocks may share
+/// one event at their common edge.
 fn peaks(input: &BoundsInput) -> Vec<SeriesSpike> {
     let series = input.series;
     let blocks = series.blocks.len() + series.partial.len();

@@ -5,7 +5,8 @@ use crate::pair::verdict::Design;
 /// The error allowed to the verdict.
 pub const ALPHA: f64 = 0.05;
 
-/// Pairs where the runs were taken alternately: in the order of time, each two hold one of A and one of B.
+/// Pairs where the runs were taken alternately: in the order of time, each two hold one of A and
+/// one of B.
 ///
 /// Starts are any text that sorts by time (RFC 3339 in UTC); an unknown one, `""`, makes no pairs.
 pub fn of_starts(a: &[String], b: &[String]) -> Design {

@@ -1,7 +1,7 @@
 //! Is B better than A? The run, or an interleaved segment, is the unit; one number of each decides.
 //!
-//! Seconds of one run resemble each other more than those of two boots: a test over samples or seconds
-//! finds a difference in every second pair of equal configurations.
+//! Seconds of one run resemble each other more than those of two boots: a test over samples or
+//! seconds finds a difference in every second pair of equal configurations.
 
 pub mod design;
 pub mod secondary;
@@ -45,12 +45,13 @@ impl Metric {
 pub struct CompareQuestion {
     /// The metric of the verdict.
     pub metric: Metric,
-    /// The limit of the rate; none is what one block in 200 of all runs reaches, or 20 blocks: no exchange of runs
-    /// changes it.
+    /// The limit of the rate; none is what one block in 200 of all runs reaches, or 20 blocks: no
+    /// exchange of runs changes it.
     pub limit: Option<Nanos>,
     /// How the runs belong together.
     pub design: Design,
-    /// What is no difference: a factor above 1 for rates, a span in ns for quantiles; none is the usual one.
+    /// What is no difference: a factor above 1 for rates, a span in ns for quantiles; none is the
+    /// usual one.
     pub margin: Option<f64>,
 }
 
@@ -65,19 +66,21 @@ pub struct Compared {
     pub metric: String,
     /// Rate of B over rate of A at the limit, all runs together; null without an exceedance in A.
     pub rate_ratio: Option<f64>,
-    /// Its 95 % interval over the units (of one run each, or of a side without an exceedance, over the events); of a
-    /// quantile, that of the difference in ns. An end that is infinite is null.
+    /// Its 95 % interval over the units (of one run each, or of a side without an exceedance, over
+    /// the events); of a quantile, that of the difference in ns. An end that is infinite is null.
     pub ci: Option<[f64; 2]>,
-    /// Two-sided, over the units; of rates the larger of that and of the one that the events alone give. Null where there
-    /// are too few units. Against a baseline, one-sided.
+    /// Two-sided, over the units; of rates the larger of that and of the one that the events alone
+    /// give. Null where there are too few units. Against a baseline, one-sided.
     pub p_value: Option<f64>,
-    /// Whether all ways to exchange the units were gone through for that; if not, at most 19,999 were drawn with a fixed seed.
+    /// Whether all ways to exchange the units were gone through for that; if not, at most 19,999
+    /// were drawn with a fixed seed.
     pub exact: bool,
     /// Of one run each, that of the events alone: it cannot separate the change from the boot.
     pub event_p_value: Option<f64>,
     /// Pairs, or runs of both together.
     pub units: usize,
-    /// The smallest true effect that this number of units finds four times in five: a factor of rates, or ns.
+    /// The smallest true effect that this number of units finds four times in five: a factor of
+    /// rates, or ns.
     pub smallest_detectable: Option<f64>,
     /// Pairs, or runs of each, that would find an effect as large as the margin.
     pub units_needed: Option<usize>,
@@ -93,7 +96,8 @@ pub struct Compared {
     pub smallest_p: f64,
     /// The difference of the metric in ns where it is a quantile.
     pub difference_ns: Option<f64>,
-    /// The e-value of the counts: from 20 on one may stop early, if nothing of the schedule depended on them.
+    /// The e-value of the counts: from 20 on one may stop early, if nothing of the schedule
+    /// depended on them.
     pub e_value: Option<f64>,
     /// Spread of the counts beyond chance, 1 for none.
     pub overdispersion: Option<f64>,
@@ -101,7 +105,8 @@ pub struct Compared {
     pub baseline: Option<Baseline>,
     /// Quantiles of the block maxima, not part of the verdict; p adjusted by Holm.
     pub quantiles: Vec<QuantileShift>,
-    /// Exceedances by the CPU that had them, not part of the verdict; p adjusted by Benjamini and Hochberg.
+    /// Exceedances by the CPU that had them, not part of the verdict; p adjusted by Benjamini and
+    /// Hochberg.
     pub cpus: Vec<CpuRate>,
     /// A's runs.
     pub a: Vec<Unit>,
@@ -140,7 +145,8 @@ pub struct Baseline {
 pub fn compare(a: &[&Series], b: &[&Series], question: &CompareQuestion) -> Compared {
     let pooled = || {
         let maxima = a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
-        // On an edge of the coarser recording: within a step it would count one side lower than the other.
+        // On an edge of the coarser recording: within a step it would count one side lower than the
+        // other.
         let step = a.iter().chain(b).map(|series| series.step.0.max(1)).max().unwrap_or(1);
         limit::frozen(maxima).map(|limit| Nanos(limit.saturating_add((-limit).rem_euclid(step))))
     };
@@ -284,9 +290,9 @@ fn exposure(series: &Series, level: Option<Nanos>) -> Exposure {
 
 /// B's rate over A's, all runs together, with its interval.
 ///
-/// The interval is that of the units' mean log ratio, which the half event draws towards 1, shifted to the ratio, and at
-/// least the exact one of the events: a few of them that fell evenly on the runs are still few. Where a side has none,
-/// it is that one alone.
+/// The interval is that of the units' mean log ratio, which the half event draws towards 1, shifted
+/// to the ratio, and at least the exact one of the events: a few of them that fell evenly on the
+/// runs are still few. Where a side has none, it is that one alone.
 fn ratio(
     a: &[Exposure],
     b: &[Exposure],
@@ -322,8 +328,9 @@ fn units(side: &[&Series], counts: &[Exposure]) -> Vec<Unit> {
 }
 
 impl Unit {
-    /// Adds what only the run's histogram knows: quantiles, and the maximum where there are no blocks. Samples of an import
-    /// may lie beyond its rows, which are counted with them: a quantile among those has no value.
+    /// Adds what only the run's histogram knows: quantiles, and the maximum where there are no
+    /// blocks. Samples of an import may lie beyond its rows, which are counted with them: a
+    /// quantile among those has no value.
     pub fn describe(&mut self, rows: Option<(&[Bucket], u64)>, max: Option<Nanos>) {
         self.max_ns = self.max_ns.max(max);
         let at = |(rows, beyond): (&[Bucket], u64), per_million| match beyond {
@@ -363,8 +370,8 @@ impl Compared {
 }
 
 impl Compared {
-    /// How often a run without block records reached the limit is not known, and neither is what follows from it: 0 events
-    /// would be a statement.
+    /// How often a run without block records reached the limit is not known, and neither is what
+    /// follows from it: 0 events would be a statement.
     fn the_answer_has_only_what_is_known(&mut self) {
         if self.a.iter().chain(&self.b).all(|unit| unit.exceedances.is_some()) {
             return;

@@ -1,4 +1,5 @@
-//! What is shown next to the verdict: quantiles of the block maxima, and which CPUs had the exceedances.
+//! What is shown next to the verdict: quantiles of the block maxima, and which CPUs had the
+//! exceedances.
 
 use serde::Serialize;
 

@@ -1,13 +1,15 @@
-//! Is the maximum still climbing? The number of running records, against that of exchangeable blocks.
+//! Is the maximum still climbing? The number of running records, against that of exchangeable
+//! blocks.
 //!
 //! Rényi (1962); Arnold, Balakrishnan and Nagaraja (1998), Records: block i of an exchangeable
-//! series sets a record with probability 1/i, independently of the others. Ties set none, so that recorded
-//! steps only make the check milder. Many records show a climb; few show nothing: the second half of such a
-//! series sets no record with probability one half.
+//! series sets a record with probability 1/i, independently of the others. Ties set none, so that
+//! recorded steps only make the check milder. Many records show a climb; few show nothing: the
+//! second half of such a series sets no record with probability one half.
 
 /// Up to this block the law is multiplied out exactly.
 const EXACT: u64 = 1024;
-/// Counts that are kept: more records than this have a probability below 1e-100 for any n of 64 bits.
+/// Counts that are kept: more records than this have a probability below 1e-100 for any n of 64
+/// bits.
 const STATES: usize = 256;
 
 /// How many values are larger than all before them; the first one counts.
@@ -79,9 +81,9 @@ fn law(n: u64) -> Vec<f64> {
 
 /// The probabilities of 0, 1, 2, .. records after block [`EXACT`], nearly a Poisson law.
 ///
-/// The logarithm of the generating function is the sum over blocks of ln(1 + (z - 1)/i), a series in z - 1 with
-/// sums of powers of 1/i, of which the fifth is below 1e-12. The exponential of a polynomial has
-/// coefficients by recurrence: k F_k = sum of j g_j F_(k-j).
+/// The logarithm of the generating function is the sum over blocks of ln(1 + (z - 1)/i), a series
+/// in z - 1 with sums of powers of 1/i, of which the fifth is below 1e-12. The exponential of a
+/// polynomial has coefficients by recurrence: k F_k = sum of j g_j F_(k-j).
 fn late_records(n: u64) -> Vec<f64> {
     let [a, b, c, d] =
         [power_sum(1, n), -power_sum(2, n) / 2.0, power_sum(3, n) / 3.0, -power_sum(4, n) / 4.0];
@@ -95,7 +97,8 @@ fn late_records(n: u64) -> Vec<f64> {
     chances
 }
 
-/// The sum of i^-power over the blocks after [`EXACT`] up to n, by Euler and Maclaurin; 0 for fewer blocks.
+/// The sum of i^-power over the blocks after [`EXACT`] up to n, by Euler and Maclaurin; 0 for fewer
+/// blocks.
 fn power_sum(power: i32, n: u64) -> f64 {
     if n <= EXACT {
         return 0.0;

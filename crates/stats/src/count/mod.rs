@@ -1,4 +1,5 @@
-//! What counting alone supports: no law of the latencies is assumed, only that blocks are exchangeable.
+//! What counting alone supports: no law of the latencies is assumed, only that blocks are
+//! exchangeable.
 
 pub mod climb;
 pub mod order;

@@ -1,7 +1,7 @@
 //! Which of the ordered observations bound a quantile: distribution-free ranks.
 //!
-//! Wilks (1941), "Determination of sample sizes for setting tolerance limits"; David and Nagaraja (2003),
-//! Order Statistics. The number of observations below the q-quantile is binomial (n, q).
+//! Wilks (1941), "Determination of sample sizes for setting tolerance limits"; David and Nagaraja
+//! (2003), Order Statistics. The number of observations below the q-quantile is binomial (n, q).
 //! Assumption: independent observations of one law. Dependent samples must be counted as blocks.
 
 use crate::law;
@@ -17,7 +17,8 @@ pub struct Ranks {
     pub coverage: f64,
 }
 
-/// The fewest observations whose maximum is above the q-quantile with this confidence; `None` if no number is enough.
+/// The fewest observations whose maximum is above the q-quantile with this confidence; `None` if no
+/// number is enough.
 pub fn observations_needed(q: f64, confidence: f64) -> Option<u64> {
     if !(q > 0.0 && q < 1.0 && confidence < 1.0) {
         return None;
@@ -27,7 +28,8 @@ pub fn observations_needed(q: f64, confidence: f64) -> Option<u64> {
     Some(((exact * (1.0 - 1e-12)).ceil() as u64).max(1))
 }
 
-/// The lowest rank that is at or above the q-quantile with this confidence; `None` if even the maximum is not.
+/// The lowest rank that is at or above the q-quantile with this confidence; `None` if even the
+/// maximum is not.
 pub fn upper_rank(n: u64, q: f64, confidence: f64) -> Option<u64> {
     if !sensible(n, q, confidence) {
         return None;
@@ -36,7 +38,8 @@ pub fn upper_rank(n: u64, q: f64, confidence: f64) -> Option<u64> {
     (below < n).then_some(below + 1)
 }
 
-/// The highest rank that is at or below the q-quantile with this confidence; `None` if even the minimum is not.
+/// The highest rank that is at or below the q-quantile with this confidence; `None` if even the
+/// minimum is not.
 pub fn lower_rank(n: u64, q: f64, confidence: f64) -> Option<u64> {
     if !sensible(n, q, confidence) {
         return None;
@@ -45,8 +48,8 @@ pub fn lower_rank(n: u64, q: f64, confidence: f64) -> Option<u64> {
     (rank > 0).then_some(rank)
 }
 
-/// The ranks that enclose the q-quantile, each side missing with at most half of what the confidence leaves;
-/// `None` if n is too small for it.
+/// The ranks that enclose the q-quantile, each side missing with at most half of what the
+/// confidence leaves; `None` if n is too small for it.
 pub fn interval(n: u64, q: f64, confidence: f64) -> Option<Ranks> {
     let side = 0.5 + confidence / 2.0;
     let (lower, upper) = (lower_rank(n, q, side)?, upper_rank(n, q, side)?);

@@ -1,14 +1,16 @@
-//! How often may an event come, that was counted k times? Exact bounds on the mean of a Poisson count.
+//! How often may an event come, that was counted k times? Exact bounds on the mean of a Poisson
+//! count.
 //!
-//! Garwood (1936), "Fiducial limits for the Poisson distribution": the bounds are quantiles of chi-squared
-//! divided by two. With no event the upper one is -ln(1 - confidence), the rule of three at 95 %.
-//! Assumption: events come independently at a constant rate: bursts are counted once (declustered).
-//! Counts divided by the observed duration are rates; every time here has the unit that the caller uses.
+//! Garwood (1936), "Fiducial limits for the Poisson distribution": the bounds are quantiles of
+//! chi-squared divided by two. With no event the upper one is -ln(1 - confidence), the rule of
+//! three at 95 %. Assumption: events come independently at a constant rate: bursts are counted once
+//! (declustered). Counts divided by the observed duration are rates; every time here has the unit
+//! that the caller uses.
 
 use crate::law;
 
-/// From this count on the chi-squared quantile is that of Wilson and Hilferty (1931), whose relative error
-/// is then below 1e-9; the exact one takes work that grows with the count.
+/// From this count on the chi-squared quantile is that of Wilson and Hilferty (1931), whose
+/// relative error is then below 1e-9; the exact one takes work that grows with the count.
 const LARGE: u64 = 1_000_000;
 
 /// Half the chi-squared quantile of 2 `shape` degrees of freedom.
@@ -23,7 +25,8 @@ fn half_chi2(p: f64, shape: u64) -> f64 {
 /// The one-sided upper bound on the mean count where k events were counted.
 pub fn upper(k: u64, confidence: f64) -> f64 {
     if k == 0 {
-        // The rule of three, exactly; after each run it is asked for, and the gamma function would cost memory.
+        // The rule of three, exactly; after each run it is asked for, and the gamma function would
+        // cost memory.
         return -(-confidence.clamp(0.0, 1.0)).ln_1p();
     }
     half_chi2(confidence, k.saturating_add(1))
@@ -34,7 +37,8 @@ pub fn lower(k: u64, confidence: f64) -> f64 {
     if k == 0 { 0.0 } else { half_chi2(1.0 - confidence, k) }
 }
 
-/// The two-sided interval of the mean count, each side missing with half of what the confidence leaves.
+/// The two-sided interval of the mean count, each side missing with half of what the confidence
+/// leaves.
 pub fn interval(k: u64, confidence: f64) -> (f64, f64) {
     let side = 0.5 + confidence / 2.0;
     (lower(k, side), upper(k, side))
@@ -55,7 +59,8 @@ pub fn comes_too_often(k: u64, observed: f64, per_time: f64, confidence: f64) ->
     lower(k, confidence) * per_time > observed
 }
 
-/// The rate below which a mechanism may not have fired once in `observed`: what no test of that length excludes.
+/// The rate below which a mechanism may not have fired once in `observed`: what no test of that
+/// length excludes.
 pub fn hidden_rate(observed: f64, confidence: f64) -> f64 {
     if observed > 0.0 { -(-confidence.clamp(0.0, 1.0)).ln_1p() / observed } else { f64::INFINITY }
 }
@@ -108,7 +113,8 @@ mod tests {
         near(time_between(0, 24.0, 0.95), 8.01, 1e-3);
         near(time_between(0, 5.55, 0.95), 1.85, 2e-3);
         near(hidden_rate(2.0, 0.95), 2.995_732_3 / 2.0, 1e-7);
-        // 10 events have a mean of at least 5.43 (95 %): too many for one per hour in 5 h, not in 6 h.
+        // 10 events have a mean of at least 5.43 (95 %): too many for one per hour in 5 h, not in 6
+        // h.
         near(lower(10, 0.95), 5.425_405_7, 1e-7);
         assert!(comes_too_often(10, 5.0, 1.0, 0.95) && !comes_too_often(10, 6.0, 1.0, 0.95));
         assert!(!comes_too_often(0, 0.0, 1.0, 0.95));

@@ -1,9 +1,11 @@
-//! Will the future beat the record? The chance that blocks to come exceed the largest of those observed.
+//! Will the future beat the record? The chance that blocks to come exceed the largest of those
+//! observed.
 //!
-//! Of n + m exchangeable blocks each is as likely as any other to be the largest (Wilks 1942, "Statistical
-//! prediction with special reference to the problem of tolerance limits"). Ties make every chance here smaller.
-//! Assumption: the blocks are exchangeable: same conditions, and hardly any dependence between blocks.
-//! Numbers of blocks may be real: durations divided by the length of a block.
+//! Of n + m exchangeable blocks each is as likely as any other to be the largest (Wilks 1942,
+//! "Statistical prediction with special reference to the problem of tolerance limits"). Ties make
+//! every chance here smaller. Assumption: the blocks are exchangeable: same conditions, and hardly
+//! any dependence between blocks. Numbers of blocks may be real: durations divided by the length of
+//! a block.
 
 use crate::law;
 
@@ -24,8 +26,8 @@ pub fn new_record(n: f64, m: f64) -> f64 {
 
 /// P(some of m future blocks exceeds the k-th largest of n observed ones); k = 1 is the largest.
 ///
-/// Where fewer than k blocks were observed nothing holds the future back, and it is 1; k = 0 is a level
-/// above everything, and it is 0.
+/// Where fewer than k blocks were observed nothing holds the future back, and it is 1; k = 0 is a
+/// level above everything, and it is 0.
 pub fn beyond_kth(n: f64, m: f64, k: u32) -> f64 {
     if k <= 1 || m <= 0.0 {
         return if k == 0 { 0.0 } else { new_record(n, m) };

@@ -1,9 +1,11 @@
-//! When may a watched test be stopped early? Wald's sequential probability ratio test for a Poisson rate.
+//! When may a watched test be stopped early? Wald's sequential probability ratio test for a Poisson
+//! rate.
 //!
-//! Wald (1945), "Sequential tests of statistical hypotheses"; Dvoretzky, Kiefer and Wolfowitz (1953) for Poisson
-//! processes. The target is at most one event per `per_time`; the design is a rate ten times lower. Looking
-//! at any time costs 11 % more time than a test of a length fixed before it.
-//! Assumption: events come independently at a constant rate: bursts are counted once (declustered).
+//! Wald (1945), "Sequential tests of statistical hypotheses"; Dvoretzky, Kiefer and Wolfowitz
+//! (1953) for Poisson processes. The target is at most one event per `per_time`; the design is a
+//! rate ten times lower. Looking at any time costs 11 % more time than a test of a length fixed
+//! before it. Assumption: events come independently at a constant rate: bursts are counted once
+//! (declustered).
 
 use std::f64::consts::LN_10;
 

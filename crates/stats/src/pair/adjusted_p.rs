@@ -1,8 +1,8 @@
 //! Many comparisons at once: p-values adjusted so that each may be compared with the same level.
 //!
-//! Holm (1979), Scandinavian Journal of Statistics 6, for verdicts: the chance of any false one stays at
-//! the level, whatever the dependence. Benjamini and Hochberg (1995), JRSS B 57, for screening lists: the
-//! share of false ones does, for independent or positively dependent tests.
+//! Holm (1979), Scandinavian Journal of Statistics 6, for verdicts: the chance of any false one
+//! stays at the level, whatever the dependence. Benjamini and Hochberg (1995), JRSS B 57, for
+//! screening lists: the share of false ones does, for independent or positively dependent tests.
 
 /// The indexes in ascending order of p; p outside of 0 to 1 counts as 1.
 fn ascending(p: &[f64]) -> Vec<(usize, f64)> {

@@ -1,8 +1,9 @@
-//! Whether a new run is worse than past runs of the same machine: the baseline's own spread decides.
+//! Whether a new run is worse than past runs of the same machine: the baseline's own spread
+//! decides.
 //!
-//! With enough past runs the rank of the new one among them, exact for exchangeable runs; with fewer, a
-//! prediction bound by Student's t for one further value (Hahn 1969), which assumes that the statistic,
-//! on its log scale, is about normal from run to run. One-sided: large is bad.
+//! With enough past runs the rank of the new one among them, exact for exchangeable runs; with
+//! fewer, a prediction bound by Student's t for one further value (Hahn 1969), which assumes that
+//! the statistic, on its log scale, is about normal from run to run. One-sided: large is bad.
 
 use crate::law;
 
@@ -46,8 +47,8 @@ impl Standing {
 ///
 /// Ranks from as many past runs on as can reach alpha (19 for 0.05), the bound from 5 on.
 ///
-/// `least` is the standard deviation that a value has by counting alone, 0 for none: past runs that happen to be
-/// alike are not taken for ones that cannot differ.
+/// `least` is the standard deviation that a value has by counting alone, 0 for none: past runs that
+/// happen to be alike are not taken for ones that cannot differ.
 pub fn standing(past: &[f64], new: f64, least: f64, alpha: f64) -> Standing {
     let runs = past.len() as f64;
     if 1.0 / (runs + 1.0) <= alpha {

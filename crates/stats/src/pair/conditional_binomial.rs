@@ -1,12 +1,13 @@
-//! Whether two event rates differ, from one count each: given the sum of the counts, the share of one is binomial.
+//! Whether two event rates differ, from one count each: given the sum of the counts, the share of
+//! one is binomial.
 //!
-//! Przyborowski and Wilenski (1940), Biometrika 31; the interval is Clopper and Pearson's (1934) for
-//! the share, carried over to the ratio. Assumes Poisson events: decluster first, and see
+//! Przyborowski and Wilenski (1940), Biometrika 31; the interval is Clopper and Pearson's (1934)
+//! for the share, carried over to the ratio. Assumes Poisson events: decluster first, and see
 //! `overdispersion` when there are several units.
 //!
-//! The two-sided p is twice the smaller tail. Adding up the outcomes that are no more likely gives the
-//! same for equal times; for unequal times only doubling agrees with the interval, so that p <= 0.05
-//! exactly when the 95 % interval leaves out 1.
+//! The two-sided p is twice the smaller tail. Adding up the outcomes that are no more likely gives
+//! the same for equal times; for unequal times only doubling agrees with the interval, so that p <=
+//! 0.05 exactly when the 95 % interval leaves out 1.
 
 use crate::law;
 
@@ -43,7 +44,8 @@ fn share_of_a(a: Exposure, b: Exposure) -> Option<f64> {
     (a.time > 0.0 && b.time > 0.0 && share > 0.0 && share < 1.0).then_some(share)
 }
 
-/// The probability of counts at least this unequal when both rates are the same, two-sided; 1 without time or events.
+/// The probability of counts at least this unequal when both rates are the same, two-sided; 1
+/// without time or events.
 pub fn p_two_sided(a: Exposure, b: Exposure) -> f64 {
     let Some(share) = share_of_a(a, b) else { return 1.0 };
     let both = a.events.saturating_add(b.events);
@@ -52,13 +54,15 @@ pub fn p_two_sided(a: Exposure, b: Exposure) -> f64 {
     (2.0 * few.min(many)).min(1.0)
 }
 
-/// The probability that B has this number of the events or more when both rates are the same; 1 without time or events.
+/// The probability that B has this number of the events or more when both rates are the same; 1
+/// without time or events.
 pub fn p_more(a: Exposure, b: Exposure) -> f64 {
     let Some(share) = share_of_a(a, b) else { return 1.0 };
     law::binomial_at_least(b.events, a.events.saturating_add(b.events), 1.0 - share)
 }
 
-/// The ratio of the rates with its exact interval at this confidence (0.95); `None` without time or any event.
+/// The ratio of the rates with its exact interval at this confidence (0.95); `None` without time or
+/// any event.
 pub fn rate_ratio(a: Exposure, b: Exposure, confidence: f64) -> Option<RateRatio> {
     share_of_a(a, b)?;
     let both = a.events.checked_add(b.events)?;

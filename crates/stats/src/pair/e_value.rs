@@ -1,17 +1,18 @@
 //! An e-value for the share of the events: two counts may be watched, and the test stopped as soon
 //! as it decides.
 //!
-//! A beta(1/2, 1/2) mixture over the share against the share that equal rates would give (Robbins 1970;
-//! Ramdas and others 2023, Statistical Science 38). Under equal rates it reaches 20 at any time with
-//! probability at most 1 / 20. Assumes near-Poisson events (decluster first, index of dispersion about 1) and
-//! a schedule that does not depend on what the present segment shows.
+//! A beta(1/2, 1/2) mixture over the share against the share that equal rates would give (Robbins
+//! 1970; Ramdas and others 2023, Statistical Science 38). Under equal rates it reaches 20 at any
+//! time with probability at most 1 / 20. Assumes near-Poisson events (decluster first, index of
+//! dispersion about 1) and a schedule that does not depend on what the present segment shows.
 
 use crate::law;
 
 /// The e-value at which one may stop and reject equal rates at 5 %.
 pub const STOP_AT: f64 = 20.0;
 
-/// Where the counts of runs of one side spread more times as much as chance alone, there is no e-value to stop by.
+/// Where the counts of runs of one side spread more times as much as chance alone, there is no
+/// e-value to stop by.
 pub const MAX_OVERDISPERSION: f64 = 2.0;
 
 /// ln of the e-value against equal rates; `share_a` is A's share of the observed time, 0 to 1.

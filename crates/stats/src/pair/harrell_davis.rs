@@ -1,4 +1,5 @@
-//! A quantile as a weighted mean of all order statistics: less noisy than one of them, smooth in the data.
+//! A quantile as a weighted mean of all order statistics: less noisy than one of them, smooth in
+//! the data.
 //!
 //! Harrell and Davis (1982), Biometrika 69: the weight of the i-th of n is the probability that a
 //! Beta((n + 1) q, (n + 1) (1 - q)) variable lies between (i - 1) / n and i / n. Assumes
@@ -40,7 +41,8 @@ impl Weighing {
     /// The weight of the ranks between two shares of n.
     ///
     /// The incomplete beta function costs the square root of n per call, so it is kept for the few
-    /// intervals that are wide; across narrow ones the density is smooth and five points integrate it.
+    /// intervals that are wide; across narrow ones the density is smooth and five points integrate
+    /// it.
     fn between(&self, low: f64, high: f64) -> f64 {
         if high - low > 0.25 * self.deviation {
             return law::beta_lower(self.a, self.b, high) - law::beta_lower(self.a, self.b, low);
@@ -51,7 +53,8 @@ impl Weighing {
     }
 }
 
-/// The weights of n order statistics for one quantile, to be used again for every sample of that size.
+/// The weights of n order statistics for one quantile, to be used again for every sample of that
+/// size.
 pub struct Weights {
     n: usize,
     first: usize,
@@ -59,7 +62,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// The weights of n values at quantile q; below 0 and above 1 it is the minimum and the maximum.
+    /// The weights of n values at quantile q; below 0 and above 1 it is the minimum and the
+    /// maximum.
     pub fn new(n: usize, q: f64) -> Weights {
         if n == 0 {
             return Weights { n, first: 0, weights: Vec::new() };
@@ -80,7 +84,8 @@ impl Weights {
         Weights { n, first, weights }
     }
 
-    /// The quantile of values in ascending order; `None` when they are not as many as the weights are for.
+    /// The quantile of values in ascending order; `None` when they are not as many as the weights
+    /// are for.
     pub fn of_sorted(&self, sorted: &[f64]) -> Option<f64> {
         let values = sorted.get(self.first..self.first + self.weights.len())?;
         let weighted = || self.weights.iter().zip(values).map(|(weight, value)| weight * value).sum();
@@ -125,7 +130,8 @@ mod tests {
 
     #[test]
     fn large_samples_cost_little_and_keep_their_digits() {
-        // The values are the ranks, so the quantile is n times the mean of the weights' law, plus one half.
+        // The values are the ranks, so the quantile is n times the mean of the weights' law, plus
+        // one half.
         for (n, q) in [(86_400, 0.5), (86_400, 0.99), (86_400, 0.9999), (1_000_000, 0.9)] {
             let ranks: Vec<f64> = (1..=n).map(f64::from).collect();
             let found = Weights::new(ranks.len(), q).of_sorted(&ranks);
@@ -135,7 +141,8 @@ mod tests {
 
     #[test]
     fn the_two_ways_to_integrate_agree() {
-        // From 64 values on at the median the density is integrated; the distribution function is exact.
+        // From 64 values on at the median the density is integrated; the distribution function is
+        // exact.
         for (n, q) in [(70, 0.5), (600, 0.9), (3_600, 0.99)] {
             let weighing = Weighing::new(f64::from(n), q);
             let weights = Weights::new(n as usize, q);

@@ -2,9 +2,9 @@
 //! interval.
 //!
 //! Each relabelling of the units leaves the shift above or below one number, its "typical value"
-//! (Hartigan 1969, JASA 64): the shift lies below the m-th smallest of them with probability m / total,
-//! exactly. So one sorted list answers p at every shift, and its order statistics are the interval.
-//! Assumes that the units are exchangeable once the shift is taken out.
+//! (Hartigan 1969, JASA 64): the shift lies below the m-th smallest of them with probability m /
+//! total, exactly. So one sorted list answers p at every shift, and its order statistics are the
+//! interval. Assumes that the units are exchangeable once the shift is taken out.
 
 /// The typical values of all, or of drawn, relabellings.
 #[derive(Clone, Debug)]
@@ -27,7 +27,8 @@ pub struct Interval {
 }
 
 impl Relabelled {
-    /// From the typical values and the number of relabellings that change nothing, the observed one among them.
+    /// From the typical values and the number of relabellings that change nothing, the observed one
+    /// among them.
     pub(super) fn new(mut values: Vec<f64>, same: usize, exact: bool) -> Relabelled {
         values.sort_unstable_by(f64::total_cmp);
         Relabelled { values, same: same.max(1), exact }
@@ -72,8 +73,8 @@ impl Relabelled {
         (2.0 * self.p_greater(at).min(self.p_less(at))).min(1.0)
     }
 
-    /// The shifts that the two-sided test does not reject at this confidence (0.95); `None` when there
-    /// are too few relabellings for a finite interval.
+    /// The shifts that the two-sided test does not reject at this confidence (0.95); `None` when
+    /// there are too few relabellings for a finite interval.
     pub fn interval(&self, confidence: f64) -> Option<Interval> {
         let tail = 0.5 * (1.0 - confidence.clamp(0.0, 1.0));
         // The floor of the product, whatever the last bit of the product is.
@@ -90,7 +91,8 @@ impl Relabelled {
 
 /// How many relabellings are drawn when there are too many to go through, for this many units.
 ///
-/// 19 999 leave p = 0.05 uncertain by 0.0015; sets of thousands of units get fewer, to bound the work.
+/// 19 999 leave p = 0.05 uncertain by 0.0015; sets of thousands of units get fewer, to bound the
+/// work.
 pub(super) fn draws_for(units: usize) -> usize {
     (40_000_000 / units.max(1)).clamp(999, 19_999)
 }

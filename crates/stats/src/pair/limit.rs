@@ -1,13 +1,14 @@
 //! The limit whose exceedances are compared when the user names none.
 //!
-//! The 99.5 % block maximum of all runs together: no exchange of runs changes it, so the test keeps its size
-//! (`experiments`, 2 % to 4 % at 5 %), as it does with one taken from a pilot.
+//! The 99.5 % block maximum of all runs together: no exchange of runs changes it, so the test keeps
+//! its size (`experiments`, 2 % to 4 % at 5 %), as it does with one taken from a pilot.
 
 /// Blocks that reach the limit, at the least: of fewer nothing can be compared.
 const MIN_EXCEEDING_BLOCKS: usize = 20;
 
-/// The least limit that no more than one block in 200 reaches, or 20 blocks, or half of them, whichever is more: one above
-/// the 99.5 % block maximum by nearest rank, in the values' unit. `None` without blocks.
+/// The least limit that no more than one block in 200 reaches, or 20 blocks, or half of them,
+/// whichever is more: one above the 99.5 % block maximum by nearest rank, in the values' unit.
+/// `None` without blocks.
 pub fn frozen(maxima: impl IntoIterator<Item = i64>) -> Option<i64> {
     let mut sorted: Vec<i64> = maxima.into_iter().collect();
     sorted.sort_unstable();

@@ -1,12 +1,14 @@
 //! Whether counts vary more from unit to unit than chance alone: their dispersion.
 //!
-//! Quasi-Poisson (Wedderburn 1974; McCullagh and Nelder 1989, section 6.2.3): the variance is phi times the
-//! mean, phi estimated by Pearson's statistic over its degrees of freedom. Assumes independent units and one
-//! phi for all. About 1 for Poisson events, larger where spikes come in bursts or runs differ.
+//! Quasi-Poisson (Wedderburn 1974; McCullagh and Nelder 1989, section 6.2.3): the variance is phi
+//! times the mean, phi estimated by Pearson's statistic over its degrees of freedom. Assumes
+//! independent units and one phi for all. About 1 for Poisson events, larger where spikes come in
+//! bursts or runs differ.
 
 use super::conditional_binomial::{Exposure, total};
 
-/// Pearson's statistic of units that share one rate; `None` without events or where a time is not positive.
+/// Pearson's statistic of units that share one rate; `None` without events or where a time is not
+/// positive.
 fn pearson(units: &[Exposure]) -> Option<f64> {
     let sum = total(units);
     let sound = sum.events > 0 && units.iter().all(|unit| unit.time > 0.0 && unit.time.is_finite());

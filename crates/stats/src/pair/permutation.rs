@@ -1,10 +1,13 @@
-//! Whether unpaired runs of A and B differ in their mean: any of the runs could have been A's.
+//! Whether unpaired runs of A and B differ in their mean: under the hypothesis the labels are
+//! exchangeable.
 //!
-//! The permutation test of Pitman (1937) with the interval by inversion for a shift. Assumes that runs
-//! are exchangeable between A and B but for the shift, so each run is one number and one fresh start.
+//! The permutation test of Pitman (1937) with the interval by inversion for a shift. Assumes that
+//! runs are exchangeable between A and B but for the shift, so each run is one number and one fresh
+//! start.
 //!
-//! Exact while there are at most 200 000 splits, beyond by seeded draws as in `flip`. A two-sided p is
-//! twice the smaller one-sided p, also for groups of unequal size, so that it agrees with the interval.
+//! Exact while there are at most 200 000 splits, beyond by seeded draws as in `flip`. A two-sided p
+//! is twice the smaller one-sided p, also for groups of unequal size, so that it agrees with the
+//! interval.
 
 use super::inversion::{Relabelled, draws_for};
 use crate::rng::{Rng, SEED};
@@ -36,14 +39,15 @@ pub fn runs_needed(alpha: f64) -> usize {
 
 /// The permutation test of B's shift against A over the splits of these runs into two groups.
 ///
-/// Exchanging r runs of A for r of B leaves the difference at least as large as it was exactly when the
-/// shift is at or above the difference of their means: that is the split's typical value.
+/// Exchanging r runs of A for r of B leaves the difference at least as large as it was exactly when
+/// the shift is at or above the difference of their means: that is the split's typical value.
 pub fn relabelled(a: &[f64], b: &[f64]) -> Relabelled {
     let (Some(&origin), false) = (a.first(), b.is_empty()) else {
         return Relabelled::new(Vec::new(), 1, true);
     };
     if a.len() > b.len() {
-        // A split is identified by its smaller group, which keeps the work small when the groups are lopsided.
+        // A split is identified by its smaller group, which keeps the work small when the groups
+        // are lopsided.
         return relabelled(b, a).mirrored();
     }
     // Near the origin, sums of large values keep the digits that differ.
@@ -141,7 +145,8 @@ mod tests {
         let b = [10.0, 11.5, 12.0, 14.5];
         let interval = relabelled(&a, &b).interval(0.95).unwrap();
         assert!((interval.attained - (1.0 - 2.0 / 70.0)).abs() < 1e-12);
-        // With one split allowed to fall outside, the ends are the closest and the farthest two runs.
+        // With one split allowed to fall outside, the ends are the closest and the farthest two
+        // runs.
         assert_eq!((interval.lower, interval.upper), (6.0, 14.5));
         assert_eq!(relabelled(&a[..3], &b[..3]).interval(0.95), None);
     }

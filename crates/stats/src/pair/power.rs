@@ -1,10 +1,10 @@
 //! What a comparison of this size could have seen, and how many units would detect the relevant
 //! difference.
 //!
-//! The difference found with 80 % probability by a two-sided t test of the units: (t(1 - alpha / 2) +
-//! t(0.8)) standard errors, the half width of the interval and a term for the power (Cohen 1988, chapter
-//! 2). The exact tests of `flip` and `permutation` lose little against it. Assumes that the spread seen is
-//! the spread there is.
+//! The difference found with 80 % probability by a two-sided t test of the units: (t(1 - alpha / 2)
+//! + t(0.8)) standard errors, the half width of the interval and a term for the power (Cohen 1988,
+//! chapter 2). The exact tests of `flip` and `permutation` lose little against it. Assumes that the
+//! spread seen is the spread there is.
 
 use super::{permutation, sign_flip};
 use crate::law;
@@ -20,19 +20,22 @@ pub fn detectable(standard_error: f64, freedom: f64, alpha: f64) -> f64 {
         * (law::student_quantile(1.0 - 0.5 * alpha, freedom) + law::student_quantile(POWER, freedom))
 }
 
-/// The pairs that find a mean difference of `target` when differences spread by `deviation`; `None` beyond 100 000.
+/// The pairs that find a mean difference of `target` when differences spread by `deviation`; `None`
+/// beyond 100 000.
 pub fn pairs_needed(deviation: f64, target: f64, alpha: f64) -> Option<usize> {
     let seen = |pairs: f64| detectable(deviation / pairs.sqrt(), pairs - 1.0, alpha);
     smallest(sign_flip::pairs_needed(alpha), (deviation / target).powi(2), target, alpha, seen)
 }
 
-/// The runs in each of A and B that find a shift of `target` when runs spread by `deviation`; `None` beyond 100 000.
+/// The runs in each of A and B that find a shift of `target` when runs spread by `deviation`;
+/// `None` beyond 100 000.
 pub fn runs_needed(deviation: f64, target: f64, alpha: f64) -> Option<usize> {
     let seen = |runs: f64| detectable(deviation * (2.0 / runs).sqrt(), 2.0 * runs - 2.0, alpha);
     smallest(permutation::runs_needed(alpha), 2.0 * (deviation / target).powi(2), target, alpha, seen)
 }
 
-/// The smallest number from `least` on that sees the target, sought from the normal law's answer upwards.
+/// The smallest number from `least` on that sees the target, sought from the normal law's answer
+/// upwards.
 fn smallest(least: usize, squares: f64, target: f64, alpha: f64, seen: impl Fn(f64) -> f64) -> Option<usize> {
     let normal = law::normal_quantile(1.0 - 0.5 * alpha) + law::normal_quantile(POWER);
     let start = squares * normal * normal;
@@ -49,7 +52,8 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_a_t_test() {
-        // By the noncentral t law (scipy 1.17) 34 pairs, or 64 runs each, are the first with 80 % at half a deviation.
+        // By the noncentral t law (scipy 1.17) 34 pairs, or 64 runs each, are the first with 80 %
+        // at half a deviation.
         assert_eq!((pairs_needed(1.0, 0.5, 0.05), runs_needed(1.0, 0.5, 0.05)), (Some(34), Some(64)));
     }
 

@@ -1,4 +1,5 @@
-//! Where along the distribution B differs from A: the difference of quantiles, quantile by quantile.
+//! Where along the distribution B differs from A: the difference of quantiles, quantile by
+//! quantile.
 //!
 //! The shift function (Doksum 1974) from Harrell-Davis quantiles (Wilcox 1995), computed per unit,
 //! so that intervals rest on the spread between units. One interval per quantile, not one band for
@@ -28,7 +29,8 @@ pub struct Shift {
     pub p: f64,
 }
 
-/// The shift at each quantile of the grid from the block maxima of each unit, with intervals at this confidence.
+/// The shift at each quantile of the grid from the block maxima of each unit, with intervals at
+/// this confidence.
 ///
 /// Units without values are left out, of pairs with their partner.
 pub fn function(a: &[&[f64]], b: &[&[f64]], design: Design, grid: &[f64], confidence: f64) -> Vec<Shift> {

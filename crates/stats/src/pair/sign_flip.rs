@@ -1,11 +1,12 @@
-//! Whether paired differences are centred on nothing: each sign could as well have been the other.
+//! Whether paired differences are centred on zero: each sign could as well have been the opposite.
 //!
 //! Fisher's randomisation test (1935, The Design of Experiments, section 21); the interval is its
-//! inversion by subset means (Hartigan 1969). Assumes that under no effect each difference is as likely
-//! as its negative, which the random order inside a pair brings about.
+//! inversion by subset means (Hartigan 1969). Assumes that under no effect each difference is as
+//! likely as its negative, which the random order inside a pair brings about.
 //!
-//! Exact up to 20 pairs; beyond, p = (b + 1) / (B + 1) from B seeded draws (Phipson and Smyth 2010). A
-//! two-sided p is twice the one-sided one, which for all flips equals counting sums at least as far from 0.
+//! Exact up to 20 pairs; beyond, p = (b + 1) / (B + 1) from B seeded draws (Phipson and Smyth
+//! 2010). A two-sided p is twice the one-sided one, which for all flips equals counting sums at
+//! least as far from 0.
 
 use super::inversion::{Relabelled, draws_for};
 use crate::rng::{Rng, SEED};
@@ -25,8 +26,8 @@ pub fn pairs_needed(alpha: f64) -> usize {
 
 /// The sign-flip test of the centre of these differences.
 ///
-/// Flipping a subset of the signs leaves the sum at least as large as it was exactly when the centre is
-/// at or above the subset's mean: the typical values are the means of the subsets.
+/// Flipping a subset of the signs leaves the sum at least as large as it was exactly when the
+/// centre is at or above the subset's mean: the typical values are the means of the subsets.
 pub fn relabelled(differences: &[f64]) -> Relabelled {
     if differences.len() > EXACT_PAIRS { drawn(differences, SEED) } else { all(differences) }
 }

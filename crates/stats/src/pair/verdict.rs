@@ -1,4 +1,5 @@
-//! Is B better than A: one number per run or segment, four answers, and what would be needed for a clearer one.
+//! Is B better than A: one number per run or segment, four answers, and what would be needed for a
+//! clearer one.
 //!
 //! Better or worse: the exact test of the units (`flip` for pairs, `permutation` for unpaired runs)
 //! gives p <= alpha. Equivalent: the interval at 1 - 2 alpha (90 % for 0.05) lies inside the
@@ -37,7 +38,8 @@ pub enum Verdict {
     Inconclusive,
 }
 
-/// A verdict with its numbers; differences are B minus A in the unit of the values, for rates ln of B over A.
+/// A verdict with its numbers; differences are B minus A in the unit of the values, for rates ln of
+/// B over A.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     pub verdict: Verdict,
@@ -55,9 +57,11 @@ pub struct Comparison {
     pub interval: Option<Interval>,
     /// Interval at 1 - 2 alpha, the one that is held against the margin.
     pub equivalence: Option<Interval>,
-    /// The smallest true difference that is found with 80 % probability; `None` below two units on a side.
+    /// The smallest true difference that is found with 80 % probability; `None` below two units on
+    /// a side.
     pub detectable: Option<f64>,
-    /// Pairs, or runs of each, that would find a difference as large as the margin; `None` when too many to name.
+    /// Pairs, or runs of each, that would find a difference as large as the margin; `None` when too
+    /// many to name.
     pub units_needed: Option<usize>,
 }
 
@@ -87,11 +91,13 @@ pub fn compare(a: &[f64], b: &[f64], design: Design, margin: f64, alpha: f64) ->
     judge(a, b, design, margin, alpha, None)
 }
 
-/// Compares event counts per unit by their log rates; the margin is a factor above 1, see [`RATE_MARGIN`].
+/// Compares event counts per unit by their log rates; the margin is a factor above 1, see
+/// [`RATE_MARGIN`].
 ///
-/// No events on either side make all log rates equal, so equivalence is also asked of the sums' exact
-/// interval, and the standard error is at least that of Poisson counts. The p is the larger of the units' and of the
-/// sums' exact one: exchanging runs is exact for equal lengths only, and the sums do not know of runs that differ.
+/// No events on either side make all log rates equal, so equivalence is also asked of the sums'
+/// exact interval, and the standard error is at least that of Poisson counts. The p is the larger
+/// of the units' and of the sums' exact one: exchanging runs is exact for equal lengths only, and
+/// the sums do not know of runs that differ.
 pub fn compare_rates(a: &[Exposure], b: &[Exposure], design: Design, factor: f64, alpha: f64) -> Comparison {
     let mean = mean_time(a, b);
     let logs = |units: &[Exposure]| units.iter().map(|unit| log_rate(unit, mean)).collect::<Vec<f64>>();
@@ -109,8 +115,8 @@ pub fn compare_rates(a: &[Exposure], b: &[Exposure], design: Design, factor: f64
     judge(&logs(a), &logs(b), design, factor.ln(), alpha, Some(counting))
 }
 
-/// The standard error of the log ratio if both rates were that of both together: what these runs could have shown
-/// must not hang on how few events one side happened to have.
+/// The standard error of the log ratio if both rates were that of both together: what these runs
+/// could have shown must not hang on how few events one side happened to have.
 fn poisson_error(a: Exposure, b: Exposure) -> f64 {
     let both = (a.events as f64 + b.events as f64) / (a.time + b.time);
     (1.0 / (both * a.time + 0.5) + 1.0 / (both * b.time + 0.5)).sqrt()
@@ -124,7 +130,8 @@ struct Counting {
     error: f64,
 }
 
-/// The standard error of the difference of means, what it is for one unit on each side, and its degrees of freedom.
+/// The standard error of the difference of means, what it is for one unit on each side, and its
+/// degrees of freedom.
 struct Spread {
     error: f64,
     deviation: f64,
@@ -154,7 +161,8 @@ fn judge(
     let equivalent = equivalence.is_some_and(|found| within(found.lower, found.upper))
         && counting.as_ref().is_none_or(|sums| within(sums.interval.0, sums.interval.1));
     let difference = if usable { difference(a, b, design) } else { 0.0 };
-    // Runs of different lengths are not exchangeable, and least so with few events: then the counts decide.
+    // Runs of different lengths are not exchangeable, and least so with few events: then the counts
+    // decide.
     let p = relabelled.p_two_sided(0.0).max(counting.as_ref().map_or(0.0, |sums| sums.p));
     let verdict = match difference {
         _ if refusal.is_some() => Verdict::Inconclusive,

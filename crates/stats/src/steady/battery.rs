@@ -1,6 +1,7 @@
-//! The gates together, on series that are steady and on series that are not: how often they are wrong.
+//! The gates together, on series that are steady and on series that are not: their error rates.
 //!
-//! The experiment of the design: 600 blocks of Gumbel maxima with a standard deviation of 2.6 us, each test at 1 %.
+//! The experiment of the design: 600 blocks of Gumbel maxima with a standard deviation of 2.6 us,
+//! each test at 1 %.
 
 use super::{homogeneity, kpss, ljung_box, mann_kendall};
 use crate::rng::{Rng, SEED};

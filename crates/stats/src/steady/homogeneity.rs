@@ -1,8 +1,9 @@
-//! Are the large values spread over the run? The blocks that hold them, in halves and in ten windows.
+//! Are the large values spread over the run? The blocks that hold them, in halves and in ten
+//! windows.
 //!
 //! Cox and Lewis (1966), The Statistical Analysis of Series of Events: halves by the exact binomial
-//! test, windows by the index of dispersion. Assumption: exchangeable blocks, of which each is as likely as any
-//! other to be a large one. A mechanism that recurs evenly passes.
+//! test, windows by the index of dispersion. Assumption: exchangeable blocks, of which each is as
+//! likely as any other to be a large one. A mechanism that recurs evenly passes.
 
 use super::ranks;
 use crate::law;
@@ -11,7 +12,8 @@ use crate::rng::{Rng, SEED};
 
 /// Into how many windows the run is cut.
 pub const WINDOWS: usize = 10;
-/// With fewer large blocks than this the windows expect too few for chi-squared: the p is then drawn.
+/// With fewer large blocks than this the windows expect too few for chi-squared: the p is then
+/// drawn.
 const ENOUGH: usize = 3 * WINDOWS;
 /// How many placements are drawn.
 const DRAWS: u32 = 1999;
@@ -29,8 +31,8 @@ pub struct Homogeneity {
     pub windows: [u64; WINDOWS],
     /// The chi-squared statistic of the windows.
     pub dispersion: f64,
-    /// P(dispersion or more): from 30 large blocks on of chi-squared with nine degrees of freedom, else drawn with
-    /// a fixed seed, and then at least 1/2000.
+    /// P(dispersion or more): from 30 large blocks on of chi-squared with nine degrees of freedom,
+    /// else drawn with a fixed seed, and then at least 1/2000.
     pub dispersion_p: f64,
     /// The shortest stretch with at least half of the large blocks.
     pub stretch: BusyStretch,
@@ -49,8 +51,8 @@ pub struct BusyStretch {
 
 /// The blocks with the largest values, in order of time: about this share of them.
 ///
-/// Equal values are all taken or all left, whichever is nearer to the share, so that no place is preferred.
-/// Empty where that would take more than half of the blocks.
+/// Equal values are all taken or all left, whichever is nearer to the share, so that no place is
+/// preferred. Empty where that would take more than half of the blocks.
 pub fn top_blocks(x: &[f64], share: f64) -> Vec<usize> {
     let wanted = (x.len() as f64 * share.clamp(0.0, 1.0)).ceil() as usize;
     if wanted == 0 || !ranks::varies(x) {
@@ -166,7 +168,8 @@ mod tests {
 
     #[test]
     fn halves_are_binomial() {
-        // 12 of 16 in one half of the same length: the check value of the conditional binomial test.
+        // 12 of 16 in one half of the same length: the check value of the conditional binomial
+        // test.
         assert!((two_sided(12, 16, 0.5) - 0.076_812_744).abs() < 1e-8);
         assert!((two_sided(0, 8, 0.5) - 0.007_812_5).abs() + (two_sided(0, 6, 0.5) - 0.031_25).abs() < 1e-12);
         let places: Vec<usize> = (0..12).chain(60..64).collect();
@@ -175,7 +178,8 @@ mod tests {
 
     #[test]
     fn dispersion_is_chi_squared() {
-        // 100 blocks of 1000, 19 of them in the first window and 9 in each other: 9^2/10 + 9 * 1/10.
+        // 100 blocks of 1000, 19 of them in the first window and 9 in each other: 9^2/10 + 9 *
+        // 1/10.
         let places: Vec<usize> =
             (0..10).flat_map(|w| (0..if w == 0 { 19 } else { 9 }).map(move |i| w * 100 + i)).collect();
         let test = of_places(&places, 1000).unwrap();
@@ -184,7 +188,8 @@ mod tests {
 
     #[test]
     fn a_few_in_one_window_have_their_exact_p() {
-        // Three of 60 in one window of six: 10 * C(6, 3) / C(60, 3) = 0.005845, not the 0.0014 of chi-squared.
+        // Three of 60 in one window of six: 10 * C(6, 3) / C(60, 3) = 0.005845, not the 0.0014 of
+        // chi-squared.
         let p = of_places(&[0, 3, 5], 60).unwrap().dispersion_p;
         assert!((p - 0.005_845).abs() < 3.0 * (0.005_845f64 / f64::from(DRAWS)).sqrt() + 5e-4, "{p}");
     }

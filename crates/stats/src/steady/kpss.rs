@@ -1,8 +1,9 @@
 //! Does the level move? The KPSS test of level stationarity against a unit root or a shift.
 //!
 //! Kwiatkowski, Phillips, Schmidt and Shin (1992), with the table for a level and Bartlett weights.
-//! Assumption: short-range dependence only, which the weights account for up to the lag. The mean is a
-//! real number whatever the values are: cut to a whole one, the test rejects every series of small integers.
+//! Assumption: short-range dependence only, which the weights account for up to the lag. The mean
+//! is a real number whatever the values are: cut to a whole one, the test rejects every series of
+//! small integers.
 
 use super::ranks;
 

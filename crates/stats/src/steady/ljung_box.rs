@@ -1,8 +1,8 @@
 //! Whether blocks depend on earlier ones: autocorrelations and the Ljung-Box test that all are
 //! zero.
 //!
-//! Ljung and Box (1978), "On a measure of lack of fit in time series models". Assumption: finite variance; a
-//! single huge value hides dependence of the rest, and is for other tests to find.
+//! Ljung and Box (1978), "On a measure of lack of fit in time series models". Assumption: finite
+//! variance; a single huge value hides dependence of the rest, and is for other tests to find.
 
 use super::ranks;
 use crate::law;
@@ -18,7 +18,8 @@ pub struct LjungBox {
     pub p: f64,
 }
 
-/// The autocorrelations at 1 to `lags` blocks apart, at most n - 1 of them, in n times that many steps.
+/// The autocorrelations at 1 to `lags` blocks apart, at most n - 1 of them, in n times that many
+/// steps.
 pub fn autocorrelations(x: &[f64], lags: usize) -> Option<Vec<f64>> {
     if !ranks::varies(x) {
         return None;

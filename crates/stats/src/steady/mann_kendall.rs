@@ -1,7 +1,9 @@
-//! Does the series drift? The Mann-Kendall test of a monotone trend, and a slope that outliers do not move.
+//! Does the series drift? The Mann-Kendall test of a monotone trend, and a slope that outliers do
+//! not move.
 //!
-//! Mann (1945); Kendall (1975), Rank Correlation Methods, with the variance corrected for ties and a correction for
-//! continuity; Sen (1968) for the slope. Assumption: independent blocks; dependence makes p too small.
+//! Mann (1945); Kendall (1975), Rank Correlation Methods, with the variance corrected for ties and
+//! a correction for continuity; Sen (1968) for the slope. Assumption: independent blocks;
+//! dependence makes p too small.
 
 use super::ranks;
 use crate::law;
@@ -41,7 +43,8 @@ pub fn trend(x: &[f64]) -> Option<MannKendall> {
     Some(MannKendall { s, z, p: law::normal_two_sided(z) })
 }
 
-/// The pairs of which the later one is smaller, by a tree of how many of each value were there so far (Fenwick 1994).
+/// The pairs of which the later one is smaller, by a tree of how many of each value were there so
+/// far (Fenwick 1994).
 fn falling_pairs(x: &[f64], levels: &Levels) -> u64 {
     let mut tree = vec![0u64; levels.all().len() + 1];
     let mut falling = 0;
@@ -62,8 +65,8 @@ fn falling_pairs(x: &[f64], levels: &Levels) -> u64 {
     falling
 }
 
-/// The drift per block: the median slope of all pairs (Theil-Sen), over medians of stretches where there are
-/// more than 300 blocks.
+/// The drift per block: the median slope of all pairs (Theil-Sen), over medians of stretches where
+/// there are more than 300 blocks.
 pub fn slope(x: &[f64]) -> Option<f64> {
     let stretches = x.len().min(SLOPE_POINTS);
     if stretches < 2 || x.iter().any(|x| !x.is_finite()) {

@@ -1,7 +1,8 @@
 //! When did the level change? The most likely single change, by sums of ranks.
 //!
-//! Pettitt (1979), "A non-parametric approach to the change-point problem", with his approximation of p, which is
-//! a little too large; ties make it larger. Assumption: independent blocks, one change at most.
+//! Pettitt (1979), "A non-parametric approach to the change-point problem", with his approximation
+//! of p, which is a little too large; ties make it larger. Assumption: independent blocks, one
+//! change at most.
 
 use super::ranks;
 
@@ -10,7 +11,8 @@ use super::ranks;
 pub struct MedianShift {
     /// The first block after the change, counted from 0.
     pub first_after: usize,
-    /// Of the pairs across the change: those that fall minus those that rise; negative where the level rose.
+    /// Of the pairs across the change: those that fall minus those that rise; negative where the
+    /// level rose.
     pub u: f64,
     /// 2 exp(-6 u^2 / (n^3 + n^2)), at most 1.
     pub p: f64,

@@ -1,7 +1,8 @@
 //! Do high and low blocks stay together? The runs test about the median.
 //!
-//! Wald and Wolfowitz (1940), in its normal approximation. Values equal to the median are left out, and what they
-//! separated joins. Assumption: under independence every order of the signs is as likely as any other.
+//! Wald and Wolfowitz (1940), in its normal approximation. Values equal to the median are left out,
+//! and what they separated joins. Assumption: under independence every order of the signs is as
+//! likely as any other.
 
 use super::ranks;
 use crate::law;
@@ -15,7 +16,8 @@ pub struct Runs {
     pub above: u64,
     /// How many values are below the median.
     pub below: u64,
-    /// The number of runs in standard deviations from its mean: negative where values stay together.
+    /// The number of runs in standard deviations from its mean: negative where values stay
+    /// together.
     pub z: f64,
     /// Two-sided.
     pub p: f64,
@@ -91,7 +93,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_result_depends_only_on_the_order(x in proptest::collection::vec(-9i32..9, 0..80)) {
-            // An odd number of values: the median of an even one may lie between two and bend with them.
+            // An odd number of values: the median of an even one may lie between two and bend with
+            // them.
             let mut x: Vec<f64> = x.into_iter().map(f64::from).collect();
             x.push(0.0);
             if x.len() % 2 == 0 {

@@ -1,10 +1,12 @@
-//! Is there a stretch of the run with larger values than the rest, wherever it lies and however long it is?
+//! Is there a stretch of the run with larger values than the rest, wherever it lies and however
+//! long it is?
 //!
-//! The scan statistic: the largest standardised sum of scores over all windows. Siegmund (1988), "Approximate tail
-//! probabilities for the maxima of some random fields", in the form of Olshen, Venkatraman and others (2004) for all
-//! windows of a series; the overshoot by Siegmund and Yakir (2007). Windows of a geometric row of lengths are tried, which
-//! makes p a little too large. Assumption: short-range dependence only: sums are divided by the spread that
-//! the windows of their length have, where that is larger than of independent blocks.
+//! The scan statistic: the largest standardised sum of scores over all windows. Siegmund (1988),
+//! "Approximate tail probabilities for the maxima of some random fields", in the form of Olshen,
+//! Venkatraman and others (2004) for all windows of a series; the overshoot by Siegmund and Yakir
+//! (2007). Windows of a geometric row of lengths are tried, which makes p a little too large.
+//! Assumption: short-range dependence only: sums are divided by the spread that the windows of
+//! their length have, where that is larger than of independent blocks.
 
 use super::scores::{self, Scores};
 use crate::law;
@@ -53,7 +55,8 @@ pub fn fullest(scores: &Scores) -> Option<ScanWindow> {
         let first = (0..=n - width).max_by(|&a, &b| sum(a).total_cmp(&sum(b)))?;
         let sum = sum(first) / spread;
         let z = sum / deviation(width, n);
-        // Of a window that is much of the run, the sum varies less than that of scores that are put back.
+        // Of a window that is much of the run, the sum varies less than that of scores that are put
+        // back.
         let drawn = sum / (1.0 - width as f64 / n as f64).sqrt();
         let z = if z < CHANCE { z } else { z.min(quantile(scores.tail(width, drawn))) };
         if best.is_none_or(|best| z > best.z) {
@@ -69,8 +72,8 @@ fn deviation(width: usize, n: usize) -> f64 {
     (width as f64 * (1.0 - width as f64 / n as f64)).sqrt()
 }
 
-/// How much wider the sums of windows spread than those of independent blocks; their median, which a few full windows
-/// do not move.
+/// How much wider the sums of windows spread than those of independent blocks; their median, which
+/// a few full windows do not move.
 fn spread_of(sums: &[f64], width: usize) -> f64 {
     let n = sums.len() - 1;
     let every = (width / 2).max(1);

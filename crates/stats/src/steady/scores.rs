@@ -1,9 +1,11 @@
-//! Normal scores of a series, and the probability that the same number of scores, drawn at random, has a sum as large.
+//! Normal scores of a series, and the probability that the same number of scores, drawn at random,
+//! has a sum as large.
 //!
-//! Van der Waerden (1952): a rank r of n counts as the normal quantile of r / (n + 1), equal values as the mean of their
-//! ranks. The sum of drawn scores is bounded by the saddlepoint (Lugannani and Rice 1980; with Daniels' correction for
-//! lattices, 1987), as if each were put back, which makes it a little too likely (Hoeffding 1963). The normal law would
-//! not do: where few values recur, the scores are few and skewed. Assumption: every order of the values is as likely.
+//! Van der Waerden (1952): a rank r of n counts as the normal quantile of r / (n + 1), equal values
+//! as the mean of their ranks. The sum of drawn scores is bounded by the saddlepoint (Lugannani and
+//! Rice 1980; with Daniels' correction for lattices, 1987), as if each were put back, which makes
+//! it a little too likely (Hoeffding 1963). The normal law would not do: where few values recur,
+//! the scores are few and skewed. Assumption: every order of the values is as likely.
 
 use super::ranks;
 use crate::law;
@@ -98,7 +100,8 @@ impl Scores {
         (law::normal_two_sided(root) / 2.0 + density * (1.0 / steep - 1.0 / root)).clamp(0.0, 1.0)
     }
 
-    /// Logarithm of the moment generating function, and mean and variance of the law that it tilts to.
+    /// Logarithm of the moment generating function, and mean and variance of the law that it tilts
+    /// to.
     fn tilted(&self, tilt: f64) -> (f64, f64, f64) {
         let top = self.law.last().map_or(0.0, |last| last.0);
         let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
@@ -131,7 +134,8 @@ fn joined(law: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 /// their sizes, each in standard deviations of its own; 1 where that may be chance. A median is not
 /// moved by the few sums that are looked for.
 pub fn spread(median: f64, sums: f64) -> f64 {
-    // The median of a normal variable's size; of the estimate two standard errors, 1.17 over the root each.
+    // The median of a normal variable's size; of the estimate two standard errors, 1.17 over the
+    // root each.
     let wider = median / 0.674_489_75;
     if wider > 1.0 + 2.0 * 1.17 / sums.max(1.0).sqrt() { wider } else { 1.0 }
 }

@@ -1,4 +1,5 @@
-//! Whether the data determine the tail well enough to print a level: by the fitted shape, its interval and the bound.
+//! Whether the data determine the tail well enough to print a level: by the fitted shape, its
+//! interval and the bound.
 //!
 //! After Coles (2001), section 2.7 and example 3.4.1: a flat likelihood shows as a wide profile.
 //! Assumes a fit with the usual shapes, not the restricted one, which often ends at its boundary.

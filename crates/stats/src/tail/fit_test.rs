@@ -1,9 +1,11 @@
-//! Whether one fitted tail law describes the data: Anderson-Darling statistics with a parametric bootstrap.
+//! Whether one fitted tail law describes the data: Anderson-Darling statistics with a parametric
+//! bootstrap.
 //!
-//! Stephens (1974), EDF Statistics for Goodness of GevFit; the upper-tail form of Ahmad, Sinclair and Spurr (1988),
-//! Assessment of flood frequency models using empirical distribution function statistics; for grouped data
-//! Choulakian, Lockhart and Stephens (1994), Cramer-von Mises statistics for discrete distributions. Assumes
-//! independent values. The parameters are fitted, so the p-value comes from refits of drawn data.
+//! Stephens (1974), EDF Statistics for Goodness of Fit; the upper-tail form of Ahmad, Sinclair and
+//! Spurr (1988), Assessment of flood frequency models using empirical distribution function
+//! statistics; for grouped data Choulakian, Lockhart and Stephens (1994), Cramer-von Mises
+//! statistics for discrete distributions. Assumes independent values. The parameters are fitted, so
+//! the p-value comes from refits of drawn data.
 
 use super::gev::{self, Gev, GevFit};
 use super::grouped_sample::{GroupedSample, Step};
@@ -11,9 +13,11 @@ use crate::rng::Rng;
 
 /// Refits of a bootstrap.
 pub const REFITS: u32 = 499;
-/// A bootstrap draws at most this many values: beyond, the statistics' laws no longer depend on how many.
+/// A bootstrap draws at most this many values: beyond, the statistics' laws no longer depend on how
+/// many.
 const DRAWN: usize = 2000;
-/// Groups of values in a bootstrap's fits, in L-scales: a third of a sigma is close enough for a refit.
+/// Groups of values in a bootstrap's fits, in L-scales: a third of a sigma is close enough for a
+/// refit.
 const COARSE: f64 = 0.5;
 /// More values than this are not placed one by one.
 const TOO_MANY: f64 = 2e6;
@@ -29,8 +33,8 @@ pub struct ValueProbability {
     pub above: f64,
 }
 
-/// The values' probabilities under a law, ascending, each drawn within its step: under the law they are uniform.
-/// Empty for more than two million values or with an open step.
+/// The values' probabilities under a law, ascending, each drawn within its step: under the law they
+/// are uniform. Empty for more than two million values or with an open step.
 pub fn placed(
     steps: &GroupedSample,
     law: impl Fn(f64) -> (f64, f64),
@@ -81,7 +85,8 @@ fn cramer_von_mises(placed: &[ValueProbability]) -> f64 {
     1.0 / (12.0 * n) + placed.iter().enumerate().map(term).sum::<f64>()
 }
 
-/// Counts how often drawn data reach the statistic that was observed, and knows when more cannot change the verdict.
+/// Counts how often drawn data reach the statistic that was observed, and knows when more cannot
+/// change the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tally {
     reached: u32,
@@ -107,7 +112,8 @@ impl Tally {
         left == 0 || of_all(self.reached) >= alpha || of_all(self.reached + left) < alpha
     }
 
-    /// The p-value by the refits done: (reached + 1) / (done + 1), of which no bootstrap shows less than 1 / (done + 1).
+    /// The p-value by the refits done: (reached + 1) / (done + 1), of which no bootstrap shows less
+    /// than 1 / (done + 1).
     fn p(&self) -> f64 {
         f64::from(self.reached + 1) / f64::from(self.done + 1)
     }
@@ -130,8 +136,8 @@ pub struct FitTest {
 
 /// Tests a fit of maxima at level alpha with at most `refits` refits; None without data to test.
 ///
-/// The bootstrap ends early where neither verdict can change any more; the p-values are then those of fewer refits,
-/// on the same side of alpha.
+/// The bootstrap ends early where neither verdict can change any more; the p-values are then those
+/// of fewer refits, on the same side of alpha.
 pub fn of_maxima(steps: &GroupedSample, fit: &GevFit, alpha: f64, refits: u32, seed: u64) -> Option<FitTest> {
     let mut rng = Rng::new(seed);
     let (a2, au2) = statistics(steps, &fit.law, &mut rng)?;
@@ -139,7 +145,8 @@ pub fn of_maxima(steps: &GroupedSample, fit: &GevFit, alpha: f64, refits: u32, s
     let (mut a2_tally, mut au2_tally) = (Tally::new(refits), Tally::new(refits));
     while a2_tally.done < refits && !(a2_tally.is_certain(alpha) && au2_tally.is_certain(alpha)) {
         let drawn = refitted(steps, fit, n, &mut rng);
-        // Drawn data that cannot be fitted show no statistic as large: that can only cost a run its extrapolation.
+        // Drawn data that cannot be fitted show no statistic as large: that can only cost a run its
+        // extrapolation.
         a2_tally.count(drawn.is_some_and(|drawn| drawn.0 >= a2));
         au2_tally.count(drawn.is_some_and(|drawn| drawn.1 >= au2));
     }

@@ -1,9 +1,10 @@
 //! Whether the largest events are a separate group: Fisher's g on normalised spacings.
 //!
-//! Fisher (1929), Tests of significance in harmonic analysis, for the largest of k exponential shares; Renyi (1953)
-//! for the spacings of exponential order statistics, which those of the fitted law's upper tail become on Gumbel's
-//! scale. Assumes that the fitted law is right below the gap; values recorded in steps are spread within them. A group
-//! of more values than are looked at shows no gap: that is for the test of the fit.
+//! Fisher (1929), Tests of significance in harmonic analysis, for the largest of k exponential
+//! shares; Renyi (1953) for the spacings of exponential order statistics, which those of the fitted
+//! law's upper tail become on Gumbel's scale. Assumes that the fitted law is right below the gap;
+//! values recorded in steps are spread within them. A group of more values than are looked at shows
+//! no gap: that is for the test of the fit.
 
 use super::fit_test::ValueProbability;
 use super::gev::Gev;
@@ -47,10 +48,12 @@ pub fn widest_gap(steps: &GroupedSample, law: &Gev) -> Option<TailGap> {
     Some(TailGap { g, p: fisher_tail(g, k), events: at + 1, starts_at: top[at].low })
 }
 
-/// The largest values, the largest first, those of one step evenly spread in its probability; None with an open step.
+/// The largest values, the largest first, those of one step evenly spread in its probability; None
+/// with an open step.
 ///
-/// Drawn at random, and for the sake of repetition from one seed, the same draw would be in every run: of 600 clean
-/// maxima with an upper end (xi -0.3) in steps of half a sigma it made a gap in every third.
+/// Drawn at random, and for the sake of repetition from one seed, the same draw would be in every
+/// run: of 600 clean maxima with an upper end (xi -0.3) in steps of half a sigma it made a gap in
+/// every third.
 fn largest(steps: &GroupedSample, law: &Gev, most: usize) -> Option<Vec<ValueProbability>> {
     let mut top = Vec::with_capacity(most);
     for step in steps.all().iter().rev() {
@@ -78,12 +81,14 @@ fn on_gumbels_scale(place: &ValueProbability) -> f64 {
     -rate.ln()
 }
 
-/// P(the largest of k shares > x), Fisher's formula; the terms alternate, and are summed in logarithms.
+/// P(the largest of k shares > x), Fisher's formula; the terms alternate, and are summed in
+/// logarithms.
 pub fn fisher_tail(x: f64, k: usize) -> f64 {
     if x >= 1.0 || k < 2 {
         return if x < 1.0 { 1.0 } else { 0.0 };
     }
-    // At most k = 100 terms of at most 1e11: where the sum is less than the rounding of its terms, x is small.
+    // At most k = 100 terms of at most 1e11: where the sum is less than the rounding of its terms,
+    // x is small.
     if x <= 1.5 / k as f64 {
         return 1.0;
     }

@@ -1,8 +1,10 @@
-//! The law of block maxima: the generalised extreme value distribution, fitted by maximum likelihood.
+//! The law of block maxima: the generalised extreme value distribution, fitted by maximum
+//! likelihood.
 //!
-//! Coles (2001), An Introduction to Statistical Modeling of Extreme Values, equations 3.2 and 3.9, with the
-//! likelihood of the steps in which the maxima were recorded. Assumes independent maxima of one law; the shape xi is
-//! positive for a heavy tail, negative for one with an upper end. Maximum likelihood is regular for xi > -0.5.
+//! Coles (2001), An Introduction to Statistical Modeling of Extreme Values, equations 3.2 and 3.9,
+//! with the likelihood of the steps in which the maxima were recorded. Assumes independent maxima
+//! of one law; the shape xi is positive for a heavy tail, negative for one with an upper end.
+//! Maximum likelihood is regular for xi > -0.5.
 
 use super::grouped_sample::{GroupedSample, Standard, Step};
 use super::lmoments::LMoments;
@@ -19,12 +21,13 @@ pub struct Gev {
     pub xi: f64,
 }
 
-/// Below this the law is Gumbel's. The general formulas hold their digits down to here, and at Hosking's usual 1e-6
-/// the likelihood would have a jump that a search can see.
+/// Below this the law is Gumbel's. The general formulas hold their digits down to here, and at
+/// Hosking's usual 1e-6 the likelihood would have a jump that a search can see.
 const GUMBEL: f64 = 1e-10;
 
 impl Gev {
-    /// The law with these L-moments, its shape by Hosking's approximation (to 9e-4 for shapes within 0.5 of zero).
+    /// The law with these L-moments, its shape by Hosking's approximation (to 9e-4 for shapes
+    /// within 0.5 of zero).
     pub fn of_moments(moments: &LMoments) -> Gev {
         let c = 2.0 / (3.0 + moments.l3 / moments.l2) - 2f64.ln() / 3f64.ln();
         Gev::of_moments_and_shape(moments, -(7.859 * c + 2.9554 * c * c))
@@ -43,7 +46,8 @@ impl Gev {
         Gev { mu: moments.l1 - sigma * (1.0 - gamma) / kappa, sigma, xi: -kappa }
     }
 
-    /// -ln G(x): how many of a block's events are expected above x; infinite below the lower end of the law.
+    /// -ln G(x): how many of a block's events are expected above x; infinite below the lower end of
+    /// the law.
     pub fn rate_above(&self, x: f64) -> f64 {
         (-self.reduced((x - self.mu) / self.sigma)).exp()
     }
@@ -63,7 +67,8 @@ impl Gev {
         self.level_of_rate(-p.clamp(0.0, 1.0).ln())
     }
 
-    /// The level with -ln G = rate; exact for rates near 0, where the probability itself is 1 to all digits.
+    /// The level with -ln G = rate; exact for rates near 0, where the probability itself is 1 to
+    /// all digits.
     pub fn level_of_rate(&self, rate: f64) -> f64 {
         let y = -rate.ln();
         let units = if self.xi.abs() < GUMBEL { y } else { (self.xi * y).exp_m1() / self.xi };
@@ -98,7 +103,8 @@ impl Gev {
         if rate == f64::INFINITY {
             return -self.rate_above(step.high);
         }
-        // The distance of both edges on Gumbel's scale from the width itself: no difference of near equals.
+        // The distance of both edges on Gumbel's scale from the width itself: no difference of near
+        // equals.
         let apart = if self.xi.abs() < GUMBEL {
             width
         } else {
@@ -139,8 +145,9 @@ pub struct Shape {
 impl Shape {
     /// Where maximum likelihood is regular and the mean is finite.
     pub const USUAL: Shape = Shape { low: -0.5, high: 0.7 };
-    /// The same, and so far that no profile is cut off: bounds from 60 maxima of xi 0.3 take shapes above 0.7 into
-    /// account. Not for a test of the fit: a separate mode can pass for so heavy a tail.
+    /// The same, and so far that no profile is cut off: bounds from 60 maxima of xi 0.3 take shapes
+    /// above 0.7 into account. Not for a test of the fit: a separate mode can pass for so heavy a
+    /// tail.
     pub const WIDE: Shape = Shape { low: -0.5, high: 1.5 };
     /// No upper end of the tail.
     pub const NON_NEGATIVE: Shape = Shape { low: 0.0, high: 1.5 };
@@ -159,7 +166,8 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GevFit {
     pub law: Gev,
-    /// Minus the log-likelihood, natural logarithm: of the steps' probabilities, or of densities for width 0.
+    /// Minus the log-likelihood, natural logarithm: of the steps' probabilities, or of densities
+    /// for width 0.
     pub nllh: f64,
     pub n: f64,
     /// The shapes that were allowed.
@@ -243,7 +251,8 @@ pub fn of_shape(data: &Standard, xi: f64, start: [f64; 2]) -> Option<Minimum<3>>
     least.value.is_finite().then_some(Minimum { at: [least.at[0], least.at[1], xi], value: least.value })
 }
 
-/// Covariance of (mu, sigma, xi) from the observed information; None where the maximum is an edge or flat.
+/// Covariance of (mu, sigma, xi) from the observed information; None where the maximum is an edge
+/// or flat.
 pub fn covariance(steps: &GroupedSample, fit: &GevFit) -> Option<[[f64; 3]; 3]> {
     let data = steps.standard()?;
     let law = fit.law.standard(&data);

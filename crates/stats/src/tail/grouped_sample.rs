@@ -1,8 +1,10 @@
-//! The data of a fit: how often each recorded value came up, with the step in which it was recorded.
+//! The data of a fit: how often each recorded value came up, with the step in which it was
+//! recorded.
 //!
-//! A clock that counts in steps of w shows b for everything in [b, b + w): the likelihood of such a value is the
-//! probability of its step, not a density (Kulldorff 1961, Estimation from Grouped and Partially Grouped Samples).
-//! With w small compared to the spread both agree; with w of its size the density of integers breaks a tail fit.
+//! A clock that counts in steps of w shows b for everything in [b, b + w): the likelihood of such a
+//! value is the probability of its step, not a density (Kulldorff 1961, Estimation from Grouped and
+//! Partially Grouped Samples). With w small compared to the spread both agree; with w of its size
+//! the density of integers breaks a tail fit.
 
 use super::lmoments::LMoments;
 pub use super::step::Step;
@@ -17,21 +19,24 @@ pub struct GroupedSample {
 
 /// More distinct values than this are put together before a fit.
 const MANY: usize = 120;
-/// How far apart values that are put together may lie, in spreads of the bulk: about a twelfth of a Gumbel sigma.
+/// How far apart values that are put together may lie, in spreads of the bulk: about a twelfth of a
+/// Gumbel sigma.
 const CLOSE: f64 = 0.12;
 /// Values are put together further apart where otherwise more groups than this would be left.
 const MAX_GROUPS: usize = 2000;
-/// A step of at most this part of the bulk's spread has the probability of its middle's density times its width, to
-/// a millionth part.
+/// A step of at most this part of the bulk's spread has the probability of its middle's density
+/// times its width, to a millionth part.
 const NARROW: f64 = 0.01;
-/// Unless it holds more than this part of all values: a density can grow without end where many are equal.
+/// Unless it holds more than this part of all values: a density can grow without end where many are
+/// equal.
 const MAX_TIE_SHARE: f64 = 0.05;
 
 impl GroupedSample {
-    /// Values recorded in steps of `width` (0: continuous), each as the lower edge of its step; None without values or with one that is not finite.
+    /// Values recorded in steps of `width` (0: continuous), each as the lower edge of its step;
+    /// None without values or with one that is not finite.
     ///
-    /// Values need not have been rounded yet. One less than a millionth of a step below an edge counts as on it:
-    /// decimal fractions are not exact in binary.
+    /// Values need not have been rounded yet. One less than a millionth of a step below an edge
+    /// counts as on it: decimal fractions are not exact in binary.
     pub fn new(values: &[f64], width: f64) -> Option<GroupedSample> {
         if values.is_empty() || !values.iter().all(|v| v.is_finite()) || !(width >= 0.0 && width.is_finite())
         {
@@ -69,12 +74,13 @@ impl GroupedSample {
         self.steps.last().map_or(f64::NAN, |step| if step.high.is_finite() { step.high } else { step.low })
     }
 
-    /// The steps moved and scaled: x becomes (x - centre) / scale. Neighbours within `close` (in the new unit) of
-    /// the first of them stand together at two points.
+    /// The steps moved and scaled: x becomes (x - centre) / scale. Neighbours within `close` (in
+    /// the new unit) of the first of them are concentrated at two points.
     ///
-    /// The points and weights of Gauss's quadrature keep a group's count, mean, variance and third moment, and lie
-    /// within it. Groups a twelfth of a sigma wide then move the shape and, in sigmas, the other parameters by about
-    /// 1e-5 for shapes between -0.4 and 0.3, by 1e-6 near 0, by less than 1e-4 up to 0.6.
+    /// The points and weights of Gauss's quadrature keep a group's count, mean, variance and third
+    /// moment, and lie within it. Groups a twelfth of a sigma wide then move the shape and, in
+    /// sigmas, the other parameters by about 1e-5 for shapes between -0.4 and 0.3, by 1e-6 near 0,
+    /// by less than 1e-4 up to 0.6.
     pub fn scaled(&self, centre: f64, scale: f64, close: f64) -> Vec<Step> {
         let unit = |s: &Step| Step {
             low: (s.low - centre) / scale,
@@ -121,10 +127,11 @@ impl GroupedSample {
         reached.or(self.steps.last()).map_or(f64::NAN, |step| step.low)
     }
 
-    /// The L-scale that the bulk alone would have: a few far values widen that of all, and groups as wide would
-    /// swallow the rest.
+    /// The L-scale that the bulk alone would have: a few far values widen that of all, and groups
+    /// as wide would swallow the rest.
     fn bulk_scale(&self, scale: f64) -> f64 {
-        // For Gumbel's law and the exponential one the L-scale is 0.44 and 0.46 of the distance of the quartiles.
+        // For Gumbel's law and the exponential one the L-scale is 0.44 and 0.46 of the distance of
+        // the quartiles.
         let within = |low: f64, factor: f64| factor * (self.quantile(1.0 - low) - self.quantile(low));
         let candidates = [within(0.25, 0.45), within(0.05, 0.17), 0.01 * scale];
         candidates.into_iter().find(|width| *width > 0.0).unwrap_or(scale).min(scale)
@@ -170,8 +177,9 @@ impl GroupedSample {
     }
 }
 
-/// Puts a density at its middle in place of each step, which costs a third of the time; the sum of the logarithms of
-/// the values' widths, by which the logarithm of the likelihood is then too small.
+/// Puts a density at its middle in place of each step, which costs a third of the time; the sum of
+/// the logarithms of the values' widths, by which the logarithm of the likelihood is then too
+/// small.
 fn by_density(steps: &mut [Step]) -> f64 {
     let mut sum = 0.0;
     for step in steps.iter_mut().filter(|step| step.high > step.low) {
@@ -182,7 +190,8 @@ fn by_density(steps: &mut [Step]) -> f64 {
     sum
 }
 
-/// Two steps in place of a group of equally wide ones: the two-point Gauss quadrature of its lower edges.
+/// Two steps in place of a group of equally wide ones: the two-point Gauss quadrature of its lower
+/// edges.
 fn two_points(group: &[Step]) -> [Step; 2] {
     let count: f64 = group.iter().map(|s| s.count).sum();
     let mean = group.iter().map(|s| s.low * s.count).sum::<f64>() / count;

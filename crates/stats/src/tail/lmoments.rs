@@ -1,7 +1,8 @@
 //! Sample L-moments.
 //!
-//! Hosking (1990), L-moments; Hosking, Wallis and Wood (1985), Estimation of the generalized extreme-value
-//! distribution by the method of probability-weighted moments, equations 14 and 15. Assumes independent values.
+//! Hosking (1990), L-moments; Hosking, Wallis and Wood (1985), Estimation of the generalized
+//! extreme-value distribution by the method of probability-weighted moments, equations 14 and 15.
+//! Assumes independent values.
 
 use super::step::Step;
 

@@ -1,4 +1,5 @@
-//! The tail beyond what was seen: extreme value laws fitted to values that were recorded in steps, with profile bounds.
+//! The tail beyond what was seen: extreme value laws fitted to values that were recorded in steps,
+//! with profile bounds.
 
 pub mod determined;
 pub mod fit_test;

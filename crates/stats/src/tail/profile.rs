@@ -1,33 +1,37 @@
-//! How far the data let a level of the maxima, or the shape, be moved: profile-likelihood bounds.
+//! Profile-likelihood bounds of a level of the maxima, and of the shape.
 //!
-//! Coles (2001), section 2.6.6 and equation 3.11, for the level z that the maximum of m blocks stays below with
-//! probability gamma: G(z)^m = gamma. Assumes what the fit assumes, and enough data for the chi-squared law of the
-//! likelihood ratio. Each bound is a search inside a search, and the inner one must start where the likelihood is
-//! not zero: with the location kept and the scale solved for the level.
+//! Coles (2001), section 2.6.6 and equation 3.11, for the level z that the maximum of m blocks
+//! stays below with probability gamma: G(z)^m = gamma. Assumes what the fit assumes, and enough
+//! data for the chi-squared law of the likelihood ratio. Each bound is a search inside a search,
+//! and the inner one must start where the likelihood is not zero: with the location kept and the
+//! scale solved for the level.
 
 use super::gev::{self, Gev, GevFit, Shape};
 use super::grouped_sample::{GroupedSample, Standard};
 use super::search::{self, Minimum};
 
-/// The 95 % point of chi-squared with one degree of freedom: both bounds of a two-sided 95 % interval.
+/// The 95 % point of chi-squared with one degree of freedom: both bounds of a two-sided 95 %
+/// interval.
 pub const TWO_SIDED_95: f64 = 3.841_458_820_694_124;
 /// The 90 % point: one bound, exceeded in 5 % of cases.
 pub const ONE_SIDED_95: f64 = 2.705_543_454_095_404;
-/// A bound that is printed must hold in 95 % of the cases in which it is printed. The gates refuse some clean runs, and
-/// those may all be ones in which it holds: where up to a fifth is refused, it may fail in 4 % of all. The normal 96 %
-/// point.
+/// A bound that is printed must hold in 95 % of the cases in which it is printed. The gates refuse
+/// some clean runs, and those may all be ones in which it holds: where up to a fifth is refused, it
+/// may fail in 4 % of all. The normal 96 % point.
 const ROOT_ALWAYS: f64 = 1.750_686_071_252_17;
-/// The signed root of the likelihood ratio is not normal yet where the maxima are few: its mean lies off zero by the
-/// order of one over the root of their number. By simulation (`xtask experiments`, `printed`) bounds of 60 to 300
-/// maxima that are to fail in 4 % of all runs need roots up to 1.95 together, those of 3,600 up to 1.75.
+/// The signed root of the likelihood ratio is not normal yet where the maxima are few: its mean
+/// lies off zero by the order of one over the root of their number. By simulation (`xtask
+/// experiments`, `printed`) bounds of 60 to 300 maxima that are to fail in 4 % of all runs need
+/// roots up to 1.95 together, those of 3,600 up to 1.75.
 const ROOT_MORE: f64 = 2.3;
-/// And more where the steps are coarse, by the square of their width in L-scales: the information that they lose.
+/// And more where the steps are coarse, by the square of their width in L-scales: the information
+/// that they lose.
 const ROOT_COARSE: f64 = 0.3;
 /// A bound further away than this many times the estimate counts as infinite.
 const FAR: f64 = 1000.0;
 
-/// The drop for an upper bound that is to hold in 95 % of the cases in which it is printed; more than [`ONE_SIDED_95`],
-/// with which bounds from 60 maxima fail in up to 8 %.
+/// The drop for an upper bound that is to hold in 95 % of the cases in which it is printed; more
+/// than [`ONE_SIDED_95`], with which bounds from 60 maxima fail in up to 8 %.
 pub fn printed_drop(steps: &GroupedSample) -> f64 {
     let width = steps.all().iter().map(|step| step.high - step.low).fold(0.0, f64::max);
     let coarse = steps.standard().map_or(0.0, |data| (width / data.scale).powi(2));
@@ -62,13 +66,15 @@ pub struct ProfileInterval {
     pub high: Option<f64>,
 }
 
-/// Both ends of the profile interval of a level, for a drop of twice the log-likelihood such as [`TWO_SIDED_95`].
+/// Both ends of the profile interval of a level, for a drop of twice the log-likelihood such as
+/// [`TWO_SIDED_95`].
 pub fn level_interval(steps: &GroupedSample, fit: &GevFit, level: Level, drop: f64) -> ProfileInterval {
     let end = |side: f64| level_end(steps, fit, level, drop, side);
     ProfileInterval { low: end(-1.0), high: end(1.0) }
 }
 
-/// The upper end alone: with [`ONE_SIDED_95`] the bound to print. For the guarded one give a fit of [`Shape::NON_NEGATIVE`].
+/// The upper end alone: with [`ONE_SIDED_95`] the bound to print. For the guarded one give a fit of
+/// [`Shape::NON_NEGATIVE`].
 pub fn level_upper(steps: &GroupedSample, fit: &GevFit, level: Level, drop: f64) -> Option<f64> {
     level_end(steps, fit, level, drop, 1.0)
 }
@@ -90,7 +96,8 @@ fn level_end(steps: &GroupedSample, fit: &GevFit, level: Level, drop: f64, side:
     let mut excess = |z: f64| {
         let found = profile.at(z, warm);
         warm = found.value.is_finite().then_some(found.at);
-        // The search for one level may find a better law than the fit did: it then counts as the fit.
+        // The search for one level may find a better law than the fit did: it then counts as the
+        // fit.
         least = least.min(found.value);
         root_excess(found.value, least, drop)
     };
@@ -115,12 +122,14 @@ pub fn shape_interval(steps: &GroupedSample, fit: &GevFit, drop: f64) -> Profile
     ProfileInterval { low: end(-1.0), high: end(1.0) }
 }
 
-/// The root of twice the drop in log-likelihood, less that of the drop allowed: nearly linear, where a search is quick.
+/// The root of twice the drop in log-likelihood, less that of the drop allowed: nearly linear,
+/// where a search is quick.
 pub fn root_excess(nllh: f64, least: f64, drop: f64) -> f64 {
     (2.0 * (nllh - least)).max(0.0).sqrt() - drop.sqrt()
 }
 
-/// GroupedSample outward from an estimate until a profile's root excess is positive, then finds where it crosses.
+/// GroupedSample outward from an estimate until a profile's root excess is positive, then finds
+/// where it crosses.
 pub fn outward(
     excess: &mut impl FnMut(f64) -> f64,
     centre: f64,
@@ -183,7 +192,8 @@ impl LevelProfile<'_> {
         if self.shape.holds(at[1]) { self.law(z, at).nllh(&self.data.steps) } else { f64::INFINITY }
     }
 
-    /// Starts with the location of the fit and the scale that the level then asks for, and the last solution.
+    /// Starts with the location of the fit and the scale that the level then asks for, and the last
+    /// solution.
     fn starts(&self, z: f64, warm: Option<[f64; 2]>) -> Vec<Minimum<2>> {
         let hat = self.hat.xi;
         let solved = [hat, hat - 0.1, hat + 0.1, 0.02].map(|xi| {

@@ -1,4 +1,4 @@
-//! Where a smooth function of one to three variables is least, and where one of one variable is zero.
+//! The minimum of a smooth function of one to three variables, and the zero of a function of one.
 //!
 //! Nelder and Mead (1965), A simplex method for function minimization, with one kind of restart;
 //! Newton's method for the last digits; Brent (1973) chapter 4 for the zero. All deterministic, all
@@ -14,8 +14,9 @@ pub struct Minimum<const D: usize> {
 /// Gradient and matrix of second derivatives of a function of D variables.
 pub type Derivatives<const D: usize> = ([f64; D], [[f64; D]; D]);
 
-/// Minimises by Nelder-Mead from a start and the simplex that `step` spans, until the values differ by less than
-/// `tolerance`, and again from there until a restart gains less; at most `evaluations` in all.
+/// Minimises by Nelder-Mead from a start and the simplex that `step` spans, until the values differ
+/// by less than `tolerance`, and again from there until a restart gains less; at most `evaluations`
+/// in all.
 pub fn nelder_mead<const D: usize>(
     f: &impl Fn(&[f64; D]) -> f64,
     start: [f64; D],
@@ -30,7 +31,8 @@ pub fn nelder_mead<const D: usize>(
         let next = descend(f, best, step, tolerance, &mut left);
         let gain = best.value - next.value;
         best = next;
-        // A collapsed simplex looks like a minimum: only a fresh one that finds nothing better shows that it is.
+        // A collapsed simplex looks like a minimum: only a fresh one that finds nothing better
+        // shows that it is.
         if gain.is_nan() || gain <= tolerance {
             break;
         }
@@ -132,7 +134,8 @@ pub fn derivatives<const D: usize>(
     (gradient, second)
 }
 
-/// At most `rounds` steps of Newton's method, each taken only if it does not lead uphill; for a start that is close.
+/// At most `rounds` steps of Newton's method, each taken only if it does not lead uphill; for a
+/// start that is close.
 pub fn polish<const D: usize>(
     f: &impl Fn(&[f64; D]) -> f64,
     start: Minimum<D>,
@@ -188,8 +191,8 @@ pub fn inverse<const D: usize>(matrix: &[[f64; D]; D]) -> Option<[[f64; D]; D]> 
     right.iter().flatten().all(|v| v.is_finite()).then_some(right)
 }
 
-/// Where a function changes its sign between a and b, by Brent's method, its values there being known; None if it
-/// does not.
+/// Where a function changes its sign between a and b, by Brent's method, its values there being
+/// known; None if it does not.
 pub fn crossing_from(
     f: &mut impl FnMut(f64) -> f64,
     (mut a, mut fa): (f64, f64),

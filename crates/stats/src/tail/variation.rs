@@ -1,8 +1,9 @@
-//! Of which class a tail is: the coefficient of variation of the excesses over each of the largest values.
+//! The class of a tail: the coefficient of variation of the excesses over each of the largest
+//! values.
 //!
-//! Castillo, Daoudi and Lockhart (2014), Methods to distinguish between polynomial and exponential tails. An
-//! exponential tail has 1, a generalised Pareto one CV^2 = 1 / (1 - 2 xi). Assumes independent values. To look at,
-//! not to decide by.
+//! Castillo, Daoudi and Lockhart (2014), Methods to distinguish between polynomial and exponential
+//! tails. An exponential tail has 1, a generalised Pareto one CV^2 = 1 / (1 - 2 xi). Assumes
+//! independent values. To look at, not to decide by.
 
 use super::grouped_sample::{GroupedSample, Step};
 
@@ -18,12 +19,14 @@ pub struct Variation {
     pub band: (f64, f64),
 }
 
-/// The excesses over each distinct recorded value that has at least 10 and at most `most` above it, lowest first.
+/// The excesses over each distinct recorded value that has at least 10 and at most `most` above it,
+/// lowest first.
 pub fn variations(steps: &GroupedSample, most: usize) -> Vec<Variation> {
     let middle = |s: &Step| if s.high.is_finite() { 0.5 * (s.low + s.high) } else { s.low };
     let (mut k, mut sum, mut squares) = (0.0, 0.0, 0.0);
     let mut found = Vec::new();
-    // From the top, with sums about the largest value: an offset would cost the digits of the variance.
+    // From the top, with sums about the largest value: an offset would cost the digits of the
+    // variance.
     let origin = steps.all().last().map_or(0.0, middle);
     for step in steps.all().iter().rev() {
         let x = origin - middle(step);
@@ -45,7 +48,8 @@ pub fn variations(steps: &GroupedSample, most: usize) -> Vec<Variation> {
     found
 }
 
-/// The coefficient of variation of excesses themselves (see [`GroupedSample::above`]); None without any or with an open step.
+/// The coefficient of variation of excesses themselves (see [`GroupedSample::above`]); None without
+/// any or with an open step.
 #[cfg(test)]
 fn variation_of(excesses: &GroupedSample) -> Option<f64> {
     let middle = |s: &Step| 0.5 * (s.low + s.high);
@@ -56,8 +60,9 @@ fn variation_of(excesses: &GroupedSample) -> Option<f64> {
     cv.is_finite().then_some(cv)
 }
 
-/// Where 95 % of exponential samples lie, by simulated points for 10 to 500 values and the normal limit beyond,
-/// with sqrt(k) (cv - 1) taken as linear in 1 / sqrt(k) between them; the points of 10 for fewer.
+/// Where 95 % of exponential samples lie, by simulated points for 10 to 500 values and the normal
+/// limit beyond, with sqrt(k) (cv - 1) taken as linear in 1 / sqrt(k) between them; the points of
+/// 10 for fewer.
 fn band(k: f64) -> (f64, f64) {
     const POINTS: [(f64, f64, f64); 5] = [
         (10.0, 0.510_46, 1.392_26),

@@ -1,4 +1,5 @@
-//! How bunched events are: the index of dispersion, and in how little of the time how many of them came.
+//! How bunched events are: the index of dispersion, and the share of events in the densest part of
+//! the time.
 //!
 //! The index of dispersion of counts is their variance over their mean (Cox and Lewis 1966); under
 //! a Poisson process of even rate, (n - 1) times it is chi-squared with n - 1 degrees of freedom.
@@ -21,11 +22,13 @@ pub struct Busiest {
     pub events: f64,
     /// The share of the time that it makes.
     pub time: f64,
-    /// The share of the events that its windows would have had at random, being picked as the fullest.
+    /// The share of the events that its windows would have had at random, being picked as the
+    /// fullest.
     pub by_chance: f64,
 }
 
-/// The index of dispersion of counts in equal windows; None with fewer than two windows or no event.
+/// The index of dispersion of counts in equal windows; None with fewer than two windows or no
+/// event.
 pub fn dispersion(counts: &[u64]) -> Option<Dispersion> {
     let n = counts.len() as f64;
     let mean = counts.iter().map(|&count| count as f64).sum::<f64>() / n;
@@ -38,8 +41,8 @@ pub fn dispersion(counts: &[u64]) -> Option<Dispersion> {
 
 /// The busiest windows, so many that the share of events exceeds that of time by most.
 ///
-/// Neighbouring windows are put together until they hold two events on average: in short windows even events
-/// at random all come in a small part of the time.
+/// Neighbouring windows are put together until they hold two events on average: in short windows
+/// even events at random all come in a small part of the time.
 pub fn busiest(counts: &[u64]) -> Option<Busiest> {
     let total: f64 = counts.iter().map(|&count| count as f64).sum();
     if total == 0.0 {
@@ -71,7 +74,8 @@ fn fullest_share(mean: f64, part: f64) -> f64 {
     if mean > 1e6 {
         return part.min(1.0);
     }
-    // The windows with at least k events have P(X >= k) of the time and P(X >= k - 1) of the events.
+    // The windows with at least k events have P(X >= k) of the time and P(X >= k - 1) of the
+    // events.
     let at_least = |k: u64| law::poisson_at_least(k, mean);
     let (mut low, mut high) = (0u64, (mean + 40.0 * mean.sqrt() + 40.0) as u64);
     while low + 1 < high {
@@ -123,7 +127,8 @@ mod tests {
             let found = busiest(&poisson_counts(mean, 20_000, &mut rng)).expect("events");
             assert!((found.events - found.by_chance).abs() < 0.03, "{mean}: {found:?}");
         }
-        // All with 3 and more of a Poisson law of mean 2: 0.3233 of the windows, 0.5940 of the events.
+        // All with 3 and more of a Poisson law of mean 2: 0.3233 of the windows, 0.5940 of the
+        // events.
         assert!((fullest_share(2.0, 0.323_323_58) - 0.593_994_15).abs() < 1e-6);
     }
 

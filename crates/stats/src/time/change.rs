@@ -1,11 +1,13 @@
 //! When the rate of events changed: change points of counts in equal windows.
 //!
-//! PELT (Killick, Fearnhead and Eckley 2012) with the Poisson cost `S - S ln(S / n)` of a segment of n windows
-//! with S events and the penalty `3 ln n` per change. Assumes that the counts of a segment are independent and
-//! Poisson: decluster first. The result is the exact optimum, up to [`MAX_WINDOWS`] windows; more are merged by
-//! equal numbers for the search, and each change is then moved to the best window nearby.
+//! PELT (Killick, Fearnhead and Eckley 2012) with the Poisson cost `S - S ln(S / n)` of a segment
+//! of n windows with S events and the penalty `3 ln n` per change. Assumes that the counts of a
+//! segment are independent and Poisson: decluster first. The result is the exact optimum, up to
+//! [`MAX_WINDOWS`] windows; more are merged by equal numbers for the search, and each change is
+//! then moved to the best window nearby.
 
-/// The search is over at most this many windows: where nothing changes, nothing can be pruned either.
+/// The search is over at most this many windows: where nothing changes, nothing can be pruned
+/// either.
 pub const MAX_WINDOWS: usize = 3000;
 
 /// Windows of one rate.
@@ -60,7 +62,8 @@ fn pelt(sums: &[u64], edges: &[usize], shortest: usize, penalty: f64) -> Vec<usi
                 (best[k], previous[k]) = (total, j);
             }
         }
-        // A change here is allowed only where the next segment can be long enough: till then, prune nothing.
+        // A change here is allowed only where the next segment can be long enough: till then, prune
+        // nothing.
         let expires = to.saturating_add(shortest);
         for (j, until) in &mut candidates {
             if best[*j] + cost(sums, edges[*j], to) >= best[k] {

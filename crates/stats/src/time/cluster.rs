@@ -1,8 +1,9 @@
 //! Which exceedances belong to one cluster, and how large clusters are.
 //!
-//! Runs declustering: events closer than a gap are one cluster (Coles 2001, chapter 5). The extremal index theta,
-//! one over the mean cluster size, without choosing a gap: the intervals estimator (Ferro and Segers 2003) and the
-//! K-gaps likelihood (Suveges and Davison 2010). Both assume a stationary series.
+//! Runs declustering: events closer than a gap are one cluster (Coles 2001, chapter 5). The
+//! extremal index theta, one over the mean cluster size, without choosing a gap: the intervals
+//! estimator (Ferro and Segers 2003) and the K-gaps likelihood (Suveges and Davison 2010). Both
+//! assume a stationary series.
 
 /// Events that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +17,8 @@ pub struct Cluster {
     pub size: usize,
 }
 
-/// Hands out the largest event (time and size, both ns) of each cluster, the first of equals; the events come in order of
-/// time, and at least `gap_ns` lies between two clusters.
+/// Hands out the largest event (time and size, both ns) of each cluster, the first of equals; the
+/// events come in order of time, and at least `gap_ns` lies between two clusters.
 pub fn peaks(events: impl IntoIterator<Item = (i64, i64)>, gap_ns: i64, mut each: impl FnMut((i64, i64))) {
     let mut open: Option<((i64, i64), i64)> = None;
     for event in events {
@@ -34,7 +35,8 @@ pub fn peaks(events: impl IntoIterator<Item = (i64, i64)>, gap_ns: i64, mut each
     open.into_iter().for_each(|(peak, _)| each(peak));
 }
 
-/// The clusters of events (time and size, both ns, in any order): at least `gap_ns` lies between two of them.
+/// The clusters of events (time and size, both ns, in any order): at least `gap_ns` lies between
+/// two of them.
 pub fn runs(events: &[(i64, i64)], gap_ns: i64) -> Vec<Cluster> {
     let mut order: Vec<usize> = (0..events.len()).collect();
     order.sort_by_key(|&i| events[i].0);
@@ -55,7 +57,8 @@ pub fn runs(events: &[(i64, i64)], gap_ns: i64) -> Vec<Cluster> {
     clusters
 }
 
-/// The intervals estimate of the extremal index from the ascending indices of exceedances; None below three.
+/// The intervals estimate of the extremal index from the ascending indices of exceedances; None
+/// below three.
 pub fn theta_intervals(exceedances: &[u64]) -> Option<f64> {
     let gaps = gaps(exceedances)?;
     let n = gaps.len() as f64;
@@ -69,16 +72,18 @@ pub fn theta_intervals(exceedances: &[u64]) -> Option<f64> {
     Some((2.0 * first * first / (n * second)).min(1.0))
 }
 
-/// The K-gaps estimate of the extremal index; `share` is the share of samples that exceed. None below three.
+/// The K-gaps estimate of the extremal index; `share` is the share of samples that exceed. None
+/// below three.
 ///
-/// The likelihood is `2 C ln theta + (N - C) ln(1 - theta) - theta A`, C of the N gaps being longer than K and
-/// A their sum beyond K in units of the mean gap.
+/// The likelihood is `2 C ln theta + (N - C) ln(1 - theta) - theta A`, C of the N gaps being longer
+/// than K and A their sum beyond K in units of the mean gap.
 pub fn theta_k_gaps(exceedances: &[u64], share: f64, k: u64) -> Option<f64> {
     let gaps = gaps(exceedances)?;
     let beyond = gaps.iter().map(|&gap| share * (gap - k as f64).max(0.0));
     let (long, sum) = beyond.fold((0.0, 0.0), |(c, a), s| (c + f64::from(u8::from(s > 0.0)), a + s));
     let b = sum + gaps.len() as f64 + long;
-    // The smaller root of A theta^2 - b theta + 2 C = 0, in the form that stays exact for a small A.
+    // The smaller root of A theta^2 - b theta + 2 C = 0, in the form that stays exact for a small
+    // A.
     let root = (b * b - 8.0 * sum * long).max(0.0).sqrt();
     let theta = 4.0 * long / (b + root);
     theta.is_finite().then(|| theta.clamp(0.0, 1.0))

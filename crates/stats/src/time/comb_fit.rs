@@ -1,7 +1,8 @@
-//! A comb of equally spaced teeth fitted to times: fold, densest phase, least squares of `t = origin + n P`.
+//! A comb of equally spaced teeth fitted to times: fold, densest phase, least squares of `t =
+//! origin + n P`.
 //!
-//! Assumes that each cycle has at most one event of the comb. The errors allow for times that were rounded and
-//! for a phase that drifts.
+//! Assumes that each cycle has at most one event of the comb. The errors allow for times that were
+//! rounded and for a phase that drifts.
 
 /// A comb has at least this many members: three events are two differences, which agree by chance.
 pub const MIN_MEMBERS: usize = 5;
@@ -32,7 +33,8 @@ impl CombFit {
         Some(fit)
     }
 
-    /// Refines until the members stay the same: those that a wrong period left out come in one by one.
+    /// Refines until the members stay the same: those that a wrong period left out come in one by
+    /// one.
     pub fn settled(mut self, times: &[i64], resolution: f64) -> Option<CombFit> {
         for _ in 0..40 {
             let before = self.members.clone();
@@ -58,7 +60,8 @@ impl CombFit {
         (self.members.len() >= MIN_MEMBERS && self.period >= 2.0 * self.tolerance).then_some(())
     }
 
-    /// The comb of another period among the same times: its members within the tolerance, the line through them.
+    /// The comb of another period among the same times: its members within the tolerance, the line
+    /// through them.
     pub fn moved(&self, times: &[i64], (origin, period): (f64, f64), tolerance: f64) -> Option<CombFit> {
         let mut fit = CombFit { origin, period, tolerance, width: self.width, members: Vec::new() };
         for _ in 0..3 {
@@ -172,7 +175,8 @@ fn least_squares(times: &[i64], members: &[(i64, usize)]) -> Option<(f64, f64)> 
 /// The standard error of the period, ns, where neighbouring residuals are correlated: the phase
 /// drifts.
 ///
-/// The slope of a random walk by least squares has the variance `6/5 step^2 / cycles` (Durlauf and Phillips 1988).
+/// The slope of a random walk by least squares has the variance `6/5 step^2 / cycles` (Durlauf and
+/// Phillips 1988).
 fn drift_se(members: &[(i64, usize)], residuals: &[f64]) -> f64 {
     let squares: f64 = residuals.iter().map(|off| off * off).sum();
     let products: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();

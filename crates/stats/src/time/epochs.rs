@@ -1,11 +1,14 @@
-//! Do the blocks of one phase of some period have larger values than the rest? Of all blocks, not of the largest alone.
+//! Whether the blocks of one phase of some period have larger values than the rest, over all
+//! blocks, not only the largest.
 //!
-//! Epoch folding (Leahy and others 1983) of normal scores: for a period and a phase, the sum of the scores of its teeth.
-//! p by Bonferroni: a part of it for the round periods that timers have, a part for every whole number of blocks up to
-//! a fifth of the run, a part for those between, whose teeth move through the blocks. These are the most by far: they are
-//! asked with scores made for few late blocks, and with the larger part, for neighbours among them share nearly all of
-//! their teeth, so that Bonferroni's bound of them is four times too large. Where values depend on each
-//! other, sums are divided by their spread over the phases. Assumption: at most short-range dependence.
+//! Epoch folding (Leahy and others 1983) of normal scores: for a period and a phase, the sum of the
+//! scores of its teeth. p by Bonferroni: a part of it for the round periods that timers have, a
+//! part for every whole number of blocks up to a fifth of the run, a part for those between, whose
+//! teeth move through the blocks. These are the most by far: they are asked with scores made for
+//! few late blocks, and with the larger part, for neighbours among them share nearly all of their
+//! teeth, so that Bonferroni's bound of them is four times too large. Where values depend on each
+//! other, sums are divided by their spread over the phases. Assumption: at most short-range
+//! dependence.
 
 use crate::law;
 use crate::steady::scores::{self, Scores};
@@ -44,7 +47,8 @@ pub struct Recurring {
     pub p: f64,
 }
 
-/// A search: which part of p it has among how many combs, and from which z on a comb is looked at closely.
+/// A search: which part of p it has among how many combs, and from which z on a comb is looked at
+/// closely.
 struct Search {
     tries: f64,
     part: f64,
@@ -61,7 +65,8 @@ impl Search {
 /// Scores in their places in time, and their law.
 pub type Placed<'a> = (&'a [f64], &'a Scores);
 
-/// The comb with the smallest p below alpha, of normal scores and those for late blocks, of blocks of this length.
+/// The comb with the smallest p below alpha, of normal scores and those for late blocks, of blocks
+/// of this length.
 pub fn comb((x, scores): Placed, late: Placed, block: Nanos, alpha: f64) -> Option<Recurring> {
     let n = x.len();
     if n < MIN_BLOCKS {
@@ -89,7 +94,8 @@ pub fn comb((x, scores): Placed, late: Placed, block: Nanos, alpha: f64) -> Opti
     best.filter(|best| best.p < alpha)
 }
 
-/// Periods that are no whole number of blocks, so near to each other that the teeth of one run half a block off at most.
+/// Periods that are no whole number of blocks, so near to each other that the teeth of one run half
+/// a block off at most.
 fn between((x, scores): Placed, memory: f64, alpha: f64, keep: &mut impl FnMut(Option<Recurring>)) {
     let n = x.len();
     let (stretches, length) = if n <= LONGEST { (1, n) } else { ((n / LONGEST).min(STRETCHES), LONGEST) };
@@ -142,8 +148,8 @@ fn fold((x, scores): Placed, (period, shift): (f64, f64), memory: f64, search: &
     Some(Recurring { period, first, teeth, z, p })
 }
 
-/// How much wider the sums of the phases spread than those of independent blocks; their median, which one phase does
-/// not move.
+/// How much wider the sums of the phases spread than those of independent blocks; their median,
+/// which one phase does not move.
 fn spread(sums: &mut [f64], deviation: f64) -> f64 {
     if sums.len() < PHASES {
         return 1.0;

@@ -36,7 +36,8 @@ impl Recipe {
         missing: 0.0,
     };
 
-    /// The table's row "pair-difference periodicity" without a period: 100 events at random in an hour.
+    /// The table's row "pair-difference periodicity" without a period: 100 events at random in an
+    /// hour.
     pub const AT_RANDOM: Recipe = Recipe { random: 100, ..Recipe::HOUR };
 
     /// The same row's comb: 60 s, 2 ms of jitter, among 60 events at random.

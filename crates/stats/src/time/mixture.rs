@@ -127,8 +127,8 @@ pub struct SearchRange {
     pub besides: Option<(f64, f64)>,
 }
 
-/// The period that is the likeliest of the fit's own, its parts and their multiples, as a fit of the same events; with it
-/// the other periods, ns, that are about as likely, the longest first.
+/// The period that is the likeliest of the fit's own, its parts and their multiples, as a fit of
+/// the same events; with it the other periods, ns, that are about as likely, the longest first.
 pub fn likeliest(fit: CombFit, times: &[i64], place: SearchRange) -> (CombFit, Vec<f64>) {
     let (all, step) = (candidates(&fit, times, place), place.step.max(1.0));
     // An image differs by the share of blocks that have a tooth alone, which jitter changes too.
@@ -243,7 +243,8 @@ mod tests {
 
     #[test]
     fn indistinguishable_periods_are_named_together() {
-        // Eight 20 s apart and one in the middle: a stranger, or the only one of seven teeth between that came.
+        // Eight 20 s apart and one in the middle: a stranger, or the only one of seven teeth
+        // between that came.
         let times = [0, 20, 40, 50, 60, 80, 100, 120, 140].map(|second| second * STEP as i64);
         let fit = CombFit { origin: 0.0, period: 20e9, width: 2e9, tolerance: 2e9, members: Vec::new() };
         let fit = fit.moved(&times, (0.0, 20e9), 2e9).expect("a comb");

@@ -1,12 +1,13 @@
 //! Which time differences between events are more frequent than chance would have them.
 //!
-//! The pair-difference histogram, in astronomy and geology the two-point correlation of a point process: under
-//! events that fall independently and evenly into a span T, the number of pairs whose difference lies in a bin
-//! of width w at lag tau is Poisson with mean N(N-1) w (T - tau) / T^2. Bins of four widths overlap by half;
-//! the level of the test is shared evenly by the widths and, within one, by all its bins (Bonferroni).
+//! The pair-difference histogram, in astronomy and geology the two-point correlation of a point
+//! process: under events that fall independently and evenly into a span T, the number of pairs
+//! whose difference lies in a bin of width w at lag tau is Poisson with mean N(N-1) w (T - tau) /
+//! T^2. Bins of four widths overlap by half; the level of the test is shared evenly by the widths
+//! and, within one, by all its bins (Bonferroni).
 //!
-//! Where the density of differences near the lag is above that mean, it takes the mean's place: events that are
-//! merely more frequent for some time are not periodic.
+//! Where the density of differences near the lag is above that mean, it takes the mean's place:
+//! events that are merely more frequent for some time are not periodic.
 
 use crate::law;
 
@@ -14,8 +15,9 @@ use crate::law;
 const SKIPPED_BINS: i64 = 6;
 /// The minimum number of pairs in the surroundings of a lag, if pairs were spread evenly.
 const SURROUNDING_PAIRS: f64 = 40.0;
-/// Widths above the finest are tried while an event has at most this many others in a bin: pair counts in wider
-/// ones vary more than Poisson counts, because the pairs at both ends of the span weigh less.
+/// Widths above the finest are tried while an event has at most this many others in a bin: pair
+/// counts in wider ones vary more than Poisson counts, because the pairs at both ends of the span
+/// weigh less.
 const CROWDED: f64 = 0.2;
 
 /// A lag that is more frequent than chance.
@@ -45,14 +47,16 @@ pub fn pair_lags(sorted: &[i64], longest: i64) -> Vec<i64> {
     lags
 }
 
-/// The finest bin, ns: a whole number of time stamp steps, so that lags on a lattice fill bins evenly.
+/// The finest bin, ns: a whole number of time stamp steps, so that lags on a lattice fill bins
+/// evenly.
 pub fn finest_width(resolution_ns: i64) -> i64 {
     const HALF_MILLI: i64 = 500_000;
     let step = resolution_ns.clamp(1, i64::MAX / 16);
     2 * step * ((HALF_MILLI + step - 1) / step)
 }
 
-/// The lags up to `longest` that are more frequent than chance at this level, one per peak and width.
+/// The lags up to `longest` that are more frequent than chance at this level, one per peak and
+/// width.
 ///
 /// `lags` are the sorted differences of `n` events in a span of `span_ns`, see [`pair_lags`].
 pub fn significant(

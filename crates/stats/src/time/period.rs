@@ -9,8 +9,8 @@
 //! true one loses the cycles between, a part has empty ones, and the difference between two combs
 //! has no cycles at all. Least squares of `t = t0 + n P` refine it.
 //!
-//! Events must be declustered: the differences inside bursts recur too. Periods above a sixth of the span are
-//! never claimed, nor are combs of fewer than five events.
+//! Events must be declustered: the differences inside bursts recur too. Periods above a sixth of
+//! the span are never claimed, nor are combs of fewer than five events.
 
 use super::comb_fit::{CombFit, MIN_MEMBERS};
 use super::mixture::{self, SearchRange};
@@ -26,7 +26,8 @@ pub const ALPHA: f64 = 0.01;
 /// Candidates: the strongest lags and the shortest ones.
 const STRONGEST: usize = 16;
 const SHORTEST: usize = 8;
-/// Where most teeth are missing, so are pairs at some multiples of the period: then the next ones are tried.
+/// Where most teeth are missing, so are pairs at some multiples of the period: then the next ones
+/// are tried.
 const MULTIPLES_TRIED: u32 = 8;
 /// A fold must beat the search for its phase by this much in log likelihood.
 const FOLD_MARGIN: f64 = 12.0;
@@ -56,10 +57,12 @@ pub struct Comb {
 /// One event: its time after the start in ns, and which of the given ones it is.
 type Event = (i64, usize);
 
-/// Finds the periods of events in ns, sorted or not, that were watched over `span` (first and last ns).
+/// Finds the periods of events in ns, sorted or not, that were watched over `span` (first and last
+/// ns).
 ///
-/// `resolution_ns` is how exact the times are: the measuring interval, or the length of a block where only the
-/// block is known. Events outside the span are left out. The combs come in the order of their evidence.
+/// `resolution_ns` is how exact the times are: the measuring interval, or the length of a block
+/// where only the block is known. Events outside the span are left out. The combs come in the order
+/// of their evidence.
 pub fn combs(times: &[i64], span: (i64, i64), resolution_ns: i64, alpha: f64) -> Vec<Comb> {
     let length = match span.1.checked_sub(span.0) {
         Some(length) if (1..i64::MAX / 8).contains(&length) => length,
@@ -112,8 +115,8 @@ fn fundamental(events: &[Event], span: i64, resolution: i64, alpha: f64) -> Opti
     Some((likeliest(fit, &times, span, resolution), p))
 }
 
-/// The fit, or that of a part or multiple of its period whose cycles are so much fuller that it is likelier:
-/// where most teeth are missing, no pair need be fewer than many periods apart.
+/// The fit, or that of a part or multiple of its period whose cycles are so much fuller that it is
+/// likelier: where most teeth are missing, no pair need be fewer than many periods apart.
 fn likeliest(mut fit: CombFit, times: &[i64], span: i64, resolution: i64) -> CombFit {
     const PARTS: [f64; 8] = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 1.0 / 2.0, 1.0 / 3.0];
     let score = |fit: &CombFit| fit.score(times.len(), span as f64);
@@ -142,7 +145,8 @@ fn candidates(mut lags: Vec<Lag>) -> Vec<Lag> {
     lags
 }
 
-/// The period, ns, from ever longer multiples of a lag: each fixes the next one's place to within a bin.
+/// The period, ns, from ever longer multiples of a lag: each fixes the next one's place to within a
+/// bin.
 fn period_by_multiples(lags: &[i64], lag: &Lag, part: u32, longest: i64) -> Option<f64> {
     let width = lag.width_ns as f64;
     let mut multiple = f64::from(part);

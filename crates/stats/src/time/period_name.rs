@@ -1,7 +1,8 @@
-//! What is known to run with a given period on Linux: hints, "compatible with" and never "caused by".
+//! What is known to run with a given period on Linux: hints, "compatible with" and never "caused
+//! by".
 //!
-//! Each name is a default that the kernel's documentation or source gives, or arithmetic; a system may have set
-//! others. Most periodic work is none of these.
+//! Each name is a default that the kernel's documentation or source gives, or arithmetic; a system
+//! may have set others. Most periodic work is none of these.
 
 /// How far a period may be off a name in addition to three standard errors, for clock drift and
 /// timers that are re-armed late.
@@ -36,7 +37,8 @@ const NAMES: &[(f64, &str)] = &[
     (3600e9, "a cron job or systemd timer of one hour"),
 ];
 
-/// What a period in ns with its standard error is compatible with, nearest first; `hz` is the kernel's CONFIG_HZ.
+/// What a period in ns with its standard error is compatible with, nearest first; `hz` is the
+/// kernel's CONFIG_HZ.
 pub fn compatible(period_ns: f64, se_ns: f64, hz: Option<u32>) -> Vec<String> {
     let tick = hz.filter(|&hz| hz > 0).map(|hz| (1e9 / f64::from(hz), format!("the tick (1/{hz} s)")));
     let all = tick.into_iter().chain(NAMES.iter().map(|&(nominal, name)| (nominal, name.to_owned())));
@@ -49,7 +51,8 @@ pub fn compatible(period_ns: f64, se_ns: f64, hz: Option<u32>) -> Vec<String> {
 
 /// A period in seconds with as many digits as its standard error allows: up to the error's first.
 pub fn spoken(period_s: f64, se_s: f64) -> String {
-    // Below a tenth of a second in milliseconds, so that no digits are spent on zeros; none below a nanosecond.
+    // Below a tenth of a second in milliseconds, so that no digits are spent on zeros; none below a
+    // nanosecond.
     let (unit, name, most) = if period_s >= 0.1 { (1.0, "s", 9) } else { (1e3, "ms", 6) };
     let digits = |error: f64| (-(error * unit).log10().floor()).clamp(0.0, f64::from(most)) as usize;
     let digits = if se_s > 0.0 { digits(se_s) } else { most as usize };

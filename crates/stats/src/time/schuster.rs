@@ -1,9 +1,10 @@
 //! Whether many weak events favour one frequency: the periodogram of points.
 //!
-//! `P(f) = |sum exp(-2 pi i f t)|^2 / N` (Schuster 1898, Rayleigh's test); under events at random P is
-//! exponential with mean 1, and the largest of M independent frequencies exceeds P with probability
-//! `1 - (1 - exp(-P))^M`, M being the span times the width of the search. Two lines closer than one over the span
-//! are one line here. Assumes an even rate: what is slow in the rate shows up at low frequencies.
+//! `P(f) = |sum exp(-2 pi i f t)|^2 / N` (Schuster 1898, Rayleigh's test); under events at random P
+//! is exponential with mean 1, and the largest of M independent frequencies exceeds P with
+//! probability `1 - (1 - exp(-P))^M`, M being the span times the width of the search. Two lines
+//! closer than one over the span are one line here. Assumes an even rate: what is slow in the rate
+//! shows up at low frequencies.
 
 use std::f64::consts::TAU;
 
@@ -75,7 +76,8 @@ pub fn confirm(times: &[i64], span_ns: i64, period_ns: f64) -> Option<SpectralLi
     search(times, span_ns, ((hz - width).max(width * 1e-3), hz + width))
 }
 
-/// The strongest of equally spaced frequencies: every event's phase is turned on by the same step each time.
+/// The strongest of equally spaced frequencies: every event's phase is turned on by the same step
+/// each time.
 fn grid_peak(times: &[i64], from: f64, step: f64, count: usize) -> (f64, f64) {
     let first = times[0];
     let at: Vec<f64> = times.iter().map(|&time| seconds(time, first)).collect();
@@ -152,8 +154,9 @@ mod tests {
 
     #[test]
     fn events_at_random_rarely_have_one() {
-        // The peak between independent frequencies is higher than on them: the formula's M is too small by two or
-        // three, and an alarm at 0.01 is one in fifty. Four standard deviations above that.
+        // The peak between independent frequencies is higher than on them: the formula's M is too
+        // small by two or three, and an alarm at 0.01 is one in fifty. Four standard deviations
+        // above that.
         let mut rng = Rng::new(SEED);
         let recipe = Recipe { random: 50, ..Recipe::HOUR };
         let mut line = || search(&recipe.events(&mut rng), recipe.span_ns, (0.002, 0.1));

@@ -1,4 +1,5 @@
-//! Periods of a few blocks among blocks whose times are no finer: too short for differences of pairs.
+//! Periods of a few blocks among blocks whose times are no finer: too short for differences of
+//! pairs.
 //!
 //! The strongest line of Schuster's periodogram (see [`super::schuster`]) between one cycle in
 //! twelve steps and one in two, if events at random have none like it and more than half of the
@@ -51,8 +52,9 @@ pub fn comb(times: &[i64], span: (i64, i64), step: i64, alpha: f64) -> Option<Co
     }
 }
 
-/// The same with the period that is the likeliest: a line may be the harmonic of a longer period without being nearly as
-/// strong, or the image of a period below two steps, which its blocks have in common with one above.
+/// The same with the period that is the likeliest: a line may be the harmonic of a longer period
+/// without being nearly as strong, or the image of a period below two steps, which its blocks have
+/// in common with one above.
 fn named(comb: Comb, times: &[i64], length: i64, step: i64) -> Option<Comb> {
     let first = times.iter().copied().min()?;
     let mut events: Vec<(i64, usize)> =

@@ -42,7 +42,7 @@ impl EventSpec {
         EventSpec { optional, ..self }
     }
 
-    /// Whether it is switched on by writing to its `enable`; the stack has none, it comes of
+    /// Whether it is switched on by writing to its `enable`; the stack has none, it results from
     /// triggers and options.
     pub fn has_switch(&self) -> bool {
         self.system != "ftrace"

@@ -46,7 +46,7 @@ pub(super) enum Phase {
     Runnable,
 }
 
-/// How certain it is that the machine stood still.
+/// How certain it is that the machine was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// A timer was due where nothing could delay it.

@@ -79,7 +79,7 @@ fn running(case: &Case<'_>, (from, to): (i64, i64)) -> String {
 }
 
 /// What of a section with interrupts off was a wait: all of it up to the moment at which another
-/// CPU came out of its own, if the section ended by releasing a raw lock right after that.
+/// CPU left its own, if the section ended by releasing a raw lock right after that.
 pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i64, Cause)> {
     let (start, end, cause) = section;
     let unlocks =
@@ -116,7 +116,7 @@ fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, St
 }
 
 /// A thread that did nothing up to shortly before `end`, with interrupts off: ticks were missed, or
-/// its own stack shows where it gave a raw lock free. An interrupt that was pending comes a moment
+/// its own stack shows where it released a raw lock. An interrupt that was pending comes a moment
 /// after that, so of two sections that end together the one that began later waited for the other.
 fn silent(case: &Case<'_>, cpu: Cpu, events: &[&Named], end: i64, close: i64) -> Option<(i64, i64)> {
     let after = events.partition_point(|event| event.time.0 < end.saturating_sub(close));

@@ -12,7 +12,7 @@ impl Tasks {
     /// From events in order of time.
     pub(super) fn new<'w>(events: impl Iterator<Item = &'w Named>, victim: Task) -> Tasks {
         let mut tasks = Tasks(HashMap::new());
-        // Priorities that came and went before an event named the thread.
+        // Priorities that were set and reset before an event named the thread.
         let mut unnamed: HashMap<i32, Vec<(i64, i32)>> = HashMap::new();
         for event in events {
             let time = event.time.0;

@@ -1,7 +1,7 @@
 //! Interrupts per CPU and second, from /proc/interrupts.
 //!
 //! Printing that file takes the lock of each interrupt in turn with interrupts off. Where the
-//! housekeeping thread has a separate CPU and disturbs no measurement; where it shares a measured
+//! housekeeping thread has a separate CPU, that disturbs no measurement; where it shares a measured
 //! one, the file is not read and the number is unknown.
 
 use crate::plan::MeasurePlan;

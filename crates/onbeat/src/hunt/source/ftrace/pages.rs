@@ -1,7 +1,7 @@
-//! The pages that were taken from the kernel's buffers, as far back as a spike can need them.
+//! The pages that were read from the kernel's buffers, as far back as a spike can need them.
 //!
 //! Taking a page copies it under a lock that no writer waits for (`reader_lock`,
-//! kernel/trace/ring_buffer.c): the CPU whose buffer is read goes on undisturbed.
+//! kernel/trace/ring_buffer.c): the CPU whose buffer is read is not delayed.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,4 @@
-//! Why there can be no hunt on a machine, and what is possible instead.
+//! Why a machine does not support a hunt, and what is possible instead.
 
 use host::tracefs::NotHere;
 use model::error::{Exit, Failure, run_with};

@@ -1,5 +1,5 @@
-//! What is armed in the instance, and how: events by what the kernel offers, filters and triggers
-//! by the threads in scope.
+//! The settings of the instance: events that the kernel offers, filters and triggers for the
+//! threads in scope.
 //!
 //! Source: Documentation/trace/events.rst (filters, triggers), Documentation/trace/ftrace.rst.
 
