@@ -16,7 +16,7 @@ use trace::window::Window;
 /// The file in it.
 pub const SPIKES: &str = "spikes.jsonl";
 
-/// What a run may write; windows beyond it are explained, and not kept.
+/// What a run may write; windows beyond it are explained, but not kept.
 const MOST_BYTES: u64 = 512 << 20;
 
 /// The part of a window that is in memory while it is written: a long one has megabytes.

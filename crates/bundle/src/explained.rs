@@ -418,7 +418,7 @@ mod tests {
         assert_eq!((hunt.end, hunt.dropped, hunt.unwritten), (before, 300, 300));
         (2_300..2_400).for_each(|n| hunt.add(&spike(100 * n, 11)));
         assert_eq!((hunt.dropped, hunt.unwritten), (400, 300));
-        // A reader finds 2,100 in the file and lets 100 go.
+        // A reader finds 2,100 in the file and drops 100.
         let (run, _) = place.recovered();
         assert_eq!((run.spikes.len(), run.spikes_dropped), (2_000, 105));
         let kept = listed(hunt);
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!((run.spikes.len(), unread, run.spikes_dropped), (139, 0, 9_857));
         let recorder = run.recorder.expect("one");
         assert_eq!((recorder.spikes_passed_over, recorder.windows_lost), (9_850, 4 + 9_847));
-        // What is damaged or made up changes nothing, or counts as much as there can be.
+        // Damaged or forged lines change nothing, or count up to the possible maximum.
         let with = |more: &str| {
             let before = std::fs::read(place.file()).expect("read");
             std::fs::write(place.file(), [&before, more.as_bytes()].concat()).expect("written");
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_damaged_and_made_up_lines_are_counted_and_passed_over() {
+    fn truncated_damaged_and_forged_lines_are_counted_and_skipped() {
         let place = KeptSpike::new();
         let mut hunt = place.hunt();
         hunt.add(&spike(0, 10));

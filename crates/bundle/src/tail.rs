@@ -29,7 +29,7 @@ pub struct Tail {
     pub worst: Vec<(Nanos, u64, Nanos)>,
 }
 
-/// No record is longer: two full histograms and what goes with them.
+/// No record is longer: two full histograms and the other fields.
 const WORDS_LIMIT: usize = 1 << 15;
 
 impl Tail {

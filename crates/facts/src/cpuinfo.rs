@@ -46,7 +46,7 @@ pub fn parse_cpuinfo(text: &str) -> CpuInfo {
                     info.parts.push(part);
                 }
             }
-            // Virtual CPUs do not differ in this, so the first one speaks for all.
+            // Virtual CPUs do not differ in this, so the first one represents all.
             "flags" if info.hypervisor.is_none() => {
                 info.hypervisor = Some(value.split(' ').any(|flag| flag == "hypervisor"));
                 info.flags = value.split_whitespace().take(FLAGS_LIMIT).map(excerpt).collect();

@@ -125,7 +125,7 @@ impl Reader<'_> {
         fact
     }
 
-    /// Ends the reading, so that nothing can be read and its trouble be lost.
+    /// Ends the reading, so that no failure of a later read can be lost.
     fn troubles(mut self) -> Vec<String> {
         if self.dropped > 0 {
             self.troubles.push(format!("and {} more", self.dropped));

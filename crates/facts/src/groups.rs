@@ -173,7 +173,7 @@ impl Reader<'_> {
             let partition = self.read(&path, "cpuset.cpus.partition", parse_partition);
             let quota = self.read(&path, "cpu.max", parse_quota);
             if partition == Fact::Absent && quota == Fact::Absent {
-                // Controllers are handed from above: where there is none, there is none below.
+                // Controllers are inherited: where a group has none, its children have none.
                 continue;
             }
             self.groups.push(Group {

@@ -1,8 +1,8 @@
 //! What the machine is: one file per kernel text, each a parser from text to value, total on any
 //! input.
 //!
-//! Only [`gather`], [`survey`] and what they call read, through the door; none of it belongs near
-//! the measuring loop.
+//! Only [`gather`], [`survey`] and what they call read, through `host`; none of it belongs near the
+//! measuring loop.
 
 pub mod cgroup;
 pub mod choice;

@@ -9,7 +9,7 @@ use super::line::excerpt;
 use super::uname::{Flag, preemption_flag, series};
 use model::vocabulary::Preempt;
 
-/// What speaks for a model; none of them where it is not known.
+/// The evidence for a model; `None` where it is not known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence<'a> {
     /// `uname -r`
@@ -66,7 +66,7 @@ pub fn contradiction(version: &str, config: &Kconfig) -> Option<String> {
     })
 }
 
-/// Weighs the evidence; the first witness that can know it decides.
+/// Weighs the evidence; the first source that shows it decides.
 pub fn judge(evidence: &Evidence) -> Preempt {
     // Nothing but the build string ties a file in /boot to the running kernel: any build of the
     // release has that name.
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_contradicts_itself_is_not_believed() {
+    fn a_kernel_that_contradicts_itself_is_unknown() {
         let judged = |version, realtime, selected| {
             let release = Some("6.12.9");
             judge(&Evidence { release, version, realtime, selected, ..Evidence::default() })

@@ -101,7 +101,7 @@ fn by_device_tree(evidence: &VirtEvidence) -> Option<&'static str> {
         _ => None,
     });
     let unnamed = evidence.board_hypervisor.filter(|names| !names.is_empty()).map(|_| UNNAMED);
-    // The made-up board of QEMU, with or without KVM behind it.
+    // The virtual board of QEMU, with or without KVM behind it.
     let board = evidence.board.unwrap_or_default().iter();
     let virt = board
         .map(String::as_str)

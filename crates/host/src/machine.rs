@@ -127,7 +127,7 @@ impl MachineFiles {
 
     /// Reads a whole file by its absolute path on that machine, without its private parts.
     ///
-    /// Sizes that the kernel reports for its pseudo-files are not believed; what is longer than
+    /// Sizes that the kernel reports for its pseudo-files are not used; what is longer than
     /// [`READ_LIMIT`] is refused with EFBIG, and what is not a plain file is not read at all.
     pub fn read(&self, path: &str) -> Fact<Vec<u8>> {
         self.read_at_most(path, READ_LIMIT)

@@ -68,7 +68,7 @@ impl Failure {
 }
 
 /// What an error number means for the user, whichever system call gave it: the exit code, and the
-/// remedy where it does not depend on what was tried. None for numbers that speak of the names and
+/// remedy where it does not depend on what was tried. None for numbers that concern the names and
 /// values that were given.
 ///
 /// A read-only file system counts as not permitted: what is missing is the permission to write, and

@@ -6,7 +6,7 @@ use crate::keyword::Word;
 use crate::slice::SliceKind;
 use crate::units::{Cpu, Nanos};
 
-/// A wake-up over the threshold, taken apart.
+/// A wake-up over the threshold, split into slices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spike {

@@ -10,7 +10,7 @@ use model::units::{Cpu, Nanos};
 use stats::bounds::Bounds;
 use stats::series::{Collector, Series};
 
-/// A made-up run, ready to be shown.
+/// A synthetic run, ready to be shown.
 pub struct MadeRun {
     pub run: Run,
     pub history: History,
@@ -82,7 +82,7 @@ pub fn block_of(cpu: Cpu, mono: Nanos, values: &[i64]) -> Block {
     }
 }
 
-/// What is to be made up.
+/// The parameters of a synthetic run.
 struct Wanted {
     title: &'static str,
     cpus: u32,

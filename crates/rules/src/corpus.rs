@@ -21,7 +21,7 @@ pub mod tests {
     use std::path::{Path, PathBuf};
 
     /// The capture that the examples of the rules are tried on as well: four CPUs, of which 2 and 3
-    /// are set apart.
+    /// are isolated.
     const TUNED: &str = "debian-6.12-rt-tuned";
 
     /// The folders of the corpus, by name.

@@ -1,5 +1,5 @@
-//! Texts that cannot be believed: cut short, another kernel's, or contradicting each other. None of
-//! them makes a rule pass.
+//! Invalid texts: truncated, another kernel's, or contradicting each other. None of them makes a
+//! rule pass.
 //!
 //! Over the whole corpus each text is damaged in turn; a rule that failed or was unknown must not
 //! pass because of that. Damaged texts that are indistinguishable from complete ones are counted,
@@ -189,7 +189,7 @@ mod tests {
         let (mut tried, mut wrong) = (0, Vec::new());
         for (judged, dir) in all.iter().zip(&dirs) {
             let Some((path, own)) = configuration(&judged.machine) else { continue };
-            // What a made-up machine's own one was made from has its header, model and version:
+            // The source of a synthetic machine's configuration has its header, model and version:
             // they are indistinguishable.
             let made_from = |text: &Vec<u8>| dir.join("edits.txt").exists() && *text == made_from;
             for text in texts.iter().filter(|text| **text != own && !made_from(text)) {

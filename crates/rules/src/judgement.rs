@@ -165,21 +165,21 @@ impl Judgement {
         Judgement { severity: Some(severity), ..self }
     }
 
-    /// All must pass: a leg that fails decides, with its reasons; else one that is unknown does.
+    /// All must pass: a part that fails decides, with its reasons; else one that is unknown does.
     ///
     /// Parts that do not apply are left out; if none applies, the first gives the reason.
     pub fn all(legs: impl IntoIterator<Item = Judged>) -> Judged {
         Judgement::joined(legs, [AuditVerdict::Fail, AuditVerdict::Unknown, AuditVerdict::Pass], Remedy::all)
     }
 
-    /// One must pass: a leg that passes decides; else one that is unknown does, for it might.
+    /// One must pass: a part that passes decides; else one that is unknown does, for it might.
     ///
     /// Parts that do not apply are left out; if all fail, all give their reasons.
     pub fn any(legs: impl IntoIterator<Item = Judged>) -> Judged {
         Judgement::joined(legs, [AuditVerdict::Pass, AuditVerdict::Unknown, AuditVerdict::Fail], Remedy::any)
     }
 
-    /// Joins the legs of the first verdict that any of them has.
+    /// Joins the parts with the first verdict that any of them has.
     fn joined(
         legs: impl IntoIterator<Item = Judged>,
         order: [AuditVerdict; 3],
@@ -224,7 +224,7 @@ fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
 mod tests {
     use super::*;
 
-    /// Legs by letter: p, f, u, n; a verdict and the legs that gave its value or reason.
+    /// Parts by letter: p, f, u, n; a verdict and the parts that gave its value or reason.
     fn check(join: fn(Vec<Judged>) -> Judged, legs: &str, expected: &str) {
         let leg = |(n, letter)| match letter {
             'p' => Ok(Judgement::pass(format!("p{n}"))),

@@ -1,4 +1,4 @@
-//! Threads as rules speak of them: whether they show, which of them touch some CPUs, what they are
+//! Threads as rules use them: whether they show, which of them touch some CPUs, what they are
 //! called.
 
 use super::judgement::Judgement;

@@ -84,7 +84,7 @@ pub fn has_one_value(name: &str) -> bool {
     !adds_up && !OF_PROGRAMS.iter().any(|start| name.starts_with(start))
 }
 
-/// A word as the kernel takes it apart.
+/// A parameter as the kernel parses it.
 fn param(word: &str) -> Option<Param> {
     parse_cmdline(word).ok()?.params.into_iter().next()
 }

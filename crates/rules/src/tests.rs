@@ -84,7 +84,7 @@ fn records_are_complete() {
 
 #[test]
 fn order_has_no_circles() {
-    // Each step goes to rules that have to be set before; a circle would never end.
+    // Each step goes to rules that have to be set before; a cycle would never end.
     for knob in ALL {
         let (mut reached, mut next) = (BTreeSet::new(), knob.after.to_vec());
         while let Some(id) = next.pop() {

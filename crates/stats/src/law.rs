@@ -1,4 +1,4 @@
-//! The distribution functions that the methods lean on: statrs behind one door, total for any
+//! The distribution functions that the methods use: statrs behind one interface, total for any
 //! input.
 //!
 //! Tails are computed as tails, never as one minus the rest: the results here are small

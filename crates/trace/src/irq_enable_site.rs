@@ -1,4 +1,4 @@
-//! Whether an interrupt came right after the instruction that lets interrupts in again: then it had
+//! Whether an interrupt came right after the instruction that re-enables interrupts: then it had
 //! been waiting, and the function is the one that kept it waiting. Anywhere else, or in user mode,
 //! that is unknown.
 //!
@@ -28,7 +28,7 @@ impl Code {
         }
     }
 
-    /// Whether the last of these instructions let interrupts in: the code of a function from its
+    /// Whether the last of these instructions enabled interrupts: the code of a function from its
     /// beginning up to where it was interrupted. What cannot be decoded did not.
     pub fn enables(self, code: &[u8]) -> bool {
         match self {

@@ -195,7 +195,7 @@ pub fn is_entry(name: &str) -> bool {
     x86 || arm
 }
 
-/// Functions that are called with interrupts off and let them in with next to their last
+/// Functions that are called with interrupts off and enable them with next to their last
 /// instructions: an interrupt in one can have come only then (include/linux/spinlock_api_smp.h,
 /// rwlock_api_smp.h).
 const UNLOCKS: [&str; 6] = [
@@ -207,12 +207,12 @@ const UNLOCKS: [&str; 6] = [
     "_raw_write_unlock_irqrestore",
 ];
 
-/// Functions that are entered with interrupts off and let them in, and then do something short:
-/// where no code can be read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the last
-/// name since Linux 6.10.
+/// Functions that are entered with interrupts off, enable them, and then do something short: where
+/// no code can be read. finish_lock_switch in kernel/sched/core.c; kernel/softirq.c, the last name
+/// since Linux 6.10.
 const OPENERS: [&str; 4] = ["finish_task_switch", "preempt_schedule_irq", "__do_softirq", "handle_softirqs"];
 
-/// Functions in which an idle CPU lets interrupts in: waiting for one is not keeping it waiting.
+/// Functions in which an idle CPU enables interrupts: the wait there delays no interrupt.
 const IDLE: [&str; 17] = [
     "acpi_idle_do_entry",
     "acpi_idle_enter",

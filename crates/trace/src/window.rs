@@ -35,7 +35,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether its times are ones that a kernel can give; what was damaged or made up may say
+    /// Whether its times are ones that a kernel can give; a damaged or forged file may contain
     /// otherwise.
     pub fn is_sound(&self) -> bool {
         self.expected_ns.0 >= 0 && self.actual_ns >= self.expected_ns

@@ -146,7 +146,7 @@ fn buckets_of(counted: &[(u64, u64)], unit: Nanos) -> Result<Vec<Bucket>, String
     Ok(buckets)
 }
 
-/// The least and largest latency where they can be believed; an error where the histogram denies
+/// The least and largest latency where they are valid; an error where the histogram contradicts
 /// them.
 fn extremes(thread: &ImportedThread, cycles: u64) -> Result<(Option<i128>, Option<i128>), String> {
     if cycles == 0 {

@@ -130,7 +130,7 @@ fn threads_over_the_bound_leave_a_mark() {
 }
 
 #[test]
-fn an_affinity_that_is_not_known_is_not_made_up() {
+fn an_unknown_affinity_is_not_invented() {
     for (status, expected) in [
         ("/proc/5/status: Name: x", "Malformed"),
         ("/proc/5/status:\n| Cpus_allowed_list: x", "Malformed"),

@@ -79,7 +79,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let events = sink.writer.events()?;
     let explainer = Explainer::new(Box::new(source), names, &run, events, host::memory_kib());
     rt::release_code_pages(); // what made the recorder
-    // The instance goes with the hunt, before anything can fail.
+    // The hunt owns the instance, before anything can fail.
     let (measured, found) = match followed {
         None => {
             let mut hunt = Hunt::new(explainer, wanted, plan.clone());

@@ -35,7 +35,7 @@ fn assert_harmless(what: &str, text: &str) {
     }
 }
 
-/// JSON goes through the last door, and is the same values behind it.
+/// JSON passes the last check with the same values.
 fn assert_json(what: &str, json: &str) {
     let safe = harmless(json);
     assert_harmless(what, &safe);

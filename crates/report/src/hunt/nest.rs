@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_made_up_nests() {
+    fn all_synthetic_events_nest() {
         fixture::cases()
             .iter()
             .flat_map(|case| nested(&case.window).into_values())

@@ -89,7 +89,7 @@ pub fn draw(parts: &[SpikePart], scale: &Scale, top: f64, until: i64, theme: &Th
         order.iter().zip(&inside).filter(|had| had.1.is_none()).map(|had| *had.0).collect();
     outside.retain(|part| part.start.0 < until);
     if outside.len() > LABELS {
-        // In a storm the first of each sort speaks for the others.
+        // With many events the first of each kind represents the others.
         let mut seen: Vec<(&str, Option<&Who>)> = Vec::new();
         outside.retain(|part| {
             let sort = (part.kind(), part.slice.map(|slice| &slice.who));

@@ -20,7 +20,7 @@ pub struct Map {
     pub nodes: BTreeMap<Cpu, u32>,
     /// The CPUs of each core that has more than one.
     pub cores: Vec<CpuSet>,
-    /// What keeps CPUs apart, in the order of [`APART`].
+    /// What isolates CPUs, in the order of [`APART`].
     pub apart: Vec<CpuProperty>,
     /// The CPUs of unbound workqueues.
     pub workqueues: CpuProperty,
@@ -41,7 +41,7 @@ pub struct Map {
     pub unknown: Vec<String>,
 }
 
-/// What keeps CPUs apart from the rest of the machine.
+/// What isolates CPUs from the rest of the machine.
 pub const APART: [&str; 4] = ["isolcpus", "cpuset partition", "nohz_full", "rcu_nocbs"];
 
 /// The CPUs that have a property.
@@ -106,7 +106,7 @@ pub struct CpuTraits {
     pub node: Option<u32>,
     /// How many CPUs their cores have.
     pub threads: usize,
-    /// Whether each of [`APART`] keeps them apart; none where that is not known.
+    /// Whether each of [`APART`] isolates them; `None` where that is not known.
     pub apart: Vec<Option<bool>>,
     /// Whether unbound workqueues may use them.
     pub workqueues: Option<bool>,

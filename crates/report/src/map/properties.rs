@@ -65,7 +65,7 @@ pub fn workqueues(survey: &Survey, unknown: &mut Vec<String>) -> CpuProperty {
     CpuProperty { name: "unbound work", cpus: noted(unknown, &mask, WORKQUEUES).cloned() }
 }
 
-/// What keeps CPUs apart, in the order of [`APART`].
+/// What isolates CPUs, in the order of [`APART`].
 pub fn apart(survey: &Survey, cpus: &CpuSet, unknown: &mut Vec<String>) -> Vec<CpuProperty> {
     let facts = &survey.facts;
     let isolated = noted(unknown, &facts.isolated, "/sys/devices/system/cpu/isolated").cloned();

@@ -74,7 +74,7 @@ fn marks(map: &Map) -> String {
 }
 
 #[test]
-fn what_keeps_cpus_apart_and_what_may_run_there() {
+fn what_isolates_cpus_and_what_may_run_there() {
     let map = map_of(&four());
     assert_eq!(marks(&map), "isolcpus 2-3; cpuset partition ; nohz_full ; rcu_nocbs 2-3; unbound work 0-1");
     assert_eq!((map.matter.to_string(), map.unknown.len()), ("2-3".to_owned(), 0), "{:?}", map.unknown);

@@ -308,7 +308,7 @@ mod tests {
     use crate::map::tests::{four, machine, map_of, thread};
 
     #[test]
-    fn a_machine_with_two_cpus_set_apart() {
+    fn a_machine_with_two_isolated_cpus() {
         let expected = "\
 CPU    set apart by         interrupts  kernel threads  unbound work
 0-1    -                    3 (3)       2 + 4           yes

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_keep_apart() {
+    fn labels_do_not_overlap() {
         let plot = Plot { left: 0.0, right: 800.0, top: 0.0, bottom: 300.0 };
         let anchors: Vec<(f64, &str)> = (0..8).map(|i| (600.0 + f64::from(i), "CPU 1: 123.4 us")).collect();
         let places = place_labels(&anchors, &plot, |_| true);

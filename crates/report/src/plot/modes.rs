@@ -91,7 +91,7 @@ mod tests {
     use model::units::Nanos;
 
     #[test]
-    fn names_keep_apart_and_within() {
+    fn names_do_not_overlap_and_stay_within() {
         let modes: Vec<Mode> =
             (0..12).map(|i| Mode { at: Nanos(1_000 + 50 * i), n: 1 + i as u64, share: 0.01 }).collect();
         let plot = Plot::new(Size::Narrow, 30.0, 200.0);

@@ -7,7 +7,7 @@ use model::run::{Behind, Host, Integrity, Slice, Spike, Who};
 use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 
-/// Spikes of a made-up run.
+/// Spikes of a synthetic run.
 #[derive(Default)]
 pub struct Scene {
     pub spikes: Vec<Spike>,

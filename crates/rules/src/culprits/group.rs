@@ -95,7 +95,7 @@ impl CulpritGroup {
         }
     }
 
-    /// Takes another's share over. A spike that both have part in is one.
+    /// Merges another group. A spike that is in both counts once.
     pub fn merge(&mut self, other: &CulpritGroup) {
         self.total = self.total.saturating_add(other.total);
         self.spikes.merge(&other.spikes);

@@ -111,7 +111,7 @@ impl SpikeTally {
         &self.corroboration
     }
 
-    /// Counts apart what is only judged when the run is over.
+    /// Counts separately what is only judged when the run is over.
     fn defer(&mut self, place: timeline::BlamedPlace, slice: &run::Slice, found: Match, span: SpikeSpan) {
         if self.deferred.len() >= MAX_GROUPS && !self.deferred.contains_key(&place) {
             self.unexplained = self.unexplained.saturating_add(span.unexplained.0);

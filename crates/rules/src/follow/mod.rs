@@ -1,5 +1,5 @@
-//! Follows the advice of rules on made-up machines, and asks again: what it asks for has to make
-//! them pass, must not be so already, and must not make another rule fail.
+//! Follows the advice of rules on synthetic machines, and judges again: the advice has to make them
+//! pass, must not be so already, and must not make another rule fail.
 
 mod fixture;
 
@@ -87,7 +87,7 @@ fn asked_again(
         let fine = match is.verdict {
             AuditVerdict::Pass | AuditVerdict::NotApplicable => true,
             AuditVerdict::Fail => !own && was.verdict != AuditVerdict::Pass,
-            // What a made-up machine lacks may be asked for after a change.
+            // What a synthetic machine lacks may be requested after a change.
             AuditVerdict::Unknown => !own,
         };
         if !fine {

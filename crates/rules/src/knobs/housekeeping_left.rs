@@ -71,7 +71,7 @@ fn judge(machine: &MachineView) -> Judged {
             ),
         ));
     }
-    // What was asked for counts, even where it is not known what else is set apart.
+    // The requested isolation counts, even where it is not known what else is isolated.
     if machine.intent.chosen == CpuSelection::All {
         return Err(Judgement::not_applicable(
             "no CPU is set apart: say with --cpus which ones matter, if some do",

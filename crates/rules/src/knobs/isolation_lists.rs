@@ -201,7 +201,7 @@ mod tests {
         lists("", "not-applicable there is no such list on the command line");
         lists("isolcpus=2-3 irqaffinity=0-2", "fail high irqaffinity= has CPU 2, which is set apart");
         lists("nohz_full=3 irqaffinity=0-2", "pass nohz_full, irqaffinity agree");
-        // The flag alone sets nothing apart.
+        // The flag alone isolates nothing.
         lists("isolcpus=managed_irq,2-3 irqaffinity=0-3", "pass isolcpus, irqaffinity agree");
         lists("isolcpus=nohz,3 irqaffinity=3", "fail high irqaffinity= has CPU 3, which is set apart");
         lists("isolcpus=2-3 rcu_nocbs=0-1", "fail high rcu_nocbs= has none of CPU 2-3, which is set apart");

@@ -1,4 +1,4 @@
-//! What the kernel must have been built with to keep CPUs apart.
+//! The build options of the kernel that CPU isolation needs.
 
 use super::sources::ISOLATION;
 use crate::change::Change;
@@ -67,7 +67,7 @@ mod tests {
     use crate::fixture::check;
 
     #[test]
-    fn only_where_cpus_are_set_apart() {
+    fn only_where_cpus_are_isolated() {
         const OPEN: &str = "--cpus 2-3\n/sys/devices/system/cpu/isolated:\n";
         check(&KNOB, "", "pass RCU_NOCB_CPU built in");
         check(&KNOB, "CONFIG_CPUSETS=n", "pass RCU_NOCB_CPU built in");

@@ -108,7 +108,7 @@ fn left_to_the_kernel(off: &[String], cmdline: &Cmdline) -> Remedy {
     for word in off {
         let change = match (word.strip_prefix("built without "), word.split_once('=')) {
             (Some(option), _) => Change::kconfig(option, "y"),
-            // One word of a list goes with the list.
+            // A single entry of a list is treated with the list.
             (None, Some((name, value)))
                 if name == "mitigations" || !cmdline.values(name).any(|all| all == value) =>
             {

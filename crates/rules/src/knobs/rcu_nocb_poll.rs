@@ -87,7 +87,7 @@ mod tests {
     const OFF: &str = "cmdline - rcu_nocb_poll";
 
     #[test]
-    fn it_goes_with_offloading() {
+    fn it_applies_with_offloading() {
         check(&KNOB, "", "pass rcu_nocb_poll");
         check(&KNOB, OFF, "fail low not given");
         let plain = format!("{OFF}\ncmdline - rcu_nocbs=2-3");

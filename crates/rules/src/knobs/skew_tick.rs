@@ -40,7 +40,7 @@ pub static KNOB: Knob = Knob {
 };
 
 /// From this number of CPUs on, simultaneous ticks are a finding of low severity; the kernel's
-/// document speaks of larger systems.
+/// document mentions larger systems.
 const MANY: usize = 16;
 
 fn judge(machine: &MachineView) -> Judged {

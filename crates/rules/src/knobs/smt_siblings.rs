@@ -61,7 +61,7 @@ pub static KNOB: Knob = Knob {
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let housekeeping = machine.housekeeping_cpus()?;
-    // Where the lists of all CPUs contradict each other, none of them is believed.
+    // Where the lists of all CPUs contradict each other, none of them is used.
     if let contradicting @ Fact::Malformed(_) = &machine.facts().siblings {
         return Err(unknown_from("/sys/devices/system/cpu/cpuN/topology/core_cpus_list", contradicting));
     }

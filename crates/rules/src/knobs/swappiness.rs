@@ -1,4 +1,4 @@
-//! Swappiness: how readily memory of programs goes to the disk rather than cached files.
+//! Swappiness: how readily memory of programs is swapped out rather than cached files dropped.
 
 use super::sources::{RTCQS, SYSCTL_VM};
 use crate::change::Change;

@@ -108,7 +108,7 @@ pub struct Claim {
     /// The length of observation that the claim needs with these exceedances.
     pub seconds_needed: f64,
     /// `supported`, `failed` or `inconclusive`, of a length that was fixed beforehand; never
-    /// supported by blocks that are not alike.
+    /// supported by blocks that are not exchangeable.
     pub by_counting: BoundsVerdict,
     /// `pass`, `fail` or `go-on`: the rule for who watches and stops early.
     pub sequential: SequentialVerdict,

@@ -35,7 +35,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate that lets pass.
+    /// A gate that passes.
     pub fn passed(id: &'static str, name: &'static str, detail: String) -> Gate {
         Gate {
             id,
@@ -99,7 +99,7 @@ impl Gate {
 /// named first.
 const ORDER: [&str; 10] = ["G11", "G7", "G1", "G6", "G3", "G5", "G2", "G4", "G9", "G8"];
 
-/// Whether all gates let pass; G10 only warns.
+/// Whether all gates pass; G10 only warns.
 pub fn all_pass(gates: &[Gate]) -> bool {
     gates.iter().all(|gate| gate.passed || gate.id == "G10")
 }

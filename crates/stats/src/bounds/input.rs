@@ -50,7 +50,7 @@ pub struct HistogramInput<'a> {
     pub max: Option<Nanos>,
 }
 
-/// Sums over all CPUs, and whether they can be believed.
+/// Sums over all CPUs, and whether they are valid.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunTotals<'a> {
     /// Each failed integrity check, in words.

@@ -73,7 +73,7 @@ pub fn bounds(input: &BoundsInput, question: &Question) -> Bounds {
 }
 
 /// An invalid run decides nothing. Counting decides where it can: that the limit was reached too
-/// often holds whatever the blocks are, that it will not be takes blocks that are alike. An
+/// often holds whatever the blocks are, that it will not be requires exchangeable blocks. An
 /// extrapolation may only support, and only with the bound that leaves the tail without an upper
 /// limit.
 fn verdict(

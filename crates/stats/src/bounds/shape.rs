@@ -87,7 +87,7 @@ fn overlap<'a>(sample: &'a Sample, doubled: &'a Sample, blocks: f64) -> Option<b
     profile::level_within(upper.0, &upper.1, upper.2, end, TWO_SIDED_95)
 }
 
-/// G5: no group of the largest events apart from the rest.
+/// G5: no separate group of the largest events.
 pub fn one_mode(sample: &Sample) -> Gate {
     const NAME: &str = "one mode";
     let (Some(steps), Some(fit)) = (&sample.steps, sample.usual_fit()) else {

@@ -7,7 +7,7 @@
 
 use crate::law;
 
-/// From this many past runs on there is a spread to speak of.
+/// The number of past runs from which a spread is estimated.
 const MIN_PAST_RUNS: usize = 5;
 
 /// The result for a new run, given past ones.
@@ -48,7 +48,7 @@ impl Standing {
 /// Ranks from as many past runs on as can reach alpha (19 for 0.05), the bound from 5 on.
 ///
 /// `least` is the standard deviation that a value has by counting alone, 0 for none: past runs that
-/// happen to be alike are not taken for ones that cannot differ.
+/// happen to be equal are not assumed to have no spread.
 pub fn standing(past: &[f64], new: f64, least: f64, alpha: f64) -> Standing {
     let runs = past.len() as f64;
     if 1.0 / (runs + 1.0) <= alpha {

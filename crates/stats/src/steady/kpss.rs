@@ -15,7 +15,7 @@ const TABLE: [(f64, f64); 4] = [(0.347, 0.10), (0.463, 0.05), (0.574, 0.025), (0
 pub struct Kpss {
     /// The statistic: large where the level moves.
     pub statistic: f64,
-    /// Up to how many blocks apart values were let depend on each other.
+    /// The lag up to which values were allowed to depend on each other.
     pub lag: usize,
     /// Interpolated in the table, which ends at 0.01 and 0.10: so does this.
     pub p: f64,

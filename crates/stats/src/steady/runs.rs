@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_let_be() {
+    fn noise_is_not_rejected() {
         let (mut rng, mut rejected) = (Rng::new(SEED), 0);
         for _ in 0..500 {
             let x: Vec<f64> = (0..100).map(|_| rng.exponential()).collect();

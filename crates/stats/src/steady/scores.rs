@@ -33,7 +33,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The normal scores of a series; none where all values are alike.
+    /// The normal scores of a series; none where all values are equal.
     pub fn of(x: &[f64]) -> Option<Scores> {
         Scores::by(x, law::normal_quantile)
     }

@@ -8,7 +8,7 @@ use super::gev;
 use super::grouped_sample::GroupedSample;
 use super::profile::{ProfileInterval, TWO_SIDED_95, shape_interval};
 
-/// What speaks against printing a level.
+/// A reason not to print a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Determined {
     /// Whether the fitted shape is at an end of the allowed range.

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_apart_is_counted() {
+    fn a_separate_group_is_counted() {
         let mut values = gumbel(600, 7);
         assert!(gap_of(&values).unwrap().p > 0.01);
         for at in (0..600).step_by(60) {

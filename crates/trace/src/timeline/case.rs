@@ -129,7 +129,7 @@ impl<'w> Case<'w> {
         stretch.pid.and_then(|pid| self.tasks.at(pid, stretch.start))
     }
 
-    /// The frames that belong to an event of a CPU, and which of them let interrupts in.
+    /// The frames that belong to an event of a CPU, and which of them enabled interrupts.
     pub(super) fn stack_of(&self, cpu: Cpu, index: usize) -> Option<(&'w [String], Option<usize>)> {
         // Nothing but a non-maskable interrupt comes between the two.
         let mut next = self.events(cpu).get(index + 1..)?.iter().take(4);

@@ -36,7 +36,7 @@ fn leaves_idle(case: &Case<'_>, cpu: Cpu, time: i64) -> bool {
     last.is_some_and(|event| matches!(event.what, What::Idle { state: None }))
 }
 
-/// Whether the victim's CPU and that one go on together: what stopped both let both go on. An idle
+/// Whether the victim's CPU and that one resume together: what stopped both resumes both. An idle
 /// virtual CPU that is late by itself comes when it comes, and what has the other meanwhile ends by
 /// itself.
 pub(super) fn ends_for_all(case: &Case<'_>, cpu: Cpu, gap: &Gap) -> bool {

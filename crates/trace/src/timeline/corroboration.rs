@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn every_switch_lets_interrupts_in_and_is_named_on_metal_only() {
+    fn every_switch_enables_interrupts_and_is_named_on_metal_only() {
         let switch = ["finish_task_switch"; 4];
         assert_eq!(of("none", &switch)[0], "irqs-off: irqs-off finish_task_switch/busy 20000");
         let host = Host { virtualization: "qemu".to_owned(), ..host() };

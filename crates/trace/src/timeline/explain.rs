@@ -19,8 +19,7 @@ use model::run::{Host, Slice, Spike};
 use model::text::several;
 use model::units::{Cpu, Nanos};
 
-/// Takes a late wake-up apart: whose time each nanosecond of its latency was, as far as events
-/// prove it.
+/// Explains a late wake-up: the cause of each nanosecond of its latency, as far as events prove it.
 pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
     let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0);
     let to = window.actual_ns.0;

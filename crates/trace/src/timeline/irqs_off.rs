@@ -1,7 +1,7 @@
 //! When interrupts were off while the timer's interrupt should have come: only where something
 //! proves it.
 //!
-//! An interrupt that finds the CPU right behind the instruction that lets interrupts in has waited
+//! An interrupt that finds the CPU right after the instruction that enables interrupts has waited
 //! for it; the window keeps that of the stack at the expiry (`enables`). Found anywhere else, user
 //! mode included, the interrupt was late for a reason that no event knows: firmware or a hypervisor
 //! can stop a CPU at any place.
@@ -21,7 +21,7 @@ use crate::kernel_functions::{is_lock_helper, named};
 use model::slice::SliceKind;
 
 /// Interrupts that were pending together follow each other with only the exit of one and the entry
-/// of the next between them: closer than this, they were let in at the same place.
+/// of the next between them: closer than this, they were enabled at the same place.
 const MAX_ADJACENT_NS: i64 = 100_000;
 
 /// The stretches of time, between expected time and the timer's interrupt, in which interrupts were
@@ -40,7 +40,7 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
 }
 
 fn by_stack(case: &Case<'_>, events: &[&Named], before: usize, until: i64) -> Option<(i64, i64, Cause)> {
-    // An idle CPU always lets interrupts in at the same place, when it has left its state: that is
+    // An idle CPU always enables interrupts at the same place, when it has left its state: that is
     // no proof.
     let expiry = case.path.expiry.as_ref().filter(|expiry| expiry.pid != 0)?;
     let (frames, enables) = case.stack_of(case.home(), expiry.index)?;
@@ -89,7 +89,7 @@ fn before_the_switch(before: &[&Named], begun: i64, function: &str) -> i64 {
     }
 }
 
-/// Lets interrupts in after a switch (kernel/sched/core.c).
+/// Enables interrupts after a switch (kernel/sched/core.c).
 const AFTER_SWITCH: &str = "finish_task_switch";
 
 /// When the first of the interrupts began that were let in together with the one at `until`.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_let_in_together_waited_together() {
+    fn interrupts_enabled_together_waited_together() {
         let between = "19990 1 60 dh irq+ 24 eth0\n19995 1 60 dh irq- 24";
         assert_eq!(
             with(between, "busy/60/120", "2"),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_cpu_lets_interrupts_in_where_it_always_does() {
+    fn an_idle_cpu_enables_interrupts_at_its_usual_place() {
         let events = "
             -500  1 50 d  switch rt/50/19 S swapper/0/120
             20000 1 0 dh  vector+ local_timer

@@ -1,7 +1,7 @@
 //! Why a thread of lower priority had the CPU: it had preemption off, or the kernel does not
 //! preempt its own code.
 //!
-//! The stack at the switch to the victim names the function that let preemption in again:
+//! The stack at the switch to the victim names the function that re-enabled preemption:
 //! `preempt_enable` and its like call the scheduler immediately when a switch is due, so the frame
 //! below the scheduler's is the code that had preemption off. Where the kernel preempts late (none,
 //! voluntary), that is only the place at which it asked; the place where the timer's interrupt
@@ -23,8 +23,8 @@ use model::slice::SliceKind;
 use model::units::Cpu;
 use model::vocabulary::Preempt;
 
-/// Beyond this, a thread that let preemption in at the end had it off; below, it may just have been
-/// switched.
+/// Beyond this, a thread that enabled preemption at the end had it off; below, it may just have
+/// been switched.
 const MAX_SWITCH_NS: i64 = 50_000;
 
 /// How the evidence begins where nothing had preemption off, and the kernel's model is the cause.
@@ -331,7 +331,7 @@ mod tests {
                 assert!(evidence.contains("found") && evidence.contains("in poll [driver]"), "{evidence}");
             }
         }
-        // What let preemption in itself is nearer than where it was found.
+        // The function that enabled preemption is nearer than where the thread was found.
         assert_eq!(found("full", 1, ",poll,write", HELD).0, "preempt-off hold/busy 20000");
         // From user mode every kernel takes the CPU away.
         assert_eq!(found("none", 0, "", slept).0, "unexplained 20002");

@@ -1,5 +1,5 @@
-//! The tick as a witness: a CPU that runs a thread has one in every period, unless it is tickless
-//! or interrupts are off.
+//! The tick as evidence: a CPU that runs a thread has one in every period, unless it is tickless or
+//! interrupts are off.
 //!
 //! Sources: Documentation/timers/no_hz.rst, kernel/time/tick-sched.c.
 

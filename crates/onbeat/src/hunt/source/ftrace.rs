@@ -59,7 +59,7 @@ pub struct Ftrace {
     unread: u64,
     /// The same of all pages, where all are shown.
     shown_unread: u64,
-    /// Kept open for as long as the instance: what was mounted for it goes with it.
+    /// Kept open for as long as the instance: what was mounted for it is unmounted with it.
     _tracing: Tracing,
 }
 

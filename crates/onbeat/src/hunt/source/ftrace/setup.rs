@@ -142,7 +142,7 @@ impl EventSetup {
 
     fn drop_stacks(&mut self) {
         for (path, trigger) in self.stacks.drain(..) {
-            // What stays goes with the instance.
+            // What remains is removed with the instance.
             let _ = self.instance.write(path, &format!("!{trigger}"));
         }
     }
