@@ -267,7 +267,6 @@ impl Listed {
         self.entries.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

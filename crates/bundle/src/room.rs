@@ -98,7 +98,6 @@ impl<T> Room<T> {
         self.places.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

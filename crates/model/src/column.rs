@@ -59,7 +59,6 @@ impl Column {
         self.full.len() * PART + self.open.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

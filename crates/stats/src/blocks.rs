@@ -53,7 +53,6 @@ impl Blocks {
         self.max.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.max.is_empty()
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::fixed_str::FixedStr;
 use model::units::{Cpu, CpuSet, Nanos};
 
-/// An address of the kernel; it leaves the machine nowhere.
+/// A kernel address; it is never written to a bundle.
 pub type Address = u64;
 
 /// An event as decoded.
@@ -146,11 +146,11 @@ impl Vector {
 pub enum What<N> {
     /// sched_switch: one thread gave the CPU to another.
     Switch {
-        /// Who had it.
+        /// The thread that had the CPU.
         prev: Task,
         /// The state in which it left; 0 is still runnable, 256 preempted (TASK_REPORT_MAX).
         state: i64,
-        /// Who has it now.
+        /// The thread that has the CPU now.
         next: Task,
     },
     /// sched_waking: a thread or an interrupt wakes a thread.
@@ -168,9 +168,9 @@ pub enum What<N> {
     Migrate {
         #[serde(rename = "task")]
         pid: i32,
-        /// From there.
+        /// The previous CPU.
         from: Cpu,
-        /// To there.
+        /// The new CPU.
         to: Cpu,
     },
     /// sched_pi_setprio: a priority was inherited, or given back.
@@ -179,7 +179,7 @@ pub enum What<N> {
         pid: i32,
         /// The kernel's priority before.
         old: i32,
-        /// And after.
+        /// The kernel's priority after.
         new: i32,
     },
     /// irq_handler_entry: the handler of a device.
@@ -220,18 +220,18 @@ pub enum What<N> {
         reason: N,
     },
     IpiSend {
-        /// To whom.
+        /// The target CPUs.
         targets: CpuSet,
-        /// Who sent it.
+        /// The sending code.
         callsite: N,
         /// What is to be run there: for a call, the function that takes it from the queue.
         callback: N,
     },
     /// csd_queue_cpu: a function is to be run on another CPU.
     CallQueue {
-        /// On this one.
+        /// The CPU that runs it.
         target: Cpu,
-        /// Who asked.
+        /// The requesting code.
         callsite: N,
         function: N,
     },

@@ -20,7 +20,7 @@ use model::units::Nanos;
 /// What ended a wait of the housekeeping thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// The time came.
+    /// The time-out expired.
     Time,
     /// A measuring thread called [`notify_housekeeper`].
     Notified,
