@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use bundle::foreign::{self, Context, cyclictest_hist, cyclictest_json};
+use bundle::foreign::{self, CyclictestContext, cyclictest_hist, cyclictest_json};
 
 fuzz_target!(|bytes: &[u8]| {
     match foreign::import(bytes) {
         Ok(run) => {
             assert_eq!(run.check(), Ok(()));
-            let json = cyclictest_json::write(&run, &Context::default()).expect("a run has no odd keys");
+            let json = cyclictest_json::write(&run, &CyclictestContext::default()).expect("a run has no odd keys");
             assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
             cyclictest_hist::write(&run);
         }

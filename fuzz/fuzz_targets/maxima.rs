@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use bundle::foreign::maxima::{self, Maxima};
-use stats::bounds::{Evidence, Question, bounds};
+use stats::bounds::{BoundsInput, Question, bounds};
 use stats::series::{BLOCK, Series};
 use model::units::Nanos;
 
@@ -16,5 +16,5 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok((list, _)) = maxima.finish() else { return };
     let series = Series::of_maxima(maxima::values(&list), BLOCK, Nanos(1));
     let question = Question { limit: Some(Nanos(1_000)), horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
-    bounds(&Evidence::of(&series), &question);
+    bounds(&BoundsInput::of(&series), &question);
 });

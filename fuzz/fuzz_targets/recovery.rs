@@ -26,7 +26,7 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     };
     let run = Run {
         schema: SCHEMA.to_owned(),
-        command: "hunt".to_owned(),
+        command: model::vocabulary::Command::Hunt.into(),
         plan: Plan { cpus: vec![Cpu(0), Cpu(1)], interval_ns: Some(Nanos::MILLI), ..Plan::default() },
         cpus: vec![cpu(0), cpu(1)],
         ..Run::default()

@@ -175,7 +175,7 @@ fuzz_target!(|bytes: &[u8]| {
             doubts.settle(&host, spike);
             adds_up(spike);
         }
-        let mut run = Run { command: "hunt".to_owned(), host, spikes, ..Run::default() };
+        let mut run = Run { command: model::vocabulary::Command::Hunt.into(), host, spikes, ..Run::default() };
         ranked.put_into(&mut run);
         text::render(&run, 100, false);
         perfetto::render(&[perfetto::Traced { title: "fuzzed", run: &run, windows: &windows }]);

@@ -70,7 +70,10 @@ impl Touched {
             ["crates", name, ..] => *name,
             ["xtask", ..] => "xtask",
             ["tests", "corpus", ..] => "rules",
-            ["tests", "fixtures", ..] => "bundle",
+            ["tests", "fixtures", ..] => {
+                self.modules.insert("screens".to_string());
+                "bundle"
+            }
             ["tests", module, ..] => {
                 self.modules.insert((*module).to_string());
                 return None;

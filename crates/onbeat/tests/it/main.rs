@@ -6,4 +6,5 @@
 mod answers;
 mod mutate;
 mod pages;
+mod screens;
 mod tidy;
