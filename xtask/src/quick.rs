@@ -110,8 +110,10 @@ mod tests {
     fn a_difference_names_its_tests() {
         let set = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<BTreeSet<_>>();
         let touched = Touched::by(
-            "--- a/crates/stats/src/law.rs\n+++ b/crates/stats/src/law.rs\n@@ -1 +1 @@\n-    a();\n+    b();\n\
-             +++ b/crates/trace/src/page.rs\n+    pub fn c() {}\n+++ b/xtask/src/ci.rs\n+++ b/tests/pages/x/trace\n\
+            "--- a/crates/stats/src/law.rs\n+++ b/crates/stats/src/law.rs\n@@ -1 +1 @@\n-    a();\n\
+             +    b();\n\
+             +++ b/crates/trace/src/page.rs\n+    pub fn c() {}\n\
+             +++ b/xtask/src/ci.rs\n+++ b/tests/pages/x/trace\n\
              +++ b/crates/onbeat/tests/it/answers/place.rs\n+pub fn d() {}\n+++ b/README.md\n",
         );
         assert_eq!(touched.crates, set(&["stats", "trace", "xtask"]));
