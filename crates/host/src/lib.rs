@@ -1,7 +1,9 @@
 //! Access to the machine: the only code that calls the kernel or opens files.
 //!
 //! A running machine, a tree, a captured bundle and answers in memory differ in where
-//! [`MachineFiles`] reads, not in code paths.
+//! [`MachineFiles`] reads, not in code paths. [`access`] records what was read, [`dir`] and
+//! `output` write below descriptors, [`rt`] and [`clock`] are the real-time calls of the measuring
+//! loop, [`tracefs`] an instance of the kernel's tracing. All `unsafe` of onbeat is in here.
 
 #![allow(clippy::disallowed_methods)] // This is the replacement that clippy.toml names.
 

@@ -1,6 +1,10 @@
 //! onbeat measures how late a real-time Linux machine wakes its threads, and reports under which
-//! conditions it did so. The modules, from the measuring loop to the terminal; ARCHITECTURE.md
-//! draws how a sample walks through them.
+//! conditions it did so.
+//!
+//! [`plan`] turns what was asked for and what the machine is into a plan or a refusal. [`measure`]
+//! carries it out: `measure::cycle` is the loop. [`hunt`] records the kernel's events meanwhile and
+//! explains each late wake-up. [`cli`] has one file per subcommand: it gathers, calls and prints.
+//! ARCHITECTURE.md follows a latency, a number, a setting and a spike through the crates.
 
 pub mod cli;
 pub mod hunt;

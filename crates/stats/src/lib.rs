@@ -1,4 +1,10 @@
-//! Statistics of samples: pure functions, no clock, no files.
+//! Statistics that can say no: pure functions of samples, no clock, no files, no draw without a
+//! seed.
+//!
+//! A run is a [`series`] of block maxima. [`bounds`] says what it supports: it counts ([`count`]),
+//! looks for structure in time ([`time`], [`steady`]), and extrapolates behind gates ([`tail`]).
+//! [`compare`] sets runs against runs ([`pair`]): the run is the unit, never the sample. Each method
+//! is a file whose head names the question, the paper and the assumption.
 
 pub mod blocks;
 pub mod bounds;

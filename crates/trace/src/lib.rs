@@ -1,5 +1,10 @@
-//! From the kernel's trace buffers to events: formats, pages, names. Bytes in, values out; `hunt`
-//! brings the bytes.
+//! From the kernel's trace buffers to slices of time that add up. Bytes in, values out; `hunt` brings
+//! the bytes.
+//!
+//! [`mod@format`] reads how the kernel describes an event, [`page`] finds the records of a page,
+//! [`catalog`] has one record per event that says what it means, [`decode`] makes [`event`]s of
+//! them. [`symbols`] and [`naming`] turn addresses into functions, a [`window`] holds the events
+//! around a spike, and [`timeline`] explains it.
 
 pub mod byte_order;
 pub mod catalog;
