@@ -1,7 +1,7 @@
 //! The whole gate, in the order in which a mistake is cheapest to find.
 //!
-//! A step that fails does not hide the next one's answer, except that nothing is run that does not build.
-//! No step has a limit on measured time: the benchmark is a command of its own.
+//! A step that fails does not hide the next one's answer, except that nothing is run that does not
+//! build. No step has a limit on measured time: the benchmark is a command of its own.
 
 use std::time::Instant;
 
@@ -58,8 +58,8 @@ fn step(tally: &mut Tally, name: &str, run: impl FnOnce() -> Result<()>) -> bool
     passed
 }
 
-/// Fuzzing takes a nightly compiler; that the targets still fit the library does not. In the same folder
-/// what they depend on has been checked already.
+/// Fuzzing takes a nightly compiler; that the targets still fit the library does not. In the same
+/// folder what they depend on has been checked already.
 fn fuzz(tally: &mut Tally) {
     let check = ["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"];
     step(tally, "fuzz targets", || {

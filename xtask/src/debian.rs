@@ -1,7 +1,8 @@
-//! Debian's packages: installing the tools a command needs, and fetching packages without installing.
+//! Debian's packages: installing the tools a command needs, and fetching packages without
+//! installing.
 //!
-//! Fetching goes through apt with state, cache and architecture of its own below `target/lab/apt`: it
-//! needs no root, and a foreign architecture is never added to the machine.
+//! Fetching goes through apt with state, cache and architecture of its own below `target/lab/apt`:
+//! it needs no root, and a foreign architecture is never added to the machine.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

@@ -64,7 +64,8 @@ pub fn add_target(triple: &str) -> Result<()> {
 
 fn build_musl(triple: &str) -> Result<PathBuf> {
     let mut build = cargo(triple);
-    // A distribution's rustc may come without it; then the machine's own linker serves its own architecture.
+    // A distribution's rustc may come without it; then the machine's own linker serves its own
+    // architecture.
     if has_own_linker()? {
         build = build.env(&format!("CARGO_TARGET_{}_LINKER", variable_of(triple)), "rust-lld");
     }

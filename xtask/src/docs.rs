@@ -38,7 +38,8 @@ fn make() -> Result<()> {
     pages.into_iter().try_for_each(|(path, text)| write(&root().join(path), text))
 }
 
-/// An error that names the pages whose text is not what their function writes, and those of rules that are gone.
+/// An error that names the pages whose text is not what their function writes, and those of rules
+/// that are gone.
 pub fn check() -> Result<()> {
     let pages = pages();
     let fresh =

@@ -1,4 +1,5 @@
-//! The fuzz targets, each for some time, from seeds that the tests' recordings give: what was tried, and what was found.
+//! The fuzz targets, each for some time, from seeds that the tests' recordings give: what was
+//! tried, and what was found.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +28,8 @@ const NAMES: [&str; 8] = [
     "driver_poll [driver]",
 ];
 
-/// Seeds from the tests' recordings, then every fuzz target; needs a nightly toolchain and cargo-fuzz.
+/// Seeds from the tests' recordings, then every fuzz target; needs a nightly toolchain and
+/// cargo-fuzz.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// How long each target runs.
@@ -86,8 +88,8 @@ fn folder(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Seeds that need no recording of their own: results of other tools, pages as the kernel wrote them, windows cut
-/// out of those.
+/// Seeds that need no recording of their own: results of other tools, pages as the kernel wrote
+/// them, windows cut out of those.
 fn seeds(corpus: &Path) -> Result<()> {
     let tests = root().join("tests");
     for fixture in folder(&tests.join("fixtures/cyclictest"))? {

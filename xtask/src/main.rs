@@ -24,7 +24,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The project's own commands. Kernels and package lists are kept in target/lab; remove it to fetch newer ones.
+/// The project's own commands. Kernels and package lists are kept in target/lab; remove it to fetch
+/// newer ones.
 #[derive(Parser)]
 #[command(name = "cargo xtask", disable_help_subcommand = true)]
 struct Line {

@@ -19,7 +19,8 @@ struct Touched {
     modules: BTreeSet<String>,
 }
 
-/// Checks that everything builds, and runs the tests of what is not committed, or else of the last commit.
+/// Checks that everything builds, and runs the tests of what is not committed, or else of the last
+/// commit.
 pub fn run() -> Result<()> {
     let git = |args: &[&str]| Tool::new("git").args(args).dir(&root()).quiet().text();
     let mut changes = git(&["diff", "--unified=0", "--no-renames", "HEAD"])?;

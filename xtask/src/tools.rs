@@ -97,8 +97,8 @@ impl Tool {
     /// Runs and keeps the output; only a program that cannot start is an error.
     pub fn capture(mut self) -> Result<Output> {
         self.announce();
-        // A group of its own, so that the limit reaches what the program started. Without a limit it
-        // stays in ours, where the terminal's interrupt reaches it.
+        // A group of its own, so that the limit reaches what the program started. Without a limit
+        // it stays in ours, where the terminal's interrupt reaches it.
         if self.limit.is_some() {
             self.command.process_group(0);
         }

@@ -41,7 +41,8 @@ impl Kconfig {
     /// Looks an option up by its name, with or without `CONFIG_`.
     pub fn get(&self, name: &str) -> Setting<'_> {
         let name = name.strip_prefix("CONFIG_").unwrap_or(name);
-        // The last line that sets it counts. Searched for by its name, because taking all lines apart is ten times the work.
+        // The last line that sets it counts. Searched for by its name, because parsing all lines is
+        // ten times the work.
         let named = format!("CONFIG_{name}");
         let lines = self.text.rmatch_indices(named.as_str()).map(|(at, _)| self.line_around(at));
         let found = lines.filter_map(option).find(|option| option.0 == name);

@@ -22,8 +22,8 @@ pub trait Keyword: Copy + Eq + Send + Sync + 'static {
     }
 }
 
-/// Declares an enum with the word of each variant; the variant's comment is its help. `pub enum A, default B { ... }`
-/// gives it a default.
+/// Declares an enum with the word of each variant; the variant's comment is its help.
+/// `pub enum A, default B { ... }` gives it a default.
 #[macro_export]
 macro_rules! keywords {
     (

@@ -1,4 +1,5 @@
-//! The kinds of a spike's slices: the one list, for the timeline, the rules, the pictures and the documents.
+//! The kinds of a spike's slices: the one list, for the timeline, the rules, the pictures and the
+//! documents.
 
 use crate::keywords;
 

@@ -2,7 +2,7 @@
 //! cannot differ.
 //!
 //! A [`Change`] is one setting in one place. Those that have to be made together, and how they are
-//! kept over a boot, are a [`super::remedy::Way`]; what a finding asks for is a
+//! kept over a boot, are a [`super::remedy::Alternative`]; what a finding asks for is a
 //! [`super::remedy::Remedy`].
 
 use serde::Serialize;

@@ -46,7 +46,7 @@ impl Machine {
         Machine { answers, profile: Profile::default(), cpus: None }
     }
 
-    /// Applies edits as [`crate::Examples`] describes them.
+    /// Applies edits as [`crate::knob::Examples`] describes them.
     pub fn edit(&mut self, edits: &str) {
         let mut last = String::new();
         for line in edits.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {

@@ -37,7 +37,7 @@ pub struct Knob {
     pub persistence: Persistence,
     /// Where it is written, most authoritative first.
     pub sources: &'static [Source],
-    /// The kinds of slices of a spike as which it takes time.
+    /// The kinds of slices of a spike as which it takes time; empty where none is its.
     pub cures: &'static [SliceKind],
     /// Knobs that have to be set before this one, and undone after it.
     pub after: &'static [&'static str],
@@ -85,7 +85,7 @@ impl Knob {
     };
 }
 
-/// Changes to a well-set machine (`src/rules/base`) that show what a rule does.
+/// Changes to a well-set machine (`crates/rules/src/base`) that show what a rule does.
 ///
 /// A line is `/path: text`, `| more text`, `/path refused`, `/path absent` (with all below it),
 /// `CONFIG_A=y`, `cmdline + word`, `cmdline - word`, `program + NAME` (it runs), `--profile NAME`

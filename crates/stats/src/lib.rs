@@ -3,8 +3,8 @@
 //!
 //! A run is a [`series`] of block maxima. [`bounds`] says what it supports: it counts ([`count`]),
 //! looks for structure in time ([`time`], [`steady`]), and extrapolates behind gates ([`tail`]).
-//! [`compare`] sets runs against runs ([`pair`]): the run is the unit, never the sample. Each method
-//! is a file whose head names the question, the paper and the assumption.
+//! [`compare`] sets runs against runs ([`pair`]): the run is the unit, never the sample. Each
+//! method is a file whose head names the question, the paper and the assumption.
 
 pub mod blocks;
 pub mod bounds;

@@ -1,5 +1,5 @@
-//! From the kernel's trace buffers to slices of time that add up. Bytes in, values out; `hunt` brings
-//! the bytes.
+//! From the kernel's trace buffers to slices of time that add up. Bytes in, values out; `hunt`
+//! brings the bytes.
 //!
 //! [`mod@format`] reads how the kernel describes an event, [`page`] finds the records of a page,
 //! [`catalog`] has one record per event that says what it means, [`decode`] makes [`event`]s of

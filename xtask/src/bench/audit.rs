@@ -1,4 +1,5 @@
-//! What `audit` takes: live, and on made trees of growing size, where a thread more must cost what the ones before did.
+//! What `audit` takes: live, and on made trees of growing size, where a thread more must cost what
+//! the ones before did.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ const LARGE: (u32, u32, u32) = (256, 2_000, 5_000);
 const LIVE_SECONDS: f64 = 1.0;
 const LARGE_SECONDS: f64 = 3.0;
 const LARGE_KIB: u64 = 30_000_000 / 1024;
-/// The second half of a tree may cost so many times what the first did: linear, with room for noise.
+/// The second half of a tree may cost so many times what the first did: linear, with room for
+/// noise.
 const GROWTH: f64 = 1.5;
 const REPEATS: usize = 5;
 

@@ -1,7 +1,9 @@
-//! How fast pages become events, beside `trace-cmd report` on the same pages, and that memory does not follow the length.
+//! How fast pages become events, beside `trace-cmd report` on the same pages, and that memory does
+//! not follow the length.
 //!
-//! The trace is made of recorded pages (`tests/pages`), one after another with their times moved on. trace-cmd
-//! prints what it reads; with a filter that nothing passes it only reads and judges. Both are asked for processor time.
+//! The trace is made of recorded pages (`tests/pages`), one after another with their times moved
+//! on. trace-cmd prints what it reads; with a filter that nothing passes it only reads and judges.
+//! Both are asked for processor time.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -126,7 +128,8 @@ fn rows(speeds: &[f64], beside: &[Pairs], (brief, peak, peer): (u64, u64, u64)) 
     Ok(rows)
 }
 
-/// Seconds of processor time, which other programs do not lengthen as they do the clock's, and peak KiB.
+/// Seconds of processor time, which other programs do not lengthen as they do the clock's, and peak
+/// KiB.
 fn run(line: &[String]) -> Result<(f64, u64)> {
     let report = target("lab/bench")?.join("decoded");
     let mut timed: Vec<String> = ["time", "-q", "-f", "%U %S %M", "-o"].map(str::to_string).to_vec();

@@ -1,4 +1,5 @@
-//! A process stopped for 200 ms: what it missed is what it was held for, and what the machine took besides.
+//! A process stopped for 200 ms: what it missed is what it was held for, and what the machine took
+//! besides.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -56,8 +57,8 @@ fn hold(line: &[String]) -> Result<(i64, String)> {
     Ok((held, String::from_utf8_lossy(&read(&log)?).into_owned()))
 }
 
-/// What was missed, and between which bounds it should be: the hold, two slots at its edges, and what the
-/// other wake-ups passed over (a wake-up L late passes over L / interval slots).
+/// What was missed, and between which bounds it should be: the hold, two slots at its edges, and
+/// what the other wake-ups passed over (a wake-up L late passes over L / interval slots).
 fn accounted(cpu: &Value, held: i64) -> Result<(i64, i64, i64)> {
     let missed = judge::count(cpu, "missed")? as i64;
     let mut rows = judge::rows(cpu, "histogram")?;

@@ -1,4 +1,5 @@
-//! What a hunt takes of memory and writes at its checkpoints while every wake-up is a spike and its own thread starves.
+//! What a hunt takes of memory and writes at its checkpoints while every wake-up is a spike and its
+//! own thread starves.
 
 use std::fs::metadata;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! User-space instructions per cycle: the slope of valgrind's count between two numbers of loops, which
-//! takes start and end out of it. The housekeeping that goes on beside is in it, for both tools.
+//! User-space instructions per cycle: the slope of valgrind's count between two numbers of loops,
+//! which takes start and end out of it. The housekeeping that goes on beside is in it, for both
+//! tools.
 
 use std::time::Duration;
 

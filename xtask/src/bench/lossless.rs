@@ -40,8 +40,8 @@ pub fn measure(onbeat: &Onbeat, quick: bool) -> Rows {
     Ok(rows)
 }
 
-/// Voluntary context switches of the measuring threads, in the order of their ids, which is the order of
-/// their CPUs. Read until the program ends: the last reading is at most 50 ms old.
+/// Voluntary context switches of the measuring threads, in the order of their ids, which is the
+/// order of their CPUs. Read until the program ends: the last reading is at most 50 ms old.
 fn voluntary(line: &[String], seconds: u64) -> Result<Vec<u64>> {
     let (mut running, log) = start(line)?;
     let limit = Instant::now() + Duration::from_secs(seconds + 60);

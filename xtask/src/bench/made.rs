@@ -1,11 +1,13 @@
-//! A tree that stands for a large machine: as many CPUs, interrupts and threads as one likes, for the audit to read.
+//! A tree that stands for a large machine: as many CPUs, interrupts and threads as one likes, for
+//! the audit to read.
 
 use std::fs;
 use std::path::Path;
 
 use crate::tools::Result;
 
-/// Threads of the kernel for each CPU, and whether each stays on it: the names of a kernel with nohz_full.
+/// Threads of the kernel for each CPU, and whether each stays on it: the names of a kernel with
+/// nohz_full.
 const PER_CPU: [(&str, bool, u32); 6] = [
     ("cpuhp", true, 0),
     ("migration", true, 99),
@@ -20,9 +22,9 @@ const THREADS: u32 = 4;
 
 /// Writes the tree below `dir`: what the readers of interrupts, threads and control groups ask for.
 ///
-/// Half of the threads are the kernel's at most, [`PER_CPU`] of them per CPU; the others are processes of four, of
-/// which one in a hundred has a real-time thread. Half of the interrupts may come on any CPU, half are
-/// queues with a CPU of their own.
+/// Half of the threads are the kernel's at most, [`PER_CPU`] of them per CPU; the others are
+/// processes of four, of which one in a hundred has a real-time thread. Half of the interrupts may
+/// come on any CPU, half are queues with a CPU of their own.
 pub fn write(dir: &Path, cpus: u32, irqs: u32, threads: u32) -> Result<()> {
     let tree = Tree { dir, all: if cpus > 1 { format!("0-{}", cpus - 1) } else { "0".to_owned() } };
     tree.machine(cpus)?;
@@ -176,7 +178,8 @@ mod tests {
         assert_eq!(found.irqs.iter().filter(|irq| irq.managed == Some(true)).count(), 5);
         assert_eq!((found.irqs.len(), found.missed), (10, 0));
         let found = threads::read_threads(&host, &["irqbalance"]).known().cloned().unwrap();
-        // 24 of the kernel's, of which 4 are workers; 376 in 94 processes, every 25th with a real-time thread.
+        // 24 of the kernel's, of which 4 are workers; 376 in 94 processes, every 25th with a
+        // real-time thread.
         assert_eq!((found.kernel.len(), found.realtime.len(), found.programs.len()), (20, 4, 1));
         assert!(found.complete);
         let found = groups::read_groups(&host).known().cloned().unwrap();

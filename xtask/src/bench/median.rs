@@ -1,5 +1,5 @@
-//! What the tools find: the median latency of each, in interleaved pairs whose order alternates, so that a
-//! machine that drifts drifts for both.
+//! What the tools find: the median latency of each, in interleaved pairs whose order alternates, so
+//! that a machine that drifts drifts for both.
 
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
-//! onbeat beside cyclictest on this machine, in turns: what each costs, finds and loses. Then its statistics and its audit.
+//! onbeat beside cyclictest on this machine, in turns: what each costs, finds and loses. Then its
+//! statistics and its audit.
 //!
-//! Numbers with their conditions, never part of the gate: a shared machine's timing proves nothing about
-//! the code. `--gate` is for machines that are quiet.
+//! Numbers with their conditions, never part of the gate: a shared machine's timing proves nothing
+//! about the code. `--gate` is for machines that are quiet.
 
 mod audit;
 mod decode;

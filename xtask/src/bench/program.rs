@@ -52,8 +52,8 @@ impl Onbeat {
     }
 }
 
-/// cyclictest's command line: the same CPUs, priority and distance. On a machine of two CPUs as people
-/// use it, with `-S`; that flag takes all CPUs of a larger one.
+/// cyclictest's command line: the same CPUs, priority and distance. On a machine of two CPUs as
+/// people use it, with `-S`; that flag takes all CPUs of a larger one.
 pub fn cyclictest_line(flags: &str) -> Vec<String> {
     let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 2);
     let threads = if two { "-S" } else { "-t 2 -a 0-1" };
@@ -74,7 +74,8 @@ pub fn tool(line: &[String]) -> Tool {
 
 /// Runs to the end, whatever verdict the exit code says: seconds, and peak resident memory in KiB.
 ///
-/// Through `time`, which is small: a child's peak begins with the memory of the process it was forked from.
+/// Through `time`, which is small: a child's peak begins with the memory of the process it was
+/// forked from.
 pub fn timed(line: &[String], limit: Duration) -> Result<(f64, u64)> {
     let report = target("lab/bench")?.join("timed");
     let mut timed: Vec<String> = ["time", "-q", "-f", "%e %M", "-o"].map(str::to_string).to_vec();

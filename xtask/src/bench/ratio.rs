@@ -1,5 +1,5 @@
-//! The ratio of two tools over interleaved pairs of runs, with an interval that assumes nothing about its
-//! distribution: order statistics of the pairs' ratios, exact, without a seed.
+//! The ratio of two tools over interleaved pairs of runs, with an interval that assumes nothing
+//! about its distribution: order statistics of the pairs' ratios, exact, without a seed.
 
 /// The median ratio and its interval.
 #[derive(Debug, PartialEq)]
@@ -23,8 +23,8 @@ pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Ratio> {
     Some(Ratio { median, interval })
 }
 
-/// The largest rank r for which fewer than r of n fair coins fall heads with at most 2.5 %: the r-th
-/// smallest and r-th largest then hold the median between them with at least 95 %.
+/// The largest rank r for which fewer than r of n fair coins fall heads with at most 2.5 %: the
+/// r-th smallest and r-th largest then hold the median between them with at least 95 %.
 fn rank(n: usize) -> Option<usize> {
     let (mut below, mut term, mut rank) = (0.0, 0.5f64.powi(i32::try_from(n).ok()?), 0);
     for k in 0..n {
@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn ranks_are_those_of_the_sign_test() {
-        // Tables of the binomial distribution: n = 6 gives the extremes, n = 20 the 6th, n = 100 the 40th.
+        // Tables of the binomial distribution: n = 6 gives the extremes, n = 20 the 6th, n = 100
+        // the 40th.
         assert_eq!(
             [5, 6, 8, 9, 20, 25, 100].map(rank),
             [None, Some(1), Some(1), Some(2), Some(6), Some(8), Some(40)]

@@ -1,7 +1,8 @@
 //! What `bounds` and `compare` take for runs of a day and more: seconds, and peak memory.
 //!
-//! One file of 48 h on 8 CPUs is made; shorter runs are its beginnings. The forty runs of a comparison share four
-//! files of block records by hard links: 1 GB on the disk and in its cache, where forty such runs are 10 GB.
+//! One file of 48 h on 8 CPUs is made; shorter runs are its beginnings. The forty runs of a
+//! comparison share four files of block records by hard links: 1 GB on the disk and in its cache,
+//! where forty such runs are 10 GB.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
@@ -28,7 +29,8 @@ const INTERVAL: Nanos = Nanos(1_000_000);
 const START: i64 = 655 * SECOND;
 const REPEATS: usize = 3;
 
-/// Levels whose exceedances a block counts, as of a run of 1 ms: their number makes the line as long as it is.
+/// Levels whose exceedances a block counts, as of a run of 1 ms: their number makes the line as
+/// long as it is.
 const LEVELS: [i64; 12] = [
     5_056,
     10_112,
@@ -47,7 +49,8 @@ const LEVELS: [i64; 12] = [
 const DAY_SECONDS: f64 = 2.0;
 const DAY_KIB: u64 = 100_000_000 / 1024;
 const COMPARE_SECONDS: f64 = 20.0;
-/// A further hour may cost so many times what an hour costs in a shorter run: linear, with room for noise.
+/// A further hour may cost so many times what an hour costs in a shorter run: linear, with room for
+/// noise.
 const GROWTH: f64 = 1.5;
 /// Twice what is written.
 const NEEDED_BYTES: u64 = 4_000_000_000;
@@ -104,7 +107,8 @@ fn growth(taken: &[(f64, f64)]) -> Option<Row> {
     Some(row(what, format!("{growth:.2} of one before"), Some(GROWTH), growth))
 }
 
-/// Two sides of twenty runs of a day, whose four files of block records are windows of 24 h, 8 h apart.
+/// Two sides of twenty runs of a day, whose four files of block records are windows of 24 h, 8 h
+/// apart.
 fn compared(onbeat: &Path, folder: &Path, records: &Records) -> Result<Row> {
     let mut line = vec!["compare".to_string(), "-q".to_string()];
     for n in 0..40usize {

@@ -1,4 +1,5 @@
-//! The captured machines: data only. A new one is a record here and, if it is set up, a script beside it.
+//! The captured machines: data only. A new one is a record here and, if it is set up, a script
+//! beside it.
 
 use crate::live::machine::{ARM, Machine, OLD, OLD_RT, RT, X86};
 
@@ -194,7 +195,8 @@ pub const CORPUS: &[Captured] = &[
             (ISOLATED, "2-3"),
             ("/sys/class/nvme/nvme0/state", "live"),
             ("/sys/block/nvme0n1/mq/1/cpu_list", "1"),
-            // Block work is kept off isolated CPUs since 6.11; the queue and its interrupt are there.
+            // Block work is kept off isolated CPUs since 6.11; the queue and its interrupt are
+            // there.
             ("/sys/block/nvme0n1/mq/3/cpu_list", ""),
             ("/sys/class/net/eth0/queues/rx-3/rps_cpus", "0"),
         ],

@@ -1,7 +1,7 @@
 //! The corpus of captured machines in `tests/corpus/`: each is booted, set up and captured again.
 //!
-//! A capture is only kept if the kernel says that the setup took: a machine that is not what its record
-//! says would be judged for years.
+//! A capture is only kept if the kernel says that the setup took: a machine that is not what its
+//! record says would be judged for years.
 
 mod machines;
 

@@ -1,4 +1,5 @@
-//! Lists of block maxima with a mechanism of a known period, some of whose teeth are missing or late: which period is named.
+//! Lists of block maxima with a mechanism of a known period, some of whose teeth are missing or
+//! late: which period is named.
 
 use model::units::Nanos;
 use stats::bounds::BoundsInput;
@@ -24,7 +25,8 @@ struct Recipe {
 
 const HOUR: Recipe = Recipe { blocks: 3_600, period: 20.3, jitter: 0.5, kept: 0.45, above: (30.0, 2.0) };
 
-/// What is tried, with the least share of runs in which the period has to be named, alone or with others.
+/// What is tried, with the least share of runs in which the period has to be named, alone or with
+/// others.
 const COMBS: &[(Recipe, f64)] = &[
     (Recipe { kept: 0.3, ..HOUR }, 0.8),
     (HOUR, 0.95),
@@ -88,7 +90,8 @@ fn periods(us: &[f64]) -> Vec<Period> {
     structure(&BoundsInput::of(&Series::of_list(&list, BLOCK, Nanos(1)))).periods
 }
 
-/// How often another period is claimed as the one, and how often the right one is among what is named.
+/// How often another period is claimed as the one, and how often the right one is among what is
+/// named.
 fn named(recipe: Recipe, least: f64, length: Length) -> Vec<ResultLine> {
     let reps = length.of(400, 20);
     let mut rng = Rng::new(SEED);

@@ -1,4 +1,5 @@
-//! Comparisons: how often equal configurations are called different, by the tests and by the whole of `compare`.
+//! Comparisons: how often equal configurations are called different, by the tests and by the whole
+//! of `compare`.
 
 use model::units::Nanos;
 use stats::compare::{CompareQuestion, Compared, Metric, compare};
@@ -29,7 +30,8 @@ pub fn all() -> Vec<Experiment> {
     all
 }
 
-/// Eight runs, or pairs, of ten minutes of one configuration, each with a shift of its own, through `compare`.
+/// Eight runs, or pairs, of ten minutes of one configuration, each with a shift of its own, through
+/// `compare`.
 fn whole(design: Design, tau: f64, metric: Metric, length: Length) -> Vec<ResultLine> {
     let reps = length.of(200, 40);
     let mut rng = Rng::new(SEED);

@@ -1,7 +1,9 @@
-//! Runs that are not steady: how often `bounds` extrapolates one all the same, or takes its count for a claim.
+//! Runs that are not steady: how often `bounds` extrapolates one all the same, or takes its count
+//! for a claim.
 //!
-//! Drifts, steps, combs and bursts of three to six scales of the law, in steps of 1 us. The limit is above all maxima and
-//! the horizon a quarter of the run: were the blocks alike, counting would support each claim.
+//! Drifts, steps, combs and bursts of three to six scales of the law, in steps of 1 us. The limit
+//! is above all maxima and the horizon a quarter of the run: were the blocks alike, counting would
+//! support each claim.
 
 use model::units::Nanos;
 use stats::bounds::{BoundsInput, BoundsVerdict, DEFAULT_REACH, ExtrapolationStatus, Question, bounds};
@@ -28,8 +30,8 @@ enum Kind {
     Burst(usize, u32),
 }
 
-/// Name, what is done, with which shape of the law, and the documented rates of extrapolations at 600 and 3,600 blocks:
-/// the largest of the four sizes.
+/// Name, what is done, with which shape of the law, and the documented rates of extrapolations at
+/// 600 and 3,600 blocks: the largest of the four sizes.
 type Row = (&'static str, Kind, f64, [f64; 2]);
 
 const ROWS: [Row; 14] = [

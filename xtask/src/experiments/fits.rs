@@ -1,7 +1,8 @@
 //! How often the bounds of a fitted tail hold and its gates are wrong, on drawn data.
 //!
-//! Coles (2001), section 2.6.6, has the theory that the coverage is checked against. Every experiment is a function
-//! of its seed and number of repetitions; the tests are short forms, `tails` has the long ones.
+//! Coles (2001), section 2.6.6, has the theory that the coverage is checked against. Every
+//! experiment is a function of its seed and number of repetitions; the tests are short forms,
+//! `tails` has the long ones.
 
 use stats::rng::Rng;
 use stats::tail::fit_test;
@@ -29,7 +30,8 @@ fn not_below(bound: Option<f64>, level: f64) -> bool {
     bound.is_none_or(|bound| bound >= level)
 }
 
-/// Profile bounds of the level that one of 10 n blocks exceeds, from n maxima of a law with sigma 1.
+/// Profile bounds of the level that one of 10 n blocks exceeds, from n maxima of a law with sigma
+/// 1.
 pub fn level_coverage(n: usize, xi: f64, reps: u32, seed: u64) -> Coverage {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
     let level = Level { blocks: 1.0, probability: 1.0 - 0.1 / n as f64 };
@@ -59,7 +61,8 @@ fn part(count: u32, reps: u32) -> f64 {
     f64::from(count) / f64::from(reps.max(1))
 }
 
-/// How often the maximum of the next m blocks stays below a bound for probability 0.95 from n: (estimate, upper bound).
+/// How often the maximum of the next m blocks stays below a bound for probability 0.95 from n:
+/// (estimate, upper bound).
 pub fn prediction(n: usize, m: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
     let level = Level { blocks: m, probability: 0.95 };
@@ -76,8 +79,9 @@ pub fn prediction(n: usize, m: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64)
     (part(held[0], reps), part(held[1], reps))
 }
 
-/// Two-sided coverage of the 1-in-6000 level from 600 maxima recorded in steps of 1, where the law has this sigma
-/// and xi 0.05: (by the likelihood of the steps, by that of densities at their middles).
+/// Two-sided coverage of the 1-in-6000 level from 600 maxima recorded in steps of 1, where the law
+/// has this sigma and xi 0.05: (by the likelihood of the steps, by that of densities at their
+/// middles).
 pub fn rounded_coverage(sigma: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 6.3, sigma, xi: 0.05 };
     let level = Level { blocks: 1.0, probability: 1.0 - 1.0 / 6000.0 };
@@ -132,8 +136,9 @@ pub enum Contamination {
     Share(f64),
 }
 
-/// How often gates stop 600 Gumbel maxima (sigma 2, steps of 1, or law of shape xi) with a second mechanism `shift`
-/// higher: (gap at 0.01, A^2 or AU^2 beyond their approximate 99 % points 0.80 and 0.46).
+/// How often gates stop 600 Gumbel maxima (sigma 2, steps of 1, or law of shape xi) with a second
+/// mechanism `shift` higher: (gap at 0.01, A^2 or AU^2 beyond their approximate 99 % points 0.80
+/// and 0.46).
 pub fn gates(mode: Contamination, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 20.0, sigma: 2.0, xi };
     let mut rng = Rng::new(seed);

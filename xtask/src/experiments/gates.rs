@@ -1,6 +1,8 @@
-//! All gates together, through the whole of `bounds`: how often a clean run is refused, and whether each disturbance is.
+//! All gates together, through the whole of `bounds`: how often a clean run is refused, and whether
+//! each disturbance is.
 //!
-//! Ten minutes of one-second maxima, recorded in steps of 1 us. The published rates are those of single tests.
+//! Ten minutes of one-second maxima, recorded in steps of 1 us. The published rates are those of
+//! single tests.
 
 use std::collections::BTreeMap;
 
@@ -136,7 +138,8 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<ResultLine> {
         Kind::Mode(part, _) if part < 0.01 => line("refused", refused).at_least(0.88),
         _ => line("refused", refused).at_least(0.97),
     };
-    // A heavy tail is not determined ten times as far ahead as was measured: to say so is no false alarm.
+    // A heavy tail is not determined ten times as far ahead as was measured: to say so is no false
+    // alarm.
     let width = clean.then(|| ResultLine::rate(format!("{name}: refused by width alone"), rate(wide), reps));
     [Some(judged.note(note)), width].into_iter().flatten().collect()
 }

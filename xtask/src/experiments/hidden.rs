@@ -1,4 +1,5 @@
-//! What no statistic removes: a mechanism that did not occur during the test. Half an hour is measured, a day follows.
+//! What no statistic removes: a mechanism that did not occur during the test. Half an hour is
+//! measured, a day follows.
 
 use model::units::Nanos;
 use stats::bounds::ExtrapolationStatus;

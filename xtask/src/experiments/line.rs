@@ -15,7 +15,8 @@ pub struct ResultLine {
     /// What came out: a rate, or a mean.
     pub result: f64,
     reps: u32,
-    /// A rate and of how many repetitions it is; none where nothing was published, or something else.
+    /// A rate and of how many repetitions it is; none where nothing was published, or something
+    /// else.
     published: Option<(f64, u32)>,
     least: Option<f64>,
     most: Option<f64>,
@@ -60,7 +61,8 @@ impl ResultLine {
         self
     }
 
-    /// Whether it is within its bounds. Few repetitions scatter: a quick run allows a bound two standard deviations.
+    /// Whether it is within its bounds. Few repetitions scatter: a quick run allows a bound two
+    /// standard deviations.
     pub fn holds(&self, quick: bool) -> bool {
         let near = self.published.is_none_or(|(rate, of)| {
             // One more of each kind: a published 0 or 1 is no certainty.

@@ -1,7 +1,9 @@
-//! The long synthetic experiments by which the statistics are accepted: how often they are wrong, on drawn data.
+//! The long synthetic experiments by which the statistics are accepted: how often they are wrong,
+//! on drawn data.
 //!
-//! Seeds are fixed: a number changes only with the code that makes it. Each line stands between the bounds that the
-//! design set for it; a published rate is a simulation too, so that the errors of both count.
+//! Seeds are fixed: a number changes only with the code that makes it. Each line stands between the
+//! bounds that the design set for it; a published rate is a simulation too, so that the errors of
+//! both count.
 
 mod combs;
 mod compared;

@@ -1,8 +1,10 @@
-//! How often the comparison is wrong, and how often it finds what is there: simulations from a seed.
+//! How often the comparison is wrong, and how often it finds what is there: simulations from a
+//! seed.
 //!
-//! Block maxima are Gumbel with standard deviation 2.565 us, one per second; a run adds its own shift
-//! (boot to boot), and spikes far above come as a Poisson process. Assumes what it simulates: the sizes
-//! found here hold for such data. Times are microseconds here, as the published sizes are.
+//! Block maxima are Gumbel with standard deviation 2.565 us, one per second; a run adds its own
+//! shift (boot to boot), and spikes far above come as a Poisson process. Assumes what it simulates:
+//! the sizes found here hold for such data. Times are microseconds here, as the published sizes
+//! are.
 
 use stats::law;
 use stats::pair::conditional_binomial::{Exposure, p_two_sided};
@@ -43,7 +45,8 @@ impl Null {
         (0..self.blocks).map(|_| shift + gumbel(rng)).collect()
     }
 
-    /// The fraction of comparisons of a quantile that declare a difference where there is none; no margin is granted.
+    /// The fraction of comparisons of a quantile that declare a difference where there is none; no
+    /// margin is granted.
     pub fn quantile_alarms(&self, q: f64, reps: usize, seed: u64) -> f64 {
         let mut rng = Rng::new(seed);
         let weights = Weights::new(self.blocks, q);
@@ -155,7 +158,8 @@ pub fn halved_rate(minutes: usize, reps: usize, seed: u64) -> HalvedRateFound {
     HalvedRateFound { conditional, mann_whitney, larger_maximum }
 }
 
-/// Mann and Whitney's p by the normal law, for values without ties: what the comparison does not use.
+/// Mann and Whitney's p by the normal law, for values without ties: what the comparison does not
+/// use.
 fn rank_p(a: &[f64], b: &[f64]) -> f64 {
     let mut pooled: Vec<(f64, bool)> = a.iter().map(|&value| (value, true)).collect();
     pooled.extend(b.iter().map(|&value| (value, false)));
@@ -232,7 +236,8 @@ mod tests {
         let reps = 100;
         let found = halved_rate(30, reps, 5);
         let near = |found: f64, p: f64| (found - p).abs() <= 3.0 * (p * (1.0 - p) / reps as f64).sqrt();
-        // Exactly, from the two Poisson laws: 0.5627; the larger maximum is A's in proportion to the rates.
+        // Exactly, from the two Poisson laws: 0.5627; the larger maximum is A's in proportion to
+        // the rates.
         assert!(near(found.conditional, 0.5627), "{found:?}");
         assert!(near(found.mann_whitney, 0.08) && near(found.larger_maximum, 2.0 / 3.0), "{found:?}");
     }

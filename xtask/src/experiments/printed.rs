@@ -1,9 +1,11 @@
-//! The sentence that an extrapolation prints, where it is printed: "with 95 % confidence there is at most a 5 % chance
-//! of exceeding U". Runs of known laws go through the whole of `bounds`; of those that print, U is to be at least the
-//! exact 95 % quantile of the largest of the blocks ahead in 95 %, in each cell by itself.
+//! The sentence that an extrapolation prints, where it is printed: "with 95 % confidence there is
+//! at most a 5 % chance of exceeding U". Runs of known laws go through the whole of `bounds`; of
+//! those that print, U is to be at least the exact 95 % quantile of the largest of the blocks ahead
+//! in 95 %, in each cell by itself.
 //!
-//! Values are recorded as the lower edge of their step. The quantile is that of the latency itself, not of what would
-//! be recorded of it: the stricter reading, as no recorded value is above its latency.
+//! Values are recorded as the lower edge of their step. The quantile is that of the latency itself,
+//! not of what would be recorded of it: the stricter reading, as no recorded value is above its
+//! latency.
 
 use model::units::Nanos;
 use stats::bounds::{Bounds, BoundsInput, DEFAULT_REACH, Question, bounds};
@@ -33,7 +35,8 @@ struct Cell {
     reach: f64,
 }
 
-/// Blocks, step, and the documented shares that print, and of these of that hold, by the shapes in [`SHAPES`].
+/// Blocks, step, and the documented shares that print, and of these of that hold, by the shapes in
+/// [`SHAPES`].
 type Row = (usize, Nanos, [f64; 6], [f64; 6]);
 
 const SHAPES: [f64; 6] = [-0.3, -0.1, 0.0, 0.1, 0.2, 0.3];
@@ -139,7 +142,8 @@ impl Cell {
 }
 
 fn lines(cell: Cell, documented: Option<[f64; 2]>, length: Length) -> Vec<ResultLine> {
-    // A quick run takes the shortest of the rows, heavy tails among them: what fails there fails first.
+    // A quick run takes the shortest of the rows, heavy tails among them: what fails there fails
+    // first.
     let quick = cell.n <= 120 && cell.step == NS && cell.law.xi > 0.15;
     let few = if quick { 30 } else { 0 };
     let tally = Tally::of(&cell, length.of(PRINTED, few), length.of(MOST_RUNS, 2 * few));
@@ -159,7 +163,8 @@ fn lines(cell: Cell, documented: Option<[f64; 2]>, length: Length) -> Vec<Result
     let printed = rate("printed", tally.printed, tally.runs);
     let held = rate("upper holds", tally.upper, tally.printed).at_least(least);
     let (printed, held) = match documented {
-        // Few repetitions of a rate near 1 scatter to one side: they are not held against the documented one.
+        // Few repetitions of a rate near 1 scatter to one side: they are not held against the
+        // documented one.
         Some([print, hold]) if length.of(1, 0) == 1 => {
             (printed.near(print, PRINTED), held.near(hold, PRINTED))
         }

@@ -92,8 +92,9 @@ fn passes(rng: &mut Rng) -> bool {
     }
 }
 
-/// The mean estimates of the extremal index, by intervals and by K-gaps with K = 1, of series of length `n` with a
-/// known one: `X_i = max((1 - theta) X_(i-1), theta Z_i)`, Z unit Frechet, above its 98 % quantile.
+/// The mean estimates of the extremal index, by intervals and by K-gaps with K = 1, of series of
+/// length `n` with a known one: `X_i = max((1 - theta) X_(i-1), theta Z_i)`, Z unit Frechet, above
+/// its 98 % quantile.
 fn max_ar(theta: f64, n: usize, reps: usize, seed: u64) -> (f64, f64) {
     let mut rng = Rng::new(seed);
     let mut sums = (0.0, 0.0);
@@ -122,8 +123,9 @@ mod tests {
 
     #[test]
     fn theta_of_max_autoregression_is_as_published() {
-        // Published: intervals .253 .511 .981, K-gaps .251 .498 .982. One series has a standard deviation of
-        // .03 to .04, the mean of four half of that: three of these besides the table's own .03.
+        // Published: intervals .253 .511 .981, K-gaps .251 .498 .982. One series has a standard
+        // deviation of .03 to .04, the mean of four half of that: three of these besides the
+        // table's own .03.
         for (theta, intervals, k_gaps) in [(0.25, 0.253, 0.251), (0.5, 0.511, 0.498), (1.0, 0.981, 0.982)] {
             let found = max_ar(theta, 20_000, 4, SEED);
             assert!((found.0 - intervals).abs() < 0.06, "{theta}: {found:?}");

@@ -1,4 +1,5 @@
-//! Fitted tails: how often bounds hold, what recording in steps does, how often the gates of the fit are wrong.
+//! Fitted tails: how often bounds hold, what recording in steps does, how often the gates of the
+//! fit are wrong.
 
 use stats::rng::SEED;
 
@@ -86,7 +87,8 @@ fn rounded(sigma: f64, grouped: f64, middles: f64, length: Length) -> Vec<Result
     ]
 }
 
-/// A second mechanism's blocks, its height, the shape, and the published rates of G5 and, where there is one, of G4.
+/// A second mechanism's blocks, its height, the shape, and the published rates of G5 and, where
+/// there is one, of G4.
 type ModeRow = (&'static str, Contamination, f64, f64, f64, Option<f64>);
 
 const MODES: [ModeRow; 6] = [

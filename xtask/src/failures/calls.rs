@@ -34,8 +34,9 @@ pub struct Calls {
 impl Calls {
     /// From the log of `strace -f`: a line per call, with the thread's id first.
     ///
-    /// strace counts the calls of each thread by itself, so the n-th is that of every thread which makes so many.
-    /// What comes before `main` is the loader's and the runtime's: the first alternative signal stack ends it.
+    /// strace counts the calls of each thread by itself, so the n-th is that of every thread which
+    /// makes so many. What comes before `main` is the loader's and the runtime's: the first
+    /// alternative signal stack ends it.
     pub fn parse(log: &str) -> Calls {
         let mut by_thread: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         let mut calls = Calls::default();
@@ -64,7 +65,8 @@ impl Calls {
         self.whole
     }
 
-    /// Names, and which calls of that name belong to the program: after the first number, up to the second.
+    /// Names, and which calls of that name belong to the program: after the first number, up to the
+    /// second.
     pub fn each(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         self.counts.iter().map(|(name, &(before, most))| (name.as_str(), before, most))
     }

@@ -49,7 +49,8 @@ pub fn judge(case: &FailureCase, fault: &FailingCall, ending: &Ending, usual: &E
     }
     let expected =
         number_of(fault.errno).and_then(|errno| meaning_of(&std::io::Error::from_raw_os_error(errno)));
-    // What was measured and cannot be kept is trouble, whatever the reason: the bundle could be made.
+    // What was measured and cannot be kept is trouble, whatever the reason: the bundle could be
+    // made.
     let begun = ["cannot write a checkpoint to", "cannot write block records to"];
     let expected = expected.filter(|_| !begun.iter().any(|what| ending.stderr.contains(what)));
     let expected = expected.map_or(1, |(exit, _)| exit as i32);

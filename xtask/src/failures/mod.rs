@@ -1,8 +1,10 @@
-//! `cargo xtask failures`: every system call of short runs made to fail, one at a time, and the end judged.
+//! `cargo xtask failures`: every system call of short runs made to fail, one at a time, and the end
+//! judged.
 //!
-//! A first traced run tells which calls a command makes and how often; then the n-th call of each fails with an error
-//! that the kernel could give (strace's `inject`), and the command must end with a code of the contract and a line that
-//! says why, or complete. It must not panic, hang, die of a signal, leave temporary files, or write an empty result.
+//! A first traced run tells which calls a command makes and how often; then the n-th call of each
+//! fails with an error that the kernel could give (strace's `inject`), and the command must end
+//! with a code of the contract and a line that says why, or complete. It must not panic, hang, die
+//! of a signal, leave temporary files, or write an empty result.
 
 mod calls;
 mod judge;
@@ -29,7 +31,8 @@ const USUAL: usize = 300;
 /// What the sample is drawn with unless another seed is named.
 const SEED: u64 = 11;
 
-/// Short runs in which one system call fails, each call of a command in turn, judged by how they end.
+/// Short runs in which one system call fails, each call of a command in turn, judged by how they
+/// end.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A minute's sample, the same each time.

@@ -202,7 +202,8 @@ impl Scene {
             if !fine {
                 ending.lacking.push((*output).to_owned());
             }
-            // An output is whole or not there at all; a bundle may be incomplete, but not unreadable.
+            // An output is whole or not there at all; a bundle may be incomplete, but not
+            // unreadable.
             if !fine && path.symlink_metadata().is_ok() {
                 ending.litter.push((*output).to_owned());
             }

@@ -31,8 +31,9 @@ const NOT_TRIED: &[(&str, &str)] = &[
     ("rt_sigprocmask", "does not fail for signals that exist; the C library's threads rely on that"),
 ];
 
-/// Calls that older kernels lack, with the version that brought them: without any of them every command does the same.
-/// Not fsopen (5.2): where tracefs is not mounted, a hunt needs it, and says how to mount.
+/// Calls that older kernels lack, with the version that brought them: without any of them every
+/// command does the same. Not fsopen (5.2): where tracefs is not mounted, a hunt needs it, and says
+/// how to mount.
 const NEWER: &[(&str, &str)] = &[
     ("getrandom", "3.17"),
     ("execveat", "3.19"),
@@ -45,7 +46,8 @@ const NEWER: &[(&str, &str)] = &[
     ("close_range", "5.9"),
 ];
 
-/// What the kernel can answer instead of doing it: of its resources, of its permissions, of not knowing the call.
+/// What the kernel can answer instead of doing it: of its resources, of its permissions, of not
+/// knowing the call.
 fn errors_of(call: &str) -> &'static [&'static str] {
     match call {
         "open" | "openat" | "openat2" => &["EMFILE", "EACCES", "EIO", "ENOSYS"],
@@ -65,7 +67,8 @@ fn errors_of(call: &str) -> &'static [&'static str] {
     }
 }
 
-/// Each newer call that a command makes, missing from the start: as on an old kernel, and as under a filter.
+/// Each newer call that a command makes, missing from the start: as on an old kernel, and as under
+/// a filter.
 pub fn missing(calls: &Calls) -> Vec<FailingCall> {
     let made = calls.each().filter_map(|(call, ..)| NEWER.iter().find(|(name, _)| *name == call));
     let fault = |call: &str, errno| FailingCall { call: call.to_owned(), nth: 0, errno };

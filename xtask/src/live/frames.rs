@@ -1,6 +1,8 @@
-//! What the guest reports: lines of a small framing, content behind a bar so that it cannot be mistaken.
+//! What the guest reports: lines of a small framing, content behind a bar so that it cannot be
+//! mistaken.
 //!
-//!     === CHECK name / === VALUE label text / === FILE label, then |lines / === ABSENT label / === OVER code
+//!     === CHECK name / === VALUE label text / === FILE label, then |lines / === ABSENT label / ===
+//! OVER code
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! The initial RAM disk, written here in cpio's "newc" form: the same input gives the same bytes.
 //!
-//! Uncompressed, because the emulator hands it over in no time and the guest unpacks slowly. No device
-//! nodes, which would take root to make: the kernel's own archive brings /dev/console, devtmpfs the rest.
+//! Uncompressed, because the emulator hands it over in no time and the guest unpacks slowly. No
+//! device nodes, which would take root to make: the kernel's own archive brings /dev/console,
+//! devtmpfs the rest.
 
 use super::checks::Check;
 
@@ -29,8 +30,8 @@ const GROUP: &str = "root:x:0:\nuser:x:1000:\n";
 /// A file of the image: where it lies and what is in it.
 pub type ImageFile = (String, Vec<u8>);
 
-/// The archive: busybox, the binary, the kernel's configuration, the scripts, and what the machine's own
-/// `lab/main.sh` works with.
+/// The archive: busybox, the binary, the kernel's configuration, the scripts, and what the
+/// machine's own `lab/main.sh` works with.
 pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[ImageFile]) -> Vec<u8> {
     let mut archive = Archive::default();
     for dir in DIRS {
@@ -74,7 +75,8 @@ struct Archive {
 impl Archive {
     fn entry(&mut self, name: &str, mode: u32, content: &[u8]) {
         self.entries += 1;
-        // Magic, then inode, mode, uid, gid, links, mtime, size, four device numbers, name, checksum.
+        // Magic, then inode, mode, uid, gid, links, mtime, size, four device numbers, name,
+        // checksum.
         let fields =
             [self.entries, mode, 0, 0, 1, 0, length(content.len()), 0, 0, 0, 0, length(name.len() + 1), 0];
         self.bytes.extend(b"070701");

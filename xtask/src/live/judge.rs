@@ -1,5 +1,5 @@
-//! Judging a run.json by what the contract says of it, without onbeat's own code: a check that shares
-//! the code it checks agrees with any mistake in it.
+//! Judging a run.json by what the contract says of it, without onbeat's own code: a check that
+//! shares the code it checks agrees with any mistake in it.
 
 use serde_json::Value;
 
@@ -53,8 +53,8 @@ pub fn cpus<'a>(run: &'a Value, wanted: &[u64]) -> Result<&'a [Value], String> {
     Ok(cpus)
 }
 
-/// Whether a CPU's numbers add up: cycles and missed to scheduled, the histograms to both, and some were
-/// measured at all.
+/// Whether a CPU's numbers add up: cycles and missed to scheduled, the histograms to both, and some
+/// were measured at all.
 pub fn sums(cpu: &Value) -> CheckResult {
     let name = format!("cpu {}", cpu["cpu"]);
     let (scheduled, cycles, missed) =

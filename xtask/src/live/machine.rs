@@ -1,4 +1,5 @@
-//! The machines, and their kernels: fetched through Debian's metapackages, never by a fixed version.
+//! The machines, and their kernels: fetched through Debian's metapackages, never by a fixed
+//! version.
 
 use std::path::{Path, PathBuf};
 
@@ -71,7 +72,8 @@ pub const X86: Machine = Machine {
 
 /// The newest PREEMPT_RT kernel of Debian 12.
 pub const RT: Machine = Machine { metapackage: "linux-image-6.12-rt-amd64", rt: true, ..X86 };
-/// Debian 12's own kernel. There the virtio port's driver is a module; the second serial port's never is.
+/// Debian 12's own kernel. There the virtio port's driver is a module; the second serial port's
+/// never is.
 pub const OLD: Machine = Machine { metapackage: "linux-image-amd64", port: SERIAL, ..X86 };
 /// The same with PREEMPT_RT.
 pub const OLD_RT: Machine = Machine { metapackage: "linux-image-rt-amd64", rt: true, ..OLD };
@@ -99,7 +101,8 @@ pub const MACHINES: &[Machine] = &[
 pub struct Kernel {
     /// What the emulator boots.
     pub image: PathBuf,
-    /// The name of its configuration below `/boot`, and the text: every Debian machine has it there.
+    /// The name of its configuration below `/boot`, and the text: every Debian machine has it
+    /// there.
     pub config: (String, Vec<u8>),
 }
 

@@ -1,7 +1,7 @@
 //! Kernel modules for a machine's RAM disk, with what they depend on, in the order of loading.
 //!
-//! Debian's packages bring no `modules.dep`: it is made when they are installed. Every module names its
-//! dependencies itself (`depends=` in its `.modinfo`).
+//! Debian's packages bring no `modules.dep`: it is made when they are installed. Every module names
+//! its dependencies itself (`depends=` in its `.modinfo`).
 
 use std::path::{Path, PathBuf};
 

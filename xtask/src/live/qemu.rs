@@ -1,4 +1,5 @@
-//! One boot under QEMU's software emulation: KVM cannot be relied on, and the gate must not depend on it.
+//! One boot under QEMU's software emulation: KVM cannot be relied on, and the gate must not depend
+//! on it.
 //!
 //! The console goes to `target/lab/logs/NAME.log`; results come over a port of their own.
 
@@ -114,8 +115,8 @@ fn arguments(machine: &Machine, image: &Image, log: &Path, channel: &Path) -> Ve
     args.into_iter().map(str::to_string).collect()
 }
 
-/// Multi-threaded emulation sometimes runs a stale instruction after the kernel patched its text: the
-/// breakpoint of the patching itself is then taken for a bug.
+/// Multi-threaded emulation sometimes runs a stale instruction after the kernel patched its text:
+/// the breakpoint of the patching itself is then taken for a bug.
 fn is_emulator_fault(console: &str) -> bool {
     console.lines().any(|line| line.contains("Oops: int3"))
 }

@@ -1,7 +1,8 @@
 //! A folder that a guest sent: a tar archive, compressed, in base64, as the content of one label.
 //!
-//! Only regular files are taken, under relative names that stay below the folder; anything else in the
-//! archive is an error, and so is an archive that does not end. Compression brings its own checksum.
+//! Only regular files are taken, under relative names that stay below the folder; anything else in
+//! the archive is an error, and so is an archive that does not end. Compression brings its own
+//! checksum.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -17,9 +17,10 @@ use study::audit::{MachineSource, judge};
 
 /// Judge the machine's settings for real time
 ///
-/// Reads what the machine is set to, changes nothing, and says what stands in the way of real time, worst first: what
-/// it is now, what it should be, why, what to do, and how long that lasts. What cannot be read is unknown, never
-/// a pass; as root, less is unknown. `onbeat rules ID` tells all about a rule.
+/// Reads what the machine is set to, changes nothing, and says what stands in the way of real time,
+/// worst first: what it is now, what it should be, why, what to do, and how long that lasts. What
+/// cannot be read is unknown, never a pass; as root, less is unknown. `onbeat rules ID` tells all
+/// about a rule.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),

@@ -13,8 +13,8 @@ use stats::bounds::{BoundsVerdict, DEFAULT_REACH, MAX_REACH, Question};
 
 /// Say what a run supports, and what it cannot have seen
 ///
-/// First by counting alone: how likely a later wake-up is in the next hours, how often the limit may
-/// be reached at most, how long a clean run would have to be. Then, if and only if every gate
+/// First by counting alone: how likely a later wake-up is in the next hours, how often the limit
+/// may be reached at most, how long a clean run would have to be. Then, if and only if every gate
 /// passes, what the largest latency of a longer time is likely to be. With --limit the exit code is
 /// the verdict: 0 supported, 3 failed, 7 the run is too short or not steady enough for either.
 ///
@@ -42,7 +42,8 @@ pub struct Args {
 /// What is asked of a run: flags that `bounds` and `report` share.
 #[derive(clap::Args, Default)]
 pub struct Asked {
-    /// The latency that is not to be reached, or a rate like 8kHz, whose period it is; a bare number is in us
+    /// The latency that is not to be reached, or a rate like 8kHz, whose period it is; a bare
+    /// number is in us
     #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
     limit: Option<String>,
     /// How far ahead; a bare number is in seconds [default: 24h]

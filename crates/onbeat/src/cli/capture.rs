@@ -15,9 +15,10 @@ use study::audit::survey_request;
 
 /// Keep what the audit reads of this machine
 ///
-/// Writes the files themselves, at their own paths, and what was refused or absent, so that `onbeat audit --bundle` says the
-/// same elsewhere, byte for byte. Serial numbers, MAC addresses, host names and the arguments of programs are
-/// left out. Best taken as root: what is refused now is unknown later.
+/// Writes the files themselves, at their own paths, and what was refused or absent, so that `onbeat
+/// audit --bundle` says the same elsewhere, byte for byte. Serial numbers, MAC addresses, host
+/// names and the arguments of programs are left out. Best taken as root: what is refused now is
+/// unknown later.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write what the capture says of itself as JSON; `-` is standard output, which then holds nothing else")),

@@ -17,11 +17,11 @@ use study::compare::{Pairing, Remarks, check_comparable, compare, differing, rem
 
 /// Say whether B is better than A: better, worse, equivalent or inconclusive
 ///
-/// The run is the unit, never the sample: two boots of one configuration differ, and a test of their
-/// seconds would find that difference every other time. Give several runs of each, best in turns
-/// (A B B A ...); runs that alternate in time are taken as pairs. Six pairs, or four runs of each, are
-/// the least for a verdict. One new run as B against five or more past ones as A is held against
-/// their spread.
+/// The run is the unit, never the sample: two boots of one configuration differ, and a test of
+/// their seconds would find that difference every other time. Give several runs of each, best in
+/// turns (A B B A ...); runs that alternate in time are taken as pairs. Six pairs, or four runs of
+/// each, are the least for a verdict. One new run as B against five or more past ones as A is held
+/// against their spread.
 ///
 /// What decides is the rate at which one-second blocks reach the limit, fixed beforehand with
 /// --limit; without it the 99.5 % block maximum of all runs together. Exit code 3 is worse, 7
@@ -35,13 +35,15 @@ pub struct Args {
     /// A's runs, `--`, B's runs: bundles or CSV files of block maxima in ns
     #[arg(required = true, value_name = "A... -- B", num_args = 1..)]
     runs: Vec<PathBuf>,
-    /// The latency that blocks are not to reach, or a rate whose period it is; a bare number is in us
+    /// The latency that blocks are not to reach, or a rate whose period it is; a bare number is in
+    /// us
     #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
     limit: Option<String>,
     /// What decides: `rate`, or a quantile of the block maxima like `p99`
     #[arg(long, value_name = "METRIC", default_value = "rate")]
     metric: String,
-    /// What is no difference: a factor for the rate [default: 2], a span for quantiles [default: 5 %, at least 1us]
+    /// What is no difference: a factor for the rate [default: 2], a span for quantiles [default: 5
+    /// %, at least 1us]
     #[arg(long, value_name = "FACTOR|SPAN")]
     margin: Option<String>,
     /// The i-th of A was run beside the i-th of B

@@ -12,8 +12,9 @@ use study::page::perfetto;
 
 /// Explain a hunt again, from its bundle, without root
 ///
-/// Takes the spikes apart anew from the events that `onbeat hunt` kept around each of them, and ranks the culprits by
-/// the rules of this version. Nothing is read of the machine that this runs on.
+/// Takes the spikes apart anew from the events that `onbeat hunt` kept around each of them, and
+/// ranks the culprits by the rules of this version. Nothing is read of the machine that this runs
+/// on.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the run with its explanation as JSON; `-` is standard output, which then holds nothing else")),

@@ -14,7 +14,7 @@ use crate::hunt::follow_threads::{FollowLimits, FollowThreads};
 use crate::hunt::found_spikes::FoundSpikes;
 use crate::hunt::hunter::{Hunt, SpikeOptions};
 use crate::hunt::placement::HousekeepingPlacement;
-use crate::hunt::source::ftrace::Ftrace;
+use crate::hunt::source;
 use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
 use bundle::document::Document;
@@ -29,14 +29,16 @@ use study::page::{MAX_TRACED_SPIKES, perfetto};
 
 /// Measure, and explain every spike: who took the time, to the nanosecond
 ///
-/// Measures as `onbeat measure` does, with the kernel's events recorded beside it in a tracing instance of its own. Every
-/// wake-up that is later than the threshold is taken apart while measuring goes on: which interrupt, thread, function or
-/// other CPU took how much of it, and what no event accounts for. At the end come the worst spikes and the culprits, ranked
-/// by the time they took, each with what it is, what matched and what would cure it. `onbeat explain` says the same again
-/// later, elsewhere, without root.
+/// Measures as `onbeat measure` does, with the kernel's events recorded beside it in a tracing
+/// instance of its own. Every wake-up that is later than the threshold is taken apart while
+/// measuring goes on: which interrupt, thread, function or other CPU took how much of it, and what
+/// no event accounts for. At the end come the worst spikes and the culprits, ranked by the time
+/// they took, each with what it is, what matched and what would cure it. `onbeat explain` says the
+/// same again later, elsewhere, without root.
 ///
-/// Recording costs time at each wake-up: how much is measured before the run and said. The latencies of a hunt are not
-/// those of the machine: `onbeat measure` has them. Nothing stays of what was armed, however the run ends.
+/// Recording costs time at each wake-up: how much is measured before the run and said. The
+/// latencies of a hunt are not those of the machine: `onbeat measure` has them. Nothing stays of
+/// what was armed, however the run ends.
 ///
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
@@ -49,12 +51,14 @@ pub struct Args {
     /// A wake-up this late is a spike; a bare number is in us; from the first wake-ups by default
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     over: Option<String>,
-    /// Take no stacks: cheaper; time with interrupts off then stays unexplained, and preemption off has no function
+    /// Take no stacks: cheaper; time with interrupts off then stays unexplained, and preemption off
+    /// has no function
     #[arg(long)]
     no_stacks: bool,
-    /// Follow another's threads instead of measuring: a process, a thread, or all threads of a name. From the timer or the
-    /// waker of each wake-up to the switch to the thread; where it waited for a mutex without priority inheritance, from the
-    /// begin of the wait. Threads that start later are not followed
+    /// Follow another's threads instead of measuring: a process, a thread, or all threads of a
+    /// name. From the timer or the waker of each wake-up to the switch to the thread; where it
+    /// waited for a mutex without priority inheritance, from the begin of the wait. Threads that
+    /// start later are not followed
     #[arg(
         long,
         value_name = "PID|COMM",
@@ -75,9 +79,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let PreparedRun { plan, machine, housekeeping, mut run, core_types, before, mut sink } =
         prepare(&args.flags, Command::Hunt, environment)?;
     // If the online CPUs cannot be read, those that this process may use are recorded instead.
-    let (source, names) = Ftrace::open(&machine.online)?;
+    let (source, names) = source::open(&machine.online)?;
     let events = sink.writer.events()?;
-    let explainer = Explainer::new(Box::new(source), names, &run, events, host::memory_kib());
+    let explainer = Explainer::new(source, names, &run, events, host::memory_kib());
     rt::release_code_pages(); // what made the recorder
     // The hunt owns the instance, before anything can fail.
     let (measured, found) = match followed {

@@ -32,7 +32,8 @@ pub struct Args {
     /// The interval it was measured with, which it does not carry; a bare number is in us
     #[arg(short, long, value_name = "SPAN")]
     interval: Option<String>,
-    /// The histogram text was written with cyclictest's -N: its numbers are ns, which it does not say
+    /// The histogram text was written with cyclictest's -N: its numbers are ns, which it does not
+    /// say
     #[arg(short = 'N', long)]
     nsecs: bool,
     /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs

@@ -77,7 +77,8 @@ impl Environment {
     }
 }
 
-/// Measures how late a real-time Linux machine wakes its threads, and judges how it is set up for real time.
+/// Measures how late a real-time Linux machine wakes its threads, and judges how it is set up for
+/// real time.
 #[derive(Parser)]
 #[command(
     name = "onbeat",

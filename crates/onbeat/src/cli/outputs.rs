@@ -15,7 +15,8 @@ use serde::Serialize;
 
 use super::Environment;
 
-/// The flags that most commands share. A command whose document or silence is another says so with `mut_arg`.
+/// The flags that most commands share. A command whose document or silence is another says so with
+/// `mut_arg`.
 #[derive(clap::Args, Debug, Default)]
 pub struct OutputFlags {
     /// Write the answer as JSON there; `-` is standard output, which then holds nothing else

@@ -24,7 +24,8 @@ pub struct ReadFlags {
     /// Length of a block of a CSV file; a bare number is in seconds [default: 1s]
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     block: Option<String>,
-    /// Step in which latencies were recorded, each rounded down; a bare number is in us [default: 1ns]
+    /// Step in which latencies were recorded, each rounded down; a bare number is in us [default:
+    /// 1ns]
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     resolution: Option<String>,
 }

@@ -24,14 +24,16 @@ use study::page::ReportedRun;
 /// The kind of output follows from the file's ending: .html is one self-contained page with all
 /// pictures, .svg the latency plot alone, .csv the histogram, .json the run itself. Without -o the
 /// table is printed. Several bundles come on one page, their curves in one plot. The page also says
-/// what each run supports, as `onbeat bounds` does: of the run's own limit, unless --limit names one.
+/// what each run supports, as `onbeat bounds` does: of the run's own limit, unless --limit names
+/// one.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the run as JSON there too")),
     after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run --limit 50us --horizon 24h -o run.html\n  onbeat report run -o run.svg"
 )]
 pub struct Args {
-    /// Bundles, as `onbeat measure -o` makes them, or one of `onbeat capture`: then the page is that of its audit
+    /// Bundles, as `onbeat measure -o` makes them, or one of `onbeat capture`: then the page is
+    /// that of its audit
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// The file to write: .html, .svg, .csv or .json; `-` is standard output, with --format

@@ -10,9 +10,10 @@ use rules::Rule;
 
 /// List the rules, or print all about one
 ///
-/// A knob is a setting that `onbeat audit` judges: what it is, why it matters, how it is told, what changing it costs,
-/// and where that is written. A culprit is what takes the time of a spike: what it looks like, how it is told from
-/// others, what to do about it, what provokes it, and which knobs cure it.
+/// A knob is a setting that `onbeat audit` judges: what it is, why it matters, how it is told, what
+/// changing it costs, and where that is written. A culprit is what takes the time of a spike: what
+/// it looks like, how it is told from others, what to do about it, what provokes it, and which
+/// knobs cure it.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat rules\n  onbeat rules rt-throttling\n  onbeat rules irqs-off-section"

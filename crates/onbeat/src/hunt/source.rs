@@ -1,15 +1,23 @@
 //! The source of a hunt's kernel events. A source records them while measuring goes on, and gives
 //! those of a stretch of time as [`Raw`] events; all later steps are the same for all sources.
 
+use super::names::Names;
 use super::scope::Scope;
 use model::error::Result;
 use model::run;
-use model::units::{Cpu, Nanos};
+use model::units::{Cpu, CpuSet, Nanos};
 use trace::event::Raw;
 
 pub mod ftrace;
 #[cfg(test)]
 pub mod memory;
+
+/// Opens the source that this machine offers, for these CPUs, with the names of what its events
+/// point at. Today that is ftrace; a further one is chosen here.
+pub fn open(cpus: &CpuSet) -> Result<(Box<dyn EventSource>, Names)> {
+    let (source, names) = ftrace::Ftrace::open(cpus)?;
+    Ok((Box::new(source), names))
+}
 
 /// How much is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +101,8 @@ pub trait EventSource {
     /// come with them, older or younger.
     fn events(&mut self, cpu: Cpu, from: Nanos, to: Nanos, each: &mut dyn FnMut(Raw)) -> EventCoverage;
 
-    /// How far back the events of a CPU reach; none where none are held.
+    /// How far back the events of a CPU reach; none where none are held: all events of that time
+    /// then count as missing.
     fn oldest(&self, cpu: Cpu) -> Option<Nanos>;
 
     /// Whether there were events before the oldest that are held.

@@ -1,5 +1,5 @@
-//! Damages files in thousands of seeded ways and sees that every reader stays civil: no panic, no long
-//! computation, an error of one line, and numbers that agree where it accepts.
+//! Damages files in thousands of seeded ways and sees that every reader stays civil: no panic, no
+//! long computation, an error of one line, and numbers that agree where it accepts.
 //!
 //! `ONBEAT_SEED` and `ONBEAT_ROUNDS` change the run; a failure prints the seed and the round.
 

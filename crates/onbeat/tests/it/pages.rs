@@ -1,7 +1,8 @@
 //! Pages of real kernels, decoded and compared with what those kernels themselves made of them.
 //!
-//! Each folder of `tests/pages` holds the raw pages of both CPUs and the kernel's own rendering of the same buffer (the file
-//! `trace`, read before the pages were). Every line must have its event and every event its line, in the same order.
+//! Each folder of `tests/pages` holds the raw pages of both CPUs and the kernel's own rendering of
+//! the same buffer (the file `trace`, read before the pages were). Every line must have its event
+//! and every event its line, in the same order.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,7 +100,8 @@ fn state(state: i64) -> String {
     format!("prev_state={letter}{}", if state & 0x100 != 0 { "+" } else { "" })
 }
 
-/// What the text must hold of an event: whole words, beside names of functions that go with an address.
+/// What the text must hold of an event: whole words, beside names of functions that go with an
+/// address.
 #[derive(Default)]
 struct Said {
     event: Vec<&'static str>,
@@ -230,7 +232,8 @@ fn after<'a>(body: &'a str, key: &str) -> Option<&'a str> {
     body[at?..].split([' ', ')']).next()
 }
 
-/// Compares one event with its line; names that stand for addresses go into the book, which must stay one to one.
+/// Compares one event with its line; names that stand for addresses go into the book, which must
+/// stay one to one.
 fn compare(event: &Raw, line: &Line, book: &mut BTreeMap<u64, String>) {
     let what = &event.what;
     let said = of_threads(what).or_else(|| of_interrupts(what)).or_else(|| of_timers(what)).unwrap();
@@ -289,7 +292,8 @@ fn the_kernels_own_text_says_the_same() {
             }
             assert!(notes.iter().all(|page| page.unknown + page.malformed == 0 && !page.cut), "{notes:?}");
         }
-        // Different functions have different names; a name with an offset may be there for each of its places.
+        // Different functions have different names; a name with an offset may be there for each of
+        // its places.
         let mut names: Vec<_> = book.values().filter(|name| !name.contains(['+', '('])).collect();
         let count = names.len();
         names.sort();

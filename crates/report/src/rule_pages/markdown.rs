@@ -38,7 +38,7 @@ pub fn page(rule: Rule) -> String {
 /// The pages below `docs/rules`, by name, the index among them.
 pub fn pages() -> Vec<(String, String)> {
     let mut index = String::from(
-        "# The rules\n\nMade by `cargo xtask docs` from the records in `src/rules/knobs` and `src/rules/culprits`; change them \
+        "# The rules\n\nMade by `cargo xtask docs` from the records in `crates/rules/src/knobs` and `crates/rules/src/culprits`; change them \
          there.\n\n## Knobs: settings that can be judged\n\n| rule | severity | what it is about |\n|---|---|---|\n",
     );
     for knob in knobs::ALL {

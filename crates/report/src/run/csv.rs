@@ -73,7 +73,7 @@ fn comments(run: &Run, text: &mut String) {
 /// A spreadsheet breaks a comment at its separators like any line, and takes a cell that begins
 /// with one of these signs for a formula (OWASP, "CSV Injection"): an apostrophe before it keeps it
 /// text.
-fn no_formula(comment: &str) -> String {
+pub fn no_formula(comment: &str) -> String {
     let (mut safe, mut begins) = (String::with_capacity(comment.len()), false);
     for c in comment.chars() {
         if begins && matches!(c, '=' | '+' | '-' | '@') {

@@ -1,8 +1,8 @@
 //! What a comparison of this size could have seen, and how many units would detect the relevant
 //! difference.
 //!
-//! The difference found with 80 % probability by a two-sided t test of the units: t(1 - alpha / 2) and
-//! t(0.8) standard errors, the half width of the interval and a term for the power (Cohen 1988,
+//! The difference found with 80 % probability by a two-sided t test of the units: t(1 - alpha / 2)
+//! and t(0.8) standard errors, the half width of the interval and a term for the power (Cohen 1988,
 //! chapter 2). The exact tests of `flip` and `permutation` lose little against it. Assumes that the
 //! spread seen is the spread there is.
 

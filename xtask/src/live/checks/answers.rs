@@ -1,4 +1,5 @@
-//! What a run can prove, asked of runs made there: whole ones, a killed one, and two against each other.
+//! What a run can prove, asked of runs made there: whole ones, a killed one, and two against each
+//! other.
 
 use serde_json::Value;
 

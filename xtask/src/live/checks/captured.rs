@@ -38,7 +38,8 @@ fn captured(reply: &Reply, machine: &Machine) -> CheckResult {
         whole(&document(reply, live)?).map_err(|why| format!("{live}: {why}"))?;
     }
     let audit = document(reply, "a")?;
-    // The two kernels differ in this for certain, so an audit that says the same of both reads nothing.
+    // The two kernels differ in this for certain, so an audit that says the same of both reads
+    // nothing.
     let wanted = if machine.rt { "pass" } else { "fail" };
     let found = verdict(&audit, "preemption-model");
     require(found == Some(wanted), || format!("preemption-model is {found:?} instead of {wanted}"))

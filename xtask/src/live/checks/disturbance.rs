@@ -1,4 +1,5 @@
-//! What the machine does to a run is in its integrity list: a CPU that goes away, a thread above it.
+//! What the machine does to a run is in its integrity list: a CPU that goes away, a thread above
+//! it.
 
 use super::super::frames::Reply;
 use super::super::judge::{CheckResult, document, integrity, require, sums};

@@ -19,7 +19,8 @@ pub fn checks() -> Vec<Check> {
 }
 
 fn as_found(reply: &Reply, _: &Machine) -> CheckResult {
-    // The two settings that the guest changed at boot show that the comparison sees settings at all.
+    // The two settings that the guest changed at boot show that the comparison sees settings at
+    // all.
     let before = reply.file("before")?;
     for own in ["sched_rt_runtime_us 940000", "sched_rr_timeslice_ms 40"] {
         require(before.contains(own), || format!("the comparison does not cover {own}"))?;

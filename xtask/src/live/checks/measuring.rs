@@ -1,5 +1,5 @@
-//! Plain runs: the kernel's kind is recognised, every wake mechanism and policy works and says where its
-//! timers expire.
+//! Plain runs: the kernel's kind is recognised, every wake mechanism and policy works and says
+//! where its timers expire.
 
 use serde_json::Value;
 
@@ -49,8 +49,8 @@ pub fn checks() -> Vec<Check> {
     checks
 }
 
-/// On PREEMPT_RT the timers of ordinary threads, of timerfd and of POSIX timers expire in `ktimers/N`;
-/// elsewhere every one of these expires in the interrupt.
+/// On PREEMPT_RT the timers of ordinary threads, of timerfd and of POSIX timers expire in
+/// `ktimers/N`; elsewhere every one of these expires in the interrupt.
 fn expiry(machine: &Machine, soft: bool) -> &'static str {
     if machine.rt && soft { "softirq-thread" } else { "hard-irq" }
 }

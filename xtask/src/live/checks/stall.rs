@@ -47,8 +47,9 @@ fn one_cpu(cpu: &Value, least: i64, most: i64) -> CheckResult {
     require((least - 2..=most).contains(&max), || {
         format!("{name}: the longest latency is {max} ms for a hold of {least} to {most} ms")
     })?;
-    // A wake-up that is L late passes over L / interval slots: stalls elsewhere are in the histogram too,
-    // so its rows bound what may have been missed. The last wake-up's own slots are never counted.
+    // A wake-up that is L late passes over L / interval slots: stalls elsewhere are in the
+    // histogram too, so its rows bound what may have been missed. The last wake-up's own slots are
+    // never counted.
     let (mut low, mut high) = (0, 0);
     for (lower, upper, n) in rows(cpu, "histogram")? {
         low += lower.max(0) / INTERVAL * n as i64;
@@ -71,7 +72,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// 2,800 wake-ups in time and one 200.5 ms late, the slots of which a periodic task would have seen.
+    /// 2,800 wake-ups in time and one 200.5 ms late, the slots of which a periodic task would have
+    /// seen.
     fn cpu(number: u64) -> Value {
         let deadline: Vec<Value> =
             (0..=200).map(|ms| json!([ms * INTERVAL + 400_000, ms * INTERVAL + 600_000, 1])).collect();
@@ -102,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_stall_that_was_left_out_fails() {
-        // As if the schedule had started anew after the stall: the sums hold, and yet slots are gone.
+        // As if the schedule had started anew after the stall: the sums hold, and yet slots are
+        // gone.
         let mut forgot = cpu(0);
         forgot["missed"] = json!(0);
         forgot["scheduled"] = json!(2801);

@@ -1,8 +1,8 @@
 //! Reading the machine changes no setting, and not what a later write does.
 //!
-//! The second is seen on the lockup detectors, whose files forget what was asked for when they are read
-//! (before 6.14): how many of their timers a write arms is compared with what it arms where nothing was read
-//! in between.
+//! The second is seen on the lockup detectors, whose files forget what was asked for when they are
+//! read (before 6.14): how many of their timers a write arms is compared with what it arms where
+//! nothing was read in between.
 
 use super::super::frames::Reply;
 use super::super::judge::{CheckResult, require};

@@ -1,5 +1,5 @@
-//! What `hunt` answered, read from its run.json without onbeat's own types: a score that shares the code
-//! it judges agrees with any mistake in it.
+//! What `hunt` answered, read from its run.json without onbeat's own types: a score that shares the
+//! code it judges agrees with any mistake in it.
 
 use serde_json::Value;
 
@@ -55,7 +55,8 @@ pub struct Answer {
     pub culprits: Vec<FoundCulprit>,
     /// CPUs of the thread that records.
     pub housekeeping: Vec<u64>,
-    /// What onbeat's own path from the timer to the clock read costs with the recorder, as the run has measured it.
+    /// What onbeat's own path from the timer to the clock read costs with the recorder, as the run
+    /// has measured it.
     pub cost: i64,
 }
 

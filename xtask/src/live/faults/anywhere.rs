@@ -1,9 +1,10 @@
-//! Stops of the machine at any place of onbeat's own path, exact to the nanosecond: made from what was recorded, because a
-//! stop from outside falls mostly where the machine idles.
+//! Stops of the machine at any place of onbeat's own path, exact to the nanosecond: made from what
+//! was recorded, because a stop from outside falls mostly where the machine idles.
 //!
-//! Of a recorded window the longest silence, the emulator's own stop, is taken out; then a stop of 5 to 300 ms comes between
-//! two events while the home CPU idles, runs the thread that measures, or takes its timer. All that comes after is later by
-//! it, on every CPU. What runs in other handlers is left alone: a stop there has a name in the events.
+//! Of a recorded window the longest silence, the emulator's own stop, is taken out; then a stop of
+//! 5 to 300 ms comes between two events while the home CPU idles, runs the thread that measures, or
+//! takes its timer. All that comes after is later by it, on every CPU. What runs in other handlers
+//! is left alone: a stop there has a name in the events.
 
 use std::collections::BTreeMap;
 
@@ -134,8 +135,8 @@ fn places(window: &Value, expected: i64, actual: i64) -> Vec<(i64, i64)> {
     found
 }
 
-/// All from `at` on is later; timers that were started before stay due when they were, and so does that of the wake-up itself,
-/// whose time the schedule says, whenever it is started.
+/// All from `at` on is later; timers that were started before stay due when they were, and so does
+/// that of the wake-up itself, whose time the schedule says, whenever it is started.
 fn shift(window: &mut Value, at: i64, by: i64) {
     let expected = window["expected_ns"].clone();
     for event in window["events"].as_array_mut().into_iter().flatten() {
@@ -179,7 +180,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A wake-up 50 ms late: a silence after the thread slept, then its timer, a softirq, the switch.
+    /// A wake-up 50 ms late: a silence after the thread slept, then its timer, a softirq, the
+    /// switch.
     fn window() -> Value {
         let event = |t: i64, pid: i64, e: &str| json!({ "t": t, "cpu": 1, "pid": pid, "in": 1, "e": e });
         let ran = event(400_000, 50, "fault");

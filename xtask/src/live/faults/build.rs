@@ -1,7 +1,8 @@
 //! The module, built against Debian's headers of the machine's own kernel, and the static program.
 //!
-//! The headers are unpacked, not installed. Their Makefile includes another by its absolute path, and their tools come
-//! in a package of their own, which for a foreign architecture is that of the builder's: the tools run here.
+//! The headers are unpacked, not installed. Their Makefile includes another by its absolute path,
+//! and their tools come in a package of their own, which for a foreign architecture is that of the
+//! builder's: the tools run here.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

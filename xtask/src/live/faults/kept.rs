@@ -1,5 +1,6 @@
-//! Answers that are kept with all their events (`--keep`), and scored again as the code now explains them (`--again`):
-//! a change of the explanation is judged on the same spikes, without a boot.
+//! Answers that are kept with all their events (`--keep`), and scored again as the code now
+//! explains them (`--again`): a change of the explanation is judged on the same spikes, without a
+//! boot.
 
 use std::path::{Path, PathBuf};
 

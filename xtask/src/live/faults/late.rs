@@ -1,7 +1,9 @@
-//! A virtual CPU that was idle and woke late: made from what was recorded, because no emulator can be made to do it at will.
+//! A virtual CPU that was idle and woke late: made from what was recorded, because no emulator can
+//! be made to do it at will.
 //!
-//! In each window the other CPU sleeps through the rest of a handler: its timer that was due first expires, and all that it
-//! did afterwards comes, right after the handler's end. Nothing else changes, so the handler still has its time.
+//! In each window the other CPU sleeps through the rest of a handler: its timer that was due first
+//! expires, and all that it did afterwards comes, right after the handler's end. Nothing else
+//! changes, so the handler still has its time.
 
 use serde_json::Value;
 

@@ -1,8 +1,10 @@
-//! Ground truth for `onbeat hunt`: faults of known kind, place, time and length, and the score of what it says of them.
+//! Ground truth for `onbeat hunt`: faults of known kind, place, time and length, and the score of
+//! what it says of them.
 //!
-//! A module in the guest (`lab/onbeat_fault`) and a program (`lab/user_faults`) inject and log; the emulator is stopped from
-//! outside. These boots are their own: hunting switches tracepoints, which makes emulated machines panic now and then. What
-//! was over before such a panic counts, the rest is booted again, and the panics are counted.
+//! A module in the guest (`lab/onbeat_fault`) and a program (`lab/user_faults`) inject and log; the
+//! emulator is stopped from outside. These boots are their own: hunting switches tracepoints, which
+//! makes emulated machines panic now and then. What was over before such a panic counts, the rest
+//! is booted again, and the panics are counted.
 
 mod answer;
 mod anywhere;
@@ -32,12 +34,14 @@ use trial::{Trial, trials};
 /// How often a machine is booted again after a panic of the emulator's kind.
 const PANICS: usize = 6;
 
-/// The emulated HPET is read under the emulator's own lock, with interrupts off in the guest: faults nobody injected. The
-/// time stamp counter is the host's, and steady, which the kernel is told because it cannot see it.
+/// The emulated HPET is read under the emulator's own lock, with interrupts off in the guest:
+/// faults nobody injected. The time stamp counter is the host's, and steady, which the kernel is
+/// told because it cannot see it.
 const TSC: &str = "quiet tsc=reliable clocksource=tsc";
 
-/// The emulated serial port, which the old kernels' results come over, interrupts more often than its threaded handler finds
-/// something to do: the kernel would take that for a fault and switch the interrupt off.
+/// The emulated serial port, which the old kernels' results come over, interrupts more often than
+/// its threaded handler finds something to do: the kernel would take that for a fault and switch
+/// the interrupt off.
 const TSC_SERIAL: &str = "quiet tsc=reliable clocksource=tsc noirqdebug";
 
 /// The machines, the gate's first.
@@ -105,8 +109,8 @@ fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
     Ok(Ingredients { base, items, keep })
 }
 
-/// A series that falls short is run once more in a fresh boot, and that counts: what holds does so on a calmer host, too, and
-/// what does not fails twice.
+/// A series that falls short is run once more in a fresh boot, and that counts: what holds does so
+/// on a calmer host, too, and what does not fails twice.
 fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients, tally: &mut Tally) {
     let start = Instant::now();
     let mut told: BTreeMap<String, (String, StepOutcome)> = BTreeMap::new();

@@ -1,14 +1,17 @@
-//! The stopped emulator: nothing in the guest's software is to blame for that time, and no name may be said of it.
+//! The stopped emulator: nothing in the guest's software is to blame for that time, and no name may
+//! be said of it.
 //!
-//! On an idle guest that holds for each stop. Among faults, a stop that falls into one is listed apart: that time is the
-//! fault's as well, and no event tells where the one ends and the other begins.
+//! On an idle guest that holds for each stop. Among faults, a stop that falls into one is listed
+//! apart: that time is the fault's as well, and no event tells where the one ends and the other
+//! begins.
 
 use super::answer::{Answer, FoundSpike};
 use super::log::LogRecord;
 use super::own::{self, Whose};
 use super::score::Demand;
 
-/// How far the two clocks may be apart where the emulator was stopped: the look at the channel, and the line's way.
+/// How far the two clocks may be apart where the emulator was stopped: the look at the channel, and
+/// the line's way.
 pub const SLACK: i64 = 4_000_000;
 
 /// What was said of the time in which nothing ran.
@@ -78,7 +81,8 @@ pub fn of(stops: &[LogRecord], injected: &[LogRecord], answer: &Answer, slack: i
     score
 }
 
-/// What slices say of the time that certainly lies within a stop, where it is more than onbeat's own path can take.
+/// What slices say of the time that certainly lies within a stop, where it is more than onbeat's
+/// own path can take.
 fn said_of(stop: &LogRecord, answer: &Answer, spike: &FoundSpike, slack: i64) -> Option<String> {
     let (from, to) = (stop.start + slack, stop.end - slack);
     let within = |start: i64, ns: i64| ((start + ns).min(to) - start.max(from)).max(0);
@@ -89,7 +93,8 @@ fn said_of(stop: &LogRecord, answer: &Answer, spike: &FoundSpike, slack: i64) ->
         .then(|| format!("{} has {most} ns of the stop at {}", slice.told(), stop.start))
 }
 
-/// Whether all but a tenth of a spike lies on stops: what else it is called has another tenth at least.
+/// Whether all but a tenth of a spike lies on stops: what else it is called has another tenth at
+/// least.
 fn covers(stops: &[&LogRecord], spike: &FoundSpike) -> bool {
     let on: i64 = stops.iter().map(|stop| stop.overlap(spike.expected, spike.actual)).sum();
     (spike.latency - on) * 10 < spike.latency
@@ -166,7 +171,8 @@ mod tests {
         FoundSlice { kind: kind.into(), start, ns, ..FoundSlice::default() }
     }
 
-    /// A stop of 50 ms each 300 ms; each CPU has a spike that begins 5 ms into it and outlasts it by less than one.
+    /// A stop of 50 ms each 300 ms; each CPU has a spike that begins 5 ms into it and outlasts it
+    /// by less than one.
     fn answer() -> (Vec<LogRecord>, Answer) {
         let spike = |at: i64, cpu| {
             let expected = (1005 + at * 300) * MS;

@@ -1,12 +1,14 @@
-//! onbeat's own path may not be a culprit: from its timer's interrupt to its clock read it takes what the run has measured,
-//! and whatever is longer is not its doing.
+//! onbeat's own path may not be a culprit: from its timer's interrupt to its clock read it takes
+//! what the run has measured, and whatever is longer is not its doing.
 
 use super::answer::{Answer, FoundSlice, FoundSpike};
 
-/// Times the measured cost that a stretch with onbeat's name may take: the cost is a median, and the emulator's spread is wide.
+/// Times the measured cost that a stretch with onbeat's name may take: the cost is a median, and
+/// the emulator's spread is wide.
 const NAMED: i64 = 6;
 
-/// The same of a stretch of the path without a name: it may have several events, and be slow before each.
+/// The same of a stretch of the path without a name: it may have several events, and be slow before
+/// each.
 const NAMELESS: i64 = 16;
 
 /// Parts of the path that bear no name.

@@ -1,8 +1,8 @@
 //! The score of an explanation against the log of what was injected.
 //!
-//! A spike belongs to the injection that covers at least half of it. The emulator makes spikes of its own: those on
-//! no injection are counted and left out, and so are those that are mostly something else, and those during which the emulator
-//! waited for a CPU of its own machine.
+//! A spike belongs to the injection that covers at least half of it. The emulator makes spikes of
+//! its own: those on no injection are counted and left out, and so are those that are mostly
+//! something else, and those during which the emulator waited for a CPU of its own machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,8 @@ pub struct Score {
     pub named: usize,
     /// Mean distance between the time said and the time injected, as a share of the latency.
     pub share_error: f64,
-    /// Share of the injected time that nothing explains. What the emulator adds behind it nobody knows the truth of.
+    /// Share of the injected time that nothing explains. What the emulator adds behind it nobody
+    /// knows the truth of.
     pub unexplained: f64,
     /// Spikes whose parts are not their whole, strays included.
     pub wrong_sums: usize,
@@ -164,7 +165,8 @@ fn named_by_culprits(parts: &[Origin], culprits: &[FoundCulprit]) -> usize {
     parts.iter().map(spikes_of).min().unwrap_or(0) as usize
 }
 
-/// A name must be a whole word outside of the brackets that hold a module's name: the module's is not the function's.
+/// A name must be a whole word outside of the brackets that hold a module's name: the module's is
+/// not the function's.
 fn names(text: &str, wanted: &[&str]) -> bool {
     let outside = text.split('[').enumerate().map(|(at, part)| match at {
         0 => part,
@@ -205,7 +207,8 @@ pub struct Demand {
 pub const FULL: Demand =
     Demand { seen: 1.0, class: 0.95, named: 0.90, off: 0.10, unexplained: 0.05, blamed: 0.0 };
 
-/// What the gate asks: an explanation that is broken falls far below it, a machine with other work does not.
+/// What the gate asks: an explanation that is broken falls far below it, a machine with other work
+/// does not.
 pub const GATE: Demand =
     Demand { seen: 0.5, class: 0.75, named: 0.70, off: 0.25, unexplained: 0.20, blamed: 0.05 };
 

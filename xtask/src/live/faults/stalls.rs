@@ -1,8 +1,10 @@
-//! When the emulator itself waited for a CPU of the machine it runs on: what the guest sees then nobody injected.
+//! When the emulator itself waited for a CPU of the machine it runs on: what the guest sees then
+//! nobody injected.
 //!
-//! The kernel counts how long each thread was runnable and did not run (`/proc/PID/task/TID/schedstat`, second number; the third counts the turns). The
-//! guest writes `=== CLOCK NS` to its channel, several lines in a row: its CLOCK_MONOTONIC, to put both on one clock. The times at
-//! which it was stopped on purpose are told in the same way.
+//! The kernel counts how long each thread was runnable and did not run
+//! (`/proc/PID/task/TID/schedstat`, second number; the third counts the turns). The guest writes
+//! `=== CLOCK NS` to its channel, several lines in a row: its CLOCK_MONOTONIC, to put both on one
+//! clock. The times at which it was stopped on purpose are told in the same way.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -77,7 +79,8 @@ impl Stalls {
         self.stops.push([ns(from), ns(to)]);
     }
 
-    /// What lies behind the line number `mark`, the last of `group` lines, up to the next such line.
+    /// What lies behind the line number `mark`, the last of `group` lines, up to the next such
+    /// line.
     fn told(&self, mark: usize, clocks: &[i64]) -> Told {
         // The quickest of the lines is nearest to the truth.
         let first = (mark + 1).saturating_sub(clocks.len());
@@ -99,8 +102,8 @@ impl Stalls {
         Told { stalls: stalls.collect(), stops: stops.chain(["dropped=0\n".to_string()]).collect() }
     }
 
-    /// The channel's text with the waits and the stops behind the lines that tell the clock, as the files `stalls` and `stops`
-    /// of the check.
+    /// The channel's text with the waits and the stops behind the lines that tell the clock, as the
+    /// files `stalls` and `stops` of the check.
     pub fn with(&self, text: &str) -> String {
         let mut whole = String::with_capacity(text.len());
         let (mut clocks, mut count): (Vec<i64>, usize) = (Vec::new(), 0);

@@ -1,8 +1,8 @@
 //! Stopping the whole emulator from outside, when the guest asks for it.
 //!
-//! The guest writes `=== STOP COUNT LEAST_MS MOST_MS PAUSE_MS SEED` to its channel. Each stop takes between the least and the
-//! most, all orders of magnitude alike, after a pause of between half of what was asked and one and a half times it.
-//! The same seed gives the same lengths and pauses.
+//! The guest writes `=== STOP COUNT LEAST_MS MOST_MS PAUSE_MS SEED` to its channel. Each stop takes
+//! between the least and the most, all orders of magnitude alike, after a pause of between half of
+//! what was asked and one and a half times it. The same seed gives the same lengths and pauses.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -34,7 +34,8 @@ struct Turn {
     length: Duration,
 }
 
-/// Waits for the emulator's end; grants wishes meanwhile. What is noted of both is on the host's clock.
+/// Waits for the emulator's end; grants wishes meanwhile. What is noted of both is on the host's
+/// clock.
 pub fn attend(mut emulator: Running, channel: &Path, limit: Duration) -> (Result<()>, Stalls) {
     let start = Instant::now();
     let mut stalls = Stalls::of(emulator.pid());
@@ -83,8 +84,9 @@ fn stop(emulator: &Running, length: Duration, stalls: &mut Stalls) -> Result<()>
     emulator.signal(Signal::CONT)
 }
 
-/// The emulator's own thread runs the guest's timers: behind the virtual CPUs it would be late with each, by what no guest
-/// can explain; and both go before whatever else the machine does meanwhile, nice values do not reach across groups. Without the right to do so they stay as they are.
+/// The emulator's own thread runs the guest's timers: behind the virtual CPUs it would be late with
+/// each, by what no guest can explain; and both go before whatever else the machine does meanwhile,
+/// nice values do not reach across groups. Without the right to do so they stay as they are.
 fn prefer(emulator: &Running) {
     let pid = emulator.pid().to_string();
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
@@ -93,8 +95,8 @@ fn prefer(emulator: &Running) {
     }
 }
 
-/// Gives a thread a real-time priority, or takes it back. We have one ourselves while we stop the emulator: a stop that ends
-/// late, or a clock that is looked at late, is no truth to score with.
+/// Gives a thread a real-time priority, or takes it back. We have one ourselves while we stop the
+/// emulator: a stop that ends late, or a clock that is looked at late, is no truth to score with.
 fn rank(thread: impl ToString, priority: Option<&str>) {
     let thread = thread.to_string();
     let args = match priority {

@@ -10,7 +10,8 @@ pub struct Origin {
     pub names: &'static [&'static str],
     /// Where they must stand.
     pub place: NamePlace,
-    /// What a slice must say beside its name, in its evidence or as another name; nothing where this is empty.
+    /// What a slice must say beside its name, in its evidence or as another name; nothing where
+    /// this is empty.
     pub said: &'static str,
 }
 
@@ -33,7 +34,8 @@ pub enum By {
     Module(&'static str),
     /// The program: its arguments.
     Program(&'static str),
-    /// The module's kind of this word; then the other CPU is made to sleep through the rest of the handler, by its function.
+    /// The module's kind of this word; then the other CPU is made to sleep through the rest of the
+    /// handler, by its function.
     Late(&'static str, &'static str),
 }
 
@@ -86,8 +88,9 @@ const FAULT: Fault = Fault {
     least: 30,
 };
 
-/// A raw lock that another CPU holds is waited for with interrupts off, and a single waiter has no event of the wait.
-/// That the waiter's function keeps interrupts off is true and sends people to the wrong place.
+/// A raw lock that another CPU holds is waited for with interrupts off, and a single waiter has no
+/// event of the wait. That the waiter's function keeps interrupts off is true and sends people to
+/// the wrong place.
 const LOCK: Origin = Origin {
     logged: "lock-contention",
     kinds: &["lock-contention"],
@@ -124,7 +127,8 @@ pub const FAULTS: &[Fault] = &[
         }],
         ..FAULT
     },
-    // At the switch the thread sleeps: what it ran in before is in the stack at the timer's expiry alone.
+    // At the switch the thread sleeps: what it ran in before is in the stack at the timer's expiry
+    // alone.
     Fault {
         word: "long-call",
         parts: &[Origin {
@@ -154,14 +158,16 @@ pub const FAULTS: &[Fault] = &[
         first: false,
         ..FAULT
     },
-    // The timer's interrupt is the victim's own path; a function that somebody else's timer calls in it is not.
+    // The timer's interrupt is the victim's own path; a function that somebody else's timer calls
+    // in it is not.
     Fault {
         word: "hrtimer",
         parts: &[Origin { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
-    // The other CPU, idle, is late with its timers meanwhile: that does not take away the handler's name.
+    // The other CPU, idle, is late with its timers meanwhile: that does not take away the handler's
+    // name.
     Fault {
         word: "hrtimer-idle",
         by: By::Late("hrtimer", "fault_hrtimer"),
@@ -175,7 +181,8 @@ pub const FAULTS: &[Fault] = &[
         first: false,
         ..FAULT
     },
-    // On PREEMPT_RT it runs in ksoftirqd, which the guest raises above the victim: a mistake people make.
+    // On PREEMPT_RT it runs in ksoftirqd, which the guest raises above the victim: a mistake people
+    // make.
     Fault {
         word: "softirq",
         parts: &[Origin {
@@ -302,7 +309,8 @@ pub const FAULTS: &[Fault] = &[
         first: false,
         ..FAULT
     },
-    // It is fair and runs with the priority of the one that waits for its mutex: not the fair server's doing.
+    // It is fair and runs with the priority of the one that waits for its mutex: not the fair
+    // server's doing.
     Fault {
         word: "inherited",
         by: By::Program("inherited 1 34"),
@@ -316,7 +324,8 @@ pub const FAULTS: &[Fault] = &[
         first: false,
         ..FAULT
     },
-    // The recording thread has to stay off the CPU of the thread that is followed, wherever it was started.
+    // The recording thread has to stay off the CPU of the thread that is followed, wherever it was
+    // started.
     Fault {
         word: "victim-own",
         by: By::Program("own 0 34 victim-own"),

@@ -127,7 +127,8 @@ fn nothing_is_known_of_an_empty_tree_and_nothing_passes() {
 #[test]
 fn a_capture_of_this_machine_is_judged_as_the_machine() {
     let place = Place::new();
-    // Threads come and go on a machine at work: what counts is a capture between two audits that agree.
+    // Threads come and go on a machine at work: what counts is a capture between two audits that
+    // agree.
     let still = (0..20).find_map(|n| {
         let before = onbeat(&["audit", "--json", "-"]).stdout;
         let bundle = place.path(&format!("bundle{n}"));

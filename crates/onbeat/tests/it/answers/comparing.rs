@@ -122,7 +122,8 @@ fn what_was_measured_and_not_recorded_carries_no_verdict() {
     });
     let answer = json(&["bounds", &silent, "--limit", "80us", "--horizon", "10s"], 7);
     assert!(gate(&answer, "G11")["detail"].as_str().unwrap().contains("CPU 1"), "{answer}");
-    // A second without a due wake-up was watched all the same, and a line without its length is as long as its wake-ups.
+    // A second without a due wake-up was watched all the same, and a line without its length is as
+    // long as its wake-ups.
     let slow = place.bundle("slow", &us, |run, blocks| {
         run.plan.interval_ns = Some(Nanos(2 * SECOND));
         run.cpus[0].interval_ns = Some(Nanos(2 * SECOND));

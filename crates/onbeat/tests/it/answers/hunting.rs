@@ -44,7 +44,8 @@ fn window(cycle: u64) -> Window {
     }
 }
 
-/// A bundle of a hunt that was killed before its first spike got into `run.json`, with these lines of events.
+/// A bundle of a hunt that was killed before its first spike got into `run.json`, with these lines
+/// of events.
 fn bundle(place: &Place, lines: &str) -> String {
     let plan = run::Plan { cpus: vec![Cpu(1)], interval_ns: Some(Nanos(MS)), ..run::Plan::default() };
     let hunt = Run {

@@ -1,4 +1,5 @@
-//! Runs of the measuring loop, ended, refused and limited from outside. None of them needs privilege, or a time to keep.
+//! Runs of the measuring loop, ended, refused and limited from outside. None of them needs
+//! privilege, or a time to keep.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

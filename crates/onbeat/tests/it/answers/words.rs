@@ -1,4 +1,5 @@
-//! What people read: as wide as they asked for, in whole sentences, and steered by no name that another chose.
+//! What people read: as wide as they asked for, in whole sentences, and steered by no name that
+//! another chose.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -126,7 +127,8 @@ fn an_import_without_a_histogram_says_so() {
         let path = place.path(&format!("x.{form}"));
         assert_eq!(code(&onbeat(&["report", &place.path("run"), "-o", &path])), 0);
     }
-    // Of what was never later than 80 us a limit of 100 us was not reached, and of 50 us it cannot be told how often.
+    // Of what was never later than 80 us a limit of 100 us was not reached, and of 50 us it cannot
+    // be told how often.
     let far = json_of(&["bounds", &place.path("run"), "--limit", "100us"]);
     assert_eq!((&far["claim"]["exceedances"], &far["claim"]["exceedances_at_most"]), (&0.into(), &0.into()));
     let near = json_of(&["bounds", &place.path("run"), "--limit", "50us"]);

@@ -1,7 +1,7 @@
 //! What of each crate is product, and what its files name: modules, types, paths.
 //!
-//! Product is what is compiled without tests and without the feature `fixture`, wherever it stands in
-//! a file and whatever the file is called.
+//! Product is what is compiled without tests and without the feature `fixture`, wherever it stands
+//! in a file and whatever the file is called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

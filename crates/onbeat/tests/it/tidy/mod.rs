@@ -15,9 +15,10 @@ fn expect_none(offences: impl IntoIterator<Item = String>) {
     assert!(offences.is_empty(), "\n{}\n", offences.join("\n"));
 }
 
-/// A ratchet: what is over a limit that the tree does not meet yet becomes less; lower the number with it.
+/// A ratchet: what is over a limit that the tree does not meet yet becomes less; lower the number
+/// with it.
 fn expect_at_most(most: usize, offences: impl IntoIterator<Item = String>) {
     let offences: Vec<String> = offences.into_iter().collect();
     let count = offences.len();
-    assert!(count <= most, "\n{}\n{count} instead of {most}\n", offences.join("\n"));
+    assert!(count <= most, "{count} instead of {most}, yours among these:\n{}\n", offences.join("\n"));
 }

@@ -8,7 +8,8 @@ use super::walls::product;
 const FILE_LINES: usize = 300;
 /// Files of more lines.
 const LONG_FILES: usize = 0;
-/// Bytes of a tracked file: the largest is a distribution's kernel configuration, in captures of the corpus.
+/// Bytes of a tracked file: the largest is a distribution's kernel configuration, in captures of
+/// the corpus.
 const FILE_BYTES: u64 = 384 << 10;
 
 fn long_file(file: &Product) -> Option<String> {

@@ -13,7 +13,8 @@ const PURE: &[&str] = &["model", "stats", "trace", "rules", "report", "facts"];
 /// Modules of the standard library that reach out of the program, and its clocks.
 const IMPURE: &[&str] = &["fs", "env", "process", "thread", "net"];
 const CLOCKS: &[&str] = &["Instant", "SystemTime"];
-/// The one attribute that lifts Clippy's ban on files, clocks and environment from code of the product.
+/// The one attribute that lifts Clippy's ban on files, clocks and environment from code of the
+/// product.
 const LIFTED: &str = concat!("allow(clippy::dis", "allowed_methods)");
 const LIFTED_IN: &[&str] = &["crates/host/src/lib.rs", "crates/onbeat/src/main.rs"];
 const UNSAFE_LINT: &str = concat!("unsafe", "_code");
@@ -51,8 +52,8 @@ fn impurities(file: &Product) -> Vec<String> {
 
 /// For each file of a crate the other files that it uses.
 ///
-/// A `pub use` hands on a name and uses nothing. A module lists and calls the files below it, which use
-/// what it defines for all of them: such a pair is no circle.
+/// A `pub use` hands on a name and uses nothing. A module lists and calls the files below it, which
+/// use what it defines for all of them: such a pair is no circle.
 fn uses(files: &[Product]) -> BTreeMap<&str, BTreeSet<&str>> {
     let by_module: BTreeMap<&[String], &Product> =
         files.iter().map(|file| (&file.module[..], file)).collect();
@@ -66,7 +67,8 @@ fn uses(files: &[Product]) -> BTreeMap<&str, BTreeSet<&str>> {
     files.iter().map(|file| (file.path.as_str(), used(file))).collect()
 }
 
-/// The file in which a path ends, through what other files hand on; none if it leads out of the crate.
+/// The file in which a path ends, through what other files hand on; none if it leads out of the
+/// crate.
 fn target<'a>(
     from: &[String],
     path: &[String],
@@ -114,7 +116,8 @@ fn circles(uses: &BTreeMap<&str, BTreeSet<&str>>) -> BTreeSet<String> {
     uses.keys().filter_map(|start| circle(start)).collect()
 }
 
-/// Names of types that stand in several files; `Args` is clap's, and `Result` an alias of the standard one.
+/// Names of types that stand in several files; `Args` is clap's, and `Result` an alias of the
+/// standard one.
 fn shared_names(files: &[Product]) -> Vec<String> {
     let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for file in files {
