@@ -9,14 +9,17 @@ pub mod tests {
     #![allow(clippy::disallowed_methods)] // The corpus is files, and writing it is asked for by a variable.
 
     use crate::audit::{Finding, audit};
+    use crate::change::{Change, Persistence};
     use crate::contradictions::contradictions;
     use crate::fixture::Machine;
-    use crate::follow::complaints;
+    use crate::follow::{complaints, law};
     use crate::intent::{Profile, intent};
     use crate::judgement::AuditVerdict;
-    use crate::{knobs, survey_request};
+    use crate::knob::Knob;
+    use crate::{controls, knobs, survey_request};
     use bundle::capture;
     use model::keyword::Keyword;
+    use std::collections::BTreeSet;
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -166,6 +169,78 @@ pub mod tests {
         assert!(wrong.is_empty(), "{}\n{} of {tried}", wrong.join("\n"), wrong.len());
         println!("{tried} pieces of advice were followed");
         assert!(tried > 300, "only {tried} pieces of advice were tried");
+    }
+
+    /// What `onbeat tune` changes for a rule makes it pass, all rules together, too; and every rule
+    /// that is said to be set is set on some machine.
+    #[test]
+    fn what_is_set_helps() {
+        let (mut set, mut wrong) = (BTreeSet::new(), Vec::new());
+        let others = WHERE_OTHERS_ARE_SET.iter().map(|(name, edits)| {
+            let mut machine = Machine::base();
+            machine.edit(edits);
+            ((*name).to_owned(), machine)
+        });
+        let worst = std::iter::once(("all of them at once".to_owned(), all_wrong()));
+        for (name, machine) in tried_on().into_iter().chain(others).chain(worst) {
+            let (rules, found) = law::complaints(&machine);
+            set.extend(rules);
+            wrong.extend(found.into_iter().map(|what| format!("{name}: {what}")));
+        }
+        assert!(wrong.is_empty(), "{}\n{} complaints", wrong.join("\n"), wrong.len());
+        let settable = knobs::ALL.iter().filter(|knob| knob.unsettable.is_empty()).map(|knob| knob.id);
+        assert_eq!(set, settable.collect());
+        let runtime = |knob: &&&Knob| set.contains(knob.id) && knob.persistence == Persistence::Runtime;
+        assert!(knobs::ALL.iter().filter(runtime).count() >= 35);
+    }
+
+    /// The well-set machine with all that rules are set for wrong at once.
+    fn all_wrong() -> Machine {
+        let mut machine = Machine::base();
+        for knob in knobs::ALL.iter().filter(|knob| knob.unsettable.is_empty()) {
+            machine.edit(knob.examples.fires);
+        }
+        machine
+    }
+
+    /// Machines on which rules are set that are shown to fire where they cannot be.
+    const WHERE_OTHERS_ARE_SET: &[(&str, &str)] = &[
+        (
+            "a clocksource that was chosen",
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource: hpet
+             /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm",
+        ),
+        (
+            "a limit below the top, and other governors",
+            "/sys/devices/system/cpu/intel_pstate/no_turbo: 0
+             /sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: acpi-cpufreq
+             /sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq: 2000000
+             CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y",
+        ),
+    ];
+
+    /// Every file that a rule asks to be written has a record.
+    #[test]
+    fn every_file_that_is_written_is_known() {
+        let mut missing = BTreeSet::new();
+        let mut tried = BTreeSet::new();
+        for (_, machine) in tried_on() {
+            let (survey, intent) = machine.survey();
+            for found in audit(&survey, &intent).findings {
+                let ways = found.remedy.parts.iter().flat_map(|part| &part.alternatives);
+                for (path, value) in
+                    ways.flat_map(|way| way.changes.iter().chain(&way.persist)).flat_map(Change::writes)
+                {
+                    match controls::find(&path).map(|control| control.accepts.taken(value, &survey)) {
+                        Some(Ok(_)) => drop(tried.insert(path)),
+                        Some(Err(why)) => drop(missing.insert(format!("{}: {path}: {why}", found.rule))),
+                        None => drop(missing.insert(format!("{}: {path}", found.rule))),
+                    }
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{}", missing.into_iter().collect::<Vec<_>>().join("\n"));
+        assert!(tried.len() > 60, "only {} files", tried.len());
     }
 
     /// Whatever a machine is for, no rule asks for what another wants undone.

@@ -10,6 +10,7 @@ pub mod change;
 pub mod competing_tuners;
 #[cfg(test)]
 mod contradictions;
+pub mod controls;
 #[cfg(test)]
 mod corpus;
 pub mod culprits;
@@ -33,6 +34,7 @@ pub mod load_balancing;
 pub mod login_limits;
 pub mod parameters;
 pub mod remedy;
+pub mod setters;
 #[cfg(test)]
 mod tests;
 pub mod unknown;

@@ -133,6 +133,10 @@ fn links(knob: &'static Knob) -> Vec<Point> {
     if !culprits.is_empty() {
         points.push(Point::of("cures ", &culprits));
     }
+    points.push(match knob.unsettable {
+        "" => Point::new("set by `onbeat tune`, where the machine can be set"),
+        why => Point::new(format!("not set by `onbeat tune`: {why}")),
+    });
     if !knob.after.is_empty() {
         points.push(Point { after: ", and undone before", ..Point::of("is set after ", knob.after) });
     }

@@ -60,6 +60,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU isolation, checklist", url: ISOLATION },
     ],
     cures: &[SliceKind::IdleExit],
+    after: &["resume-latency-qos"],
     reads: &[LATENCY, DISABLE, NAME, LIMIT],
     facts: &["/sys/devices/system/cpu/cpuidle/current_driver", "/proc/cmdline", "/boot/config-RELEASE"],
     judge,

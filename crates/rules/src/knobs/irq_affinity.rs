@@ -48,7 +48,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: OS jitter due to per-CPU kthreads, irq/%d-%s", url: PER_CPU_KTHREADS },
     ],
     cures: &[SliceKind::Irq, SliceKind::Softirq, SliceKind::Thread],
-    after: &["default-irq-affinity"],
+    after: &["cpu-isolation", "default-irq-affinity"],
     facts: &[
         "/proc/irq/N/smp_affinity_list",
         "/proc/irq/N/effective_affinity_list",

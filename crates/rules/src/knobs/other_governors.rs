@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cpufreq_limit::{LIMIT as MAX, NO_TURBO, TOP, raised};
 use super::per_cpu::{PerCpuSetting, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
 use crate::change::{AdviceReason, Change, Persistence};
@@ -20,7 +21,6 @@ use model::units::{Cpu, CpuSet};
 const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 const AVAILABLE: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_available_governors";
 const MIN: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq";
-const MAX: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
 
 pub static KNOB: Knob = Knob {
     id: "other-governors",
@@ -60,7 +60,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Frequency],
     after: &["cpufreq-governor", "cpufreq-limit"],
-    reads: &[DRIVER, AVAILABLE, MIN, MAX],
+    reads: &[DRIVER, AVAILABLE, MIN, MAX, TOP, NO_TURBO],
     facts: &["/boot/config-RELEASE", "/proc/cpuinfo"],
     judge,
     examples: Examples {
@@ -134,18 +134,20 @@ fn judge(machine: &MachineView) -> Judged {
     let rebuilt = format!("boot a kernel built without CONFIG_{}", options.join(", CONFIG_"));
     Ok(Judgement::fail(found.join(", "))
         .severity(severity)
-        .fix(one_frequency(&limits[1], &open).or(Remedy::advice(AdviceReason::Kernel, rebuilt))))
+        .fix(one_frequency(machine, &open).or(Remedy::advice(AdviceReason::Kernel, rebuilt))))
 }
 
 fn range_unknown(limits: &[PerCpuSetting<u64>; 2], cpu: Cpu) -> bool {
     limits.iter().any(|of| !of.known.contains_key(&cpu))
 }
 
-/// A range of one frequency, its top, for each of these CPUs.
-fn one_frequency(tops: &PerCpuSetting<u64>, cpus: &CpuSet) -> Remedy {
+/// A range of one frequency for each of these CPUs: its top, which is raised first where it was
+/// lowered (cpufreq-limit).
+fn one_frequency(machine: &MachineView, cpus: &CpuSet) -> Remedy {
+    let (raised, tops) = raised(machine, cpus);
     let mut of: BTreeMap<u64, CpuSet> = BTreeMap::new();
     for cpu in cpus.iter() {
-        let Some(&top) = tops.known.get(&cpu) else {
+        let Some(&top) = tops.get(&cpu) else {
             let words = format!(
                 "for {}, echo what scaling_max_freq says >{}",
                 cpu_list(cpus),
@@ -155,7 +157,8 @@ fn one_frequency(tops: &PerCpuSetting<u64>, cpus: &CpuSet) -> Remedy {
         };
         of.entry(top).or_default().0.insert(cpu);
     }
-    Remedy::of(of.into_iter().map(|(top, cpus)| Change::each_cpu(MIN, &cpus, top)))
+    let one = of.into_iter().map(|(top, cpus)| Change::each_cpu(MIN, &cpus, top));
+    Remedy::of(raised.into_iter().chain(one))
         .note("a range of one frequency leaves a governor nothing to choose")
 }
 

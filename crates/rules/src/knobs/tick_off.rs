@@ -55,6 +55,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::TimerIrq, SliceKind::TimerSoftirq],
     after: &["clocksource"],
+    conflicts: &["idle-tick"],
     reads: &[PARAMETER],
     facts: &[
         "/sys/devices/system/cpu/nohz_full",
