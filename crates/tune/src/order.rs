@@ -7,9 +7,8 @@ use rules::knob::Knob;
 pub fn ordered(mut knobs: Vec<&'static Knob>) -> Vec<&'static Knob> {
     let mut sorted: Vec<&'static Knob> = Vec::with_capacity(knobs.len());
     while !knobs.is_empty() {
-        let waits = |knob: &&Knob| {
-            knobs.iter().any(|other| other.id != knob.id && knob.after.contains(&other.id))
-        };
+        let waits =
+            |knob: &&Knob| knobs.iter().any(|other| other.id != knob.id && knob.after.contains(&other.id));
         // A circle, which the tests of the rules exclude, is broken at its first rule.
         let next = knobs.iter().position(|knob| !waits(knob)).unwrap_or(0);
         sorted.push(knobs.remove(next));

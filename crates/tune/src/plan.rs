@@ -7,11 +7,9 @@ use model::plan::{LeftOut, PlanDocument, PlannedChange};
 use model::setting::{Key, Risk, Setting};
 use model::text::quoted;
 use rules::audit::{Audit, Finding};
-use rules::change::{Change, Persistence};
 use rules::judgement::AuditVerdict;
 use rules::knob::Knob;
 use rules::knobs;
-use rules::remedy::Alternative;
 
 use crate::order::ordered;
 
@@ -70,7 +68,9 @@ pub fn plan(
     let (mut changes, mut left_out): (Vec<PlannedChange>, Vec<LeftOut>) = (Vec::new(), Vec::new());
     for knob in ordered(knobs::ALL.to_vec()) {
         let named = request.rules.iter().find(|named| named.rule == knob.id);
-        if request.without.iter().any(|rule| rule == knob.id) || (named.is_none() && !request.rules.is_empty()) {
+        if request.without.iter().any(|rule| rule == knob.id)
+            || (named.is_none() && !request.rules.is_empty())
+        {
             continue;
         }
         let Some(finding) = audit.findings.iter().find(|finding| finding.rule == knob.id) else { continue };
@@ -78,7 +78,8 @@ pub fn plan(
             Wanted::Nothing => {}
             Wanted::Left(left) => left_out.push(left),
             Wanted::Settings(settings) => {
-                changes.extend(settings.into_iter().filter_map(|setting| planned(knob, finding, setting, now)));
+                changes
+                    .extend(settings.into_iter().filter_map(|setting| planned(knob, finding, setting, now)));
             }
         }
     }
@@ -96,7 +97,9 @@ fn of_rule(survey: &Survey, knob: &'static Knob, finding: &Finding, value: Optio
         Wanted::Left(LeftOut { rule: knob.id.to_owned(), why: why.to_owned(), instead: finding.fix.clone() })
     };
     if let Some(value) = value {
-        return crate::value::settings(survey, knob, finding, value).map(Wanted::Settings);
+        let settings = rules::setting::with_value(survey, knob, &finding.remedy, value);
+        let refuse = |why| Failure::usage(format!("{}={}: {why}", knob.id, quoted(value)));
+        return settings.map(Wanted::Settings).map_err(refuse);
     }
     match finding.verdict {
         AuditVerdict::Pass | AuditVerdict::NotApplicable => return Ok(Wanted::Nothing),

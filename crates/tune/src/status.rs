@@ -2,8 +2,8 @@
 
 use host::settings::{EntryRecords, Kernel, Outcome, Step};
 use model::fact::Fact;
-use model::setting::Comparison;
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
+use model::setting::Comparison;
 
 /// The changes of these entries as they are now: those in force, or all that the journal knows.
 pub fn status(
@@ -51,7 +51,9 @@ fn changed(
         None => (ChangeState::Applied, "its write was cut short: undo restores what it left".to_owned()),
     };
     let (state, why) = match &step.restored {
-        _ if entry.opened.boot != boot => (ChangeState::Void, "gone with the boot in which it was made".to_owned()),
+        _ if entry.opened.boot != boot => {
+            (ChangeState::Void, "gone with the boot in which it was made".to_owned())
+        }
         Some((state, why)) => (*state, why.clone()),
         None if overdue => (ChangeState::Overdue, "its time has passed: run `onbeat tune undo`".to_owned()),
         None => applied,

@@ -28,9 +28,10 @@ pub struct UndoResult {
 impl UndoResult {
     /// Whether something was left as it was.
     pub fn left_something(&self) -> bool {
-        self.document.changes.iter().any(|change| {
-            !matches!(change.state, ChangeState::Undone | ChangeState::Void)
-        })
+        self.document
+            .changes
+            .iter()
+            .any(|change| !matches!(change.state, ChangeState::Undone | ChangeState::Void))
     }
 }
 
@@ -56,7 +57,8 @@ pub fn undo(
 ) -> Result<UndoResult> {
     let all = entries(store)?;
     let chosen = choose(&all, which, boot, force)?;
-    let mut result = UndoResult { document: PlanDocument::new(boot, Vec::new(), Vec::new()), unwritten: None };
+    let mut result =
+        UndoResult { document: PlanDocument::new(boot, Vec::new(), Vec::new()), unwritten: None };
     if let [only] = chosen.as_slice() {
         result.document.id.clone_from(&only.opened.id);
     }
@@ -84,7 +86,8 @@ fn choose<'a>(
     force: bool,
 ) -> Result<Vec<&'a EntryRecords>> {
     let open = |entry: &&EntryRecords| {
-        entry.opened.boot == boot && (entry.is_live() || (force && entry.steps.iter().any(|step| step.is_kept())))
+        entry.opened.boot == boot
+            && (entry.is_live() || (force && entry.steps.iter().any(|step| step.is_kept())))
     };
     match which {
         Which::All => Ok(all.iter().rev().filter(open).collect()),

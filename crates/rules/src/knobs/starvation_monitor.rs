@@ -1,7 +1,7 @@
 //! A monitor of starvation: stalld, which lends time to threads that real-time threads starve.
 
-use super::unsettable;
 use super::fair_server::{RUNTIME, unthrottled};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::competing_tuners;

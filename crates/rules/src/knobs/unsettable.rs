@@ -7,7 +7,8 @@ pub const BOOT: &str = "the kernel takes it from its command line, which it read
 pub const BUILT: &str = "it was decided when the kernel was built";
 
 /// It is a limit of a user's or a service's.
-pub const LOGIN: &str = "a limit is given with a login or at the start of a service, not to what runs already";
+pub const LOGIN: &str =
+    "a limit is given with a login or at the start of a service, not to what runs already";
 
 /// It is the hardware, its heat, or the host of a guest.
 pub const MACHINE: &str = "it is the machine itself, or a choice of other CPUs";
