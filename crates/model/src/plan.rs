@@ -55,6 +55,9 @@ pub struct PlannedChange {
     /// What it costs.
     #[serde(default)]
     pub cost: String,
+    /// The journal's entry in a list of several; `""` elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub entry: String,
 }
 
 impl PlannedChange {
@@ -69,6 +72,7 @@ impl PlannedChange {
             state: ChangeState::Planned,
             why: String::new(),
             cost: String::new(),
+            entry: String::new(),
         }
     }
 }

@@ -16,8 +16,9 @@ pub mod tests {
     use crate::intent::{Profile, intent};
     use crate::judgement::AuditVerdict;
     use crate::knob::Knob;
-    use crate::{controls, knobs, survey_request};
+    use crate::{controls, find, knobs, survey_request};
     use bundle::capture;
+    use facts::texts::matched;
     use model::keyword::Keyword;
     use std::collections::BTreeSet;
     use std::fs;
@@ -176,13 +177,7 @@ pub mod tests {
     #[test]
     fn what_is_set_helps() {
         let (mut set, mut wrong) = (BTreeSet::new(), Vec::new());
-        let others = WHERE_OTHERS_ARE_SET.iter().map(|(name, edits)| {
-            let mut machine = Machine::base();
-            machine.edit(edits);
-            ((*name).to_owned(), machine)
-        });
-        let worst = std::iter::once(("all of them at once".to_owned(), all_wrong()));
-        for (name, machine) in tried_on().into_iter().chain(others).chain(worst) {
+        for (name, machine) in set_on() {
             let (rules, found) = law::complaints(&machine);
             set.extend(rules);
             wrong.extend(found.into_iter().map(|what| format!("{name}: {what}")));
@@ -194,6 +189,17 @@ pub mod tests {
         assert!(knobs::ALL.iter().filter(runtime).count() >= 35);
     }
 
+    /// The machines of [`tried_on`], and others on which rules are set.
+    fn set_on() -> Vec<(String, Machine)> {
+        let others = WHERE_OTHERS_ARE_SET.iter().map(|(name, edits)| {
+            let mut machine = Machine::base();
+            machine.edit(edits);
+            ((*name).to_owned(), machine)
+        });
+        let worst = std::iter::once(("all of them at once".to_owned(), all_wrong()));
+        tried_on().into_iter().chain(others).chain(worst).collect()
+    }
+
     /// The well-set machine with all that rules are set for wrong at once.
     fn all_wrong() -> Machine {
         let mut machine = Machine::base();
@@ -203,12 +209,21 @@ pub mod tests {
         machine
     }
 
-    /// Machines on which rules are set that are shown to fire where they cannot be.
+    /// Machines on which rules are set otherwise than where they are shown to fire.
     const WHERE_OTHERS_ARE_SET: &[(&str, &str)] = &[
         (
             "a clocksource that was chosen",
             "/sys/devices/system/clocksource/clocksource0/current_clocksource: hpet
              /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm",
+        ),
+        (
+            "lockup detectors with no CPU to keep them on",
+            "/proc/sys/kernel/watchdog: 1
+             /proc/sys/kernel/soft_watchdog: 1
+             /proc/sys/kernel/nmi_watchdog: 1
+             /proc/sys/kernel/watchdog_thresh: 10
+             /proc/sys/kernel/watchdog_cpumask: 0-3
+             --cpus 0-3",
         ),
         (
             "a limit below the top, and other governors",
@@ -223,14 +238,18 @@ pub mod tests {
     #[test]
     fn every_file_that_is_written_is_known() {
         let mut missing = BTreeSet::new();
-        let mut tried = BTreeSet::new();
-        for (_, machine) in tried_on() {
+        let (mut tried, mut given) = (BTreeSet::new(), BTreeSet::new());
+        for (_, machine) in set_on() {
             let (survey, intent) = machine.survey();
             for found in audit(&survey, &intent).findings {
                 let ways = found.remedy.parts.iter().flat_map(|part| &part.alternatives);
+                let sets = find(found.rule).unwrap().sets;
                 for (path, value) in
                     ways.flat_map(|way| way.changes.iter().chain(&way.persist)).flat_map(Change::writes)
                 {
+                    if path == sets || matched(sets, &path).is_some() {
+                        given.insert(found.rule);
+                    }
                     match controls::find(&path).map(|control| control.accepts.taken(value, &survey)) {
                         Some(Ok(_)) => drop(tried.insert(path)),
                         Some(Err(why)) => drop(missing.insert(format!("{}: {path}: {why}", found.rule))),
@@ -240,6 +259,10 @@ pub mod tests {
             }
         }
         assert!(missing.is_empty(), "{}", missing.into_iter().collect::<Vec<_>>().join("\n"));
+        // The file that a value is given for is one that the rule writes.
+        let with_values = knobs::ALL.iter().filter(|knob| !knob.sets.is_empty()).map(|knob| knob.id);
+        let never: Vec<&str> = with_values.filter(|rule| !given.contains(rule)).collect();
+        assert!(never.is_empty(), "{never:?}");
         assert!(tried.len() > 60, "only {} files", tried.len());
     }
 

@@ -109,5 +109,10 @@ pub fn find(path: &str) -> Option<&'static Control> {
     all().find(|control| matched(control.pattern, path).is_some())
 }
 
+/// The control of a pattern, or of the one file that a pattern without wildcards is.
+pub fn of_pattern(pattern: &str) -> Option<&'static Control> {
+    all().find(|control| control.pattern == pattern).or_else(|| find(pattern))
+}
+
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use super::kernel::{partition, set};
 use crate::change::Change;
 use crate::fixture::Machine;
 use crate::parameters;
-use crate::setters::settings;
+use crate::setting::of_change;
 use facts::line::parse_cpus;
 use host::access::Access;
 use model::units::{Cpu, CpuSet};
@@ -41,7 +41,7 @@ pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
         Change::Disable { program, .. } => machine.stop(program),
         Change::Partition { cpus, root, .. } => partition(machine, root, cpus),
         Change::Affinity { .. } | Change::Policy { .. } => {
-            for setting in settings(change, &machine.read()) {
+            for setting in of_change(change, &machine.read()) {
                 set(machine, &setting)?;
             }
         }

@@ -8,7 +8,7 @@ use crate::fixture::Machine;
 use crate::judgement::AuditVerdict;
 use crate::knob::Knob;
 use crate::knobs::ALL;
-use crate::setters::{choice, settings};
+use crate::setting::{changes, of_change};
 use facts::survey::Survey;
 use std::collections::BTreeSet;
 
@@ -18,22 +18,21 @@ pub fn complaints(machine: &Machine) -> (Vec<&'static str>, Vec<String>) {
     let before: Vec<Finding> = ALL.iter().map(|knob| finding(knob, &survey, &intent)).collect();
     let (mut set, mut found) = (Vec::new(), Vec::new());
     for failing in before.iter().filter(|finding| finding.verdict == AuditVerdict::Fail) {
-        let chosen = choice(failing);
-        if chosen.changes.is_empty() {
-            continue;
-        }
+        let Some(chosen) = chosen(failing) else { continue };
         let mut changed = machine.clone();
-        let mut wrong = make(&mut changed, &chosen.changes, &survey);
-        // What is not changed may be what it fails for.
-        let whole = chosen.left.is_empty();
-        wrong.extend(asked_again(&changed, &intent, &before, failing, whole, "set"));
+        let mut wrong = make(&mut changed, &chosen, &survey);
+        wrong.extend(asked_again(&changed, &intent, &before, failing, "set"));
         found.extend(wrong.into_iter().map(|what| format!("{}: {what}\n    {}", failing.rule, failing.fix)));
-        if whole {
-            set.push(failing.rule);
-        }
+        set.push(failing.rule);
     }
     found.extend(all_together(machine, &survey, &before));
     (set, found)
+}
+
+/// What is set for a finding; none where nothing is.
+fn chosen(failing: &Finding) -> Option<Vec<&Change>> {
+    let settable = crate::find(failing.rule).is_some_and(|knob| knob.unsettable.is_empty());
+    changes(&failing.remedy).ok().filter(|_| settable)
 }
 
 /// Makes changes as settings; complains about what a kernel refuses, and if nothing changes.
@@ -44,7 +43,7 @@ fn make(machine: &mut Machine, changes: &[&Change], survey: &Survey) -> Vec<Stri
             kernel::partition(machine, root, cpus);
             idle = false;
         }
-        for setting in settings(change, survey) {
+        for setting in of_change(change, survey) {
             match kernel::set(machine, &setting) {
                 Ok(already) => idle &= already,
                 Err(why) => found.push(why),
@@ -86,21 +85,16 @@ fn all_before(rule: &str) -> BTreeSet<&'static str> {
 /// All that can be set in one go, as a plan that was made before the first write.
 fn all_together(machine: &Machine, survey: &Survey, before: &[Finding]) -> Vec<String> {
     let mut changed = machine.clone();
-    let failing: Vec<&Finding> =
-        before.iter().filter(|finding| !choice(finding).changes.is_empty()).collect();
-    let (mut found, mut whole) = (Vec::new(), Vec::new());
+    let failing: Vec<&Finding> = before.iter().filter(|finding| chosen(finding).is_some()).collect();
+    let mut found = Vec::new();
     for failing in in_order(&failing) {
-        let chosen = choice(failing);
-        for change in &chosen.changes {
+        for change in chosen(failing).unwrap_or_default() {
             if let Change::Partition { cpus, root, .. } = change {
                 kernel::partition(&mut changed, root, cpus);
             }
-            for setting in settings(change, survey) {
+            for setting in of_change(change, survey) {
                 found.extend(kernel::set(&mut changed, &setting).err());
             }
-        }
-        if chosen.left.is_empty() {
-            whole.push(failing.rule);
         }
     }
     let (_, intent) = machine.survey();
@@ -109,10 +103,11 @@ fn all_together(machine: &Machine, survey: &Survey, before: &[Finding]) -> Vec<S
     let intent = crate::intent::Intent { cpus: intent.cpus.and(&online), ..intent };
     for (knob, was) in ALL.iter().zip(before) {
         let is = finding(knob, &survey, &intent);
+        let set = failing.iter().any(|failing| failing.rule == knob.id);
         let fine = match is.verdict {
             AuditVerdict::Pass | AuditVerdict::NotApplicable => true,
-            AuditVerdict::Fail => was.verdict == AuditVerdict::Fail && !whole.contains(&knob.id),
-            AuditVerdict::Unknown => !whole.contains(&knob.id),
+            AuditVerdict::Fail => was.verdict == AuditVerdict::Fail && !set,
+            AuditVerdict::Unknown => !set,
         };
         if !fine {
             found.push(format!("{} turns from {} to {}", knob.id, was.verdict.name(), is.verdict.name()));

@@ -60,24 +60,23 @@ fn follow_all(
     for change in now {
         found.extend(make(&mut changed, change).err());
     }
-    found.extend(asked_again(&changed, intent, before, failing, true, "done"));
+    found.extend(asked_again(&changed, intent, before, failing, "done"));
     // As after the next boot: what keeps it is there as well.
     for change in ways.iter().flat_map(|way| &way.persist) {
         found.extend(make(&mut changed, change).err());
     }
     if found.is_empty() {
-        found.extend(asked_again(&changed, intent, before, failing, true, "kept"));
+        found.extend(asked_again(&changed, intent, before, failing, "kept"));
     }
     found
 }
 
-/// Each rule that turned, and the one that was followed if it should be `cured` and does not pass.
+/// Each rule that turned, and the one that was followed if it does not pass.
 fn asked_again(
     machine: &Machine,
     intent: &Intent,
     before: &[Finding],
     failing: &Finding,
-    cured: bool,
     when: &str,
 ) -> Vec<String> {
     let survey = machine.read();
@@ -90,7 +89,6 @@ fn asked_again(
         let own = knob.id == failing.rule;
         let fine = match is.verdict {
             AuditVerdict::Pass | AuditVerdict::NotApplicable => true,
-            AuditVerdict::Fail if own && !cured => true,
             AuditVerdict::Fail => !own && was.verdict != AuditVerdict::Pass,
             // What a synthetic machine lacks may be requested after a change.
             AuditVerdict::Unknown => !own,

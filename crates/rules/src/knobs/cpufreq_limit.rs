@@ -38,6 +38,7 @@ pub static KNOB: Knob = Knob {
     disputed: "a low clock that never changes can be the better choice where heat is the limit: \
                `onbeat compare` two runs of an hour, one with each limit, on the warm machine",
     persistence: Persistence::Runtime,
+    sets: LIMIT,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_FREQ", url: RT_CONFIG },
         Source { title: "kernel: CPU performance scaling, policy interface in sysfs", url: CPUFREQ },

@@ -50,6 +50,7 @@ pub static KNOB: Knob = Knob {
     disputed: "a loop that can spare the exit latency may keep the states: `onbeat measure --idle \
                as-is` beside a run without it shows what they cost on this machine",
     persistence: Persistence::Runtime,
+    sets: LIMIT,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_IDLE", url: RT_CONFIG },
         Source {

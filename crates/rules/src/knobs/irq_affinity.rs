@@ -42,6 +42,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: "/proc/irq/#/smp_affinity_list",
     sources: &[
         Source { title: "kernel: CPU isolation, IRQs isolation", url: ISOLATION },
         Source { title: "kernel: SMP IRQ affinity", url: IRQ_AFFINITY },

@@ -49,6 +49,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: MIN,
     sources: &[
         Source {
             title: "kernel: real-time kernel configuration, non-performance CPU frequency \
