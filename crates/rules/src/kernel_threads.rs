@@ -45,8 +45,8 @@ pub fn names_allowed_on(
     Ok(names)
 }
 
-/// Those of the kernel's threads of a kind that are allowed on some CPUs kept off these, by the CPUs
-/// that are left: its own others, else the given ones. How they are named is given, too.
+/// Keeps the kernel's threads of a kind off some CPUs: each has its others among the `rest`, or all
+/// of these where it has none. How they are named together is given, too.
 pub fn kept_off(
     threads: &Threads,
     cpus: &CpuSet,

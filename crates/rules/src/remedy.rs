@@ -313,8 +313,9 @@ fn now(change: &Change, booted: &Cmdline) -> String {
     }
 }
 
-/// A partition in a group of a group is valid next to groups that have the same CPUs, and stays when
-/// systemd reads its units again (`Documentation/admin-guide/cgroup-v2.rst`, remote partitions).
+/// A partition in a group of a group is valid next to groups that have the same CPUs, and stays
+/// when systemd reads its units again (`Documentation/admin-guide/cgroup-v2.rst`, remote
+/// partitions).
 fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
     let steps = match nested {
         true => format!(
