@@ -153,8 +153,9 @@ pub fn parse_task_stat(bytes: &[u8]) -> Result<TaskStat, String> {
     })
 }
 
-/// A line as of `/proc/PID/stat` that keeps the name, the flags that are parsed above, the priority
-/// and the policy, with zeroes for all else: what a capture may reveal of a thread.
+/// A line as of `/proc/PID/stat` that keeps the name, the flags that are parsed above, the priority,
+/// the policy and, of a thread of the kernel, its start, with zeroes for all else: what a capture
+/// may reveal of a thread.
 pub(super) fn reduced_stat(number: u32, stat: &TaskStat, threads: u64) -> String {
     let flag = |set: bool, bit: u64| if set { bit } else { 0 };
     let flags = flag(stat.kernel, PF_KTHREAD) | flag(stat.immovable, PF_NO_SETAFFINITY);
@@ -164,10 +165,13 @@ pub(super) fn reduced_stat(number: u32, stat: &TaskStat, threads: u64) -> String
         Some(RtPolicy::RoundRobin) => 2,
         Some(RtPolicy::Deadline) => 6,
     };
-    // Fields 4 to 8, 10 to 19, 21 to 39, 42 to 52.
-    let [before, times, memory, after] = [5, 10, 19, 11].map(|count| " 0".repeat(count));
+    // Fields 4 to 8, 10 to 19, 23 to 39, 42 to 52.
+    let [before, times, memory, after] = [5, 10, 17, 11].map(|count| " 0".repeat(count));
     let (comm, priority) = (&stat.comm, stat.priority);
-    format!("{number} ({comm}) S{before} {flags}{times} {threads}{memory} {priority} {policy}{after}\n")
+    let start = if stat.kernel { stat.start_ticks } else { 0 };
+    format!(
+        "{number} ({comm}) S{before} {flags}{times} {threads} 0 {start}{memory} {priority} {policy}{after}\n"
+    )
 }
 
 /// Parses the allowed CPUs out of `/proc/PID/task/TID/status`.
@@ -227,8 +231,13 @@ mod tests {
     #[test]
     fn a_reduced_line_keeps_what_a_capture_may_reveal() {
         let whole = parse_task_stat(stat("a) R (b", 0x0420_8040, 2, 50).as_bytes()).unwrap();
-        let reduced = parse_task_stat(reduced_stat(7, &whole, 1).as_bytes()).unwrap();
-        assert_eq!(reduced, TaskStat { cpu_ticks: 0, start_ticks: 0, last_cpu: Cpu(0), ..whole.clone() });
+        let reduced = |stat| parse_task_stat(reduced_stat(7, stat, 1).as_bytes()).unwrap();
+        let kept = TaskStat { cpu_ticks: 0, last_cpu: Cpu(0), ..whole.clone() };
+        assert_eq!(reduced(&whole), kept);
+        assert_eq!(kept.start_ticks, 555);
+        // When a program was started is nobody's business.
+        let program = TaskStat { kernel: false, ..whole.clone() };
+        assert_eq!(reduced(&program), TaskStat { kernel: false, start_ticks: 0, ..kept });
         assert_eq!(
             reduced_stat(7, &whole, 1).split_whitespace().count(),
             stat("a) R (b", 1, 1, 1).split_whitespace().count()

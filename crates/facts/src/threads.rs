@@ -42,6 +42,11 @@ pub struct Threads {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
+    /// Its number.
+    pub tid: u32,
+    /// Of a thread of the kernel its start in ticks since boot, which tells it from a later one
+    /// with its number; 0 for a program's, which no capture reveals.
+    pub start: u64,
     pub comm: String,
     /// Its policy, if it is a real-time one.
     pub policy: Option<RtPolicy>,
@@ -119,7 +124,7 @@ impl Look<'_> {
             return self.program(pid, &dir, stat);
         }
         // Threads of the kernel are processes of one thread each.
-        let needed = !stat.comm.starts_with("kworker/") && self.thread(&dir, &stat);
+        let needed = !stat.comm.starts_with("kworker/") && self.thread(&dir, pid, &stat);
         if needed {
             self.keep_stat(&dir, pid, &stat, 1);
         }
@@ -129,7 +134,7 @@ impl Look<'_> {
     fn program(&mut self, pid: u32, dir: &str, mut stat: TaskStat) -> bool {
         let asked =
             self.programs.contains(&stat.comm.as_str()) && self.found.programs.insert(stat.comm.clone());
-        let told = stat.policy.is_some() && self.thread(dir, &stat);
+        let told = stat.policy.is_some() && self.thread(dir, pid, &stat);
         let others = if stat.threads > 1 { self.others(pid, dir) } else { None };
         if !asked && !told {
             // Only its threads are of interest: its name is not needed.
@@ -156,7 +161,7 @@ impl Look<'_> {
         for tid in numbers(names).into_iter().filter(|&tid| tid != pid) {
             let dir = format!("{dir}/task/{tid}");
             match self.stat(&dir) {
-                Ok(stat) if stat.policy.is_some() && self.thread(&dir, &stat) => {
+                Ok(stat) if stat.policy.is_some() && self.thread(&dir, tid, &stat) => {
                     self.keep_stat(&dir, tid, &stat, 1);
                     needed.push(tid.to_string());
                 }
@@ -191,7 +196,7 @@ impl Look<'_> {
     }
 
     /// Takes a thread in; whether a record needs it.
-    fn thread(&mut self, dir: &str, stat: &TaskStat) -> bool {
+    fn thread(&mut self, dir: &str, tid: u32, stat: &TaskStat) -> bool {
         if self.room == 0 || self.cpus > CPUS_LIMIT {
             return std::mem::replace(&mut self.found.complete, false);
         }
@@ -206,6 +211,8 @@ impl Look<'_> {
         self.cpus += allowed.known().map_or(0, CpuSet::len);
         let list = if stat.kernel { &mut self.found.kernel } else { &mut self.found.realtime };
         list.push(Thread {
+            tid,
+            start: if stat.kernel { stat.start_ticks } else { 0 },
             comm: stat.comm.clone(),
             policy: stat.policy,
             priority: stat.priority,

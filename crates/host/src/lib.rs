@@ -22,6 +22,7 @@ mod process;
 mod pseudo_file;
 mod random;
 pub mod rt;
+pub mod settings;
 mod system;
 mod terminal;
 pub mod tracefs;

@@ -3,7 +3,7 @@
 //! [`units`] are nanoseconds, CPUs and policies; [`error`] how a command can fail; [`fact`] the
 //! outcomes of reading something. [`run`] and [`spike`] are the documents of the contract
 //! (docs/bundle.md), [`check`] checks whether their numbers agree. [`histogram`] holds samples,
-//! [`column`] long lists of numbers. [`rng`] draws dithered schedules. [`text`] escapes external
+//! [`column`] long lists of numbers. [`setting`] and [`plan`] are what is changed on a machine. [`rng`] draws dithered schedules. [`text`] escapes external
 //! text.
 
 pub mod check;
@@ -12,8 +12,10 @@ pub mod error;
 pub mod fact;
 pub mod histogram;
 pub mod keyword;
+pub mod plan;
 pub mod rng;
 pub mod run;
+pub mod setting;
 pub mod slice;
 pub mod spike;
 pub mod text;

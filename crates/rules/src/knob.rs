@@ -35,6 +35,9 @@ pub struct Knob {
     pub disputed: &'static str,
     /// How long a change lasts, as follows from the usual remedy where that is no words alone.
     pub persistence: Persistence,
+    /// Why `onbeat tune` leaves it as it is, without a full stop; empty where it sets it, on
+    /// machines that can be set.
+    pub unsettable: &'static str,
     /// Where it is written, most authoritative first.
     pub sources: &'static [Source],
     /// The kinds of slices of a spike as which it takes time; empty where none is its.
@@ -73,6 +76,7 @@ impl Knob {
         evidence: EvidenceKind::Practice,
         disputed: "",
         persistence: Persistence::Runtime,
+        unsettable: "",
         sources: &[],
         cures: &[],
         after: &[],

@@ -33,6 +33,7 @@ pub mod load_balancing;
 pub mod login_limits;
 pub mod parameters;
 pub mod remedy;
+pub mod setting;
 #[cfg(test)]
 mod tests;
 pub mod unknown;

@@ -8,10 +8,12 @@ use proptest::prelude::*;
 const KERNEL: u64 = PF_KTHREAD | 0x40;
 const BOUND: u64 = PF_KTHREAD | PF_NO_SETAFFINITY | 0x40;
 
-/// A stat line whose other fields contain what must not be in a capture.
+/// A stat line whose other fields contain what must not be in a capture; the start of a thread of
+/// the kernel may be.
 fn stat(comm: &str, flags: u64, threads: u32, priority: u32, policy: u32) -> String {
+    let start = if flags & PF_KTHREAD == 0 { 4714 } else { 61 };
     format!(
-        "7 ({comm}) S 4711 4712 1 0 -1 {flags} 9 9 9 9 4713 12 9 9 -51 9 {threads} 9 4714 9 9 18446744073709551615 \
+        "7 ({comm}) S 4711 4712 1 0 -1 {flags} 9 9 9 9 4713 12 9 9 -51 9 {threads} 9 {start} 9 9 18446744073709551615 \
          4715 4716 4717 4718 9 9 9 9 9 9 9 9 17 3 {priority} {policy} 9 9 9 9 9 9 9 9 9 9 9"
     )
 }
@@ -77,6 +79,8 @@ fn the_kernels_threads_real_time_threads_and_rivals() {
         [("pump) R (", 80, cpus("2-3"), false)]
     );
     assert_eq!(threads.realtime[0].policy, Some(RtPolicy::RoundRobin));
+    let named = |thread: &Thread| (thread.tid, thread.start);
+    assert_eq!((named(&threads.kernel[2]), named(&threads.realtime[0])), ((2, 61), (401, 0)));
     assert_eq!(threads.programs.iter().collect::<Vec<_>>(), ["tuned"]);
     assert!(threads.complete);
 }

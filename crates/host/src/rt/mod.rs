@@ -4,6 +4,7 @@
 
 mod errno;
 mod memory;
+mod policy;
 mod rseq;
 mod sched;
 mod signal;
@@ -14,11 +15,15 @@ mod usage;
 pub use memory::{
     disable_heap_trimming, lock_pages, lock_resident_pages, prefault_stack, release_code_pages,
 };
+pub use policy::{policy_of, set_policy_of};
 pub use rseq::{CpuReader, current_cpu};
-pub use sched::{affinity, leave_real_time, nice, pin, set_minimum_timer_slack, set_policy, thread_id};
+pub use sched::{
+    affinity, affinity_of, leave_real_time, nice, pin, set_affinity_of, set_minimum_timer_slack, set_policy,
+    thread_id,
+};
 pub use signal::{
-    StopsBlocked, Woken, block_signals, ignore_file_size_signal, interrupt_sleep, notify_housekeeper,
-    stop_pending, unblock_signals, wait_until,
+    StopsBlocked, Woken, block_signals, clear_signal_mask, ignore_file_size_signal, interrupt_sleep,
+    notify_housekeeper, stop_pending, unblock_signals, wait_until,
 };
 pub use timer::SignalTimer;
 pub use usage::{Usage, thread_usage};

@@ -15,16 +15,26 @@ use model::vocabulary::Policy;
 
 /// The CPUs that the calling thread may run on.
 pub fn affinity() -> io::Result<CpuSet> {
+    affinity_of(0)
+}
+
+/// The CPUs that a thread may run on; 0 is the calling one.
+pub fn affinity_of(tid: u32) -> io::Result<CpuSet> {
     let mut mask = [0u64; CPU_LIMIT as usize / 64];
     let size = mem::size_of_val(&mask);
     // SAFETY: the kernel writes at most `size` bytes, which is what the array has.
-    let bytes = check(unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size, mask.as_mut_ptr()) })?;
+    let bytes = check(unsafe { libc::syscall(libc::SYS_sched_getaffinity, tid, size, mask.as_mut_ptr()) })?;
     let bits = (0..bytes as u32 * 8).filter(|n| mask[*n as usize / 64] >> (n % 64) & 1 == 1);
     Ok(bits.map(Cpu).collect())
 }
 
 /// Lets the calling thread run on these CPUs only.
 pub fn pin(cpus: &CpuSet) -> io::Result<()> {
+    set_affinity_of(0, cpus)
+}
+
+/// Lets a thread run on these CPUs only; 0 is the calling one.
+pub fn set_affinity_of(tid: u32, cpus: &CpuSet) -> io::Result<()> {
     let mut mask = [0u64; CPU_LIMIT as usize / 64];
     for Cpu(n) in cpus.iter() {
         if let Some(word) = mask.get_mut(n as usize / 64) {
@@ -33,7 +43,7 @@ pub fn pin(cpus: &CpuSet) -> io::Result<()> {
     }
     let size = mem::size_of_val(&mask);
     // SAFETY: the kernel reads `size` bytes, which is what the array has.
-    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size, mask.as_ptr()) }).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, size, mask.as_ptr()) }).map(drop)
 }
 
 /// `struct sched_attr` as of its first version; the kernel accepts every size it knows.

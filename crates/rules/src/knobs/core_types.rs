@@ -2,6 +2,7 @@
 
 use super::per_cpu::PerCpuSetting;
 use super::sources::{CAPACITY, TOPOLOGY};
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -37,6 +38,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::MACHINE,
     sources: &[
         Source { title: "kernel: capacity aware scheduling, CPU capacity", url: CAPACITY },
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },

@@ -1,6 +1,7 @@
 //! Instrumentation of the kernel for the coverage of tests.
 
 use super::sources::{GCOV, KCOV, RT_CONFIG};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -25,6 +26,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    unsettable: unsettable::BUILT,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, kernel debug options", url: RT_CONFIG },
         Source { title: "kernel: using gcov with the Linux kernel", url: GCOV },

@@ -1,6 +1,7 @@
 //! Whether the kernel can set the processors' clock at all.
 
 use super::sources::RT_CONFIG;
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -31,6 +32,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    unsettable: unsettable::BUILT,
     sources: &[Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_FREQ", url: RT_CONFIG }],
     cures: &[SliceKind::Frequency],
     facts: &[

@@ -42,6 +42,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    unsettable: "the partition and the groups beside it are somebody else's: only they can say which of them gives way",
     sources: &[Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 }],
     cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Softirq],
     after: &["cgroup-cpuset"],

@@ -1,6 +1,7 @@
 //! Words of a search for a fault that were left on the kernel's command line.
 
 use super::sources::{PARAMETERS, RT_CONFIG, SLAB};
+use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -32,6 +33,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line, each of the parameters", url: PARAMETERS },
         Source {

@@ -1,6 +1,7 @@
 //! Runtime services of an EFI firmware: calls into it, while nothing else can run on the CPU.
 
 use super::sources::{PARAMETERS, RT_CONFIG, RT_HARDWARE};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -37,6 +38,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source {
             title: "kernel: real-time kernel configuration, CONFIG_EFI_DISABLE_RUNTIME",

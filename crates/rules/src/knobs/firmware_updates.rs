@@ -1,5 +1,6 @@
 //! Updates of firmware: fwupd, which asks the machine's devices and firmware for their versions.
 
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::competing_tuners;
@@ -34,6 +35,7 @@ pub static KNOB: Knob = Knob {
     disputed: "many machines answer without a system management interrupt: `onbeat measure` while \
                fwupdmgr refresh and fwupdmgr get-devices run tells",
     persistence: Persistence::Boot,
+    unsettable: unsettable::PROGRAM,
     sources: &[Source {
         title: "OpenShift Node Tuning Operator: fwupd-refresh.timer off in all performance \
                 profiles",

@@ -37,6 +37,7 @@ pub static KNOB: Knob = Knob {
     disputed: "how much it costs differs by orders of magnitude between chips: `onbeat measure` \
                under graphics load and without, and `onbeat compare` the two",
     persistence: Persistence::Boot,
+    unsettable: "no driver is unloaded: what is on the screen depends on it",
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_DRM", url: RT_CONFIG },
         Source { title: "kernel: considering hardware, system memory and cache", url: RT_HARDWARE },

@@ -1,6 +1,7 @@
 //! High-resolution timers: whether a timer can expire between two ticks.
 
 use super::sources::{HIGHRES, PARAMETERS};
+use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -28,6 +29,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Fatal,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: high resolution timers and dynamic ticks", url: HIGHRES },
         Source { title: "kernel: command line, highres=", url: PARAMETERS },

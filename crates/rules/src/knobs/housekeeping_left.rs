@@ -36,6 +36,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: "which CPUs are left to the rest of the machine is a choice, and was made at boot",
     sources: &[
         Source { title: "kernel: CPU isolation, housekeeping", url: ISOLATION },
         Source { title: "kernel: command line, nohz_full=", url: PARAMETERS },

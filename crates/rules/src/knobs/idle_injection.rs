@@ -39,6 +39,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: "no module is unloaded under the program that uses it",
     sources: &[Source { title: "kernel: Intel powerclamp driver, idle injection", url: POWERCLAMP }],
     cures: &[SliceKind::Thread, SliceKind::IdleExit],
     reads: &[TYPES, THERMAL],

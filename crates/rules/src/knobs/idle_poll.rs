@@ -1,6 +1,7 @@
 //! Polling when idle: no exit latency, at the price of everything else.
 
 use super::sources::{NO_HZ, PARAMETERS, RT_HARDWARE};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
@@ -31,6 +32,7 @@ pub static KNOB: Knob = Knob {
                compare` with a run where only the first idle state is allowed tells whether \
                anything is left to gain",
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line, idle= and nohlt", url: PARAMETERS },
         Source { title: "kernel: considering hardware, virtualization", url: RT_HARDWARE },

@@ -2,6 +2,7 @@
 //! again.
 
 use super::sources::{IDLE_MENU_C, NO_HZ, PARAMETERS, RT_CONFIG};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::intent::Profile;
@@ -40,6 +41,7 @@ pub static KNOB: Knob = Knob {
                measure` with the loop's own period, with and without nohz=off, and `onbeat \
                compare` the two",
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ", url: RT_CONFIG },
         Source {

@@ -1,5 +1,6 @@
 //! irqbalance: a program that moves interrupts about every ten seconds.
 
+use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::competing_tuners;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -34,6 +35,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::PROGRAM,
     sources: &[
         Source {
             title: "irqbalance(1), IRQBALANCE_BANNED_CPULIST",

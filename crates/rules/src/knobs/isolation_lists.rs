@@ -1,6 +1,7 @@
 //! The lists of CPUs on the command line: whether they can be read, and agree.
 
 use super::sources::{ISOLATION, PARAMETERS};
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -41,6 +42,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line, cpu lists", url: PARAMETERS },
         Source { title: "kernel: CPU isolation, full isolation example", url: ISOLATION },

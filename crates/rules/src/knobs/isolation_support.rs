@@ -1,6 +1,7 @@
 //! The build options of the kernel that CPU isolation needs.
 
 use super::sources::ISOLATION;
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -29,6 +30,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    unsettable: unsettable::BUILT,
     sources: &[Source { title: "kernel: CPU isolation, requirements and interfaces", url: ISOLATION }],
     cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Softirq, SliceKind::TimerSoftirq],
     facts: &[

@@ -1,6 +1,7 @@
 //! What the kernel must have been built with for its latencies to be explained.
 
 use super::sources::RT_CONFIG;
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -27,6 +28,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    unsettable: unsettable::BUILT,
     sources: &[Source { title: "kernel: real-time kernel configuration, CONFIG_TRACING", url: RT_CONFIG }],
     cures: &[SliceKind::Unexplained],
     reads: &[AVAILABLE],

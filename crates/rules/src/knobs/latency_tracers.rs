@@ -1,6 +1,7 @@
 //! The tracers of sections without interrupts or preemption, built into the kernel.
 
 use super::sources::{FTRACE, RT_CONFIG};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -27,6 +28,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    unsettable: unsettable::BUILT,
     sources: &[
         Source {
             title: "kernel: real-time kernel configuration, CONFIG_IRQSOFF_TRACER and \

@@ -1,6 +1,7 @@
 //! Debugging of locks, built into the kernel.
 
 use super::sources::{LOCKSTAT, RT_CONFIG};
+use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -27,6 +28,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    unsettable: unsettable::BUILT,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_PROVE_LOCKING", url: RT_CONFIG },
         Source { title: "kernel: lock statistics", url: LOCKSTAT },

@@ -1,5 +1,6 @@
 //! The limit on locked memory: who may keep memory from being taken away without being root.
 
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -36,6 +37,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::LOGIN,
     sources: &[
         Source {
             title: "mlock(2), limits and permissions",

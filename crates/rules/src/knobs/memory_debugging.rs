@@ -1,6 +1,7 @@
 //! Debugging of memory that acts as the kernel was built, without a word on its command line.
 
 use super::sources::{KASAN, KMEMLEAK, PARAMETERS, RT_CONFIG, SLAB};
+use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -40,6 +41,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    unsettable: unsettable::BUILT,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, kernel debug options", url: RT_CONFIG },
         Source { title: "kernel: KASAN, command line parameters", url: KASAN },

@@ -43,6 +43,7 @@ pub static KNOB: Knob = Knob {
                compare` a run with all threads on one node and one with them spread, beside a \
                load on memory",
     persistence: Persistence::Boot,
+    unsettable: "whose memory is meant, and at which device, is not known",
     sources: &[
         Source { title: "kernel: what is NUMA?", url: NUMA },
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },

@@ -1,6 +1,7 @@
 //! Mitigations of processor vulnerabilities: a report, and no advice to switch them off.
 
 use super::sources::{HW_VULN, PARAMETERS};
+use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -41,6 +42,7 @@ pub static KNOB: Knob = Knob {
     disputed: "whether it is worth it depends on the processor and the program: `onbeat compare` \
                of runs with and without tells what is gained; what is lost is the protection",
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: hardware vulnerabilities", url: HW_VULN },
         Source { title: "kernel: command line, mitigations=", url: PARAMETERS },

@@ -2,6 +2,7 @@
 
 mod per_cpu;
 pub mod sources;
+pub mod unsettable;
 
 mod cgroup_cpuset;
 mod clocksource;

@@ -2,6 +2,7 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
+use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -42,6 +43,7 @@ pub static KNOB: Knob = Knob {
                cpu-partitioning sets it for all isolated CPUs: `onbeat measure` the loop with and \
                without it, and `onbeat compare` the two",
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ_FULL", url: RT_CONFIG },
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },

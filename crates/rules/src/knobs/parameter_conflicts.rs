@@ -1,6 +1,7 @@
 //! Words on the command line that contradict each other.
 
 use super::sources::{ISOLATION_C, PARAMETERS};
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -44,6 +45,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Source,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line", url: PARAMETERS },
         Source { title: "kernel source: kernel/sched/isolation.c, housekeeping_setup()", url: ISOLATION_C },

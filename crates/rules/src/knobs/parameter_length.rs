@@ -1,6 +1,7 @@
 //! The length of the command line, which the kernel truncates without an error.
 
 use super::sources::PARAMETERS;
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -29,6 +30,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[Source { title: "kernel: command line, the last paragraph on COMMAND_LINE_SIZE", url: PARAMETERS }],
     cures: &[SliceKind::Thread, SliceKind::TimerIrq, SliceKind::Irq],
     facts: &["/proc/cmdline", "/proc/sys/kernel/arch"],

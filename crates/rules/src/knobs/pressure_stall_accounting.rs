@@ -1,6 +1,7 @@
 //! Pressure stall information: accounts kept whenever a task sleeps or wakes.
 
 use super::sources::{PARAMETERS, PRESSURE};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::intent::Profile;
@@ -30,6 +31,7 @@ pub static KNOB: Knob = Knob {
                do little but switch: `onbeat measure` with psi=0 and without, and `onbeat \
                compare` the two",
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: pressure stall information", url: PRESSURE },
         Source { title: "kernel: command line, psi=", url: PARAMETERS },

@@ -36,6 +36,7 @@ pub static KNOB: Knob = Knob {
     disputed: "many latency tests run at 99: `onbeat measure` at 98 and at 99 tells whether it \
                makes any difference here",
     persistence: Persistence::Runtime,
+    unsettable: "the order of priorities among the threads of a program is the program's own",
     sources: &[
         Source { title: "Red Hat Enterprise Linux 10: priority map", url: RHEL_PRIORITIES },
         Source { title: "sched(7): scheduling policies", url: SCHED7 },

@@ -1,6 +1,7 @@
 //! Priority boosting of readers that RCU waits for.
 
 use super::sources::{RCU_OPTIONS, RCU_STALLS};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -31,6 +32,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    unsettable: unsettable::BUILT,
     sources: &[
         Source { title: "kernel: RCU's CPU stall detector, what causes stall warnings", url: RCU_STALLS },
         Source { title: "kernel: kernel/rcu/Kconfig, RCU_BOOST", url: RCU_OPTIONS },

@@ -2,6 +2,7 @@
 
 use super::rcu_lazy::{PARAMETER, kept_prompt};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
+use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -40,6 +41,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line, rcu_nocbs=", url: PARAMETERS },
         Source {

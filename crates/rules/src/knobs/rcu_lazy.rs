@@ -1,6 +1,7 @@
 //! Lazy callbacks of RCU: held back to save power, then run in one batch.
 
 use super::sources::{PARAMETERS, RCU_OPTIONS};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -27,6 +28,7 @@ pub static KNOB: Knob = Knob {
     disputed: "the batches run on the CPUs of the rcuo threads, seldom on those that matter: \
                `onbeat measure` with and without it, and `onbeat compare` the two",
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line, rcutree.enable_rcu_lazy=", url: PARAMETERS },
         Source { title: "kernel: kernel/rcu/Kconfig, RCU_LAZY", url: RCU_OPTIONS },

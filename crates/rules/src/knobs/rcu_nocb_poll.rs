@@ -1,6 +1,7 @@
 //! Polling for RCU callbacks: who wakes the thread that handles them.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::intent::Profile;
@@ -28,6 +29,7 @@ pub static KNOB: Knob = Knob {
     disputed: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat \
                compare` of runs with and without it, under the load that counts, tells",
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line, rcu_nocb_poll", url: PARAMETERS },
         Source { title: "kernel: reducing OS jitter due to per-CPU kthreads, rcuop", url: PER_CPU_KTHREADS },

@@ -1,6 +1,7 @@
 //! The priority of RCU's threads: above starvation, below what is urgent.
 
 use super::sources::{PARAMETERS, RCU_STALLS};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -34,6 +35,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line, rcutree.kthread_prio=", url: PARAMETERS },
         Source { title: "kernel: RCU's CPU stall detector, what causes stall warnings", url: RCU_STALLS },

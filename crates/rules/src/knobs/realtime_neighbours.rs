@@ -42,6 +42,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    unsettable: "which of the threads are the real-time program's is not known",
     sources: &[
         Source { title: "sched(7): scheduling policies", url: SCHED7 },
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },

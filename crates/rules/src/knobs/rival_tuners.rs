@@ -1,5 +1,6 @@
 //! Rival tuners: programs that set what others have set.
 
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::competing_tuners::{CPUPOWER, ONDEMAND, PROGRAMS, TLP, TunedArea, Tuner, active_tuners};
@@ -28,6 +29,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::PROGRAM,
     sources: &[
         Source {
             title: "TuneD: incompatible with cpupower and power-profiles-daemon",

@@ -1,6 +1,7 @@
 //! Group scheduling of real-time tasks: a budget for each control group.
 
 use super::sources::{CGROUP_V2, PARAMETERS, RT_GROUP};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -29,6 +30,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    unsettable: unsettable::BUILT,
     sources: &[
         Source { title: "kernel: real-time group scheduling, the interface", url: RT_GROUP },
         Source { title: "kernel: cgroup v2, the cpu controller's warning", url: CGROUP_V2 },

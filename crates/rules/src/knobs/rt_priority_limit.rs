@@ -1,6 +1,7 @@
 //! The limit on real-time priorities: who may have one without being root.
 
 use super::sources::SCHED7;
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::competing_tuners;
@@ -39,6 +40,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::LOGIN,
     sources: &[
         Source { title: "sched(7), privileges and resource limits", url: SCHED7 },
         Source {

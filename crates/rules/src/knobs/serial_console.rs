@@ -1,6 +1,7 @@
 //! Serial consoles: lines that take milliseconds for a message.
 
 use super::sources::{PARAMETERS, SERIAL_CONSOLE};
+use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -37,6 +38,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Practice,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: Linux serial console", url: SERIAL_CONSOLE },
         Source { title: "kernel: command line, console=", url: PARAMETERS },

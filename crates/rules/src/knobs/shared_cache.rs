@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::per_cpu::numbered;
 use super::sources::{ABI, RESCTRL, RT_HARDWARE};
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -43,6 +44,7 @@ pub static KNOB: Knob = Knob {
     disputed: "whether it matters is up to the size of the task: `onbeat compare` a run beside an \
                idle machine and one beside a load that sweeps through memory",
     persistence: Persistence::Runtime,
+    unsettable: unsettable::MACHINE,
     sources: &[
         Source { title: "kernel: considering hardware, system memory and cache", url: RT_HARDWARE },
         Source { title: "kernel: user interface for resource control, resource group modes", url: RESCTRL },

@@ -39,6 +39,7 @@ pub static KNOB: Knob = Knob {
     disputed: "where the other device is quiet, sharing costs nothing: `onbeat hunt` during the \
                session names its handler if it does",
     persistence: Persistence::Runtime,
+    unsettable: "lines are shared as the machine is wired, and no driver is unloaded",
     sources: &[
         Source { title: "kernel: the MSI driver guide, why use MSIs", url: MSI },
         Source { title: "rtcqs, the check of interrupts", url: RTCQS },

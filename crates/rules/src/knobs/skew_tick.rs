@@ -1,6 +1,7 @@
 //! Ticks that occur on all CPUs at the same time.
 
 use super::sources::PARAMETERS;
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::intent::Profile;
@@ -27,6 +28,7 @@ pub static KNOB: Knob = Knob {
     disputed: "the fewer CPUs, the less there is to gain: `onbeat compare` of runs with and \
                without it tells",
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[Source { title: "kernel: command line, skew_tick=", url: PARAMETERS }],
     cures: &[SliceKind::TimerIrq, SliceKind::LockContention],
     facts: &["/proc/cmdline", "/sys/devices/system/cpu/online"],

@@ -1,6 +1,7 @@
 //! Reading /proc/slabinfo: a long walk under the allocator's locks.
 
 use super::sources::{RT_DIFFERENCES, SLUB_SOURCE};
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::competing_tuners;
@@ -41,6 +42,7 @@ pub static KNOB: Knob = Knob {
     disputed: "with few slabs in a list the walk is short: `onbeat measure` while a shell reads \
                /proc/slabinfo in a loop tells what it costs here",
     persistence: Persistence::Runtime,
+    unsettable: unsettable::PROGRAM,
     sources: &[
         Source {
             title: "kernel: mm/slub.c, get_slabinfo() and count_partial_free_approx()",

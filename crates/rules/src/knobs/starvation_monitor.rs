@@ -1,6 +1,7 @@
 //! A monitor of starvation: stalld, which lends time to threads that real-time threads starve.
 
 use super::fair_server::{RUNTIME, unthrottled};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::competing_tuners;
@@ -36,6 +37,7 @@ pub static KNOB: Knob = Knob {
                than a fair server's: `onbeat compare` of two long runs, one with each, shows what \
                either takes",
     persistence: Persistence::Boot,
+    unsettable: unsettable::PROGRAM,
     sources: &[Source {
         title: "stalld: what it does, and its options",
         url: "https://gitlab.com/rt-linux-tools/stalld",

@@ -41,6 +41,7 @@ pub static KNOB: Knob = Knob {
                better off with it: `onbeat measure` around the program's own load, with swap on \
                and off, tells whether page faults are among the spikes",
     persistence: Persistence::Runtime,
+    unsettable: "what is swapped out has to fit into memory when swap is given up, and programs are ended where it does not",
     sources: &[
         Source { title: "kernel: CPU isolation, checklist: mlock", url: ISOLATION },
         Source {

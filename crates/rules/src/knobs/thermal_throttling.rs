@@ -2,6 +2,7 @@
 
 use super::per_cpu::PerCpuSetting;
 use super::sources::{INTEL_PSTATE, RT_HARDWARE};
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -37,6 +38,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Firmware,
+    unsettable: unsettable::MACHINE,
     sources: &[
         Source { title: "kernel: considering hardware, firmware", url: RT_HARDWARE },
         Source { title: "kernel: intel_pstate, turbo P-states support", url: INTEL_PSTATE },

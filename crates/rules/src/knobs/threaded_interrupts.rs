@@ -1,6 +1,7 @@
 //! Interrupt handlers in threads, on kernels that are not PREEMPT_RT.
 
 use super::sources::{PARAMETERS, RT_DIFFERENCES};
+use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -28,6 +29,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line, threadirqs", url: PARAMETERS },
         Source { title: "kernel: how realtime kernels differ, interrupt handling", url: RT_DIFFERENCES },

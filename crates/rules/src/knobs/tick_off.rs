@@ -46,6 +46,7 @@ pub static KNOB: Knob = Knob {
                dearer: `onbeat compare` of runs with and without nohz_full settles it for one \
                program",
     persistence: Persistence::Boot,
+    unsettable: "the tick stops on CPUs that were given to nohz_full= at boot, and as what runs there lets it",
     sources: &[
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
         Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ_FULL", url: RT_CONFIG },

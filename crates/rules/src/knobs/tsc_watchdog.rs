@@ -1,6 +1,7 @@
 //! The clocksource watchdog: a timer that moves from CPU to CPU to check the TSC.
 
 use super::sources::{PARAMETERS, TSC_C};
+use super::unsettable;
 use crate::change::Change;
 use crate::change::Persistence;
 use crate::intent::Profile;
@@ -39,6 +40,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[
         Source { title: "kernel: command line, tsc=", url: PARAMETERS },
         Source { title: "kernel source: arch/x86/kernel/tsc.c, check_system_tsc_reliable()", url: TSC_C },

@@ -1,6 +1,7 @@
 //! Parameters on the command line without effect: from recipes for other kernels, and misspelt.
 
 use super::sources::PARAMETERS;
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
@@ -33,6 +34,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Info,
     evidence: EvidenceKind::Source,
     persistence: Persistence::Boot,
+    unsettable: unsettable::BOOT,
     sources: &[Source { title: "kernel: command line", url: PARAMETERS }],
     cures: &[SliceKind::Thread, SliceKind::TimerIrq, SliceKind::Irq],
     facts: &["/proc/cmdline"],

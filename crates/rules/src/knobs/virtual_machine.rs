@@ -1,6 +1,7 @@
 //! A virtual machine: its latency depends on the host.
 
 use super::sources::RT_HARDWARE;
+use super::unsettable;
 use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::intent::Profile;
@@ -35,6 +36,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Firmware,
+    unsettable: unsettable::MACHINE,
     sources: &[Source { title: "kernel: considering hardware, virtualization", url: RT_HARDWARE }],
     cures: &[SliceKind::Unexplained],
     facts: &[

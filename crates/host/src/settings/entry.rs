@@ -1,0 +1,210 @@
+//! Making changes: each in four steps, the first and the last of which are on the disk before
+//! anything else happens.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use model::fact::{Fact, errno_name};
+use model::plan::{ChangeState, PlannedChange};
+use model::setting::{Comparison, Key, Setting, same};
+
+use super::journal::{Journal, OldValue, Opened, Outcome, Record, Step, StepOutcome};
+use super::restore::restore_step;
+use super::{Kernel, Store};
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// It reads as it should; or, pending, will with the next event.
+    Done(ChangeState),
+    /// It was so already: nothing was written.
+    Already,
+    /// What it is about is gone: a thread that ended.
+    Gone,
+    /// The kernel refused it, or took it and did something else; why. What it changed is to be
+    /// restored.
+    Refused(String),
+}
+
+/// The changes of one `tune apply`, being made.
+pub struct Entry<'a> {
+    kernel: &'a mut dyn Kernel,
+    journal: Journal<'a>,
+    id: String,
+    steps: u32,
+}
+
+impl<'a> Entry<'a> {
+    /// Begins an entry; nothing is written to the machine before its record is on the disk.
+    pub fn begin(
+        kernel: &'a mut dyn Kernel,
+        store: &'a mut dyn Store,
+        opened: Opened,
+    ) -> io::Result<Entry<'a>> {
+        let (journal, id) = Journal::begin(store, opened)?;
+        Ok(Entry { kernel, journal, id, steps: 0 })
+    }
+
+    /// Its id, under which it is undone.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Makes a change.
+    ///
+    /// # Errors
+    /// The journal cannot be written: nothing further may be changed, and what was is to be undone.
+    pub fn make(&mut self, change: &PlannedChange) -> io::Result<Applied> {
+        let setting = &change.setting;
+        let old = match self.kernel.read(&setting.key) {
+            Fact::Known(now) if setting.is_met_by(&now) => return Ok(Applied::Already),
+            Fact::Known(now) => Some(now),
+            Fact::Absent if may_be_made(&setting.key) => None,
+            Fact::Absent if matches!(setting.key, Key::Task { .. }) => return Ok(Applied::Gone),
+            Fact::Absent => return Ok(Applied::Refused("it does not exist here".to_owned())),
+            Fact::Refused(errno) => {
+                return Ok(Applied::Refused(format!("it cannot be read: {}", errno_name(errno))));
+            }
+            Fact::Malformed(what) => return Ok(Applied::Refused(format!("it cannot be read: {what}"))),
+            Fact::NotCaptured => return Ok(Applied::Refused("it cannot be read".to_owned())),
+        };
+        let others = self.others(setting);
+        let step = self.steps;
+        self.steps += 1;
+        self.journal.note(&Record::Intent {
+            step,
+            change: Box::new(change.clone()),
+            old: old.clone(),
+            others: others.clone(),
+        })?;
+        let written = self.kernel.write(&setting.key, Some(&setting.wanted));
+        let (outcome, got, why) = self.judge(setting, written);
+        let changed = self.changed(&others, setting.moves_threads);
+        let result = StepOutcome { outcome, got, why, others: changed };
+        self.journal.note(&Record::Outcome { step, result: result.clone() })?;
+        match outcome {
+            Outcome::Applied => Ok(Applied::Done(ChangeState::Applied)),
+            Outcome::Pending => Ok(Applied::Done(ChangeState::Pending)),
+            Outcome::Refused => self.take_back(step, change, old, others, result),
+        }
+    }
+
+    /// Restores what a change that was refused has changed all the same.
+    fn take_back(
+        &mut self,
+        step: u32,
+        change: &PlannedChange,
+        old: Option<String>,
+        others: Vec<OldValue>,
+        result: StepOutcome,
+    ) -> io::Result<Applied> {
+        let why = result.why.clone();
+        let step = Step {
+            number: step,
+            change: change.clone(),
+            old,
+            others,
+            outcome: Some(result),
+            restoring: None,
+            restored: None,
+        };
+        let mut noted = Ok(());
+        let journal = &mut self.journal;
+        let mut note = |record: Record| {
+            noted = std::mem::replace(&mut noted, Ok(())).and_then(|()| journal.note(&record));
+        };
+        let (state, left) = restore_step(self.kernel, &mut note, &step, false);
+        noted?;
+        Ok(Applied::Refused(match state {
+            ChangeState::Undone => why,
+            _ => format!("{why}; not restored: {left}"),
+        }))
+    }
+
+    /// Notes that all was tried.
+    pub fn complete(mut self) -> io::Result<()> {
+        self.journal.note(&Record::Complete)
+    }
+
+    /// The values of the keys that may change with this one.
+    fn others(&self, setting: &Setting) -> Vec<OldValue> {
+        let named = setting.partners.iter().chain(&setting.restored_first);
+        let mut others: Vec<OldValue> = named
+            .map(|key| OldValue { key: key.clone(), value: self.kernel.read(key).known().cloned() })
+            .collect();
+        if setting.moves_threads {
+            let threads = self.kernel.affinities().into_iter();
+            others.extend(threads.map(|(key, value)| OldValue { key, value: Some(value) }));
+        }
+        others
+    }
+
+    /// Those of them that are different now.
+    fn changed(&self, before: &[OldValue], threads_too: bool) -> Vec<OldValue> {
+        let threads: BTreeMap<Key, String> =
+            if threads_too { self.kernel.affinities().into_iter().collect() } else { BTreeMap::new() };
+        let now = |key: &Key| match threads.get(key) {
+            Some(value) => Some(value.clone()),
+            None => self.kernel.read(key).known().cloned(),
+        };
+        let with_now = before.iter().map(|other| OldValue { key: other.key.clone(), value: now(&other.key) });
+        with_now.zip(before).filter(|(now, before)| now.value != before.value).map(|(now, _)| now).collect()
+    }
+
+    fn judge(&self, setting: &Setting, written: io::Result<()>) -> (Outcome, Option<String>, String) {
+        let got = match setting.readback {
+            Comparison::Unread => None,
+            _ => self.kernel.read(&setting.key).known().cloned(),
+        };
+        match (written, &got) {
+            (Err(error), _) => (Outcome::Refused, got, refusal(&error)),
+            (Ok(()), _) if setting.readback == Comparison::Unread => (Outcome::Applied, got, String::new()),
+            (Ok(()), Some(read)) if setting.is_met_by(read) => (self.effect(setting), got, String::new()),
+            (Ok(()), Some(read)) => {
+                let why = format!("the kernel took it and shows {}", shown(read));
+                (Outcome::Refused, got, why)
+            }
+            (Ok(()), None) => (Outcome::Refused, None, "it cannot be read back".to_owned()),
+        }
+    }
+
+    /// An interrupt goes to its new CPUs with its next occurrence.
+    fn effect(&self, setting: &Setting) -> Outcome {
+        let (Comparison::Pending, Key::Irq(number)) = (setting.readback, &setting.key) else {
+            return Outcome::Applied;
+        };
+        match self.kernel.effective_affinity(*number).known() {
+            Some(now)
+                if !same(Comparison::List, now, &setting.wanted) && !is_within(now, &setting.wanted) =>
+            {
+                Outcome::Pending
+            }
+            _ => Outcome::Applied,
+        }
+    }
+}
+
+fn is_within(list: &str, wanted: &str) -> bool {
+    use model::units::CpuSet;
+    match (CpuSet::parse(list.trim()), CpuSet::parse(wanted.trim())) {
+        (Ok(list), Ok(wanted)) => list.without(&wanted).is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether writing it makes it.
+fn may_be_made(key: &Key) -> bool {
+    matches!(key, Key::Group(_) | Key::Hold(_))
+}
+
+/// Why the kernel refused, in words.
+pub(super) fn refusal(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(errno) => format!("the kernel refused it: {}", errno_name(errno)),
+        None => error.to_string(),
+    }
+}
+
+fn shown(text: &str) -> String {
+    model::text::quoted(text.trim())
+}

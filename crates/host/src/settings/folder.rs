@@ -1,0 +1,104 @@
+//! The journal's folder on the disk: `/var/lib/onbeat/journal`, which no other user may read.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::Store;
+use crate::trusted_path::{self, CreatedDirs, Target};
+
+/// A folder that is open; the names of files are looked up in it and nowhere else.
+pub struct Folder {
+    pub(super) fd: OwnedFd,
+}
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+
+impl Folder {
+    /// Opens a folder that is there.
+    pub fn open(path: &Path) -> io::Result<Folder> {
+        let Target::Name(parent, name, _) = trusted_path::resolve(path, false, None)? else {
+            return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
+        };
+        let folder = Folder { fd: rustix::fs::openat(&parent, &name, FOLDER, Mode::empty())? };
+        folder.require_own()?;
+        Ok(folder)
+    }
+
+    /// Opens a folder, which is made with those above it if it is not there.
+    pub fn make(path: &Path) -> io::Result<Folder> {
+        let mut made = CreatedDirs::default();
+        let Target::Name(parent, name, _) = trusted_path::resolve(path, false, Some(&mut made))? else {
+            return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
+        };
+        match rustix::fs::mkdirat(&parent, &name, Mode::from_raw_mode(0o700)) {
+            // Without it a loss of power takes the folder with all that is in it.
+            Ok(()) => rustix::fs::fsync(&parent).or_else(unless_impossible)?,
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let folder = Folder { fd: rustix::fs::openat(&parent, &name, FOLDER, Mode::empty())? };
+        folder.require_own()?;
+        Ok(folder)
+    }
+
+    /// What another user may write to says nothing about what to write as root.
+    fn require_own(&self) -> io::Result<()> {
+        let stat = rustix::fs::fstat(&self.fd)?;
+        let open_to_others = stat.st_mode & 0o022 != 0;
+        if stat.st_uid != rustix::process::geteuid().as_raw() || open_to_others {
+            return Err(io::Error::from_raw_os_error(libc::EPERM));
+        }
+        Ok(())
+    }
+}
+
+/// Some file systems cannot flush a directory.
+fn unless_impossible(errno: rustix::io::Errno) -> Result<(), rustix::io::Errno> {
+    if errno == rustix::io::Errno::INVAL { Ok(()) } else { Err(errno) }
+}
+
+impl Store for Folder {
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.fd)? {
+            if let Ok(name) = entry?.file_name().to_str() {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = File::from(rustix::fs::openat(&self.fd, name, flags, Mode::empty())?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        let mut bytes = Vec::new();
+        file.take(super::journal::JOURNAL_LIMIT as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o600);
+        let (mut file, new) = match rustix::fs::openat(&self.fd, name, flags, mode) {
+            Ok(fd) => (File::from(fd), false),
+            Err(rustix::io::Errno::NOENT) => {
+                let flags = flags | OFlags::CREATE | OFlags::EXCL;
+                (File::from(rustix::fs::openat(&self.fd, name, flags, mode)?), true)
+            }
+            Err(errno) => return Err(errno.into()),
+        };
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        if new {
+            rustix::fs::fsync(&self.fd).or_else(unless_impossible)?;
+        }
+        Ok(())
+    }
+}

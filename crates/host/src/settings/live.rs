@@ -1,0 +1,157 @@
+//! The running kernel: where the values of keys are read and written.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+
+use model::fact::Fact;
+use model::setting::{Key, PRESENT, TaskSetting};
+use model::units::CpuSet;
+use rustix::fs::{Mode, OFlags};
+
+use super::Kernel;
+use crate::rt::{affinity_of, policy_of, set_affinity_of, set_policy_of};
+
+/// No file of a setting is longer.
+const VALUE_LIMIT: u64 = 1 << 20;
+
+/// The kernel that this runs on. Only `host` can make one that writes: it is handed to
+/// [`super::Entry`] and [`super::restore`].
+#[derive(Debug, Default)]
+pub struct LiveKernel;
+
+impl Kernel for LiveKernel {
+    fn read(&self, key: &Key) -> Fact<String> {
+        match key {
+            Key::Task { tid, start, what } => read_task(*tid, *start, *what),
+            Key::Group(_) => match fs::symlink_metadata(key.path()) {
+                Ok(found) if found.is_dir() => Fact::Known(PRESENT.to_owned()),
+                Ok(_) => Fact::Malformed("it is no directory".to_owned()),
+                Err(error) => fact_of(&error),
+            },
+            Key::Hold(name) => super::hold::held_value(name),
+            _ => read_file(&key.path()),
+        }
+    }
+
+    fn write(&mut self, key: &Key, value: Option<&str>) -> io::Result<()> {
+        match (key, value) {
+            (Key::Task { tid, start, what }, Some(value)) => write_task(*tid, *start, *what, value),
+            (Key::Group(_), Some(_)) => fs::create_dir(key.path()),
+            (Key::Group(_), None) => super::group::remove(&key.path()),
+            (Key::Hold(name), value) => super::hold::set(name, value),
+            (_, Some(value)) => write_file(&key.path(), value),
+            (_, None) => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+        }
+    }
+
+    fn effective_affinity(&self, irq: u32) -> Fact<String> {
+        read_file(&format!("/proc/irq/{irq}/effective_affinity_list"))
+    }
+
+    fn affinities(&self) -> Vec<(Key, String)> {
+        let mut all = Vec::new();
+        for pid in numbers_in("/proc") {
+            for tid in numbers_in(&format!("/proc/{pid}/task")) {
+                // The one that is asked for has ended in between: it has no affinity.
+                let Some(start) = process_start(tid) else { continue };
+                let key = Key::Task { tid, start, what: TaskSetting::Affinity };
+                if let Ok(cpus) = affinity_of(tid) {
+                    all.push((key, cpus.to_string()));
+                }
+            }
+        }
+        all
+    }
+}
+
+fn numbers_in(path: &str) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// When a process or thread was started, in clock ticks since boot: field 22 of `/proc/PID/stat`.
+pub fn process_start(pid: u32) -> Option<u64> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+fn fact_of<T>(error: &io::Error) -> Fact<T> {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR | libc::ESRCH) => Fact::Absent,
+        Some(errno) => Fact::Refused(errno),
+        None => Fact::Malformed(error.to_string()),
+    }
+}
+
+/// Opens a file of the kernel's own file systems; another is not one of its settings.
+fn open(path: &str, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    const KERNEL: [u64; 6] = [
+        0x9fa0,      // PROC_SUPER_MAGIC
+        0x6265_6572, // SYSFS_MAGIC
+        0x6367_7270, // CGROUP2_SUPER_MAGIC
+        0x0027_e0eb, // CGROUP_SUPER_MAGIC
+        0x6462_6720, // DEBUGFS_MAGIC
+        0x7472_6163, // TRACEFS_MAGIC
+    ];
+    let found = rustix::fs::fstatfs(file.as_fd())?;
+    match KERNEL.contains(&(found.f_type as u64 & 0xffff_ffff)) {
+        true => Ok(file),
+        false => Err(io::Error::from_raw_os_error(libc::ENODEV)),
+    }
+}
+
+fn read_file(path: &str) -> Fact<String> {
+    let read = || {
+        let mut bytes = Vec::new();
+        open(path, OFlags::RDONLY)?.take(VALUE_LIMIT).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let read: io::Result<Vec<u8>> = read();
+    match read {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Fact::Known(text.trim_end().to_owned()),
+            Err(_) => Fact::Malformed("not UTF-8 text".to_owned()),
+        },
+        Err(error) => fact_of(&error),
+    }
+}
+
+/// In one write, as the kernel's handlers of such files expect it.
+fn write_file(path: &str, value: &str) -> io::Result<()> {
+    let line = format!("{value}\n");
+    let written = open(path, OFlags::WRONLY)?.write(line.as_bytes())?;
+    // Some handlers take the value and leave the newline.
+    if written < value.len() { Err(io::Error::from_raw_os_error(libc::EIO)) } else { Ok(()) }
+}
+
+fn read_task(tid: u32, start: u64, what: TaskSetting) -> Fact<String> {
+    if process_start(tid) != Some(start) {
+        return Fact::Absent;
+    }
+    let read = match what {
+        TaskSetting::Affinity => affinity_of(tid).map(|cpus| cpus.to_string()),
+        TaskSetting::Policy => policy_of(tid),
+        TaskSetting::Group => super::group::of_task(tid),
+    };
+    read.map_or_else(|error| fact_of(&error), Fact::Known)
+}
+
+/// Between the look at its start and the call the number can pass to another thread, as with every
+/// call that takes one; numbers come round again after 32,768 others at the least.
+fn write_task(tid: u32, start: u64, what: TaskSetting, value: &str) -> io::Result<()> {
+    if process_start(tid) != Some(start) {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
+    }
+    match what {
+        TaskSetting::Affinity => {
+            let cpus = CpuSet::parse(value).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+            set_affinity_of(tid, &cpus)
+        }
+        TaskSetting::Policy => set_policy_of(tid, value),
+        TaskSetting::Group => super::group::move_task(tid, value),
+    }
+}

@@ -1,0 +1,62 @@
+//! The only writer of settings: each change is in a journal on disk before it is made, and is
+//! undone from there whatever happened since.
+//!
+//! [`Entry`] makes changes, [`restore`] undoes them; both work on any [`Kernel`] and any
+//! [`Store`]: the running ones ([`LiveKernel`], [`Folder`]), or those of tests. A change goes
+//! through four steps: its intent with the old values is flushed, the value is written, it is read
+//! back, and the outcome is flushed. Undoing has two: what will be written is flushed, then
+//! written.
+
+mod entry;
+mod folder;
+pub mod group;
+mod hold;
+mod journal;
+mod keeper;
+mod live;
+mod lock;
+mod restore;
+
+use std::io;
+
+use model::fact::Fact;
+use model::setting::Key;
+
+pub use entry::{Applied, Entry};
+pub use folder::Folder;
+pub use journal::{
+    EntryRecords, Journal, OldValue, Opened, Outcome, Record, Step, StepOutcome, entry_ids, entry_records,
+    read_entry,
+};
+pub use keeper::{keep_alive, start_keeper};
+pub use live::{LiveKernel, process_start};
+pub use lock::{JournalLock, LockOwner, take_lock};
+pub use restore::{Restored, restore};
+
+/// What can be set of a machine: the running kernel, or one made up.
+pub trait Kernel {
+    /// The value of a key, as it is read; absent where there is nothing of that name.
+    fn read(&self, key: &Key) -> Fact<String>;
+
+    /// Writes a value; `None` removes what has one by existing: a control group, a hold.
+    fn write(&mut self, key: &Key, value: Option<&str>) -> io::Result<()>;
+
+    /// The CPU that an interrupt goes to at present.
+    fn effective_affinity(&self, irq: u32) -> Fact<String>;
+
+    /// The affinity of every thread, each under its key.
+    fn affinities(&self) -> Vec<(Key, String)>;
+}
+
+/// Where the journal is kept: files of lines.
+pub trait Store {
+    /// The names of its files, in any order.
+    fn names(&self) -> io::Result<Vec<String>>;
+
+    /// The whole of a file.
+    fn read(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// Adds to the end of a file, which is made if it is not there; what was added is on the disk
+    /// when this returns.
+    fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
+}

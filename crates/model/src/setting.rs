@@ -1,0 +1,483 @@
+//! Settings of a machine as values: what is set ([`Key`]), to what and how that is checked
+//! ([`Setting`]), and how a value that was read compares with one that was written.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::keyword::Keyword;
+use crate::keywords;
+use crate::units::CpuSet;
+
+/// What is set. As text `sysctl:vm.stat_interval`, `sysfs:devices/system/cpu/cpu1/online`,
+/// `irq:24`, `irq:default`, `task:PID/START`, `task:PID/START/policy`, `task:PID/START/group`,
+/// `cgroup:onbeat/rt/` for a group, `cgroup:onbeat/rt/cpuset.cpus` for a file of one, `hold:NAME`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// By its name with dots; a dot within a component is written as a slash, as in sysctl(8).
+    Sysctl(String),
+    /// A file below `/sys`, without that prefix.
+    Sysfs(String),
+    /// The CPUs to which an interrupt may go.
+    Irq(u32),
+    /// The CPUs to which new interrupts go.
+    IrqDefault,
+    /// The CPUs on which a thread may run, its policy, or its group.
+    Task {
+        /// The thread's id.
+        tid: u32,
+        /// Field 22 of `/proc/TID/stat`: it tells the thread from a later one with its number.
+        start: u64,
+        what: TaskSetting,
+    },
+    /// A control group of version 2 below its mount: its path with a slash at its end. Its value is
+    /// [`PRESENT`] where it exists.
+    Group(String),
+    /// A file of a control group.
+    GroupFile(String),
+    /// What lasts as long as a descriptor is held open: `cpu_dma_latency`. Its value is what was
+    /// written to it; it is absent where no holder runs.
+    Hold(String),
+}
+
+/// What is set of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TaskSetting {
+    /// The CPUs on which it may run, as a list.
+    Affinity,
+    /// Its policy and priority: `fifo 50`, `rr 1`, `other 0` with the nice value.
+    Policy,
+    /// The control group of its process.
+    Group,
+}
+
+/// The value of a control group that exists.
+pub const PRESENT: &str = "present";
+
+/// Where control groups of version 2 are mounted.
+pub const CGROUP_MOUNT: &str = "/sys/fs/cgroup";
+
+impl Key {
+    /// The key of the file with this path; none where it is not one that is set.
+    pub fn of_path(path: &str) -> Option<Key> {
+        if let Some(name) = path.strip_prefix("/proc/sys/") {
+            let swapped = name.chars().map(|c| match c {
+                '/' => '.',
+                '.' => '/',
+                other => other,
+            });
+            return Some(Key::Sysctl(swapped.collect()));
+        }
+        if path == "/proc/irq/default_smp_affinity" {
+            return Some(Key::IrqDefault);
+        }
+        if let Some(rest) = path.strip_prefix("/proc/irq/") {
+            return rest.strip_suffix("/smp_affinity_list")?.parse().ok().map(Key::Irq);
+        }
+        if let Some(file) = path.strip_prefix(CGROUP_MOUNT).and_then(|rest| rest.strip_prefix('/')) {
+            return Some(match file.ends_with('/') {
+                true => Key::Group(file.to_owned()),
+                false => Key::GroupFile(file.to_owned()),
+            });
+        }
+        path.strip_prefix("/sys/").map(|file| Key::Sysfs(file.to_owned()))
+    }
+
+    /// The file or folder it stands for; of a thread its folder, of a hold the device.
+    pub fn path(&self) -> String {
+        match self {
+            Key::Sysctl(name) => {
+                let swapped = name.chars().map(|c| match c {
+                    '/' => '.',
+                    '.' => '/',
+                    other => other,
+                });
+                format!("/proc/sys/{}", swapped.collect::<String>())
+            }
+            Key::Sysfs(file) => format!("/sys/{file}"),
+            Key::Irq(number) => format!("/proc/irq/{number}/smp_affinity_list"),
+            Key::IrqDefault => "/proc/irq/default_smp_affinity".to_owned(),
+            Key::Task { tid, .. } => format!("/proc/{tid}"),
+            Key::Group(group) => format!("{CGROUP_MOUNT}/{}", group.trim_end_matches('/')),
+            Key::GroupFile(file) => format!("{CGROUP_MOUNT}/{file}"),
+            Key::Hold(name) => format!("/dev/{name}"),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::Sysctl(name) => write!(f, "sysctl:{name}"),
+            Key::Sysfs(file) => write!(f, "sysfs:{file}"),
+            Key::Irq(number) => write!(f, "irq:{number}"),
+            Key::IrqDefault => f.write_str("irq:default"),
+            Key::Task { tid, start, what } => {
+                let what = match what {
+                    TaskSetting::Affinity => "",
+                    TaskSetting::Policy => "/policy",
+                    TaskSetting::Group => "/group",
+                };
+                write!(f, "task:{tid}/{start}{what}")
+            }
+            Key::Group(path) | Key::GroupFile(path) => write!(f, "cgroup:{path}"),
+            Key::Hold(name) => write!(f, "hold:{name}"),
+        }
+    }
+}
+
+/// Whether it is a path that stays where it starts: no empty, `.` or `..` component, no NUL.
+fn is_plain(path: &str) -> bool {
+    !path.contains(['\0', '\n'])
+        && path.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+}
+
+impl FromStr for Key {
+    type Err = String;
+
+    /// A key from a document that may come from anywhere: no path in it leads out of its tree.
+    fn from_str(text: &str) -> Result<Key, String> {
+        let wrong = || format!("{} is no key of a setting", crate::text::quoted(text));
+        let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
+        let key = match kind {
+            "sysctl" => Some(Key::Sysctl(rest.to_owned())),
+            "sysfs" => Some(Key::Sysfs(rest.to_owned())),
+            "irq" if rest == "default" => Some(Key::IrqDefault),
+            "irq" => rest.parse().ok().map(Key::Irq),
+            "task" => task(rest),
+            "cgroup" if rest.ends_with('/') => Some(Key::Group(rest.to_owned())),
+            "cgroup" => Some(Key::GroupFile(rest.to_owned())),
+            "hold" if !rest.contains('/') => Some(Key::Hold(rest.to_owned())),
+            _ => None,
+        };
+        key.filter(|key| key.to_string() == text && is_plain(key.path().trim_start_matches('/')))
+            .ok_or_else(wrong)
+    }
+}
+
+fn task(text: &str) -> Option<Key> {
+    let mut parts = text.split('/');
+    let (tid, start) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let what = match (parts.next(), parts.next()) {
+        (None, _) => TaskSetting::Affinity,
+        (Some("policy"), None) => TaskSetting::Policy,
+        (Some("group"), None) => TaskSetting::Group,
+        _ => return None,
+    };
+    Some(Key::Task { tid, start, what })
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+keywords! {
+    /// How what is read back is compared with what was written.
+    pub enum Comparison, default Exact {
+        /// The same text, without white space at its ends
+        Exact = "exact",
+        /// The same numbers, in whatever form
+        Number = "number",
+        /// The same CPUs or nodes as a list
+        List = "list",
+        /// The same bits as a hexadecimal mask in groups of 32
+        Mask = "mask",
+        /// The word that is marked among those offered, in square or round brackets
+        Choice = "choice",
+        /// A list as above, which an interrupt follows with its next occurrence
+        Pending = "pending",
+        /// The words written with `+` are listed, those with `-` are not
+        Listed = "listed",
+        /// It is not read back, because reading it has an effect
+        Unread = "unread",
+    }
+}
+
+keywords! {
+    /// What a change can cost beyond what it is for.
+    pub enum Risk, default Low {
+        /// Nothing that others depend on
+        Low = "low",
+        /// Others get slower, or lose CPUs
+        Medium = "medium",
+        /// A safeguard is lost, or CPUs: asked for with --yes
+        High = "high",
+    }
+}
+
+/// Words of a document that must be known to be acted on: another version's are refused.
+macro_rules! exact_words {
+    ($($Name:ident)+) => { $(
+        impl Serialize for $Name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $Name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$Name, D::Error> {
+                let word = String::deserialize(deserializer)?;
+                let other = || serde::de::Error::custom(format!("{} is unknown here", crate::text::quoted(&word)));
+                $Name::named(&word).ok_or_else(other)
+            }
+        }
+    )+ };
+}
+exact_words!(Comparison Risk);
+
+/// A value for one key, and what has to be known to set and to restore it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    pub key: Key,
+    /// What is written, without a newline.
+    pub wanted: String,
+    #[serde(default)]
+    pub readback: Comparison,
+    #[serde(default)]
+    pub risk: Risk,
+    /// What the kernel changes when this is written; where the old value of this one cannot be
+    /// written, writing theirs restores it (`vm.dirty_bytes` and `vm.dirty_ratio`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partners: Vec<Key>,
+    /// What is written before this one when it is restored, without being read then
+    /// (`kernel.soft_watchdog` before `kernel.watchdog`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restored_first: Vec<Key>,
+    /// Whether the affinity of every thread may change with it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub moves_threads: bool,
+    /// Whether the kernel may refuse it without this being a failure: what it does not let move
+    /// stays, and is named.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub optional: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // What serde calls.
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Setting {
+    /// A value for the file of this key, of low risk, read back as it was written.
+    pub fn new(key: Key, wanted: impl Into<String>) -> Setting {
+        Setting {
+            key,
+            wanted: wanted.into(),
+            readback: Comparison::Exact,
+            risk: Risk::Low,
+            partners: Vec::new(),
+            restored_first: Vec::new(),
+            moves_threads: false,
+            optional: false,
+        }
+    }
+
+    /// Whether a value that was read is what is wanted.
+    pub fn is_met_by(&self, read: &str) -> bool {
+        same(self.readback, read, &self.wanted)
+    }
+
+    /// What to write so that what is `now` becomes `old` again, as both were read.
+    pub fn restoring(&self, old: &str, now: &str) -> String {
+        match self.readback {
+            Comparison::Choice => marked(old).to_owned(),
+            Comparison::Listed => {
+                let (old, now) = (words(old), words(now));
+                let gone = now.iter().filter(|word| !old.contains(word)).map(|word| format!("-{word}"));
+                let back = old.iter().filter(|word| !now.contains(word)).map(|word| format!("+{word}"));
+                gone.chain(back).collect::<Vec<_>>().join(" ")
+            }
+            _ => old.trim().to_owned(),
+        }
+    }
+}
+
+/// Whether two values are the same, compared in this way; the second may be one to be written.
+pub fn same(how: Comparison, read: &str, other: &str) -> bool {
+    let (read, other) = (read.trim(), other.trim());
+    match how {
+        Comparison::Exact | Comparison::Unread => read.split_whitespace().eq(other.split_whitespace()),
+        Comparison::Number => numbers(read).is_some_and(|numbers_read| Some(numbers_read) == numbers(other)),
+        Comparison::List | Comparison::Pending => {
+            matches!((list(read), list(other)), (Some(a), Some(b)) if a == b)
+        }
+        Comparison::Mask => matches!((bits(read), bits(other)), (Some(a), Some(b)) if a == b),
+        Comparison::Choice => marked(read) == marked(other),
+        Comparison::Listed => {
+            let listed = words(read);
+            words(other).iter().all(|word| match (word.strip_prefix('+'), word.strip_prefix('-')) {
+                (Some(added), _) => listed.contains(&added),
+                (_, Some(removed)) => !listed.contains(&removed),
+                _ => listed.contains(word),
+            }) && (other.contains(['+', '-']) || words(other).len() == listed.len())
+        }
+    }
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
+
+/// Decimal, or hexadecimal after `0x`.
+fn numbers(text: &str) -> Option<Vec<i128>> {
+    let number = |word: &str| match word.strip_prefix("0x") {
+        Some(digits) => i128::from_str_radix(digits, 16).ok(),
+        None => word.parse().ok(),
+    };
+    let all: Option<Vec<i128>> = text.split_whitespace().map(number).collect();
+    all.filter(|all| !all.is_empty())
+}
+
+/// An empty text is the empty list, as the kernel prints it.
+fn list(text: &str) -> Option<CpuSet> {
+    if text.is_empty() { Some(CpuSet::default()) } else { CpuSet::parse(text).ok() }
+}
+
+/// The digits of a mask without leading zeros.
+fn bits(text: &str) -> Option<String> {
+    let mut digits = String::new();
+    for (at, group) in text.split(',').enumerate() {
+        let group = group.trim_start_matches("0x");
+        let fits = group.len() <= 8 || !text.contains(',');
+        if group.is_empty() || !fits || !group.chars().all(|c| c.is_ascii_hexdigit()) {
+            return None;
+        }
+        // Behind the first, a group is 32 bits even where its zeros are not written.
+        let width = if at == 0 { group.len() } else { 8 };
+        digits.push_str(&format!("{group:0>width$}").to_ascii_lowercase());
+    }
+    (!digits.is_empty()).then(|| digits.trim_start_matches('0').to_owned())
+}
+
+/// The word in brackets; the whole where none is marked.
+pub fn marked(text: &str) -> &str {
+    let between = |open, close| text.split_once(open).and_then(|(_, rest)| rest.split_once(close));
+    between('[', ']').or_else(|| between('(', ')')).map_or(text.trim(), |(word, _)| word.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_are_read_as_they_are_written() {
+        for text in [
+            "sysctl:vm.stat_interval",
+            "sysctl:net.ipv4.conf.eth0/100.rp_filter",
+            "sysfs:devices/system/cpu/cpu1/online",
+            "irq:24",
+            "irq:default",
+            "task:12/3456",
+            "task:12/3456/policy",
+            "task:12/3456/group",
+            "cgroup:onbeat/rt/",
+            "cgroup:onbeat/rt/cpuset.cpus",
+            "hold:cpu_dma_latency",
+        ] {
+            assert_eq!(text.parse::<Key>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "sysctl:",
+            "sysctl:..vm",
+            "sysfs:../etc/passwd",
+            "sysfs:a//b",
+            "irq:-1",
+            "irq:+1",
+            "irq:01",
+            "task:1",
+            "task:1/2/3",
+            "task:1/2/policy/x",
+            "cgroup:",
+            "cgroup:/",
+            "cgroup:a/../b",
+            "hold:a/b",
+            "hold:..",
+            "file:/etc/passwd",
+        ] {
+            assert!(text.parse::<Key>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_its_keys() {
+        for path in [
+            "/proc/sys/vm/stat_interval",
+            "/proc/sys/net/ipv4/conf/eth0.100/rp_filter",
+            "/proc/irq/24/smp_affinity_list",
+            "/proc/irq/default_smp_affinity",
+            "/sys/devices/system/cpu/cpu1/online",
+            "/sys/fs/cgroup/onbeat/cpuset.cpus",
+        ] {
+            assert_eq!(Key::of_path(path).unwrap().path(), path);
+        }
+        assert_eq!(Key::of_path("/etc/passwd"), None);
+        assert_eq!(Key::of_path("/proc/irq/24/smp_affinity"), None);
+    }
+
+    #[test]
+    fn values_are_compared_as_the_kernel_writes_them() {
+        use Comparison::{Choice, Exact, List, Listed, Mask, Number};
+        for (how, read, wanted, is_same) in [
+            (Exact, "performance\n", "performance", true),
+            (Exact, "isolated invalid (x)", "isolated", false),
+            (Number, "0x10\n", "16", true),
+            (Number, "4096\t87380\n", "4096 87380", true),
+            (Number, "", "", false),
+            (List, "0-1\n", "0,1", true),
+            (List, "\n", "", true),
+            (List, "0-3", "0-1", false),
+            (List, "x", "x", false),
+            (Mask, "00000000,00000003\n", "3", true),
+            (Mask, "1,00000000", "100000000", true),
+            (Mask, "f", "3", false),
+            (Mask, "0", "0", true),
+            (Mask, "", "", false),
+            (Choice, "always [madvise] never", "madvise", true),
+            (Choice, "none voluntary (full) lazy", "full", true),
+            (Choice, "always [madvise] never", "never", false),
+            (Listed, "cpu io cpuset", "+cpuset", true),
+            (Listed, "cpu io", "+cpuset", false),
+            (Listed, "cpu io", "-cpuset", true),
+            (Listed, "cpu io", "io cpu", true),
+            (Listed, "cpu io", "io", false),
+        ] {
+            assert_eq!(same(how, read, wanted), is_same, "{how:?} {read:?} {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn what_restores_a_value_is_what_the_kernel_takes() {
+        let setting = |readback| Setting { readback, ..Setting::new(Key::Irq(1), "") };
+        assert_eq!(setting(Comparison::Choice).restoring("a [b] c\n", "[a] b c"), "b");
+        assert_eq!(setting(Comparison::Listed).restoring("cpu io", "cpu io cpuset"), "-cpuset");
+        assert_eq!(setting(Comparison::Listed).restoring("cpu io", "io"), "+cpu");
+        assert_eq!(setting(Comparison::List).restoring("0-3\n", "0-1"), "0-3");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_key_of_its_own_or_none(text in ".{0,40}") {
+            if let Ok(key) = text.parse::<Key>() {
+                prop_assert_eq!(key.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn comparing_takes_any_text(a in ".{0,30}", b in ".{0,30}") {
+            for how in Comparison::ALL {
+                same(*how, &a, &b);
+            }
+        }
+    }
+}

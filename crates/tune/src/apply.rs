@@ -1,0 +1,160 @@
+//! Making the changes of a plan.
+
+use host::settings::{Applied, Entry, Kernel, Opened, Store, read_entry, restore};
+use model::error::{Exit, Failure, Result};
+use model::fact::Fact;
+use model::plan::{ChangeState, PlanDocument, PlannedChange};
+use model::setting::Key;
+use model::text::quoted;
+
+/// How a plan is applied.
+pub struct ApplyOptions<'a> {
+    /// Whether a change that fails leaves those before it as they are.
+    pub keep_going: bool,
+    /// Whether the user asks to stop.
+    pub stop: &'a dyn Fn() -> bool,
+    /// What is done with the entry's id before the first change.
+    pub started: &'a dyn Fn(&str) -> std::io::Result<()>,
+}
+
+/// What came of applying a plan.
+#[derive(Clone, Debug)]
+pub struct ApplyResult {
+    /// The changes as they are now, under the entry's id.
+    pub document: PlanDocument,
+    /// Why it ended early; none where all changes were made.
+    pub failure: Option<Failure>,
+}
+
+/// Refuses a plan of another boot, or one whose values have changed since.
+pub fn require_current(kernel: &dyn Kernel, plan: &PlanDocument, boot: &str) -> Result<()> {
+    if plan.boot != boot {
+        return Err(Failure::usage(
+            "the plan is of another machine or boot: make a new one with `onbeat tune plan -o FILE`",
+        ));
+    }
+    for change in &plan.changes {
+        let now = match kernel.read(&change.setting.key) {
+            Fact::Known(now) => now.trim().to_owned(),
+            _ => String::new(),
+        };
+        if now != change.now.trim() {
+            return Err(Failure::usage(format!(
+                "{} was {} when the plan was made and is {} now: make a new plan with `onbeat tune plan -o FILE`",
+                change.setting.key,
+                quoted(change.now.trim()),
+                quoted(&now)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the changes in their order. The first that fails has those before it undone, unless
+/// `keep_going`.
+///
+/// # Errors
+/// The journal cannot be begun: then nothing was changed.
+pub fn apply(
+    kernel: &mut dyn Kernel,
+    store: &mut dyn Store,
+    opened: Opened,
+    mut plan: PlanDocument,
+    options: &ApplyOptions,
+) -> Result<ApplyResult> {
+    let unwritten = |error: &std::io::Error| {
+        let what = "the journal of changes cannot be written, and nothing is changed without it";
+        Failure::of_call(what, error, Exit::NotPermitted, "make /var/lib/onbeat/journal writable for root")
+    };
+    let mut entry = Entry::begin(kernel, store, opened).map_err(|error| unwritten(&error))?;
+    plan.id = entry.id().to_owned();
+    (options.started)(entry.id()).map_err(|error| {
+        let what =
+            "the process that undoes the changes by itself could not be started, and nothing was changed";
+        Failure::of_call(what, &error, Exit::Internal, "leave out --for and --confirm-within")
+    })?;
+    let mut failure = None;
+    for change in &mut plan.changes {
+        if (options.stop)() {
+            failure = Some(Failure {
+                exit: Exit::Interrupted,
+                message: "stopped: what was changed is undone".to_owned(),
+            });
+            break;
+        }
+        match entry.make(change) {
+            Ok(applied) => {
+                note(change, &applied);
+                if let (Applied::Refused(why), false) =
+                    (&applied, change.setting.optional || options.keep_going)
+                {
+                    failure = Some(refused(change, why));
+                    break;
+                }
+            }
+            Err(error) => {
+                failure = Some(unwritten(&error));
+                break;
+            }
+        }
+    }
+    if failure.is_none() {
+        match entry.complete() {
+            Ok(()) => return Ok(ApplyResult { document: plan, failure: None }),
+            Err(error) => failure = Some(unwritten(&error)),
+        }
+    }
+    take_back(kernel, store, &mut plan);
+    Ok(ApplyResult { document: plan, failure })
+}
+
+fn note(change: &mut PlannedChange, applied: &Applied) {
+    let (state, why) = match applied {
+        Applied::Done(state) => (*state, None),
+        Applied::Already => (ChangeState::Applied, Some("it was so already".to_owned())),
+        Applied::Gone => (ChangeState::Refused, Some("the thread has ended".to_owned())),
+        Applied::Refused(why) => (ChangeState::Refused, Some(why.clone())),
+    };
+    change.state = state;
+    if let Some(why) = why {
+        change.why = why;
+    }
+}
+
+fn refused(change: &PlannedChange, why: &str) -> Failure {
+    Failure::not_supported(format!(
+        "{} could not be set to {}: {why}; what was changed before is undone: leave {} out, or add --keep-going",
+        change.setting.key,
+        quoted(&change.setting.wanted),
+        if change.rule.is_empty() { "it" } else { &change.rule },
+    ))
+}
+
+/// Undoes the entry of a plan, and says so in its changes.
+fn take_back(kernel: &mut dyn Kernel, store: &mut dyn Store, plan: &mut PlanDocument) {
+    // Without a readable journal there is nothing that this process knows better than a later one.
+    let Ok(Some(entry)) = read_entry(store, &plan.id) else { return };
+    let (restored, _) = restore(kernel, store, &entry, false);
+    for change in &mut plan.changes {
+        if let Some(done) = restored.iter().find(|done| done.change.setting.key == change.setting.key) {
+            change.state = done.state;
+            if !done.why.is_empty() {
+                change.why.clone_from(&done.why);
+            }
+        }
+    }
+}
+
+/// Whether a change can cut off the login that makes it: CPUs taken away, networks held up.
+pub fn cuts_off(key: &Key) -> bool {
+    match key {
+        Key::Group(_) | Key::GroupFile(_) => true,
+        Key::Sysfs(file) => {
+            file.starts_with("class/net/")
+                || file.contains("/net/")
+                || (file.starts_with("devices/system/cpu/") && file.ends_with("/online"))
+        }
+        Key::Sysctl(name) => name.starts_with("net."),
+        _ => false,
+    }
+}

@@ -1,0 +1,69 @@
+//! What of the journal is in force.
+
+use host::settings::{EntryRecords, Kernel, Outcome, Step};
+use model::fact::Fact;
+use model::plan::{ChangeState, PlanDocument, PlannedChange};
+use model::setting::Comparison;
+
+/// The changes of these entries as they are now: those in force, or all that the journal knows.
+pub fn status(
+    kernel: &dyn Kernel,
+    entries: &[EntryRecords],
+    boot: &str,
+    boot_ns: i64,
+    all: bool,
+) -> PlanDocument {
+    let shown = entries.iter().filter(|entry| all || is_open(entry, boot));
+    let changes = shown.flat_map(|entry| {
+        let overdue = is_overdue(entry, boot_ns);
+        let steps = entry.steps.iter().filter(move |step| all || step.is_live() || step.is_kept());
+        steps.map(move |step| changed(kernel, entry, step, boot, overdue))
+    });
+    PlanDocument::new(boot, changes.collect(), Vec::new())
+}
+
+/// Whether something of it is, or may be, in force or kept; entries of other boots are mentioned
+/// until they are undone, which changes nothing.
+pub fn is_open(entry: &EntryRecords, boot: &str) -> bool {
+    entry.opened.boot == boot && entry.steps.iter().any(|step| step.is_live() || step.is_kept())
+}
+
+/// Whether its time has passed, and it was neither confirmed nor undone.
+pub fn is_overdue(entry: &EntryRecords, boot_ns: i64) -> bool {
+    let passed = entry.opened.undo_at_boot_ns.is_some_and(|at| at < boot_ns);
+    passed && !entry.confirmed && entry.is_live()
+}
+
+fn changed(
+    kernel: &dyn Kernel,
+    entry: &EntryRecords,
+    step: &Step,
+    boot: &str,
+    overdue: bool,
+) -> PlannedChange {
+    let mut change = PlannedChange { entry: entry.opened.id.clone(), ..step.change.clone() };
+    let applied = match step.outcome.as_ref().map(|outcome| outcome.outcome) {
+        Some(Outcome::Applied) => (ChangeState::Applied, String::new()),
+        Some(Outcome::Pending) => (ChangeState::Pending, String::new()),
+        Some(Outcome::Refused) => {
+            (ChangeState::Refused, step.outcome.as_ref().map_or(String::new(), |outcome| outcome.why.clone()))
+        }
+        None => (ChangeState::Applied, "its write was cut short: undo restores what it left".to_owned()),
+    };
+    let (state, why) = match &step.restored {
+        _ if entry.opened.boot != boot => {
+            (ChangeState::Void, "gone with the boot in which it was made".to_owned())
+        }
+        Some((state, why)) => (*state, why.clone()),
+        None if overdue => (ChangeState::Overdue, "its time has passed: run `onbeat tune undo`".to_owned()),
+        None => applied,
+    };
+    // Reading some has an effect.
+    if entry.opened.boot == boot && change.setting.readback != Comparison::Unread {
+        if let Fact::Known(now) = kernel.read(&change.setting.key) {
+            now.trim().clone_into(&mut change.now);
+        }
+    }
+    (change.state, change.why) = (state, why);
+    change
+}

@@ -1,0 +1,157 @@
+//! Undoing entries of the journal, the last first.
+
+use std::collections::BTreeSet;
+
+use host::settings::{EntryRecords, Kernel, Restored, Store, entry_ids, read_entry, restore};
+use model::error::{Exit, Failure, Result};
+use model::plan::{ChangeState, PlanDocument, PlannedChange};
+use model::setting::Key;
+
+/// Which entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The last that has something to undo.
+    Last,
+    All,
+    Id(String),
+}
+
+/// What undoing came to.
+#[derive(Clone, Debug)]
+pub struct UndoResult {
+    /// The changes, in the order in which they were undone.
+    pub document: PlanDocument,
+    /// Why the journal could not be written; what it says is then older than the machine.
+    pub unwritten: Option<Failure>,
+}
+
+impl UndoResult {
+    /// Whether something was left as it was.
+    pub fn left_something(&self) -> bool {
+        self.document
+            .changes
+            .iter()
+            .any(|change| !matches!(change.state, ChangeState::Undone | ChangeState::Void))
+    }
+}
+
+/// The entries of this journal that say something, the oldest first.
+pub fn entries(store: &dyn Store) -> Result<Vec<EntryRecords>> {
+    let unread = |error: std::io::Error| {
+        Failure::of_call("the journal of changes cannot be read", &error, Exit::Internal, "run as root")
+    };
+    let mut all = Vec::new();
+    for id in entry_ids(store).map_err(unread)? {
+        all.extend(read_entry(store, &id).map_err(unread)?);
+    }
+    Ok(all)
+}
+
+/// Undoes entries of this boot. With `force` also what another program has changed since.
+pub fn undo(
+    kernel: &mut dyn Kernel,
+    store: &mut dyn Store,
+    which: &Which,
+    boot: &str,
+    force: bool,
+) -> Result<UndoResult> {
+    let all = entries(store)?;
+    let chosen = choose(&all, which, boot, force)?;
+    let mut result =
+        UndoResult { document: PlanDocument::new(boot, Vec::new(), Vec::new()), unwritten: None };
+    if let [only] = chosen.as_slice() {
+        result.document.id.clone_from(&only.opened.id);
+    }
+    for entry in chosen {
+        if entry.opened.boot != boot {
+            let void = entry.steps.iter().rev().map(|step| void(entry, &step.change));
+            result.document.changes.extend(void);
+            continue;
+        }
+        let (restored, noted) = restore(kernel, store, entry, force);
+        result.document.changes.extend(restored.into_iter().map(|done| changed(entry, done)));
+        if let Err(error) = noted {
+            let what = "it is undone, and the journal could not be written";
+            result.unwritten = Some(Failure::of_call(what, &error, Exit::Internal, "free some space"));
+        }
+    }
+    Ok(result)
+}
+
+/// The entries to undo, the last first.
+fn choose<'a>(
+    all: &'a [EntryRecords],
+    which: &Which,
+    boot: &str,
+    force: bool,
+) -> Result<Vec<&'a EntryRecords>> {
+    let open = |entry: &&EntryRecords| {
+        entry.opened.boot == boot
+            && (entry.is_live() || (force && entry.steps.iter().any(|step| step.is_kept())))
+    };
+    match which {
+        Which::All => Ok(all.iter().rev().filter(open).collect()),
+        Which::Last => Ok(all.iter().rev().find(open).into_iter().collect()),
+        Which::Id(id) => {
+            let found = all.iter().find(|entry| entry.opened.id == *id);
+            let entry = found.ok_or_else(|| {
+                Failure::usage(format!(
+                    "there is no entry {} in the journal: `onbeat tune status --all` lists them",
+                    model::text::quoted(id)
+                ))
+            })?;
+            require_last(entry, all, boot)?;
+            Ok(vec![entry])
+        }
+    }
+}
+
+/// Refuses to undo what a later entry has changed again: its old value is ours.
+fn require_last(entry: &EntryRecords, all: &[EntryRecords], boot: &str) -> Result<()> {
+    let keys = |entry: &EntryRecords| -> BTreeSet<Key> {
+        entry.steps.iter().filter(|step| step.is_live()).map(|step| step.change.setting.key.clone()).collect()
+    };
+    let own = keys(entry);
+    let later = all.iter().skip_while(|other| other.opened.id != entry.opened.id).skip(1);
+    for other in later.filter(|other| other.opened.boot == boot) {
+        if let Some(key) = keys(other).intersection(&own).next() {
+            return Err(Failure::usage(format!(
+                "entry {} has changed {key} after entry {}: undo {} first, or use --all",
+                other.opened.id, entry.opened.id, other.opened.id
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn void(entry: &EntryRecords, change: &PlannedChange) -> PlannedChange {
+    PlannedChange {
+        state: ChangeState::Void,
+        entry: entry.opened.id.clone(),
+        why: "the machine was booted since: it is gone with that boot".to_owned(),
+        ..change.clone()
+    }
+}
+
+fn changed(entry: &EntryRecords, done: Restored) -> PlannedChange {
+    PlannedChange { state: done.state, why: done.why, entry: entry.opened.id.clone(), ..done.change }
+}
+
+/// Undoes what commands that were killed have left half made, the last first; the ids of those
+/// entries. The caller has the lock: none of them is still being made.
+pub fn undo_abandoned(kernel: &mut dyn Kernel, store: &mut dyn Store, boot: &str) -> Result<Vec<String>> {
+    let all = entries(store)?;
+    let abandoned: Vec<_> = all
+        .iter()
+        .rev()
+        .filter(|entry| entry.opened.boot == boot && !entry.complete && entry.is_live())
+        .collect();
+    for entry in &abandoned {
+        let (_, noted) = restore(kernel, store, entry, false);
+        noted.map_err(|error| {
+            let what = "what a killed command left was undone, and the journal could not be written";
+            Failure::of_call(what, &error, Exit::Internal, "free some space")
+        })?;
+    }
+    Ok(abandoned.iter().map(|entry| entry.opened.id.clone()).collect())
+}
