@@ -24,6 +24,7 @@ use model::setting::Key;
 
 pub use entry::{Applied, Entry};
 pub use folder::Folder;
+pub use hold::hold;
 pub use journal::{
     EntryRecords, Journal, OldValue, Opened, Outcome, Record, Step, StepOutcome, entry_ids, entry_records,
     read_entry,
