@@ -12,7 +12,7 @@ pub fn render(folder: &str, about: &str, files: &[(&str, u64)], left: &[LeftOut]
     };
     wrapped(&mut page, &head, columns);
     for (name, lines) in files {
-        filled(&mut page, "  ", &format!("{name}  {}", several(*lines, "line", "lines")), 4, columns);
+        filled(&mut page, "  ", &format!("{name}: {}", several(*lines, "line", "lines")), 4, columns);
     }
     if !left.is_empty() {
         page += "\nnot kept over a boot\n";
@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(
             page,
             "kept: what keeps the settings for CPU 2-3 as control-loop over a boot; README says where it goes.\n  \
-             cmdline  1 line\n  kernel.cfg  2 lines\n\nnot kept over a boot\n  \
+             cmdline: 1 line\n  kernel.cfg: 2 lines\n\nnot kept over a boot\n  \
              irq-affinity: numbers of interrupts can change\n"
         );
         assert_eq!(

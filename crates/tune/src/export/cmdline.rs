@@ -1,6 +1,6 @@
 //! The words of the kernel's command line, and where boot loaders take them.
 
-use super::Word;
+use super::CmdlineWord;
 use super::commented;
 
 const HEAD: &str = "\
@@ -17,11 +17,11 @@ const HEAD: &str = "\
 ";
 
 /// The file; none without words.
-pub fn render(words: &[Word]) -> Option<String> {
+pub fn render(words: &[CmdlineWord]) -> Option<String> {
     if words.is_empty() {
         return None;
     }
-    let sign = |word: &Word| if word.added { '+' } else { '-' };
+    let sign = |word: &CmdlineWord| if word.added { '+' } else { '-' };
     let lines =
         words.iter().map(|word| (&*word.rule, word.why.clone(), format!("{} {}", sign(word), word.word)));
     let mut page = HEAD.to_owned() + &commented(lines);
@@ -35,7 +35,7 @@ pub fn render(words: &[Word]) -> Option<String> {
 }
 
 /// Those to be added, or to be taken off, on one line.
-pub fn joined(words: &[Word], added: bool) -> String {
+pub fn joined(words: &[CmdlineWord], added: bool) -> String {
     let wanted = words.iter().filter(|word| word.added == added);
     wanted.map(|word| word.word.as_str()).collect::<Vec<_>>().join(" ")
 }

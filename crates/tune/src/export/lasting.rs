@@ -15,7 +15,7 @@ use super::ExportInput;
 
 /// A value that is written at boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct BootLine {
     pub rule: String,
     pub why: String,
     pub setting: Setting,
@@ -23,7 +23,7 @@ pub struct Line {
 
 /// A word of the kernel's command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct CmdlineWord {
     pub rule: String,
     pub why: String,
     pub word: String,
@@ -45,10 +45,10 @@ pub struct KernelOption {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lasting {
     /// Sysctls, in the order in which they are to be set.
-    pub sysctls: Vec<Line>,
+    pub sysctls: Vec<BootLine>,
     /// Files of sysfs and procfs, in that order.
-    pub files: Vec<Line>,
-    pub words: Vec<Word>,
+    pub files: Vec<BootLine>,
+    pub words: Vec<CmdlineWord>,
     pub options: Vec<KernelOption>,
     pub left_out: Vec<LeftOut>,
 }
@@ -89,8 +89,8 @@ impl Lasting {
         if let Some(why) = not_at_boot(setting) {
             return Err(why.to_owned());
         }
-        let line = Line { rule: change.rule.clone(), why: change.why.clone(), setting: setting.clone() };
-        let is_there = |lines: &[Line]| lines.iter().any(|other| other.setting.key == setting.key);
+        let line = BootLine { rule: change.rule.clone(), why: change.why.clone(), setting: setting.clone() };
+        let is_there = |lines: &[BootLine]| lines.iter().any(|other| other.setting.key == setting.key);
         match setting.key {
             Key::Sysctl(_) if !is_there(&self.sysctls) => self.sysctls.push(line),
             Key::Sysctl(_) => {}
@@ -107,7 +107,7 @@ impl Lasting {
     /// files of a rule is in both.
     fn precede(&mut self, rule: &str) {
         let Some(knob) = rules::find(rule) else { return };
-        let before: Vec<Line> = self
+        let before: Vec<BootLine> = self
             .sysctls
             .iter()
             .filter(|line| line.rule == rule || knob.after.contains(&line.rule.as_str()))
@@ -119,7 +119,7 @@ impl Lasting {
 
     /// Takes what lasts of a failing rule beyond the files of the running kernel.
     fn take(&mut self, input: &ExportInput, finding: &Finding, unkept: &[(&str, String)]) {
-        let named = |line: &&Line| is_of(&line.rule, finding.rule);
+        let named = |line: &&BootLine| is_of(&line.rule, finding.rule);
         let mut kept = self.sysctls.iter().chain(&self.files).any(|line| named(&line));
         // Their words are for the rule's own value.
         let with_value =
@@ -231,9 +231,9 @@ impl Lasting {
     }
 }
 
-fn of_finding(finding: &Finding, word: &str, added: bool) -> Word {
+fn of_finding(finding: &Finding, word: &str, added: bool) -> CmdlineWord {
     let (rule, why) = (finding.rule.to_owned(), finding.reason.clone());
-    Word { rule, why, word: word.to_owned(), added }
+    CmdlineWord { rule, why, word: word.to_owned(), added }
 }
 
 fn undecided(finding: &Finding, why: String) -> LeftOut {
@@ -265,7 +265,7 @@ fn name_of(word: &str) -> &str {
 }
 
 /// The first way of which all lasts.
-fn lasting_way<'a>(part: &'a Part, sysctls: &[Line], files: &[Line]) -> Option<&'a Alternative> {
+fn lasting_way<'a>(part: &'a Part, sysctls: &[BootLine], files: &[BootLine]) -> Option<&'a Alternative> {
     let lines: BTreeSet<String> = sysctls.iter().chain(files).map(|line| line.setting.key.path()).collect();
     let lasts = |change: &Change| match change {
         Change::CmdlineAdd { .. } | Change::CmdlineRemove { .. } | Change::Kconfig { .. } => true,
@@ -284,9 +284,10 @@ fn lasting_way<'a>(part: &'a Part, sysctls: &[Line], files: &[Line]) -> Option<&
 
 /// Why no file keeps a setting over a boot.
 fn not_at_boot(setting: &Setting) -> Option<&'static str> {
-    const PARTITION: &str = "a partition is made anew after each boot: by `onbeat isolate create`, or from systemd 261 on by CPUSetPartition= in a slice";
-    const LATE: &str =
-        "the device is there once its driver is, which can be after the files of tmpfiles.d are read";
+    const PARTITION: &str = "a partition is made anew after each boot: by `onbeat isolate \
+                             create`, or from systemd 261 on by CPUSetPartition= in a slice";
+    const LATE: &str = "the device is there once its driver is, which can be after the files of \
+                        tmpfiles.d are read";
     const TRACING: &str = "no boot leaves it on, unless something switches it on there";
     match &setting.key {
         Key::Irq(_) => Some("numbers of interrupts can change with each boot"),

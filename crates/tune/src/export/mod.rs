@@ -16,7 +16,7 @@ use rules::audit::Audit;
 
 use crate::plan::PlanRequest;
 
-pub use lasting::{KernelOption, Lasting, Line, Word};
+pub use lasting::{BootLine, CmdlineWord, KernelOption, Lasting};
 
 /// One file of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ fn comment(rule: &str, why: &str) -> String {
 }
 
 /// The reason of a line, with what it costs where that is a safeguard.
-fn reason(line: &Line) -> String {
+fn reason(line: &BootLine) -> String {
     match line.setting.risk {
         Risk::High => format!("{} (this takes a safeguard away)", line.why),
         _ => line.why.clone(),

@@ -1,3 +1,5 @@
+//! Exports of made-up machines, read line by line.
+
 use super::*;
 use crate::plan::{RuleRequest, plan};
 use crate::reading;

@@ -3,7 +3,7 @@
 
 use model::setting::Setting;
 
-use super::Line;
+use super::BootLine;
 use super::{commented, reason};
 
 const HEAD: &str = "\
@@ -16,7 +16,7 @@ const DEBUGFS: &str = "\
 ";
 
 /// The file; none without lines.
-pub fn render(lines: &[Line]) -> Option<String> {
+pub fn render(lines: &[BootLine]) -> Option<String> {
     if lines.is_empty() {
         return None;
     }
