@@ -76,8 +76,7 @@ pub fn plan(
             continue;
         }
         let Some(finding) = audit.findings.iter().find(|finding| finding.rule == knob.id) else { continue };
-        let value = named.and_then(|named| named.value.as_deref());
-        match of_rule(survey, knob, finding, &cpus, value)? {
+        match of_rule(survey, knob, finding, &cpus, named)? {
             Wanted::Nothing => {}
             Wanted::Left(left) => left_out.push(left),
             Wanted::Settings(settings) => {
@@ -100,18 +99,20 @@ fn of_rule(
     knob: &'static Knob,
     finding: &Finding,
     cpus: &CpuSet,
-    value: Option<&str>,
+    named: Option<&RuleRequest>,
 ) -> Result<Wanted> {
     let left = |why: &str| {
         Wanted::Left(LeftOut { rule: knob.id.to_owned(), why: why.to_owned(), instead: finding.fix.clone() })
     };
-    if let Some(value) = value {
+    if let Some(value) = named.and_then(|named| named.value.as_deref()) {
         let settings = rules::setting::with_value(survey, knob, &finding.remedy, cpus, value);
         let refuse = |why| Failure::usage(format!("{}={}: {why}", knob.id, quoted(value)));
         return settings.map(Wanted::Settings).map_err(refuse);
     }
     match finding.verdict {
-        AuditVerdict::Pass | AuditVerdict::NotApplicable => return Ok(Wanted::Nothing),
+        AuditVerdict::Pass | AuditVerdict::NotApplicable if named.is_none() => return Ok(Wanted::Nothing),
+        AuditVerdict::Pass => return Ok(left(&format!("it is as it should be: {}", finding.value))),
+        AuditVerdict::NotApplicable => return Ok(left(&format!("it does not apply: {}", finding.reason))),
         AuditVerdict::Unknown => return Ok(left(&format!("it is unknown: {}", finding.reason))),
         AuditVerdict::Fail => {}
     }
