@@ -13,7 +13,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{cpu_list, group_by_value};
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use facts::line::{parse_u64, parse_word, parse_words};
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
@@ -175,8 +175,8 @@ fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
         |governor: &str| offered.known.values().any(|names| names.iter().any(|name| name == governor));
     let config = machine.kconfig();
     let how = |&governor: &&str| match config.as_ref().map(|config| config.get(&option(governor))) {
-        Ok(Setting::Yes) => Some(format!("{governor} built in")),
-        Ok(Setting::Module) => Some(format!("{governor} as a module")),
+        Ok(OptionValue::Yes) => Some(format!("{governor} built in")),
+        Ok(OptionValue::Module) => Some(format!("{governor} as a module")),
         _ => loaded(governor).then(|| format!("{governor} loaded")),
     };
     let found: Vec<String> = FOLLOW.iter().filter_map(how).collect();
@@ -187,7 +187,7 @@ fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
     // A frequency driver runs, and with CPU_FREQ every configuration states of this governor
     // whether it is set: one that does not is another kernel's.
     match config?.get("CPU_FREQ_GOV_ONDEMAND") {
-        Setting::Absent => Err(Judgement::unknown(
+        OptionValue::Absent => Err(Judgement::unknown(
             "the kernel's configuration does not mention CPU_FREQ_GOV_ONDEMAND, and a frequency \
              driver runs: it is another kernel's",
         )),

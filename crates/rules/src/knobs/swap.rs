@@ -10,7 +10,7 @@ use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
 use facts::Fact;
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -68,7 +68,7 @@ fn judge(machine: &MachineView) -> Judged {
     let swaps = match &machine.survey.swaps {
         Fact::Known(swaps) => swaps,
         Fact::Absent => match machine.kconfig()?.get("SWAP") {
-            Setting::No | Setting::Absent => {
+            OptionValue::No | OptionValue::Absent => {
                 return Err(Judgement::not_applicable(
                     "this kernel was built without swapping (CONFIG_SWAP)",
                 ));

@@ -12,7 +12,7 @@ use crate::view::MachineView;
 use crate::words::{cpu_list, truncate};
 use facts::Fact;
 use facts::kbool::kbool;
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
@@ -118,7 +118,7 @@ fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged
         Fact::Known(taken) => taken,
         Fact::Absent => {
             return match machine.kconfig()?.get("NO_HZ_FULL") {
-                Setting::Yes => Err(Judgement::unknown(format!("{LIST} is not there"))),
+                OptionValue::Yes => Err(Judgement::unknown(format!("{LIST} is not there"))),
                 _ => Ok(Judgement::fail("nohz_full= is given to a kernel without NO_HZ_FULL")
                     .fix(Change::kconfig("NO_HZ_FULL", "y"))),
             };

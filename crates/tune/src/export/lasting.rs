@@ -273,7 +273,6 @@ fn lasting_way<'a>(part: &'a Part, sysctls: &[BootLine], files: &[BootLine]) -> 
             let writes = change.writes();
             !writes.is_empty() && writes.iter().all(|(path, _)| lines.contains(path))
         }
-        // Threads are others after each boot, and partitions are made anew.
         Change::Affinity { .. } | Change::Policy { .. } | Change::Partition { .. } => false,
         Change::Disable { .. } | Change::Advice { .. } => false,
     };
@@ -311,8 +310,6 @@ const LATE_FILES: &[&str] = &["class/", "block/", "bus/usb/", "bus/scsi/", "devi
 /// Why a way that is no setting does not last.
 fn why_not(way: &Alternative) -> Option<&'static str> {
     let of = |change: &Change| match change {
-        Change::Affinity { .. } | Change::Policy { .. } => Some("numbers of threads change with each boot"),
-        Change::Partition { .. } => Some("a partition is made anew after each boot"),
         Change::Disable { .. } => Some("a service is disabled by the service manager, not by a file"),
         Change::Advice { reason, .. } => Some(match reason {
             AdviceReason::Machine => "it is the machine itself, its firmware, or its host",
