@@ -2,7 +2,7 @@
 state before
 try_once
 took apply $APPLY --json applied.json
-send applied applied.json
+send made applied.json
 taken=0
 : >rivals
 for path in $(grep -e '^/proc/sys/vm/' -e '^/proc/sys/kernel/' listed | grep -v -e watchdog -e ns_last_pid -e random); do

@@ -78,7 +78,7 @@ fn built(program: &str) -> Result<Vec<u8>> {
     let source = root().join(format!("lab/machine_state/{program}.c")).display().to_string();
     let made = target("lab/module")?.join(program);
     let flags = ["-O2", "-Wall", "-static", "-s", &source, "-o", &made.display().to_string()];
-    Tool::new("gcc").args(flags).within(Duration::from_secs(120)).text()?;
+    Tool::new("gcc").args(flags).quiet().within(Duration::from_secs(120)).text()?;
     read(&made)
 }
 

@@ -86,7 +86,7 @@ fn created(replies: &[Reply], machine: &Machine) -> Judged {
         format!("what is run inside is not on CPU 3: {}", inside.replace('\n', " "))
     })?;
     exit(reply, "undo", 0)?;
-    isolation(reply, "after", "none").or_else(|_| exit(reply, "list-after", 0).map(|()| Value::Null))?;
+    isolation(reply, "given-back", "none")?;
     let (left, line) = compared(&before, &after, &created);
     none_left(&left, "after the undo")?;
     let count = |list: &str| listed[list].as_array().map_or(0, Vec::len);
@@ -116,10 +116,10 @@ fn under_systemd(replies: &[Reply], machine: &Machine) -> Judged {
         require(found != "isolated", || {
             "the old kernel's partition is still there: nothing was tried".to_string()
         })?;
-        isolation(reply, "reloaded", "invalid")?;
+        isolation(reply, "list-again", "invalid")?;
     } else {
         require(found == "isolated", || format!("after daemon-reload it is {found}"))?;
-        isolation(reply, "reloaded", "isolated")?;
+        isolation(reply, "list-again", "isolated")?;
         let threads = threads_there(&reloaded)?;
         require(threads.is_empty(), || format!("threads may run there: {}", threads.join(", ")))?;
     }

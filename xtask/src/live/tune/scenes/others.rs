@@ -51,7 +51,7 @@ fn two(replies: &[Reply], machine: &Machine) -> Judged {
     exit(reply, "status", 0)?;
     require(reply.number("first.exit")? == 0, || format!("the first: {}", said(reply, "first").trim()))?;
     exit(reply, "undo", 0)?;
-    all_are(&changes(reply, "applied")?, &["applied", "pending"], "apply")?;
+    all_are(&changes(reply, "made")?, &["applied", "pending"], "apply")?;
     let [before, applied, after] = states(reply, ["before", "applied", "after"], machine)?;
     let (changed, _) = compared(&before, &applied, &before);
     require(!changed.is_empty(), || "the first apply changed nothing".to_string())?;
@@ -94,7 +94,7 @@ fn rebooted(replies: &[Reply], machine: &Machine) -> Judged {
     exit(first, "apply", 0)?;
     let [before, applied] = states(first, ["before", "applied"], machine)?;
     require(!compared(&before, &applied, &before).0.is_empty(), || "nothing was changed".to_string())?;
-    let made = changes(first, "applied")?;
+    let made = changes(first, "made")?;
     let void = changes(second, "status")?;
     all_are(&void, &["void"], "status after the reboot")?;
     require(void.len() == made.len(), || format!("{} of {} changes are listed", void.len(), made.len()))?;

@@ -24,7 +24,7 @@ fn short(replies: &[Reply], machine: &Machine) -> Judged {
     exit(reply, "undo", 0)?;
     let [before, applied, after] = ["before", "applied", "after"].map(|label| state(reply, label, machine));
     let (before, applied, after) = (before?, applied?, after?);
-    all_are(&changes(reply, "applied")?, &["applied"], "apply")?;
+    all_are(&changes(reply, "made")?, &["applied"], "apply")?;
     let values = [&before, &applied, &after].map(|state| state.text(KEY).unwrap_or_default().to_string());
     require(values[0] != values[1] && !values[0].is_empty(), || format!("{KEY} was {values:?}"))?;
     let (left, line) = compared(&before, &after, &applied);
@@ -39,7 +39,7 @@ fn undone(replies: &[Reply], machine: &Machine) -> Judged {
     }
     let [before, applied, after] = ["before", "applied", "after"].map(|label| state(reply, label, machine));
     let (before, applied, after) = (before?, applied?, after?);
-    let made = changes(reply, "applied")?;
+    let made = changes(reply, "made")?;
     all_are(&made, &["applied", "pending"], "apply")?;
     all_are(&changes(reply, "status")?, &["applied", "pending"], "status")?;
     all_are(&changes(reply, "undone")?, &["undone"], "undo")?;
