@@ -7,6 +7,7 @@
 pub mod apply;
 pub mod confirm;
 pub mod expiry;
+pub mod export;
 mod order;
 pub mod plan;
 pub mod reading;

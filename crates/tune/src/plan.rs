@@ -74,7 +74,7 @@ pub fn plan(
             continue;
         }
         let Some(finding) = audit.findings.iter().find(|finding| finding.rule == knob.id) else { continue };
-        match of_rule(survey, knob, finding, named.and_then(|named| named.value.as_deref()))? {
+        match of_rule(survey, knob, finding, named)? {
             Wanted::Nothing => {}
             Wanted::Left(left) => left_out.push(left),
             Wanted::Settings(settings) => {
@@ -92,17 +92,24 @@ enum Wanted {
     Left(LeftOut),
 }
 
-fn of_rule(survey: &Survey, knob: &'static Knob, finding: &Finding, value: Option<&str>) -> Result<Wanted> {
+fn of_rule(
+    survey: &Survey,
+    knob: &'static Knob,
+    finding: &Finding,
+    named: Option<&RuleRequest>,
+) -> Result<Wanted> {
     let left = |why: &str| {
         Wanted::Left(LeftOut { rule: knob.id.to_owned(), why: why.to_owned(), instead: finding.fix.clone() })
     };
-    if let Some(value) = value {
+    if let Some(value) = named.and_then(|named| named.value.as_deref()) {
         let settings = rules::setting::with_value(survey, knob, &finding.remedy, value);
         let refuse = |why| Failure::usage(format!("{}={}: {why}", knob.id, quoted(value)));
         return settings.map(Wanted::Settings).map_err(refuse);
     }
     match finding.verdict {
-        AuditVerdict::Pass | AuditVerdict::NotApplicable => return Ok(Wanted::Nothing),
+        AuditVerdict::Pass | AuditVerdict::NotApplicable if named.is_none() => return Ok(Wanted::Nothing),
+        AuditVerdict::Pass => return Ok(left(&format!("it is as it should be: {}", finding.value))),
+        AuditVerdict::NotApplicable => return Ok(left(&format!("it does not apply: {}", finding.reason))),
         AuditVerdict::Unknown => return Ok(left(&format!("it is unknown: {}", finding.reason))),
         AuditVerdict::Fail => {}
     }

@@ -13,8 +13,8 @@ use model::fact::Fact;
 use model::units::Nanos;
 
 use super::keeper::{self, keep_alive};
-use super::live::process_start;
 use crate::clock;
+use crate::process::process_start;
 use crate::pseudo_file::write_and_hold;
 use crate::rt;
 

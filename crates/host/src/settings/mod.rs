@@ -30,7 +30,7 @@ pub use journal::{
     read_entry,
 };
 pub use keeper::{keep_alive, start_keeper};
-pub use live::{LiveKernel, process_start};
+pub use live::LiveKernel;
 pub use lock::{JournalLock, LockOwner, take_lock};
 pub use restore::{Restored, restore};
 

@@ -30,11 +30,16 @@ pub struct PlanFlags {
 impl PlanFlags {
     /// Plans what the flags ask for; nothing is written.
     pub fn plan(&self, machine: MachineSource) -> Result<PlannedTuning> {
+        let request = self.request()?;
         let cpus = self.cpus.as_deref().map(CpuSet::parse).transpose();
         let cpus = cpus.map_err(|what| Failure::usage(format!("--cpus: {what}")))?;
-        let rules = self.rules.iter().map(|text| RuleRequest::parse(text)).collect::<Result<_>>()?;
-        let request = PlanRequest { rules, without: self.without.clone() };
         plan_tuning(machine, self.profile, cpus.as_ref(), &request, self.take_over)
+    }
+
+    /// Which rules.
+    pub fn request(&self) -> Result<PlanRequest> {
+        let rules = self.rules.iter().map(|text| RuleRequest::parse(text)).collect::<Result<_>>()?;
+        Ok(PlanRequest { rules, without: self.without.clone() })
     }
 }
 
