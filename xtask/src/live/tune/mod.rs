@@ -102,7 +102,8 @@ fn replies(machine: &Machine, scene: &UndoScene, guest: &Guest) -> Result<Vec<Re
     guest::fresh_disk(machine)?;
     let mut replies = Vec::new();
     for script in &scene.boots {
-        let boot = qemu::boot_again(machine, &guest.image(machine, scene, script)?)?;
+        let image = guest.image(machine, scene, script)?.with_words(&(scene.words)(&replies));
+        let boot = qemu::boot_again(machine, &image)?;
         let report = frames::parse(&boot.results);
         let (words, log) = (&boot.last_words, boot.log.display());
         let reply = report.replies.into_iter().find(|(name, _)| *name == scene.name).map(|(_, reply)| reply);

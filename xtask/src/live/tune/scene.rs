@@ -22,6 +22,8 @@ pub struct UndoScene {
     pub systemd: bool,
     /// What the guest does, boot by boot; the disk stays.
     pub boots: Vec<String>,
+    /// What a boot's command line gets besides, from the replies of those before it.
+    pub words: fn(&[Reply]) -> String,
     /// What must have come back.
     pub judge: SceneJudge,
 }
@@ -29,7 +31,14 @@ pub struct UndoScene {
 impl UndoScene {
     /// A scene of one boot.
     pub fn new(name: &'static str, script: &str, judge: SceneJudge) -> UndoScene {
-        UndoScene { name, first: false, systemd: false, boots: vec![script.to_string()], judge }
+        UndoScene {
+            name,
+            first: false,
+            systemd: false,
+            boots: vec![script.to_string()],
+            words: |_| String::new(),
+            judge,
+        }
     }
 }
 
