@@ -1,4 +1,4 @@
-//! This process: its peak memory, its user.
+//! This process: its peak memory, its user; when one was started.
 
 use std::fs;
 
@@ -15,4 +15,11 @@ pub fn peak_memory_kib() -> Option<u64> {
 /// Whether this process may read what only root may.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// When a process or thread was started, in clock ticks since boot: field 22 of `/proc/PID/stat`.
+pub fn process_start(pid: u32) -> Option<u64> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
