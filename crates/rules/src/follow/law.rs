@@ -64,7 +64,7 @@ pub fn in_order<'a>(findings: &[&'a Finding]) -> Vec<&'a Finding> {
             let first = all_before(finding.rule);
             !left.iter().any(|other| first.contains(other.rule))
         };
-        let at = left.iter().position(|finding| ready(&finding)).expect("the order has no circles");
+        let at = left.iter().position(ready).expect("the order has no circles");
         ordered.push(left.remove(at));
     }
     ordered
