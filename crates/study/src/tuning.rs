@@ -45,7 +45,7 @@ pub fn plan_tuning(
     };
     let now = |key: &_| reading::read(&files, key);
     let mut document = plan(&survey, &audit, request, &boot, &now)?;
-    rivals::leave_out(&survey, &mut document, take_over);
+    rivals::leave_out(&survey, &files, &mut document, take_over);
     let booted = survey.facts.cmdline.known().cloned().unwrap_or_default();
     Ok(PlannedTuning { document, audit, intent, booted })
 }
@@ -66,7 +66,7 @@ pub fn import_tuning(
     };
     let target = ImportTarget { files: &files, survey: &survey };
     let mut document = import(&documents, given, target, &boot)?;
-    rivals::leave_out(&survey, &mut document, take_over);
+    rivals::leave_out(&survey, &files, &mut document, take_over);
     Ok(document)
 }
 

@@ -16,6 +16,8 @@ use model::error::Result;
 use model::plan::{LeftOut, PlanDocument};
 use model::setting::Key;
 
+pub use tuned::owned::{ProfileKeys, owned};
+
 pub use document::{Documents, ImportKind, ImportedFile, read_documents};
 
 /// More settings than any such file has.

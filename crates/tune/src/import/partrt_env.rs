@@ -3,6 +3,7 @@
 
 use model::setting::Key;
 
+use super::pattern::canonical;
 use super::{Collected, Imported, ImportedFile};
 
 /// What the files ask for.
@@ -15,7 +16,7 @@ pub fn collect(files: &[&ImportedFile], collected: &mut Collected) {
             }
             let place = format!("{}, line {}", file.name, number + 1);
             let (path, value) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-            let key = Key::of_path(path).and_then(|key| key.to_string().parse().ok());
+            let key = Key::of_path(&canonical(path)).and_then(|key| key.to_string().parse().ok());
             match key {
                 Some(_) if value.trim().is_empty() => {
                     collected.leave(place, format!("it has no value for {}", model::text::quoted(path)), "");

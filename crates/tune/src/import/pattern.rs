@@ -8,15 +8,28 @@ const FOUND_LIMIT: usize = 10_000;
 
 const MAGIC: [char; 3] = ['*', '?', '['];
 
+/// Links of sysfs under which files are known as well.
+const LINKS: &[(&str, &str)] = &[
+    ("/sys/bus/workqueue/devices/", "/sys/devices/virtual/workqueue/"),
+    ("/sys/bus/cpu/devices/", "/sys/devices/system/cpu/"),
+    ("/sys/bus/machinecheck/devices/", "/sys/devices/system/machinecheck/"),
+];
+
 /// As in a shell: `*` stops at a slash, and takes no dot at the start of a name.
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// A path without the links by which a file has several.
+pub fn canonical(path: &str) -> String {
+    LINKS.iter().fold(path.to_owned(), |path, (link, target)| path.replacen(link, target, 1))
+}
 
 /// The paths that are there; the path itself, there or not, where it is no pattern.
 ///
 /// # Errors
 /// It is no pattern, or finds more than any does.
 pub fn expand(files: &MachineFiles, path: &str) -> Result<Vec<String>, String> {
+    let path = canonical(path);
     let mut places = vec![String::new()];
     let mut searched = false;
     for part in path.split('/').filter(|part| !part.is_empty()) {

@@ -6,6 +6,8 @@ use model::plan::{PlanDocument, PlannedChange};
 use model::setting::{Comparison, Key, Risk, Setting};
 use model::text::quoted;
 
+use rules::controls::{self, Control};
+
 use super::{Collected, ImportTarget, Imported};
 use crate::reading;
 
@@ -76,7 +78,8 @@ pub fn plan(collected: Collected, target: ImportTarget, boot: &str) -> PlanDocum
             continue;
         }
         let mut change = PlannedChange::new(setting, "", now.trim());
-        change.why = format!("it is in {}", imported.place);
+        let file = imported.place.split_once(", line ").map_or(&*imported.place, |(file, _)| file);
+        change.why = format!("{file} asks for it");
         changes.push(change);
     }
     PlanDocument::new(boot, changes, left_out)
@@ -100,8 +103,8 @@ fn refused(imported: &Imported) -> Option<&'static str> {
 
 /// The value as it is now.
 fn reading_of(target: ImportTarget, setting: &Setting) -> Result<String, String> {
-    // Reading some has an effect.
-    if setting.readback == Comparison::Unread {
+    // Reading some has an effect; what is held is what a program holds.
+    if setting.readback == Comparison::Unread || matches!(setting.key, Key::Hold(_)) {
         return Ok(String::new());
     }
     match reading::read(target.files, &setting.key) {
@@ -113,15 +116,16 @@ fn reading_of(target: ImportTarget, setting: &Setting) -> Result<String, String>
     }
 }
 
-/// What has to be known to write it. What no record of a control describes is compared as text.
+/// What has to be known to write it: as the record of its control says. What has none is compared
+/// as text.
 fn setting(imported: &Imported, target: ImportTarget) -> Result<Setting, String> {
+    if let Some(control) = controls::find(&imported.key.path()) {
+        return controlled(imported, target, control);
+    }
     let mut setting = Setting::new(imported.key.clone(), imported.value.clone());
     setting.optional = imported.optional;
     match &imported.key {
-        Key::Irq(_) => {
-            (setting.readback, setting.optional, setting.risk) = (Comparison::Pending, true, Risk::Low);
-        }
-        Key::IrqDefault => setting.readback = Comparison::Mask,
+        Key::Hold(_) => setting.readback = Comparison::Number,
         Key::Sysctl(_) => setting.risk = Risk::Medium,
         // Such a file can be anything: asked for with --yes.
         _ => {
@@ -141,6 +145,19 @@ fn setting(imported: &Imported, target: ImportTarget) -> Result<Setting, String>
         }
     }
     Ok(setting)
+}
+
+fn controlled(imported: &Imported, target: ImportTarget, control: &Control) -> Result<Setting, String> {
+    let first = imported.value.split_whitespace().next().unwrap_or_default();
+    let several = control.first_of_several && first != imported.value;
+    let value = control.accepts.taken(if several { first } else { &imported.value }, target.survey)?;
+    let path = imported.key.path();
+    let setting = control.setting(&path, &value, target.survey).ok_or("it is no setting of the kernel")?;
+    Ok(Setting {
+        wanted: if several { imported.value.clone() } else { setting.wanted.clone() },
+        optional: setting.optional || imported.optional,
+        ..setting
+    })
 }
 
 /// The words that a file offers, one of them in brackets.

@@ -2,6 +2,7 @@
 //! Scripts, commands and services of it are named and never run.
 
 mod ini;
+pub mod owned;
 mod profile;
 mod sections;
 mod variables;

@@ -197,11 +197,19 @@ impl TunedOption<'_> {
             "min_perf_pct" | "max_perf_pct" | "no_turbo" => self.files(&format!("{PSTATE}/{}", self.name)),
             "boost" => self.files("/sys/devices/system/cpu/cpufreq/boost"),
             "pm_qos_resume_latency_us" => self.files(&format!("{CPUS}/power/pm_qos_resume_latency_us")),
-            "force_latency" => {
-                Err("it lasts as long as a program holds it: onbeat tune plan idle-states".to_owned())
-            }
+            "force_latency" => self.held(),
             _ => Err("onbeat sets nothing of this kind".to_owned()),
         }
+    }
+
+    /// A number of microseconds; what is said of idle states by their names is not evaluated.
+    fn held(&mut self) -> Result<(), String> {
+        if self.value.is_empty() || !self.value.chars().all(|c| c.is_ascii_digit()) {
+            return Err("an idle state in it is not evaluated here: onbeat tune plan idle-states".to_owned());
+        }
+        let value = self.value.to_owned();
+        self.want(Key::Hold("cpu_dma_latency".to_owned()), &value);
+        Ok(())
     }
 
     /// The first of `a|b` that each file's neighbour offers.
