@@ -4,11 +4,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::flags::{keyword, span};
+use super::flags::{cpu_list, keyword, span};
 use super::outputs::remark;
 use crate::plan::intent::{CpuChoice, MeasureIntent};
 use model::error::{Failure, Result};
-use model::units::{Bare, CpuSet};
+use model::units::Bare;
 use model::vocabulary::Policy;
 use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
 
@@ -141,10 +141,6 @@ impl MeasureFlags {
             remark(&format!("onbeat: always so and not needed: {}", given.join(", ")));
         }
     }
-}
-
-fn cpu_list(flag: &str, text: &str) -> Result<CpuSet> {
-    CpuSet::parse(text).map_err(|what| Failure::usage(format!("{flag}: {what}")))
 }
 
 fn cpu_choice(text: Option<&str>) -> Result<CpuChoice> {
