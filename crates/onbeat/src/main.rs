@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         command_line: args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" "),
         dumb: std::env::var_os("TERM").is_none_or(|value| value == "dumb"),
         columns: std::env::var("COLUMNS").ok().and_then(|value| value.trim().parse().ok()),
+        over_ssh: std::env::var_os("SSH_CONNECTION").is_some_and(|value| !value.is_empty()),
         no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
     };
     ExitCode::from(onbeat::cli::run(args, &environment) as u8)

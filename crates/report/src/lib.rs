@@ -24,6 +24,7 @@ pub mod prose;
 pub mod rule_pages;
 pub mod run;
 pub mod totals;
+pub mod tuning;
 pub mod words;
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub fn judge(machine: MachineSource, profile: Profile, cpus: Option<&CpuSet>) ->
 }
 
 impl MachineSource<'_> {
-    fn open(self) -> Result<MachineFiles> {
+    pub(crate) fn open(self) -> Result<MachineFiles> {
         match self {
             MachineSource::Live => Ok(MachineFiles::live()),
             MachineSource::Captured(bundle) => capture::open(bundle),

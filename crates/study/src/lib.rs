@@ -13,3 +13,4 @@ pub mod findings;
 pub mod measurement;
 pub mod page;
 pub mod parallel;
+pub mod tuning;

@@ -4,7 +4,18 @@ use host::settings::{Applied, Entry, Kernel, Opened, Store, read_entry, restore}
 use model::error::{Exit, Failure, Result};
 use model::fact::Fact;
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
+use model::setting::Key;
 use model::text::quoted;
+
+/// How a plan is applied.
+pub struct ApplyOptions<'a> {
+    /// Whether a change that fails leaves those before it as they are.
+    pub keep_going: bool,
+    /// Whether the user asks to stop.
+    pub stop: &'a dyn Fn() -> bool,
+    /// What is done with the entry's id before the first change.
+    pub started: &'a dyn Fn(&str) -> std::io::Result<()>,
+}
 
 /// What came of applying a plan.
 #[derive(Clone, Debug)]
@@ -49,7 +60,7 @@ pub fn apply(
     store: &mut dyn Store,
     opened: Opened,
     mut plan: PlanDocument,
-    keep_going: bool,
+    options: &ApplyOptions,
 ) -> Result<ApplyResult> {
     let unwritten = |error: &std::io::Error| {
         let what = "the journal of changes cannot be written, and nothing is changed without it";
@@ -57,12 +68,26 @@ pub fn apply(
     };
     let mut entry = Entry::begin(kernel, store, opened).map_err(|error| unwritten(&error))?;
     plan.id = entry.id().to_owned();
+    (options.started)(entry.id()).map_err(|error| {
+        let what =
+            "the process that undoes the changes by itself could not be started, and nothing was changed";
+        Failure::of_call(what, &error, Exit::Internal, "leave out --for and --confirm-within")
+    })?;
     let mut failure = None;
     for change in &mut plan.changes {
+        if (options.stop)() {
+            failure = Some(Failure {
+                exit: Exit::Interrupted,
+                message: "stopped: what was changed is undone".to_owned(),
+            });
+            break;
+        }
         match entry.make(change) {
             Ok(applied) => {
                 note(change, &applied);
-                if let (Applied::Refused(why), false) = (&applied, change.setting.optional || keep_going) {
+                if let (Applied::Refused(why), false) =
+                    (&applied, change.setting.optional || options.keep_going)
+                {
                     failure = Some(refused(change, why));
                     break;
                 }
@@ -117,5 +142,19 @@ fn take_back(kernel: &mut dyn Kernel, store: &mut dyn Store, plan: &mut PlanDocu
                 change.why.clone_from(&done.why);
             }
         }
+    }
+}
+
+/// Whether a change can cut off the login that makes it: CPUs taken away, networks held up.
+pub fn cuts_off(key: &Key) -> bool {
+    match key {
+        Key::Group(_) | Key::GroupFile(_) => true,
+        Key::Sysfs(file) => {
+            file.starts_with("class/net/")
+                || file.contains("/net/")
+                || (file.starts_with("devices/system/cpu/") && file.ends_with("/online"))
+        }
+        Key::Sysctl(name) => name.starts_with("net."),
+        _ => false,
     }
 }

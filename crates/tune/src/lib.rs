@@ -5,7 +5,11 @@
 //! journal's disk are passed in: all of it runs on made-up ones.
 
 pub mod apply;
+pub mod confirm;
+pub mod expiry;
 mod order;
 pub mod plan;
+pub mod reading;
+pub mod rivals;
 pub mod status;
 pub mod undo;

@@ -136,3 +136,22 @@ fn void(entry: &EntryRecords, change: &PlannedChange) -> PlannedChange {
 fn changed(entry: &EntryRecords, done: Restored) -> PlannedChange {
     PlannedChange { state: done.state, why: done.why, entry: entry.opened.id.clone(), ..done.change }
 }
+
+/// Undoes what commands that were killed have left half made, the last first; the ids of those
+/// entries. The caller has the lock: none of them is still being made.
+pub fn undo_abandoned(kernel: &mut dyn Kernel, store: &mut dyn Store, boot: &str) -> Result<Vec<String>> {
+    let all = entries(store)?;
+    let abandoned: Vec<_> = all
+        .iter()
+        .rev()
+        .filter(|entry| entry.opened.boot == boot && !entry.complete && entry.is_live())
+        .collect();
+    for entry in &abandoned {
+        let (_, noted) = restore(kernel, store, entry, false);
+        noted.map_err(|error| {
+            let what = "what a killed command left was undone, and the journal could not be written";
+            Failure::of_call(what, &error, Exit::Internal, "free some space")
+        })?;
+    }
+    Ok(abandoned.iter().map(|entry| entry.opened.id.clone()).collect())
+}

@@ -22,8 +22,8 @@ pub use sched::{
     thread_id,
 };
 pub use signal::{
-    StopsBlocked, Woken, block_signals, ignore_file_size_signal, interrupt_sleep, notify_housekeeper,
-    stop_pending, unblock_signals, wait_until,
+    StopsBlocked, Woken, block_signals, clear_signal_mask, ignore_file_size_signal, interrupt_sleep,
+    notify_housekeeper, stop_pending, unblock_signals, wait_until,
 };
 pub use timer::SignalTimer;
 pub use usage::{Usage, thread_usage};

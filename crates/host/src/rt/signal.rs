@@ -105,6 +105,11 @@ pub fn unblock_signals() {
     }
 }
 
+/// Has no signal blocked in the calling thread: a mask outlives execve(2).
+pub fn clear_signal_mask() {
+    let _ = change_mask(libc::SIG_SETMASK, SignalSet::from_iter([]));
+}
+
 /// Blocks the stop signals in the calling thread until it is dropped; one that came meanwhile takes
 /// effect then.
 #[must_use]

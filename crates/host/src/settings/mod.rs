@@ -12,6 +12,7 @@ mod folder;
 pub mod group;
 mod hold;
 mod journal;
+mod keeper;
 mod live;
 mod lock;
 mod restore;
@@ -27,6 +28,7 @@ pub use journal::{
     EntryRecords, Journal, OldValue, Opened, Outcome, Record, Step, StepOutcome, entry_ids, entry_records,
     read_entry,
 };
+pub use keeper::{keep_alive, start_keeper};
 pub use live::{LiveKernel, process_start};
 pub use lock::{JournalLock, LockOwner, take_lock};
 pub use restore::{Restored, restore};

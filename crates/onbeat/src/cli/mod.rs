@@ -23,6 +23,7 @@ mod flags;
 mod help;
 mod hunt;
 mod import;
+mod journal;
 mod live;
 mod man;
 mod measure;
@@ -33,6 +34,7 @@ mod recovery;
 mod report;
 mod rules;
 mod running;
+mod tune;
 
 /// What the process brings along; nothing else of its environment is read.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +49,8 @@ pub struct Environment {
     pub command_line: String,
     /// `$COLUMNS`, where it is a number.
     pub columns: Option<usize>,
+    /// Whether `$SSH_CONNECTION` says that this is a login over the network.
+    pub over_ssh: bool,
     /// Whether `$NO_COLOR` asks for no colours (no-color.org).
     pub no_color: bool,
 }
@@ -97,6 +101,7 @@ enum Command {
     Explain(explain::Args),
     Audit(audit::Args),
     Capture(capture::Args),
+    Tune(tune::Args),
     Rules(rules::Args),
     Report(report::Args),
     Bounds(bounds::Args),
@@ -168,6 +173,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
         Command::Explain(args) => explain::run(&args, environment),
         Command::Audit(args) => audit::run(&args, environment),
         Command::Capture(args) => capture::run(&args, environment),
+        Command::Tune(args) => tune::run(&args, environment),
         Command::Rules(args) => rules::run(&args, environment),
         Command::Report(args) => report::run(&args, environment),
         Command::Bounds(args) => bounds::run(&args, environment),

@@ -1,0 +1,43 @@
+//! The process that undoes an entry by itself: it has to outlive the command, its terminal and its
+//! login.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+/// What the process writes when it is on its own.
+const READY: &str = "ready\n";
+
+/// Starts `onbeat tune hold ID` from this program's own file, and waits until nothing that happens
+/// to this process reaches it.
+pub fn start_keeper(id: &str) -> io::Result<()> {
+    let mut child = Command::new("/proc/self/exe")
+        .args(["tune", "hold", id])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .current_dir("/")
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output).read_line(&mut line)?;
+    }
+    match line == READY {
+        true => Ok(()),
+        false => Err(io::Error::other("it ended at once")),
+    }
+}
+
+/// Makes this process independent of the one that started it: a session of its own, so that no
+/// terminal's end reaches it, and the root control group, because service managers end all that is
+/// left in the group of a login (logind.conf(5), KillUserProcesses=). Then tells the starter.
+pub fn keep_alive() -> io::Result<()> {
+    // That of the starter has the stop signals blocked, which a service manager waits for.
+    crate::rt::clear_signal_mask();
+    // It leads a session already if a shell started it by hand.
+    let _ = rustix::process::setsid();
+    // Without control groups there is none that could be ended.
+    let _ = super::group::move_task(std::process::id(), "/");
+    let mut out = io::stdout();
+    out.write_all(READY.as_bytes())?;
+    out.flush()
+}

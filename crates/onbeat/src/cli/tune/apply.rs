@@ -1,0 +1,192 @@
+//! `onbeat tune apply`: changes made, or taken back.
+
+use std::path::PathBuf;
+
+use super::plan_flags::{PlanFlags, about};
+use crate::cli::Environment;
+use crate::cli::flags::positive_span;
+use crate::cli::journal::{self, UndoTime};
+use crate::cli::outputs::{OutputFlags, Outputs, remark};
+use crate::cli::running::block_signals;
+use host::rt;
+use host::settings::start_keeper;
+use model::error::{Exit, Failure, Result};
+use model::plan::PlanDocument;
+use model::text::quoted;
+use model::units::Bare;
+use report::tuning::text::{Layout, Stage, render};
+use study::audit::MachineSource;
+use study::tuning::boot_id;
+use tune::apply::{ApplyOptions, apply, cuts_off, require_current};
+use tune::plan::high_risk;
+use tune::undo::undo_abandoned;
+
+/// Make the changes of a plan
+///
+/// Each is on the disk as an intent before it is made, and read back afterwards. One that fails has
+/// those before it undone, unless --keep-going. `onbeat tune undo` restores what was there; nothing
+/// lasts beyond the next boot.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  sudo onbeat tune apply --cpus 2-3\n  sudo onbeat tune apply vmstat-interval=120 --for 10m\n  sudo onbeat tune apply --cpus 2-3 --confirm-within 60s; sudo onbeat tune confirm\n  sudo onbeat tune apply --plan plan.json"
+)]
+pub struct Args {
+    #[command(flatten)]
+    what: PlanFlags,
+    /// Make the changes that `tune plan -o FILE` kept; refused if a value has changed since
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "cpus", "without", "take_over"])]
+    plan: Option<PathBuf>,
+    /// Make also changes that take a safeguard away, such as throttling
+    #[arg(long)]
+    yes: bool,
+    /// Go on behind a change that fails
+    #[arg(long)]
+    keep_going: bool,
+    #[command(flatten)]
+    end: UndoFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+/// When changes undo themselves.
+#[derive(clap::Args, Debug, Default)]
+pub struct UndoFlags {
+    /// Undo the changes by themselves after this time
+    #[arg(long = "for", value_name = "SPAN", conflicts_with = "confirm_within")]
+    lasting: Option<String>,
+    /// Undo the changes by themselves unless `onbeat tune confirm` comes within this time
+    #[arg(long, value_name = "SPAN")]
+    confirm_within: Option<String>,
+}
+
+impl UndoFlags {
+    pub fn time(&self) -> Result<UndoTime> {
+        let span = |flag, text: &Option<String>| {
+            text.as_deref().map(|text| positive_span(flag, text, Bare::Seconds)).transpose()
+        };
+        Ok(match (span("--for", &self.lasting)?, span("--confirm-within", &self.confirm_within)?) {
+            (Some(after), _) => UndoTime::After(after),
+            (None, Some(within)) => UndoTime::UnlessConfirmed(within),
+            (None, None) => UndoTime::Never,
+        })
+    }
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    let mut outputs = Outputs::of(&[&args.output.json], environment)?;
+    let time = args.end.time()?;
+    let (plan, words, cpus) = match &args.plan {
+        Some(file) => (kept_plan(file)?, format!("{}", quoted(file)), String::new()),
+        None => {
+            let planned = args.what.plan(MachineSource::Live)?;
+            let words = about(&planned);
+            (planned.document, words, planned.intent.cpus.to_string())
+        }
+    };
+    let risky = high_risk(&plan);
+    if !risky.is_empty() && !args.yes {
+        return Err(Failure::usage(format!(
+            "a safeguard would be lost with {}: add --yes, or leave it out with --without RULE",
+            risky.join(", ")
+        )));
+    }
+    refuse_to_cut_off(&plan, time, environment)?;
+    let exit = make(
+        &mut outputs,
+        environment,
+        Request {
+            plan,
+            from_file: args.plan.is_some(),
+            keep_going: args.keep_going,
+            time,
+            cpus: &cpus,
+            about: &words,
+            json: &args.output.json,
+            quiet: args.output.quiet,
+        },
+    )?;
+    outputs.end(exit)
+}
+
+/// A change that may cut off the login that makes it needs one that undoes itself.
+pub fn refuse_to_cut_off(plan: &PlanDocument, time: UndoTime, environment: &Environment) -> Result<()> {
+    let confirmed = matches!(time, UndoTime::UnlessConfirmed(_));
+    match plan.changes.iter().find(|change| cuts_off(&change.setting.key)) {
+        Some(change) if environment.over_ssh && !confirmed => Err(Failure::usage(format!(
+            "{} can cut off this ssh session: add --confirm-within 60s, then run `onbeat tune confirm` from a new login",
+            change.setting.key
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// No plan is longer: one for 10,000 threads takes some megabytes.
+const PLAN_LIMIT: u64 = 64 << 20;
+
+fn kept_plan(file: &std::path::Path) -> Result<PlanDocument> {
+    let bytes = host::read_user_file(file, PLAN_LIMIT).map_err(|error| {
+        let what = format!("cannot read {}", quoted(file));
+        Failure::of_call(what, &error, Exit::Usage, "give the file that `onbeat tune plan -o` wrote")
+    })?;
+    PlanDocument::parse(&String::from_utf8_lossy(&bytes), &file.display().to_string())
+}
+
+/// What is to be made, and how it is told.
+pub struct Request<'a> {
+    pub plan: PlanDocument,
+    /// Whether its values may be older than the machine's.
+    pub from_file: bool,
+    pub keep_going: bool,
+    pub time: UndoTime,
+    /// The CPUs that matter, which onbeat's own processes leave alone.
+    pub cpus: &'a str,
+    pub about: &'a str,
+    pub json: &'a Option<PathBuf>,
+    pub quiet: bool,
+}
+
+/// Makes the changes under the lock, and prints what came of them.
+pub fn make(outputs: &mut Outputs, environment: &Environment, request: Request) -> Result<Exit> {
+    let boot = boot_id()?;
+    if request.plan.changes.is_empty() {
+        outputs.json_pretty(request.json, &request.plan);
+        let layout = layout(outputs);
+        outputs.print(&render(&request.plan, Stage::Applied, request.about, layout));
+        return Ok(Exit::Ok);
+    }
+    let mut journal = journal::lock("changing settings")?;
+    // From here on a stop takes back what was done, instead of leaving it to the next command.
+    block_signals()?;
+    let abandoned = undo_abandoned(&mut journal.kernel, &mut journal.folder, &boot)?;
+    if !abandoned.is_empty() && !request.quiet {
+        remark(&format!("onbeat: undid entry {}, whose command was killed", abandoned.join(", ")));
+    }
+    if request.from_file {
+        require_current(&journal.kernel, &request.plan, &boot)?;
+    }
+    let opened = journal::opened(&boot, request.cpus, environment, request.time);
+    let keeper = |id: &str| match request.time {
+        UndoTime::Never => Ok(()),
+        _ => start_keeper(id),
+    };
+    let options = ApplyOptions { keep_going: request.keep_going, stop: &rt::stop_pending, started: &keeper };
+    let result = apply(&mut journal.kernel, &mut journal.folder, opened, request.plan, &options)?;
+    outputs.json_pretty(request.json, &result.document);
+    let layout = layout(outputs);
+    outputs.print(&render(&result.document, Stage::Applied, request.about, layout));
+    if let Some(failure) = result.failure {
+        return Err(failure);
+    }
+    if let (UndoTime::UnlessConfirmed(span), false) = (request.time, request.quiet) {
+        remark(&format!(
+            "onbeat: undone in {} s unless you run: onbeat tune confirm {}",
+            span.0 / 1_000_000_000,
+            result.document.id
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+fn layout(outputs: &Outputs) -> Layout {
+    Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: false }
+}

@@ -1,0 +1,39 @@
+//! `onbeat tune confirm`: changes that were to undo themselves stay.
+
+use crate::cli::Environment;
+use crate::cli::journal;
+use crate::cli::outputs::{OutputFlags, Outputs};
+use model::error::{Exit, Result};
+use study::tuning::boot_id;
+use tune::confirm::confirm;
+
+/// Keep changes that undo themselves unless they are confirmed
+///
+/// It may come from another login than the one that made them. Without ID it is the last entry that
+/// waits.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  sudo onbeat tune confirm")]
+pub struct Args {
+    /// The entry, as `tune apply` named it
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    let mut outputs = Outputs::of(&[&args.output.json], environment)?;
+    let mut journal = journal::lock("confirming changes")?;
+    let document = confirm(
+        &mut journal.kernel,
+        &mut journal.folder,
+        args.id.as_deref(),
+        &boot_id()?,
+        journal::boot_time().0,
+    )?;
+    outputs.json_pretty(&args.output.json, &document);
+    if !args.output.quiet {
+        outputs.print(&format!("Entry {} stays until `onbeat tune undo` or the next boot.\n", document.id));
+    }
+    outputs.end(Exit::Ok)
+}

@@ -1,0 +1,68 @@
+//! `onbeat tune hold`: the process that undoes an entry by itself when its time has come.
+//!
+//! `tune apply --for` and `--confirm-within` start it before the first change, and it goes on when
+//! they and their terminal have ended.
+
+use std::path::Path;
+
+use crate::cli::journal::{FOLDER, boot_time};
+use host::settings::{Folder, LiveKernel, keep_alive, take_lock};
+use host::{clock, rt};
+use model::error::{Exit, Failure, Result};
+use model::units::{CpuSet, Nanos};
+use study::tuning::boot_id;
+use tune::expiry::{Waiting, expire, waiting};
+
+/// Undo an entry when its time has come (started by `tune apply`)
+#[derive(clap::Args)]
+pub struct Args {
+    /// The entry
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+/// How often the journal is looked at for a confirmation.
+const PERIOD: Nanos = Nanos(500_000_000);
+
+/// How often the lock is tried for when the time has come.
+const RETRY: Nanos = Nanos(50_000_000);
+
+pub fn run(args: &Args) -> Result<Exit> {
+    let failed = |error: std::io::Error| {
+        Failure::of_call("the journal of changes cannot be used", &error, Exit::Internal, "run as root")
+    };
+    let mut folder = Folder::open(Path::new(FOLDER)).map_err(failed)?;
+    let boot = boot_id()?;
+    if let Waiting::Until { cpus, .. } = waiting(&folder, &args.id, &boot)? {
+        leave_alone(&cpus);
+    }
+    keep_alive().map_err(failed)?;
+    loop {
+        match waiting(&folder, &args.id, &boot)? {
+            Waiting::Over => return Ok(Exit::Ok),
+            Waiting::Until { boot_ns, .. } if boot_ns > boot_time().0 => {
+                clock::sleep_for(Nanos(PERIOD.0.min((boot_ns - boot_time().0).max(1))));
+            }
+            // Whoever has the lock may be about to confirm, or to undo: the journal says which.
+            Waiting::Until { .. } => match take_lock(&folder).map_err(failed)? {
+                Err(_) => clock::sleep_for(RETRY),
+                Ok(_lock) => {
+                    expire(&mut LiveKernel, &mut folder, &args.id, &boot)?;
+                    return Ok(Exit::Ok);
+                }
+            },
+        }
+    }
+}
+
+/// Takes a CPU that does not matter, at a real-time priority: a machine that is kept busy by what
+/// was changed is the one that has to be changed back.
+fn leave_alone(cpus: &CpuSet) {
+    let Ok(all) = rt::affinity() else { return };
+    let others = all.without(cpus);
+    // Where neither is permitted the entry is undone later, not never.
+    if !others.is_empty() {
+        let _ = rt::pin(&others);
+    }
+    let _ = rt::set_policy(model::vocabulary::Policy::Fifo, 1);
+}

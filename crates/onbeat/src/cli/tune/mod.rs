@@ -1,0 +1,49 @@
+//! `onbeat tune`: settings changed through a journal, and undone from it.
+
+mod apply;
+mod confirm;
+mod hold;
+mod plan;
+mod plan_flags;
+mod status;
+mod undo;
+
+use super::Environment;
+use model::error::{Exit, Result};
+
+/// Change settings for real time, with their reasons, and undo them
+///
+/// `plan` says what would be changed, and writes nothing. `apply` changes it: the intent of each
+/// change is on the disk before it is made, it is read back, and one that fails has those before it
+/// undone. `undo` restores what is still as onbeat set it, the last change first, and names what
+/// another program has changed since. Nothing lasts beyond the next boot: `export` writes what does.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat tune plan --cpus 2-3\n  sudo onbeat tune apply --cpus 2-3 --confirm-within 60s\n  sudo onbeat tune apply vmstat-interval=120\n  sudo onbeat tune undo"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: TuneCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum TuneCommand {
+    Plan(plan::Args),
+    Apply(apply::Args),
+    Confirm(confirm::Args),
+    Status(status::Args),
+    Undo(undo::Args),
+    #[command(hide = true)]
+    Hold(hold::Args),
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    match &args.command {
+        TuneCommand::Plan(args) => plan::run(args, environment),
+        TuneCommand::Apply(args) => apply::run(args, environment),
+        TuneCommand::Confirm(args) => confirm::run(args, environment),
+        TuneCommand::Status(args) => status::run(args, environment),
+        TuneCommand::Undo(args) => undo::run(args, environment),
+        TuneCommand::Hold(args) => hold::run(args),
+    }
+}

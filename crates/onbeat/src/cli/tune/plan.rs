@@ -1,0 +1,53 @@
+//! `onbeat tune plan`: what would be changed.
+
+use std::path::PathBuf;
+
+use super::plan_flags::{PlanFlags, about};
+use crate::cli::Environment;
+use crate::cli::outputs::{OutputFlags, Outputs};
+use model::error::{Exit, Result};
+use report::tuning::text::{Layout, Stage, render};
+use study::audit::MachineSource;
+
+/// Say what would be changed, in its order, and write nothing
+///
+/// For each failing rule: what is set, what would be, why, and what that costs; then what is not
+/// changed at run time, with what to do instead.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat tune plan --cpus 2-3\n  onbeat tune plan --bundle board --profile busy-poll\n  onbeat tune plan -a 2-3 -o plan.json && sudo onbeat tune apply --plan plan.json"
+)]
+pub struct Args {
+    #[command(flatten)]
+    what: PlanFlags,
+    /// Plan for the machine of a capture
+    #[arg(long, value_name = "DIR", conflicts_with = "root")]
+    bundle: Option<PathBuf>,
+    /// Plan for a copy of a machine's file system
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Keep the plan in a file, for `apply --plan`
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Print each setting on a line of its own
+    #[arg(short, long)]
+    verbose: bool,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    let mut outputs = Outputs::of(&[&args.output.json, &args.file], environment)?;
+    let machine = match (&args.bundle, &args.root) {
+        (Some(bundle), _) => MachineSource::Captured(bundle),
+        (None, Some(root)) => MachineSource::Tree(root),
+        (None, None) => MachineSource::Live,
+    };
+    let planned = args.what.plan(machine)?;
+    outputs.json_pretty(&args.output.json, &planned.document);
+    outputs.json_pretty(&args.file, &planned.document);
+    let layout =
+        Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: args.verbose };
+    outputs.print(&render(&planned.document, Stage::Planned, &about(&planned), layout));
+    outputs.end(Exit::Ok)
+}

@@ -1,0 +1,46 @@
+//! Which changes: the flags that `plan`, `apply` and `export` share.
+
+use crate::cli::flags::keyword;
+use model::error::{Failure, Result};
+use model::units::CpuSet;
+use rules::intent::Profile;
+use study::audit::MachineSource;
+use study::tuning::{PlannedTuning, plan_tuning};
+use tune::plan::{PlanRequest, RuleRequest};
+
+#[derive(clap::Args, Debug, Default)]
+pub struct PlanFlags {
+    /// The rules to satisfy, with another value where one is given; by default all that fail
+    #[arg(value_name = "RULE[=VALUE]")]
+    rules: Vec<String>,
+    /// What the machine is for
+    #[arg(long, value_name = "NAME", default_value = "control-loop", value_parser = keyword::<Profile>())]
+    profile: Profile,
+    /// The CPUs that matter; by default those that are isolated, or all
+    #[arg(short = 'a', long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// Leave out a rule; may be given several times
+    #[arg(long, value_name = "RULE")]
+    without: Vec<String>,
+    /// Change also what a running tuned, irqbalance or the like sets itself
+    #[arg(long)]
+    take_over: bool,
+}
+
+impl PlanFlags {
+    /// Plans what the flags ask for; nothing is written.
+    pub fn plan(&self, machine: MachineSource) -> Result<PlannedTuning> {
+        let cpus = self.cpus.as_deref().map(CpuSet::parse).transpose();
+        let cpus = cpus.map_err(|what| Failure::usage(format!("--cpus: {what}")))?;
+        let rules = self.rules.iter().map(|text| RuleRequest::parse(text)).collect::<Result<_>>()?;
+        let request = PlanRequest { rules, without: self.without.clone() };
+        plan_tuning(machine, self.profile, cpus.as_ref(), &request, self.take_over)
+    }
+}
+
+/// What a plan is for, in words.
+pub fn about(planned: &PlannedTuning) -> String {
+    let cpus = planned.intent.cpus.to_string();
+    let cpus = if cpus.is_empty() { "unknown CPUs".to_owned() } else { format!("CPU {cpus}") };
+    format!("{cpus} as {}", planned.audit.profile)
+}

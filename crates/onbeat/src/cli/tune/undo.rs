@@ -1,0 +1,54 @@
+//! `onbeat tune undo`: what onbeat changed, restored.
+
+use crate::cli::Environment;
+use crate::cli::journal;
+use crate::cli::outputs::{OutputFlags, Outputs};
+use crate::cli::running::block_signals;
+use model::error::{Exit, Result};
+use report::tuning::text::{Layout, Stage, render};
+use study::tuning::boot_id;
+use tune::undo::{Which, undo};
+
+/// Restore what was there before, the last change first
+///
+/// Only what is still as onbeat set it: what another program has changed since is kept and named,
+/// and the exit code is 3. Without ID it is the last entry. An entry whose keys a later one has
+/// changed again is refused until that one is undone.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  sudo onbeat tune undo\n  sudo onbeat tune undo 3\n  sudo onbeat tune undo --all --force"
+)]
+pub struct Args {
+    /// The entry, as `tune apply` and `tune status` name it
+    #[arg(value_name = "ID", conflicts_with = "all")]
+    id: Option<String>,
+    /// All entries, the last first
+    #[arg(long)]
+    all: bool,
+    /// Restore also what another program has changed since
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    let mut outputs = Outputs::of(&[&args.output.json], environment)?;
+    let which = match (&args.id, args.all) {
+        (Some(id), _) => Which::Id(id.clone()),
+        (None, true) => Which::All,
+        (None, false) => Which::Last,
+    };
+    let mut journal = journal::lock("undoing changes")?;
+    // An undo that is stopped half-way is of no use to anyone: it takes a moment.
+    block_signals()?;
+    let result = undo(&mut journal.kernel, &mut journal.folder, &which, &boot_id()?, args.force)?;
+    outputs.json_pretty(&args.output.json, &result.document);
+    let layout = Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: false };
+    outputs.print(&render(&result.document, Stage::Undone, "", layout));
+    let left = result.left_something();
+    if let Some(failure) = result.unwritten {
+        outputs.keep(Err(failure));
+    }
+    outputs.end(if left { Exit::Limit } else { Exit::Ok })
+}

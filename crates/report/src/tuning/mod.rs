@@ -1,0 +1,3 @@
+//! Changes of settings as text: planned, made, undone, in force.
+
+pub mod text;

@@ -1,0 +1,198 @@
+//! A plan's document as text: rule by rule, in the order in which its changes are made.
+
+use std::fmt::Write;
+
+use crate::palette::{BOLD, GREEN, Palette, RED, YELLOW};
+use crate::words::{clean, filled, several, wrapped};
+use model::plan::{ChangeState, LeftOut, PlanDocument, PlannedChange};
+use model::setting::{Comparison, Key, Risk, TaskSetting, marked};
+
+/// What the document is about, which decides its first line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Planned,
+    Applied,
+    InForce,
+    Undone,
+}
+
+/// How it is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pub columns: usize,
+    pub color: bool,
+    /// Each key on a line of its own, with reasons and costs of what went well, too.
+    pub verbose: bool,
+}
+
+/// The document as text. `about` is what it is for: `CPU 2-3, control-loop`.
+pub fn render(document: &PlanDocument, stage: Stage, about: &str, layout: Layout) -> String {
+    let mut page = String::new();
+    wrapped(&mut page, &summary(document, stage, about), layout.columns);
+    let mut rest = document.changes.as_slice();
+    while let [first, ..] = rest {
+        let same = |change: &&PlannedChange| change.rule == first.rule && change.entry == first.entry;
+        let (own, others) = rest.split_at(rest.iter().take_while(same).count());
+        of_rule(&mut page, own, stage, layout);
+        rest = others;
+    }
+    left_out(&mut page, &document.left_out, layout);
+    page
+}
+
+fn summary(document: &PlanDocument, stage: Stage, about: &str) -> String {
+    let count = |state| document.changes.iter().filter(|change| change.state == state).count() as u64;
+    let changes = |number: u64| several(number, "change", "changes");
+    let all = document.changes.len() as u64;
+    let others = |states: &[(ChangeState, &str)]| {
+        let named = states.iter().filter(|(state, _)| count(*state) > 0);
+        named.map(|(state, words)| format!(", {} {words}", count(*state))).collect::<String>()
+    };
+    match stage {
+        Stage::Planned if all == 0 => format!("Nothing to change at run time for {about}."),
+        Stage::Planned => format!("{} for {about}; nothing is changed yet.", changes(all)),
+        Stage::Applied if all == 0 => format!("Nothing to change at run time for {about}."),
+        Stage::Applied => format!(
+            "Entry {}: {} for {about}{}.",
+            document.id,
+            format_args!("{} made", changes(count(ChangeState::Applied) + count(ChangeState::Pending))),
+            others(&[
+                (ChangeState::Pending, "of them to take effect with the next event"),
+                (ChangeState::Refused, "refused"),
+                (ChangeState::Undone, "undone again"),
+            ]),
+        ),
+        Stage::InForce if all == 0 => "No change of onbeat's is in force.".to_owned(),
+        Stage::InForce => format!(
+            "{} in force{}.",
+            changes(count(ChangeState::Applied) + count(ChangeState::Pending)),
+            others(&[
+                (ChangeState::Overdue, "overdue"),
+                (ChangeState::Kept, "kept because another program changed them"),
+                (ChangeState::Refused, "not undone"),
+                (ChangeState::Undone, "undone"),
+                (ChangeState::Void, "gone with an earlier boot"),
+            ]),
+        ),
+        Stage::Undone if all == 0 => "Nothing to undo.".to_owned(),
+        Stage::Undone => format!(
+            "{} undone{}.",
+            changes(count(ChangeState::Undone)),
+            others(&[
+                (ChangeState::Kept, "kept because another program changed them (--force restores them)"),
+                (ChangeState::Refused, "not undone"),
+                (ChangeState::Void, "gone with an earlier boot"),
+            ]),
+        ),
+    }
+}
+
+fn of_rule(page: &mut String, changes: &[PlannedChange], stage: Stage, layout: Layout) {
+    let palette = Palette(layout.color);
+    let Some(first) = changes.first() else { return };
+    let name = if first.rule.is_empty() { "asked for" } else { &first.rule };
+    let entry = if first.entry.is_empty() { String::new() } else { format!("  entry {}", first.entry) };
+    let risk = match changes.iter().map(|change| change.setting.risk).max() {
+        Some(Risk::High) => palette.paint(RED, "  a safeguard is lost: --yes"),
+        _ => String::new(),
+    };
+    let _ = writeln!(page, "\n{}{entry}{risk}", palette.paint(BOLD, name));
+    let mut rest = changes;
+    while let [first, ..] = rest {
+        let alike = |change: &&PlannedChange| !layout.verbose && is_alike(change, first);
+        let number = rest.iter().take_while(alike).count().max(1);
+        let (group, others) = rest.split_at(number);
+        let line = format!("{}  {}", keys(group), movement(first, stage));
+        let state = state_of(first, stage, palette);
+        filled(page, "  ", &format!("{line}{state}"), 4, layout.columns);
+        rest = others;
+    }
+    if stage == Stage::Planned {
+        filled(page, "  why   ", &clean(&first.why), 8, layout.columns);
+        if !first.cost.is_empty() {
+            filled(page, "  cost  ", &clean(&first.cost), 8, layout.columns);
+        }
+    }
+}
+
+/// Whether two are said in one line.
+fn is_alike(a: &PlannedChange, b: &PlannedChange) -> bool {
+    let told = |change: &PlannedChange| (change.state, change.why.clone());
+    std::mem::discriminant(&a.setting.key) == std::mem::discriminant(&b.setting.key)
+        && pattern(&a.setting.key) == pattern(&b.setting.key)
+        && (a.now == b.now, a.setting.wanted == b.setting.wanted) == (true, true)
+        && told(a) == told(b)
+}
+
+/// The key with its numbers left out.
+fn pattern(key: &Key) -> String {
+    key.to_string().chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+fn keys(group: &[PlannedChange]) -> String {
+    let short = |change: &PlannedChange| match &change.setting.key {
+        Key::Task { tid, what, .. } => match what {
+            TaskSetting::Affinity => format!("thread {tid}"),
+            TaskSetting::Policy => format!("policy of thread {tid}"),
+            TaskSetting::Group => format!("group of process {tid}"),
+        },
+        key => key.to_string(),
+    };
+    match group {
+        [] => String::new(),
+        [one] => clean(&short(one)),
+        [first, .., last] if group.len() == 2 => clean(&format!("{} and {}", short(first), short(last))),
+        [first, ..] => clean(&format!("{} and {} more like it", short(first), group.len() - 1)),
+    }
+}
+
+fn movement(change: &PlannedChange, stage: Stage) -> String {
+    let choice = change.setting.readback == Comparison::Choice;
+    let now = if choice { marked(&change.now) } else { change.now.trim() };
+    let shown = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
+    match stage {
+        Stage::Planned | Stage::Applied => format!("{} -> {}", shown(now), shown(&change.setting.wanted)),
+        Stage::InForce => format!("set to {}, reads {}", shown(&change.setting.wanted), shown(now)),
+        Stage::Undone => format!("from {}", shown(&change.setting.wanted)),
+    }
+}
+
+fn state_of(change: &PlannedChange, stage: Stage, palette: Palette) -> String {
+    let (style, word) = match change.state {
+        ChangeState::Planned => return String::new(),
+        ChangeState::Applied if stage == Stage::InForce => return why_of(change, stage),
+        ChangeState::Applied => (GREEN, "applied"),
+        ChangeState::Pending => (YELLOW, "takes effect with its next event"),
+        ChangeState::Refused => (RED, if stage == Stage::Undone { "not undone" } else { "refused" }),
+        ChangeState::Kept => (YELLOW, "kept"),
+        ChangeState::Void => (YELLOW, "gone with an earlier boot"),
+        ChangeState::Undone => (GREEN, "undone"),
+        ChangeState::Overdue => (RED, "overdue"),
+    };
+    format!("  {}{}", palette.paint(style, word), why_of(change, stage))
+}
+
+/// Why it is in that state; what is planned has its reason elsewhere.
+fn why_of(change: &PlannedChange, stage: Stage) -> String {
+    let fine = matches!(change.state, ChangeState::Applied | ChangeState::Pending);
+    match change.why.is_empty() || (stage == Stage::Applied && fine) || change.state == ChangeState::Void {
+        true => String::new(),
+        false => format!(" ({})", clean(&change.why)),
+    }
+}
+
+fn left_out(page: &mut String, left: &[LeftOut], layout: Layout) {
+    if left.is_empty() {
+        return;
+    }
+    let palette = Palette(layout.color);
+    let _ = writeln!(page, "\n{}", palette.paint(BOLD, "not changed at run time"));
+    for one in left {
+        let instead = if one.instead.is_empty() {
+            String::new()
+        } else {
+            format!("; instead, {}", clean(&one.instead))
+        };
+        filled(page, "  ", &format!("{}: {}{instead}", one.rule, clean(&one.why)), 4, layout.columns);
+    }
+}

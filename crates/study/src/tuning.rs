@@ -1,0 +1,57 @@
+//! A plan of changes for a machine: what an audit of it asks for.
+
+use facts::survey::survey;
+use model::error::{Failure, Result};
+use model::fact::Fact;
+use model::plan::PlanDocument;
+use model::units::CpuSet;
+use rules::audit::{Audit, audit};
+use rules::intent::{Intent, Profile, intent};
+use tune::plan::{PlanRequest, plan};
+use tune::reading;
+use tune::rivals;
+
+use crate::audit::{MachineSource, survey_request};
+
+/// A plan, with the audit that asks for it.
+pub struct PlannedTuning {
+    pub document: PlanDocument,
+    pub audit: Audit,
+    pub intent: Intent,
+}
+
+/// Audits a machine and plans what is to be changed; nothing is written.
+pub fn plan_tuning(
+    machine: MachineSource,
+    profile: Profile,
+    cpus: Option<&CpuSet>,
+    request: &PlanRequest,
+    take_over: bool,
+) -> Result<PlannedTuning> {
+    let files = machine.open()?;
+    let survey = survey(&files, &survey_request());
+    let intent = intent(&survey, profile, cpus).map_err(Failure::usage)?;
+    let audit = audit(&survey, &intent);
+    // A plan for another machine is for reading: no boot of this one is its own.
+    let boot = match files.is_live() {
+        true => boot_id()?,
+        false => String::new(),
+    };
+    let now = |key: &_| reading::read(&files, key);
+    let mut document = plan(&survey, &audit, request, &boot, &now)?;
+    rivals::leave_out(&survey, &mut document, take_over);
+    Ok(PlannedTuning { document, audit, intent })
+}
+
+/// The id of the running boot.
+///
+/// # Errors
+/// Not supported: the kernel does not say.
+pub fn boot_id() -> Result<String> {
+    match host::MachineFiles::live().read_text("/proc/sys/kernel/random/boot_id") {
+        Fact::Known(id) => Ok(id.trim().to_owned()),
+        _ => Err(Failure::not_supported(
+            "/proc/sys/kernel/random/boot_id cannot be read, which tells this boot from others: mount /proc",
+        )),
+    }
+}

@@ -1,0 +1,56 @@
+//! Keeping changes that would undo themselves.
+
+use host::settings::{EntryRecords, Journal, Kernel, Record, Store};
+use model::error::{Exit, Failure, Result};
+use model::plan::PlanDocument;
+use model::text::quoted;
+
+use crate::status::status;
+use crate::undo::entries;
+
+/// Confirms an entry, the last that waits where none is named; gives its changes as they are.
+///
+/// # Errors
+/// Usage: there is none that waits, or its time has passed.
+pub fn confirm(
+    kernel: &mut dyn Kernel,
+    store: &mut dyn Store,
+    id: Option<&str>,
+    boot: &str,
+    boot_ns: i64,
+) -> Result<PlanDocument> {
+    let all = entries(store)?;
+    let waits = |entry: &&EntryRecords| {
+        entry.opened.boot == boot
+            && entry.opened.confirmable
+            && !entry.confirmed
+            && entry.is_live()
+            && id.is_none_or(|id| entry.opened.id == id)
+    };
+    let Some(entry) = all.iter().rev().find(waits) else {
+        return Err(Failure::usage(match id {
+            Some(id) => format!(
+                "entry {} does not wait for a confirmation: `onbeat tune status --all` says how it is",
+                quoted(id)
+            ),
+            None => {
+                "no entry waits for a confirmation: `onbeat tune status` lists what is in force".to_owned()
+            }
+        }));
+    };
+    if entry.opened.undo_at_boot_ns.is_some_and(|at| at <= boot_ns) {
+        return Err(Failure::usage(format!(
+            "the time of entry {} has passed, it is being undone: apply it again",
+            entry.opened.id
+        )));
+    }
+    let noted =
+        Journal::resume(store, &entry.opened.id).and_then(|mut journal| journal.note(&Record::Confirmed));
+    noted.map_err(|error| {
+        let what = "the confirmation cannot be written to the journal";
+        Failure::of_call(what, &error, Exit::Internal, "free some space")
+    })?;
+    let mut document = status(kernel, std::slice::from_ref(entry), boot, boot_ns, false);
+    document.id.clone_from(&entry.opened.id);
+    Ok(document)
+}
