@@ -1,6 +1,10 @@
-//! This process: its peak memory, its user.
+//! This process: its peak memory, its user, and another program in its place.
 
+use std::ffi::OsString;
 use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Peak resident memory of this process in KiB.
 ///
@@ -15,4 +19,14 @@ pub fn peak_memory_kib() -> Option<u64> {
 /// Whether this process may read what only root may.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Puts a program in the place of this process, looked for in `$PATH` as shells do, with these
+/// arguments; no shell sees them. It keeps the process's number, group, CPUs and policy, and nothing
+/// of its signal mask.
+///
+/// Returns only if it could not be.
+pub fn replace_by(program: &OsString, arguments: &[OsString]) -> io::Error {
+    crate::rt::clear_signal_mask();
+    Command::new(program).args(arguments).exec()
 }

@@ -8,7 +8,7 @@ use model::fact::{Fact, errno_name};
 use model::plan::{ChangeState, PlannedChange};
 use model::setting::{Comparison, Key, Setting, same};
 
-use super::journal::{Journal, OldValue, Opened, Outcome, Record, Step, StepOutcome};
+use super::journal::{EntryRecords, Journal, OldValue, Opened, Outcome, Record, Step, StepOutcome};
 use super::restore::restore_step;
 use super::{Kernel, Store};
 
@@ -43,6 +43,17 @@ impl<'a> Entry<'a> {
     ) -> io::Result<Entry<'a>> {
         let (journal, id) = Journal::begin(store, opened)?;
         Ok(Entry { kernel, journal, id, steps: 0 })
+    }
+
+    /// Goes on with an entry that was completed: what is made now is undone with it.
+    pub fn resume(
+        kernel: &'a mut dyn Kernel,
+        store: &'a mut dyn Store,
+        entry: &EntryRecords,
+    ) -> io::Result<Entry<'a>> {
+        let id = entry.opened.id.clone();
+        let steps = entry.steps.iter().map(|step| step.number + 1).max().unwrap_or(0);
+        Ok(Entry { journal: Journal::resume(store, &id)?, kernel, id, steps })
     }
 
     /// Its id, under which it is undone.

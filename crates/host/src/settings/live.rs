@@ -9,7 +9,7 @@ use model::setting::{Key, PRESENT, TaskSetting};
 use model::units::CpuSet;
 use rustix::fs::{Mode, OFlags};
 
-use super::Kernel;
+use super::{GroupProcess, Kernel};
 use crate::rt::{affinity_of, policy_of, set_affinity_of, set_policy_of};
 
 /// No file of a setting is longer.
@@ -62,6 +62,14 @@ impl Kernel for LiveKernel {
             }
         }
         all
+    }
+
+    fn groups_below(&self, group: &str) -> Vec<String> {
+        super::group::below(group)
+    }
+
+    fn processes_in(&self, group: &str) -> Vec<GroupProcess> {
+        super::group::processes(group)
     }
 }
 

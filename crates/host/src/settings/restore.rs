@@ -8,10 +8,14 @@ use std::io;
 
 use model::fact::Fact;
 use model::plan::{ChangeState, PlannedChange};
-use model::setting::{Comparison, Key, same};
+use model::setting::{Comparison, Key, TaskSetting, same};
+use model::units::CpuSet;
 
 use super::entry::refusal;
 use super::journal::{EntryRecords, Journal, OldValue, Outcome, Record, Step};
+use super::placing::{
+    affinity_back, existing, is_placing, makes_group, move_out, undo_order, user_of_controller,
+};
 use super::{Kernel, Store};
 
 /// A change and what undoing it came to.
@@ -48,9 +52,12 @@ pub fn restore(
             noted = std::mem::replace(&mut noted, Ok(())).and(journal.note(&record));
         }
     };
-    let left = entry.steps.iter().rev().filter(|step| step.is_live() || (force && step.is_kept()));
+    let left = entry.steps.iter().filter(|step| step.is_live() || (force && step.is_kept()));
     let mut all = Vec::new();
-    for step in left {
+    for step in undo_order(left) {
+        if let Some(group) = makes_group(step) {
+            move_out(kernel, &entry.steps, group);
+        }
         let (state, why) = restore_step(kernel, &mut note, step, force);
         all.push(Restored { change: step.change.clone(), state, why });
     }
@@ -69,6 +76,8 @@ pub(super) fn restore_step(
             note(Record::Restoring { step: step.number, writes: writes.clone() });
             execute(kernel, step, &writes)
         }
+        // Where it is now, or what it has set, is its own: nothing is left of what we did with it.
+        Decision::Nothing(ChangeState::Kept, why) if is_placing(step) => (ChangeState::Undone, why),
         Decision::Nothing(state, why) => (state, why),
     };
     note(Record::Restored { step: step.number, state, why: why.clone() });
@@ -88,6 +97,10 @@ fn decide(kernel: &dyn Kernel, step: &Step, force: bool) -> Decision {
     let setting = &step.change.setting;
     let unread = setting.readback == Comparison::Unread;
     let now = if unread { Fact::Known(String::new()) } else { kernel.read(&setting.key) };
+    if let (Some(user), false) = (user_of_controller(kernel, step), force) {
+        let why = format!("{user} is set by now, and would be lost");
+        return Decision::Nothing(ChangeState::Kept, why);
+    }
     let own = match (&now, &step.old) {
         (Fact::Absent, None) => None,
         // The thread has ended, the device is gone: with it went what was set.
@@ -96,7 +109,9 @@ fn decide(kernel: &dyn Kernel, step: &Step, force: bool) -> Decision {
         }
         (Fact::Known(now), Some(old)) if !unread && same_value(step, now, old) => None,
         (Fact::Known(now), old) if unread || force || is_ours(step, now) => {
-            Some(OldValue { key: setting.key.clone(), value: old.clone() })
+            let placed = matches!(setting.key, Key::Task { what: TaskSetting::Group, .. });
+            let old = old.as_ref().map(|old| if placed { existing(kernel, old) } else { old.clone() });
+            Some(OldValue { key: setting.key.clone(), value: old })
         }
         (Fact::Known(now), _) => {
             let why = format!("it reads {} now, which is not ours", model::text::quoted(now.trim()));
@@ -136,7 +151,7 @@ fn others(kernel: &dyn Kernel, step: &Step, force: bool) -> Vec<OldValue> {
             (Some(_), Some(after)) => now == **after,
             (Some(_), None) => now == other.value,
         };
-        if ours || force { other.value.clone() } else { now }
+        if ours || force { affinity_back(step, other).or_else(|| other.value.clone()) } else { now }
     };
     let all = step.others.iter();
     let targets = all.map(|other| OldValue { key: other.key.clone(), value: target(other) });
@@ -199,7 +214,9 @@ fn execute(kernel: &mut dyn Kernel, step: &Step, writes: &[OldValue]) -> (Change
         }
         match (kernel.read(&write.key), &write.value) {
             (Fact::Absent, _) => false,
-            (Fact::Known(now), Some(wanted)) => !is_restored(step, &write.key, &now, wanted),
+            (Fact::Known(now), Some(wanted)) => {
+                !is_restored(step, &write.key, &now, wanted) && !is_narrowed(step, &write.key, &now, wanted)
+            }
             _ => true,
         }
     };
@@ -224,4 +241,14 @@ fn is_restored(step: &Step, key: &Key, now: &str, wanted: &str) -> bool {
     } else {
         same(Comparison::Exact, now, wanted)
     }
+}
+
+/// Whether a thread has those of its CPUs that its group has: the group may have fewer by now.
+fn is_narrowed(step: &Step, key: &Key, now: &str, wanted: &str) -> bool {
+    let affinity = matches!(key, Key::Task { what: TaskSetting::Affinity, .. });
+    let own = *key == step.change.setting.key;
+    affinity
+        && !own
+        && matches!((CpuSet::parse(now), CpuSet::parse(wanted)), (Ok(now), Ok(wanted))
+        if !now.is_empty() && now.without(&wanted).is_empty())
 }
