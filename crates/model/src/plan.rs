@@ -55,6 +55,9 @@ pub struct PlannedChange {
     /// What it costs.
     #[serde(default)]
     pub cost: String,
+    /// The value before the change, in a list of changes that were made; `""` elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub before: String,
     /// The journal's entry in a list of several; `""` elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub entry: String,
@@ -72,6 +75,7 @@ impl PlannedChange {
             state: ChangeState::Planned,
             why: String::new(),
             cost: String::new(),
+            before: String::new(),
             entry: String::new(),
         }
     }

@@ -82,7 +82,9 @@ pub fn apply(
             });
             break;
         }
-        match entry.make(change) {
+        // The rule has the words; the journal is read by programs.
+        let told = PlannedChange { why: String::new(), cost: String::new(), ..change.clone() };
+        match entry.make(&told) {
             Ok(applied) => {
                 note(change, &applied);
                 if let (Applied::Refused(why), false) =

@@ -41,7 +41,11 @@ fn changed(
     boot: &str,
     overdue: bool,
 ) -> PlannedChange {
-    let mut change = PlannedChange { entry: entry.opened.id.clone(), ..step.change.clone() };
+    let mut change = PlannedChange {
+        entry: entry.opened.id.clone(),
+        before: step.old.clone().unwrap_or_default().trim().to_owned(),
+        ..step.change.clone()
+    };
     let applied = match step.outcome.as_ref().map(|outcome| outcome.outcome) {
         Some(Outcome::Applied) => (ChangeState::Applied, String::new()),
         Some(Outcome::Pending) => (ChangeState::Pending, String::new()),

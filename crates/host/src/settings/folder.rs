@@ -36,7 +36,7 @@ impl Folder {
         };
         match rustix::fs::mkdirat(&parent, &name, Mode::from_raw_mode(0o700)) {
             // Without it a loss of power takes the folder with all that is in it.
-            Ok(()) => rustix::fs::fsync(&parent).or_else(unless_impossible)?,
+            Ok(()) => flush_directory(&parent)?,
             Err(rustix::io::Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -54,6 +54,12 @@ impl Folder {
         }
         Ok(())
     }
+}
+
+/// Has a directory's entries reach the disk; its descriptor may be one that cannot be read.
+fn flush_directory(dir: &OwnedFd) -> io::Result<()> {
+    let fd = rustix::fs::openat(dir, ".", FOLDER, Mode::empty())?;
+    Ok(rustix::fs::fsync(fd).or_else(unless_impossible)?)
 }
 
 /// Some file systems cannot flush a directory.

@@ -157,7 +157,7 @@ mod tests {
                 list => Fact::Known(CpuSet::parse(list).unwrap()),
             };
             let priority = words[1].parse().unwrap_or(0);
-            Thread { comm: words[0].to_owned(), policy, priority, allowed, immovable }
+            Thread { tid: 1, start: 1, comm: words[0].to_owned(), policy, priority, allowed, immovable }
         };
         text.lines().map(str::trim).map(thread).collect()
     }

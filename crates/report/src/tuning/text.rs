@@ -36,7 +36,7 @@ pub fn render(document: &PlanDocument, stage: Stage, about: &str, layout: Layout
         of_rule(&mut page, own, stage, layout);
         rest = others;
     }
-    left_out(&mut page, &document.left_out, layout);
+    left_out(&mut page, &document.left_out, stage, layout);
     page
 }
 
@@ -102,7 +102,7 @@ fn of_rule(page: &mut String, changes: &[PlannedChange], stage: Stage, layout: L
         let alike = |change: &&PlannedChange| !layout.verbose && is_alike(change, first);
         let number = rest.iter().take_while(alike).count().max(1);
         let (group, others) = rest.split_at(number);
-        let line = format!("{}  {}", keys(group), movement(first, stage));
+        let line = format!("{} {}", keys(group), movement(first, stage));
         let state = state_of(first, stage, palette);
         filled(page, "  ", &format!("{line}{state}"), 4, layout.columns);
         rest = others;
@@ -149,10 +149,16 @@ fn keys(group: &[PlannedChange]) -> String {
 fn movement(change: &PlannedChange, stage: Stage) -> String {
     let choice = change.setting.readback == Comparison::Choice;
     let now = if choice { marked(&change.now) } else { change.now.trim() };
+    let before = if choice { marked(&change.before) } else { change.before.trim() };
     let shown = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
     match stage {
         Stage::Planned | Stage::Applied => format!("{} -> {}", shown(now), shown(&change.setting.wanted)),
-        Stage::InForce => format!("set to {}, reads {}", shown(&change.setting.wanted), shown(now)),
+        Stage::InForce if change.setting.is_met_by(&change.now) || change.now.is_empty() => {
+            format!("{}, was {}", shown(&change.setting.wanted), shown(before))
+        }
+        Stage::InForce => {
+            format!("set to {}, was {}, reads {}", shown(&change.setting.wanted), shown(before), shown(now))
+        }
         Stage::Undone => format!("from {}", shown(&change.setting.wanted)),
     }
 }
@@ -169,7 +175,7 @@ fn state_of(change: &PlannedChange, stage: Stage, palette: Palette) -> String {
         ChangeState::Undone => (GREEN, "undone"),
         ChangeState::Overdue => (RED, "overdue"),
     };
-    format!("  {}{}", palette.paint(style, word), why_of(change, stage))
+    format!(", {}{}", palette.paint(style, word), why_of(change, stage))
 }
 
 /// Why it is in that state; what is planned has its reason elsewhere.
@@ -181,18 +187,108 @@ fn why_of(change: &PlannedChange, stage: Stage) -> String {
     }
 }
 
-fn left_out(page: &mut String, left: &[LeftOut], layout: Layout) {
+/// What is not changed: in full in a plan, with what to do instead; else its number.
+fn left_out(page: &mut String, left: &[LeftOut], stage: Stage, layout: Layout) {
     if left.is_empty() {
+        return;
+    }
+    let rules = several(left.len() as u64, "failing rule is", "failing rules are");
+    if stage != Stage::Planned {
+        wrapped(
+            page,
+            &format!("\n{rules} not changed at run time: `onbeat tune plan` says why."),
+            layout.columns,
+        );
         return;
     }
     let palette = Palette(layout.color);
     let _ = writeln!(page, "\n{}", palette.paint(BOLD, "not changed at run time"));
-    for one in left {
-        let instead = if one.instead.is_empty() {
-            String::new()
-        } else {
-            format!("; instead, {}", clean(&one.instead))
+    let (with, without): (Vec<&LeftOut>, Vec<&LeftOut>) =
+        left.iter().partition(|one| !one.instead.is_empty());
+    for one in with {
+        let words = format!("{}: {}; instead, {}", one.rule, clean(&one.why), clean(&one.instead));
+        filled(page, "  ", &words, 4, layout.columns);
+    }
+    // Many are unknown for the same reason.
+    let mut reasons: Vec<&str> = without.iter().map(|one| one.why.as_str()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    for reason in reasons {
+        let rules = without.iter().filter(|one| one.why == reason).map(|one| one.rule.as_str());
+        let words = format!("{}: {}", rules.collect::<Vec<_>>().join(", "), clean(reason));
+        filled(page, "  ", &words, 4, layout.columns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::setting::Setting;
+
+    const NARROW: Layout = Layout { columns: 76, color: false, verbose: false };
+
+    fn change(key: &str, rule: &str, now: &str, wanted: &str) -> PlannedChange {
+        let mut change = PlannedChange::new(Setting::new(key.parse().unwrap(), wanted), rule, now);
+        change.why = "it runs there".to_owned();
+        change
+    }
+
+    fn document() -> PlanDocument {
+        let mut throttling = change("sysctl:kernel.sched_rt_runtime_us", "rt-throttling", "950000", "-1");
+        throttling.setting.risk = Risk::High;
+        throttling.cost = "A task that never sleeps takes its CPU.".to_owned();
+        let irqs = ["irq:24", "irq:25", "irq:26"].map(|key| change(key, "irq-affinity", "0-3", "0-1"));
+        let left = |rule: &str, why: &str, instead: &str| LeftOut {
+            rule: rule.to_owned(),
+            why: why.to_owned(),
+            instead: instead.to_owned(),
         };
-        filled(page, "  ", &format!("{}: {}{instead}", one.rule, clean(&one.why)), 4, layout.columns);
+        let left = vec![
+            left("nohz-full", "the kernel reads it at boot", "add nohz_full=2-3"),
+            left("rcu-boost", "it is unknown: no configuration", ""),
+            left("rcu-lazy", "it is unknown: no configuration", ""),
+        ];
+        PlanDocument::new("b", irqs.into_iter().chain([throttling]).collect(), left)
+    }
+
+    #[test]
+    fn a_plan_says_what_why_at_what_cost_and_what_not() {
+        assert_eq!(
+            render(&document(), Stage::Planned, "CPU 2-3 as control-loop", NARROW),
+            "4 changes for CPU 2-3 as control-loop; nothing is changed yet.\n\n\
+             irq-affinity\n  irq:24 and 2 more like it 0-3 -> 0-1\n  why   it runs there\n\n\
+             rt-throttling  a safeguard is lost: --yes\n  sysctl:kernel.sched_rt_runtime_us 950000 -> -1\n  \
+             why   it runs there\n  cost  A task that never sleeps takes its CPU.\n\n\
+             not changed at run time\n  nohz-full: the kernel reads it at boot; instead, add nohz_full=2-3\n  \
+             rcu-boost, rcu-lazy: it is unknown: no configuration\n"
+        );
+    }
+
+    #[test]
+    fn what_became_of_each_change_stands_beside_it() {
+        let mut document = document();
+        document.id = "7".to_owned();
+        document.changes[0].state = ChangeState::Applied;
+        document.changes[1].state = ChangeState::Applied;
+        document.changes[2].state = ChangeState::Pending;
+        document.changes[3].state = ChangeState::Refused;
+        document.changes[3].why = "the kernel refused it: EBUSY".to_owned();
+        let text = render(&document, Stage::Applied, "CPU 2-3 as control-loop", NARROW);
+        assert!(text.starts_with("Entry 7: 3 changes made for CPU 2-3 as control-loop, 1 of them to take"));
+        assert!(text.contains("irq:24 and irq:25 0-3 -> 0-1, applied\n"), "{text}");
+        assert!(text.contains("refused (the kernel refused it: EBUSY)"), "{text}");
+        assert!(
+            text.ends_with("3 failing rules are not changed at run time: `onbeat tune plan` says why.\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn external_text_is_escaped() {
+        let mut document = document();
+        document.changes[0].now = "\u{1b}[2J".to_owned();
+        for stage in [Stage::Planned, Stage::Applied, Stage::InForce, Stage::Undone] {
+            assert!(!render(&document, stage, "x", NARROW).contains('\u{1b}'));
+        }
     }
 }
