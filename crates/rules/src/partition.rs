@@ -6,20 +6,68 @@
 //! controller from being taken away. Source: "Cpuset" in
 //! Documentation/admin-guide/cgroup-v2.rst (local and remote partitions).
 
+use std::fmt;
+
 use facts::groups::{Group, Groups, Partition, Version};
-use model::fact::Fact;
+use facts::survey::Survey;
+use model::fact::{Fact, errno_name};
 use model::isolation::{INNER_GROUP, OUTER_GROUP};
 use model::setting::{CGROUP_MOUNT, Comparison, Key, PRESENT, Risk, Setting};
 use model::units::CpuSet;
+
+/// Why no partition can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The control groups of this machine cannot.
+    NotSupported(String),
+    /// Another group or partition has these CPUs.
+    InTheWay(String),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Obstacle::NotSupported(why) | Obstacle::InTheWay(why)) = self;
+        f.write_str(why)
+    }
+}
 
 /// The settings that isolate these CPUs by a partition.
 ///
 /// # Errors
 /// Why the control groups of this machine cannot, or what is in the way.
-pub fn settings(groups: &Groups, cpus: &CpuSet) -> Result<Vec<Setting>, String> {
-    require_version_two(groups, cpus)?;
-    if let Some((group, shared)) = other_partition(groups, cpus) {
-        return Err(format!("CPU {shared} is in the partition {group} already: undo that one first"));
+pub fn settings(survey: &Survey, cpus: &CpuSet) -> Result<Vec<Setting>, Obstacle> {
+    let at_boot = survey.facts.isolated.known().cloned().unwrap_or_default();
+    match &survey.groups {
+        Fact::Known(groups) => of_groups(groups, cpus, &at_boot),
+        other => Err(Obstacle::NotSupported(format!(
+            "no control groups of version 2 can be read ({}): {}",
+            unread(other),
+            instead(cpus)
+        ))),
+    }
+}
+
+fn unread(groups: &Fact<Groups>) -> String {
+    match groups {
+        Fact::Refused(errno) => errno_name(*errno).to_string(),
+        Fact::Malformed(what) => what.clone(),
+        _ => "there are none".to_owned(),
+    }
+}
+
+/// What a machine without partitions has.
+fn instead(cpus: &CpuSet) -> String {
+    format!("boot with isolcpus=managed_irq,domain,{cpus} instead")
+}
+
+fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec<Setting>, Obstacle> {
+    require_version_two(groups, cpus).map_err(Obstacle::NotSupported)?;
+    if let Some((group, shared)) = other_partition(groups, cpus, at_boot) {
+        let own = if group.is_own { "run `onbeat isolate undo` first" } else { "leave it out" };
+        return Err(Obstacle::InTheWay(format!(
+            "CPU {shared} is in the partition {} already: {own}",
+            group.path
+        )));
     }
     let top = groups.groups.iter().filter(|group| is_top(group) && !is_own(group));
     let having: Vec<(&Group, &CpuSet)> = top
@@ -28,10 +76,10 @@ pub fn settings(groups: &Groups, cpus: &CpuSet) -> Result<Vec<Setting>, String> 
         .collect();
     // Nested, the kernel refuses exclusive CPUs that leave such a group none (EINVAL).
     if let Some((group, has)) = having.iter().find(|(_, has)| has.without(cpus).is_empty()) {
-        return Err(format!(
+        return Err(Obstacle::InTheWay(format!(
             "the group {} would have no CPU left: give its cpuset.cpus ({has}) another first",
             group.path
-        ));
+        )));
     }
     Ok(match groups.has_nested_partitions() {
         true => nested(cpus),
@@ -40,7 +88,7 @@ pub fn settings(groups: &Groups, cpus: &CpuSet) -> Result<Vec<Setting>, String> 
 }
 
 fn require_version_two(groups: &Groups, cpus: &CpuSet) -> Result<(), String> {
-    let instead = format!("boot with isolcpus=managed_irq,domain,{cpus} instead");
+    let instead = instead(cpus);
     if groups.version == Version::V1 {
         return Err(format!(
             "only control groups of version 1 are mounted, which have no partitions: {instead}"
@@ -64,20 +112,28 @@ fn is_own(group: &Group) -> bool {
     path == OUTER_GROUP || path.strip_prefix(OUTER_GROUP).is_some_and(|rest| rest.starts_with('/'))
 }
 
+struct Holder {
+    path: String,
+    is_own: bool,
+}
+
 /// A partition that has some of the CPUs, and which.
-fn other_partition(groups: &Groups, cpus: &CpuSet) -> Option<(String, CpuSet)> {
+fn other_partition(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Option<(Holder, CpuSet)> {
     let shared = |set: &Fact<CpuSet>| set.known().map(|set| set.and(cpus)).filter(|set| !set.is_empty());
     let of = |group: &Group| match group.partition.known() {
         None | Some(Partition::Member) => None,
         Some(_) => {
             let found = shared(&group.effective).or_else(|| shared(&group.exclusive));
-            Some((group.path.clone(), found.or_else(|| shared(&group.cpus))?))
+            let holder = Holder { path: group.path.clone(), is_own: is_own(group) };
+            Some((holder, found.or_else(|| shared(&group.cpus))?))
         }
     };
     let found = groups.groups.iter().find_map(of);
-    found.or_else(|| {
-        Some(("that cpuset.cpus.isolated of the root shows".to_owned(), shared(&groups.isolated)?))
-    })
+    // Those of isolcpus= may be in a partition as well.
+    let hidden = groups.isolated.known().map(|all| all.without(at_boot).and(cpus));
+    let hidden = hidden.filter(|shared| !shared.is_empty());
+    let path = "that cpuset.cpus.isolated of the root shows".to_owned();
+    found.or_else(|| Some((Holder { path, is_own: false }, hidden?)))
 }
 
 fn file(group: &str, name: &str) -> Key {
@@ -139,7 +195,7 @@ fn direct(cpus: &CpuSet, having: &[(&Group, &CpuSet)]) -> Vec<Setting> {
 
 #[cfg(test)]
 mod tests {
-    use super::settings;
+    use super::of_groups;
     use facts::groups::{Groups, read_groups};
     use host::MachineFiles;
     use host::access::Access;
@@ -155,7 +211,8 @@ mod tests {
     }
 
     fn made(files: &str, cpus: &str) -> Result<Vec<String>, String> {
-        let all = settings(&groups(files), &CpuSet::parse(cpus).unwrap())?;
+        let all = of_groups(&groups(files), &CpuSet::parse(cpus).unwrap(), &CpuSet::parse("3").unwrap());
+        let all = all.map_err(|obstacle| obstacle.to_string())?;
         Ok(all.iter().map(|setting| format!("{} {}", setting.key, setting.wanted)).collect())
     }
 
@@ -217,7 +274,10 @@ mod tests {
         refused("cpuset/cpuset.cpus: 0-3", "version 1");
         let partition = "b/cpuset.cpus.partition: isolated\nb/cpuset.cpus.effective: 3";
         refused(&format!("{NESTED}\n{partition}"), "CPU 3 is in the partition /b already");
-        refused("cgroup.controllers: cpuset\ncpuset.cpus.isolated: 2", "CPU 2 is in the partition");
+        refused("cgroup.controllers: cpuset\ncpuset.cpus.isolated: 2-3", "CPU 2 is in the partition");
+        let own = "onbeat/rt/cpuset.cpus.partition: isolated\nonbeat/rt/cpuset.cpus.effective: 2-3";
+        let own = format!("onbeat/cpuset.cpus.partition: member\n{own}");
+        refused(&format!("{NESTED}\n{own}"), "`onbeat isolate undo`");
         let alone = "a/cpuset.cpus.partition: member\na/cpuset.cpus: 2";
         refused(&format!("{NESTED}\n{alone}"), "the group /a would have no CPU left");
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::Environment;
 use super::flags::{cpu_list, keyword};
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
-use model::error::{Exit, Failure, Result};
+use model::error::{Exit, Result};
 use model::keyword::Keyword;
 use report::audit::{junit, text};
 use report::map::text as map_text;

@@ -83,7 +83,9 @@ pub struct MeasureFlags {
 /// Refuses `-h400`, which is cyclictest's histogram and would be parsed as the help flag here, in
 /// all its spellings.
 pub fn refuse_lookalikes(args: &[OsString]) -> Result<()> {
-    let args: Vec<_> = args.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
+    // What is behind `--` are another program's.
+    let own = args.iter().skip(1).take_while(|arg| *arg != "--");
+    let args: Vec<_> = own.map(|arg| arg.to_string_lossy()).collect();
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let histogram = |(at, arg): (usize, &std::borrow::Cow<str>)| {
         let long = ["--histogram", "--histofall", "--histfile"].iter().any(|name| arg.starts_with(name));
