@@ -1,4 +1,4 @@
-//! This process: its peak memory, its user, and another program in its place.
+//! This process: its peak memory, its user, its start, and another program in its place.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,6 +19,13 @@ pub fn peak_memory_kib() -> Option<u64> {
 /// Whether this process may read what only root may.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// When a process or thread was started, in clock ticks since boot: field 22 of `/proc/PID/stat`.
+pub fn process_start(pid: u32) -> Option<u64> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
 /// Puts a program in the place of this process, looked for in `$PATH` as shells do, with these

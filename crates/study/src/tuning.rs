@@ -1,5 +1,6 @@
 //! A plan of changes for a machine: what an audit of it asks for.
 
+use facts::cmdline::Cmdline;
 use facts::survey::survey;
 use model::error::{Failure, Result};
 use model::fact::Fact;
@@ -18,6 +19,8 @@ pub struct PlannedTuning {
     pub document: PlanDocument,
     pub audit: Audit,
     pub intent: Intent,
+    /// The command line that its kernel was booted with; empty where that could not be read.
+    pub booted: Cmdline,
 }
 
 /// Audits a machine and plans what is to be changed; nothing is written.
@@ -40,7 +43,8 @@ pub fn plan_tuning(
     let now = |key: &_| reading::read(&files, key);
     let mut document = plan(&survey, &audit, request, &boot, &now)?;
     rivals::leave_out(&survey, &mut document, take_over);
-    Ok(PlannedTuning { document, audit, intent })
+    let booted = survey.facts.cmdline.known().cloned().unwrap_or_default();
+    Ok(PlannedTuning { document, audit, intent, booted })
 }
 
 /// The id of the running boot.

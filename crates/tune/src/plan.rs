@@ -74,7 +74,7 @@ pub fn plan(
             continue;
         }
         let Some(finding) = audit.findings.iter().find(|finding| finding.rule == knob.id) else { continue };
-        match of_rule(survey, knob, finding, named.and_then(|named| named.value.as_deref()))? {
+        match of_rule(survey, knob, finding, named)? {
             Wanted::Nothing => {}
             Wanted::Left(left) => left_out.push(left),
             Wanted::Settings(settings) => {
@@ -92,17 +92,24 @@ enum Wanted {
     Left(LeftOut),
 }
 
-fn of_rule(survey: &Survey, knob: &'static Knob, finding: &Finding, value: Option<&str>) -> Result<Wanted> {
+fn of_rule(
+    survey: &Survey,
+    knob: &'static Knob,
+    finding: &Finding,
+    named: Option<&RuleRequest>,
+) -> Result<Wanted> {
     let left = |why: &str| {
         Wanted::Left(LeftOut { rule: knob.id.to_owned(), why: why.to_owned(), instead: finding.fix.clone() })
     };
-    if let Some(value) = value {
+    if let Some(value) = named.and_then(|named| named.value.as_deref()) {
         let settings = rules::setting::with_value(survey, knob, &finding.remedy, value);
         let refuse = |why| Failure::usage(format!("{}={}: {why}", knob.id, quoted(value)));
         return settings.map(Wanted::Settings).map_err(refuse);
     }
     match finding.verdict {
-        AuditVerdict::Pass | AuditVerdict::NotApplicable => return Ok(Wanted::Nothing),
+        AuditVerdict::Pass | AuditVerdict::NotApplicable if named.is_none() => return Ok(Wanted::Nothing),
+        AuditVerdict::Pass => return Ok(left(&format!("it is as it should be: {}", finding.value))),
+        AuditVerdict::NotApplicable => return Ok(left(&format!("it does not apply: {}", finding.reason))),
         AuditVerdict::Unknown => return Ok(left(&format!("it is unknown: {}", finding.reason))),
         AuditVerdict::Fail => {}
     }
@@ -151,4 +158,82 @@ pub fn high_risk(plan: &PlanDocument) -> Vec<&str> {
         .collect();
     rules.dedup();
     rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reading;
+    use host::MachineFiles;
+    use rules::fixture::Machine;
+
+    fn planned(edits: &str, request: &PlanRequest) -> Result<PlanDocument> {
+        let mut machine = Machine::base();
+        machine.edit(edits);
+        let (survey, intent) = machine.survey();
+        let audit = rules::audit::audit(&survey, &intent);
+        let files = MachineFiles::in_memory(machine.answers);
+        plan(&survey, &audit, request, "boot", &|key| reading::read(&files, key))
+    }
+
+    fn request(rules: &[&str], without: &[&str]) -> PlanRequest {
+        PlanRequest {
+            rules: rules.iter().map(|text| RuleRequest::parse(text).unwrap()).collect(),
+            without: without.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    const BAD: &str = "/proc/sys/vm/stat_interval: 1\n/proc/sys/vm/compaction_proactiveness: 20\n--cpus 1-2";
+
+    #[test]
+    fn a_well_set_machine_needs_nothing() {
+        assert_eq!(planned("", &PlanRequest::default()).unwrap().changes, []);
+    }
+
+    #[test]
+    fn a_failing_rule_becomes_its_changes_with_what_is_there_now() {
+        let plan = planned(BAD, &request(&["vmstat-interval"], &[])).unwrap();
+        let [change] = plan.changes.as_slice() else { panic!("{plan:?}") };
+        let seen = (change.setting.key.to_string(), change.now.as_str(), change.setting.wanted.as_str());
+        assert_eq!(seen, ("sysctl:vm.stat_interval".to_owned(), "1", "10"));
+        assert_eq!(
+            (change.path.as_str(), change.rule.as_str()),
+            ("/proc/sys/vm/stat_interval", "vmstat-interval")
+        );
+        assert!(!change.why.is_empty() && !change.cost.is_empty());
+    }
+
+    #[test]
+    fn rules_are_named_left_out_or_given_a_value() {
+        let rules = |request| {
+            let plan = planned(BAD, &request).unwrap();
+            plan.changes.iter().map(|change| change.rule.clone()).collect::<Vec<_>>()
+        };
+        assert!(rules(PlanRequest::default()).contains(&"proactive-compaction".to_owned()));
+        let without = rules(request(&[], &["proactive-compaction"]));
+        assert!(!without.contains(&"proactive-compaction".to_owned()));
+        assert!(without.contains(&"vmstat-interval".to_owned()));
+        let other = planned(BAD, &request(&["vmstat-interval=120"], &[])).unwrap();
+        assert_eq!(other.changes[0].setting.wanted, "120");
+        let same = planned(BAD, &request(&["vmstat-interval=1"], &[])).unwrap();
+        assert_eq!(same.changes, [], "it is so already");
+    }
+
+    #[test]
+    fn what_no_rule_is_called_is_refused() {
+        assert!(RuleRequest::parse("vm.stat_interval").is_err());
+        let error =
+            planned(BAD, &PlanRequest { rules: vec![], without: vec!["none".to_owned()] }).unwrap_err();
+        assert!(error.message.contains("onbeat rules"), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_changed_says_why_and_what_to_do() {
+        let plan = planned("/sys/kernel/mm/ksm/run refused\ncmdline - skew_tick=1", &PlanRequest::default())
+            .unwrap();
+        for left in &plan.left_out {
+            assert!(!left.why.is_empty(), "{left:?}");
+        }
+        assert!(plan.left_out.iter().any(|left| left.instead.contains("command line")), "{plan:?}");
+    }
 }

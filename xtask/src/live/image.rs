@@ -4,7 +4,11 @@
 //! device nodes, which would take root to make: the kernel's own archive brings /dev/console,
 //! devtmpfs the rest.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use super::checks::Check;
+use crate::tools::Result;
 
 const INIT: &str = include_str!("guest/init.sh");
 const HELPERS: &str = include_str!("guest/helpers.sh");
@@ -47,6 +51,60 @@ pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[Ima
     for (name, content) in items {
         let mode = if name.starts_with("bin/") { 0o100_755 } else { 0o100_644 };
         archive.entry(name, mode, content);
+    }
+    archive.finish()
+}
+
+/// The same files without folders and first process: what another root file system gets besides.
+pub fn beside(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[ImageFile]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    for dir in ["lab", "lab/modules", "lab/bin"] {
+        archive.entry(dir, 0o040_755, b"");
+    }
+    archive.entry("lab/bin/busybox", 0o100_755, busybox);
+    archive.entry("lab/bin/onbeat", 0o100_755, onbeat);
+    archive.entry(&format!("boot/{}", config.0), 0o100_644, &config.1);
+    archive.entry("lab/helpers.sh", 0o100_644, HELPERS.as_bytes());
+    for (name, content) in items {
+        let program = name.strip_prefix("bin/").map(|program| format!("lab/bin/{program}"));
+        let mode = if program.is_some() { 0o100_755 } else { 0o100_644 };
+        archive.entry(program.as_deref().unwrap_or(name), mode, content);
+    }
+    archive.finish()
+}
+
+/// A folder of the machine that builds, links as links; what is neither file, folder nor link is
+/// left out.
+pub fn folder(dir: &Path) -> Result<Vec<u8>> {
+    let mut archive = Archive::default();
+    let mut folders = vec![(dir.to_path_buf(), String::new())];
+    while let Some((folder, name)) = folders.pop() {
+        let read = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut entries: Vec<_> = read.filter_map(|entry| entry.ok()).collect();
+        entries.sort_by_key(|entry| entry.file_name());
+        for entry in entries {
+            let (path, own) = (entry.path(), format!("{name}{}", entry.file_name().to_string_lossy()));
+            let meta = std::fs::symlink_metadata(&path).map_err(|error| error.to_string())?;
+            let mode = meta.permissions().mode() & 0o7777;
+            if meta.is_symlink() {
+                let to = std::fs::read_link(&path).map_err(|error| error.to_string())?;
+                archive.entry(&own, 0o120_777, to.as_os_str().as_encoded_bytes());
+            } else if meta.is_dir() {
+                archive.entry(&own, 0o040_000 | mode, b"");
+                folders.push((path, format!("{own}/")));
+            } else if meta.is_file() {
+                archive.entry(&own, 0o100_000 | mode, &crate::tools::read(&path)?);
+            }
+        }
+    }
+    Ok(archive.finish())
+}
+
+/// An archive of entries by name, mode and content; a link's content is its target.
+pub fn entries(entries: &[(&str, u32, &[u8])]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    for (name, mode, content) in entries {
+        archive.entry(name, *mode, content);
     }
     archive.finish()
 }

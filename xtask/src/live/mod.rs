@@ -12,6 +12,7 @@ pub mod machine;
 pub mod modules;
 pub mod qemu;
 pub mod tree;
+mod tune;
 
 use std::time::Instant;
 
@@ -80,6 +81,7 @@ pub fn all_machines(options: &Args) -> Tally {
             qemu::remove_image(machine);
         }
     }
+    tune::all_machines(options, &mut tally);
     faults::all_machines(options, &mut tally);
     tally
 }

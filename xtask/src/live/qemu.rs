@@ -20,6 +20,7 @@ const BOOTS: usize = 4;
 pub struct Image {
     kernel: PathBuf,
     initrd: PathBuf,
+    disk: Option<PathBuf>,
 }
 
 /// What a boot left behind.
@@ -39,7 +40,12 @@ impl Image {
     pub fn write(machine: &Machine, kernel: PathBuf, archive: &[u8]) -> Result<Image> {
         let initrd = initrd(machine)?;
         write(&initrd, archive)?;
-        Ok(Image { kernel, initrd })
+        Ok(Image { kernel, initrd, disk: None })
+    }
+
+    /// The same with an NVMe disk, whose content outlasts the boot.
+    pub fn with_disk(self, disk: PathBuf) -> Image {
+        Image { disk: Some(disk), ..self }
     }
 }
 
@@ -106,6 +112,10 @@ fn arguments(machine: &Machine, image: &Image, log: &Path, channel: &Path) -> Ve
         "-append",
         &append,
     ]);
+    let drive = image.disk.as_ref().map(|disk| format!("if=none,id=disk,format=raw,file={}", disk.display()));
+    if let Some(drive) = &drive {
+        args.extend(["-drive", drive, "-device", "nvme,drive=disk,serial=lab,max_ioqpairs=4"]);
+    }
     args.extend(["-serial", &log, "-chardev", &port]);
     if machine.port == SERIAL {
         args.extend(["-serial", "chardev:results"]);

@@ -20,6 +20,11 @@ pub type Tree = BTreeMap<String, Vec<u8>>;
 
 /// The folder that came back under a label, by way of a file called `scratch`.
 pub fn of(reply: &Reply, label: &str, scratch: &str) -> Result<Tree> {
+    untar(&unpacked(reply, label, scratch)?)
+}
+
+/// What came back compressed and in base64 under a label, by way of a file called `scratch`.
+pub fn unpacked(reply: &Reply, label: &str, scratch: &str) -> Result<Vec<u8>> {
     let packed = target("lab/trees")?.join(format!("{scratch}.gz"));
     let archive = packed.with_extension("");
     write(&packed, base64(reply.file(label)?)?)?;
@@ -30,7 +35,7 @@ pub fn of(reply: &Reply, label: &str, scratch: &str) -> Result<Tree> {
     }
     let bytes = read(&archive)?;
     std::fs::remove_file(&archive).map_err(|error| error.to_string())?;
-    untar(&bytes)
+    Ok(bytes)
 }
 
 /// Writes the files below a folder that is there and holds none of them.

@@ -6,7 +6,7 @@ use std::io;
 use model::setting::CGROUP_MOUNT;
 
 use super::GroupProcess;
-use super::live::process_start;
+use crate::process::process_start;
 
 /// How often a group is emptied before its removal is given up: processes may fork meanwhile.
 const ATTEMPTS: u32 = 20;

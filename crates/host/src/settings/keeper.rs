@@ -1,5 +1,5 @@
-//! The process that undoes an entry by itself: it has to outlive the command, its terminal and its
-//! login.
+//! Processes that outlive the command that starts them, its terminal and its login: one that undoes
+//! an entry by itself, one that holds a descriptor open.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -10,8 +10,13 @@ const READY: &str = "ready\n";
 /// Starts `onbeat tune hold ID` from this program's own file, and waits until nothing that happens
 /// to this process reaches it.
 pub fn start_keeper(id: &str) -> io::Result<()> {
+    start(&["tune", "hold", id])
+}
+
+/// Starts this program's own file with these arguments, and waits until it is on its own.
+pub(super) fn start(args: &[&str]) -> io::Result<()> {
     let mut child = Command::new("/proc/self/exe")
-        .args(["tune", "hold", id])
+        .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

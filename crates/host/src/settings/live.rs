@@ -10,6 +10,7 @@ use model::units::CpuSet;
 use rustix::fs::{Mode, OFlags};
 
 use super::{GroupProcess, Kernel};
+use crate::process::process_start;
 use crate::rt::{affinity_of, policy_of, set_affinity_of, set_policy_of};
 
 /// No file of a setting is longer.
@@ -76,13 +77,6 @@ impl Kernel for LiveKernel {
 fn numbers_in(path: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
-}
-
-/// When a process or thread was started, in clock ticks since boot: field 22 of `/proc/PID/stat`.
-pub fn process_start(pid: u32) -> Option<u64> {
-    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
 fn fact_of<T>(error: &io::Error) -> Fact<T> {

@@ -36,7 +36,7 @@ pub fn take_lock(folder: &Folder) -> io::Result<Result<JournalLock, LockOwner>> 
     // The kernel drops the lock with its owner; the number is for what others are told.
     file.set_len(0)?;
     file.rewind()?;
-    let own = super::live::process_start(std::process::id()).unwrap_or(0);
+    let own = crate::process::process_start(std::process::id()).unwrap_or(0);
     writeln!(file, "{} {own}", std::process::id())?;
     Ok(Ok(JournalLock { _file: file }))
 }

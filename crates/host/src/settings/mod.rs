@@ -26,12 +26,13 @@ use model::setting::Key;
 
 pub use entry::{Applied, Entry};
 pub use folder::Folder;
+pub use hold::hold;
 pub use journal::{
     EntryRecords, Journal, OldValue, Opened, Outcome, Record, Step, StepOutcome, entry_ids, entry_records,
     read_entry,
 };
 pub use keeper::{keep_alive, start_keeper};
-pub use live::{LiveKernel, process_start};
+pub use live::LiveKernel;
 pub use lock::{JournalLock, LockOwner, take_lock};
 pub use restore::{Restored, restore};
 pub use take_out::take_out;

@@ -50,11 +50,11 @@ mod tests {
     #[test]
     fn no_line_of_any_command_is_broken_by_the_terminal() {
         for columns in [40, 60, 80, 96, 100] {
-            for command in super::super::command_of(columns).get_subcommands() {
+            for (name, command) in super::super::subcommands(&super::super::command_of(columns), "onbeat") {
                 let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
                 for line in after.lines() {
                     let words = line.split_whitespace().map(str::len).max().unwrap_or(0);
-                    assert!(line.len() <= columns || words + 6 > columns, "{}: {line}", command.get_name());
+                    assert!(line.len() <= columns || words + 6 > columns, "{name}: {line}");
                 }
             }
         }

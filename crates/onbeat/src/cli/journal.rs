@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::Environment;
-use host::settings::{Folder, JournalLock, LiveKernel, Opened, process_start, take_lock};
-use host::{clock, is_root};
+use host::settings::{Folder, JournalLock, LiveKernel, Opened, take_lock};
+use host::{clock, is_root, process_start};
 use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
 

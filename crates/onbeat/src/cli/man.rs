@@ -7,23 +7,23 @@ use model::error::{Exit, Failure, Result};
 /// For example: onbeat man measure | man -l -
 #[derive(clap::Args)]
 pub struct Args {
-    /// A command; without it, the page of onbeat itself
-    command: Option<String>,
+    /// A command, such as `measure` or `tune apply`; without it, the page of onbeat itself
+    command: Vec<String>,
 }
 
 /// Prints the page in roff.
 pub fn run(args: &Args, mut command: clap::Command) -> Result<Exit> {
     command.build();
-    let page = match &args.command {
-        None => command,
-        Some(name) => {
-            let found = command.get_subcommands().find(|sub| sub.get_name() == name).cloned();
-            let found = found
-                .ok_or_else(|| Failure::usage(format!("there is no command {name:?}: see onbeat --help")))?;
-            let title: &'static str = Box::leak(format!("onbeat-{name}").into_boxed_str());
-            found.name(title)
-        }
-    };
+    let mut page = command;
+    let mut title = "onbeat".to_owned();
+    for name in &args.command {
+        let found = page.get_subcommands().find(|sub| sub.get_name() == name).cloned();
+        page = found
+            .ok_or_else(|| Failure::usage(format!("there is no command {name:?}: see onbeat --help")))?;
+        title = format!("{title}-{name}");
+    }
+    let title: &'static str = Box::leak(title.into_boxed_str());
+    let page = page.name(title);
     let mut roff = Vec::new();
     clap_mangen::Man::new(page)
         .render(&mut roff)

@@ -120,18 +120,14 @@ pub fn reference() -> String {
     );
     let mut root = command_of(96);
     root.build();
-    let names: Vec<String> = root.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     let mut section = |title: &str, command: &mut clap::Command| {
         let help = command.render_long_help().to_string();
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
         page.push_str(&format!("\n## {title}\n\n```text\n{}\n```\n", help.join("\n").trim_end()));
     };
     section("onbeat", &mut root);
-    for name in names.iter().filter(|name| *name != "help") {
-        if let Some(sub) = root.find_subcommand_mut(name) {
-            let mut sub = sub.clone();
-            section(&format!("onbeat {name}"), &mut sub);
-        }
+    for (name, mut command) in subcommands(&root, "onbeat") {
+        section(&name, &mut command);
     }
     page
 }
@@ -143,7 +139,18 @@ fn command_of(columns: usize) -> clap::Command {
         let command = command.term_width(columns);
         if let Some(after) = after { command.after_help(after) } else { command }
     };
-    fitted(Cli::command()).mut_subcommands(fitted)
+    fitted(Cli::command()).mut_subcommands(|command| fitted(command).mut_subcommands(fitted))
+}
+
+/// All commands that are shown, those of commands too, by their whole names.
+fn subcommands(command: &clap::Command, name: &str) -> Vec<(String, clap::Command)> {
+    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
+    let each = shown.flat_map(|sub| {
+        let name = format!("{name} {}", sub.get_name());
+        let own = (name.clone(), sub.clone());
+        std::iter::once(own).chain(subcommands(sub, &name))
+    });
+    each.collect()
 }
 
 fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::Error> {

@@ -273,7 +273,8 @@ mod tests {
         document.changes[2].state = ChangeState::Pending;
         document.changes[3].state = ChangeState::Refused;
         document.changes[3].why = "the kernel refused it: EBUSY".to_owned();
-        let text = render(&document, Stage::Applied, "CPU 2-3 as control-loop", NARROW);
+        let wide = Layout { columns: 120, ..NARROW };
+        let text = render(&document, Stage::Applied, "CPU 2-3 as control-loop", wide);
         assert!(text.starts_with("Entry 7: 3 changes made for CPU 2-3 as control-loop, 1 of them to take"));
         assert!(text.contains("irq:24 and irq:25 0-3 -> 0-1, applied\n"), "{text}");
         assert!(text.contains("refused (the kernel refused it: EBUSY)"), "{text}");

@@ -1,24 +1,31 @@
-//! `onbeat tune hold`: the process that undoes an entry by itself when its time has come.
+//! `onbeat tune hold`: the processes that `tune apply` leaves behind: one that undoes an entry by
+//! itself when its time has come, one that holds a device open.
 //!
-//! `tune apply --for` and `--confirm-within` start it before the first change, and it goes on when
-//! they and their terminal have ended.
+//! `--for` and `--confirm-within` start the first before the first change, and it goes on when they
+//! and their terminal have ended.
 
 use std::path::Path;
 
 use crate::cli::journal::{FOLDER, boot_time};
-use host::settings::{Folder, LiveKernel, keep_alive, take_lock};
+use host::settings::{Folder, LiveKernel, hold, keep_alive, take_lock};
 use host::{clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::units::{CpuSet, Nanos};
 use study::tuning::boot_id;
 use tune::expiry::{Waiting, expire, waiting};
 
-/// Undo an entry when its time has come (started by `tune apply`)
+/// Undo an entry when its time has come, or hold a device (started by `tune apply`)
 #[derive(clap::Args)]
 pub struct Args {
     /// The entry
-    #[arg(value_name = "ID")]
-    id: String,
+    #[arg(value_name = "ID", required_unless_present = "device")]
+    id: Option<String>,
+    /// Hold this device open instead
+    #[arg(long, value_name = "NAME", requires = "value", conflicts_with = "id")]
+    device: Option<String>,
+    /// With this value
+    #[arg(long, value_name = "VALUE", requires = "device")]
+    value: Option<String>,
 }
 
 /// How often the journal is looked at for a confirmation.
@@ -28,17 +35,27 @@ const PERIOD: Nanos = Nanos(500_000_000);
 const RETRY: Nanos = Nanos(50_000_000);
 
 pub fn run(args: &Args) -> Result<Exit> {
+    match (&args.device, &args.value, &args.id) {
+        (Some(device), Some(value), _) => hold(device, value).map(|()| Exit::Ok).map_err(|error| {
+            Failure::of_call("the device cannot be held", &error, Exit::NotSupported, "run as root")
+        }),
+        (_, _, Some(id)) => undo_when_due(id),
+        _ => Err(Failure::usage("name an entry, or a device and its value")),
+    }
+}
+
+fn undo_when_due(id: &str) -> Result<Exit> {
     let failed = |error: std::io::Error| {
         Failure::of_call("the journal of changes cannot be used", &error, Exit::Internal, "run as root")
     };
     let mut folder = Folder::open(Path::new(FOLDER)).map_err(failed)?;
     let boot = boot_id()?;
-    if let Waiting::Until { cpus, .. } = waiting(&folder, &args.id, &boot)? {
+    if let Waiting::Until { cpus, .. } = waiting(&folder, id, &boot)? {
         leave_alone(&cpus);
     }
     keep_alive().map_err(failed)?;
     loop {
-        match waiting(&folder, &args.id, &boot)? {
+        match waiting(&folder, id, &boot)? {
             Waiting::Over => return Ok(Exit::Ok),
             Waiting::Until { boot_ns, .. } if boot_ns > boot_time().0 => {
                 clock::sleep_for(Nanos(PERIOD.0.min((boot_ns - boot_time().0).max(1))));
@@ -47,7 +64,7 @@ pub fn run(args: &Args) -> Result<Exit> {
             Waiting::Until { .. } => match take_lock(&folder).map_err(failed)? {
                 Err(_) => clock::sleep_for(RETRY),
                 Ok(_lock) => {
-                    expire(&mut LiveKernel, &mut folder, &args.id, &boot)?;
+                    expire(&mut LiveKernel, &mut folder, id, &boot)?;
                     return Ok(Exit::Ok);
                 }
             },

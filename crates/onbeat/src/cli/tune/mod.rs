@@ -2,6 +2,7 @@
 
 pub(super) mod apply;
 mod confirm;
+mod export;
 mod hold;
 mod plan;
 mod plan_flags;
@@ -33,6 +34,7 @@ enum TuneCommand {
     Confirm(confirm::Args),
     Status(status::Args),
     Undo(undo::Args),
+    Export(export::Args),
     #[command(hide = true)]
     Hold(hold::Args),
 }
@@ -44,6 +46,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         TuneCommand::Confirm(args) => confirm::run(args, environment),
         TuneCommand::Status(args) => status::run(args, environment),
         TuneCommand::Undo(args) => undo::run(args, environment),
+        TuneCommand::Export(args) => export::run(args, environment),
         TuneCommand::Hold(args) => hold::run(args),
     }
 }

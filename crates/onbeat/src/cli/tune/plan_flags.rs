@@ -29,10 +29,15 @@ pub struct PlanFlags {
 impl PlanFlags {
     /// Plans what the flags ask for; nothing is written.
     pub fn plan(&self, machine: MachineSource) -> Result<PlannedTuning> {
+        let request = self.request()?;
         let cpus = self.cpus.as_deref().map(|text| cpu_list("--cpus", text)).transpose()?;
-        let rules = self.rules.iter().map(|text| RuleRequest::parse(text)).collect::<Result<_>>()?;
-        let request = PlanRequest { rules, without: self.without.clone() };
         plan_tuning(machine, self.profile, cpus.as_ref(), &request, self.take_over)
+    }
+
+    /// Which rules.
+    pub fn request(&self) -> Result<PlanRequest> {
+        let rules = self.rules.iter().map(|text| RuleRequest::parse(text)).collect::<Result<_>>()?;
+        Ok(PlanRequest { rules, without: self.without.clone() })
     }
 }
 

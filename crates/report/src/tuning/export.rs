@@ -1,0 +1,51 @@
+//! What was exported, as text: the files, and the rules that are in none of them.
+
+use crate::words::{clean, filled, several, wrapped};
+use model::plan::LeftOut;
+
+/// `files` are their names with what each holds: lines, without comments.
+pub fn render(folder: &str, about: &str, files: &[(&str, u64)], left: &[LeftOut], columns: usize) -> String {
+    let mut page = String::new();
+    let head = match files {
+        [] => format!("{folder}: nothing to keep for {about}; README says why."),
+        _ => format!("{folder}: what keeps the settings for {about} over a boot; README says where it goes."),
+    };
+    wrapped(&mut page, &head, columns);
+    for (name, lines) in files {
+        filled(&mut page, "  ", &format!("{name}: {}", several(*lines, "line", "lines")), 4, columns);
+    }
+    if !left.is_empty() {
+        page += "\nnot kept over a boot\n";
+    }
+    for one in left {
+        filled(&mut page, "  ", &format!("{}: {}", one.rule, clean(&one.why)), 4, columns);
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::render;
+    use model::plan::LeftOut;
+
+    #[test]
+    fn files_and_what_is_in_none() {
+        let left = LeftOut {
+            rule: "irq-affinity".to_owned(),
+            why: "numbers of interrupts can change".to_owned(),
+            instead: "x".to_owned(),
+        };
+        let page =
+            render("kept", "CPU 2-3 as control-loop", &[("cmdline", 1), ("kernel.cfg", 2)], &[left], 100);
+        assert_eq!(
+            page,
+            "kept: what keeps the settings for CPU 2-3 as control-loop over a boot; README says where it goes.\n  \
+             cmdline: 1 line\n  kernel.cfg: 2 lines\n\nnot kept over a boot\n  \
+             irq-affinity: numbers of interrupts can change\n"
+        );
+        assert_eq!(
+            render("kept", "CPU 2", &[], &[], 100),
+            "kept: nothing to keep for CPU 2; README says why.\n"
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! What is in an export, where it goes, and how it is taken away again.
+
+use std::fmt::Write;
+
+use model::plan::LeftOut;
+use model::text::clean;
+use rules::audit::Audit;
+
+use super::ExportFile;
+
+/// Where a file goes, and how it is taken away.
+const PLACES: &[(&str, &str, &str)] = &[
+    (
+        "sysctl.d/90-onbeat.conf",
+        "copy it to /etc/sysctl.d; read at each boot",
+        "remove it; the values change back with the next boot",
+    ),
+    (
+        "tmpfiles.d/onbeat.conf",
+        "copy it to /etc/tmpfiles.d; systemd-tmpfiles reads it at each boot",
+        "remove it; the values change back with the next boot",
+    ),
+    (
+        "cmdline",
+        "words for the kernel's command line; its head says where each boot loader has them",
+        "take the words off again, and add those that were taken off",
+    ),
+    (
+        "kernel.cfg",
+        "a fragment for the configuration from which the kernel is built",
+        "build without it; boot the former kernel",
+    ),
+    ("yocto.conf", "lines for a layer of Yocto's", "remove them"),
+];
+
+/// The text for these files and what is in none of them.
+pub fn render(audit: &Audit, files: &[ExportFile], left_out: &[LeftOut]) -> String {
+    let mut page = format!(
+        "What `onbeat audit` asks for on CPU {} as {}, kernel {}, kept over a boot.\n\
+         Nothing of the machine was changed by making it. After a boot, `onbeat audit` says what it came to.\n",
+        clean(&audit.cpus),
+        audit.profile,
+        clean(&audit.host.release)
+    );
+    for (name, place, away) in PLACES {
+        if files.iter().any(|file| file.name == *name) {
+            let _ = write!(page, "\n{name}\n    {place}\n    to take it away: {away}\n");
+        }
+    }
+    if files.is_empty() {
+        page += "\nThere is nothing to keep.\n";
+    }
+    if !left_out.is_empty() {
+        page += "\nNot in it:\n";
+    }
+    for left in left_out {
+        let _ = writeln!(page, "- {}: {}", clean(&left.rule), clean(&left.why));
+        if !left.instead.is_empty() {
+            let _ = writeln!(page, "    instead: {}", clean(&left.instead));
+        }
+    }
+    page
+}

@@ -1,0 +1,150 @@
+//! Exports of made-up machines, read line by line.
+
+use super::*;
+use crate::plan::{RuleRequest, plan};
+use crate::reading;
+use host::MachineFiles;
+use model::plan::ChangeState;
+use model::setting::Setting;
+use rules::audit::audit;
+use rules::fixture::Machine;
+use rules::judgement::AuditVerdict;
+use rules::knobs::ALL;
+
+fn export_of(machine: &Machine, request: &PlanRequest, in_force: &[PlannedChange]) -> (Audit, Export) {
+    let (survey, intent) = machine.survey();
+    let audit = audit(&survey, &intent);
+    let files = MachineFiles::in_memory(machine.answers.clone());
+    let plan = plan(&survey, &audit, request, "", &|key| reading::read(&files, key)).unwrap();
+    let booted = survey.facts.cmdline.known().cloned().unwrap_or_default();
+    let made = export(&ExportInput { audit: &audit, plan: &plan, in_force, request, booted: &booted });
+    (audit, made)
+}
+
+fn of_rules(edits: &str, rules: &[&str]) -> Export {
+    let mut machine = Machine::base();
+    machine.edit(edits);
+    let rules = rules.iter().map(|rule| RuleRequest::parse(rule).unwrap()).collect();
+    export_of(&machine, &PlanRequest { rules, ..PlanRequest::default() }, &[]).1
+}
+
+/// The lines of a file that are no comment; none where it is not there.
+fn lines<'a>(made: &'a Export, name: &str) -> Vec<&'a str> {
+    let text = made.files.iter().find(|file| file.name == name).map_or("", |file| file.text.as_str());
+    let held = |line: &&str| !line.is_empty() && (!line.starts_with('#') || line.ends_with("is not set"));
+    text.lines().filter(held).collect()
+}
+
+#[test]
+fn each_kind_of_change_goes_to_its_file() {
+    let made = of_rules(
+        "--cpus 1-2
+         /proc/sys/vm/stat_interval: 1
+         /sys/kernel/mm/ksm/run: 1
+         CONFIG_PSI=y
+         /proc/pressure/cpu: some avg10=0.00 avg60=0.00 avg300=0.00 total=0
+         cmdline + psi=1
+         CONFIG_GCOV_KERNEL=y
+         CONFIG_GCOV_PROFILE_ALL=y",
+        &[
+            "vmstat-interval",
+            "kernel-samepage-merging",
+            "pressure-stall-accounting",
+            "coverage-instrumentation",
+        ],
+    );
+    assert_eq!(lines(&made, "sysctl.d/90-onbeat.conf"), ["vm.stat_interval = 10"]);
+    assert_eq!(lines(&made, "tmpfiles.d/onbeat.conf"), ["w! /sys/kernel/mm/ksm/run - - - - 2"]);
+    assert_eq!(lines(&made, "cmdline"), ["- psi=1", "+ psi=0"]);
+    assert_eq!(
+        lines(&made, "kernel.cfg"),
+        ["# CONFIG_GCOV_PROFILE_ALL is not set", "# CONFIG_GCOV_KERNEL is not set"]
+    );
+    assert_eq!(made.left_out, []);
+    let yocto = lines(&made, "yocto.conf");
+    assert!(
+        yocto.contains(&"SRC_URI += \"file://onbeat.cfg\"") && yocto.contains(&"APPEND:append = \" psi=0\"")
+    );
+    let sysctls = &made.files[0].text;
+    assert!(sysctls.contains("\n# vmstat-interval: the worker runs on the CPU"), "{sysctls}");
+    assert_eq!(made.files.last().map(|file| file.name), Some("README"));
+}
+
+#[test]
+fn a_rule_is_in_a_file_or_is_named_with_the_reason() {
+    let mut exported = 0;
+    for knob in ALL {
+        let mut machine = Machine::base();
+        machine.edit(knob.examples.fires);
+        let (audit, made) = export_of(&machine, &PlanRequest::default(), &[]);
+        for found in audit.findings.iter().filter(|found| found.verdict == AuditVerdict::Fail) {
+            let heads =
+                made.files.iter().filter(|file| file.name != "README").flat_map(|file| file.text.lines());
+            let mut heads = heads.filter_map(|line| line.strip_prefix("# ")?.split_once(": "));
+            let named = heads.any(|(rules, _)| rules.split(", ").any(|rule| rule == found.rule));
+            let left = made.left_out.iter().find(|left| left.rule == found.rule);
+            assert!(named || left.is_some(), "{}: {:#?}", found.rule, made);
+            assert!(left.is_none_or(|left| !left.why.is_empty()));
+            exported += usize::from(named);
+        }
+        for file in &made.files {
+            assert!(!file.text.contains("\n\n\n") && file.text.ends_with('\n'), "{}", file.text);
+        }
+    }
+    assert!(exported > 60, "{exported}");
+}
+
+#[test]
+fn what_no_boot_keeps_is_named() {
+    let edits = ALL.iter().find(|knob| knob.id == "irq-affinity").map(|knob| knob.examples.fires).unwrap();
+    let made = of_rules(&format!("{edits}\ncmdline - irqaffinity=0-1"), &["irq-affinity"]);
+    assert!(lines(&made, "tmpfiles.d/onbeat.conf").is_empty());
+    // Numbers of interrupts change; this word stands for all of them.
+    assert_eq!(lines(&made, "cmdline"), ["+ irqaffinity=0-1"], "{made:#?}");
+
+    let machine = Machine::base();
+    let change = |key: &str, wanted: &str, rule: &str| PlannedChange {
+        state: ChangeState::Applied,
+        ..PlannedChange::new(Setting::new(key.parse().unwrap(), wanted), rule, "")
+    };
+    let in_force = [
+        change("sysctl:vm.stat_interval", "120", "vmstat-interval"),
+        change("task:12/345", "0-1", "kernel-thread-affinity"),
+        change("cgroup:onbeat/rt/cpuset.cpus.partition", "isolated", ""),
+        change("sysfs:kernel/tracing/tracing_on", "0", "tracing-left-on"),
+    ];
+    let (_, made) = export_of(&machine, &PlanRequest::default(), &in_force);
+    assert_eq!(lines(&made, "sysctl.d/90-onbeat.conf"), ["vm.stat_interval = 120"]);
+    let left: Vec<&str> = made.left_out.iter().map(|left| left.rule.as_str()).collect();
+    assert_eq!(left, ["shared-cache", "kernel-thread-affinity", "", "tracing-left-on"]);
+}
+
+#[test]
+fn what_comes_first_is_in_both_files() {
+    let made = of_rules(
+        "/proc/sys/kernel/sched_rt_runtime_us: 950000
+         /sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000",
+        &["rt-throttling", "fair-server"],
+    );
+    assert_eq!(lines(&made, "sysctl.d/90-onbeat.conf"), ["kernel.sched_rt_runtime_us = -1"]);
+    let files = lines(&made, "tmpfiles.d/onbeat.conf");
+    assert_eq!(files.first(), Some(&"w! /proc/sys/kernel/sched_rt_runtime_us - - - - -1"), "{made:#?}");
+    assert!(files[1..].contains(&"w! /sys/kernel/debug/sched/fair_server/cpu2/runtime - - - - 0"));
+}
+
+#[test]
+fn a_value_that_was_asked_for_takes_the_place_of_the_rules_own() {
+    let made = of_rules("", &["vmstat-interval=120"]);
+    assert_eq!(lines(&made, "sysctl.d/90-onbeat.conf"), ["vm.stat_interval = 120"]);
+    let nothing = of_rules("", &["vmstat-interval"]);
+    assert_eq!(nothing.contents(), []);
+    assert!(nothing.files[0].text.contains("There is nothing to keep."));
+}
+
+#[test]
+fn paths_and_values_stand_for_themselves() {
+    use tmpfiles_d::{escaped_path, escaped_value};
+    assert_eq!(escaped_path("/sys/a b%c/x[0]*?\"\\"), "\"/sys/a b%%c/x[[]0][*][?]\\\"\\\\\\\\\"");
+    assert_eq!(escaped_path("/sys/devices/system/cpu/cpu1/online"), "/sys/devices/system/cpu/cpu1/online");
+    assert_eq!(escaped_value("50% \\n"), "50%% \\\\n");
+}

@@ -1,0 +1,56 @@
+//! Lines of tmpfiles.d(5) that write to files of the running kernel: `w!`, which acts at boot
+//! alone, so that the update of a package does not set again what was undone since.
+
+use model::setting::Setting;
+
+use super::BootLine;
+use super::{commented, reason};
+
+const HEAD: &str = "\
+# For /etc/tmpfiles.d. To apply it now: systemd-tmpfiles --create --boot onbeat.conf
+# A file that is not there when this is read is passed over in silence: see `onbeat audit` after a boot.
+";
+
+const DEBUGFS: &str = "\
+# Of those below /sys/kernel/debug that depends on when debugfs is mounted: early by systemd, in no fixed order.
+";
+
+/// The file; none without lines.
+pub fn render(lines: &[BootLine]) -> Option<String> {
+    if lines.is_empty() {
+        return None;
+    }
+    let debugfs = lines.iter().any(|line| line.setting.key.path().starts_with("/sys/kernel/debug/"));
+    let head = if debugfs { HEAD.to_owned() + DEBUGFS } else { HEAD.to_owned() };
+    let written = lines.iter().map(|line| (&*line.rule, reason(line), of_setting(&line.setting)));
+    Some(head + "\n" + &commented(written))
+}
+
+fn of_setting(setting: &Setting) -> String {
+    format!("w! {} - - - - {}", escaped_path(&setting.key.path()), escaped_value(&setting.wanted))
+}
+
+/// A path as the second field: specifiers, patterns, blanks and quotes stand for themselves.
+pub fn escaped_path(path: &str) -> String {
+    let mut field = String::new();
+    let mut quoted = false;
+    for c in path.chars() {
+        match c {
+            '%' => field += "%%",
+            '*' | '?' | '[' => field.extend(['[', c, ']']),
+            // Once for the field, once for the pattern.
+            '\\' => field += "\\\\\\\\",
+            '"' | '\'' => field.extend(['\\', c]),
+            c => {
+                quoted |= c.is_whitespace();
+                field.push(c);
+            }
+        }
+    }
+    if quoted { format!("\"{field}\"") } else { field }
+}
+
+/// A value as the last field, which goes on to the end of the line.
+pub fn escaped_value(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('%', "%%")
+}

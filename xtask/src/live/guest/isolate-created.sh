@@ -1,0 +1,24 @@
+# Two CPUs are set apart, and given back. Which interrupts can move is asked of the kernel, by writing what is there already.
+for irq in $(ls /proc/irq | grep '^[0-9]'); do
+    mask=$(cat /proc/irq/$irq/smp_affinity)
+    { echo $mask >/proc/irq/$irq/smp_affinity; } 2>/dev/null && echo $irq
+done >movable
+send movable movable
+# A thread of somebody's that is pinned there, and one that may run anywhere.
+taskset 8 sleep 1000 &
+pinned=$!
+sleep 1000 &
+free=$!
+value pinned $pinned
+value free $free
+state before
+took create onbeat isolate create 2-3 --yes -q
+state created
+value partition "$(cat /sys/fs/cgroup/onbeat/rt/cpuset.cpus.partition 2>/dev/null || cat /sys/fs/cgroup/onbeat/cpuset.cpus.partition)"
+run list onbeat isolate list -q --json list.json
+send list list.json
+run inside onbeat isolate run -c 3 -p 80 -- sh -c 'cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status; chrt -p $$'
+took undo onbeat isolate undo -q
+state after
+run list-after onbeat isolate list -q --json after.json
+kill $pinned $free

@@ -1,0 +1,46 @@
+# What the scenes of tune are written with.
+
+APPLY="onbeat tune apply --cpus 2-3 --profile busy-poll --yes -q"
+
+# state LABEL [LIST]: everything, or the files of a list and the threads; compressed, because some lines are slow.
+state() {
+    # What was just written takes effect at once, but kernel workers may still be at it.
+    usleep 300000
+    echo "=== FILE $1" >&3
+    machine_state $2 | gzip | base64 | sed 's/^/|/' >&3
+}
+
+# took LABEL COMMAND...: as run, and says in ms how long it took.
+took() {
+    from=$(now_ms)
+    run "$@"
+    value $1.ms $(($(now_ms) - from))
+}
+
+# files_changed BEFORE AFTER: the files that differ between two looks.
+files_changed() {
+    diff $1 $2 | sed -n 's/^[<>] \(\/[^	]*\)	.*/\1/p' | sort -u
+}
+
+# try_once: applies once to learn which files change, and undoes that; they are in `listed`, the settings before in `untouched`.
+try_once() {
+    machine_state >untouched
+    $APPLY "$@" >/dev/null 2>&1
+    machine_state >touched
+    onbeat tune undo --all -q >/dev/null 2>&1
+    # Counters differ, too; what is compared is judged outside.
+    files_changed untouched touched | grep -v -e '^/sys/kernel/slab/' -e '^/sys/fs/cgroup/cgroup\.[pt]' >listed
+    value listed $(wc -l <listed)
+}
+
+# settings_of LIST: the settings of a list, without the threads, which come and go.
+settings_of() {
+    machine_state $1 | grep '^/'
+}
+
+# power_loss: nothing is written any more, nothing stops orderly.
+power_loss() {
+    usleep 500000
+    echo b >/proc/sysrq-trigger
+    usleep 60000000
+}

@@ -1,0 +1,22 @@
+# An undo that is killed at points of its way (share FIRST of STEP) is resumed by the next.
+state before
+try_once
+$APPLY >/dev/null 2>&1
+kill_at_point passed 0 onbeat tune undo -q >/dev/null 2>&1
+value whole.exit $?
+points=$(wc -l <passed)
+value points $points
+send passed passed
+state after.0 listed
+tried=0
+point=$FIRST
+while [ $point -le $points ]; do
+    $APPLY >/dev/null 2>&1
+    kill_at_point passed $point onbeat tune undo -q >/dev/null 2>&1
+    value killed.$point "$? $(tail -n 1 passed)"
+    onbeat tune undo --all -q >said 2>&1
+    value undo.$point "$? $(tail -n 1 said)"
+    if [ $((tried % FULL)) = 0 ]; then state whole.$point; else state after.$point listed; fi
+    tried=$((tried + 1))
+    point=$((point + STEP))
+done

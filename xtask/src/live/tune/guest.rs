@@ -1,0 +1,100 @@
+//! What the guests are made of: the programs of `lab/machine_state`, the modules of the disk and
+//! its file system, the helpers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::debian_guest;
+use super::scene::Scene;
+use crate::debian::{self, Need};
+use crate::live::image::{self, ImageFile};
+use crate::live::machine::Machine;
+use crate::live::{Base, Reason, modules, qemu};
+use crate::tools::{Result, Tool, read, root, target, write};
+
+const HELPERS: &str = include_str!("../guest/tune-helpers.sh");
+const MAIN: &str = include_str!("../guest/tune.sh");
+/// The checksums of ext4 are an algorithm that it asks for by name.
+const MODULES: &[&str] = &["nvme", "crc32c_generic", "ext4", "e1000e"];
+const DISK_BYTES: &str = "64M";
+
+/// What the images of a scene are made of.
+pub struct Guest<'a> {
+    base: &'a Base,
+    items: Vec<ImageFile>,
+    root: Option<Vec<u8>>,
+}
+
+impl Guest<'_> {
+    /// Builds and fetches it.
+    pub fn prepare<'a>(
+        machine: &Machine,
+        scene: &Scene,
+        base: &'a Base,
+    ) -> std::result::Result<Guest<'a>, Reason> {
+        let needs = [
+            Need { program: "gcc", package: "gcc" },
+            Need { program: "mke2fs", package: "e2fsprogs" },
+            Need { program: "xz", package: "xz-utils" },
+        ];
+        debian::ensure(&needs).map_err(Reason::Missing)?;
+        let root = match scene.systemd {
+            true => Some(debian_guest::archive().map_err(Reason::Missing)?),
+            false => None,
+        };
+        let mut items = vec![
+            ("lab/tune-helpers.sh".to_string(), HELPERS.into()),
+            ("lab/main.sh".to_string(), MAIN.into()),
+        ];
+        for program in ["machine_state", "kill_at_point", "in_terminal", "spin"] {
+            items.push((format!("bin/{program}"), built(program).map_err(Reason::Broken)?));
+        }
+        let modules = modules::of(machine, MODULES).map_err(Reason::Missing)?;
+        let order: String = modules.iter().map(|(name, _)| format!("{name}\n")).collect();
+        items.push(("lab/modules.order".to_string(), order.into_bytes()));
+        items.extend(modules.into_iter().map(|(name, bytes)| (format!("lab/modules/{name}"), bytes)));
+        Ok(Guest { base, items, root })
+    }
+
+    /// The image of one boot.
+    pub fn image(&self, machine: &Machine, scene: &Scene, script: &str) -> Result<qemu::Image> {
+        let mut items = self.items.clone();
+        items.push((format!("lab/{}.sh", scene.name), script.as_bytes().to_vec()));
+        items.push(("lab/order".to_string(), format!("{}\n", scene.name).into_bytes()));
+        let Base { kernel, busybox, onbeat } = self.base;
+        let archive = match &self.root {
+            None => image::initramfs(busybox, onbeat, &kernel.config, &items),
+            Some(root) => {
+                let own = image::beside(busybox, onbeat, &kernel.config, &items);
+                [root.as_slice(), &own].concat()
+            }
+        };
+        let image = qemu::Image::write(machine, kernel.image.clone(), &archive)?;
+        Ok(image.with_disk(disk(machine)?))
+    }
+}
+
+fn built(program: &str) -> Result<Vec<u8>> {
+    let source = root().join(format!("lab/machine_state/{program}.c")).display().to_string();
+    let made = target("lab/module")?.join(program);
+    let flags = ["-O2", "-Wall", "-static", "-s", &source, "-o", &made.display().to_string()];
+    Tool::new("gcc").args(flags).within(Duration::from_secs(120)).text()?;
+    read(&made)
+}
+
+fn disk(machine: &Machine) -> Result<PathBuf> {
+    Ok(target("lab/images")?.join(format!("{}.disk", machine.name)))
+}
+
+/// An empty disk.
+pub fn fresh_disk(machine: &Machine) -> Result<()> {
+    let path = disk(machine)?;
+    write(&path, "")?;
+    let mkfs = ["-q", "-F", "-t", "ext4", &path.display().to_string(), DISK_BYTES];
+    Tool::new("mke2fs").args(mkfs).quiet().text().map(drop)
+}
+
+/// Removes it; that it is not there is as good.
+pub fn remove_disk(machine: &Machine) {
+    let _ = disk(machine).map(std::fs::remove_file);
+}

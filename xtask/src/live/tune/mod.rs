@@ -1,0 +1,119 @@
+//! That what `tune` and `isolate` change is put back: on real kernels, judged by a witness of its
+//! own.
+//!
+//! Each scene has its own boots, so that what one leaves behind is not another's; a scene's boots
+//! share a disk, on which the journal is kept. `lab/machine_state` prints everything that can be
+//! read of the machine's settings and threads; it is compared here, but for a short list of what
+//! changes by itself.
+
+mod debian_guest;
+mod document;
+mod guest;
+mod noise;
+mod scene;
+mod scenes;
+mod state;
+
+use std::time::Instant;
+
+use super::frames::{self, Reply};
+use super::machine::{Machine, OLD_RT, RT, X86};
+use super::{Args, Reason, qemu};
+use crate::tally::{StepOutcome, Tally};
+use crate::tools::Result;
+use guest::Guest;
+use scene::Scene;
+
+/// The emulated HPET is slow, and the emulated serial port interrupts for nothing.
+const WORDS: &str = "quiet tsc=reliable clocksource=tsc noirqdebug";
+const NET: &[&str] = &["-netdev", "user,id=net,restrict=on", "-device", "e1000e,netdev=net"];
+const FOUR: Machine = Machine { smp: "4", memory: "2G", words: WORDS, devices: NET, ..X86 };
+
+/// The machines, the gate's first.
+const MACHINES: &[Machine] = &[
+    Machine { name: "6.12-rt-tune", first: true, metapackage: RT.metapackage, rt: true, ..FOUR },
+    Machine { name: "6.12-tune", metapackage: "linux-image-6.12-amd64", ..FOUR },
+    Machine { name: "6.1-rt-tune", metapackage: OLD_RT.metapackage, port: OLD_RT.port, rt: true, ..FOUR },
+];
+
+/// Whether the kernel cannot make a partition in a group of a group (before 6.7).
+fn is_old(machine: &Machine) -> bool {
+    machine.metapackage == OLD_RT.metapackage
+}
+
+/// Boots the machines, scene by scene.
+pub fn all_machines(options: &Args, tally: &mut Tally) {
+    for machine in MACHINES.iter().filter(|machine| machine.first || options.all) {
+        let wanted = |scene: &Scene| {
+            (scene.first || options.all) && options.wants(&format!("{}: {}", machine.name, scene.name))
+        };
+        let scenes: Vec<Scene> = scenes::all().into_iter().filter(wanted).collect();
+        if scenes.is_empty() {
+            continue;
+        }
+        println!("\n{}: {} scenes", machine.name, scenes.len());
+        let base = match super::base(machine) {
+            Ok(base) => base,
+            Err(why) => {
+                leave_out(machine, &scenes, &why, tally);
+                continue;
+            }
+        };
+        for scene in &scenes {
+            let start = Instant::now();
+            let outcome = one_scene(machine, scene, &base);
+            println!("  {} s", start.elapsed().as_secs());
+            tally.note(format!("{}: {}", machine.name, scene.name), outcome);
+        }
+        if !options.keep {
+            qemu::remove_image(machine);
+            guest::remove_disk(machine);
+        }
+    }
+}
+
+fn leave_out(machine: &Machine, scenes: &[Scene], why: &Reason, tally: &mut Tally) {
+    for scene in scenes {
+        let outcome = match why {
+            Reason::Missing(why) => StepOutcome::LeftOut(why.clone()),
+            Reason::Broken(why) => StepOutcome::Failed(why.clone()),
+        };
+        tally.note(format!("{}: {}", machine.name, scene.name), outcome);
+    }
+}
+
+fn one_scene(machine: &Machine, scene: &Scene, base: &super::Base) -> StepOutcome {
+    let guest = match Guest::prepare(machine, scene, base) {
+        Ok(guest) => guest,
+        Err(Reason::Missing(why)) => return StepOutcome::LeftOut(why),
+        Err(Reason::Broken(why)) => return StepOutcome::Failed(why),
+    };
+    match replies(machine, scene, &guest).and_then(|replies| (scene.judge)(&replies, machine)) {
+        Ok(measured) => {
+            measured.iter().for_each(|line| println!("  {line}"));
+            StepOutcome::Passed
+        }
+        Err(why) => StepOutcome::Failed(why),
+    }
+}
+
+/// What each boot reported; one that stops before its end is an error, unless it was to.
+fn replies(machine: &Machine, scene: &Scene, guest: &Guest) -> Result<Vec<Reply>> {
+    guest::fresh_disk(machine)?;
+    let mut replies = Vec::new();
+    for script in &scene.boots {
+        let boot = qemu::boot_again(machine, &guest.image(machine, scene, script)?)?;
+        let report = frames::parse(&boot.results);
+        let (words, log) = (&boot.last_words, boot.log.display());
+        let reply = report.replies.into_iter().find(|(name, _)| *name == scene.name).map(|(_, reply)| reply);
+        let reply = reply.ok_or_else(|| format!("the machine stopped: {words}; see {log}"))?;
+        match reply.over {
+            Some(0) => {}
+            Some(code) => return Err(format!("boot {}: the script ended with {code}", replies.len() + 1)),
+            None if scene::ends_by_itself(script) => {}
+            None => return Err(format!("the machine stopped here: {words}; see {log}")),
+        }
+        replies.push(reply);
+    }
+    Ok(replies)
+}

@@ -1,0 +1,81 @@
+//! A scene: what the guest does in each of its boots, and a judge over what came back.
+
+use super::noise::Noise;
+use super::state::{Difference, State, differences};
+use crate::live::frames::Reply;
+use crate::live::machine::Machine;
+use crate::live::tree;
+
+/// What was measured, in lines; or what is wrong.
+pub type Judged = Result<Vec<String>, String>;
+
+/// The judge of a scene, over one reply per boot.
+pub type SceneJudge = fn(&[Reply], &Machine) -> Judged;
+
+/// One thing that must hold on a real kernel, in one or more boots.
+pub struct Scene {
+    /// Also the name of the check.
+    pub name: &'static str,
+    /// Whether it runs without `--all`.
+    pub first: bool,
+    /// Whether systemd is the guest's first process.
+    pub systemd: bool,
+    /// What the guest does, boot by boot; the disk stays.
+    pub boots: Vec<String>,
+    /// What must have come back.
+    pub judge: SceneJudge,
+}
+
+impl Scene {
+    /// A scene of one boot.
+    pub fn new(name: &'static str, script: &str, judge: SceneJudge) -> Scene {
+        Scene { name, first: false, systemd: false, boots: vec![script.to_string()], judge }
+    }
+}
+
+/// The last line of a script that takes the power away.
+pub const POWER_LOSS: &str = "power_loss\n";
+
+/// Whether a script takes the power away, so that its end is not reported.
+pub fn ends_by_itself(script: &str) -> bool {
+    script.ends_with(POWER_LOSS)
+}
+
+/// A state that the guest sent.
+pub fn state(reply: &Reply, label: &str, machine: &Machine) -> Result<State, String> {
+    let bytes = tree::unpacked(reply, label, &format!("{}-state", machine.name))?;
+    State::parse(&String::from_utf8_lossy(&bytes))
+}
+
+/// What differs and is no noise; and a line that says how much was compared.
+pub fn compared(before: &State, after: &State, since: &State) -> (Vec<Difference>, String) {
+    let all = differences(before, after, since);
+    let found = all.len();
+    let (left, used) = Noise::read().without(all);
+    let line = format!(
+        "{} keys compared, {} threads, {found} differ, {} of them noise of {} patterns",
+        before.len(),
+        before.tasks().count(),
+        found - left.len(),
+        used.len()
+    );
+    (left, line)
+}
+
+/// What differs and is no noise, where the second state is of some files and the threads only.
+pub fn compared_as(before: &State, after: &State, whole: bool) -> (Vec<Difference>, String) {
+    if whole {
+        compared(before, after, before)
+    } else {
+        compared(&before.of_the_keys_of(after), after, before)
+    }
+}
+
+/// An error that names what differs, unless nothing does.
+pub fn none_left(left: &[Difference], what: &str) -> Result<(), String> {
+    if left.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<String> = left.iter().take(12).map(Difference::told).collect();
+    Err(format!("{what}: {} differ: {}", left.len(), told.join("; ")))
+}

@@ -1,0 +1,139 @@
+//! What others do meanwhile: a second apply, other values, a power failure, nobody who confirms.
+
+use std::collections::BTreeMap;
+
+use super::super::document::{all_are, changes};
+use super::super::scene::{Judged, POWER_LOSS, Scene, compared, none_left, state};
+use super::super::state::State;
+use crate::live::frames::Reply;
+use crate::live::judge::{exit, require};
+use crate::live::machine::Machine;
+
+/// `--confirm-within 5s` is over by then.
+const UNDONE_WITHIN_MS: i64 = 10_000;
+
+pub fn scenes() -> Vec<Scene> {
+    let applied = include_str!("../../guest/tune-applied.sh").to_string();
+    debug_assert!(applied.ends_with(POWER_LOSS));
+    vec![
+        Scene::new("tune-two", include_str!("../../guest/tune-two.sh"), two),
+        Scene::new("tune-rivals", include_str!("../../guest/tune-rivals.sh"), rivals),
+        Scene {
+            boots: vec![applied, include_str!("../../guest/tune-rebooted.sh").to_string()],
+            ..Scene::new("tune-rebooted", "", rebooted)
+        },
+        Scene::new("tune-confirm", include_str!("../../guest/tune-confirm.sh"), confirm),
+    ]
+}
+
+fn said(reply: &Reply, label: &str) -> String {
+    let part = |end: &str| reply.file(&format!("{label}.{end}")).unwrap_or_default().to_string();
+    part("out") + &part("err")
+}
+
+fn states<const N: usize>(reply: &Reply, labels: [&str; N], machine: &Machine) -> Result<[State; N], String> {
+    let states: Vec<State> =
+        labels.iter().map(|label| state(reply, label, machine)).collect::<Result<_, String>>()?;
+    states.try_into().map_err(|_| "not as many states as asked for".to_string())
+}
+
+fn two(replies: &[Reply], machine: &Machine) -> Judged {
+    let reply = &replies[0];
+    let holder = reply.value("holder")?.trim();
+    require(!holder.is_empty(), || "the first apply did not run".to_string())?;
+    for refused in ["second", "undo-early"] {
+        exit(reply, refused, 4)?;
+        require(
+            said(reply, refused).split(|c: char| !c.is_ascii_digit()).any(|word| word == holder),
+            || format!("{refused} does not name process {holder}: {}", said(reply, refused).trim()),
+        )?;
+    }
+    exit(reply, "status", 0)?;
+    require(reply.number("first.exit")? == 0, || format!("the first: {}", said(reply, "first").trim()))?;
+    exit(reply, "undo", 0)?;
+    all_are(&changes(reply, "applied")?, &["applied", "pending"], "apply")?;
+    let [before, applied, after] = states(reply, ["before", "applied", "after"], machine)?;
+    let (changed, _) = compared(&before, &applied, &before);
+    require(!changed.is_empty(), || "the first apply changed nothing".to_string())?;
+    let (left, line) = compared(&before, &after, &applied);
+    none_left(&left, "after the undo")?;
+    Ok(vec![line, format!("refused: {}", said(reply, "second").trim())])
+}
+
+fn rivals(replies: &[Reply], machine: &Machine) -> Judged {
+    let reply = &replies[0];
+    let pairs = reply.file("rivals")?.lines().filter_map(|line| line.split_once(' '));
+    let theirs: BTreeMap<&str, &str> = pairs.collect();
+    require(theirs.len() == 3, || format!("{} values were changed instead of three", theirs.len()))?;
+    exit(reply, "apply", 0)?;
+    exit(reply, "undo", 3)?;
+    let [before, changed, after, forced] = states(reply, ["before", "changed", "after", "forced"], machine)?;
+    let undone = changes(reply, "undone")?;
+    for (path, value) in &theirs {
+        let change = undone.iter().find(|change| change.path == *path);
+        let change = change.ok_or_else(|| format!("the undo's document lacks {path}"))?;
+        require(change.state == "kept", || format!("{path} is {} instead of kept", change.state))?;
+        require(said(reply, "undo").contains(change.key.trim_start_matches("sysctl:")), || {
+            format!("the undo does not name {path}: {}", said(reply, "undo").trim())
+        })?;
+        require(after.text(path) == Some(&format!("{value}\\n")), || {
+            format!("{path} is {:?} instead of {value}", after.text(path))
+        })?;
+    }
+    let (mut left, line) = compared(&before, &after, &changed);
+    left.retain(|difference| !theirs.contains_key(difference.key.as_str()));
+    none_left(&left, "after the undo, beside what others changed")?;
+    exit(reply, "force", 0)?;
+    let (left, _) = compared(&before, &forced, &changed);
+    none_left(&left, "after the undo with --force")?;
+    Ok(vec![line, format!("kept: {}", theirs.into_keys().collect::<Vec<_>>().join(" "))])
+}
+
+fn rebooted(replies: &[Reply], machine: &Machine) -> Judged {
+    let [first, second] = replies else { return Err("not two boots".to_string()) };
+    exit(first, "apply", 0)?;
+    let [before, applied] = states(first, ["before", "applied"], machine)?;
+    require(!compared(&before, &applied, &before).0.is_empty(), || "nothing was changed".to_string())?;
+    let made = changes(first, "applied")?;
+    let void = changes(second, "status")?;
+    all_are(&void, &["void"], "status after the reboot")?;
+    require(void.len() == made.len(), || format!("{} of {} changes are listed", void.len(), made.len()))?;
+    exit(second, "told", 0)?;
+    require(said(second, "told").contains("boot"), || {
+        format!("status does not say that the machine was booted: {}", said(second, "told").trim())
+    })?;
+    exit(second, "undo", 0)?;
+    let [before, after, again] = states(second, ["before", "after", "again"], machine)?;
+    let (left, line) = compared(&before, &after, &before);
+    none_left(&left, "after an undo of what is void")?;
+    exit(second, "apply", 0)?;
+    exit(second, "undo-again", 0)?;
+    let (left, _) = compared(&before, &again, &after);
+    none_left(&left, "applied and undone in the second boot")?;
+    Ok(vec![line, format!("{} changes void after the power failed", void.len())])
+}
+
+fn confirm(replies: &[Reply], machine: &Machine) -> Judged {
+    let reply = &replies[0];
+    require(reply.number("waited-for")? > 10, || "too few settings are waited for".to_string())?;
+    require(reply.number("applied.differs")? == 1, || "nothing was applied".to_string())?;
+    let [before, after, killed, kept] =
+        states(reply, ["before", "after", "after-killed", "after-kept"], machine)?;
+    let (left, line) = compared(&before, &after, &before);
+    none_left(&left, "undone by itself")?;
+    none_left(&compared(&before, &killed, &before).0, "undone by itself after a kill in between")?;
+    let mut lines = vec![line];
+    for label in ["closed", "killed"] {
+        let ms = reply.number(&format!("{label}.ms"))?;
+        require(ms <= UNDONE_WITHIN_MS, || format!("{label}: not undone within {ms} ms"))?;
+        lines.push(format!("{label}: undone after {ms} ms"));
+    }
+    require(reply.number("killed.exit")? == 137, || "the applier was not killed in between".to_string())?;
+    for label in ["kept", "confirm", "undo"] {
+        exit(reply, label, 0)?;
+    }
+    require(reply.number("kept.differs")? == 1, || "what was confirmed did not stay".to_string())?;
+    none_left(&compared(&before, &kept, &before).0, "after confirming and undoing")?;
+    lines.push(format!("the terminal's program had {}", reply.file("terminal")?.trim()));
+    Ok(lines)
+}

@@ -1,0 +1,194 @@
+//! A machine's state as `lab/machine_state` prints it, and what differs between two of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Contents by key: a path, or `task:TID/START/WHAT`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    entries: BTreeMap<String, String>,
+}
+
+/// ENOENT.
+const NO_ENTRY: &str = "!2";
+
+/// A key whose content differs; none where it was not there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    pub key: String,
+    pub before: Option<String>,
+    pub after: Option<String>,
+}
+
+impl State {
+    /// Reads the lines; one that has no content is an error, because nothing may be overlooked.
+    pub fn parse(text: &str) -> Result<State, String> {
+        let entry = |line: &str| match line.split_once('\t') {
+            Some((key, content)) => Ok((key.to_string(), content.to_string())),
+            None => Err(format!("a state has the line {line:?}")),
+        };
+        Ok(State { entries: text.lines().map(entry).collect::<Result<_, String>>()? })
+    }
+
+    /// What a key has; what was asked for by name and is not there is the same as not listed.
+    fn content(&self, key: &str) -> Option<&String> {
+        self.entries.get(key).filter(|content| *content != NO_ENTRY)
+    }
+
+    /// All threads, and of the files only those that were asked for in the other state.
+    pub fn of_the_keys_of(&self, other: &State) -> State {
+        let is_kept = |key: &str| key.starts_with("task:") || other.entries.contains_key(key);
+        let entries = self.entries.iter().filter(|(key, _)| is_kept(key));
+        State { entries: entries.map(|(key, content)| (key.clone(), content.clone())).collect() }
+    }
+
+    /// How much it holds.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What a key says, without the mark of its kind.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.entries.get(key)?.strip_prefix('=')
+    }
+
+    /// The threads, as `TID/START`.
+    pub fn tasks(&self) -> impl Iterator<Item = &str> {
+        let task = |key: &'static str| move |entry: &str| entry.ends_with(key);
+        self.entries.keys().map(String::as_str).filter_map(move |key| {
+            task("/name")(key).then_some(())?;
+            key.strip_prefix("task:")?.strip_suffix("/name")
+        })
+    }
+
+    /// What is said of a thread: `mask`, `kind`, `name`.
+    pub fn of_task(&self, task: &str, what: &str) -> &str {
+        self.text(&format!("task:{task}/{what}")).unwrap_or_default()
+    }
+
+    /// How often an interrupt came on all CPUs together.
+    fn interrupts(&self, irq: &str) -> Option<u64> {
+        let counts = self.text(&format!("/sys/kernel/irq/{irq}/per_cpu_count"))?;
+        counts.trim_end_matches("\\n").split(',').map(|count| count.parse::<u64>().ok()).sum()
+    }
+
+    /// Whether an interrupt came between this state and a later one. What is not counted came.
+    fn was_idle(&self, later: &State, irq: &str) -> bool {
+        let (before, after) = (self.interrupts(irq), later.interrupts(irq));
+        before.is_some() && before == after
+    }
+}
+
+/// What differs: of files everything, of threads those that are in both.
+///
+/// `since` is the state after which nothing was asked of interrupts any more: one that did not come
+/// since then is still where it was (`effective_affinity` follows at the next).
+pub fn differences(before: &State, after: &State, since: &State) -> Vec<Difference> {
+    let keys: BTreeSet<&String> = before.entries.keys().chain(after.entries.keys()).collect();
+    let differs = |key: &&String| before.content(key) != after.content(key);
+    let difference = |key: &String| Difference {
+        key: key.clone(),
+        before: before.content(key).cloned(),
+        after: after.content(key).cloned(),
+    };
+    let counts = |key: &&String| match key.strip_prefix("task:") {
+        Some(task) => is_in_both(task, before, after),
+        None => !idle_interrupt(key).is_some_and(|irq| since.was_idle(after, irq)),
+    };
+    keys.into_iter().filter(differs).filter(counts).map(difference).collect()
+}
+
+/// Names of kernel workers change with what they do.
+fn is_in_both(task: &str, before: &State, after: &State) -> bool {
+    let Some((thread, what)) = task.rsplit_once('/') else { return true };
+    let there = |state: &State| state.entries.contains_key(&format!("task:{thread}/name"));
+    what != "name" && there(before) && there(after)
+}
+
+fn idle_interrupt(key: &str) -> Option<&str> {
+    let (irq, file) = key.strip_prefix("/proc/irq/")?.split_once('/')?;
+    file.starts_with("effective_affinity").then_some(irq)
+}
+
+impl Difference {
+    /// One line for people, of a length that can be read.
+    pub fn told(&self) -> String {
+        let shown = |content: &Option<String>| match content {
+            None => "nothing".to_string(),
+            Some(text) => text.chars().take(80).collect(),
+        };
+        format!("{}: {} -> {}", self.key, shown(&self.before), shown(&self.after))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    const ONE: &str = "/proc/sys/vm/stat_interval\t=1\\n\n/proc/irq/24/smp_affinity\t=f\\n\n\
+        /proc/irq/24/effective_affinity\t=8\\n\n/sys/kernel/irq/24/per_cpu_count\t=1,2\\n\n\
+        task:12/345/name\t=kswapd0\ntask:12/345/mask\t=f\ntask:13/400/name\t=sh\ntask:13/400/mask\t=f\n";
+
+    fn of(text: &str) -> State {
+        State::parse(text).unwrap()
+    }
+
+    fn keys(before: &str, after: &str) -> Vec<String> {
+        let (before, after) = (of(before), of(after));
+        differences(&before, &after, &before).into_iter().map(|difference| difference.key).collect()
+    }
+
+    #[test]
+    fn every_change_is_found() {
+        assert!(keys(ONE, ONE).is_empty());
+        for (old, new) in [
+            ("stat_interval\t=1", "stat_interval\t=120"),
+            ("stat_interval\t=1\\n", "stat_interval\t!13"),
+            ("smp_affinity\t=f", "smp_affinity\t=3"),
+            ("345/mask\t=f", "345/mask\t=3"),
+        ] {
+            let after = ONE.replace(old, new);
+            assert_eq!(keys(ONE, &after).len(), 1, "{old}");
+            assert_eq!(keys(&after, ONE).len(), 1, "{old}");
+        }
+        assert_eq!(keys(ONE, &format!("{ONE}/sys/fs/cgroup/onbeat\t/\n")), ["/sys/fs/cgroup/onbeat"]);
+    }
+
+    #[test]
+    fn threads_that_came_or_went_are_not_compared_and_neither_are_names() {
+        let without: String =
+            ONE.lines().filter(|line| !line.contains(":13/")).map(|line| format!("{line}\n")).collect();
+        assert!(keys(ONE, &without).is_empty() && keys(&without, ONE).is_empty());
+        assert!(keys(ONE, &ONE.replace("kswapd0", "kswapd1")).is_empty());
+        // The same number, another thread.
+        let reused = ONE.replace(":13/400/", ":13/999/").replace("999/mask\t=f", "999/mask\t=1");
+        assert!(keys(ONE, &reused).is_empty());
+    }
+
+    #[test]
+    fn an_idle_interrupt_may_be_where_it_was() {
+        let moved = ONE.replace("effective_affinity\t=8", "effective_affinity\t=1");
+        assert!(keys(ONE, &moved).is_empty());
+        assert_eq!(keys(ONE, &moved.replace("=1,2", "=1,3")).len(), 2);
+        let uncounted = |text: &str| text.replace("per_cpu_count", "other");
+        assert_eq!(keys(&uncounted(ONE), &uncounted(&moved)), ["/proc/irq/24/effective_affinity"]);
+    }
+
+    #[test]
+    fn of_some_files_what_was_asked_for_is_compared() {
+        let listed = "/proc/sys/vm/stat_interval\t=1\\n\n/sys/fs/cgroup/onbeat\t!2\n";
+        let (before, after) = (of(ONE), of(listed));
+        let against = |after: &State| differences(&before.of_the_keys_of(after), after, &before).len();
+        assert_eq!(against(&after), 0);
+        assert_eq!(against(&of(&listed.replace("=1", "=2"))), 1, "changed");
+        assert_eq!(against(&of(&listed.replace("=1\\n", "!2"))), 1, "gone");
+        assert_eq!(against(&of(&listed.replace("!2", "/"))), 1, "left behind");
+    }
+
+    #[test]
+    fn a_line_without_content_is_refused_and_threads_are_listed() {
+        assert!(State::parse("/proc/sys/vm/x\n").is_err());
+        let state = of(ONE);
+        assert_eq!(state.tasks().collect::<Vec<_>>(), ["12/345", "13/400"]);
+        assert_eq!((state.of_task("12/345", "mask"), state.of_task("12/345", "kind")), ("f", ""));
+    }
+}
