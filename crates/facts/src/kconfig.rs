@@ -15,7 +15,7 @@ pub const KCONFIG_LIMIT: u64 = 4 << 20;
 
 /// The value of an option in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Setting<'a> {
+pub enum OptionValue<'a> {
     /// `y`
     Yes,
     /// `m`
@@ -39,7 +39,7 @@ pub struct Kconfig {
 
 impl Kconfig {
     /// Looks an option up by its name, with or without `CONFIG_`.
-    pub fn get(&self, name: &str) -> Setting<'_> {
+    pub fn get(&self, name: &str) -> OptionValue<'_> {
         let name = name.strip_prefix("CONFIG_").unwrap_or(name);
         // The last line that sets it counts. Searched for by its name, because parsing all lines is
         // ten times the work.
@@ -47,13 +47,13 @@ impl Kconfig {
         let lines = self.text.rmatch_indices(named.as_str()).map(|(at, _)| self.line_around(at));
         let found = lines.filter_map(option).find(|option| option.0 == name);
         match found.map(|option| option.1) {
-            Some("y") => Setting::Yes,
-            Some("m") => Setting::Module,
-            Some("n") => Setting::No,
+            Some("y") => OptionValue::Yes,
+            Some("m") => OptionValue::Module,
+            Some("n") => OptionValue::No,
             Some(value) => {
-                Setting::Value(value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value))
+                OptionValue::Value(value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value))
             }
-            None => Setting::Absent,
+            None => OptionValue::Absent,
         }
     }
 
@@ -71,7 +71,7 @@ impl Kconfig {
 
     /// Whether an option is `y`.
     pub fn is_yes(&self, name: &str) -> bool {
-        self.get(name) == Setting::Yes
+        self.get(name) == OptionValue::Yes
     }
 
     /// Why the configuration cannot be that of this release; without a version in its header it is
@@ -91,7 +91,7 @@ impl Kconfig {
         if own {
             return None;
         }
-        if let Setting::Value(local) = self.get("LOCALVERSION") {
+        if let OptionValue::Value(local) = self.get("LOCALVERSION") {
             if !has_local(release, local) {
                 return Some(format!(
                     "its LOCALVERSION is '{}', the kernel is {}",
@@ -102,7 +102,7 @@ impl Kconfig {
         }
         match self.get("BUILD_SALT") {
             // Fedora and its relatives put the release there, so that builds differ (init/Kconfig).
-            Setting::Value(salt) if series(salt).is_some() && salt != release => {
+            OptionValue::Value(salt) if series(salt).is_some() && salt != release => {
                 Some(format!("its BUILD_SALT is '{}', the kernel is {}", excerpt(salt), excerpt(release)))
             }
             _ => None,
@@ -257,11 +257,11 @@ mod tests {
     fn options_are_found_plain_and_compressed() {
         for config in [parse_kconfig(whole()).unwrap(), parse_compressed(&gzip(whole().as_bytes())).unwrap()]
         {
-            assert_eq!(config.get("HZ"), Setting::Value("250"));
-            assert_eq!(config.get("CONFIG_PREEMPT_RT"), Setting::No);
-            assert_eq!(config.get("NVME"), Setting::Module);
-            assert_eq!(config.get("LOCALVERSION"), Setting::Value("-x y"));
-            assert_eq!(config.get("PREEMPT_LAZY"), Setting::Absent);
+            assert_eq!(config.get("HZ"), OptionValue::Value("250"));
+            assert_eq!(config.get("CONFIG_PREEMPT_RT"), OptionValue::No);
+            assert_eq!(config.get("NVME"), OptionValue::Module);
+            assert_eq!(config.get("LOCALVERSION"), OptionValue::Value("-x y"));
+            assert_eq!(config.get("PREEMPT_LAZY"), OptionValue::Absent);
             assert!(config.is_yes("PREEMPT_VOLUNTARY"));
         }
     }

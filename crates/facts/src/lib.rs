@@ -47,7 +47,7 @@ use std::collections::BTreeMap;
 
 pub use gather::gather;
 
-use kconfig::{Kconfig, Setting};
+use kconfig::{Kconfig, OptionValue};
 pub use model::fact::{Fact, errno_name};
 use model::run;
 use model::units::{Cpu, CpuSet};
@@ -163,7 +163,7 @@ pub fn describe(facts: &Facts) -> run::Host {
         capabilities: facts.capabilities.known().map(|set| set.names()).unwrap_or_default(),
         high_res_timers: facts.option("HIGH_RES_TIMERS"),
         hz: facts.kconfig.known().and_then(|config| match config.get("HZ") {
-            Setting::Value(hz) => hz.parse().ok(),
+            OptionValue::Value(hz) => hz.parse().ok(),
             _ => None,
         }),
         unknown: facts.unknown(),

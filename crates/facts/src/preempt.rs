@@ -4,7 +4,7 @@
 //! and `sched_dynamic_mode()` in `kernel/sched/core.c` for what `debug/sched/preempt` shows.
 
 use super::cmdline::Cmdline;
-use super::kconfig::{Kconfig, Setting};
+use super::kconfig::{Kconfig, OptionValue};
 use super::line::excerpt;
 use super::uname::{Flag, preemption_flag, series};
 use model::vocabulary::Preempt;
@@ -49,8 +49,8 @@ pub fn contradiction(version: &str, config: &Kconfig) -> Option<String> {
         (_, Preempt::Unknown) => true,
         (Flag::Rt, model) => model == Preempt::Rt,
         (_, Preempt::Rt) => false,
-        (Flag::Dynamic, _) => dynamic != Setting::No,
-        (Flag::Preempt, Preempt::Voluntary | Preempt::None) => dynamic == Setting::Yes,
+        (Flag::Dynamic, _) => dynamic != OptionValue::No,
+        (Flag::Preempt, Preempt::Voluntary | Preempt::None) => dynamic == OptionValue::Yes,
         (Flag::Plain, model) => matches!(model, Preempt::Voluntary | Preempt::None),
         (Flag::Preempt, _) => true,
     };

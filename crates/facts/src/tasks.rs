@@ -153,9 +153,9 @@ pub fn parse_task_stat(bytes: &[u8]) -> Result<TaskStat, String> {
     })
 }
 
-/// A line as of `/proc/PID/stat` that keeps the name, the flags that are parsed above, the priority,
-/// the policy and, of a thread of the kernel, its start, with zeroes for all else: what a capture
-/// may reveal of a thread.
+/// A line as of `/proc/PID/stat` that keeps the name, the flags that are parsed above, the
+/// priority, the policy and, of a thread of the kernel, its start, with zeroes for all else: what a
+/// capture may reveal of a thread.
 pub(super) fn reduced_stat(number: u32, stat: &TaskStat, threads: u64) -> String {
     let flag = |set: bool, bit: u64| if set { bit } else { 0 };
     let flags = flag(stat.kernel, PF_KTHREAD) | flag(stat.immovable, PF_NO_SETAFFINITY);

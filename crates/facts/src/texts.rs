@@ -124,6 +124,38 @@ impl Reader<'_> {
     }
 }
 
+/// What the wildcards of a pattern match in a path; none where it is no path of the pattern.
+pub fn matched(pattern: &str, path: &str) -> Option<Vec<String>> {
+    let (wanted, parts) = (pattern.split('/'), path.split('/'));
+    if wanted.clone().count() != parts.clone().count() {
+        return None;
+    }
+    let mut names = Vec::new();
+    for (wanted, part) in wanted.zip(parts) {
+        match wildcard(wanted) {
+            None if wanted == part => {}
+            None => return None,
+            Some((prefix, wild, suffix)) => {
+                let (_, name) = matching(&[part.to_owned()], prefix, wild, suffix).pop()?;
+                names.push(name);
+            }
+        }
+    }
+    Some(names)
+}
+
+/// A pattern with names in the places of its wildcards.
+pub fn filled(pattern: &str, names: &[String]) -> String {
+    let mut names = names.iter();
+    let part = |part: &str| match wildcard(part) {
+        Some((prefix, _, suffix)) => {
+            format!("{prefix}{}{suffix}", names.next().map_or("", String::as_str))
+        }
+        None => part.to_owned(),
+    };
+    pattern.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
 /// The text before and after the wildcard of a component.
 fn wildcard(part: &str) -> Option<(&str, char, &str)> {
     let at = part.find(['#', '*'])?;
@@ -192,6 +224,22 @@ mod tests {
         check(&host, "/c/cpu3/g", "=z");
         check(&host, "/none/*/x", "Absent");
         check(&host, "/c/cpu#/none", "Absent");
+    }
+
+    #[test]
+    fn a_path_is_found_by_its_pattern_and_made_again() {
+        let check = |pattern: &str, path: &str, expected: Option<&[&str]>| {
+            let names = matched(pattern, path);
+            let expected = expected.map(|names| names.iter().map(|&name| name.to_owned()).collect());
+            assert_eq!(names, expected, "{pattern} {path}");
+            assert!(names.is_none_or(|names| filled(pattern, &names) == path));
+        };
+        check("/c/cpu#/state#/off", "/c/cpu10/state2/off", Some(&["10", "2"]));
+        check("/c/cpu#/off", "/c/cpufreq/off", None);
+        check("/c/cpu#/off", "/c/cpu1/off/x", None);
+        check("/n/*/mtu", "/n/eth0.1/mtu", Some(&["eth0.1"]));
+        check("/a", "/a", Some(&[]));
+        check("/a", "/b", None);
     }
 
     #[test]

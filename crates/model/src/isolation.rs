@@ -12,6 +12,9 @@ pub const OUTER_GROUP: &str = "onbeat";
 /// The group whose processes have the isolated CPUs.
 pub const INNER_GROUP: &str = "onbeat/rt";
 
+/// The rule that a partition satisfies, and under which what is placed in it is journaled.
+pub const PARTITION_RULE: &str = "cpu-isolation";
+
 /// What has become of the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

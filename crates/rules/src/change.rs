@@ -45,6 +45,29 @@ pub enum Change {
         scope: String,
         value: String,
     },
+    /// The CPUs on which some of the kernel's threads may run.
+    Affinity {
+        threads: Vec<ThreadId>,
+        /// How they are named together: `each, kthreadd (PID 2) included`.
+        shown_as: String,
+        cpus: CpuSet,
+    },
+    /// The policy and the priority of some of the kernel's threads.
+    Policy {
+        threads: Vec<ThreadId>,
+        /// How they are named together: `ksoftirqd/2 and ksoftirqd/3`.
+        shown_as: String,
+        /// The priority with SCHED_FIFO; none for SCHED_OTHER.
+        fifo: Option<u32>,
+    },
+    /// An isolated partition of control groups of version 2, in groups of its own.
+    Partition {
+        cpus: CpuSet,
+        /// Where they are mounted.
+        root: String,
+        /// Whether it is made in a group of a group, as the kernel can from 6.7 on.
+        nested: bool,
+    },
     /// A word on the kernel's command line, in the place of another value of the same parameter.
     CmdlineAdd {
         /// `psi=0`
@@ -81,6 +104,13 @@ pub enum Change {
     },
 }
 
+/// A thread: its number, and its start in ticks since boot, which tells it from a later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadId {
+    pub tid: u32,
+    pub start: u64,
+}
+
 /// Why a piece of advice is words alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AdviceReason {
@@ -90,7 +120,7 @@ pub enum AdviceReason {
     Kernel,
     /// It is the work or the configuration of another program, or of a service manager.
     Program,
-    /// It is about threads or processes, whose numbers are not in a finding.
+    /// It is about threads of programs, and which of them are meant is not known.
     Threads,
     /// There is a choice to make that depends on what the machine is for.
     Choice,
@@ -165,12 +195,32 @@ impl Change {
     /// How long it lasts; for advice in words without a duration, the one in the rule's record.
     pub fn persistence(&self, rule: Persistence) -> Persistence {
         match self {
-            Change::Sysctl { .. } | Change::Write { .. } => Persistence::Runtime,
+            Change::Sysctl { .. }
+            | Change::Write { .. }
+            | Change::Affinity { .. }
+            | Change::Policy { .. }
+            | Change::Partition { .. } => Persistence::Runtime,
             Change::CmdlineAdd { .. } | Change::CmdlineRemove { .. } | Change::Disable { .. } => {
                 Persistence::Boot
             }
             Change::Kconfig { .. } => Persistence::Build,
             Change::Advice { persistence, .. } => persistence.unwrap_or(rule),
+        }
+    }
+
+    /// Whether it is one that `onbeat tune` makes: on the running kernel, and undone exactly.
+    pub fn is_settable(&self) -> bool {
+        match self {
+            Change::Sysctl { .. }
+            | Change::Write { .. }
+            | Change::Affinity { .. }
+            | Change::Policy { .. }
+            | Change::Partition { .. } => true,
+            Change::CmdlineAdd { .. }
+            | Change::CmdlineRemove { .. }
+            | Change::Kconfig { .. }
+            | Change::Disable { .. }
+            | Change::Advice { .. } => false,
         }
     }
 

@@ -2,7 +2,7 @@
 //! text of the others.
 
 use super::audit::audit;
-use super::change::Change;
+use super::change::{Change, ThreadId};
 use super::intent::Intent;
 use super::judgement::AuditVerdict;
 use super::remedy::Remedy;
@@ -73,6 +73,17 @@ fn of_change(change: &Change) -> Vec<Wish> {
         Change::Kconfig { option, value } => vec![Wish::of(format!("CONFIG_{option}"), value, true)],
         Change::Disable { program, .. } => vec![Wish::of(format!("program {program}"), "", false)],
         Change::Advice { words, .. } => of_words(words),
+        Change::Partition { .. } => vec![Wish::of("an isolated partition", "", true)],
+        Change::Affinity { threads, cpus, .. } => {
+            let of =
+                |thread: &ThreadId| Wish::of(format!("affinity of {}", thread.tid), cpus.to_string(), true);
+            threads.iter().map(of).collect()
+        }
+        Change::Policy { threads, fifo, .. } => {
+            let of =
+                |thread: &ThreadId| Wish::of(format!("policy of {}", thread.tid), format!("{fifo:?}"), true);
+            threads.iter().map(of).collect()
+        }
         Change::Sysctl { .. } | Change::Write { .. } => {
             change.writes().into_iter().map(|(path, value)| Wish::of(path, value, true)).collect()
         }

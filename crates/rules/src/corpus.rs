@@ -9,14 +9,18 @@ pub mod tests {
     #![allow(clippy::disallowed_methods)] // The corpus is files, and writing it is asked for by a variable.
 
     use crate::audit::{Finding, audit};
+    use crate::change::{Change, Persistence};
     use crate::contradictions::contradictions;
     use crate::fixture::Machine;
-    use crate::follow::complaints;
+    use crate::follow::{complaints, law};
     use crate::intent::{Profile, intent};
     use crate::judgement::AuditVerdict;
-    use crate::{knobs, survey_request};
+    use crate::knob::Knob;
+    use crate::{controls, find, knobs, survey_request};
     use bundle::capture;
+    use facts::texts::matched;
     use model::keyword::Keyword;
+    use std::collections::BTreeSet;
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -166,6 +170,100 @@ pub mod tests {
         assert!(wrong.is_empty(), "{}\n{} of {tried}", wrong.join("\n"), wrong.len());
         println!("{tried} pieces of advice were followed");
         assert!(tried > 300, "only {tried} pieces of advice were tried");
+    }
+
+    /// What `onbeat tune` changes for a rule makes it pass, all rules together, too; and every rule
+    /// that is said to be set is set on some machine.
+    #[test]
+    fn what_is_set_helps() {
+        let (mut set, mut wrong) = (BTreeSet::new(), Vec::new());
+        for (name, machine) in set_on() {
+            let (rules, found) = law::complaints(&machine);
+            set.extend(rules);
+            wrong.extend(found.into_iter().map(|what| format!("{name}: {what}")));
+        }
+        assert!(wrong.is_empty(), "{}\n{} complaints", wrong.join("\n"), wrong.len());
+        let settable = knobs::ALL.iter().filter(|knob| knob.unsettable.is_empty()).map(|knob| knob.id);
+        assert_eq!(set, settable.collect());
+        let runtime = |knob: &&&Knob| set.contains(knob.id) && knob.persistence == Persistence::Runtime;
+        assert!(knobs::ALL.iter().filter(runtime).count() >= 35);
+    }
+
+    /// The machines of [`tried_on`], and others on which rules are set.
+    fn set_on() -> Vec<(String, Machine)> {
+        let others = WHERE_OTHERS_ARE_SET.iter().map(|(name, edits)| {
+            let mut machine = Machine::base();
+            machine.edit(edits);
+            ((*name).to_owned(), machine)
+        });
+        let worst = std::iter::once(("all of them at once".to_owned(), all_wrong()));
+        tried_on().into_iter().chain(others).chain(worst).collect()
+    }
+
+    /// The well-set machine with all that rules are set for wrong at once.
+    fn all_wrong() -> Machine {
+        let mut machine = Machine::base();
+        for knob in knobs::ALL.iter().filter(|knob| knob.unsettable.is_empty()) {
+            machine.edit(knob.examples.fires);
+        }
+        machine
+    }
+
+    /// Machines on which rules are set otherwise than where they are shown to fire.
+    const WHERE_OTHERS_ARE_SET: &[(&str, &str)] = &[
+        (
+            "a clocksource that was chosen",
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource: hpet
+             /sys/devices/system/clocksource/clocksource0/available_clocksource: tsc hpet acpi_pm",
+        ),
+        (
+            "lockup detectors with no CPU to keep them on",
+            "/proc/sys/kernel/watchdog: 1
+             /proc/sys/kernel/soft_watchdog: 1
+             /proc/sys/kernel/nmi_watchdog: 1
+             /proc/sys/kernel/watchdog_thresh: 10
+             /proc/sys/kernel/watchdog_cpumask: 0-3
+             --cpus 0-3",
+        ),
+        (
+            "a limit below the top, and other governors",
+            "/sys/devices/system/cpu/intel_pstate/no_turbo: 0
+             /sys/devices/system/cpu/cpu2/cpufreq/scaling_driver: acpi-cpufreq
+             /sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq: 2000000
+             CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y",
+        ),
+    ];
+
+    /// Every file that a rule asks to be written has a record.
+    #[test]
+    fn every_file_that_is_written_is_known() {
+        let mut missing = BTreeSet::new();
+        let (mut tried, mut given) = (BTreeSet::new(), BTreeSet::new());
+        for (_, machine) in set_on() {
+            let (survey, intent) = machine.survey();
+            for found in audit(&survey, &intent).findings {
+                let ways = found.remedy.parts.iter().flat_map(|part| &part.alternatives);
+                let sets = find(found.rule).unwrap().sets;
+                for (path, value) in
+                    ways.flat_map(|way| way.changes.iter().chain(&way.persist)).flat_map(Change::writes)
+                {
+                    if path == sets || matched(sets, &path).is_some() {
+                        given.insert(found.rule);
+                    }
+                    match controls::find(&path).map(|control| control.accepts.taken(value, &survey)) {
+                        Some(Ok(_)) => drop(tried.insert(path)),
+                        Some(Err(why)) => drop(missing.insert(format!("{}: {path}: {why}", found.rule))),
+                        None => drop(missing.insert(format!("{}: {path}", found.rule))),
+                    }
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{}", missing.into_iter().collect::<Vec<_>>().join("\n"));
+        // The file that a value is given for is one that the rule writes.
+        let with_values = knobs::ALL.iter().filter(|knob| !knob.sets.is_empty()).map(|knob| knob.id);
+        let never: Vec<&str> = with_values.filter(|rule| !given.contains(rule)).collect();
+        assert!(never.is_empty(), "{never:?}");
+        assert!(tried.len() > 60, "only {} files", tried.len());
     }
 
     /// Whatever a machine is for, no rule asks for what another wants undone.

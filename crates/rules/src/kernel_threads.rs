@@ -3,12 +3,16 @@
 
 use super::judgement::Judgement;
 use super::words::truncate_list;
+use crate::change::{Change, ThreadId};
+use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
+use std::collections::{BTreeMap, BTreeSet};
+
 use facts::Fact;
 use facts::threads::{Thread, Threads};
 use model::error::run_with;
-use model::units::CpuSet;
+use model::units::{Cpu, CpuSet};
 
 /// The threads, if the kernel's show.
 pub fn visible_threads<'a>(machine: &MachineView<'a>) -> Result<&'a Threads, Judgement> {
@@ -39,6 +43,35 @@ pub fn names_allowed_on(
         require_complete(threads)?;
     }
     Ok(names)
+}
+
+/// Keeps the kernel's threads of a kind off some CPUs: each has its others among the `rest`, or all
+/// of these where it has none. How they are named together is given, too.
+pub fn kept_off(
+    threads: &Threads,
+    cpus: &CpuSet,
+    rest: &CpuSet,
+    shown_as: &str,
+    kind: impl Fn(&Thread) -> bool,
+) -> Remedy {
+    let mut by_cpus: BTreeMap<BTreeSet<Cpu>, Vec<ThreadId>> = BTreeMap::new();
+    for thread in threads.kernel.iter().filter(|thread| kind(thread)) {
+        let Fact::Known(allowed) = &thread.allowed else { continue };
+        if allowed.and(cpus).is_empty() {
+            continue;
+        }
+        let others = allowed.and(rest);
+        let left = if others.is_empty() { rest.clone() } else { others };
+        by_cpus.entry(left.0).or_default().push(ThreadId { tid: thread.tid, start: thread.start });
+    }
+    let one_kind = by_cpus.len() == 1;
+    let change = |(cpus, threads): (BTreeSet<Cpu>, Vec<ThreadId>)| {
+        let cpus = CpuSet(cpus);
+        let narrower = format!("each whose other CPUs are {cpus} alone");
+        let shown_as = if one_kind || cpus == *rest { shown_as.to_owned() } else { narrower };
+        Change::Affinity { threads, shown_as, cpus }
+    };
+    Remedy::of(by_cpus.into_iter().map(change))
 }
 
 /// The name of a thread, without the number of the process that it works for: `kvm-pit`, `vhost`,

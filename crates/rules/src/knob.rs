@@ -38,6 +38,9 @@ pub struct Knob {
     /// Why `onbeat tune` leaves it as it is, without a full stop; empty where it sets it, on
     /// machines that can be set.
     pub unsettable: &'static str,
+    /// The file, as a pattern of [`crate::controls`], that `RULE=VALUE` gives a value; empty where
+    /// the rule has none of its own to give.
+    pub sets: &'static str,
     /// Where it is written, most authoritative first.
     pub sources: &'static [Source],
     /// The kinds of slices of a spike as which it takes time; empty where none is its.
@@ -77,6 +80,7 @@ impl Knob {
         disputed: "",
         persistence: Persistence::Runtime,
         unsettable: "",
+        sets: "",
         sources: &[],
         cures: &[],
         after: &[],

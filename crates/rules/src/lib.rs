@@ -10,6 +10,7 @@ pub mod change;
 pub mod competing_tuners;
 #[cfg(test)]
 mod contradictions;
+pub mod controls;
 #[cfg(test)]
 mod corpus;
 pub mod culprits;

@@ -4,6 +4,7 @@ use super::change::{AdviceReason, Change, sysctl_path};
 use super::parameters::{as_written, is_given, is_present, other_values};
 use crate::change::Persistence;
 use facts::cmdline::Cmdline;
+use model::units::CpuSet;
 
 /// What has to be done: all parts, each in one of its alternatives. Empty means the rule's usual
 /// remedy.
@@ -183,6 +184,13 @@ impl Remedy {
 }
 
 impl Part {
+    /// The first alternative that consists of changes that `onbeat tune` makes.
+    pub fn settable(&self) -> Option<&Alternative> {
+        let made =
+            |way: &&Alternative| !way.changes.is_empty() && way.changes.iter().all(Change::is_settable);
+        self.alternatives.iter().find(made)
+    }
+
     fn push(&mut self, way: Alternative) {
         if !self.alternatives.contains(&way) {
             self.alternatives.push(way);
@@ -285,6 +293,12 @@ fn now(change: &Change, booted: &Cmdline) -> String {
             format!("echo {value} >{shown_as}")
         }
         Change::Write { shown_as, scope, value, .. } => format!("for {scope}, echo {value} >{shown_as}"),
+        Change::Affinity { shown_as, cpus, .. } => format!("taskset -pc {cpus} PID for {shown_as}"),
+        Change::Policy { shown_as, fifo: Some(priority), .. } => {
+            format!("chrt -f -p {priority} PID for {shown_as}")
+        }
+        Change::Policy { shown_as, fifo: None, .. } => format!("chrt -o -p 0 PID for {shown_as}"),
+        Change::Partition { cpus, root, nested } => partition_steps(root, cpus, *nested),
         Change::CmdlineAdd { word } => match other_values(booted, word).as_slice() {
             [] if is_given(booted, word) => format!("see what undoes {word}, which is on {LINE}"),
             [] => format!("add {word} to {LINE}"),
@@ -297,6 +311,27 @@ fn now(change: &Change, booted: &Cmdline) -> String {
         Change::Disable { unit, .. } => format!("systemctl disable --now {unit}"),
         Change::Advice { words, .. } => words.clone(),
     }
+}
+
+/// A partition in a group of a group is valid next to groups that have the same CPUs, and stays
+/// when systemd reads its units again (`Documentation/admin-guide/cgroup-v2.rst`, remote
+/// partitions).
+fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
+    let steps = match nested {
+        true => format!(
+            "mkdir -p rt; echo {cpus} >rt/cpuset.cpus.exclusive; echo +cpuset \
+             >rt/cgroup.subtree_control; mkdir -p rt/cpus; echo {cpus} \
+             >rt/cpus/cpuset.cpus.exclusive; echo isolated >rt/cpus/cpuset.cpus.partition; cat \
+             rt/cpus/cpuset.cpus.partition has to say isolated"
+        ),
+        false => format!(
+            "take CPU {cpus} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} \
+             >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat \
+             rt/cpuset.cpus.partition has to say isolated, and again after each systemctl \
+             daemon-reload, which takes it away"
+        ),
+    };
+    format!("cd {root}; echo +cpuset >cgroup.subtree_control; {steps}")
 }
 
 /// The same in a subordinate place: what keeps something.

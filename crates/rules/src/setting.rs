@@ -1,50 +1,219 @@
-//! What is set of a remedy: its changes as settings of the running kernel.
+//! What `onbeat tune` sets for a finding: the changes of its remedy that it can make and undo, and
+//! each as settings of the kernel.
 
-use crate::change::Change;
+use crate::change::{AdviceReason, Change, ThreadId};
+use crate::controls;
 use crate::knob::Knob;
-use crate::remedy::{Alternative, Remedy};
+use crate::knobs::unsettable;
+use crate::remedy::{Part, Remedy};
+use facts::Fact;
 use facts::survey::Survey;
-use model::setting::{Key, Setting};
+use facts::texts::{filled, matched};
+use model::setting::{Comparison, Key, Risk, Setting, TaskSetting};
+use model::units::{Cpu, CpuSet};
 
-/// The settings of a remedy: of each part the first alternative that can be set now.
+/// Of each part of a remedy the first way that can be made now and undone, in their order.
 ///
 /// # Errors
-/// Why one of its parts cannot be set.
-pub fn settings(_survey: &Survey, remedy: &Remedy) -> Result<Vec<Setting>, String> {
-    let mut all = Vec::new();
+/// Why one of its parts cannot be.
+pub fn changes(remedy: &Remedy) -> Result<Vec<&Change>, String> {
+    let mut all: Vec<&Change> = Vec::new();
     for part in &remedy.parts {
-        let found = part.alternatives.iter().find_map(of_alternative);
-        all.extend(found.ok_or("nothing that a running kernel takes cures it")?);
+        let way = part.settable().ok_or_else(|| why_not(part))?;
+        // Several parts may ask for the same.
+        all.extend(way.changes.iter().filter(|change| !all.contains(change)).collect::<Vec<_>>());
     }
-    match all.is_empty() {
-        true => Err("what to do depends on the machine".to_owned()),
-        false => Ok(all),
+    if all.is_empty() { Err("what to do depends on the machine".to_owned()) } else { Ok(all) }
+}
+
+/// Why no way of a part can be made: by what its first one takes.
+fn why_not(part: &Part) -> String {
+    let first = part.alternatives.first().into_iter().flat_map(|way| &way.changes);
+    let hindrance = first.into_iter().find(|change| !change.is_settable());
+    let why = match hindrance {
+        Some(Change::CmdlineAdd { .. } | Change::CmdlineRemove { .. }) => unsettable::BOOT,
+        Some(Change::Kconfig { .. }) => unsettable::BUILT,
+        Some(Change::Disable { .. }) => unsettable::PROGRAM,
+        Some(Change::Advice { reason, .. }) => match reason {
+            AdviceReason::Machine => unsettable::MACHINE,
+            AdviceReason::Kernel => "it takes another kernel",
+            AdviceReason::Program => unsettable::PROGRAM,
+            AdviceReason::Threads => "which threads are meant is not known",
+            AdviceReason::Choice => "there is a choice to make",
+        },
+        _ => "what to do depends on the machine",
+    };
+    why.to_owned()
+}
+
+/// The settings of a remedy on a machine, in the order in which they are made.
+///
+/// # Errors
+/// Why one of its parts cannot be set. A partition is not set here: what it takes depends on the
+/// groups that there are (see [`Change::Partition`]).
+pub fn settings(survey: &Survey, remedy: &Remedy) -> Result<Vec<Setting>, String> {
+    let mut all = Vec::new();
+    for change in changes(remedy)? {
+        if let Change::Partition { cpus, .. } = change {
+            return Err(format!("`onbeat isolate create {cpus}` makes the partition, with its groups"));
+        }
+        all.extend(of_change(change, survey));
+    }
+    Ok(all)
+}
+
+/// A change as settings; none of a partition and of what is made at boot.
+///
+/// Files without a record in [`controls`] have none either, which a test keeps from happening.
+pub fn of_change(change: &Change, survey: &Survey) -> Vec<Setting> {
+    match change {
+        Change::Affinity { threads, cpus, .. } => {
+            threads.iter().map(|thread| affinity(*thread, cpus)).collect()
+        }
+        Change::Policy { threads, fifo, .. } => threads.iter().map(|thread| policy(*thread, *fifo)).collect(),
+        _ => {
+            let one = |(path, value): (String, &str)| {
+                controls::find(&path).and_then(|control| control.setting(&path, value, survey))
+            };
+            change.writes().into_iter().filter_map(one).collect()
+        }
     }
 }
 
-/// The same with another value.
+fn task(thread: ThreadId, what: TaskSetting) -> Key {
+    Key::Task { tid: thread.tid, start: thread.start, what }
+}
+
+/// A thread may end before it is its turn, and a few refuse: neither is a failure.
+fn affinity(thread: ThreadId, cpus: &CpuSet) -> Setting {
+    Setting {
+        readback: Comparison::List,
+        optional: true,
+        ..Setting::new(task(thread, TaskSetting::Affinity), cpus.to_string())
+    }
+}
+
+fn policy(thread: ThreadId, fifo: Option<u32>) -> Setting {
+    let wanted = fifo.map_or("other 0".to_owned(), |priority| format!("fifo {priority}"));
+    Setting { risk: Risk::Medium, optional: true, ..Setting::new(task(thread, TaskSetting::Policy), wanted) }
+}
+
+/// The settings of a rule with another value than its own: for the files that a failing finding
+/// names, else for those of the audited CPUs, or of all devices.
 ///
 /// # Errors
-/// What the setting takes.
+/// What the file takes, or why no value can be given.
 pub fn with_value(
     survey: &Survey,
     knob: &Knob,
     remedy: &Remedy,
+    cpus: &CpuSet,
     value: &str,
 ) -> Result<Vec<Setting>, String> {
-    let usual = (knob.fix)();
-    let mut all = settings(survey, if remedy.parts.is_empty() { &usual } else { remedy })?;
-    all.iter_mut().for_each(|setting| value.clone_into(&mut setting.wanted));
-    Ok(all)
+    if !knob.unsettable.is_empty() {
+        return Err(knob.unsettable.to_owned());
+    }
+    let control = controls::of_pattern(knob.sets).ok_or("the rule has no value to give: name it without")?;
+    let value = control.accepts.taken(value, survey)?;
+    let given = |path: &String| control.setting(path, &value, survey);
+    // What has to be set before it stays as it is: no throttling before another fair server.
+    let usual = settings(survey, remedy).unwrap_or_default();
+    let is_of = |setting: &Setting| matched(knob.sets, &setting.key.path()).is_some();
+    let failing: Vec<String> =
+        usual.iter().filter(|setting| is_of(setting)).map(|setting| setting.key.path()).collect();
+    let paths = if failing.is_empty() { files(knob.sets, survey, cpus) } else { failing };
+    if paths.is_empty() {
+        return Err(format!("there is nothing to set: no {} is known", knob.sets.replace('#', "N")));
+    }
+    let before = usual.iter().take_while(|setting| !is_of(setting)).cloned();
+    Ok(before.chain(paths.iter().filter_map(given)).collect())
 }
 
-fn of_alternative(way: &Alternative) -> Option<Vec<Setting>> {
-    let each = way.changes.iter().map(of_change);
-    each.collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().collect())
+/// The files of a pattern: those of these CPUs where it is one of a CPU's.
+fn files(pattern: &'static str, survey: &Survey, cpus: &CpuSet) -> Vec<String> {
+    if !pattern.contains(['#', '*']) {
+        return vec![pattern.to_owned()];
+    }
+    let of_cpus = pattern.contains("/cpu#/");
+    match survey.texts.all(pattern) {
+        Fact::Known(texts) => {
+            let ours = |names: &[String]| {
+                let cpu = names.first().and_then(|name| name.parse().ok()).map(Cpu);
+                !of_cpus || cpu.is_some_and(|cpu| cpus.contains(cpu))
+            };
+            texts.iter().filter(|text| ours(&text.names)).map(|text| text.path.clone()).collect()
+        }
+        // Facts that are read otherwise: the servers of each CPU.
+        _ if of_cpus => cpus.iter().map(|cpu| filled(pattern, &[cpu.to_string()])).collect(),
+        _ => Vec::new(),
+    }
 }
 
-fn of_change(change: &Change) -> Option<Vec<Setting>> {
-    let writes = change.writes();
-    let settings = writes.iter().map(|(path, value)| Some(Setting::new(Key::of_path(path)?, *value)));
-    settings.collect::<Option<Vec<Setting>>>().filter(|all| !all.is_empty())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::finding;
+    use crate::fixture::Machine;
+
+    /// The settings of a rule with a value on the well-set machine after some edits, as
+    /// `KEY=WANTED`, or the refusal.
+    #[track_caller]
+    fn check(edits: &str, rule: &str, value: &str, expected: &str) {
+        let mut machine = Machine::base();
+        machine.edit(edits);
+        let (survey, intent) = machine.survey();
+        let knob = crate::find(rule).unwrap();
+        let remedy = finding(knob, &survey, &intent).remedy;
+        let told = match with_value(&survey, knob, &remedy, &intent.cpus, value) {
+            Ok(settings) => {
+                let one = |setting: &Setting| format!("{}={}", setting.key, setting.wanted);
+                settings.iter().map(one).collect::<Vec<_>>().join(" ")
+            }
+            Err(why) => why,
+        };
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_value_is_for_the_files_of_the_rule() {
+        check("", "swappiness", "5", "sysctl:vm.swappiness=5");
+        check("", "swappiness", "500", "'500' is not a number from 0 to 200");
+        check("/proc/sys/vm/stat_interval: 1", "vmstat-interval", "120", "sysctl:vm.stat_interval=120");
+        let governors = "sysfs:devices/system/cpu/cpu2/cpufreq/scaling_governor=schedutil \
+                         sysfs:devices/system/cpu/cpu3/cpufreq/scaling_governor=schedutil";
+        check("", "cpufreq-governor", "schedutil", governors);
+        check("/proc/sys/kernel/printk: 7 4 1 7", "console-loglevel", "1", "sysctl:kernel.printk=1 4 1 7");
+        check("", "swap", "0", crate::find("swap").unwrap().unsettable);
+        check("", "turbo", "0", "the rule has no value to give: name it without");
+        check("", "irq-affinity", "1", "there is nothing to set: no /proc/irq/N/smp_affinity_list is known");
+    }
+
+    #[test]
+    fn what_has_to_be_set_before_it_stays() {
+        let servers = "sysfs:kernel/debug/sched/fair_server/cpu2/runtime=25000000";
+        check(
+            "/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000
+             /proc/sys/kernel/sched_rt_runtime_us: 950000",
+            "fair-server",
+            "25000000",
+            &format!("sysctl:kernel.sched_rt_runtime_us=-1 {servers}"),
+        );
+    }
+
+    #[test]
+    fn what_is_left_says_why() {
+        let mut machine = Machine::base();
+        machine
+            .edit("/sys/devices/system/cpu/isolated:\n--cpus 2-3\ncmdline - isolcpus=managed_irq,domain,2-3");
+        let (survey, intent) = machine.survey();
+        let of = |rule: &str| {
+            let remedy = finding(crate::find(rule).unwrap(), &survey, &intent).remedy;
+            settings(&survey, &remedy).unwrap_err()
+        };
+        assert_eq!(of("cpu-isolation"), "`onbeat isolate create 2-3` makes the partition, with its groups");
+        let boot = Remedy::from(Change::cmdline_add("nohz_full=2-3"));
+        assert_eq!(settings(&survey, &boot), Err(unsettable::BOOT.to_owned()));
+        let unknown = Remedy::advice(AdviceReason::Choice, "see");
+        assert_eq!(settings(&survey, &unknown), Err("there is a choice to make".to_owned()));
+    }
 }

@@ -97,6 +97,27 @@ fn order_has_no_circles() {
 }
 
 #[test]
+fn conflicts_are_mutual_and_no_order() {
+    for knob in ALL {
+        for other in knob.conflicts {
+            let theirs = find(other).unwrap();
+            assert!(theirs.conflicts.contains(&knob.id), "{other} does not know of {}", knob.id);
+            assert!(!knob.after.contains(other) && !theirs.after.contains(&knob.id), "{}", knob.id);
+        }
+    }
+}
+
+/// A rule that is left as it is says why, in a line of its own.
+#[test]
+fn what_is_not_set_says_why() {
+    for knob in ALL {
+        let why = knob.unsettable;
+        assert!(why.is_empty() || why.len() >= 20, "{}: {why}", knob.id);
+        assert!(!why.ends_with('.') && !why.contains('\n') && why.len() <= 160, "{}: {why}", knob.id);
+    }
+}
+
+#[test]
 fn a_failed_finding_has_a_remedy() {
     for knob in ALL {
         let mut machine = Machine::base();
@@ -228,15 +249,12 @@ const WORDS_ALONE: &[(&str, AdviceReason)] = &[
     ("housekeeping-left", AdviceReason::Choice),
     ("idle-injection", AdviceReason::Program),
     ("isolation-lists", AdviceReason::Choice),
-    ("kernel-thread-affinity", AdviceReason::Threads),
-    ("kernel-thread-priorities", AdviceReason::Threads),
     ("locked-memory-limit", AdviceReason::Program),
     ("memory-nodes", AdviceReason::Machine),
     ("parameter-conflicts", AdviceReason::Choice),
     ("parameter-length", AdviceReason::Choice),
     ("preemption-model", AdviceReason::Kernel),
     ("priority-99", AdviceReason::Threads),
-    ("rcu-offload-affinity", AdviceReason::Threads),
     ("realtime-neighbours", AdviceReason::Threads),
     ("rival-tuners", AdviceReason::Program),
     ("rt-priority-limit", AdviceReason::Program),

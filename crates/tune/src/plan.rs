@@ -6,6 +6,7 @@ use model::fact::Fact;
 use model::plan::{LeftOut, PlanDocument, PlannedChange};
 use model::setting::{Key, Risk, Setting};
 use model::text::quoted;
+use model::units::CpuSet;
 use rules::audit::{Audit, Finding};
 use rules::judgement::AuditVerdict;
 use rules::knob::Knob;
@@ -65,6 +66,7 @@ pub fn plan(
     for rule in request.without.iter().chain(request.rules.iter().map(|named| &named.rule)) {
         known(rule)?;
     }
+    let cpus = CpuSet::parse(&audit.cpus).unwrap_or_default();
     let (mut changes, mut left_out): (Vec<PlannedChange>, Vec<LeftOut>) = (Vec::new(), Vec::new());
     for knob in ordered(knobs::ALL.to_vec()) {
         let named = request.rules.iter().find(|named| named.rule == knob.id);
@@ -74,7 +76,7 @@ pub fn plan(
             continue;
         }
         let Some(finding) = audit.findings.iter().find(|finding| finding.rule == knob.id) else { continue };
-        match of_rule(survey, knob, finding, named)? {
+        match of_rule(survey, knob, finding, &cpus, named)? {
             Wanted::Nothing => {}
             Wanted::Left(left) => left_out.push(left),
             Wanted::Settings(settings) => {
@@ -96,13 +98,14 @@ fn of_rule(
     survey: &Survey,
     knob: &'static Knob,
     finding: &Finding,
+    cpus: &CpuSet,
     named: Option<&RuleRequest>,
 ) -> Result<Wanted> {
     let left = |why: &str| {
         Wanted::Left(LeftOut { rule: knob.id.to_owned(), why: why.to_owned(), instead: finding.fix.clone() })
     };
     if let Some(value) = named.and_then(|named| named.value.as_deref()) {
-        let settings = rules::setting::with_value(survey, knob, &finding.remedy, value);
+        let settings = rules::setting::with_value(survey, knob, &finding.remedy, cpus, value);
         let refuse = |why| Failure::usage(format!("{}={}: {why}", knob.id, quoted(value)));
         return settings.map(Wanted::Settings).map_err(refuse);
     }

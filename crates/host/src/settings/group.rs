@@ -57,7 +57,15 @@ fn inside(group: &str, depth: u32) -> Vec<u32> {
 pub(super) fn processes(group: &str) -> Vec<GroupProcess> {
     let with_start = |pid| Some((pid, process_start(pid)?));
     let found = inside(group, DEPTH).into_iter().filter_map(with_start);
-    found.map(|(pid, start)| GroupProcess { pid, start, ancestors: ancestors(pid) }).collect()
+    let process =
+        |(pid, start)| GroupProcess { pid, start, threads: threads(pid), ancestors: ancestors(pid) };
+    found.map(process).collect()
+}
+
+fn threads(pid: u32) -> Vec<(u32, u64)> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let tids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    tids.filter_map(|tid| Some((tid, process_start(tid)?))).collect()
 }
 
 /// The processes that a process descends from, up to the first one's.

@@ -7,7 +7,11 @@
 //! back, and the outcome is flushed. Undoing has two: what will be written is flushed, then
 //! written.
 
+mod decide;
 mod entry;
+mod execute;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fake;
 mod folder;
 pub mod group;
 mod hold;
@@ -18,6 +22,8 @@ mod lock;
 mod placing;
 mod restore;
 mod take_out;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 
@@ -28,8 +34,8 @@ pub use entry::{Applied, Entry};
 pub use folder::Folder;
 pub use hold::hold;
 pub use journal::{
-    EntryRecords, Journal, OldValue, Opened, Outcome, Record, Step, StepOutcome, entry_ids, entry_records,
-    read_entry,
+    ChangeOutcome, EntryRecords, EntryStep, Journal, JournalRecord, OldValue, Opened, Outcome, entry_ids,
+    entry_records, read_entry,
 };
 pub use keeper::{keep_alive, start_keeper};
 pub use live::LiveKernel;
@@ -64,6 +70,8 @@ pub struct GroupProcess {
     pub pid: u32,
     /// Field 22 of `/proc/PID/stat`.
     pub start: u64,
+    /// Its threads, each with its start.
+    pub threads: Vec<(u32, u64)>,
     /// The processes that it descends from, the nearest first, each with its start.
     pub ancestors: Vec<(u32, u64)>,
 }

@@ -5,9 +5,9 @@ use std::io;
 use model::plan::ChangeState;
 use model::setting::Key;
 
-use super::entry::refusal;
-use super::journal::{EntryRecords, Journal, Record, Step};
-use super::placing::{former_groups, is_placing, move_back};
+use super::execute::refusal;
+use super::journal::{EntryRecords, EntryStep, Journal, JournalRecord};
+use super::placing::{Placed, is_placing};
 use super::restore::restore_step;
 use super::{GroupProcess, Kernel, Store};
 
@@ -22,25 +22,26 @@ pub fn take_out(
     entry: &EntryRecords,
     process: &GroupProcess,
 ) -> io::Result<Result<(), String>> {
-    let own = |step: &&Step| match step.change.setting.key {
+    let own = |step: &&EntryStep| match step.change.setting.key {
         Key::Task { tid, start, .. } => (tid, start) == (process.pid, process.start) && is_placing(step),
         _ => false,
     };
-    let steps: Vec<&Step> = entry.steps.iter().rev().filter(|step| step.is_live()).filter(own).collect();
+    let steps: Vec<&EntryStep> = entry.steps.iter().rev().filter(|step| step.is_live()).filter(own).collect();
     let mut left = Ok(());
     if !steps.is_empty() {
         let mut journal = Journal::resume(store, &entry.opened.id)?;
         let mut noted = Ok(());
-        let mut note = |record: Record| {
+        let mut note = |record: JournalRecord| {
             noted = std::mem::replace(&mut noted, Ok(())).and_then(|()| journal.note(&record));
         };
         for step in steps {
-            if let (ChangeState::Refused, why) = restore_step(kernel, &mut note, step, false) {
-                left = Err(why);
+            let end = restore_step(kernel, &mut note, step, false);
+            if end.state == ChangeState::Refused {
+                left = Err(end.why);
             }
         }
         noted?;
         return Ok(left);
     }
-    Ok(move_back(kernel, &former_groups(&entry.steps), process).map_err(|error| refusal(&error)))
+    Ok(Placed::of(&entry.steps).move_back(kernel, process).map_err(|error| refusal(&error)))
 }

@@ -37,6 +37,16 @@ struct Entry<'a> {
     evidence: EvidenceKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     lasts: Option<Persistence>,
+    /// Whether `onbeat tune` sets it, on machines that can be set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settable: Option<bool>,
+    /// Why not, `""` where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsettable_why: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<&'a [&'a str]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflicts: Option<&'a [&'a str]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reads: Option<Vec<&'a str>>,
     /// The kinds of slices that the culprit's may be.
@@ -71,6 +81,10 @@ fn of_knob(knob: &'static Knob) -> Entry<'static> {
         severity: Some(knob.severity.name()),
         evidence: knob.evidence,
         lasts: Some(knob.persistence),
+        settable: Some(knob.unsettable.is_empty()),
+        unsettable_why: Some(knob.unsettable),
+        after: Some(knob.after),
+        conflicts: Some(knob.conflicts),
         reads: Some(reads(knob)),
         kinds: None,
         remedy: None,
@@ -90,6 +104,10 @@ fn of_culprit(culprit: &'static CulpritRule) -> Entry<'static> {
         severity: None,
         evidence: culprit.evidence,
         lasts: None,
+        settable: None,
+        unsettable_why: None,
+        after: None,
+        conflicts: None,
         reads: None,
         kinds: Some(culprit.kinds.iter().map(|slice| slice.name().to_owned()).collect()),
         remedy: Some(culprit.remedy),

@@ -4,6 +4,7 @@ use facts::cmdline::Cmdline;
 use model::keyword::Keyword;
 use rules::Rule;
 use rules::change::Persistence;
+use rules::controls;
 use rules::culprits;
 use rules::culprits::rule::CulpritRule;
 use rules::knob::{EvidenceKind, Knob, Source};
@@ -133,6 +134,7 @@ fn links(knob: &'static Knob) -> Vec<Point> {
     if !culprits.is_empty() {
         points.push(Point::of("cures ", &culprits));
     }
+    points.push(Point::new(setting(knob)));
     if !knob.after.is_empty() {
         points.push(Point { after: ", and undone before", ..Point::of("is set after ", knob.after) });
     }
@@ -140,6 +142,20 @@ fn links(knob: &'static Knob) -> Vec<Point> {
         points.push(Point::of("does not go together with ", knob.conflicts));
     }
     points
+}
+
+/// Whether it is set, and what a value of the user's is written to.
+fn setting(knob: &Knob) -> String {
+    match (knob.unsettable, controls::of_pattern(knob.sets)) {
+        ("", None) => "set by `onbeat tune`, where the machine can be set".to_owned(),
+        ("", Some(control)) => format!(
+            "set by `onbeat tune`, where the machine can be set; `{}=VALUE` writes {} to `{}`",
+            knob.id,
+            control.accepts.words(),
+            knob.sets
+        ),
+        (why, _) => format!("not set by `onbeat tune`: {why}"),
+    }
 }
 
 /// How long a change lasts, in words.

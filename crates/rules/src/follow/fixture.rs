@@ -1,16 +1,18 @@
 //! The effect of a change on a kernel, immediately or at the next boot, for synthetic machines: the
 //! tests that follow advice use it. What no rule reads is left out.
 
+use super::kernel::{partition, set};
 use crate::change::Change;
 use crate::fixture::Machine;
 use crate::parameters;
+use crate::setting::of_change;
 use facts::line::parse_cpus;
 use host::access::Access;
 use model::units::{Cpu, CpuSet};
 
 const CMDLINE: &str = "/proc/cmdline";
 
-fn text(machine: &Machine, path: &str) -> Option<String> {
+pub fn text(machine: &Machine, path: &str) -> Option<String> {
     match machine.answers.get(path)? {
         Access::File(bytes) => Some(String::from_utf8_lossy(bytes).trim_end().to_owned()),
         _ => None,
@@ -37,6 +39,12 @@ pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
         }
         Change::Kconfig { option, value } => built(machine, option, value),
         Change::Disable { program, .. } => machine.stop(program),
+        Change::Partition { cpus, root, .. } => partition(machine, root, cpus),
+        Change::Affinity { .. } | Change::Policy { .. } => {
+            for setting in of_change(change, &machine.read()) {
+                set(machine, &setting)?;
+            }
+        }
         Change::Advice { .. } => return Ok(()),
         Change::Sysctl { .. } | Change::Write { .. } => {}
     }
@@ -44,7 +52,7 @@ pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
 }
 
 /// The effect of a value that is written to a kernel file.
-fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), String> {
+pub fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), String> {
     if let Some(cpu) =
         path.strip_prefix("/sys/devices/system/cpu/cpu").and_then(|rest| rest.strip_suffix("/online"))
     {
@@ -53,11 +61,12 @@ fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), String> {
     let was = text(machine, path).ok_or(format!("{path} is not there"))?;
     let is = match was.split_whitespace().find(|word| word.starts_with(['[', '('])) {
         Some(chosen) => choose(&was, chosen, value).ok_or(format!("{path} does not offer {value}: {was}"))?,
-        // Of this one number is written, and the others stay
+        // Of this the first numbers are written, and the others stay
         // (`Documentation/admin-guide/sysctl/kernel.rst`).
         None if path == "/proc/sys/kernel/printk" => {
-            let others: Vec<&str> = was.split_whitespace().skip(1).collect();
-            format!("{value} {}", others.join(" "))
+            let given = value.split_whitespace();
+            let others = was.split_whitespace().skip(given.clone().count());
+            given.chain(others).collect::<Vec<_>>().join(" ")
         }
         None => value.to_owned(),
     };
@@ -132,7 +141,7 @@ fn switch(machine: &mut Machine, cpu: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn matching(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<String> {
+pub fn matching(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<String> {
     let files = machine.answers.iter().filter(|(_, seen)| matches!(seen, Access::File(_)));
     files.map(|(path, _)| path.clone()).filter(|path| is(path)).collect()
 }

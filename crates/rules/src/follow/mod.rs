@@ -2,6 +2,8 @@
 //! pass, must not be so already, and must not make another rule fail.
 
 mod fixture;
+mod kernel;
+pub mod law;
 
 use fixture::make;
 
@@ -69,6 +71,7 @@ fn follow_all(
     found
 }
 
+/// Each rule that turned, and the one that was followed if it does not pass.
 fn asked_again(
     machine: &Machine,
     intent: &Intent,

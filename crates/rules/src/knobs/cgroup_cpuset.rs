@@ -38,7 +38,8 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
-    unsettable: "which version of control groups is mounted, and with which controllers, is decided at boot",
+    unsettable: "which version of control groups is mounted, and with which controllers, is \
+                 decided at boot",
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation, requirements", url: ISOLATION },
         Source { title: "kernel: control groups v2, cpuset", url: CGROUP_V2 },

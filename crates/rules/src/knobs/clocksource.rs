@@ -37,6 +37,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Source,
     persistence: Persistence::Runtime,
+    sets: CURRENT,
     sources: &[
         Source {
             title: "kernel: clock sources, clock events, sched_clock() and delay timers",

@@ -33,6 +33,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
     persistence: Persistence::Runtime,
+    sets: SYSCTL,
     sources: &[
         Source { title: "kernel: /proc/sys/kernel, printk", url: SYSCTL_KERNEL },
         Source { title: "kernel: command line, loglevel=, quiet and ignore_loglevel", url: PARAMETERS },

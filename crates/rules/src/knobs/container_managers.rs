@@ -38,7 +38,8 @@ pub static KNOB: Knob = Knob {
                others off: `onbeat measure` on those CPUs, with the other containers busy, tells \
                whether it does",
     persistence: Persistence::Runtime,
-    unsettable: "where a manager puts what it starts is up to its own configuration, and it writes its groups again",
+    unsettable: "where a manager puts what it starts is up to its own configuration, and it \
+                 writes its groups again",
     sources: &[
         Source {
             title: "docker: what a container's cpuset comes to beside isolcpus=",

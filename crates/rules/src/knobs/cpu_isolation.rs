@@ -1,8 +1,7 @@
 //! Isolation of CPUs: whether the scheduler spreads other tasks over the audited ones.
 
 use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
-use crate::change::AdviceReason;
-use crate::change::Persistence;
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::load_balancing::balanced_cpus;
@@ -12,7 +11,6 @@ use crate::view::MachineView;
 use crate::words::short_ranges;
 use facts::Fact;
 use model::slice::SliceKind;
-use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-isolation",
@@ -30,7 +28,9 @@ pub static KNOB: Knob = Knob {
                 mounted elsewhere than /sys/fs/cgroup.",
     side_effects: "Nothing spreads the threads of a program over isolated CPUs: each has to be \
                    bound to its own. What isolcpus= takes out stays out until the next boot, and \
-                   container managers may fail to start where their CPUs are gone.",
+                   container managers may fail to start where their CPUs are gone. Before 6.7 a \
+                   partition sits directly below the root, and systemd takes it away when its \
+                   units are read again (systemctl daemon-reload).",
     wanted: "the CPUs that matter out of load balancing",
     fix: || {
         Remedy::advice(
@@ -88,34 +88,12 @@ fn isolated(machine: &MachineView) -> Remedy {
     let boot = isolate_at_boot(machine);
     match &machine.survey.groups {
         Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => {
-            let steps = by_groups(
-                &groups.root,
-                machine.cpus(),
-                machine.series().is_ok_and(|series| series >= (6, 7)),
-            );
-            Remedy::advice(AdviceReason::Choice, steps).with_persistence(Persistence::Runtime).or(boot)
+            let nested = machine.series().is_ok_and(|series| series >= (6, 7));
+            let (cpus, root) = (machine.cpus().clone(), groups.root.clone());
+            Remedy::from(Change::Partition { cpus, root, nested }).or(boot)
         }
         _ => boot,
     }
-}
-
-/// A partition in a group of a group from 6.7 on: it is valid next to groups that have the same
-/// CPUs, and stays when systemd reads its units again (`Documentation/admin-guide/cgroup-v2.rst`,
-/// remote partitions).
-fn by_groups(root: &str, cpus: &CpuSet, remote: bool) -> String {
-    let steps = match remote {
-        true => format!(
-            "mkdir -p rt; echo {cpus} >rt/cpuset.cpus.exclusive; echo +cpuset \
-             >rt/cgroup.subtree_control; mkdir -p rt/cpus; echo {cpus} \
-             >rt/cpus/cpuset.cpus.exclusive; echo isolated >rt/cpus/cpuset.cpus.partition; cat \
-             rt/cpus/cpuset.cpus.partition"
-        ),
-        false => format!(
-            "take CPU {cpus} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} \
-             >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat rt/cpuset.cpus.partition"
-        ),
-    };
-    format!("cd {root}; echo +cpuset >cgroup.subtree_control; {steps} has to say isolated")
 }
 
 #[cfg(test)]

@@ -40,7 +40,8 @@ pub static KNOB: Knob = Knob {
                waiter's priority; other things to wait for have no owner: `onbeat measure` in the \
                group, with the helpers at work, tells whether it matters",
     persistence: Persistence::Runtime,
-    unsettable: "which groups hold the real-time program and its helpers is not known, and the service manager that gave a quota writes it again",
+    unsettable: "which groups hold the real-time program and its helpers is not known, and the \
+                 service manager that gave a quota writes it again",
     sources: &[Source { title: "kernel: control groups v2, cpu.max", url: CGROUP_V2 }],
     cures: &[SliceKind::Throttled, SliceKind::PriorityInversion],
     facts: &["/sys/fs/cgroup/GROUP/cpu.max"],

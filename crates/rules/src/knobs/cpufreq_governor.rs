@@ -43,6 +43,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: GOVERNOR,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CPU frequency governors", url: RT_CONFIG },
         Source { title: "kernel: CPU performance scaling, generic scaling governors", url: CPUFREQ },

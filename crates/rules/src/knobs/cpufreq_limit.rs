@@ -1,6 +1,6 @@
 //! The frequency limit: a fixed clock that is lower than it could be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::per_cpu::{PerCpuSetting, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
@@ -15,9 +15,9 @@ use facts::line::parse_u64;
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
-const LIMIT: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
-const TOP: &str = "/sys/devices/system/cpu/cpu#/cpufreq/cpuinfo_max_freq";
-const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
+pub const LIMIT: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
+pub const TOP: &str = "/sys/devices/system/cpu/cpu#/cpufreq/cpuinfo_max_freq";
+pub const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 
 pub static KNOB: Knob = Knob {
     id: "cpufreq-limit",
@@ -38,12 +38,14 @@ pub static KNOB: Knob = Knob {
     disputed: "a low clock that never changes can be the better choice where heat is the limit: \
                `onbeat compare` two runs of an hour, one with each limit, on the warm machine",
     persistence: Persistence::Runtime,
+    sets: LIMIT,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_FREQ", url: RT_CONFIG },
         Source { title: "kernel: CPU performance scaling, policy interface in sysfs", url: CPUFREQ },
         Source { title: "kernel: intel_pstate, interpretation of policy attributes", url: INTEL_PSTATE },
     ],
     cures: &[SliceKind::Frequency],
+    after: &["cpufreq-governor"],
     reads: &[LIMIT, TOP, NO_TURBO],
     judge,
     examples: Examples {
@@ -58,6 +60,22 @@ pub static KNOB: Knob = Knob {
     },
     ..Knob::DEFAULT
 };
+
+/// What raises the limit of each of these CPUs that has a lower one than its highest clock, and the
+/// limit that each then has; none of a CPU whose limit is not known.
+pub fn raised(machine: &MachineView, cpus: &CpuSet) -> (Vec<Change>, BTreeMap<Cpu, u64>) {
+    let limits = PerCpuSetting::among(machine, cpus, LIMIT, parse_u64).known;
+    let tops = PerCpuSetting::among(machine, cpus, TOP, parse_u64).known;
+    // With turbo off the highest clock can still count turbo in.
+    let turbo = !matches!(machine.number_if_present(NO_TURBO), Ok(Some(1..)));
+    let above = |cpu: &Cpu, limit: u64| tops.get(cpu).copied().filter(|&top| turbo && limit < top);
+    let mut low: BTreeMap<u64, CpuSet> = BTreeMap::new();
+    for (cpu, top) in limits.iter().filter_map(|(cpu, &limit)| Some((*cpu, above(cpu, limit)?))) {
+        low.entry(top).or_default().0.insert(cpu);
+    }
+    let then = limits.iter().map(|(cpu, &limit)| (*cpu, above(cpu, limit).unwrap_or(limit))).collect();
+    (low.into_iter().map(|(top, cpus)| Change::each_cpu(LIMIT, &cpus, top)).collect(), then)
+}
 
 fn judge(machine: &MachineView) -> Judged {
     let (limits, tops) =
@@ -88,10 +106,7 @@ fn judge(machine: &MachineView) -> Judged {
             "turbo is off, and the kernel does not tell the highest clock without it",
         ));
     }
-    let tops: BTreeSet<u64> = low.iter().map(|&(_, _, top)| top).collect();
-    let of =
-        |top: u64| low.iter().filter(move |found| found.2 == top).map(|found| found.1).collect::<CpuSet>();
-    let raised: Vec<Change> = tops.iter().map(|&top| Change::each_cpu(LIMIT, &of(top), top)).collect();
+    let (raised, _) = raised(machine, &low.iter().map(|&(_, cpu, _)| cpu).collect());
     let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
     Ok(Judgement::fail(group_by_value(said))
         .fix(Remedy::of(raised).note("if a power daemon set the limit, take it out of its profile")))

@@ -26,9 +26,12 @@ pub static KNOB: Knob = Knob {
     detection: "cpuset.cpus.partition of the groups down to two levels below the root. A \
                 partition can become invalid when CPUs go offline or other groups change: what \
                 holds now may not hold tomorrow.",
-    side_effects: "Where other groups have the CPUs as well, these lose them. Write \
-                   cpuset.cpus.exclusive first (6.7 on): it goes before what other groups ask \
-                   for. A 6.12 kernel was seen to refuse CPUs that isolcpus= took out.",
+    side_effects: "Where other groups have the CPUs as well, they lose them, or have to give \
+                   them up before. Directly below the root a partition was seen to stay invalid \
+                   on 6.12 beside a group that has its CPUs, even with cpuset.cpus.exclusive, to \
+                   be refused for CPUs that isolcpus= took out, and to vanish with systemctl \
+                   daemon-reload; in a group of a group, with cpuset.cpus.exclusive in both (6.7 \
+                   on), none of that.",
     wanted: "root or isolated, without `invalid`",
     fix: || {
         Remedy::advice(
@@ -42,7 +45,8 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
-    unsettable: "the partition and the groups beside it are somebody else's: only they can say which of them gives way",
+    unsettable: "the partition and the groups beside it are somebody else's: only they can say \
+                 which of them gives way",
     sources: &[Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 }],
     cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Softirq],
     after: &["cgroup-cpuset"],

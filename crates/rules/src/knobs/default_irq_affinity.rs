@@ -33,6 +33,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: PATH,
     sources: &[
         Source { title: "kernel: SMP IRQ affinity, default_smp_affinity", url: IRQ_AFFINITY },
         Source { title: "kernel: CPU isolation, IRQs isolation", url: ISOLATION },

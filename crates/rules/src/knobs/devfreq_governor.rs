@@ -46,6 +46,7 @@ pub static KNOB: Knob = Knob {
     disputed: "how much it costs is up to the memory controller: `onbeat compare` a run with the \
                governor and one with performance, on a quiet machine",
     persistence: Persistence::Runtime,
+    sets: GOVERNOR,
     sources: &[
         Source { title: "kernel: device frequency scaling", url: DEVFREQ },
         Source { title: "kernel: sysfs ABI, /sys/class/devfreq", url: ABI },

@@ -11,7 +11,7 @@ use crate::view::MachineView;
 use crate::words;
 use crate::words::short_ranges;
 use facts::cmdline::Cmdline;
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use facts::line::{parse_line, parse_mask};
 use model::slice::SliceKind;
 use model::vocabulary::Preempt;
@@ -105,9 +105,9 @@ fn switched_off(machine: &MachineView) -> Judged {
     let (value, on) = match chosen {
         Some(chosen) => chosen,
         None => match machine.kconfig()?.get("EFI_DISABLE_RUNTIME") {
-            Setting::Yes => ("EFI_DISABLE_RUNTIME", false),
+            OptionValue::Yes => ("EFI_DISABLE_RUNTIME", false),
             // Before there was the option (5.19), all PREEMPT_RT kernels left it off.
-            Setting::Absent if machine.facts().preempt == Preempt::Rt => ("off with PREEMPT_RT", false),
+            OptionValue::Absent if machine.facts().preempt == Preempt::Rt => ("off with PREEMPT_RT", false),
             _ => ("on by default", true),
         },
     };

@@ -41,6 +41,7 @@ pub static KNOB: Knob = Knob {
                busy real-time task: `onbeat measure -D 1h` with and without it tells whether it \
                ever ran",
     persistence: Persistence::Runtime,
+    sets: RUNTIME,
     sources: &[
         Source {
             title: "kernel: extensible scheduler class, switching to and from sched_ext",

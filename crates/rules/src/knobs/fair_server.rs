@@ -37,6 +37,7 @@ pub static KNOB: Knob = Knob {
     disputed: "the server is also what lets the kernel's own threads live beside a busy real-time \
                task: `onbeat measure -D 1h` with and without it tells whether it ever ran",
     persistence: Persistence::Runtime,
+    sets: RUNTIME,
     sources: &[
         Source { title: "kernel: real-time group scheduling, system wide settings", url: RT_GROUP },
         Source { title: "kernel: deadline scheduling, bandwidth management", url: DEADLINE },

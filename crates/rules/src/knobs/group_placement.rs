@@ -42,7 +42,8 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
-    unsettable: "the groups are systemd's, and an AllowedCPUs= that was set leaves its list in the group when it is taken back",
+    unsettable: "the groups are systemd's, and an AllowedCPUs= that was set leaves its list in \
+                 the group when it is taken back",
     sources: &[
         Source { title: "kernel: control groups v2, cpuset.cpus", url: CGROUP_V2 },
         Source { title: "kernel: CPU isolation", url: ISOLATION },

@@ -50,6 +50,7 @@ pub static KNOB: Knob = Knob {
     disputed: "a loop that can spare the exit latency may keep the states: `onbeat measure --idle \
                as-is` beside a run without it shows what they cost on this machine",
     persistence: Persistence::Runtime,
+    sets: LIMIT,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_CPU_IDLE", url: RT_CONFIG },
         Source {
@@ -60,6 +61,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU isolation, checklist", url: ISOLATION },
     ],
     cures: &[SliceKind::IdleExit],
+    after: &["resume-latency-qos"],
     reads: &[LATENCY, DISABLE, NAME, LIMIT],
     facts: &["/sys/devices/system/cpu/cpuidle/current_driver", "/proc/cmdline", "/boot/config-RELEASE"],
     judge,

@@ -12,7 +12,7 @@ use crate::view::MachineView;
 use crate::words::truncate;
 use facts::Fact;
 use facts::kbool::kbool;
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 use model::units::CpuSet;
 
@@ -110,7 +110,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let config = machine.kconfig()?;
     let built = ["NO_HZ_COMMON", "NO_HZ_IDLE", "NO_HZ_FULL", "NO_HZ"];
-    if !built.iter().any(|option| config.get(option) == Setting::Yes) {
+    if !built.iter().any(|option| config.get(option) == OptionValue::Yes) {
         return Ok(Judgement::pass("built without NO_HZ"));
     }
     if machine.is_virtual()? {

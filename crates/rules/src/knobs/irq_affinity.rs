@@ -42,13 +42,14 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: "/proc/irq/#/smp_affinity_list",
     sources: &[
         Source { title: "kernel: CPU isolation, IRQs isolation", url: ISOLATION },
         Source { title: "kernel: SMP IRQ affinity", url: IRQ_AFFINITY },
         Source { title: "kernel: OS jitter due to per-CPU kthreads, irq/%d-%s", url: PER_CPU_KTHREADS },
     ],
     cures: &[SliceKind::Irq, SliceKind::Softirq, SliceKind::Thread],
-    after: &["default-irq-affinity"],
+    after: &["cpu-isolation", "default-irq-affinity"],
     facts: &[
         "/proc/irq/N/smp_affinity_list",
         "/proc/irq/N/effective_affinity_list",

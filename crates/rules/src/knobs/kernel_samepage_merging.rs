@@ -25,6 +25,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: RUN,
     sources: &[Source { title: "kernel: kernel samepage merging, run and cow_ksm", url: KSM }],
     cures: &[SliceKind::PageFault, SliceKind::Thread],
     reads: &[RUN],

@@ -5,7 +5,7 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::kernel_threads::{names_allowed_on, visible_threads};
+use crate::kernel_threads::{kept_off, names_allowed_on, visible_threads};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::load_balancing;
 use crate::remedy::Remedy;
@@ -58,22 +58,20 @@ pub static KNOB: Knob = Knob {
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let threads = visible_threads(machine)?;
-    let here = |thread: &Thread| {
+    let movable = |thread: &Thread| {
         let elsewhere = thread.comm.starts_with("irq/") || thread.comm.starts_with("rcuo");
         !thread.immovable && !elsewhere
     };
-    let value = match names_allowed_on(threads, machine.cpus(), here)? {
+    let value = match names_allowed_on(threads, machine.cpus(), movable)? {
         names if names.is_empty() => {
             return Ok(Judgement::pass(format!("none on {}", cpu_list(machine.cpus()))));
         }
         names => format!("{names} allowed on {}", cpu_list(machine.cpus())),
     };
-    let kept_off = load_balancing::is_off(machine);
-    let severity = if kept_off { Severity::Low } else { Severity::Medium };
-    Ok(Judgement::fail(value).severity(severity).fix(Remedy::advice(
-        AdviceReason::Threads,
-        format!("taskset -pc {} PID for each, kthreadd (PID 2) included", machine.housekeeping_cpus()?),
-    )))
+    let severity = if load_balancing::is_off(machine) { Severity::Low } else { Severity::Medium };
+    let each = "each, kthreadd (PID 2) included";
+    let fix = kept_off(threads, machine.cpus(), &machine.housekeeping_cpus()?, each, movable);
+    Ok(Judgement::fail(value).severity(severity).fix(fix))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Priorities of the kernel's threads of each CPU.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
-use crate::change::AdviceReason;
-use crate::change::Persistence;
+use crate::change::{AdviceReason, Change, Persistence, ThreadId};
 use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::kernel_threads::{require_complete, visible_threads};
@@ -78,7 +77,26 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("none above 1"));
     }
     let high = raised.iter().any(|thread| thread.priority >= 50);
-    Ok(Judgement::fail(names).severity(if high { Severity::Medium } else { Severity::Info }))
+    let severity = if high { Severity::Medium } else { Severity::Info };
+    Ok(Judgement::fail(names).severity(severity).fix(usual(&raised)))
+}
+
+/// The priorities with which the kernel starts them.
+fn usual(raised: &[&Thread]) -> Remedy {
+    let ordinary = |thread: &&Thread| thread.comm.starts_with("ksoftirqd/");
+    let of = |fifo: Option<u32>| {
+        let them = || raised.iter().copied().filter(|thread| ordinary(thread) == fifo.is_none());
+        let threads: Vec<ThreadId> =
+            them().map(|thread| ThreadId { tid: thread.tid, start: thread.start }).collect();
+        let shown_as = truncate_list(them().map(|thread| thread.comm.clone()));
+        (!threads.is_empty()).then_some(Change::Policy { threads, shown_as, fifo })
+    };
+    let usual = Remedy::of([of(None), of(Some(1))].into_iter().flatten());
+    let note = "keep them below the real-time tasks if they have to be raised";
+    match raised.iter().any(|thread| thread.comm.starts_with("rcuc/")) {
+        true => usual.persist(Change::cmdline_add("rcutree.kthread_prio=1")).note(note),
+        false => usual.note(note),
+    }
 }
 
 /// Whether this is one of the threads, of one of the CPUs.

@@ -31,6 +31,7 @@ pub static KNOB: Knob = Knob {
     disputed: "the kernel's documentation has it on in production: without static keys, `onbeat \
                measure` with and without it, and `onbeat compare` the two",
     persistence: Persistence::Runtime,
+    sets: INTERVAL,
     sources: &[Source { title: "kernel: KFENCE, implementation details", url: KFENCE }],
     cures: &[SliceKind::Workqueue, SliceKind::Ipi],
     reads: &[INTERVAL],

@@ -26,6 +26,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: PATH,
     sources: &[
         Source {
             title: "kernel 6.12: laptop mode",

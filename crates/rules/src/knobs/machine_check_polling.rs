@@ -40,6 +40,7 @@ pub static KNOB: Knob = Knob {
     disputed: "once in five minutes is rare, and what is read takes microseconds: `onbeat measure \
                -D 1h` with timer interrupts shown tells whether it is worth giving up the reports",
     persistence: Persistence::Runtime,
+    sets: INTERVAL,
     sources: &[
         Source { title: "kernel: sysfs-mce, check_interval and ignore_ce", url: SYSFS_MCE },
         Source { title: "kernel: command line, mce=", url: PARAMETERS },

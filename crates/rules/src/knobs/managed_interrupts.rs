@@ -40,7 +40,8 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
-    unsettable: "the kernel spreads these interrupts itself and refuses any other affinity until the next boot",
+    unsettable: "the kernel spreads these interrupts itself and refuses any other affinity \
+                 until the next boot",
     sources: &[Source { title: "kernel: command line, isolcpus= with managed_irq", url: PARAMETERS }],
     cures: &[SliceKind::Irq, SliceKind::Softirq],
     facts: &[

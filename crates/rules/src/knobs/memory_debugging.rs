@@ -9,7 +9,7 @@ use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::cmdline::{Cmdline, Param};
 use facts::kbool::kbool;
-use facts::kconfig::{Kconfig, Setting};
+use facts::kconfig::{Kconfig, OptionValue};
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -120,7 +120,7 @@ fn switchable(config: &Kconfig) -> Vec<(&'static str, SwitchedOff)> {
         ("DEBUG_PAGEALLOC", config.is_yes("DEBUG_PAGEALLOC_ENABLE_DEFAULT"), |line| {
             line.values("debug_pagealloc").filter_map(kbool).next_back() == Some(false)
         }),
-        ("DEBUG_OBJECTS", config.get("DEBUG_OBJECTS_ENABLE_DEFAULT") == Setting::Value("1"), |line| {
+        ("DEBUG_OBJECTS", config.get("DEBUG_OBJECTS_ENABLE_DEFAULT") == OptionValue::Value("1"), |line| {
             line.has("no_debug_objects")
         }),
     ];

@@ -10,7 +10,7 @@ use crate::view::MachineView;
 use crate::words::truncate_words;
 use facts::cmdline::Cmdline;
 use facts::kbool::kbool;
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -178,7 +178,7 @@ fn built_without(machine: &MachineView) -> Vec<String> {
     // The second is the name before 6.9.
     const ALL: [&str; 2] = ["CPU_MITIGATIONS", "SPECULATION_MITIGATIONS"];
     let Some(config) = machine.facts().kconfig.known() else { return Vec::new() };
-    let is_off = |name: &&str| config.get(name) == Setting::No;
+    let is_off = |name: &&str| config.get(name) == OptionValue::No;
     if let Some(all) = ALL.iter().find(|name| is_off(name)) {
         return vec![(*all).to_owned()];
     }

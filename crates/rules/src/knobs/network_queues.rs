@@ -39,6 +39,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: QUEUES,
     sources: &[
         Source { title: "kernel: scaling in the networking stack, RPS", url: NET_SCALING },
         Source { title: "kernel: OS jitter due to per-CPU kthreads, NET_RX_SOFTIRQ", url: PER_CPU_KTHREADS },

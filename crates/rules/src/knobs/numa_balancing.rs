@@ -29,6 +29,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: SYSCTL,
     sources: &[Source { title: "kernel: /proc/sys/kernel, numa_balancing", url: SYSCTL_KERNEL }],
     cures: &[SliceKind::PageFault],
     reads: &[SYSCTL],

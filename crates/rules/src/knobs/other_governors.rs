@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cpufreq_limit::{LIMIT as MAX, NO_TURBO, TOP, raised};
 use super::per_cpu::{PerCpuSetting, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG};
 use crate::change::{AdviceReason, Change, Persistence};
@@ -12,7 +13,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{cpu_list, group_by_value};
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use facts::line::{parse_u64, parse_word, parse_words};
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
@@ -20,7 +21,6 @@ use model::units::{Cpu, CpuSet};
 const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 const AVAILABLE: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_available_governors";
 const MIN: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq";
-const MAX: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
 
 pub static KNOB: Knob = Knob {
     id: "other-governors",
@@ -49,6 +49,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: MIN,
     sources: &[
         Source {
             title: "kernel: real-time kernel configuration, non-performance CPU frequency \
@@ -60,7 +61,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Frequency],
     after: &["cpufreq-governor", "cpufreq-limit"],
-    reads: &[DRIVER, AVAILABLE, MIN, MAX],
+    reads: &[DRIVER, AVAILABLE, MIN, MAX, TOP, NO_TURBO],
     facts: &["/boot/config-RELEASE", "/proc/cpuinfo"],
     judge,
     examples: Examples {
@@ -134,18 +135,20 @@ fn judge(machine: &MachineView) -> Judged {
     let rebuilt = format!("boot a kernel built without CONFIG_{}", options.join(", CONFIG_"));
     Ok(Judgement::fail(found.join(", "))
         .severity(severity)
-        .fix(one_frequency(&limits[1], &open).or(Remedy::advice(AdviceReason::Kernel, rebuilt))))
+        .fix(one_frequency(machine, &open).or(Remedy::advice(AdviceReason::Kernel, rebuilt))))
 }
 
 fn range_unknown(limits: &[PerCpuSetting<u64>; 2], cpu: Cpu) -> bool {
     limits.iter().any(|of| !of.known.contains_key(&cpu))
 }
 
-/// A range of one frequency, its top, for each of these CPUs.
-fn one_frequency(tops: &PerCpuSetting<u64>, cpus: &CpuSet) -> Remedy {
+/// A range of one frequency for each of these CPUs: its top, which is raised first where it was
+/// lowered (cpufreq-limit).
+fn one_frequency(machine: &MachineView, cpus: &CpuSet) -> Remedy {
+    let (raised, tops) = raised(machine, cpus);
     let mut of: BTreeMap<u64, CpuSet> = BTreeMap::new();
     for cpu in cpus.iter() {
-        let Some(&top) = tops.known.get(&cpu) else {
+        let Some(&top) = tops.get(&cpu) else {
             let words = format!(
                 "for {}, echo what scaling_max_freq says >{}",
                 cpu_list(cpus),
@@ -155,7 +158,8 @@ fn one_frequency(tops: &PerCpuSetting<u64>, cpus: &CpuSet) -> Remedy {
         };
         of.entry(top).or_default().0.insert(cpu);
     }
-    Remedy::of(of.into_iter().map(|(top, cpus)| Change::each_cpu(MIN, &cpus, top)))
+    let one = of.into_iter().map(|(top, cpus)| Change::each_cpu(MIN, &cpus, top));
+    Remedy::of(raised.into_iter().chain(one))
         .note("a range of one frequency leaves a governor nothing to choose")
 }
 
@@ -171,8 +175,8 @@ fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
         |governor: &str| offered.known.values().any(|names| names.iter().any(|name| name == governor));
     let config = machine.kconfig();
     let how = |&governor: &&str| match config.as_ref().map(|config| config.get(&option(governor))) {
-        Ok(Setting::Yes) => Some(format!("{governor} built in")),
-        Ok(Setting::Module) => Some(format!("{governor} as a module")),
+        Ok(OptionValue::Yes) => Some(format!("{governor} built in")),
+        Ok(OptionValue::Module) => Some(format!("{governor} as a module")),
         _ => loaded(governor).then(|| format!("{governor} loaded")),
     };
     let found: Vec<String> = FOLLOW.iter().filter_map(how).collect();
@@ -183,7 +187,7 @@ fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
     // A frequency driver runs, and with CPU_FREQ every configuration states of this governor
     // whether it is set: one that does not is another kernel's.
     match config?.get("CPU_FREQ_GOV_ONDEMAND") {
-        Setting::Absent => Err(Judgement::unknown(
+        OptionValue::Absent => Err(Judgement::unknown(
             "the kernel's configuration does not mention CPU_FREQ_GOV_ONDEMAND, and a frequency \
              driver runs: it is another kernel's",
         )),

@@ -34,7 +34,8 @@ pub static KNOB: Knob = Knob {
                `onbeat measure` under the machine's heaviest load tells whether reclaim or the \
                OOM killer ever shows among the spikes",
     persistence: Persistence::Runtime,
-    unsettable: "how much may be promised depends on the machine's programs: with a limit that is too low they fail, and logins with them",
+    unsettable: "how much may be promised depends on the machine's programs: with a limit that \
+                 is too low they fail, and logins with them",
     sources: &[
         Source { title: "kernel: overcommit accounting", url: OVERCOMMIT },
         Source {

@@ -29,6 +29,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: TIMEOUT,
     sources: &[
         Source { title: "kernel: NAPI, software IRQ coalescing", url: NAPI },
         Source { title: "kernel source: net/core/dev.c, napi_complete_done()", url: NET_DEV_C },

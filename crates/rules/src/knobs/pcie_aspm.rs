@@ -40,6 +40,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: POLICY,
     sources: &[
         Source { title: "kernel: considering hardware, hardware buses", url: RT_HARDWARE },
         Source { title: "kernel: command line, pcie_aspm", url: PARAMETERS },

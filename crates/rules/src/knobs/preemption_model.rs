@@ -36,6 +36,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Fatal,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
+    sets: SWITCH,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_PREEMPT_RT", url: RT_CONFIG },
         Source { title: "kernel: command line, preempt=", url: PARAMETERS },

@@ -30,6 +30,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Info,
     evidence: EvidenceKind::Practice,
     persistence: Persistence::Runtime,
+    sets: SYSCTL,
     sources: &[
         Source { title: "kernel: /proc/sys/kernel, printk_devkmsg", url: SYSCTL_KERNEL },
         Source { title: "kernel: command line, printk.devkmsg=", url: PARAMETERS },

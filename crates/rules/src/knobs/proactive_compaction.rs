@@ -26,6 +26,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: PATH,
     sources: &[Source { title: "kernel: /proc/sys/vm, compaction_proactiveness", url: SYSCTL_VM }],
     cures: &[SliceKind::PageFault, SliceKind::Ipi, SliceKind::Thread],
     reads: &[PATH],

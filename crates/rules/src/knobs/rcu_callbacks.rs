@@ -11,7 +11,7 @@ use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::{cpu_list, truncate};
 use facts::cpu_lists::parse_kernel_list;
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 use model::units::CpuSet;
 use model::vocabulary::Preempt;
@@ -90,7 +90,7 @@ fn judge(machine: &MachineView) -> Judged {
     if ticks.is_some_and(|ticks| cpus.without(ticks).is_empty()) {
         return Ok(Judgement::pass(format!("nohz_full on {}", cpu_list(cpus))));
     }
-    if ticks.is_none() && !matches!(machine.kconfig()?.get("RCU_NOCB_CPU"), Setting::Yes) {
+    if ticks.is_none() && !matches!(machine.kconfig()?.get("RCU_NOCB_CPU"), OptionValue::Yes) {
         return Ok(Judgement::fail("the kernel has no RCU_NOCB_CPU")
             .severity(severity)
             .fix(kept_prompt(machine, Remedy::of([Change::kconfig("RCU_NOCB_CPU", "y"), boot])).note(note)));

@@ -34,6 +34,7 @@ pub static KNOB: Knob = Knob {
     disputed: "some recipes set rcu_expedited so that reconfiguration is over sooner: `onbeat \
                measure` while that goes on, once with each, tells what it costs the task",
     persistence: Persistence::Runtime,
+    sets: NORMAL,
     sources: &[Source {
         title: "kernel: command line, rcupdate.rcu_normal, rcupdate.rcu_expedited, \
                 rcupdate.rcu_normal_after_boot",

@@ -5,12 +5,13 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::edits::thread;
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::kernel_threads::{names_allowed_on, require_complete, visible_threads};
+use crate::kernel_threads::{kept_off, names_allowed_on, require_complete, visible_threads};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::load_balancing;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
+use facts::threads::Thread;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -59,23 +60,20 @@ fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let threads = visible_threads(machine)?;
     let cpus = machine.cpus();
-    let names = names_allowed_on(threads, cpus, |thread| thread.comm.starts_with("rcuo"))?;
+    let offloaded = |thread: &Thread| thread.comm.starts_with("rcuo");
+    let names = names_allowed_on(threads, cpus, offloaded)?;
     if names.is_empty() {
         require_complete(threads)?;
-        return match threads.kernel.iter().any(|thread| thread.comm.starts_with("rcuo")) {
+        return match threads.kernel.iter().any(offloaded) {
             true => Ok(Judgement::pass(format!("none on {}", cpu_list(cpus)))),
             false => Err(Judgement::not_applicable("no RCU callbacks are offloaded")),
         };
     }
     // Without load balancing such a thread stays where it began, which is hardly ever there.
-    let kept_off = load_balancing::is_off(machine);
-    let severity = if kept_off { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(format!("{names} allowed on {}", cpu_list(cpus))).severity(severity).fix(
-        Remedy::advice(
-            AdviceReason::Threads,
-            format!("for p in $(pgrep '^rcuo'); do taskset -pc {} $p; done", machine.housekeeping_cpus()?),
-        ),
-    ))
+    let severity = if load_balancing::is_off(machine) { Severity::Medium } else { Severity::High };
+    let each = "each that pgrep '^rcuo' finds";
+    let fix = kept_off(threads, cpus, &machine.housekeeping_cpus()?, each, offloaded);
+    Ok(Judgement::fail(format!("{names} allowed on {}", cpu_list(cpus))).severity(severity).fix(fix))
 }
 
 #[cfg(test)]

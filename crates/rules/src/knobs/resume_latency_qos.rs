@@ -34,6 +34,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: LIMIT,
     sources: &[
         Source {
             title: "kernel: CPU idle time management, power management quality of service for CPUs",

@@ -8,7 +8,7 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::view::MachineView;
 use facts::Fact;
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -59,11 +59,11 @@ fn judge(machine: &MachineView) -> Judged {
     }
     // A kernel that knows the parameter mentions this option whenever the other is set.
     let default = config.get("RT_GROUP_SCHED_DEFAULT_DISABLED");
-    if default == Setting::Absent {
+    if default == OptionValue::Absent {
         return Ok(Judgement::fail("built in"));
     }
     let asked = machine.cmdline()?.values("rt_group_sched").rfind(|value| ["0", "1"].contains(value));
-    let enabled = asked.map_or(default == Setting::No, |value| value == "1");
+    let enabled = asked.map_or(default == OptionValue::No, |value| value == "1");
     if enabled {
         return Ok(Judgement::fail("enabled").fix(Change::cmdline_add("rt_group_sched=0")));
     }

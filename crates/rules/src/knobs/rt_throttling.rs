@@ -32,6 +32,7 @@ pub static KNOB: Knob = Knob {
                that leaves a twentieth of its CPU never meets it; `onbeat measure` says so when \
                it was met during a run",
     persistence: Persistence::Runtime,
+    sets: "/proc/sys/kernel/sched_rt_runtime_us",
     sources: &[
         Source { title: "kernel: real-time group scheduling, the system wide settings", url: RT_GROUP },
         Source { title: "kernel: /proc/sys/kernel, sched_rt_runtime_us", url: SYSCTL_KERNEL },

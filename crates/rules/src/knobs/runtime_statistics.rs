@@ -27,6 +27,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: SCHEDSTATS,
     sources: &[
         Source {
             title: "kernel: /proc/sys/kernel, sched_schedstats, task_delayacct, bpf_stats_enabled",

@@ -33,7 +33,8 @@ pub static KNOB: Knob = Knob {
     disputed: "a scheduler that leaves the CPUs that matter alone may do no harm: `onbeat \
                measure` with and without it, and `onbeat compare` the two",
     persistence: Persistence::Runtime,
-    unsettable: "the scheduler lasts as long as the program that loaded it, and no program is ended",
+    unsettable: "the scheduler lasts as long as the program that loaded it, and no program is \
+                 ended",
     sources: &[Source {
         title: "kernel: extensible scheduler class, switching to and from sched_ext",
         url: SCHED_EXT,

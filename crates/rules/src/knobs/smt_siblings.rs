@@ -15,6 +15,8 @@ use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const SIBLINGS: &str = "/sys/devices/system/cpu/cpu#/topology/thread_siblings_list";
+/// What is written to have one offline: read for what it is before that.
+const SWITCH: &str = "/sys/devices/system/cpu/cpu#/online";
 
 pub static KNOB: Knob = Knob {
     id: "smt-siblings",
@@ -40,7 +42,27 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
     ],
     cures: &[SliceKind::Unexplained, SliceKind::IdleExit],
-    reads: &[SIBLINGS],
+    // What is set of a CPU is there only while it is online.
+    after: &[
+        "cpu-isolation",
+        "cpufreq-governor",
+        "cpufreq-limit",
+        "ext-server",
+        "fair-server",
+        "idle-states",
+        "irq-affinity",
+        "kernel-thread-affinity",
+        "kernel-thread-priorities",
+        "network-queues",
+        "other-governors",
+        "rcu-offload-affinity",
+        "resume-latency-qos",
+        "turbo",
+        "watchdog",
+        "workqueue-queues",
+        "writeback-affinity",
+    ],
+    reads: &[SIBLINGS, SWITCH],
     facts: &[
         "/sys/devices/system/cpu/online",
         "/sys/devices/system/cpu/isolated",
@@ -122,7 +144,7 @@ fn offline(machine: &MachineView, cpus: &CpuSet) -> Remedy {
     {
         return Remedy::default();
     }
-    Change::each_cpu("/sys/devices/system/cpu/cpu#/online", cpus, 0).into()
+    Change::each_cpu(SWITCH, cpus, 0).into()
 }
 
 /// Whether a CPU is the first of its core.

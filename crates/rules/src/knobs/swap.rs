@@ -10,7 +10,7 @@ use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
 use facts::Fact;
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -41,7 +41,8 @@ pub static KNOB: Knob = Knob {
                better off with it: `onbeat measure` around the program's own load, with swap on \
                and off, tells whether page faults are among the spikes",
     persistence: Persistence::Runtime,
-    unsettable: "what is swapped out has to fit into memory when swap is given up, and programs are ended where it does not",
+    unsettable: "what is swapped out has to fit into memory when swap is given up, and programs \
+                 are ended where it does not",
     sources: &[
         Source { title: "kernel: CPU isolation, checklist: mlock", url: ISOLATION },
         Source {
@@ -67,7 +68,7 @@ fn judge(machine: &MachineView) -> Judged {
     let swaps = match &machine.survey.swaps {
         Fact::Known(swaps) => swaps,
         Fact::Absent => match machine.kconfig()?.get("SWAP") {
-            Setting::No | Setting::Absent => {
+            OptionValue::No | OptionValue::Absent => {
                 return Err(Judgement::not_applicable(
                     "this kernel was built without swapping (CONFIG_SWAP)",
                 ));

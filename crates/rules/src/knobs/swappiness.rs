@@ -32,6 +32,7 @@ pub static KNOB: Knob = Knob {
                be better off with 60: `onbeat measure` around the program's own load with either \
                value tells whether page faults are among the spikes",
     persistence: Persistence::Runtime,
+    sets: PATH,
     sources: &[
         Source { title: "kernel: /proc/sys/vm, swappiness", url: SYSCTL_VM },
         Source {

@@ -12,7 +12,7 @@ use crate::view::MachineView;
 use crate::words::{cpu_list, truncate};
 use facts::Fact;
 use facts::kbool::kbool;
-use facts::kconfig::Setting;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
@@ -46,7 +46,8 @@ pub static KNOB: Knob = Knob {
                dearer: `onbeat compare` of runs with and without nohz_full settles it for one \
                program",
     persistence: Persistence::Boot,
-    unsettable: "the tick stops on CPUs that were given to nohz_full= at boot, and as what runs there lets it",
+    unsettable: "the tick stops on CPUs that were given to nohz_full= at boot, and as what runs \
+                 there lets it",
     sources: &[
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
         Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ_FULL", url: RT_CONFIG },
@@ -55,6 +56,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::TimerIrq, SliceKind::TimerSoftirq],
     after: &["clocksource"],
+    conflicts: &["idle-tick"],
     reads: &[PARAMETER],
     facts: &[
         "/sys/devices/system/cpu/nohz_full",
@@ -116,7 +118,7 @@ fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged
         Fact::Known(taken) => taken,
         Fact::Absent => {
             return match machine.kconfig()?.get("NO_HZ_FULL") {
-                Setting::Yes => Err(Judgement::unknown(format!("{LIST} is not there"))),
+                OptionValue::Yes => Err(Judgement::unknown(format!("{LIST} is not there"))),
                 _ => Ok(Judgement::fail("nohz_full= is given to a kernel without NO_HZ_FULL")
                     .fix(Change::kconfig("NO_HZ_FULL", "y"))),
             };

@@ -35,6 +35,7 @@ pub static KNOB: Knob = Knob {
                with it, with 1 the kernel's leave its CPU; `onbeat compare` of a run with each \
                settles it for one machine",
     persistence: Persistence::Runtime,
+    sets: SYSCTL,
     sources: &[
         Source { title: "kernel source: kernel/time/hrtimer.c, switch_hrtimer_base()", url: HRTIMER_C },
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },

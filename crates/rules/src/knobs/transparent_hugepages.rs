@@ -35,6 +35,7 @@ pub static KNOB: Knob = Knob {
                faulted in, see little of them: `onbeat measure` with always and with madvise, and \
                `onbeat compare` the two",
     persistence: Persistence::Runtime,
+    sets: ALL,
     sources: &[Source { title: "kernel: transparent hugepage support, sysfs", url: TRANSPARENT_HUGEPAGES }],
     cures: &[SliceKind::PageFault, SliceKind::Ipi, SliceKind::LockContention],
     reads: &[ALL, OF_SIZES],

@@ -42,6 +42,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: sysfs ABI, /sys/devices/system/cpu/cpufreq/boost", url: ABI },
     ],
     cures: &[SliceKind::Frequency],
+    after: &["cpufreq-governor", "cpufreq-limit", "other-governors"],
     reads: &[NO_TURBO, BOOST, BOOST_OF, DRIVER],
     judge,
     examples: Examples {

@@ -25,6 +25,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: PATH,
     sources: &[Source { title: "kernel: /proc/sys/vm, compact_unevictable_allowed", url: SYSCTL_VM }],
     cures: &[SliceKind::PageFault],
     reads: &[PATH],

@@ -34,6 +34,7 @@ pub static KNOB: Knob = Knob {
                as `onbeat compare` of two long runs shows; a real-time task goes ahead of the \
                worker in any case",
     persistence: Persistence::Runtime,
+    sets: PATH,
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, kworker: vmstat_update", url: PER_CPU_KTHREADS },
         Source { title: "kernel: /proc/sys/vm, stat_interval", url: SYSCTL_VM },

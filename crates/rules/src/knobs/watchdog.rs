@@ -37,6 +37,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: BOTH,
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_LOCKUP_DETECTOR", url: RT_CONFIG },
         Source { title: "kernel: softlockup detector and hardlockup detector", url: LOCKUP_WATCHDOGS },

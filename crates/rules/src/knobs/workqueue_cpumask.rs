@@ -35,6 +35,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: "/sys/devices/virtual/workqueue/cpumask",
     sources: &[
         Source { title: "kernel: CPU isolation, unbound work", url: ISOLATION },
         Source { title: "kernel: workqueue, affinity scopes", url: WORKQUEUE },

@@ -35,6 +35,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: OWN,
     sources: &[
         Source { title: "kernel: OS jitter due to per-CPU kthreads, kworker", url: PER_CPU_KTHREADS },
         Source { title: "kernel: workqueue, affinity scopes", url: WORKQUEUE },

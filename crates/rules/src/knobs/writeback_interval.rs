@@ -31,6 +31,7 @@ pub static KNOB: Knob = Knob {
     disputed: "rarer writes are longer ones: small and steady may be better than rare; `onbeat \
                compare` of two runs under the load that writes, with 500 and with 1500, settles it",
     persistence: Persistence::Runtime,
+    sets: PATH,
     sources: &[Source { title: "kernel: /proc/sys/vm, dirty_writeback_centisecs", url: SYSCTL_VM }],
     cures: &[SliceKind::Workqueue],
     reads: &[PATH],

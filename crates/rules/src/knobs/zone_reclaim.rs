@@ -24,6 +24,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
+    sets: PATH,
     sources: &[Source { title: "kernel: /proc/sys/vm, zone_reclaim_mode", url: SYSCTL_VM }],
     cures: &[SliceKind::PageFault],
     reads: &[PATH],

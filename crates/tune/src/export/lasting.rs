@@ -273,6 +273,7 @@ fn lasting_way<'a>(part: &'a Part, sysctls: &[BootLine], files: &[BootLine]) -> 
             let writes = change.writes();
             !writes.is_empty() && writes.iter().all(|(path, _)| lines.contains(path))
         }
+        Change::Affinity { .. } | Change::Policy { .. } | Change::Partition { .. } => false,
         Change::Disable { .. } | Change::Advice { .. } => false,
     };
     let is_kept =

@@ -3,7 +3,7 @@
 use facts::groups::{Group, Groups, Partition};
 use facts::irqs::{Irq, Irqs};
 use facts::threads_on::ThreadOn;
-use host::settings::{EntryRecords, Outcome, Step};
+use host::settings::{EntryRecords, EntryStep, Outcome};
 use model::isolation::{
     INNER_GROUP, ISOLATION_SCHEMA, IsolatedInterrupt, IsolatedThread, IsolationDocument, OUTER_GROUP,
     PartitionState,
@@ -16,7 +16,7 @@ pub fn is_isolation(entry: &EntryRecords) -> bool {
     entry.steps.iter().any(|step| is_group(step, OUTER_GROUP))
 }
 
-fn is_group(step: &Step, group: &str) -> bool {
+fn is_group(step: &EntryStep, group: &str) -> bool {
     let setting = &step.change.setting;
     matches!(&setting.key, Key::Group(path) if path.trim_end_matches('/') == group)
         && setting.wanted == PRESENT
@@ -173,7 +173,7 @@ fn interrupt(irq: &Irq, cpus: &CpuSet, entry: Option<&EntryRecords>) -> Option<I
         return None;
     }
     let tried = entry.and_then(|entry| {
-        let of = |step: &&Step| step.change.setting.key == Key::Irq(irq.number);
+        let of = |step: &&EntryStep| step.change.setting.key == Key::Irq(irq.number);
         let refused = entry.steps.iter().rev().find(of)?;
         let outcome = refused.outcome.as_ref().filter(|outcome| outcome.outcome == Outcome::Refused)?;
         Some(outcome.why.clone())

@@ -1,7 +1,7 @@
 //! Placing a process in the group that has the isolated CPUs.
 
 use host::settings::Kernel;
-use model::isolation::INNER_GROUP;
+use model::isolation::{INNER_GROUP, PARTITION_RULE};
 use model::plan::PlannedChange;
 use model::setting::{Comparison, Key, Setting, TaskSetting};
 use model::units::CpuSet;
@@ -24,7 +24,7 @@ pub fn place(kernel: &dyn Kernel, pid: u32, start: u64, threads: &[(u32, u64)]) 
     };
     PlannedChange {
         why: "it is placed on the isolated CPUs".to_owned(),
-        ..PlannedChange::new(setting, "", &from)
+        ..PlannedChange::new(setting, PARTITION_RULE, &from)
     }
 }
 
@@ -32,7 +32,7 @@ pub fn place(kernel: &dyn Kernel, pid: u32, start: u64, threads: &[(u32, u64)]) 
 pub fn pin(tid: u32, start: u64, cpus: &CpuSet, now: &str) -> PlannedChange {
     let key = Key::Task { tid, start, what: TaskSetting::Affinity };
     let setting = Setting { readback: Comparison::List, ..Setting::new(key, cpus.to_string()) };
-    PlannedChange { why: "it was asked for".to_owned(), ..PlannedChange::new(setting, "", now) }
+    PlannedChange { why: "it was asked for".to_owned(), ..PlannedChange::new(setting, PARTITION_RULE, now) }
 }
 
 /// The file with the CPUs of a group: its own, or that of the nearest above it that has one.

@@ -3,7 +3,7 @@
 use facts::survey::Survey;
 use model::error::{Failure, Result};
 use model::fact::Fact;
-use model::isolation::INNER_GROUP;
+use model::isolation::{INNER_GROUP, PARTITION_RULE};
 use model::plan::{LeftOut, PlanDocument, PlannedChange};
 use model::setting::{Comparison, Key, Setting};
 use model::text::quoted;
@@ -13,9 +13,6 @@ use rules::knobs;
 use rules::partition::{self, Obstacle};
 
 use crate::plan::{PlanRequest, RuleRequest};
-
-/// The rule whose step is the partition.
-pub const PARTITION: &str = "cpu-isolation";
 
 /// The rules that are about what comes to single CPUs, each a step that can be left out.
 pub const RULES: [&str; 15] = [
@@ -85,8 +82,8 @@ pub fn memory_nodes(text: &str) -> Result<String> {
 pub fn rules_request(wanted: &IsolationRequest) -> Result<PlanRequest> {
     let steps = || RULES.into_iter().chain(RISKY);
     for name in &wanted.without {
-        if name != PARTITION && !steps().any(|rule| rule == name) {
-            let names: Vec<&str> = std::iter::once(PARTITION).chain(steps()).collect();
+        if name != PARTITION_RULE && !steps().any(|rule| rule == name) {
+            let names: Vec<&str> = std::iter::once(PARTITION_RULE).chain(steps()).collect();
             return Err(Failure::usage(format!(
                 "--without: {} is no step of an isolation: they are {}",
                 quoted(name),
@@ -157,7 +154,7 @@ fn partition(
     wanted: &IsolationRequest,
     now: &dyn Fn(&Key) -> Fact<String>,
 ) -> Result<Vec<PlannedChange>> {
-    if wanted.without.iter().any(|rule| rule == PARTITION) {
+    if wanted.without.iter().any(|rule| rule == PARTITION_RULE) {
         return match &wanted.memory_nodes {
             None => Ok(Vec::new()),
             Some(_) => {
@@ -178,7 +175,7 @@ fn partition(
     let change = |setting: Setting| {
         let read = now(&setting.key).known().map_or_else(String::new, |read| read.trim().to_owned());
         let why = format!("CPU {} is taken out of load balancing, and all threads off it", wanted.cpus);
-        PlannedChange { why, ..PlannedChange::new(setting, PARTITION, &read) }
+        PlannedChange { why, ..PlannedChange::new(setting, PARTITION_RULE, &read) }
     };
     Ok(settings.into_iter().map(change).collect())
 }

@@ -113,7 +113,11 @@ fn outside(journal: &mut LockedJournal, entry: &EntryRecords, asked: Option<&Cpu
     let key = Key::Task { tid: pid, start, what: TaskSetting::Group };
     if is_inside(&journal.kernel.read(&key)) {
         let own = journal.kernel.processes_in(&inner_group()).into_iter().find(|process| process.pid == pid);
-        leave(journal, entry, &own.unwrap_or(GroupProcess { pid, start, ancestors: Vec::new() }))?;
+        leave(
+            journal,
+            entry,
+            &own.unwrap_or(GroupProcess { pid, start, threads: Vec::new(), ancestors: Vec::new() }),
+        )?;
     }
     asked.map_or(Ok(()), rt::pin).map_err(|error| {
         Failure::of_call("it cannot be bound to these CPUs", &error, Exit::Usage, "give CPUs that are online")

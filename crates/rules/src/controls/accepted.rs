@@ -1,0 +1,107 @@
+//! What a control file takes: for values that come from a user, who is told what would be right.
+
+use crate::words::{cpu_mask, short_ranges, truncate};
+use facts::line::parse_mask;
+use facts::survey::Survey;
+use model::units::CpuSet;
+
+/// The values that a file takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Accepted {
+    /// A whole number of this range.
+    Number(i64, i64),
+    /// One of these.
+    Words(&'static [&'static str]),
+    /// One of these, or a number of this range.
+    WordsOrNumber(&'static [&'static str], i64, i64),
+    /// A word of the machine's own, such as the name of a driver's governor.
+    Name,
+    /// A list of CPUs that the machine has, not an empty one.
+    Cpus,
+    /// CPUs that the machine has as a hexadecimal mask, not an empty one.
+    Mask,
+    /// The same, or 0 for none.
+    MaskOrNone,
+}
+
+impl Accepted {
+    /// Off and on.
+    pub const SWITCH: Accepted = Accepted::Number(0, 1);
+
+    /// The value as it is written, or what would be taken instead.
+    pub fn taken(self, value: &str, survey: &Survey) -> Result<String, String> {
+        let value = value.trim();
+        let fits = match self {
+            Accepted::Number(first, last) => number(value, first, last),
+            Accepted::Words(words) => words.contains(&value),
+            Accepted::WordsOrNumber(words, first, last) => {
+                words.contains(&value) || number(value, first, last)
+            }
+            Accepted::Name => is_name(value),
+            Accepted::Cpus => return self.list(value, survey),
+            Accepted::MaskOrNone if value == "0" => true,
+            Accepted::Mask | Accepted::MaskOrNone => return self.mask(value, survey),
+        };
+        if fits { Ok(value.to_owned()) } else { Err(self.refusal(value, "")) }
+    }
+
+    /// What is taken, in words.
+    pub fn words(self) -> String {
+        match self {
+            Accepted::Number(first, last) => range(first, last),
+            Accepted::Words(words) => words.join(" or "),
+            Accepted::WordsOrNumber(words, first, last) => {
+                format!("{} or {}", words.join(" or "), range(first, last))
+            }
+            Accepted::Name => "a name without blanks".to_owned(),
+            Accepted::Cpus => "a list of CPUs such as 0-1".to_owned(),
+            Accepted::Mask => "a mask of CPUs such as 3 for CPU 0-1".to_owned(),
+            Accepted::MaskOrNone => "a mask of CPUs such as 3 for CPU 0-1, or 0 for none".to_owned(),
+        }
+    }
+
+    fn refusal(self, value: &str, why: &str) -> String {
+        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        format!("'{}' is not {}{why}", truncate(value), self.words())
+    }
+
+    fn list(self, value: &str, survey: &Survey) -> Result<String, String> {
+        let cpus = CpuSet::parse(value).map_err(|why| self.refusal(value, &why))?;
+        self.there(value, &cpus, survey).map(|()| cpus.to_string())
+    }
+
+    fn mask(self, value: &str, survey: &Survey) -> Result<String, String> {
+        let digits = value.trim_start_matches("0x");
+        let cpus = parse_mask(digits).map_err(|why| self.refusal(value, &why))?;
+        self.there(value, &cpus, survey).map(|()| cpu_mask(&cpus))
+    }
+
+    /// Whether the machine has these CPUs; where it is not known which it has, any.
+    fn there(self, value: &str, cpus: &CpuSet, survey: &Survey) -> Result<(), String> {
+        if cpus.is_empty() {
+            return Err(self.refusal(value, "it names none"));
+        }
+        let all = survey.facts.present.known().or(survey.facts.online.known());
+        let missing = all.map(|all| cpus.without(all)).unwrap_or_default();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(self.refusal(value, &format!("there is no CPU {}", short_ranges(&missing)))),
+        }
+    }
+}
+
+fn range(first: i64, last: i64) -> String {
+    match last {
+        i64::MAX => format!("a number from {first} on"),
+        _ => format!("a number from {first} to {last}"),
+    }
+}
+
+/// A number as the kernel takes it: decimal, without a sign of its own but `-`.
+fn number(value: &str, first: i64, last: i64) -> bool {
+    !value.starts_with('+') && value.parse().is_ok_and(|number: i64| (first..=last).contains(&number))
+}
+
+fn is_name(value: &str) -> bool {
+    !value.is_empty() && value.len() <= 64 && value.chars().all(|c| c.is_ascii_graphic())
+}

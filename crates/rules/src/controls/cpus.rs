@@ -1,0 +1,72 @@
+//! CPUs themselves: on and off, their frequency, and what reports their errors.
+
+use super::Control;
+use super::accepted::Accepted;
+use crate::knobs::sources::{ABI, CPUFREQ, INTEL_PSTATE, SYSFS_MCE};
+use model::setting::{Comparison, Risk};
+
+/// A file of a CPU's frequency policy, which several CPUs can share.
+const POLICY: Control = Control {
+    accepts: Accepted::Number(1, i64::MAX),
+    reason: "CPUs of one policy share it: a value for one is shown by all of them",
+    source: CPUFREQ,
+    ..Control::DEFAULT
+};
+
+pub(super) const ALL: &[Control] = &[
+    Control {
+        pattern: "/sys/devices/system/cpu/cpu#/online",
+        gives_up: &["0"],
+        moves_threads: true,
+        reason: "what runs there goes elsewhere: threads that may run nowhere else lose their masks, and \
+                 interrupts theirs; the boot CPU has no such file on most machines",
+        source: ABI,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor",
+        readback: Comparison::Exact,
+        accepts: Accepted::Name,
+        risk: Risk::Medium,
+        ..POLICY
+    },
+    Control {
+        pattern: "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq",
+        risk: Risk::Medium,
+        ..POLICY
+    },
+    Control {
+        pattern: "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq",
+        risk: Risk::Medium,
+        ..POLICY
+    },
+    Control {
+        pattern: "/sys/devices/system/cpu/cpufreq/boost",
+        risk: Risk::Medium,
+        reason: "for all CPUs",
+        source: CPUFREQ,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/devices/system/cpu/intel_pstate/no_turbo",
+        risk: Risk::Medium,
+        reason: "for all CPUs; EPERM where the firmware switched turbo off",
+        source: INTEL_PSTATE,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/devices/system/machinecheck/machinecheck#/check_interval",
+        accepts: Accepted::Number(0, i32::MAX as i64),
+        risk: Risk::Medium,
+        reason: "there is one per CPU, and one of them sets all; corrected errors may go unseen",
+        source: SYSFS_MCE,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/devices/system/machinecheck/machinecheck#/ignore_ce",
+        risk: Risk::Medium,
+        reason: "there is one per CPU, and one of them sets all",
+        source: SYSFS_MCE,
+        ..Control::DEFAULT
+    },
+];

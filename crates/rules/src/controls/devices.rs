@@ -1,0 +1,64 @@
+//! Network interfaces and tracing.
+
+use super::Control;
+use super::accepted::Accepted;
+use crate::knobs::sources::{EVENTS, FTRACE, NAPI, NET_SCALING};
+use model::setting::{Comparison, Risk};
+
+pub(super) const ALL: &[Control] = &[
+    Control {
+        pattern: "/sys/class/net/*/queues/rx-#/rps_cpus",
+        readback: Comparison::Mask,
+        accepts: Accepted::MaskOrNone,
+        risk: Risk::Medium,
+        reason: "of one queue; 0 steers nothing",
+        source: NET_SCALING,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/class/net/*/gro_flush_timeout",
+        accepts: Accepted::Number(0, i64::MAX),
+        risk: Risk::Medium,
+        reason: "nanoseconds; on newer kernels for all queues of the interface",
+        source: NAPI,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/kernel/tracing/current_tracer",
+        readback: Comparison::Exact,
+        accepts: Accepted::Name,
+        risk: Risk::Medium,
+        reason: "another tracer empties the buffer",
+        source: FTRACE,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/kernel/tracing/instances/*/current_tracer",
+        readback: Comparison::Exact,
+        accepts: Accepted::Name,
+        risk: Risk::Medium,
+        reason: "another tracer empties the buffer",
+        source: FTRACE,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/kernel/tracing/events/enable",
+        risk: Risk::Medium,
+        reason: "it shows X where some events are on, which cannot be written",
+        source: EVENTS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/kernel/tracing/instances/*/events/enable",
+        risk: Risk::Medium,
+        reason: "it shows X where some events are on, which cannot be written",
+        source: EVENTS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/kernel/tracing/function_profile_enabled",
+        reason: "the profiler of functions",
+        source: FTRACE,
+        ..Control::DEFAULT
+    },
+];

@@ -1,0 +1,182 @@
+//! `kernel.*` sysctls, the scheduler's files in debugfs, RCU, the lockup detectors.
+
+use super::Control;
+use super::accepted::Accepted;
+use crate::knobs::sources::{
+    DEADLINE, LOCKUP_WATCHDOGS, PARAMETERS, RT_GROUP, SCHED_DEBUG_C, SYSCTL_KERNEL, TIMEKEEPING,
+};
+use model::setting::{Comparison, Risk};
+
+const SOFT: &str = "/proc/sys/kernel/soft_watchdog";
+const HARD: &str = "/proc/sys/kernel/nmi_watchdog";
+
+/// The runtime of a deadline server, in ns.
+const SERVER: Control = Control {
+    accepts: Accepted::Number(0, i64::MAX),
+    gives_up: &["0"],
+    reason: "seen on 6.12: a smaller runtime or period is refused with EBUSY unless sched_rt_runtime_us is \
+             -1, which in turn is only lowered again after the server has its runtime back; a runtime \
+             above the period is EINVAL, and so is a period below the runtime",
+    source: SCHED_DEBUG_C,
+    ..Control::DEFAULT
+};
+
+pub(super) const ALL: &[Control] = &[
+    Control {
+        pattern: "/proc/sys/kernel/sched_rt_runtime_us",
+        accepts: Accepted::Number(-1, i32::MAX as i64),
+        gives_up: &["-1"],
+        reason: "-1 is no limit, and admits deadline servers of any size; a limit is refused with EBUSY \
+                 where deadline tasks and servers are given more already",
+        source: RT_GROUP,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/sched_rr_timeslice_ms",
+        accepts: Accepted::Number(1, i32::MAX as i64),
+        reason: "0 and less set the default of 100, so that they would not be read back",
+        source: SYSCTL_KERNEL,
+        ..Control::DEFAULT
+    },
+    Control { pattern: "/sys/kernel/debug/sched/fair_server/cpu#/runtime", ..SERVER },
+    Control {
+        pattern: "/sys/kernel/debug/sched/fair_server/cpu#/period",
+        accepts: Accepted::Number(100_000, i64::MAX),
+        gives_up: &[],
+        source: DEADLINE,
+        ..SERVER
+    },
+    Control { pattern: "/sys/kernel/debug/sched/ext_server/cpu#/runtime", ..SERVER },
+    Control {
+        pattern: "/sys/kernel/debug/sched/preempt",
+        readback: Comparison::Choice,
+        accepts: Accepted::Words(&["none", "voluntary", "full", "lazy"]),
+        reason: "the models that the kernel has are shown, the one in force in round brackets; any other \
+                 is EINVAL",
+        source: PARAMETERS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/watchdog",
+        gives_up: &["0"],
+        partners: &[SOFT, HARD],
+        restored_first: &[SOFT, HARD],
+        reason: "it switches both detectors; before 6.14 reading one of them while it is 0 makes a later 1 \
+                 switch nothing on, so that they are written, unread, before it is put back",
+        source: LOCKUP_WATCHDOGS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: SOFT,
+        readback: Comparison::Unread,
+        gives_up: &["0"],
+        reason: "reading it while watchdog is 0 changes what a later 1 does, before 6.14",
+        source: LOCKUP_WATCHDOGS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: HARD,
+        readback: Comparison::Unread,
+        gives_up: &["0"],
+        optional: true,
+        reason: "as soft_watchdog; a guest without performance counters refuses it (EACCES, before 6.12 \
+                 ENOTSUPP)",
+        source: LOCKUP_WATCHDOGS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/watchdog_cpumask",
+        readback: Comparison::List,
+        accepts: Accepted::Cpus,
+        risk: Risk::Medium,
+        reason: "a list in spite of its name; a hung CPU that it leaves out is not reported",
+        source: SYSCTL_KERNEL,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/watchdog_thresh",
+        accepts: Accepted::Number(0, 60),
+        gives_up: &["0"],
+        reason: "0 switches the detectors off",
+        source: SYSCTL_KERNEL,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/printk",
+        accepts: Accepted::Number(1, 15),
+        first_of_several: true,
+        reason: "the first of its four numbers is the console's level",
+        source: SYSCTL_KERNEL,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/printk_devkmsg",
+        readback: Comparison::Exact,
+        accepts: Accepted::Words(&["on", "off", "ratelimit"]),
+        reason: "EINVAL where printk.devkmsg= was on the command line",
+        source: SYSCTL_KERNEL,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/module/printk/parameters/ignore_loglevel",
+        readback: Comparison::Exact,
+        accepts: Accepted::Words(&["N", "Y"]),
+        reason: "a flag of a module is shown as a letter, however it was written",
+        source: PARAMETERS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/timer_migration",
+        source: SYSCTL_KERNEL,
+        reason: "off, timers stay on idle CPUs, which they wake",
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/numa_balancing",
+        accepts: Accepted::Number(0, 3),
+        risk: Risk::Medium,
+        reason: "1 balances tasks and their memory, 2 moves memory between tiers",
+        source: SYSCTL_KERNEL,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/sched_schedstats",
+        reason: "statistics of the scheduler, which tools may read",
+        source: SYSCTL_KERNEL,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/task_delayacct",
+        reason: "statistics of delays, which tools may read",
+        source: SYSCTL_KERNEL,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/proc/sys/kernel/stack_tracer_enabled",
+        reason: "the tracer of stacks",
+        source: SYSCTL_KERNEL,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/kernel/rcu_normal",
+        reason: "1 wins over rcu_expedited",
+        source: PARAMETERS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/kernel/rcu_expedited",
+        accepts: Accepted::Number(0, i32::MAX as i64),
+        reason: "a count of those that want it, which the kernel raises and lowers itself",
+        source: PARAMETERS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        readback: Comparison::Exact,
+        accepts: Accepted::Name,
+        risk: Risk::Medium,
+        reason: "a name that is not offered is taken without an error, and nothing changes",
+        source: TIMEKEEPING,
+        ..Control::DEFAULT
+    },
+];

@@ -1,0 +1,56 @@
+//! Idle states, and power management of devices and links.
+
+use super::Control;
+use super::accepted::Accepted;
+use crate::knobs::sources::{ABI, CPUIDLE, DEVFREQ, PARAMETERS};
+use model::setting::{Comparison, Risk};
+
+pub(super) const ALL: &[Control] = &[
+    Control {
+        pattern: "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us",
+        readback: Comparison::Exact,
+        accepts: Accepted::WordsOrNumber(&["n/a"], 0, i32::MAX as i64),
+        reason: "n/a is no latency at all, 0 no limit, and both are read back as they were written",
+        source: ABI,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/devices/system/cpu/cpu#/cpuidle/state#/disable",
+        reason: "of one CPU; what the driver switched off itself stays off",
+        source: CPUIDLE,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/class/devfreq/*/governor",
+        readback: Comparison::Exact,
+        accepts: Accepted::Name,
+        risk: Risk::Medium,
+        reason: "of one device",
+        source: DEVFREQ,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/module/pcie_aspm/parameters/policy",
+        readback: Comparison::Choice,
+        accepts: Accepted::Words(&["default", "performance", "powersave", "powersupersave"]),
+        risk: Risk::Medium,
+        optional: true,
+        reason: "the one in force is in brackets; EPERM where the firmware keeps the links to itself",
+        source: PARAMETERS,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/bus/pci/devices/*/link/l0s_aspm",
+        risk: Risk::Medium,
+        reason: "of one link",
+        source: ABI,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/bus/pci/devices/*/link/l1_aspm",
+        risk: Risk::Medium,
+        reason: "of one link",
+        source: ABI,
+        ..Control::DEFAULT
+    },
+];
