@@ -15,6 +15,9 @@ pub const INNER_GROUP: &str = "onbeat/rt";
 /// The rule that a partition satisfies, and under which what is placed in it is journaled.
 pub const PARTITION_RULE: &str = "cpu-isolation";
 
+/// Why a thread stays where it is.
+pub const IMMOVABLE: &str = "the kernel refuses another affinity (PF_NO_SETAFFINITY)";
+
 /// What has become of the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

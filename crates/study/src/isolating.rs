@@ -12,8 +12,9 @@ use model::error::{Failure, Result};
 use model::isolation::IsolationDocument;
 use model::plan::PlanDocument;
 use model::units::CpuSet;
-use rules::audit::audit;
+use rules::audit::{Finding, audit};
 use rules::intent::{Profile, intent};
+use rules::judgement::AuditVerdict;
 use tune::isolate::refusal::require_separable;
 use tune::isolate::steps::{IsolationRequest, arrange, rules_request};
 use tune::isolate::{arrivals, list};
@@ -32,6 +33,13 @@ pub fn plan_isolation(profile: Profile, wanted: &IsolationRequest, take_over: bo
     let audit = audit(&survey, &intent);
     let now = |key: &_| reading::read(&files, key);
     let mut document = plan(&survey, &audit, &rules_request(wanted)?, &boot_id()?, &now)?;
+    // What is as it should be, or does not apply, is no step that is left out.
+    let fails = |rule: &str| {
+        let of = |finding: &&Finding| finding.rule == rule;
+        let verdict = audit.findings.iter().find(of).map(|finding| finding.verdict);
+        matches!(verdict, Some(AuditVerdict::Fail | AuditVerdict::Unknown))
+    };
+    document.left_out.retain(|left| fails(&left.rule));
     rivals::leave_out(&survey, &mut document, take_over);
     arrange(&survey, &mut document, wanted, &now)?;
     Ok(document)

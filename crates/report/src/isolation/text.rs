@@ -4,11 +4,28 @@ use std::fmt::Write;
 
 use crate::palette::{BOLD, GREEN, Palette, RED, YELLOW};
 use crate::words::{clean, duration, filled, several, wrapped};
-use model::isolation::{Arrivals, IsolatedInterrupt, IsolatedThread, IsolationDocument, PartitionState};
+use model::isolation::{
+    Arrivals, IMMOVABLE, IsolatedInterrupt, IsolatedThread, IsolationDocument, PartitionState,
+};
 use model::units::Nanos;
 
 /// Names beyond this many are counted.
 const NAMES: usize = 8;
+
+/// What an isolation has come to, in a line or two.
+pub fn summary(document: &IsolationDocument, columns: usize, color: bool) -> String {
+    let mut page = String::new();
+    let free = document.threads.iter().filter(|thread| thread.movable).count() as u64;
+    let stuck = document.threads.len() as u64 - free;
+    let line = format!(
+        "{} {} and {} may still be there: `onbeat isolate list` names them.",
+        headline(document, Palette(color)),
+        several(stuck + free, "thread", "threads"),
+        several(document.interrupts.len() as u64, "interrupt", "interrupts")
+    );
+    filled(&mut page, "", &line, 2, columns);
+    page
+}
 
 /// The document as text; `verbose` has each thread on a line of its own.
 pub fn render(document: &IsolationDocument, columns: usize, color: bool, verbose: bool) -> String {
@@ -16,7 +33,7 @@ pub fn render(document: &IsolationDocument, columns: usize, color: bool, verbose
     let mut page = String::new();
     wrapped(&mut page, &headline(document, palette), columns);
     let (stuck, free): (Vec<_>, Vec<_>) = document.threads.iter().partition(|thread| !thread.movable);
-    threads(&mut page, "threads that may run there and could leave", &free, palette, columns, verbose);
+    threads(&mut page, "threads that may run there", &free, palette, columns, verbose);
     threads(&mut page, "threads that cannot leave", &stuck, palette, columns, verbose);
     let (stuck, free): (Vec<_>, Vec<_>) = document.interrupts.iter().partition(|irq| !irq.movable);
     interrupts(&mut page, "interrupts that may go there and could be moved", &free, palette, columns);
@@ -64,6 +81,9 @@ fn threads(
         return;
     }
     heading(page, words, threads.len() as u64, palette);
+    if threads.iter().all(|thread| thread.why.ends_with(IMMOVABLE)) {
+        let _ = writeln!(page, "  {IMMOVABLE}");
+    }
     let named = |thread: &IsolatedThread| match thread.movable || verbose {
         true => format!("{} {}", thread.tid, clean(&thread.comm)),
         false => clean(&thread.comm),
@@ -81,7 +101,9 @@ fn threads(
             }
         };
         let cpus = if verbose { format!(" on CPU {}", clean(&thread.allowed)) } else { String::new() };
-        filled(page, "  ", &format!("{}{cpus}: {}", listed(&alike), clean(&thread.why)), 4, columns);
+        let why = thread.why.strip_suffix(IMMOVABLE).unwrap_or(&thread.why).trim_end_matches(": ");
+        let why = if why.is_empty() { String::new() } else { format!(": {}", clean(why)) };
+        filled(page, "  ", &format!("{}{cpus}{why}", listed(&alike)), 4, columns);
     }
 }
 

@@ -5,11 +5,12 @@ use facts::irqs::{Irq, Irqs};
 use facts::threads_on::ThreadOn;
 use host::settings::{EntryRecords, EntryStep, Outcome};
 use model::isolation::{
-    INNER_GROUP, ISOLATION_SCHEMA, IsolatedInterrupt, IsolatedThread, IsolationDocument, OUTER_GROUP,
-    PartitionState,
+    IMMOVABLE, INNER_GROUP, ISOLATION_SCHEMA, IsolatedInterrupt, IsolatedThread, IsolationDocument,
+    OUTER_GROUP, PartitionState,
 };
 use model::setting::{Key, PRESENT};
 use model::units::CpuSet;
+use rules::irq_kind::{IrqKind, handler_names, irq_kind};
 
 /// Whether an entry has isolated CPUs: it made their group.
 pub fn is_isolation(entry: &EntryRecords) -> bool {
@@ -127,10 +128,8 @@ fn thread(thread: &ThreadOn) -> IsolatedThread {
         placed == INNER_GROUP || placed.strip_prefix(INNER_GROUP).is_some_and(|rest| rest.starts_with('/'));
     let why = match (placed, thread.immovable, thread.kernel) {
         (true, _, _) => format!("it is in {INNER_GROUP}"),
-        (false, true, true) if thread.allowed.len() == 1 => {
-            format!("{}: the kernel refuses another affinity (PF_NO_SETAFFINITY)", duty_of(&thread.comm))
-        }
-        (false, true, _) => "the kernel refuses another affinity (PF_NO_SETAFFINITY)".to_owned(),
+        (false, true, true) => format!("{}: {IMMOVABLE}", duty_of(thread)),
+        (false, true, false) => IMMOVABLE.to_owned(),
         (false, false, true) if thread.comm.starts_with("irq/") => {
             "it handles an interrupt, and runs where that goes".to_owned()
         }
@@ -145,9 +144,9 @@ fn thread(thread: &ThreadOn) -> IsolatedThread {
     }
 }
 
-/// What a thread of the kernel that belongs to one CPU does there
+/// What a thread of the kernel that cannot leave is for: as a rule it belongs to one CPU
 /// (Documentation/admin-guide/kernel-per-CPU-kthreads.rst).
-fn duty_of(comm: &str) -> &'static str {
+fn duty_of(thread: &ThreadOn) -> &'static str {
     const DUTIES: [(&str, &str); 12] = [
         ("cpuhp/", "it switches this CPU on and off"),
         ("migration/", "it moves threads off this CPU, and stops it"),
@@ -162,7 +161,14 @@ fn duty_of(comm: &str) -> &'static str {
         ("timerlat/", "it measures this CPU's latency"),
         ("osnoise/", "it measures this CPU's noise"),
     ];
-    let known = DUTIES.iter().find(|(prefix, _)| comm.starts_with(prefix));
+    // Idle but when memory is short, and then where the work is (Documentation/core-api/workqueue.rst).
+    if thread.comm.starts_with("kworker/R-") || (thread.allowed.len() > 1 && !thread.comm.contains('/')) {
+        return "it rescues a workqueue when memory is short";
+    }
+    if thread.allowed.len() > 1 {
+        return "it runs work of any CPU";
+    }
+    let known = DUTIES.iter().find(|(prefix, _)| thread.comm.starts_with(prefix));
     known.map_or("it serves this CPU", |(_, duty)| duty)
 }
 
@@ -178,18 +184,19 @@ fn interrupt(irq: &Irq, cpus: &CpuSet, entry: Option<&EntryRecords>) -> Option<I
         let outcome = refused.outcome.as_ref().filter(|outcome| outcome.outcome == Outcome::Refused)?;
         Some(outcome.why.clone())
     });
-    let (movable, why) = match (irq.managed, irq.per_cpu, tried) {
-        (Some(true), _, _) => (
+    let (movable, why) = match (irq_kind(irq), tried) {
+        (IrqKind::Managed, _) => (
             false,
-            "the kernel spreads it over the queues (managed): boot with isolcpus=managed_irq,...".to_owned(),
+            "the kernel spreads it over the queues (managed): boot with isolcpus=managed_irq,domain,..."
+                .to_owned(),
         ),
-        (_, Some(true), _) => (false, "each CPU has its own, or the kernel never moves it".to_owned()),
-        (_, _, Some(why)) => (false, why),
-        (_, _, None) => (true, "its affinity allows it".to_owned()),
+        (IrqKind::PerCpu, _) => (false, "each CPU has its own, or the kernel never moves it".to_owned()),
+        (IrqKind::Movable, Some(why)) => (false, why),
+        (IrqKind::Movable, None) => (true, "its affinity allows it".to_owned()),
     };
     Some(IsolatedInterrupt {
         irq: irq.number.to_string(),
-        name: irq.actions.join(", "),
+        name: handler_names(irq),
         movable,
         why,
         allowed: allowed.to_string(),

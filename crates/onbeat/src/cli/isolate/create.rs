@@ -4,10 +4,11 @@ use super::list::print;
 use crate::cli::Environment;
 use crate::cli::flags::{cpu_list, keyword};
 use crate::cli::journal;
-use crate::cli::outputs::{OutputFlags, Outputs};
+use crate::cli::outputs::{OutputFlags, Outputs, Screen};
 use crate::cli::tune::apply::{Request, UndoFlags, make, refuse_to_cut_off};
 use model::error::{Exit, Failure, Result};
 use model::keyword::Keyword;
+use report::isolation::text::summary;
 use rules::intent::Profile;
 use study::audit::MachineSource;
 use study::isolating::{isolation_of, plan_isolation};
@@ -101,7 +102,14 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         None => Vec::new(),
     };
     let document = isolation_of(MachineSource::Live, current(&known, &boot_id()?))?;
-    print(&mut outputs, document, args.check, false, &args.output)?;
+    if args.check {
+        outputs.print("\n");
+        print(&mut outputs, document, true, false, &args.output)?;
+    } else {
+        outputs.json_pretty(&args.output.json, &document);
+        let Screen { columns, color } = outputs.screen;
+        outputs.print(&format!("\n{}", summary(&document, columns, color)));
+    }
     outputs.end(exit)
 }
 
