@@ -114,8 +114,6 @@ pub fn with_value(
         return Err(knob.unsettable.to_owned());
     }
     let control = controls::of_pattern(knob.sets).ok_or("the rule has no value to give: name it without")?;
-    let value = control.accepts.taken(value, survey)?;
-    let given = |path: &String| control.setting(path, &value, survey);
     // What has to be set before it stays as it is: no throttling before another fair server.
     let usual = settings(survey, remedy).unwrap_or_default();
     let is_of = |setting: &Setting| matched(knob.sets, &setting.key.path()).is_some();
@@ -125,8 +123,12 @@ pub fn with_value(
     if paths.is_empty() {
         return Err(format!("there is nothing to set: no {} is known", knob.sets.replace('#', "N")));
     }
-    let before = usual.iter().take_while(|setting| !is_of(setting)).cloned();
-    Ok(before.chain(paths.iter().filter_map(given)).collect())
+    let mut all: Vec<Setting> = usual.iter().take_while(|setting| !is_of(setting)).cloned().collect();
+    for path in paths {
+        let value = control.taken(&path, value, survey)?;
+        all.extend(control.setting(&path, &value, survey));
+    }
+    Ok(all)
 }
 
 /// The files of a pattern: those of these CPUs where it is one of a CPU's.
@@ -183,6 +185,12 @@ mod tests {
                          sysfs:devices/system/cpu/cpu3/cpufreq/scaling_governor=schedutil";
         check("", "cpufreq-governor", "schedutil", governors);
         check("/proc/sys/kernel/printk: 7 4 1 7", "console-loglevel", "1", "sysctl:kernel.printk=1 4 1 7");
+        check(
+            "/proc/sys/vm/laptop_mode absent",
+            "laptop-mode",
+            "0",
+            "this kernel has no /proc/sys/vm/laptop_mode",
+        );
         check("", "swap", "0", crate::find("swap").unwrap().unsettable);
         check("", "turbo", "0", "the rule has no value to give: name it without");
         check("", "irq-affinity", "1", "there is nothing to set: no /proc/irq/N/smp_affinity_list is known");
