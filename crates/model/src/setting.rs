@@ -292,12 +292,33 @@ impl Setting {
             Comparison::Choice => marked(old).to_owned(),
             Comparison::Listed => {
                 let (old, now) = (words(old), words(now));
-                let gone = now.iter().filter(|word| !old.contains(word)).map(|word| format!("-{word}"));
-                let back = old.iter().filter(|word| !now.contains(word)).map(|word| format!("+{word}"));
-                gone.chain(back).collect::<Vec<_>>().join(" ")
+                // What another program has added or removed since is its own.
+                let concerned = |word: &&str| self.signed().is_none_or(|signed| signed.contains(word));
+                let gone = now.iter().filter(|word| !old.contains(word) && concerned(word));
+                let back = old.iter().filter(|word| !now.contains(word) && concerned(word));
+                let back = back.map(|word| format!("+{word}"));
+                gone.map(|word| format!("-{word}")).chain(back).collect::<Vec<_>>().join(" ")
             }
             _ => old.trim().to_owned(),
         }
+    }
+
+    /// Whether what is `now` is as `old`, as both were read: what restoring has to bring about.
+    pub fn is_restored(&self, now: &str, old: &str) -> bool {
+        match (self.readback, self.signed()) {
+            (Comparison::Listed, Some(signed)) => {
+                let (old, now) = (words(old), words(now));
+                signed.iter().all(|word| old.contains(word) == now.contains(word))
+            }
+            // A value that no list or number is, is none that was set, and may be what was there.
+            (how, _) => same(how, now, old) || same(Comparison::Exact, now, old),
+        }
+    }
+
+    /// The words that are added to a list or removed; none where the whole list is wanted.
+    fn signed(&self) -> Option<Vec<&str>> {
+        let signed = words(&self.wanted).into_iter().map(|word| word.strip_prefix(['+', '-']));
+        signed.collect::<Option<Vec<&str>>>().filter(|signed| !signed.is_empty())
     }
 }
 
@@ -463,6 +484,15 @@ mod tests {
         assert_eq!(setting(Comparison::Listed).restoring("cpu io", "cpu io cpuset"), "-cpuset");
         assert_eq!(setting(Comparison::Listed).restoring("cpu io", "io"), "+cpu");
         assert_eq!(setting(Comparison::List).restoring("0-3\n", "0-1"), "0-3");
+    }
+
+    #[test]
+    fn words_that_another_added_stay() {
+        let listed = Setting { readback: Comparison::Listed, ..Setting::new(Key::Irq(1), "+cpuset -io") };
+        assert_eq!(listed.restoring("cpu io", "cpu cpuset hugetlb"), "-cpuset +io");
+        assert!(!listed.is_restored("cpu cpuset hugetlb", "cpu io"));
+        assert!(listed.is_restored("cpu io hugetlb", "cpu io"));
+        assert_eq!(listed.restoring("cpu io", "cpu io hugetlb"), "");
     }
 
     proptest! {

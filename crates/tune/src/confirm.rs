@@ -1,6 +1,6 @@
 //! Keeping changes that would undo themselves.
 
-use host::settings::{EntryRecords, Journal, Kernel, Record, Store};
+use host::settings::{EntryRecords, Journal, JournalRecord, Kernel, Store};
 use model::error::{Exit, Failure, Result};
 use model::plan::PlanDocument;
 use model::text::quoted;
@@ -44,8 +44,8 @@ pub fn confirm(
             entry.opened.id
         )));
     }
-    let noted =
-        Journal::resume(store, &entry.opened.id).and_then(|mut journal| journal.note(&Record::Confirmed));
+    let noted = Journal::resume(store, &entry.opened.id)
+        .and_then(|mut journal| journal.note(&JournalRecord::Confirmed));
     noted.map_err(|error| {
         let what = "the confirmation cannot be written to the journal";
         Failure::of_call(what, &error, Exit::Internal, "free some space")

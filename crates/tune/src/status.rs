@@ -1,6 +1,6 @@
 //! What of the journal is in force.
 
-use host::settings::{EntryRecords, Kernel, Outcome, Step};
+use host::settings::{EntryRecords, EntryStep, Kernel, Outcome};
 use model::fact::Fact;
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
 use model::setting::Comparison;
@@ -37,7 +37,7 @@ pub fn is_overdue(entry: &EntryRecords, boot_ns: i64) -> bool {
 fn changed(
     kernel: &dyn Kernel,
     entry: &EntryRecords,
-    step: &Step,
+    step: &EntryStep,
     boot: &str,
     overdue: bool,
 ) -> PlannedChange {

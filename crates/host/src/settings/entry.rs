@@ -8,7 +8,8 @@ use model::fact::{Fact, errno_name};
 use model::plan::{ChangeState, PlannedChange};
 use model::setting::{Comparison, Key, Setting, same};
 
-use super::journal::{Journal, OldValue, Opened, Outcome, Record, Step, StepOutcome};
+use super::execute::refusal;
+use super::journal::{ChangeOutcome, EntryStep, Journal, JournalRecord, OldValue, Opened, Outcome};
 use super::restore::restore_step;
 use super::{Kernel, Store};
 
@@ -32,6 +33,8 @@ pub struct Entry<'a> {
     journal: Journal<'a>,
     id: String,
     steps: u32,
+    /// The journal could not be written: what is not in it must not be done.
+    ended: bool,
 }
 
 impl<'a> Entry<'a> {
@@ -42,7 +45,7 @@ impl<'a> Entry<'a> {
         opened: Opened,
     ) -> io::Result<Entry<'a>> {
         let (journal, id) = Journal::begin(store, opened)?;
-        Ok(Entry { kernel, journal, id, steps: 0 })
+        Ok(Entry { kernel, journal, id, steps: 0, ended: false })
     }
 
     /// Its id, under which it is undone.
@@ -55,6 +58,15 @@ impl<'a> Entry<'a> {
     /// # Errors
     /// The journal cannot be written: nothing further may be changed, and what was is to be undone.
     pub fn make(&mut self, change: &PlannedChange) -> io::Result<Applied> {
+        if self.ended {
+            return Err(io::Error::other("the journal could not be written before"));
+        }
+        let made = self.attempt(change);
+        self.ended = made.is_err();
+        made
+    }
+
+    fn attempt(&mut self, change: &PlannedChange) -> io::Result<Applied> {
         let setting = &change.setting;
         let old = match self.kernel.read(&setting.key) {
             Fact::Known(now) if setting.is_met_by(&now) => return Ok(Applied::Already),
@@ -68,24 +80,29 @@ impl<'a> Entry<'a> {
             Fact::Malformed(what) => return Ok(Applied::Refused(format!("it cannot be read: {what}"))),
             Fact::NotCaptured => return Ok(Applied::Refused("it cannot be read".to_owned())),
         };
-        let others = self.others(setting);
+        let others = self.others(setting, old.as_deref());
         let step = self.steps;
         self.steps += 1;
-        self.journal.note(&Record::Intent {
+        self.journal.note(&JournalRecord::Intent {
             step,
             change: Box::new(change.clone()),
             old: old.clone(),
             others: others.clone(),
         })?;
         let written = self.kernel.write(&setting.key, Some(&setting.wanted));
+        let ended = matches!((&setting.key, &written), (Key::Task { .. }, Err(error))
+            if error.raw_os_error() == Some(libc::ESRCH));
         let (outcome, got, why) = self.judge(setting, written);
-        let changed = self.changed(&others, setting.moves_threads);
-        let result = StepOutcome { outcome, got, why, others: changed };
-        self.journal.note(&Record::Outcome { step, result: result.clone() })?;
+        let changed = self.changed(&others, setting);
+        let result = ChangeOutcome { outcome, got, why, others: changed };
+        self.journal.note(&JournalRecord::Outcome { step, result: result.clone() })?;
         match outcome {
             Outcome::Applied => Ok(Applied::Done(ChangeState::Applied)),
             Outcome::Pending => Ok(Applied::Done(ChangeState::Pending)),
-            Outcome::Refused => self.take_back(step, change, old, others, result),
+            Outcome::Refused => {
+                let refused = self.take_back(step, change, old, others, result)?;
+                Ok(if ended { Applied::Gone } else { refused })
+            }
         }
     }
 
@@ -96,39 +113,44 @@ impl<'a> Entry<'a> {
         change: &PlannedChange,
         old: Option<String>,
         others: Vec<OldValue>,
-        result: StepOutcome,
+        result: ChangeOutcome,
     ) -> io::Result<Applied> {
         let why = result.why.clone();
-        let step = Step {
+        let step = EntryStep {
             number: step,
             change: change.clone(),
             old,
             others,
             outcome: Some(result),
             restoring: None,
+            left: None,
             restored: None,
         };
         let mut noted = Ok(());
         let journal = &mut self.journal;
-        let mut note = |record: Record| {
-            noted = std::mem::replace(&mut noted, Ok(())).and_then(|()| journal.note(&record));
+        let mut note = |record: JournalRecord| {
+            noted = std::mem::replace(&mut noted, Ok(())).and(journal.note(&record));
         };
-        let (state, left) = restore_step(self.kernel, &mut note, &step, false);
+        let end = restore_step(self.kernel, &mut note, &step, false);
         noted?;
-        Ok(Applied::Refused(match state {
+        Ok(Applied::Refused(match end.state {
             ChangeState::Undone => why,
-            _ => format!("{why}; not restored: {left}"),
+            _ => format!("{why}; not restored: {}", end.why),
         }))
     }
 
     /// Notes that all was tried.
     pub fn complete(mut self) -> io::Result<()> {
-        self.journal.note(&Record::Complete)
+        self.journal.note(&JournalRecord::Complete)
     }
 
     /// The values of the keys that may change with this one.
-    fn others(&self, setting: &Setting) -> Vec<OldValue> {
-        let named = setting.partners.iter().chain(&setting.restored_first);
+    fn others(&self, setting: &Setting, now: Option<&str>) -> Vec<OldValue> {
+        // The parts of a switch are read while it is on: off, it shows all of them as off, and
+        // for `kernel.watchdog` that look makes it so.
+        let is_off = now.is_some_and(|now| now.trim() == "0");
+        let parts = setting.restored_first.iter().filter(|_| !is_off);
+        let named = setting.partners.iter().chain(parts);
         let mut others: Vec<OldValue> = named
             .map(|key| OldValue { key: key.clone(), value: self.kernel.read(key).known().cloned() })
             .collect();
@@ -140,15 +162,20 @@ impl<'a> Entry<'a> {
     }
 
     /// Those of them that are different now.
-    fn changed(&self, before: &[OldValue], threads_too: bool) -> Vec<OldValue> {
-        let threads: BTreeMap<Key, String> =
-            if threads_too { self.kernel.affinities().into_iter().collect() } else { BTreeMap::new() };
+    fn changed(&self, before: &[OldValue], setting: &Setting) -> Vec<OldValue> {
+        let threads = match setting.moves_threads {
+            true => self.kernel.affinities().into_iter().collect(),
+            false => BTreeMap::new(),
+        };
         let now = |key: &Key| match threads.get(key) {
             Some(value) => Some(value.clone()),
             None => self.kernel.read(key).known().cloned(),
         };
-        let with_now = before.iter().map(|other| OldValue { key: other.key.clone(), value: now(&other.key) });
-        with_now.zip(before).filter(|(now, before)| now.value != before.value).map(|(now, _)| now).collect()
+        let read = before.iter().filter(|other| !setting.restored_first.contains(&other.key));
+        read.map(|other| (OldValue { key: other.key.clone(), value: now(&other.key) }, other))
+            .filter(|(now, before)| now.value != before.value)
+            .map(|(now, _)| now)
+            .collect()
     }
 
     fn judge(&self, setting: &Setting, written: io::Result<()>) -> (Outcome, Option<String>, String) {
@@ -195,14 +222,6 @@ fn is_within(list: &str, wanted: &str) -> bool {
 /// Whether writing it makes it.
 fn may_be_made(key: &Key) -> bool {
     matches!(key, Key::Group(_) | Key::Hold(_))
-}
-
-/// Why the kernel refused, in words.
-pub(super) fn refusal(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(errno) => format!("the kernel refused it: {}", errno_name(errno)),
-        None => error.to_string(),
-    }
 }
 
 fn shown(text: &str) -> String {

@@ -1,7 +1,8 @@
 //! The journal: one file per entry (one `tune apply`), one line of JSON per fact, in their order.
 //!
-//! A line that was cut, by a crash while it was written, is the last one that counts: what it
-//! would have said had not been acted upon.
+//! A line that was cut, by a crash or a full disk while it was written, counts as not written: what
+//! it would have said had not been acted upon. Whoever goes on with the file ends that line first,
+//! so that it never becomes whole.
 
 use std::io;
 
@@ -56,7 +57,7 @@ pub enum Outcome {
 
 /// What became of a change, and what it changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepOutcome {
+pub struct ChangeOutcome {
     pub outcome: Outcome,
     /// What was read afterwards.
     pub got: Option<String>,
@@ -69,7 +70,7 @@ pub struct StepOutcome {
 /// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "kebab-case")]
-pub enum Record {
+pub enum JournalRecord {
     Opened(Opened),
     /// A value is about to be written.
     Intent {
@@ -84,7 +85,7 @@ pub enum Record {
     Outcome {
         step: u32,
         #[serde(flatten)]
-        result: StepOutcome,
+        result: ChangeOutcome,
     },
     /// All changes of the entry were tried.
     Complete,
@@ -100,20 +101,25 @@ pub enum Record {
         step: u32,
         state: model::plan::ChangeState,
         why: String,
+        /// What could not be restored, as it reads after the attempt.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left: Vec<OldValue>,
     },
 }
 
 /// A change and what became of it, from its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct EntryStep {
     pub number: u32,
     pub change: PlannedChange,
     pub old: Option<String>,
     pub others: Vec<OldValue>,
     /// None where the write was cut short.
-    pub outcome: Option<StepOutcome>,
+    pub outcome: Option<ChangeOutcome>,
     /// What an undo decided to write.
     pub restoring: Option<Vec<OldValue>>,
+    /// What that attempt left; none where it was cut short.
+    pub left: Option<Vec<OldValue>>,
     /// How the last undo of it ended.
     pub restored: Option<(model::plan::ChangeState, String)>,
 }
@@ -122,14 +128,14 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryRecords {
     pub opened: Opened,
-    pub steps: Vec<Step>,
+    pub steps: Vec<EntryStep>,
     pub complete: bool,
     pub confirmed: bool,
-    /// Whether a line was cut or not understood: nothing behind it is known.
+    /// Whether a line was cut or not understood.
     pub cut: bool,
 }
 
-impl Step {
+impl EntryStep {
     /// Whether something may be left to undo.
     pub fn is_live(&self) -> bool {
         let undone = matches!(self.restored, Some((model::plan::ChangeState::Undone, _)));
@@ -142,15 +148,15 @@ impl Step {
     }
 }
 
-/// The records of a file, up to the first line that is cut or not understood; none where not even
-/// the first is whole: then nothing was done.
+/// The records of a file, without the lines that are cut or not understood; none where not even the
+/// first is whole: then nothing was done.
 pub fn entry_records(bytes: &[u8]) -> Option<EntryRecords> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let mut next = || {
         let line = lines.next()?;
-        Some(line.strip_suffix(b"\n").and_then(|line| serde_json::from_slice::<Record>(line).ok()))
+        Some(line.strip_suffix(b"\n").and_then(|line| serde_json::from_slice::<JournalRecord>(line).ok()))
     };
-    let Some(Some(Record::Opened(opened))) = next() else { return None };
+    let Some(Some(JournalRecord::Opened(opened))) = next() else { return None };
     let mut entry = EntryRecords { opened, steps: Vec::new(), complete: false, confirmed: false, cut: false };
     while let Some(record) = next() {
         // A cut line is followed by the records of the process that came after.
@@ -163,45 +169,50 @@ pub fn entry_records(bytes: &[u8]) -> Option<EntryRecords> {
 }
 
 impl EntryRecords {
-    fn take(&mut self, record: Record) {
+    fn take(&mut self, record: JournalRecord) {
         match record {
-            Record::Opened(_) => self.cut = true,
-            Record::Intent { step, change, old, others } => self.steps.push(Step {
+            JournalRecord::Opened(_) => self.cut = true,
+            JournalRecord::Intent { step, change, old, others } => self.steps.push(EntryStep {
                 number: step,
                 change: *change,
                 old,
                 others,
                 outcome: None,
                 restoring: None,
+                left: None,
                 restored: None,
             }),
-            Record::Outcome { step, result } => {
+            JournalRecord::Outcome { step, result } => {
                 if let Some(step) = self.step(step) {
                     step.outcome = Some(result);
                 }
             }
-            Record::Complete => self.complete = true,
-            Record::Confirmed => self.confirmed = true,
-            Record::Restoring { step, writes } => {
+            JournalRecord::Complete => self.complete = true,
+            JournalRecord::Confirmed => self.confirmed = true,
+            JournalRecord::Restoring { step, writes } => {
                 if let Some(step) = self.step(step) {
-                    (step.restoring, step.restored) = (Some(writes), None);
+                    (step.restoring, step.left, step.restored) = (Some(writes), None, None);
                 }
             }
-            Record::Restored { step, state, why } => {
+            JournalRecord::Restored { step, state, why, left } => {
                 if let Some(step) = self.step(step) {
-                    (step.restoring, step.restored) = (None, Some((state, why)));
+                    match state {
+                        model::plan::ChangeState::Refused => step.left = Some(left),
+                        _ => (step.restoring, step.left) = (None, None),
+                    }
+                    step.restored = Some((state, why));
                 }
             }
         }
     }
 
-    fn step(&mut self, number: u32) -> Option<&mut Step> {
+    fn step(&mut self, number: u32) -> Option<&mut EntryStep> {
         self.steps.iter_mut().find(|step| step.number == number)
     }
 
     /// Whether something of it may be left to undo.
     pub fn is_live(&self) -> bool {
-        self.steps.iter().any(Step::is_live)
+        self.steps.iter().any(EntryStep::is_live)
     }
 }
 
@@ -222,45 +233,81 @@ fn file_name(id: &u64) -> String {
     format!("{id}.jsonl")
 }
 
-/// An entry by its id; none where it says nothing.
+/// An entry by its id; none where it says nothing, because nothing was done.
+///
+/// # Errors
+/// It cannot be read; or its first line is whole and not understood, as one of another version.
 pub fn read_entry(store: &dyn Store, id: &str) -> io::Result<Option<EntryRecords>> {
-    let bytes = store.read(&format!("{id}.jsonl"))?;
+    let name = format!("{id}.jsonl");
+    if id_of(&name).is_none() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let bytes = store.read(&name)?;
     if bytes.len() > JOURNAL_LIMIT {
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     }
-    Ok(entry_records(&bytes))
+    let begun = bytes.split_inclusive(|byte| *byte == b'\n').next().is_some_and(|line| line.ends_with(b"\n"));
+    match entry_records(&bytes) {
+        Some(entry) if entry.opened.id == id => Ok(Some(entry)),
+        None if !begun => Ok(None),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("journal entry {id} does not begin as this version writes it"),
+        )),
+    }
 }
+
+/// What ends a line that was cut, so that it says nothing even where only its newline is missing.
+const CUT: &[u8] = b" cut\n";
 
 /// The writing end of one entry's file.
 pub struct Journal<'a> {
     store: &'a mut dyn Store,
     name: String,
+    length: usize,
+    /// Whether the last line may have been cut.
+    torn: bool,
 }
 
 impl<'a> Journal<'a> {
     /// Begins an entry, under an id that no other has; its first record is flushed.
     pub fn begin(store: &'a mut dyn Store, mut opened: Opened) -> io::Result<(Journal<'a>, String)> {
         let last = store.names()?.iter().filter_map(|name| id_of(name)).max().unwrap_or(0);
-        let id = last + 1;
+        let id = last.checked_add(1).ok_or_else(|| io::Error::other("the journal's ids are used up"))?;
         opened.id = id.to_string();
-        let mut journal = Journal { store, name: file_name(&id) };
-        journal.note(&Record::Opened(opened))?;
+        let mut journal = Journal { store, name: file_name(&id), length: 0, torn: false };
+        journal.note(&JournalRecord::Opened(opened))?;
         Ok((journal, id.to_string()))
     }
 
     /// Goes on with an entry, behind a line that may have been cut.
     pub fn resume(store: &'a mut dyn Store, id: &str) -> io::Result<Journal<'a>> {
         let name = format!("{id}.jsonl");
-        if store.read(&name)?.last().is_some_and(|byte| *byte != b'\n') {
-            store.append(&name, b"\n")?;
+        if id_of(&name).is_none() {
+            return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(Journal { store, name })
+        let bytes = store.read(&name)?;
+        let torn = bytes.last().is_some_and(|byte| *byte != b'\n');
+        Ok(Journal { store, name, length: bytes.len(), torn })
     }
 
     /// Adds a record; it is on the disk when this returns.
-    pub fn note(&mut self, record: &Record) -> io::Result<()> {
-        let mut line = serde_json::to_vec(record).map_err(io::Error::other)?;
+    pub fn note(&mut self, record: &JournalRecord) -> io::Result<()> {
+        let mut line = if self.torn { CUT.to_vec() } else { Vec::new() };
+        serde_json::to_writer(&mut line, record).map_err(io::Error::other)?;
         line.push(b'\n');
-        self.store.append(&self.name, &line)
+        // What a change takes, its undoing takes again, and more than once.
+        let room = match record {
+            JournalRecord::Intent { .. } => JOURNAL_LIMIT / 4,
+            _ => JOURNAL_LIMIT,
+        };
+        if self.length + line.len() > room {
+            return Err(io::Error::other("the journal of this entry is full: make the changes in several"));
+        }
+        self.length += line.len();
+        self.torn = true;
+        self.store.append(&self.name, &line)?;
+        self.torn = false;
+        Ok(())
     }
 }

@@ -7,7 +7,11 @@
 //! back, and the outcome is flushed. Undoing has two: what will be written is flushed, then
 //! written.
 
+mod decide;
 mod entry;
+mod execute;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fake;
 mod folder;
 pub mod group;
 mod hold;
@@ -16,6 +20,8 @@ mod keeper;
 mod live;
 mod lock;
 mod restore;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 
@@ -26,8 +32,8 @@ pub use entry::{Applied, Entry};
 pub use folder::Folder;
 pub use hold::hold;
 pub use journal::{
-    EntryRecords, Journal, OldValue, Opened, Outcome, Record, Step, StepOutcome, entry_ids, entry_records,
-    read_entry,
+    ChangeOutcome, EntryRecords, EntryStep, Journal, JournalRecord, OldValue, Opened, Outcome, entry_ids,
+    entry_records, read_entry,
 };
 pub use keeper::{keep_alive, start_keeper};
 pub use live::LiveKernel;

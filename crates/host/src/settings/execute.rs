@@ -1,0 +1,105 @@
+//! Writing what was decided, and what of it did not become so.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use model::fact::{Fact, errno_name};
+use model::setting::{Comparison, Key};
+
+use super::Kernel;
+use super::decide::{first_word, is_partition};
+use super::journal::{EntryStep, OldValue};
+
+/// Writes what was decided, until it is so: a partner may undo what was just written. What does not
+/// read as it shall, as it reads, and why.
+pub(super) fn execute(
+    kernel: &mut dyn Kernel,
+    step: &EntryStep,
+    writes: &[OldValue],
+) -> Vec<(OldValue, String)> {
+    let setting = &step.change.setting;
+    let mut failed = BTreeMap::new();
+    for round in 0..2 {
+        for write in writes {
+            let own = write.key == setting.key;
+            let now = match setting.restored_first.contains(&write.key) {
+                true if own_is_restored(kernel, step, writes) => continue,
+                true => None,
+                false if own && setting.readback == Comparison::Unread => None,
+                false => Some(kernel.read(&write.key)),
+            };
+            let value = match (&now, &write.value) {
+                (Some(Fact::Known(now)), Some(wanted)) if is_restored(step, &write.key, now, wanted) => {
+                    continue;
+                }
+                (Some(Fact::Absent), _) => continue,
+                (Some(Fact::Known(now)), Some(wanted)) if own && !is_partition(&write.key) => {
+                    Some(setting.restoring(wanted, now))
+                }
+                // Without a look at it, once is enough.
+                (None, _) if own && round > 0 && !failed.contains_key(&write.key) => continue,
+                // What it is called is taken, without what became of it.
+                (_, Some(value)) if is_partition(&write.key) => first_word(value).map(str::to_owned),
+                (_, value) => value.as_ref().map(|value| value.trim().to_owned()),
+            };
+            match kernel.write(&write.key, value.as_deref()) {
+                Ok(()) => failed.remove(&write.key),
+                Err(error) => failed.insert(write.key.clone(), refusal(&error)),
+            };
+        }
+    }
+    let left = |write: &OldValue| {
+        let own = write.key == setting.key;
+        // What the others came to shows in the key itself.
+        if setting.restored_first.contains(&write.key) {
+            return None;
+        }
+        let now = match own && setting.readback == Comparison::Unread {
+            true if failed.contains_key(&write.key) => None,
+            true => return None,
+            false => match (kernel.read(&write.key), &write.value) {
+                (Fact::Absent, _) => return None,
+                (Fact::Known(now), Some(wanted)) if is_restored(step, &write.key, &now, wanted) => {
+                    return None;
+                }
+                (now, _) => now.known().cloned(),
+            },
+        };
+        let why = match failed.get(&write.key) {
+            Some(why) => format!("{}: {why}", write.key),
+            None => format!("{} does not read as before", write.key),
+        };
+        Some((OldValue { key: write.key.clone(), value: now }, why))
+    };
+    writes.iter().filter_map(left).collect()
+}
+
+/// Whether the step's own key reads as it shall already.
+fn own_is_restored(kernel: &dyn Kernel, step: &EntryStep, writes: &[OldValue]) -> bool {
+    let setting = &step.change.setting;
+    if setting.readback == Comparison::Unread {
+        return false;
+    }
+    let own = writes.iter().find(|write| write.key == setting.key).and_then(|write| write.value.as_ref());
+    match (kernel.read(&setting.key), own) {
+        (Fact::Known(now), Some(wanted)) => setting.is_restored(&now, wanted),
+        _ => false,
+    }
+}
+
+/// Whether a key reads as it shall; those beside the step's own are compared as texts.
+fn is_restored(step: &EntryStep, key: &Key, now: &str, wanted: &str) -> bool {
+    if *key == step.change.setting.key {
+        step.change.setting.is_restored(now, wanted)
+    } else {
+        model::setting::same(Comparison::Exact, now, wanted)
+    }
+}
+
+/// Why the kernel refused, in words.
+pub(super) fn refusal(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(errno) => format!("the kernel refused it: {}", errno_name(errno)),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,94 @@
+//! A disk in memory, for the journal: what was not flushed is lost with the power, or a part of it.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::Countdown;
+use crate::settings::Store;
+
+/// An append that fails, after it has left a part of the line.
+#[derive(Clone, Copy, Debug)]
+pub struct AppendFailure {
+    /// How many go well before it.
+    pub after: u32,
+    /// ENOSPC, EROFS, EIO.
+    pub errno: i32,
+    /// How many bytes of the line are written all the same.
+    pub leaves: usize,
+    /// Whether all that follow fail too.
+    pub lasts: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct MemoryFile {
+    bytes: Vec<u8>,
+    /// How many of them are on the disk.
+    flushed: usize,
+    /// Whether its name is.
+    named: bool,
+}
+
+/// Files in memory.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore {
+    files: BTreeMap<String, MemoryFile>,
+    pub countdown: Countdown,
+    pub failure: Option<AppendFailure>,
+    /// How many lines were added.
+    pub appends: u32,
+    /// How much of a line is written when the process ends while it is: this many bytes of it, from
+    /// the beginning again where it is shorter.
+    pub torn: usize,
+}
+
+impl MemoryStore {
+    /// The power fails: of what was not flushed so many bytes are there all the same.
+    pub fn lose_power(&mut self, survives: usize) {
+        self.files.retain(|_, file| file.named || survives > 0);
+        for file in self.files.values_mut() {
+            let end = file.bytes.len().min(file.flushed + survives);
+            file.bytes.truncate(end);
+            (file.flushed, file.named) = (end, true);
+        }
+    }
+
+    /// Puts a file there, as it is.
+    pub fn put(&mut self, name: &str, bytes: &[u8]) {
+        let file = MemoryFile { bytes: bytes.to_vec(), flushed: bytes.len(), named: true };
+        self.files.insert(name.to_owned(), file);
+    }
+}
+
+impl Store for MemoryStore {
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.files.keys().cloned().collect())
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let file = self.files.get(name).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?;
+        Ok(file.bytes.clone())
+    }
+
+    fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let number = self.appends;
+        self.appends += 1;
+        self.countdown.step();
+        let failure = self.failure.filter(|failure| match failure.lasts {
+            true => number >= failure.after,
+            false => number == failure.after,
+        });
+        let file = self.files.entry(name.to_owned()).or_default();
+        if let Some(failure) = failure {
+            file.bytes.extend(bytes.iter().take(failure.leaves));
+            return Err(io::Error::from_raw_os_error(failure.errno));
+        }
+        let part = self.torn % (bytes.len() + 1);
+        file.bytes.extend(&bytes[..part]);
+        self.countdown.step();
+        file.bytes.extend(&bytes[part..]);
+        self.countdown.step();
+        (file.flushed, file.named) = (file.bytes.len(), true);
+        self.countdown.step();
+        Ok(())
+    }
+}

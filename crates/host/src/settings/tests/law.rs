@@ -1,0 +1,242 @@
+//! The law: whatever was tried, and wherever it ended, undoing it to the end leaves the machine as
+//! it was.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use super::super::fake::{DEBIAN_6_1_RT, DEBIAN_6_12_RT};
+use super::*;
+
+/// A plan and what happens to it, as numbers: what each stands for depends on the machine.
+#[derive(Clone, Debug)]
+struct Case {
+    old_kernel: bool,
+    picks: Vec<(prop::sample::Index, prop::sample::Index)>,
+    isolation: Isolation,
+    /// Where the steps of the isolation go among the others.
+    places: Vec<prop::sample::Index>,
+    keep_going: bool,
+    /// After how many steps of kernel and disk the process ends; and its undoing, twice.
+    crashes: [Option<u32>; 3],
+    power_loss: bool,
+    /// How much of a line is written, or on the disk.
+    torn: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Isolation {
+    None,
+    Nested,
+    Direct,
+}
+
+const NESTED: &[(&str, &str)] = &[
+    ("cgroup:cgroup.subtree_control", "+cpuset"),
+    ("cgroup:onbeat/", "present"),
+    ("cgroup:onbeat/cpuset.cpus.exclusive", "2-3"),
+    ("cgroup:onbeat/cgroup.subtree_control", "+cpuset"),
+    ("cgroup:onbeat/rt/", "present"),
+    ("cgroup:onbeat/rt/cpuset.cpus.exclusive", "2-3"),
+    ("cgroup:onbeat/rt/cpuset.cpus.partition", "isolated"),
+];
+
+const DIRECT: &[(&str, &str)] = &[
+    ("cgroup:cgroup.subtree_control", "+cpuset"),
+    ("cgroup:onbeat/", "present"),
+    ("cgroup:onbeat/cpuset.cpus", "2-3"),
+    ("cgroup:onbeat/cpuset.cpus.partition", "isolated"),
+    ("cgroup:onbeat/cgroup.subtree_control", "+cpuset"),
+    ("cgroup:onbeat/rt/", "present"),
+];
+
+fn cases() -> impl Strategy<Value = Case> {
+    let index = any::<prop::sample::Index>;
+    let isolation = prop_oneof![Just(Isolation::None), Just(Isolation::Nested), Just(Isolation::Direct)];
+    let crash = |within: u32| prop_oneof![1 => Just(None), 4 => (0..within).prop_map(Some)];
+    (
+        any::<bool>(),
+        prop::collection::vec((index(), index()), 0..8),
+        isolation,
+        prop::collection::vec(index(), 7),
+        prop::bool::weighted(0.7),
+        (crash(80), crash(60), crash(60)),
+        prop::bool::weighted(0.15),
+        0_usize..2000,
+    )
+        .prop_map(|(old_kernel, picks, isolation, places, keep_going, crashes, power_loss, torn)| Case {
+            old_kernel,
+            picks,
+            isolation,
+            places,
+            keep_going,
+            crashes: [crashes.0, crashes.1, crashes.2],
+            power_loss,
+            torn,
+        })
+}
+
+impl Case {
+    fn machine<'a>(&self, machines: &'a Machines) -> &'a Booted {
+        if self.old_kernel { &machines.old } else { &machines.new }
+    }
+
+    fn plan(&self, choices: &[Choice]) -> Vec<PlannedChange> {
+        let with = |choice: &Choice, wanted: &str| {
+            planned(Setting { wanted: wanted.to_owned(), ..choice.setting.clone() })
+        };
+        let mut plan: Vec<PlannedChange> = Vec::new();
+        for (choice, value) in &self.picks {
+            let choice = choice.get(choices);
+            plan.push(with(choice, &choice.values[value.index(choice.values.len())]));
+        }
+        let steps = match self.isolation {
+            Isolation::None => &[],
+            Isolation::Nested => NESTED,
+            Isolation::Direct => DIRECT,
+        };
+        let mut at = 0;
+        for ((key, wanted), place) in steps.iter().zip(&self.places) {
+            let key: Key = key.parse().unwrap();
+            // In their order, with others in between.
+            at += place.index(plan.len() + 1 - at);
+            if let Some(choice) = choices.iter().find(|choice| choice.setting.key == key) {
+                plan.insert(at, with(choice, wanted));
+                at += 1;
+            }
+        }
+        plan
+    }
+}
+
+/// A machine after its boot.
+struct Booted {
+    kernel: FakeKernel,
+    choices: Vec<Choice>,
+    original: BTreeMap<String, String>,
+}
+
+impl Booted {
+    fn new(machine: &FakeMachine) -> Booted {
+        let kernel = FakeKernel::boot(machine);
+        Booted { choices: kernel.choices(), original: kernel.snapshot(), kernel }
+    }
+}
+
+struct Machines {
+    old: Booted,
+    new: Booted,
+}
+
+impl Machines {
+    fn new() -> Machines {
+        Machines { old: Booted::new(&DEBIAN_6_1_RT), new: Booted::new(&DEBIAN_6_12_RT) }
+    }
+}
+
+impl Case {
+    /// With the plan in words.
+    fn told(&self, error: TestCaseError, machines: &Machines) -> TestCaseError {
+        let plan = self.plan(&self.machine(machines).choices);
+        let steps = plan.iter().map(|one| format!("\n    {} = {:?}", one.setting.key, one.setting.wanted));
+        let told = format!("{error}\nplan:{}", steps.collect::<String>());
+        TestCaseError::fail(told)
+    }
+}
+
+/// What happened on the way, so that a law about nothing is seen.
+#[derive(Default)]
+struct Seen {
+    crashed: Cell<u32>,
+    crashed_again: Cell<u32>,
+    power_lost: Cell<u32>,
+    isolated: Cell<u32>,
+    changed: Cell<u32>,
+}
+
+fn more(count: &Cell<u32>) {
+    count.set(count.get() + 1);
+}
+
+fn holds(case: &Case, machine: &Booted, seen: &Seen) -> Result<(), TestCaseError> {
+    let mut bench = Bench::of(machine.kernel.clone());
+    let plan = case.plan(&machine.choices);
+    bench.store.torn = case.torn;
+    bench.countdown.set(case.crashes[0]);
+    let ended = bench.apply(&plan, case.keep_going).is_none();
+    bench.countdown.set(None);
+    let now = bench.kernel.snapshot();
+    if now != machine.original {
+        more(&seen.changed);
+    }
+    if now.values().any(|value| value == "isolated") {
+        more(&seen.isolated);
+    }
+    if ended {
+        more(&seen.crashed);
+    }
+    if ended && case.power_loss {
+        more(&seen.power_lost);
+        return after_power_loss(bench, case, machine);
+    }
+    for crash in &case.crashes[1..] {
+        bench.countdown.set(*crash);
+        if bench.undo(false).is_none() {
+            more(&seen.crashed_again);
+        }
+        bench.countdown.set(None);
+    }
+    let last = bench.undo(false).unwrap();
+    let left: Vec<&Restored> = last.iter().filter(|one| one.state != ChangeState::Undone).collect();
+    prop_assert!(left.is_empty(), "left: {left:?}");
+    prop_assert_eq!(bench.live(), Vec::<String>::new());
+    prop_assert_eq!(difference(&machine.original, &bench.kernel.snapshot()), Vec::<String>::new());
+    bench.writes = 0;
+    bench.undo(false).unwrap();
+    prop_assert_eq!(bench.writes, 0, "what is undone is written again");
+    prop_assert!(is_none_kept(&bench), "nobody else was there");
+    Ok(())
+}
+
+fn is_none_kept(bench: &Bench) -> bool {
+    let entries = entry_ids(&bench.store).unwrap().into_iter();
+    let mut entries = entries.filter_map(|id| read_entry(&bench.store, &id).unwrap());
+    entries.all(|entry| !entry.steps.iter().any(EntryStep::is_kept))
+}
+
+/// The machine is as after its boot by itself; the journal is there as far as it was flushed, and
+/// gives its next entry an id of its own.
+fn after_power_loss(mut bench: Bench, case: &Case, machine: &Booted) -> Result<(), TestCaseError> {
+    let before = bench.store.names().unwrap();
+    bench.store.lose_power(case.torn % 500);
+    bench.kernel = machine.kernel.clone();
+    for id in entry_ids(&bench.store).unwrap() {
+        let entry = read_entry(&bench.store, &id).unwrap();
+        prop_assert!(entry.is_none_or(|entry| entry.opened.boot == BOOT));
+    }
+    let there = bench.store.names().unwrap();
+    prop_assert!(there.iter().all(|name| before.contains(name)));
+    bench.apply(&[change("sysctl:vm.swappiness", "10")], false).unwrap().unwrap();
+    let now = bench.store.names().unwrap();
+    prop_assert_eq!(now.len(), there.len() + 1);
+    Ok(())
+}
+
+#[test]
+fn undone_to_the_end_a_machine_is_as_it_was() {
+    let seen = Seen::default();
+    let machines = Machines::new();
+    let law = |case: Case| {
+        holds(&case, case.machine(&machines), &seen).map_err(|error| case.told(error, &machines))
+    };
+    runner(10_000).run(&cases(), law).unwrap_or_else(|error| panic!("{error}"));
+    for (what, count, least) in [
+        ("changed", &seen.changed, 6_000),
+        ("ended", &seen.crashed, 4_000),
+        ("ended again", &seen.crashed_again, 2_000),
+        ("without power", &seen.power_lost, 500),
+        ("isolated", &seen.isolated, 800),
+    ] {
+        eprintln!("{what}: {}", count.get());
+        assert!(count.get() >= least, "{what}: only {}", count.get());
+    }
+}
