@@ -59,7 +59,7 @@ pub fn settings(survey: &Survey, remedy: &Remedy) -> Result<Vec<Setting>, String
         }
         all.extend(of_change(change, survey));
     }
-    Ok(all)
+    if all.is_empty() { Err("which files are to be written is not known".to_owned()) } else { Ok(all) }
 }
 
 /// A change as settings; none of a partition and of what is made at boot.
@@ -156,6 +156,7 @@ mod tests {
     use super::*;
     use crate::audit::finding;
     use crate::fixture::Machine;
+    use proptest::prelude::*;
 
     /// The settings of a rule with a value on the well-set machine after some edits, as
     /// `KEY=WANTED`, or the refusal.
@@ -206,6 +207,30 @@ mod tests {
             "25000000",
             &format!("sysctl:kernel.sched_rt_runtime_us=-1 {servers}"),
         );
+    }
+
+    #[test]
+    fn a_remedy_without_files_is_not_done() {
+        let nowhere = Remedy::from(Change::each(Vec::new(), "/sys/class/net/NAME/x", "", 0));
+        assert!(settings(&Machine::base().read(), &nowhere).is_err());
+        assert!(settings(&Machine::base().read(), &Remedy::default()).is_err());
+    }
+
+    proptest! {
+        /// What is taken is taken again as it is then written; the rest is refused.
+        #[test]
+        fn any_value_is_refused_or_written(value in "[0-9a-fnx,/ -]{0,12}|.{0,12}") {
+            let (survey, intent) = Machine::base().survey();
+            for knob in crate::knobs::ALL {
+                let none = Remedy::default();
+                for setting in with_value(&survey, knob, &none, &intent.cpus, &value).unwrap_or_default() {
+                    let control = controls::find(&setting.key.path()).unwrap();
+                    let first = setting.wanted.split(' ').next().unwrap_or_default();
+                    prop_assert_eq!(control.accepts.taken(first, &survey), Ok(first.to_owned()));
+                    prop_assert!(!setting.wanted.contains('\n'));
+                }
+            }
+        }
     }
 
     #[test]
