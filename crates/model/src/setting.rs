@@ -11,7 +11,7 @@ use crate::keywords;
 use crate::units::CpuSet;
 
 /// What is set. As text `sysctl:vm.stat_interval`, `sysfs:devices/system/cpu/cpu1/online`,
-/// `irq:24`, `irq:default`, `task:PID/START`, `task:PID/START/policy`, `task:PID/START/group`,
+/// `irq:24`, `irq:24/effective`, `irq:default`, `task:PID/START`, `task:PID/START/policy`, `task:PID/START/group`,
 /// `cgroup:onbeat/rt/` for a group, `cgroup:onbeat/rt/cpuset.cpus` for a file of one, `hold:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
@@ -21,6 +21,9 @@ pub enum Key {
     Sysfs(String),
     /// The CPUs to which an interrupt may go.
     Irq(u32),
+    /// The CPU to which an interrupt goes at present. The kernel keeps it where a new list of CPUs
+    /// has it, so it is restored before the list.
+    IrqEffective(u32),
     /// The CPUs to which new interrupts go.
     IrqDefault,
     /// The CPUs on which a thread may run, its policy, or its group.
@@ -73,7 +76,12 @@ impl Key {
             return Some(Key::IrqDefault);
         }
         if let Some(rest) = path.strip_prefix("/proc/irq/") {
-            return rest.strip_suffix("/smp_affinity_list")?.parse().ok().map(Key::Irq);
+            let (number, file) = rest.split_once('/')?;
+            return match file {
+                "smp_affinity_list" => number.parse().ok().map(Key::Irq),
+                "effective_affinity_list" => number.parse().ok().map(Key::IrqEffective),
+                _ => None,
+            };
         }
         if let Some(file) = path.strip_prefix(CGROUP_MOUNT).and_then(|rest| rest.strip_prefix('/')) {
             return Some(match file.ends_with('/') {
@@ -97,6 +105,7 @@ impl Key {
             }
             Key::Sysfs(file) => format!("/sys/{file}"),
             Key::Irq(number) => format!("/proc/irq/{number}/smp_affinity_list"),
+            Key::IrqEffective(number) => format!("/proc/irq/{number}/effective_affinity_list"),
             Key::IrqDefault => "/proc/irq/default_smp_affinity".to_owned(),
             Key::Task { tid, .. } => format!("/proc/{tid}"),
             Key::Group(group) => format!("{CGROUP_MOUNT}/{}", group.trim_end_matches('/')),
@@ -112,6 +121,7 @@ impl fmt::Display for Key {
             Key::Sysctl(name) => write!(f, "sysctl:{name}"),
             Key::Sysfs(file) => write!(f, "sysfs:{file}"),
             Key::Irq(number) => write!(f, "irq:{number}"),
+            Key::IrqEffective(number) => write!(f, "irq:{number}/effective"),
             Key::IrqDefault => f.write_str("irq:default"),
             Key::Task { tid, start, what } => {
                 let what = match what {
@@ -144,7 +154,10 @@ impl FromStr for Key {
             "sysctl" => Some(Key::Sysctl(rest.to_owned())),
             "sysfs" => Some(Key::Sysfs(rest.to_owned())),
             "irq" if rest == "default" => Some(Key::IrqDefault),
-            "irq" => rest.parse().ok().map(Key::Irq),
+            "irq" => match rest.strip_suffix("/effective") {
+                Some(number) => number.parse().ok().map(Key::IrqEffective),
+                None => rest.parse().ok().map(Key::Irq),
+            },
             "task" => task(rest),
             "cgroup" if rest.ends_with('/') => Some(Key::Group(rest.to_owned())),
             "cgroup" => Some(Key::GroupFile(rest.to_owned())),
@@ -397,6 +410,7 @@ mod tests {
             "sysctl:net.ipv4.conf.eth0/100.rp_filter",
             "sysfs:devices/system/cpu/cpu1/online",
             "irq:24",
+            "irq:24/effective",
             "irq:default",
             "task:12/3456",
             "task:12/3456/policy",
@@ -436,6 +450,7 @@ mod tests {
             "/proc/sys/vm/stat_interval",
             "/proc/sys/net/ipv4/conf/eth0.100/rp_filter",
             "/proc/irq/24/smp_affinity_list",
+            "/proc/irq/24/effective_affinity_list",
             "/proc/irq/default_smp_affinity",
             "/sys/devices/system/cpu/cpu1/online",
             "/sys/fs/cgroup/onbeat/cpuset.cpus",

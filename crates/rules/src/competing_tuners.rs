@@ -227,6 +227,11 @@ const AREA_OF_PATH: &[(&str, TunedArea)] = &[
     ("/snd_hda_intel/", TunedArea::Devices),
 ];
 
+/// What a file is about, of all that programs decide.
+pub fn area_of_path(path: &str) -> Option<TunedArea> {
+    AREA_OF_PATH.iter().find(|place| path.contains(place.0)).map(|place| place.1)
+}
+
 /// Files that cannot be set.
 const READ_ONLY: &[&str] =
     &["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version", "/proc/sys/kernel/arch"];
@@ -238,10 +243,7 @@ pub fn areas_of(knob: &Knob) -> Vec<TunedArea> {
         return Vec::new();
     }
     let paths = knob.reads.iter().chain(knob.facts).filter(|path| !READ_ONLY.contains(path));
-    paths
-        .filter_map(|path| AREA_OF_PATH.iter().find(|place| path.contains(place.0)))
-        .map(|place| place.1)
-        .collect()
+    paths.filter_map(|path| area_of_path(path)).collect()
 }
 
 /// The names of those that are there and decide one of these.

@@ -1,5 +1,7 @@
 //! A plan of changes for a machine: what an audit of it asks for.
 
+use std::path::Path;
+
 use facts::cmdline::Cmdline;
 use facts::survey::survey;
 use model::error::{Failure, Result};
@@ -8,6 +10,7 @@ use model::plan::PlanDocument;
 use model::units::CpuSet;
 use rules::audit::{Audit, audit};
 use rules::intent::{Intent, Profile, intent};
+use tune::import::{ImportTarget, import, read_documents};
 use tune::plan::{PlanRequest, plan};
 use tune::reading;
 use tune::rivals;
@@ -42,9 +45,29 @@ pub fn plan_tuning(
     };
     let now = |key: &_| reading::read(&files, key);
     let mut document = plan(&survey, &audit, request, &boot, &now)?;
-    rivals::leave_out(&survey, &mut document, take_over);
+    rivals::leave_out(&survey, &files, &mut document, take_over);
     let booted = survey.facts.cmdline.known().cloned().unwrap_or_default();
     Ok(PlannedTuning { document, audit, intent, booted })
+}
+
+/// Makes a plan of other programs' files for a machine; nothing is written, nothing in them is run.
+pub fn import_tuning(
+    from: &Path,
+    given: &[(String, String)],
+    machine: MachineSource,
+    take_over: bool,
+) -> Result<PlanDocument> {
+    let documents = read_documents(from)?;
+    let files = machine.open()?;
+    let survey = survey(&files, &survey_request());
+    let boot = match files.is_live() {
+        true => boot_id()?,
+        false => String::new(),
+    };
+    let target = ImportTarget { files: &files, survey: &survey };
+    let mut document = import(&documents, given, target, &boot)?;
+    rivals::leave_out(&survey, &files, &mut document, take_over);
+    Ok(document)
 }
 
 /// The id of the running boot.

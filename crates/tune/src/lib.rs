@@ -8,6 +8,7 @@ pub mod apply;
 pub mod confirm;
 pub mod expiry;
 pub mod export;
+pub mod import;
 mod order;
 pub mod plan;
 pub mod reading;

@@ -5,11 +5,12 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
 use model::fact::Fact;
-use model::setting::{Key, PRESENT, TaskSetting};
-use model::units::CpuSet;
+use model::setting::{Comparison, Key, PRESENT, TaskSetting, same};
+use model::units::{CpuSet, Nanos};
 use rustix::fs::{Mode, OFlags};
 
 use super::Kernel;
+use crate::clock;
 use crate::process::process_start;
 use crate::rt::{affinity_of, policy_of, set_affinity_of, set_policy_of};
 
@@ -18,8 +19,41 @@ const VALUE_LIMIT: u64 = 1 << 20;
 
 /// The kernel that this runs on. Only `host` can make one that writes: it is handed to
 /// [`super::Entry`] and [`super::restore`].
-#[derive(Debug, Default)]
-pub struct LiveKernel;
+#[derive(Debug)]
+pub struct LiveKernel {
+    /// How long interrupts are still waited for.
+    patience: Nanos,
+}
+
+/// How long one interrupt is waited for, and all of them: an idle one may not come for days.
+const ONE_INTERRUPT: Nanos = Nanos(200_000_000);
+const ALL_INTERRUPTS: Nanos = Nanos(2_000_000_000);
+
+impl Default for LiveKernel {
+    fn default() -> LiveKernel {
+        LiveKernel { patience: ALL_INTERRUPTS }
+    }
+}
+
+impl LiveKernel {
+    /// Has an interrupt go to a CPU, as far as it comes soon: it moves when it comes.
+    fn move_interrupt(&mut self, irq: u32, cpu: &str) -> io::Result<()> {
+        let reached = |kernel: &LiveKernel| {
+            kernel.effective_affinity(irq).known().is_some_and(|now| same(Comparison::List, now, cpu))
+        };
+        if reached(self) {
+            return Ok(());
+        }
+        write_file(&Key::Irq(irq).path(), cpu)?;
+        let begin = clock::monotonic();
+        let until = begin + Nanos(ONE_INTERRUPT.0.min(self.patience.0));
+        while !reached(self) && clock::monotonic() < until {
+            clock::sleep_for(Nanos(2_000_000));
+        }
+        self.patience = Nanos((self.patience.0 - (clock::monotonic() - begin).0).max(0));
+        Ok(())
+    }
+}
 
 impl Kernel for LiveKernel {
     fn read(&self, key: &Key) -> Fact<String> {
@@ -41,6 +75,7 @@ impl Kernel for LiveKernel {
             (Key::Group(_), Some(_)) => fs::create_dir(key.path()),
             (Key::Group(_), None) => super::group::remove(&key.path()),
             (Key::Hold(name), value) => super::hold::set(name, value),
+            (Key::IrqEffective(irq), Some(value)) => self.move_interrupt(*irq, value),
             (_, Some(value)) => write_file(&key.path(), value),
             (_, None) => Err(io::Error::from_raw_os_error(libc::EINVAL)),
         }

@@ -36,7 +36,7 @@ pub fn lock(purpose: &str) -> Result<LockedJournal> {
     };
     let folder = Folder::make(Path::new(FOLDER)).map_err(|error| unusable(&error))?;
     match take_lock(&folder).map_err(|error| unusable(&error))? {
-        Ok(lock) => Ok(LockedJournal { folder, kernel: LiveKernel, _lock: lock }),
+        Ok(lock) => Ok(LockedJournal { folder, kernel: LiveKernel::default(), _lock: lock }),
         Err(owner) => Err(Failure::not_permitted(format!(
             "another onbeat (process {}) is changing settings: wait until it has ended",
             owner.pid

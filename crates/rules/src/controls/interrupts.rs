@@ -12,7 +12,9 @@ pub(super) const ALL: &[Control] = &[
         accepts: Accepted::Cpus,
         risk: Risk::Medium,
         optional: true,
-        reason: "an interrupt goes elsewhere with its next one; those that the kernel spreads itself are \
+        restored_first: &["/proc/irq/#/effective_affinity_list"],
+        reason: "an interrupt goes elsewhere with its next one, and stays where it is if a new list has \
+                 that CPU; those that the kernel spreads itself are \
                  refused (EPERM, EIO on 6.1), which shows by their names or debugfs, and not always",
         source: IRQ_AFFINITY,
         ..Control::DEFAULT

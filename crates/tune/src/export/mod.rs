@@ -112,4 +112,6 @@ fn commented<'a>(lines: impl Iterator<Item = (&'a str, String, String)>) -> Stri
 }
 
 #[cfg(test)]
+mod roundtrip;
+#[cfg(test)]
 mod tests;

@@ -37,7 +37,7 @@ const PLACES: &[(&str, &str, &str)] = &[
 pub fn render(audit: &Audit, files: &[ExportFile], left_out: &[LeftOut]) -> String {
     let mut page = format!(
         "What `onbeat audit` asks for on CPU {} as {}, kernel {}, kept over a boot.\n\
-         Nothing of the machine was changed by making it. After a boot, `onbeat audit` says what it came to.\n",
+         Nothing of the machine was changed by making it. After a boot, see `onbeat audit`.\n",
         clean(&audit.cpus),
         audit.profile,
         clean(&audit.host.release)

@@ -12,7 +12,7 @@ const HEAD: &str = "\
 ";
 
 const DEBUGFS: &str = "\
-# Of those below /sys/kernel/debug that depends on when debugfs is mounted: early by systemd, in no fixed order.
+# Those below /sys/kernel/debug need debugfs, which systemd mounts early, but in no order to this.
 ";
 
 /// The file; none without lines.

@@ -183,7 +183,7 @@ impl FakeKernel {
             }
             (Key::Hold(name), None) => self.holds.remove(name).map(drop).ok_or(libc::ENOENT),
             (Key::Task { tid, start, what }, Some(value)) => self.write_task(*tid, *start, *what, value),
-            (Key::Irq(number), Some(value)) => {
+            (Key::Irq(number) | Key::IrqEffective(number), Some(value)) => {
                 let cpus = self.interrupts.write(*number, value, self.traits)?;
                 self.threads.follow_interrupt(*number, &cpus);
                 Ok(())
@@ -202,6 +202,7 @@ impl Kernel for FakeKernel {
             Key::GroupFile(file) => known(self.groups.read(file)),
             Key::Hold(name) => known(self.holds.get(name).cloned()),
             Key::Irq(number) => known(self.interrupts.read(*number)),
+            Key::IrqEffective(number) => known(self.interrupts.effective(*number)),
             Key::Task { tid, start, what } => {
                 known(self.threads.find(*tid, *start).map(|thread| thread.read(*what)))
             }

@@ -80,7 +80,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 fn in_force(quiet: bool) -> Result<Vec<PlannedChange>> {
     let document = match journal::open() {
         Ok(Some(folder)) => {
-            status(&LiveKernel, &entries(&folder)?, &boot_id()?, journal::boot_time().0, false)
+            status(&LiveKernel::default(), &entries(&folder)?, &boot_id()?, journal::boot_time().0, false)
         }
         Ok(None) => return Ok(Vec::new()),
         // Root alone may read it.

@@ -64,7 +64,7 @@ fn undo_when_due(id: &str) -> Result<Exit> {
             Waiting::Until { .. } => match take_lock(&folder).map_err(failed)? {
                 Err(_) => clock::sleep_for(RETRY),
                 Ok(_lock) => {
-                    expire(&mut LiveKernel, &mut folder, id, &boot)?;
+                    expire(&mut LiveKernel::default(), &mut folder, id, &boot)?;
                     return Ok(Exit::Ok);
                 }
             },

@@ -4,6 +4,7 @@ mod apply;
 mod confirm;
 mod export;
 mod hold;
+mod import;
 mod plan;
 mod plan_flags;
 mod status;
@@ -35,6 +36,7 @@ enum TuneCommand {
     Status(status::Args),
     Undo(undo::Args),
     Export(export::Args),
+    Import(import::Args),
     #[command(hide = true)]
     Hold(hold::Args),
 }
@@ -47,6 +49,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         TuneCommand::Status(args) => status::run(args, environment),
         TuneCommand::Undo(args) => undo::run(args, environment),
         TuneCommand::Export(args) => export::run(args, environment),
+        TuneCommand::Import(args) => import::run(args, environment),
         TuneCommand::Hold(args) => hold::run(args),
     }
 }

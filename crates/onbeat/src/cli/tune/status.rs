@@ -29,7 +29,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let boot = boot_id()?;
     let document = match journal::open()? {
-        Some(folder) => status(&LiveKernel, &entries(&folder)?, &boot, journal::boot_time().0, args.all),
+        Some(folder) => {
+            status(&LiveKernel::default(), &entries(&folder)?, &boot, journal::boot_time().0, args.all)
+        }
         None => PlanDocument::new(&boot, Vec::new(), Vec::new()),
     };
     outputs.json_pretty(&args.output.json, &document);

@@ -1,0 +1,70 @@
+//! `onbeat tune import`: other programs' settings as a plan.
+
+use std::path::PathBuf;
+
+use crate::cli::Environment;
+use crate::cli::outputs::{OutputFlags, Outputs};
+use model::error::{Exit, Failure, Result};
+use model::text::quoted;
+use report::tuning::text::{Layout, Stage, render};
+use study::audit::MachineSource;
+use study::tuning::import_tuning;
+
+/// Make a plan of settings in other programs' files
+///
+/// Takes a file of sysctl.d, a folder with such files or the root of a file system (/etc counts
+/// before /run and /usr/lib, the last file by name wins), the lines of tmpfiles.d that write, a
+/// tuned profile with those beside it that it includes, and what partrt kept in partrt_env. Each
+/// value is compared with the machine; what is so already is left out. Nothing in a file is run.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat tune import /etc/sysctl.d/90-latency.conf\n  onbeat tune import /usr/lib/tuned/realtime --set isolated_cores=2-3 -o plan.json\n  sudo onbeat tune apply --plan plan.json"
+)]
+pub struct Args {
+    /// The file or folder
+    #[arg(value_name = "FILE")]
+    from: PathBuf,
+    /// A variable of the tuned profile; may be given several times
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Plan for the machine of a capture
+    #[arg(long, value_name = "DIR", conflicts_with = "root")]
+    bundle: Option<PathBuf>,
+    /// Plan for a copy of a machine's file system
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Change also what a running tuned, irqbalance or the like sets itself
+    #[arg(long)]
+    take_over: bool,
+    /// Keep the plan in a file, for `apply --plan`
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Print each setting on a line of its own
+    #[arg(short, long)]
+    verbose: bool,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    let mut outputs = Outputs::of(&[&args.output.json, &args.file], environment)?;
+    let machine = match (&args.bundle, &args.root) {
+        (Some(bundle), _) => MachineSource::Captured(bundle),
+        (None, Some(root)) => MachineSource::Tree(root),
+        (None, None) => MachineSource::Live,
+    };
+    let given = args.set.iter().map(|text| variable(text)).collect::<Result<Vec<_>>>()?;
+    let document = import_tuning(&args.from, &given, machine, args.take_over)?;
+    outputs.json_pretty(&args.output.json, &document);
+    outputs.json_pretty(&args.file, &document);
+    let layout =
+        Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: args.verbose };
+    outputs.print(&render(&document, Stage::Planned, &quoted(&args.from), layout));
+    outputs.end(Exit::Ok)
+}
+
+fn variable(text: &str) -> Result<(String, String)> {
+    let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let named = named.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    named.ok_or_else(|| Failure::usage(format!("--set: {} is no NAME=VALUE", quoted(text))))
+}

@@ -1,0 +1,93 @@
+//! What is exported is imported again: the same changes where nothing was applied, none where all
+//! of it was.
+
+use std::collections::BTreeSet;
+
+use super::{Export, ExportInput, export};
+use crate::import::{Documents, ImportKind, ImportTarget, ImportedFile, import};
+use crate::plan::{PlanRequest, plan};
+use crate::reading;
+use host::MachineFiles;
+use host::access::Access;
+use model::plan::PlanDocument;
+use model::setting::{Comparison, Key};
+use rules::audit::audit;
+use rules::fixture::Machine;
+use rules::knobs::ALL;
+
+fn imported(made: &Export, machine: &Machine) -> PlanDocument {
+    let files = made.files.iter().filter_map(|file| {
+        let (folder, name) = file.name.split_once('/')?;
+        let kind = if folder == "sysctl.d" { ImportKind::Sysctl } else { ImportKind::Tmpfiles };
+        Some(ImportedFile { name: name.to_owned(), kind, text: file.text.clone() })
+    });
+    let documents = Documents { files: files.collect(), profiles: None };
+    let files = MachineFiles::in_memory(machine.answers.clone());
+    let survey = machine.read();
+    import(&documents, &[], ImportTarget { files: &files, survey: &survey }, "").unwrap()
+}
+
+fn made(machine: &Machine) -> (PlanDocument, Export) {
+    let (survey, intent) = machine.survey();
+    let audit = audit(&survey, &intent);
+    let files = MachineFiles::in_memory(machine.answers.clone());
+    let request = PlanRequest::default();
+    let plan = plan(&survey, &audit, &request, "", &|key| reading::read(&files, key)).unwrap();
+    let booted = survey.facts.cmdline.known().cloned().unwrap_or_default();
+    let made = export(&ExportInput {
+        audit: &audit,
+        plan: &plan,
+        in_force: &[],
+        request: &request,
+        booted: &booted,
+    });
+    (plan, made)
+}
+
+/// What is set, of that which the made-up machine has a file for.
+fn pairs(plan: &PlanDocument, machine: &Machine) -> BTreeSet<(String, String)> {
+    let kept = plan.changes.iter().filter(|change| match &change.setting.key {
+        Key::Sysctl(_) | Key::IrqDefault => true,
+        // What comes late, and what no boot leaves on, has no line.
+        Key::Sysfs(file) => {
+            !["class/", "kernel/tracing/", "bus/usb/"].iter().any(|late| file.starts_with(late))
+        }
+        _ => false,
+    });
+    let kept = kept.filter(|change| machine.answers.contains_key(&change.path));
+    kept.map(|change| (change.setting.key.to_string(), change.setting.wanted.clone())).collect()
+}
+
+/// As a boot with the files: each value is written, and shown as the kernel shows it.
+fn boot(machine: &mut Machine, plan: &PlanDocument) {
+    for change in &plan.changes {
+        let wanted = &change.setting.wanted;
+        let shown = match change.setting.readback {
+            Comparison::Choice => {
+                let bare = |word: &str| word.trim_matches(['[', ']', '(', ')']).to_owned();
+                let words = change.now.split_whitespace().map(bare);
+                let mark = |word: String| if word == *wanted { format!("[{word}]") } else { word };
+                words.map(mark).collect::<Vec<_>>().join(" ")
+            }
+            _ => wanted.clone(),
+        };
+        machine.answers.insert(change.path.clone(), Access::File(format!("{shown}\n").into_bytes()));
+    }
+}
+
+#[test]
+fn an_export_is_imported_as_the_plan_that_it_is_of() {
+    let mut changes = 0;
+    for knob in ALL {
+        let mut machine = Machine::base();
+        machine.edit(knob.examples.fires);
+        let (plan, made) = made(&machine);
+        let back = imported(&made, &machine);
+        assert_eq!(pairs(&back, &machine), pairs(&plan, &machine), "{}: {:#?}", knob.id, back.left_out);
+        changes += back.changes.len();
+        boot(&mut machine, &back);
+        let again = imported(&made, &machine);
+        assert_eq!(again.changes, [], "{}", knob.id);
+    }
+    assert!(changes > 40, "{changes}");
+}
