@@ -12,7 +12,7 @@ use super::journal::{EntryStep, OldValue, Outcome};
 use super::placing::{affinity_back, first_word, is_partition, is_placing, user_of_controller, value_back};
 
 /// What undoing a step comes to if all that is written is taken.
-pub(super) struct Decision {
+pub(super) struct RestoreDecision {
     /// These values, in this order; none removes.
     pub writes: Vec<OldValue>,
     pub state: ChangeState,
@@ -20,9 +20,9 @@ pub(super) struct Decision {
     pub left: Vec<OldValue>,
 }
 
-impl Decision {
-    fn nothing(state: ChangeState, why: String) -> Decision {
-        Decision { writes: Vec::new(), state, why, left: Vec::new() }
+impl RestoreDecision {
+    fn nothing(state: ChangeState, why: String) -> RestoreDecision {
+        RestoreDecision { writes: Vec::new(), state, why, left: Vec::new() }
     }
 }
 
@@ -36,32 +36,37 @@ enum Target {
     Theirs(String),
 }
 
-pub(super) fn decide(kernel: &dyn Kernel, step: &EntryStep, force: bool) -> Decision {
+pub(super) fn decide(kernel: &dyn Kernel, step: &EntryStep, force: bool) -> RestoreDecision {
     if let (Some(writes), None) = (&step.restoring, &step.left) {
-        return Decision { writes: writes.clone(), ..Decision::nothing(ChangeState::Undone, String::new()) };
+        return RestoreDecision {
+            writes: writes.clone(),
+            ..RestoreDecision::nothing(ChangeState::Undone, String::new())
+        };
     }
     let setting = &step.change.setting;
     if let (Some(file), false) = (user_of_controller(kernel, step), force) {
         let why = format!("{file} is set by now, and would be lost");
-        return Decision::nothing(ChangeState::Kept, why);
+        return RestoreDecision::nothing(ChangeState::Kept, why);
     }
     let own = match own_target(kernel, step, force) {
         Ok(own) => own,
         Err(why) => {
             let left = vec![OldValue { key: setting.key.clone(), value: None }];
-            return Decision { left, ..Decision::nothing(ChangeState::Refused, why) };
+            return RestoreDecision { left, ..RestoreDecision::nothing(ChangeState::Refused, why) };
         }
     };
     let own_write = match own {
         Target::Value(value) => Some(OldValue { key: setting.key.clone(), value }),
-        Target::Theirs(now) => return Decision::nothing(ChangeState::Kept, not_ours(&setting.key, &now)),
+        Target::Theirs(now) => {
+            return RestoreDecision::nothing(ChangeState::Kept, not_ours(&setting.key, &now));
+        }
         // A write that was cut short, and is not to be seen, was not made.
         Target::AsItIs if step.outcome.is_none() && step.left.is_none() => {
-            return Decision::nothing(ChangeState::Undone, String::new());
+            return RestoreDecision::nothing(ChangeState::Undone, String::new());
         }
         Target::AsItIs => None,
     };
-    let mut decision = Decision::nothing(ChangeState::Undone, String::new());
+    let mut decision = RestoreDecision::nothing(ChangeState::Undone, String::new());
     let threads: BTreeMap<Key, String> = match setting.moves_threads {
         true => kernel.affinities().into_iter().collect(),
         false => BTreeMap::new(),

@@ -7,7 +7,7 @@ use model::setting::Key;
 
 use super::execute::refusal;
 use super::journal::{EntryRecords, EntryStep, Journal, JournalRecord};
-use super::placing::{Placed, is_placing};
+use super::placing::{PlacedProcess, is_placing};
 use super::restore::restore_step;
 use super::{GroupProcess, Kernel, Store};
 
@@ -43,5 +43,5 @@ pub fn take_out(
         noted?;
         return Ok(left);
     }
-    Ok(Placed::of(&entry.steps).move_back(kernel, process).map_err(|error| refusal(&error)))
+    Ok(PlacedProcess::of(&entry.steps).move_back(kernel, process).map_err(|error| refusal(&error)))
 }
