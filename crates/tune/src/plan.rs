@@ -8,10 +8,12 @@ use model::setting::{Key, Risk, Setting};
 use model::text::quoted;
 use model::units::CpuSet;
 use rules::audit::{Audit, Finding};
+use rules::change::Change;
 use rules::judgement::AuditVerdict;
 use rules::knob::Knob;
 use rules::knobs;
 
+use crate::isolate::refusal::require_separable;
 use crate::order::ordered;
 
 /// What is wanted of a plan.
@@ -133,10 +135,20 @@ fn of_rule(
     if !knob.unsettable.is_empty() {
         return Ok(left(knob.unsettable));
     }
-    match rules::setting::settings(survey, &finding.remedy) {
+    match settings(survey, finding) {
         Ok(settings) => Ok(Wanted::Settings(settings)),
         Err(why) => Ok(left(&why)),
     }
+}
+
+/// The settings of a finding; a partition only of CPUs that can be set apart.
+fn settings(survey: &Survey, finding: &Finding) -> std::result::Result<Vec<Setting>, String> {
+    for change in rules::setting::changes(&finding.remedy)? {
+        if let Change::Partition { cpus, .. } = change {
+            require_separable(survey, cpus).map_err(|refusal| refusal.message)?;
+        }
+    }
+    rules::setting::settings(survey, &finding.remedy)
 }
 
 /// None where it is so already: another rule's change, or the kernel's own.
@@ -234,6 +246,40 @@ mod tests {
         assert_eq!(other.changes[0].setting.wanted, "120");
         let same = planned(BAD, &request(&["vmstat-interval=1"], &[])).unwrap();
         assert_eq!(same.changes, [], "it is so already");
+    }
+
+    /// Not isolated, on a kernel that can at run time.
+    const OPEN: &str = "/sys/devices/system/cpu/isolated:
+        cmdline - isolcpus=managed_irq,domain,2-3
+        /sys/fs/cgroup/cgroup.controllers: cpuset cpu
+        /sys/fs/cgroup/cgroup.subtree_control: cpu
+        /sys/fs/cgroup/cpuset.cpus.isolated:
+        --cpus 2-3";
+
+    #[test]
+    fn a_partition_is_made_of_its_groups() {
+        let plan = planned(OPEN, &request(&["cpu-isolation"], &[])).unwrap();
+        let last = plan.changes.last().unwrap();
+        let seen = (last.setting.key.to_string(), last.setting.wanted.as_str(), last.rule.as_str());
+        assert_eq!(seen, ("cgroup:onbeat/rt/cpuset.cpus.partition".to_owned(), "isolated", "cpu-isolation"));
+        assert!(last.setting.moves_threads);
+    }
+
+    #[test]
+    fn a_partition_that_is_not_to_be_made_says_why() {
+        let left = |edits: &str| {
+            let plan = planned(&format!("{OPEN}\n{edits}"), &request(&["cpu-isolation"], &[])).unwrap();
+            assert_eq!(plan.changes, []);
+            plan.left_out[0].why.clone()
+        };
+        let half = [1, 2].map(|cpu| {
+            let dir = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
+            format!("{dir}/core_cpus_list: 1-2\n{dir}/thread_siblings_list: 1-2")
+        });
+        assert!(left(&half.join("\n")).contains("take both or neither"));
+        let holder = "/sys/fs/cgroup/rt.slice/cpuset.cpus.partition: isolated
+            /sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 3";
+        assert!(left(holder).contains("CPU 3 is in the partition /rt.slice already"));
     }
 
     #[test]

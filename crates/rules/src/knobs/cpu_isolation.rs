@@ -88,8 +88,8 @@ fn isolated(machine: &MachineView) -> Remedy {
     let boot = isolate_at_boot(machine);
     match &machine.survey.groups {
         Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => {
-            let nested = machine.series().is_ok_and(|series| series >= (6, 7));
             let (cpus, root) = (machine.cpus().clone(), groups.root.clone());
+            let nested = groups.has_nested_partitions();
             Remedy::from(Change::Partition { cpus, root, nested }).or(boot)
         }
         _ => boot,
