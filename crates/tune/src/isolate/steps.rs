@@ -136,7 +136,10 @@ fn is_named(survey: &Survey, number: u32, names: &Regex) -> bool {
 fn leave_detectors_on(plan: &mut PlanDocument) {
     const SWITCHES: [&str; 4] =
         ["kernel.watchdog", "kernel.soft_watchdog", "kernel.nmi_watchdog", "kernel.watchdog_thresh"];
-    let is_switch = |change: &PlannedChange| matches!(&change.setting.key, Key::Sysctl(name) if SWITCHES.contains(&name.as_str()));
+    let is_switch = |change: &PlannedChange| match &change.setting.key {
+        Key::Sysctl(name) => SWITCHES.contains(&name.as_str()),
+        _ => false,
+    };
     if let Some(change) = plan.changes.iter().find(|change| is_switch(change)) {
         let left = LeftOut {
             rule: change.rule.clone(),

@@ -23,7 +23,10 @@ use tune::undo::entries;
 /// journal.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  sudo onbeat isolate list\n  sudo onbeat isolate list --check\n  sudo onbeat isolate list --json - | jq '.threads[] | select(.movable)'"
+    after_help = "Examples:\n  \
+        sudo onbeat isolate list\n  \
+        sudo onbeat isolate list --check\n  \
+        sudo onbeat isolate list --json - | jq '.threads[] | select(.movable)'"
 )]
 pub struct Args {
     /// Count for 10 s what comes to the CPUs
