@@ -60,7 +60,11 @@ fn instead(cpus: &CpuSet) -> String {
     format!("boot with isolcpus=managed_irq,domain,{cpus} instead")
 }
 
-fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec<Setting>, Obstacle> {
+/// The same for these groups; those of the CPUs that `isolcpus=` took out may be in a partition already.
+///
+/// # Errors
+/// As [`settings`].
+pub fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec<Setting>, Obstacle> {
     require_version_two(groups, cpus).map_err(Obstacle::NotSupported)?;
     if let Some((group, shared)) = other_partition(groups, cpus, at_boot) {
         let own = if group.is_own { "run `onbeat isolate undo` first" } else { "leave it out" };

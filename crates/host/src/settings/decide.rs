@@ -71,6 +71,7 @@ pub(super) fn decide(kernel: &dyn Kernel, step: &EntryStep, force: bool) -> Rest
         true => kernel.affinities().into_iter().collect(),
         false => BTreeMap::new(),
     };
+    let given_back = cpus_given_back(kernel, step);
     let (mut first, mut rest, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for other in &step.others {
         let key = other.key.clone();
@@ -79,7 +80,9 @@ pub(super) fn decide(kernel: &dyn Kernel, step: &EntryStep, force: bool) -> Rest
             continue;
         }
         let now = threads.get(&key).cloned().or_else(|| kernel.read(&key).known().cloned());
-        match other_target(step, other, now.as_ref(), force) {
+        // A partition that turned invalid has changed masks once more.
+        let again = threads.contains_key(&key) && now.is_some() && now == given_back;
+        match other_target(step, other, now.as_ref(), force || again) {
             Target::Value(value) => rest.push(OldValue { key, value }),
             // Our own write may change it.
             Target::AsItIs => rest.push(OldValue { key, value: now }),
@@ -177,6 +180,17 @@ fn is_ours(step: &EntryStep, now: &str) -> bool {
             (None, _) => setting.is_met_by(now),
         },
     }
+}
+
+/// The mask that the kernel gives to threads when a partition turns invalid, where that is what has
+/// become of this step's: all CPUs.
+fn cpus_given_back(kernel: &dyn Kernel, step: &EntryStep) -> Option<String> {
+    let setting = &step.change.setting;
+    let got = step.outcome.as_ref()?.got.as_ref()?;
+    let now = kernel.read(&setting.key).known().cloned()?;
+    let turned = now.trim() != got.trim() && is_turned_invalid(setting, &now, got);
+    let root = Key::GroupFile("cpuset.cpus.effective".to_owned());
+    if turned { kernel.read(&root).known().map(|cpus| cpus.trim().to_owned()) } else { None }
 }
 
 /// The kernel says `isolated invalid (...)` of a partition that has lost its CPUs, to another group

@@ -90,7 +90,7 @@ impl Kernel for LiveKernel {
         for pid in numbers_in("/proc") {
             for tid in numbers_in(&format!("/proc/{pid}/task")) {
                 // The one that is asked for has ended in between: it has no affinity.
-                let Some(start) = process_start(tid) else { continue };
+                let Some(start) = process_start(tid).filter(|_| !is_bound(tid)) else { continue };
                 let key = Key::Task { tid, start, what: TaskSetting::Affinity };
                 if let Ok(cpus) = affinity_of(tid) {
                     all.push((key, cpus.to_string()));
@@ -112,6 +112,17 @@ impl Kernel for LiveKernel {
 fn numbers_in(path: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Whether the kernel keeps a thread's affinity for itself (PF_NO_SETAFFINITY, in field 9 of
+/// `/proc/PID/stat`): it changes those of workers as they work, and takes none from here.
+fn is_bound(tid: u32) -> bool {
+    const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
+    let text = fs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let flags =
+        text.rsplit_once(") ").and_then(|(_, rest)| rest.split_ascii_whitespace().nth(6)?.parse().ok());
+    flags.is_some_and(|flags: u64| flags & PF_NO_SETAFFINITY != 0)
 }
 
 fn fact_of<T>(error: &io::Error) -> Fact<T> {

@@ -53,16 +53,16 @@ pub(super) fn is_placing(step: &EntryStep) -> bool {
 
 /// What was done with the processes that were placed, by their numbers and starts.
 #[derive(Default)]
-pub(super) struct PlacedProcess<'a> {
+pub(super) struct PlacedProcesses<'a> {
     /// The group in which it was before; of one that was placed twice the last counts.
     former: BTreeMap<(u32, u64), &'a str>,
     /// The CPUs to which it was bound.
     bound: BTreeMap<(u32, u64), &'a str>,
 }
 
-impl<'a> PlacedProcess<'a> {
-    pub fn of(steps: &'a [EntryStep]) -> PlacedProcess<'a> {
-        let mut placed = PlacedProcess::default();
+impl<'a> PlacedProcesses<'a> {
+    pub fn of(steps: &'a [EntryStep]) -> PlacedProcesses<'a> {
+        let mut placed = PlacedProcesses::default();
         for step in steps.iter().filter(|step| is_placing(step)) {
             let setting = &step.change.setting;
             match (&setting.key, step.old.as_deref()) {
@@ -88,14 +88,15 @@ impl<'a> PlacedProcess<'a> {
         let former = known.and_then(|process| self.former.get(&process).copied());
         let target = former.map_or_else(|| "/".to_owned(), |group| existing(kernel, group));
         let key = |(tid, start), what| Key::Task { tid, start, what };
+        let bound = known.and_then(|process| self.bound.get(&process).copied());
+        let masks = process.threads.iter().map(|thread| key(*thread, TaskSetting::Affinity));
+        let has =
+            |mask: &Key, cpus| kernel.read(mask).known().is_some_and(|now| same(Comparison::List, now, cpus));
+        let bound: Vec<Key> = masks.filter(|mask| bound.is_some_and(|cpus| has(mask, cpus))).collect();
         kernel.write(&key((process.pid, process.start), TaskSetting::Group), Some(&target))?;
-        let Some(bound) = known.and_then(|process| self.bound.get(&process)) else { return Ok(()) };
-        for thread in &process.threads {
-            let key = key(*thread, TaskSetting::Affinity);
-            if kernel.read(&key).known().is_some_and(|now| same(Comparison::List, now, bound)) {
-                // One that has ended in between has no affinity.
-                let _ = kernel.write(&key, Some(&all_cpus()));
-            }
+        for mask in bound {
+            // One that has ended in between has no affinity.
+            let _ = kernel.write(&mask, Some(&all_cpus()));
         }
         Ok(())
     }
@@ -103,7 +104,7 @@ impl<'a> PlacedProcess<'a> {
 
 /// Moves what is in a group of these steps to where it came from.
 pub(super) fn move_out(kernel: &mut dyn Kernel, steps: &[EntryStep], group: &str) {
-    let placed = PlacedProcess::of(steps);
+    let placed = PlacedProcesses::of(steps);
     for process in kernel.processes_in(group) {
         // One that cannot be moved there keeps its group from being removed, which is reported.
         let _ = placed.move_back(kernel, &process);
@@ -147,6 +148,36 @@ pub(super) fn user_of_controller(kernel: &dyn Kernel, step: &EntryStep) -> Optio
             .map(|name| format!("{below}/{name}"))
     };
     kernel.groups_below(group).iter().find_map(uses)
+}
+
+/// The step with the masks that the threads of a placed process had before the isolation: the
+/// partition may have narrowed them, and what is asked of the kernel is what it remembers (6.2 on).
+pub(super) fn with_first_masks(step: &EntryStep, steps: &[EntryStep]) -> EntryStep {
+    let mut step = step.clone();
+    if !is_placing(&step) {
+        return step;
+    }
+    let number = step.number;
+    for other in &mut step.others {
+        let moving = steps.iter().filter(|step| step.number < number && step.change.setting.moves_threads);
+        let (mut first, mut expected) = (None, None);
+        for moved in moving {
+            let find = |all: &[OldValue]| {
+                all.iter().find(|old| old.key == other.key).and_then(|old| old.value.clone())
+            };
+            let before = find(&moved.others);
+            let after = moved.outcome.as_ref().and_then(|outcome| find(&outcome.others)).or(before.clone());
+            // Who has set another in between means that one.
+            if first.is_none() || before != expected {
+                first = before;
+            }
+            expected = after;
+        }
+        if first.is_some() && expected == other.value {
+            other.value = first;
+        }
+    }
+    step
 }
 
 /// What a process that was placed gets back: its group, or the root where that is gone.

@@ -27,7 +27,7 @@ use model::plan::{ChangeState, PlannedChange};
 use super::decide::{decide, listed};
 use super::execute::execute;
 use super::journal::{EntryRecords, EntryStep, Journal, JournalRecord, OldValue};
-use super::placing::{is_placing, makes_group, move_out, undo_order};
+use super::placing::{is_placing, makes_group, move_out, undo_order, with_first_masks};
 use super::{Kernel, Store};
 
 /// A change and what undoing it came to.
@@ -85,7 +85,8 @@ pub fn restore(
             // Nothing is noted: the step is as it was.
             Some(key) => (ChangeState::Refused, format!("a later change of {key} is still there")),
             None => {
-                let end = restore_step(kernel, &mut note, step, force);
+                let step = with_first_masks(step, &entry.steps);
+                let end = restore_step(kernel, &mut note, &step, force);
                 stuck.extend(end.left.into_iter().map(|left| left.key));
                 (end.state, end.why)
             }
@@ -120,6 +121,9 @@ pub(super) fn restore_step(
     if is_placing(step) && end.state == ChangeState::Kept {
         // Where it is now, or what it has set, is its own: nothing is left of what we did with it.
         end.state = ChangeState::Undone;
+        if !decision.writes.is_empty() {
+            end.why.clear();
+        }
     }
     let (state, why, left) = (end.state, end.why.clone(), end.left.clone());
     note(JournalRecord::Restored { step: step.number, state, why, left });

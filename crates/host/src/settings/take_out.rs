@@ -7,7 +7,7 @@ use model::setting::Key;
 
 use super::execute::refusal;
 use super::journal::{EntryRecords, EntryStep, Journal, JournalRecord};
-use super::placing::{PlacedProcess, is_placing};
+use super::placing::{PlacedProcesses, is_placing, with_first_masks};
 use super::restore::restore_step;
 use super::{GroupProcess, Kernel, Store};
 
@@ -35,7 +35,7 @@ pub fn take_out(
             noted = std::mem::replace(&mut noted, Ok(())).and_then(|()| journal.note(&record));
         };
         for step in steps {
-            let end = restore_step(kernel, &mut note, step, false);
+            let end = restore_step(kernel, &mut note, &with_first_masks(step, &entry.steps), false);
             if end.state == ChangeState::Refused {
                 left = Err(end.why);
             }
@@ -43,5 +43,5 @@ pub fn take_out(
         noted?;
         return Ok(left);
     }
-    Ok(PlacedProcess::of(&entry.steps).move_back(kernel, process).map_err(|error| refusal(&error)))
+    Ok(PlacedProcesses::of(&entry.steps).move_back(kernel, process).map_err(|error| refusal(&error)))
 }

@@ -139,14 +139,8 @@ fn arrivals(page: &mut String, rows: &[Arrivals], span: Nanos, palette: Palette,
     }
     let width = rows.iter().map(|row| row.count.to_string().len()).max().unwrap_or(0);
     for row in rows {
-        let line = format!(
-            "CPU {:<3} {:>width$}  {:<9}  {}",
-            row.cpu,
-            row.count,
-            clean(&row.kind),
-            clean(&row.name)
-        );
-        filled(page, "  ", &line, 4, columns);
+        let first = format!("  CPU {:<3} {:>width$}  {:<9}  ", row.cpu, row.count, clean(&row.kind));
+        filled(page, &first, &clean(&row.name), first.len(), columns);
     }
     let sum = |wanted: &str| rows.iter().filter(|row| row.kind == wanted).map(|row| row.count).sum::<u64>();
     let line = format!(
@@ -155,4 +149,95 @@ fn arrivals(page: &mut String, rows: &[Arrivals], span: Nanos, palette: Palette,
         sum("timer")
     );
     filled(page, "  ", &line, 2, columns);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::isolation::ISOLATION_SCHEMA;
+
+    fn thread(tid: u32, comm: &str, movable: bool, why: &str) -> IsolatedThread {
+        IsolatedThread { tid, comm: comm.into(), movable, why: why.into(), allowed: "2".into() }
+    }
+
+    fn document() -> IsolationDocument {
+        let bound = |duty: &str| format!("{duty}: {IMMOVABLE}");
+        let arrival =
+            |kind: &str, name: &str, count| Arrivals { cpu: 2, kind: kind.into(), name: name.into(), count };
+        IsolationDocument {
+            schema: ISOLATION_SCHEMA.into(),
+            cpus: "2-3".into(),
+            partition: PartitionState::Isolated,
+            reason: String::new(),
+            effective: "2-3".into(),
+            entry: "4".into(),
+            threads: vec![
+                thread(25, "cpuhp/2", false, &bound("it switches this CPU on and off")),
+                thread(31, "cpuhp/3", false, &bound("it switches this CPU on and off")),
+                thread(900, "control", true, "it is in onbeat/rt"),
+            ],
+            interrupts: vec![IsolatedInterrupt {
+                irq: "27".into(),
+                name: "nvme0q3".into(),
+                movable: false,
+                why: "the kernel refused it: EPERM".into(),
+                allowed: "2".into(),
+            }],
+            counted_ns: Some(10_000_000_000),
+            arrivals: vec![
+                arrival("timer", "LOC: Local timer interrupts", 12),
+                arrival("interrupt", "27: nvme0q3", 1),
+            ],
+        }
+    }
+
+    #[test]
+    fn who_is_there_is_said_once_for_all_of_a_kind() {
+        let expected = "\
+CPU 2-3: isolated (entry 4).
+
+threads that may run there (1)
+  900 control: it is in onbeat/rt
+
+threads that cannot leave (2)
+  the kernel refuses another affinity (PF_NO_SETAFFINITY)
+  cpuhp/2, cpuhp/3: it switches this CPU on and off
+
+interrupts that the kernel does not move (1)
+  27 nvme0q3 (CPU 2): the kernel refused it: EPERM
+
+what came in 10.0 s
+  CPU 2   12  timer      LOC: Local timer interrupts
+  CPU 2    1  interrupt  27: nvme0q3
+  In all 1 interrupt besides 12 of the CPUs' own timers.
+";
+        assert_eq!(render(&document(), 80, false, false), expected);
+        let verbose = render(&document(), 80, false, true);
+        assert!(verbose.contains("  25 cpuhp/2 on CPU 2: it switches this CPU on and off\n"), "{verbose}");
+    }
+
+    #[test]
+    fn a_partition_that_is_not_in_force_says_why() {
+        let invalid = IsolationDocument {
+            partition: PartitionState::Invalid,
+            reason: "another program has taken it away".into(),
+            ..document()
+        };
+        let text = render(&invalid, 80, false, false);
+        assert!(
+            text.starts_with("CPU 2-3: invalid (entry 4): another program has taken it away.\n"),
+            "{text}"
+        );
+        let none = IsolationDocument { cpus: String::new(), partition: PartitionState::None, ..document() };
+        assert!(render(&none, 80, false, false).starts_with("No CPU is isolated"));
+        let summed = summary(&document(), 80, false);
+        assert!(summed.contains("3 threads and 1 interrupt may still be there"), "{summed}");
+    }
+
+    #[test]
+    fn names_of_others_do_no_harm() {
+        let mut hostile = document();
+        hostile.threads.push(thread(1, "a\u{1b}[31m\nb", true, "x"));
+        assert!(!render(&hostile, 80, false, true).contains('\u{1b}'));
+    }
 }

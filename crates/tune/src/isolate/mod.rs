@@ -6,3 +6,5 @@ pub mod list;
 pub mod placing;
 pub mod refusal;
 pub mod steps;
+#[cfg(test)]
+mod tests;

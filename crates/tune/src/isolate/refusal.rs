@@ -69,3 +69,54 @@ fn require_timekeeper(survey: &Survey, cpus: &CpuSet) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::require_separable;
+    use model::error::Exit;
+    use model::units::CpuSet;
+    use rules::fixture::Machine;
+
+    /// What is said of these CPUs on the well-set machine of four CPUs after some edits; `""` where
+    /// they can be set apart.
+    fn said(edits: &str, cpus: &str) -> String {
+        let mut machine = Machine::base();
+        machine.edit(edits);
+        let refused = require_separable(&machine.read(), &CpuSet::parse(cpus).unwrap());
+        refused.err().map_or_else(String::new, |failure| {
+            assert_eq!(failure.exit, Exit::Usage);
+            failure.message
+        })
+    }
+
+    #[test]
+    fn cpus_that_cannot_be_set_apart_are_refused_with_others() {
+        assert_eq!(said("", "2-3"), "");
+        assert_eq!(said("", ""), "no CPU is named: choose among 0-3, like 3");
+        assert!(said("", "0-3").contains("leave out at least one of 0-3"));
+        assert!(said("", "3-4").starts_with("CPU 4 does not exist here: choose among 0-3"));
+        let off = "/sys/devices/system/cpu/online: 0-2\n/sys/devices/system/cpu/present: 0-3";
+        assert!(said(off, "2-3").contains("echo 1 >/sys/devices/system/cpu/cpu3/online"));
+    }
+
+    #[test]
+    fn half_a_core_is_refused() {
+        let siblings = (0..4).map(|cpu| {
+            let core = if cpu % 2 == 0 { "0,2" } else { "1,3" };
+            ["core_cpus_list", "thread_siblings_list"]
+                .map(|file| format!("/sys/devices/system/cpu/cpu{cpu}/topology/{file}: {core}\n"))
+                .concat()
+        });
+        let edits: String = siblings.collect();
+        assert_eq!(said(&edits, "1,3"), "");
+        assert!(said(&edits, "2-3").contains("CPU 2 shares its core with CPU 0: take both or neither"));
+    }
+
+    #[test]
+    fn the_timekeeper_stays() {
+        let tickless = "/sys/devices/system/cpu/nohz_full: 2-3";
+        assert!(said(tickless, "0").contains("CPU 0 keeps the time for those of nohz_full=2-3"));
+        assert_eq!(said(tickless, "2-3"), "");
+        assert_eq!(said("/sys/devices/system/cpu/nohz_full:", "0"), "");
+    }
+}

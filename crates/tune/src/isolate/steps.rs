@@ -136,7 +136,10 @@ fn is_named(survey: &Survey, number: u32, names: &Regex) -> bool {
 fn leave_detectors_on(plan: &mut PlanDocument) {
     const SWITCHES: [&str; 4] =
         ["kernel.watchdog", "kernel.soft_watchdog", "kernel.nmi_watchdog", "kernel.watchdog_thresh"];
-    let is_switch = |change: &PlannedChange| matches!(&change.setting.key, Key::Sysctl(name) if SWITCHES.contains(&name.as_str()));
+    let is_switch = |change: &PlannedChange| match &change.setting.key {
+        Key::Sysctl(name) => SWITCHES.contains(&name.as_str()),
+        _ => false,
+    };
     if let Some(change) = plan.changes.iter().find(|change| is_switch(change)) {
         let left = LeftOut {
             rule: change.rule.clone(),
@@ -178,4 +181,100 @@ fn partition(
         PlannedChange { why, ..PlannedChange::new(setting, PARTITION_RULE, &read) }
     };
     Ok(settings.into_iter().map(change).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::error::Exit;
+    use rules::fixture::Machine;
+
+    fn wanted(cpus: &str) -> IsolationRequest {
+        IsolationRequest { cpus: CpuSet::parse(cpus).unwrap(), ..IsolationRequest::default() }
+    }
+
+    fn change(key: &str, rule: &str) -> PlannedChange {
+        PlannedChange::new(Setting::new(key.parse().unwrap(), "0-1"), rule, "0-3")
+    }
+
+    /// The keys of a plan after its steps were put in order.
+    fn arranged(plan: Vec<PlannedChange>, wanted: &IsolationRequest) -> Result<(Vec<String>, PlanDocument)> {
+        let survey = Machine::base().read();
+        let mut document = PlanDocument::new("", plan, Vec::new());
+        arrange(&survey, &mut document, wanted, &|_| Fact::Absent)?;
+        Ok((document.changes.iter().map(|change| change.setting.key.to_string()).collect(), document))
+    }
+
+    #[test]
+    fn every_step_is_a_rule() {
+        for rule in RULES.into_iter().chain(RISKY).chain([PARTITION_RULE]) {
+            assert!(knobs::ALL.iter().any(|knob| knob.id == rule), "{rule}");
+        }
+    }
+
+    #[test]
+    fn steps_are_left_out_by_their_names() {
+        let names = |request: &IsolationRequest| -> Vec<String> {
+            rules_request(request).unwrap().rules.into_iter().map(|rule| rule.rule).collect()
+        };
+        assert_eq!(names(&wanted("2-3")), RULES);
+        let risky = IsolationRequest { risky: true, ..wanted("2-3") };
+        assert_eq!(names(&risky).len(), RULES.len() + RISKY.len());
+        let without = IsolationRequest { without: vec!["watchdog".to_owned()], ..wanted("2-3") };
+        assert!(!names(&without).contains(&"watchdog".to_owned()));
+        let other = IsolationRequest { without: vec!["swap".to_owned()], ..wanted("2-3") };
+        assert_eq!(rules_request(&other).unwrap_err().exit, Exit::Usage);
+    }
+
+    #[test]
+    fn the_partition_comes_first_and_has_the_memory_nodes() {
+        let request = IsolationRequest { memory_nodes: Some("0".to_owned()), ..wanted("2-3") };
+        let (keys, _) =
+            arranged(vec![change("sysctl:vm.stat_interval", "vmstat-interval")], &request).unwrap();
+        let expected = [
+            "cgroup:cgroup.subtree_control",
+            "cgroup:onbeat/",
+            "cgroup:onbeat/cpuset.cpus.exclusive",
+            "cgroup:onbeat/cgroup.subtree_control",
+            "cgroup:onbeat/rt/",
+            "cgroup:onbeat/rt/cpuset.mems",
+            "cgroup:onbeat/rt/cpuset.cpus.exclusive",
+            "cgroup:onbeat/rt/cpuset.cpus.partition",
+            "sysctl:vm.stat_interval",
+        ];
+        assert_eq!(keys, expected);
+        let without = IsolationRequest { without: vec![PARTITION_RULE.to_owned()], ..request };
+        assert_eq!(arranged(Vec::new(), &without).unwrap_err().exit, Exit::Usage);
+    }
+
+    #[test]
+    fn detectors_stay_on_and_interrupts_are_chosen_by_name() {
+        let survey = Machine::base().read();
+        let irqs = &survey.irqs.known().unwrap().irqs;
+        let (first, other) = (&irqs[0], &irqs[1]);
+        let plan = vec![
+            change(&format!("irq:{}", first.number), "irq-affinity"),
+            change(&format!("irq:{}", other.number), "irq-affinity"),
+            change("sysctl:kernel.watchdog", "watchdog"),
+            change("sysctl:kernel.watchdog_cpumask", "watchdog"),
+        ];
+        let name = interrupt_names(&format!("^{}$", first.actions[0])).unwrap();
+        let without = vec![PARTITION_RULE.to_owned()];
+        let request = IsolationRequest { interrupts: Some(name), without, ..wanted("2-3") };
+        let (keys, document) = arranged(plan, &request).unwrap();
+        assert_eq!(keys, [format!("irq:{}", first.number), "sysctl:kernel.watchdog_cpumask".to_owned()]);
+        assert!(document.changes[0].setting.optional);
+        assert_eq!(document.left_out.len(), 1);
+    }
+
+    #[test]
+    fn what_a_flag_takes_is_said() {
+        for text in ["(", "a{1,99999}{1,99999}"] {
+            assert_eq!(interrupt_names(text).unwrap_err().exit, Exit::Usage, "{text}");
+        }
+        assert_eq!(memory_nodes("1,0").unwrap(), "0-1");
+        for text in ["", "x", "-1"] {
+            assert_eq!(memory_nodes(text).unwrap_err().exit, Exit::Usage, "{text}");
+        }
+    }
 }

@@ -26,11 +26,11 @@ use tune::undo::entries;
 /// fails has all before it undone. What the kernel does not let move stays, and `isolate list`
 /// names it.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  sudo onbeat isolate create 2-3\n  sudo onbeat isolate create 0xc --irqs \
-        'eth0|nvme' --without idle-states\n  sudo onbeat isolate create 2-3 --confirm-within 60s; sudo \
-        onbeat tune confirm\n  sudo onbeat isolate create 2-3 --check"
-)]
+#[command(after_help = "Examples:\n  \
+        sudo onbeat isolate create 2-3\n  \
+        sudo onbeat isolate create 0xc --irqs 'eth0|nvme' --without idle-states\n  \
+        sudo onbeat isolate create 2-3 --confirm-within 60s; sudo onbeat tune confirm\n  \
+        sudo onbeat isolate create 2-3 --check")]
 pub struct Args {
     /// The CPUs, as a list or as a mask: `2-3`, `0xc`
     #[arg(value_name = "CPUS", allow_hyphen_values = true)]

@@ -21,10 +21,10 @@ use model::vocabulary::Policy;
 /// It takes the place of onbeat: its exit code is the command's, and no shell sees its arguments.
 /// `onbeat isolate undo` moves it, and what it has started, back to the group that it came from.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  sudo onbeat isolate run -- ./control\n  sudo onbeat isolate run -c 3 -p \
-        80 -- cyclictest -m -a 3 -t 1\n  sudo onbeat isolate run --outside -- make -j2"
-)]
+#[command(after_help = "Examples:\n  \
+        sudo onbeat isolate run -- ./control\n  \
+        sudo onbeat isolate run -c 3 -p 80 -- cyclictest -m -a 3 -t 1\n  \
+        sudo onbeat isolate run --outside -- make -j2")]
 pub struct Args {
     /// The CPU that it is bound to, or several; by default the first that is isolated
     #[arg(short = 'c', long = "cpu", value_name = "CPUS", allow_hyphen_values = true)]

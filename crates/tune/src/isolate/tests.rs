@@ -1,0 +1,236 @@
+//! Isolation on made-up machines: made, with processes in it, and undone.
+
+use facts::groups::{Groups, read_groups};
+use host::MachineFiles;
+use host::access::Access;
+use host::settings::fake::{DEBIAN_6_1_RT, DEBIAN_6_12_RT, FakeKernel, FakeMachine, MemoryStore};
+use host::settings::{
+    Applied, Entry, EntryRecords, GroupProcess, Kernel, Opened, Restored, read_entry, restore, take_out,
+};
+use model::isolation::{PARTITION_RULE, PartitionState};
+use model::plan::{ChangeState, PlannedChange};
+use model::setting::Key;
+use model::units::CpuSet;
+use rules::partition::of_groups;
+
+use super::list::{current, state};
+use super::placing::{pin, place};
+
+const BOOT: &str = "6c1f1f1e-0000-4000-8000-000000000001";
+
+fn opened() -> Opened {
+    Opened {
+        id: String::new(),
+        boot: BOOT.to_owned(),
+        pid: 4242,
+        start: 77,
+        version: "0.1.0".to_owned(),
+        real_ns: 0,
+        command: "onbeat isolate create 2-3".to_owned(),
+        cpus: "2-3".to_owned(),
+        undo_at_boot_ns: None,
+        confirmable: false,
+    }
+}
+
+/// What the files of the made-up kernel say of these groups.
+fn groups(kernel: &FakeKernel) -> Groups {
+    const FILES: [&str; 5] = ["", ".effective", ".exclusive", ".isolated", ".partition"];
+    let mut files =
+        vec![("/sys/fs/cgroup/cgroup.controllers".to_owned(), Access::File(b"cpuset cpu\n".to_vec()))];
+    let mut left = vec![String::new()];
+    while let Some(group) = left.pop() {
+        left.extend(kernel.groups_below(&group));
+        let below = if group.is_empty() { String::new() } else { format!("{group}/") };
+        for file in FILES.map(|name| format!("{below}cpuset.cpus{name}")) {
+            if let Some(text) = kernel.read(&Key::GroupFile(file.clone())).known() {
+                files
+                    .push((format!("/sys/fs/cgroup/{file}"), Access::File(format!("{text}\n").into_bytes())));
+            }
+        }
+    }
+    read_groups(&MachineFiles::in_memory(files.into_iter().collect())).known().unwrap().clone()
+}
+
+struct Isolated {
+    kernel: FakeKernel,
+    store: MemoryStore,
+}
+
+impl Isolated {
+    /// CPUs 2 and 3 of a machine set apart.
+    fn new(machine: &FakeMachine) -> Isolated {
+        let (mut kernel, mut store) = (FakeKernel::boot(machine), MemoryStore::default());
+        let cpus = CpuSet::parse("2-3").unwrap();
+        let settings = of_groups(&groups(&kernel), &cpus, &CpuSet::default()).unwrap();
+        let mut entry = Entry::begin(&mut kernel, &mut store, opened()).unwrap();
+        for setting in settings {
+            let made = entry.make(&PlannedChange::new(setting.clone(), PARTITION_RULE, "")).unwrap();
+            assert!(matches!(made, Applied::Done(_) | Applied::Already), "{}: {made:?}", setting.key);
+        }
+        entry.complete().unwrap();
+        Isolated { kernel, store }
+    }
+
+    fn entry(&self) -> EntryRecords {
+        read_entry(&self.store, "1").unwrap().unwrap()
+    }
+
+    /// As `onbeat isolate run -c 3` and `move PID in` place a process.
+    fn place(&mut self, tid: u32, cpus: Option<&str>) {
+        let start = self.start(tid);
+        let change = place(&self.kernel, tid, start, &[(tid, start)]);
+        let entry = self.entry();
+        let mut resumed = Entry::resume(&mut self.kernel, &mut self.store, &entry).unwrap();
+        assert_eq!(resumed.make(&change).unwrap(), Applied::Done(ChangeState::Applied));
+        if let Some(cpus) = cpus {
+            let change = pin(tid, start, &CpuSet::parse(cpus).unwrap(), "");
+            assert_eq!(resumed.make(&change).unwrap(), Applied::Done(ChangeState::Applied));
+        }
+    }
+
+    fn start(&self, tid: u32) -> u64 {
+        self.process(tid).start
+    }
+
+    fn process(&self, tid: u32) -> GroupProcess {
+        self.kernel.processes_in("").into_iter().find(|process| process.pid == tid).unwrap()
+    }
+
+    /// The group and the CPUs of a process.
+    fn where_is(&self, tid: u32) -> (String, String) {
+        let start = self.start(tid);
+        let read = |what: &str| {
+            let key: Key = format!("task:{tid}/{start}{what}").parse().unwrap();
+            self.kernel.read(&key).known().unwrap().clone()
+        };
+        (read("/group"), read(""))
+    }
+
+    fn undo(&mut self) -> Vec<Restored> {
+        let entry = self.entry();
+        let (restored, noted) = restore(&mut self.kernel, &mut self.store, &entry, false);
+        noted.unwrap();
+        restored
+    }
+}
+
+const MACHINES: [&FakeMachine; 2] = [&DEBIAN_6_12_RT, &DEBIAN_6_1_RT];
+
+fn at(group: &str, cpus: &str) -> (String, String) {
+    (group.to_owned(), cpus.to_owned())
+}
+
+#[test]
+fn processes_and_those_that_they_start_go_back() {
+    for machine in MACHINES {
+        let before = FakeKernel::boot(machine).snapshot();
+        let mut isolated = Isolated::new(machine);
+        isolated.place(500, Some("3"));
+        isolated.place(502, None);
+        isolated.kernel.start_thread(600, 500);
+        isolated.kernel.start_thread(601, 600);
+        assert_eq!(isolated.where_is(601), at("/onbeat/rt", "3"));
+        isolated.kernel.end_thread(600);
+        let restored = isolated.undo();
+        let left: Vec<_> = restored.iter().filter(|done| done.state != ChangeState::Undone).collect();
+        assert!(left.is_empty(), "{left:?}");
+        // Its parent has ended, and its first ancestor is known.
+        assert_eq!(isolated.where_is(601), at("/system.slice", "0-3"));
+        isolated.kernel.end_thread(601);
+        assert_eq!(isolated.kernel.snapshot(), before);
+    }
+}
+
+#[test]
+fn the_group_of_a_process_may_be_gone() {
+    for machine in MACHINES {
+        let mut isolated = Isolated::new(machine);
+        isolated.kernel.write(&"cgroup:session/".parse().unwrap(), Some("present")).unwrap();
+        let group: Key = format!("task:500/{}/group", isolated.start(500)).parse().unwrap();
+        isolated.kernel.write(&group, Some("/session")).unwrap();
+        isolated.place(500, None);
+        isolated.kernel.write(&"cgroup:session/".parse().unwrap(), None).unwrap();
+        assert!(isolated.undo().iter().all(|done| done.state == ChangeState::Undone));
+        assert_eq!(isolated.where_is(500).0, "/");
+    }
+}
+
+#[test]
+fn one_is_taken_out_and_the_rest_stays() {
+    for machine in MACHINES {
+        let mut isolated = Isolated::new(machine);
+        isolated.place(500, Some("2"));
+        isolated.kernel.start_thread(600, 500);
+        for tid in [500, 600] {
+            let (entry, process) = (isolated.entry(), isolated.process(tid));
+            take_out(&mut isolated.kernel, &mut isolated.store, &entry, &process).unwrap().unwrap();
+            assert_eq!(isolated.where_is(tid), at("/system.slice", "0-1"));
+        }
+        let cpus = CpuSet::parse("2-3").unwrap();
+        let state = state(Some(&groups(&isolated.kernel)), &CpuSet::default(), Some(&isolated.entry()));
+        assert_eq!((state.partition, state.cpus), (PartitionState::Isolated, cpus));
+        isolated.undo();
+        assert_eq!(isolated.where_is(600), at("/system.slice", "0-3"));
+    }
+}
+
+#[test]
+fn what_a_process_does_itself_is_its_own() {
+    let mut isolated = Isolated::new(&DEBIAN_6_12_RT);
+    isolated.place(500, Some("2"));
+    let key = |what: &str| -> Key { format!("task:500/{}{what}", isolated.start(500)).parse().unwrap() };
+    isolated.kernel.write(&key(""), Some("3")).unwrap();
+    let restored = isolated.undo();
+    assert!(restored.iter().all(|done| done.state == ChangeState::Undone), "{restored:?}");
+    assert_eq!(isolated.where_is(500), at("/system.slice", "3"));
+}
+
+#[test]
+fn a_process_that_went_elsewhere_stays_there() {
+    let mut isolated = Isolated::new(&DEBIAN_6_12_RT);
+    isolated.place(500, Some("2"));
+    let group: Key = format!("task:500/{}/group", isolated.start(500)).parse().unwrap();
+    isolated.kernel.write(&group, Some("/")).unwrap();
+    let restored = isolated.undo();
+    assert!(restored.iter().all(|done| done.state == ChangeState::Undone), "{restored:?}");
+    assert_eq!(isolated.where_is(500), at("/", "0-3"));
+}
+
+#[test]
+fn a_controller_that_others_use_stays() {
+    let mut isolated = Isolated::new(&DEBIAN_6_12_RT);
+    isolated.kernel.write(&"cgroup:other/".parse().unwrap(), Some("present")).unwrap();
+    let cpus: Key = "cgroup:other/cpuset.cpus".parse().unwrap();
+    isolated.kernel.write(&cpus, Some("0-1")).unwrap();
+    let restored = isolated.undo();
+    let kept: Vec<_> = restored.iter().filter(|done| done.state != ChangeState::Undone).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(kept[0].state, ChangeState::Kept);
+    assert!(kept[0].why.contains("other/cpuset.cpus"), "{}", kept[0].why);
+    assert_eq!(isolated.kernel.read(&cpus).known().unwrap(), "0-1");
+    assert!(current(&[isolated.entry()], BOOT).is_none(), "nothing is isolated any more");
+}
+
+#[test]
+fn a_partition_that_is_lost_is_said_so_and_undone() {
+    let before = FakeKernel::boot(&DEBIAN_6_1_RT).snapshot();
+    let mut isolated = Isolated::new(&DEBIAN_6_1_RT);
+    let neighbour: Key = "cgroup:machine.slice/cpuset.cpus".parse().unwrap();
+    isolated.kernel.write(&neighbour, Some("0-3")).unwrap();
+    let found = state(Some(&groups(&isolated.kernel)), &CpuSet::default(), Some(&isolated.entry()));
+    assert_eq!(found.partition, PartitionState::Invalid);
+    assert!(found.reason.contains("not exclusive"), "{}", found.reason);
+    isolated.kernel.write(&neighbour, Some("0-1")).unwrap();
+    assert!(isolated.undo().iter().all(|done| done.state == ChangeState::Undone));
+    assert_eq!(isolated.kernel.snapshot(), before);
+}
+
+#[test]
+fn nothing_is_isolated_without_a_partition() {
+    let files = groups(&FakeKernel::boot(&DEBIAN_6_12_RT));
+    let found = state(Some(&files), &CpuSet::default(), None);
+    assert_eq!((found.partition, found.cpus.is_empty()), (PartitionState::None, true));
+    let by_boot = state(Some(&files), &CpuSet::parse("3").unwrap(), None);
+    assert!(by_boot.reason.contains("isolcpus="), "{}", by_boot.reason);
+}
