@@ -53,16 +53,16 @@ pub(super) fn is_placing(step: &EntryStep) -> bool {
 
 /// What was done with the processes that were placed, by their numbers and starts.
 #[derive(Default)]
-pub(super) struct PlacedProcess<'a> {
+pub(super) struct Placed<'a> {
     /// The group in which it was before; of one that was placed twice the last counts.
     former: BTreeMap<(u32, u64), &'a str>,
     /// The CPUs to which it was bound.
     bound: BTreeMap<(u32, u64), &'a str>,
 }
 
-impl<'a> PlacedProcess<'a> {
-    pub fn of(steps: &'a [EntryStep]) -> PlacedProcess<'a> {
-        let mut placed = PlacedProcess::default();
+impl<'a> Placed<'a> {
+    pub fn of(steps: &'a [EntryStep]) -> Placed<'a> {
+        let mut placed = Placed::default();
         for step in steps.iter().filter(|step| is_placing(step)) {
             let setting = &step.change.setting;
             match (&setting.key, step.old.as_deref()) {
@@ -103,7 +103,7 @@ impl<'a> PlacedProcess<'a> {
 
 /// Moves what is in a group of these steps to where it came from.
 pub(super) fn move_out(kernel: &mut dyn Kernel, steps: &[EntryStep], group: &str) {
-    let placed = PlacedProcess::of(steps);
+    let placed = Placed::of(steps);
     for process in kernel.processes_in(group) {
         // One that cannot be moved there keeps its group from being removed, which is reported.
         let _ = placed.move_back(kernel, &process);

@@ -1,5 +1,6 @@
 //! One process taken out of the group in which an entry placed it.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use model::plan::ChangeState;
@@ -7,7 +8,7 @@ use model::setting::Key;
 
 use super::execute::refusal;
 use super::journal::{EntryRecords, EntryStep, Journal, JournalRecord};
-use super::placing::{PlacedProcess, is_placing};
+use super::placing::{Placed, is_placing};
 use super::restore::restore_step;
 use super::{GroupProcess, Kernel, Store};
 
@@ -35,7 +36,7 @@ pub fn take_out(
             noted = std::mem::replace(&mut noted, Ok(())).and_then(|()| journal.note(&record));
         };
         for step in steps {
-            let end = restore_step(kernel, &mut note, step, false);
+            let end = restore_step(kernel, &mut note, step, &BTreeSet::new(), false);
             if end.state == ChangeState::Refused {
                 left = Err(end.why);
             }
@@ -43,5 +44,5 @@ pub fn take_out(
         noted?;
         return Ok(left);
     }
-    Ok(PlacedProcess::of(&entry.steps).move_back(kernel, process).map_err(|error| refusal(&error)))
+    Ok(Placed::of(&entry.steps).move_back(kernel, process).map_err(|error| refusal(&error)))
 }

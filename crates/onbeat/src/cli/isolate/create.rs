@@ -27,9 +27,7 @@ use tune::undo::entries;
 /// names it.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  sudo onbeat isolate create 2-3\n  sudo onbeat isolate create 0xc --irqs \
-        'eth0|nvme' --without idle-states\n  sudo onbeat isolate create 2-3 --confirm-within 60s; sudo \
-        onbeat tune confirm\n  sudo onbeat isolate create 2-3 --check"
+    after_help = "Examples:\n  sudo onbeat isolate create 2-3\n  sudo onbeat isolate create 0xc --irqs 'eth0|nvme' --without idle-states\n  sudo onbeat isolate create 2-3 --confirm-within 60s; sudo onbeat tune confirm\n  sudo onbeat isolate create 2-3 --check"
 )]
 pub struct Args {
     /// The CPUs, as a list or as a mask: `2-3`, `0xc`

@@ -22,8 +22,9 @@ use tune::undo::entries;
 /// leave, and which interrupts may come. Without root it knows the control groups and not the
 /// journal.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  sudo onbeat isolate list\n  sudo onbeat isolate list --check\n  sudo \
-        onbeat isolate list --json - | jq '.threads[] | select(.movable)'")]
+#[command(
+    after_help = "Examples:\n  sudo onbeat isolate list\n  sudo onbeat isolate list --check\n  sudo onbeat isolate list --json - | jq '.threads[] | select(.movable)'"
+)]
 pub struct Args {
     /// Count for 10 s what comes to the CPUs
     #[arg(long)]

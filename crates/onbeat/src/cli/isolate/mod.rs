@@ -24,8 +24,7 @@ use study::tuning::boot_id;
 /// undo`: the processes inside go back to the groups that they came from, and none is killed.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  sudo onbeat isolate create 2-3\n  sudo onbeat isolate run -c 3 -p 80 -- \
-        ./control\n  sudo onbeat isolate list\n  sudo onbeat isolate undo"
+    after_help = "Examples:\n  sudo onbeat isolate create 2-3\n  sudo onbeat isolate run -c 3 -p 80 -- ./control\n  sudo onbeat isolate list\n  sudo onbeat isolate undo"
 )]
 pub struct Args {
     #[command(subcommand)]

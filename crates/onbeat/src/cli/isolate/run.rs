@@ -22,8 +22,7 @@ use model::vocabulary::Policy;
 /// `onbeat isolate undo` moves it, and what it has started, back to the group that it came from.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  sudo onbeat isolate run -- ./control\n  sudo onbeat isolate run -c 3 -p \
-        80 -- cyclictest -m -a 3 -t 1\n  sudo onbeat isolate run --outside -- make -j2"
+    after_help = "Examples:\n  sudo onbeat isolate run -- ./control\n  sudo onbeat isolate run -c 3 -p 80 -- cyclictest -m -a 3 -t 1\n  sudo onbeat isolate run --outside -- make -j2"
 )]
 pub struct Args {
     /// The CPU that it is bound to, or several; by default the first that is isolated
