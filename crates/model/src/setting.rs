@@ -239,8 +239,7 @@ macro_rules! exact_words {
         impl<'de> Deserialize<'de> for $Name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$Name, D::Error> {
                 let word = String::deserialize(deserializer)?;
-                let other = || serde::de::Error::custom(format!("{} is unknown \
-                    here", crate::text::quoted(&word)));
+                let other = || serde::de::Error::custom(format!("{} is unknown here", crate::text::quoted(&word)));
                 $Name::named(&word).ok_or_else(other)
             }
         }
@@ -319,14 +318,11 @@ impl Setting {
 
     /// Whether what is `now` is as `old`, as both were read: what restoring has to bring about.
     pub fn is_restored(&self, now: &str, old: &str) -> bool {
-        match (self.readback, self.signed()) {
-            (Comparison::Listed, Some(signed)) => {
-                let (old, now) = (words(old), words(now));
-                signed.iter().all(|word| old.contains(word) == now.contains(word))
-            }
-            // A value that no list or number is, is none that was set, and may be what was there.
-            (how, _) => same(how, now, old) || same(Comparison::Exact, now, old),
+        if let (Comparison::Listed, Some(signed)) = (self.readback, self.signed()) {
+            return signed.iter().all(|word| words(old).contains(word) == words(now).contains(word));
         }
+        // What is no list or number was not set as one, and may be what was there: `n/a`.
+        same(self.readback, now, old) || same(Comparison::Exact, now, old)
     }
 
     /// The words that are added to a list or removed; none where the whole list is wanted.

@@ -1,11 +1,10 @@
 //! Undoing entries of the journal, the last first.
 
-use std::collections::BTreeSet;
-
-use host::settings::{EntryRecords, Kernel, Restored, Store, entry_ids, read_entry, restore};
+use host::settings::{
+    EntryRecords, Kernel, Restored, Store, entry_ids, held_back, read_entry, restore, restore_all,
+};
 use model::error::{Exit, Failure, Result};
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
-use model::setting::Key;
 
 /// Which entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,18 +61,18 @@ pub fn undo(
     if let [only] = chosen.as_slice() {
         result.document.id.clone_from(&only.opened.id);
     }
-    for entry in chosen {
-        if entry.opened.boot != boot {
-            let void = entry.steps.iter().rev().map(|step| void(entry, &step.change));
-            result.document.changes.extend(void);
-            continue;
-        }
-        let (restored, noted) = restore(kernel, store, entry, force);
+    let (ours, gone): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|entry| entry.opened.boot == boot);
+    for entry in gone {
+        let void = entry.steps.iter().rev().map(|step| void(entry, &step.change));
+        result.document.changes.extend(void);
+    }
+    let (restored, noted) = restore_all(kernel, store, &ours, force);
+    for (entry, restored) in ours.iter().zip(restored) {
         result.document.changes.extend(restored.into_iter().map(|done| changed(entry, done)));
-        if let Err(error) = noted {
-            let what = "it is undone, and the journal could not be written";
-            result.unwritten = Some(Failure::of_call(what, &error, Exit::Internal, "free some space"));
-        }
+    }
+    if let Err(error) = noted {
+        let what = "it is undone, and the journal could not be written";
+        result.unwritten = Some(Failure::of_call(what, &error, Exit::Internal, "free some space"));
     }
     Ok(result)
 }
@@ -108,13 +107,9 @@ fn choose<'a>(
 
 /// Refuses to undo what a later entry has changed again: its old value is ours.
 fn require_last(entry: &EntryRecords, all: &[EntryRecords], boot: &str) -> Result<()> {
-    let keys = |entry: &EntryRecords| -> BTreeSet<Key> {
-        entry.steps.iter().filter(|step| step.is_live()).map(|step| step.change.setting.key.clone()).collect()
-    };
-    let own = keys(entry);
     let later = all.iter().skip_while(|other| other.opened.id != entry.opened.id).skip(1);
     for other in later.filter(|other| other.opened.boot == boot) {
-        if let Some(key) = keys(other).intersection(&own).next() {
+        if let Some(key) = held_back(entry, other) {
             return Err(Failure::usage(format!(
                 "entry {} has changed {key} after entry {}: undo {} first, or use --all",
                 other.opened.id, entry.opened.id, other.opened.id

@@ -1,7 +1,7 @@
 //! Making changes: each in four steps, the first and the last of which are on the disk before
 //! anything else happens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use model::fact::{Fact, errno_name};
@@ -144,7 +144,7 @@ impl<'a> Entry<'a> {
         let mut note = |record: JournalRecord| {
             noted = std::mem::replace(&mut noted, Ok(())).and(journal.note(&record));
         };
-        let end = restore_step(self.kernel, &mut note, &step, false);
+        let end = restore_step(self.kernel, &mut note, &step, &BTreeSet::new(), false);
         noted?;
         Ok(Applied::Refused(match end.state {
             ChangeState::Undone => why,
@@ -161,7 +161,7 @@ impl<'a> Entry<'a> {
     fn others(&self, setting: &Setting, now: Option<&str>) -> Vec<OldValue> {
         // The parts of a switch are read while it is on: off, it shows all of them as off, and
         // for `kernel.watchdog` that look makes it so.
-        let is_off = now.is_some_and(|now| now.trim() == "0");
+        let is_off = setting.readback == Comparison::Number && now.is_some_and(|now| now.trim() == "0");
         let parts = setting.restored_first.iter().filter(|_| !is_off);
         let named = setting.partners.iter().chain(parts);
         let mut others: Vec<OldValue> = named

@@ -30,7 +30,11 @@ pub(super) fn execute(
                 false => Some(kernel.read(&write.key)),
             };
             let value = match (&now, &write.value) {
-                (Some(Fact::Known(now)), Some(wanted)) if is_restored(step, &write.key, now, wanted) => {
+                // Where the key's own value is not taken, writing a partner may bring it about.
+                (Some(Fact::Known(now)), Some(wanted))
+                    if is_restored(step, &write.key, now, wanted)
+                        && !(failed.contains_key(&setting.key) && setting.partners.contains(&write.key)) =>
+                {
                     continue;
                 }
                 (Some(Fact::Absent), _) => continue,

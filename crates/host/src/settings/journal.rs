@@ -142,6 +142,14 @@ impl EntryStep {
         !undone && !self.is_kept()
     }
 
+    /// The keys that it may have changed.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        let setting = &self.change.setting;
+        std::iter::once(&setting.key)
+            .chain(&setting.partners)
+            .chain(self.others.iter().map(|other| &other.key))
+    }
+
     /// Whether it was left because another program changed it.
     pub fn is_kept(&self) -> bool {
         matches!(self.restored, Some((model::plan::ChangeState::Kept, _)))

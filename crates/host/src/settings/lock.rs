@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use super::Folder;
+use crate::process::process_start;
 
 /// Who holds the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,25 +20,45 @@ pub struct JournalLock {
     _file: File,
 }
 
-/// Takes the lock of a journal; who has it where it is taken.
+/// How often its owner is looked for: who has just taken it has not yet said so.
+const LOOKS: u32 = 20;
+const BETWEEN: Duration = Duration::from_millis(5);
+
+/// Takes the lock of a journal; who has it where it is taken, 0 where that cannot be told.
 pub fn take_lock(folder: &Folder) -> io::Result<Result<JournalLock, LockOwner>> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let fd = rustix::fs::openat(&folder.fd, "lock", flags, Mode::from_raw_mode(0o600))?;
     let mut file = File::from(fd);
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let mut text = String::new();
-            (&mut file).take(256).read_to_string(&mut text)?;
-            let pid = text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0);
-            return Ok(Err(LockOwner { pid }));
+    let mut looks = 0;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            Err(rustix::io::Errno::WOULDBLOCK) => {}
+            Err(errno) => return Err(errno.into()),
         }
-        Err(errno) => return Err(errno.into()),
+        let owner = owner(&mut file)?;
+        looks += 1;
+        if owner.is_some() || looks == LOOKS {
+            return Ok(Err(LockOwner { pid: owner.unwrap_or(0) }));
+        }
+        std::thread::sleep(BETWEEN);
     }
     // The kernel drops the lock with its owner; the number is for what others are told.
     file.set_len(0)?;
     file.rewind()?;
-    let own = crate::process::process_start(std::process::id()).unwrap_or(0);
+    let own = process_start(std::process::id()).unwrap_or(0);
     writeln!(file, "{} {own}", std::process::id())?;
     Ok(Ok(JournalLock { _file: file }))
+}
+
+/// The process that the file names, if it is running: the one before has left its number there.
+fn owner(file: &mut File) -> io::Result<Option<u32>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(256).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut words = text.split_whitespace();
+    let pid = words.next().and_then(|word| word.parse().ok());
+    let start = words.next().and_then(|word| word.parse().ok());
+    Ok(pid.filter(|pid| start.is_some() && process_start(*pid) == start))
 }

@@ -40,7 +40,7 @@ pub use journal::{
 pub use keeper::{keep_alive, start_keeper};
 pub use live::LiveKernel;
 pub use lock::{JournalLock, LockOwner, take_lock};
-pub use restore::{Restored, restore};
+pub use restore::{Restored, held_back, restore, restore_all};
 pub use take_out::take_out;
 
 /// What can be set of a machine: the running kernel, or one made up.

@@ -8,21 +8,26 @@
 //!   value counts as ours: a partition that turned invalid.
 //! - Of a write that was cut short, nobody knows what it left, for the kernel may have made another
 //!   value of it. If the key reads as before, nothing was written, and nothing is; otherwise what is
-//!   there counts as ours, in the key and in those that were noted with it. The same holds for an
-//!   undo that was cut short.
+//!   there counts as ours, in the key and in those that were noted with it.
+//! - An undo that was cut short is finished before anything else, as it was decided.
 //! - A key that was changed twice, in one entry or in two, goes back through its values. Where the
 //!   later change cannot be undone, the earlier is not tried: its value is not there to be told.
+//!   Control groups hang together, so that one that is stuck keeps all earlier ones.
 //! - An old value that cannot be written (0 in `vm.dirty_bytes`) comes back with its partners.
 //! - What cannot be written is tried again by the next undo, unless it has changed since.
 //! - A thread that started in between has no old mask, and stays where the kernel puts it; so does
-//!   one whose mask another program has set since, while the key itself goes back. A group with
-//!   processes in it that no entry knows is the kernel's to refuse, or [`super::Kernel::write`]'s
-//!   to empty.
+//!   one that went to the group that has the CPUs. One whose mask another program has set since
+//!   keeps it, while the key itself goes back. Where the kernel has ended a partition without us,
+//!   and let its threads run anywhere, they get their masks back.
+//! - Processes in a group that is to be removed go where they, or those that started them, came
+//!   from; those of which no entry knows go to the root group. None is ended. A controller that
+//!   another group uses by now is kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use model::plan::{ChangeState, PlannedChange};
+use model::setting::Key;
 
 use super::decide::{decide, listed};
 use super::execute::execute;
@@ -59,55 +64,140 @@ pub fn restore(
     entry: &EntryRecords,
     force: bool,
 ) -> (Vec<Restored>, io::Result<()>) {
+    let (mut all, noted) = restore_all(kernel, store, &[entry], force);
+    (all.pop().unwrap_or_default(), noted)
+}
+
+/// Undoes what is left of several entries, given the last first, as [`restore`] does: what is stuck
+/// in one holds for those before it. What became of each, in the same order.
+pub fn restore_all(
+    kernel: &mut dyn Kernel,
+    store: &mut dyn Store,
+    entries: &[&EntryRecords],
+    force: bool,
+) -> (Vec<Vec<Restored>>, io::Result<()>) {
     let mut noted = Ok(());
-    let mut journal = match Journal::resume(store, &entry.opened.id) {
-        Ok(journal) => Some(journal),
-        Err(error) => {
-            noted = Err(error);
-            None
+    let mut finished = BTreeMap::new();
+    for entry in entries {
+        let mut notes = Notes::of(store, entry);
+        for step in entry.steps.iter().filter(|step| step.restoring.is_some() && step.left.is_none()) {
+            let end = restore_step(kernel, &mut notes.taker(), step, &BTreeSet::new(), force);
+            finished.insert((&entry.opened.id, step.number), end);
         }
-    };
-    let mut note = |record: JournalRecord| {
-        if let Some(journal) = &mut journal {
-            noted = std::mem::replace(&mut noted, Ok(())).and(journal.note(&record));
-        }
-    };
-    let steps = entry.steps.iter().filter(|step| step.is_live() || (force && step.is_kept()));
-    let mut stuck = BTreeSet::new();
+        noted = noted.and(notes.noted);
+    }
+    let mut stuck = Stuck::default();
     let mut all = Vec::new();
-    for step in undo_order(steps) {
-        if let Some(group) = makes_group(step) {
-            move_out(kernel, &entry.steps, group);
-        }
-        let setting = &step.change.setting;
-        let covered = std::iter::once(&setting.key).chain(&setting.partners).find(|key| stuck.contains(*key));
-        let (state, why) = match covered {
-            // Nothing is noted: the step is as it was.
-            Some(key) => (ChangeState::Refused, format!("a later change of {key} is still there")),
-            None => {
-                let step = with_first_masks(step, &entry.steps);
-                let end = restore_step(kernel, &mut note, &step, force);
-                stuck.extend(end.left.into_iter().map(|left| left.key));
-                (end.state, end.why)
+    for entry in entries {
+        let mut notes = Notes::of(store, entry);
+        let steps = entry.steps.iter().filter(|step| step.is_live() || (force && step.is_kept()));
+        let restored = undo_order(steps).into_iter().map(|step| {
+            let waits_for = stuck.covers(step);
+            if let (Some(group), None) = (makes_group(step), &waits_for) {
+                move_out(kernel, &entry.steps, group);
             }
-        };
-        if covered.is_some() {
-            stuck.insert(setting.key.clone());
-            stuck.extend(setting.partners.iter().cloned());
-        }
-        all.push(Restored { change: step.change.clone(), state, why });
+            let end = match (finished.remove(&(&entry.opened.id, step.number)), waits_for) {
+                (Some(end), _) => end,
+                // Nothing is noted: the step is as it was.
+                (None, Some(key)) => End::waiting(step, &key),
+                (None, None) => {
+                    let step = with_first_masks(step, &entry.steps);
+                    restore_step(kernel, &mut notes.taker(), &step, &stuck.left, force)
+                }
+            };
+            stuck.add(step, &end);
+            Restored { change: step.change.clone(), state: end.state, why: end.why }
+        });
+        all.push(restored.collect());
+        noted = noted.and(notes.noted);
     }
     (all, noted)
 }
 
-/// Undoes one step; each record is noted before what it says is done.
+/// The journal of an entry, as far as it can be written.
+struct Notes<'a> {
+    journal: Option<Journal<'a>>,
+    noted: io::Result<()>,
+}
+
+impl<'a> Notes<'a> {
+    fn of(store: &'a mut dyn Store, entry: &EntryRecords) -> Notes<'a> {
+        match Journal::resume(store, &entry.opened.id) {
+            Ok(journal) => Notes { journal: Some(journal), noted: Ok(()) },
+            Err(error) => Notes { journal: None, noted: Err(error) },
+        }
+    }
+
+    fn taker(&mut self) -> impl FnMut(JournalRecord) {
+        |record| {
+            if let Some(journal) = &mut self.journal {
+                self.noted = std::mem::replace(&mut self.noted, Ok(())).and(journal.note(&record));
+            }
+        }
+    }
+}
+
+/// What could not be undone of later changes.
+#[derive(Default)]
+struct Stuck {
+    /// The keys of changes that are there still: what these have is not what an earlier one left.
+    held: BTreeSet<Key>,
+    /// Keys that a change has left which is undone otherwise: an earlier one restores them.
+    left: BTreeSet<Key>,
+}
+
+impl Stuck {
+    fn add(&mut self, step: &EntryStep, end: &End) {
+        if end.left.iter().any(|left| left.key == step.change.setting.key) {
+            self.held.extend(step.keys().cloned());
+        } else {
+            self.left.extend(end.left.iter().map(|left| left.key.clone()));
+        }
+    }
+
+    /// The key because of which a step has to wait.
+    fn covers(&self, step: &EntryStep) -> Option<Key> {
+        let setting = &step.change.setting;
+        let named = || std::iter::once(&setting.key).chain(&setting.partners);
+        let held =
+            |key: &&Key| self.held.contains(*key) || (is_of_group(key) && self.held.iter().any(is_of_group));
+        step.keys().find(held).or_else(|| named().find(|key| self.left.contains(*key))).cloned()
+    }
+}
+
+/// The key because of which an entry cannot be undone before a later one: what it has is the later
+/// one's, which would put back what the earlier one had made of it.
+pub fn held_back(earlier: &EntryRecords, later: &EntryRecords) -> Option<Key> {
+    let live = |entry: &'_ EntryRecords| entry.steps.iter().filter(|step| step.is_live()).cloned().collect();
+    let (earlier, later): (Vec<EntryStep>, Vec<EntryStep>) = (live(earlier), live(later));
+    let held = later.iter().flat_map(EntryStep::keys).cloned().collect();
+    let stuck = Stuck { held, left: BTreeSet::new() };
+    earlier.iter().find_map(|step| stuck.covers(step))
+}
+
+/// What a group has comes and goes with those above it.
+fn is_of_group(key: &Key) -> bool {
+    matches!(key, Key::Group(_) | Key::GroupFile(_))
+}
+
+impl End {
+    fn waiting(step: &EntryStep, key: &Key) -> End {
+        let left = vec![OldValue { key: step.change.setting.key.clone(), value: None }];
+        let why = format!("a later change is still there, that of {key}");
+        End { state: ChangeState::Refused, why, left }
+    }
+}
+
+/// Undoes one step; each record is noted before what it says is done. What later steps have `left`
+/// counts as ours.
 pub(super) fn restore_step(
     kernel: &mut dyn Kernel,
     note: &mut dyn FnMut(JournalRecord),
     step: &EntryStep,
+    left: &BTreeSet<Key>,
     force: bool,
 ) -> End {
-    let decision = decide(kernel, step, force);
+    let decision = decide(kernel, step, left, force);
     let mut end = End { state: decision.state, why: decision.why, left: decision.left };
     if !decision.writes.is_empty() {
         note(JournalRecord::Restoring { step: step.number, writes: decision.writes.clone() });

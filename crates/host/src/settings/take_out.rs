@@ -1,5 +1,6 @@
 //! One process taken out of the group in which an entry placed it.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use model::plan::ChangeState;
@@ -35,7 +36,8 @@ pub fn take_out(
             noted = std::mem::replace(&mut noted, Ok(())).and_then(|()| journal.note(&record));
         };
         for step in steps {
-            let end = restore_step(kernel, &mut note, &with_first_masks(step, &entry.steps), false);
+            let step = with_first_masks(step, &entry.steps);
+            let end = restore_step(kernel, &mut note, &step, &BTreeSet::new(), false);
             if end.state == ChangeState::Refused {
                 left = Err(end.why);
             }

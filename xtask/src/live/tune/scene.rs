@@ -1,7 +1,7 @@
 //! A scene: what the guest does in each of its boots, and a judge over what came back.
 
 use super::noise::Noise;
-use super::state::{MachineState, StateDifference, differences};
+use super::state::{Difference, MachineState, differences};
 use crate::live::frames::Reply;
 use crate::live::machine::Machine;
 use crate::live::tree;
@@ -61,7 +61,7 @@ pub fn compared(
     before: &MachineState,
     after: &MachineState,
     since: &MachineState,
-) -> (Vec<StateDifference>, String) {
+) -> (Vec<Difference>, String) {
     let all = differences(before, after, since);
     let found = all.len();
     let (left, used) = Noise::read().without(all);
@@ -76,11 +76,7 @@ pub fn compared(
 }
 
 /// What differs and is no noise, where the second state is of some files and the threads only.
-pub fn compared_as(
-    before: &MachineState,
-    after: &MachineState,
-    whole: bool,
-) -> (Vec<StateDifference>, String) {
+pub fn compared_as(before: &MachineState, after: &MachineState, whole: bool) -> (Vec<Difference>, String) {
     if whole {
         compared(before, after, before)
     } else {
@@ -89,10 +85,10 @@ pub fn compared_as(
 }
 
 /// An error that names what differs, unless nothing does.
-pub fn none_left(left: &[StateDifference], what: &str) -> Result<(), String> {
+pub fn none_left(left: &[Difference], what: &str) -> Result<(), String> {
     if left.is_empty() {
         return Ok(());
     }
-    let told: Vec<String> = left.iter().take(12).map(StateDifference::told).collect();
+    let told: Vec<String> = left.iter().take(12).map(Difference::told).collect();
     Err(format!("{what}: {} differ: {}", left.len(), told.join("; ")))
 }

@@ -13,7 +13,7 @@ const NO_ENTRY: &str = "!2";
 
 /// A key whose content differs; none where it was not there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StateDifference {
+pub struct Difference {
     pub key: String,
     pub before: Option<String>,
     pub after: Option<String>,
@@ -82,14 +82,10 @@ impl MachineState {
 ///
 /// `since` is the state after which nothing was asked of interrupts any more: one that did not come
 /// since then is still where it was (`effective_affinity` follows at the next).
-pub fn differences(
-    before: &MachineState,
-    after: &MachineState,
-    since: &MachineState,
-) -> Vec<StateDifference> {
+pub fn differences(before: &MachineState, after: &MachineState, since: &MachineState) -> Vec<Difference> {
     let keys: BTreeSet<&String> = before.entries.keys().chain(after.entries.keys()).collect();
     let differs = |key: &&String| before.content(key) != after.content(key);
-    let difference = |key: &String| StateDifference {
+    let difference = |key: &String| Difference {
         key: key.clone(),
         before: before.content(key).cloned(),
         after: after.content(key).cloned(),
@@ -113,7 +109,7 @@ fn idle_interrupt(key: &str) -> Option<&str> {
     file.starts_with("effective_affinity").then_some(irq)
 }
 
-impl StateDifference {
+impl Difference {
     /// One line for people, of a length that can be read.
     pub fn told(&self) -> String {
         let shown = |content: &Option<String>| match content {

@@ -151,6 +151,12 @@ impl Files {
         Fact::Known(shown)
     }
 
+    pub fn look(&mut self) {
+        for key in self.0.keys().cloned().collect::<Vec<Key>>() {
+            self.read(&key);
+        }
+    }
+
     /// One value, after the other for what comes with it.
     pub fn write(&mut self, own: &Key, value: &str) -> Written {
         let file = self.0.get(own).ok_or(libc::ENOENT)?;

@@ -51,6 +51,8 @@ const HARD: &str = "sysctl:kernel.nmi_watchdog";
 const CHECK_0: &str = "sysfs:devices/system/machinecheck/machinecheck0/check_interval";
 const CHECK_1: &str = "sysfs:devices/system/machinecheck/machinecheck1/check_interval";
 const CHECK_2: &str = "sysfs:devices/system/machinecheck/machinecheck2/check_interval";
+const LIMIT: &str = "sysctl:fake.limit";
+const SHARE: &str = "sysctl:fake.share";
 const WORKQUEUES: &str = "sysfs:devices/virtual/workqueue/cpumask";
 
 /// What both kernels have.
@@ -74,7 +76,6 @@ macro_rules! common {
         row("sysctl:net.core.busy_poll", "0", Number, &[Clamped(0, 10_000)], &["50", "20000"]),
         row("sysctl:kernel.sealed", "1", Number, &[Fails(libc::EPERM)], &["0"]),
         row("sysctl:kernel.hidden", "1", Number, &[Unreadable(libc::EACCES)], &["0"]),
-        row(WATCHDOG, "1", Number, &[Range(0, 1), Switches(&[SOFT, HARD])], &["0", "1"]),
         row(SOFT, "1", Number, &[Range(0, 1), PartOf(WATCHDOG)], &[]),
         row(HARD, "0", Number, &[Fails(libc::EACCES), PartOf(WATCHDOG)], &[]),
         row("sysctl:kernel.watchdog_cpumask", "0-3", List, &[CpuList], &["0-1", "0,1", ""]),
@@ -87,6 +88,9 @@ macro_rules! common {
         row(CHECK_0, "300", Number, &[Range(0, 1_000_000), SetsAll(&[CHECK_1, CHECK_2])], &["0", "60"]),
         row(CHECK_1, "300", Number, &[Range(0, 1_000_000), SetsAll(&[CHECK_0, CHECK_2])], &["0", "-1"]),
         row(CHECK_2, "300", Number, &[Range(0, 1_000_000), SetsAll(&[CHECK_0, CHECK_1])], &["10"]),
+        // No kernel has these two: what one makes of the other comes before its refusal.
+        row(LIMIT, "0", Number, &[Clamped(0, 1000), Zeroes(SHARE)], &["2000", "10"]),
+        row(SHARE, "7", Number, &[Range(0, 10), Zeroes(LIMIT)], &["11", "3"]),
         row(WORKQUEUES, "f", Mask, &[CpuMask(1)], &["3", "0", "00000003"]),
         row("sysfs:devices/virtual/workqueue/writeback/cpumask", "00000000,0000000f", Mask,
             &[CpuMask(2)], &["3", "0", "1,00000001"]),
@@ -136,6 +140,7 @@ const fn irqs(managed: i32) -> [FakeIrq; 5] {
 pub const DEBIAN_6_12_RT: FakeMachine = FakeMachine {
     traits: Traits { cpus: 4, exclusive: true, remembers_masks: true, workqueues_follow: Some(WORKQUEUES) },
     files: common![
+        row(WATCHDOG, "1", Number, &[Range(0, 1), Switches(&[SOFT, HARD])], &["0", "1"]),
         row(
             RT_RUNTIME,
             "950000",
@@ -177,6 +182,8 @@ pub const DEBIAN_6_12_RT: FakeMachine = FakeMachine {
 pub const DEBIAN_6_1_RT: FakeMachine = FakeMachine {
     traits: Traits { cpus: 4, exclusive: false, remembers_masks: false, workqueues_follow: None },
     files: common![
+        // Its soft half is on, which no look at it shows.
+        row(WATCHDOG, "0", Number, &[Range(0, 1), Switches(&[SOFT, HARD])], &["1"]),
         row(
             RT_RUNTIME,
             "950000",

@@ -65,6 +65,8 @@ pub struct FakeKernel {
     threads: Threads,
     groups: Groups,
     holds: BTreeMap<String, String>,
+    /// Writing to these fails for the time being.
+    refused: BTreeMap<Key, i32>,
 }
 
 /// A key that can be tried on a made-up machine: a setting whose wanted value is still open, and
@@ -85,6 +87,7 @@ impl FakeKernel {
             threads: Threads::new(machine.threads, machine.traits),
             groups: Groups::new(machine.groups, machine.traits),
             holds: BTreeMap::new(),
+            refused: BTreeMap::new(),
         }
     }
 
@@ -107,6 +110,19 @@ impl FakeKernel {
             self.holds.iter().map(|(name, value)| (Key::Hold(name.clone()).to_string(), value.clone())),
         );
         all
+    }
+
+    /// Another program reads all files, and with that changes some.
+    pub fn look(&self) {
+        self.files.borrow_mut().look();
+    }
+
+    /// Until further notice writing to this key fails, with this number; without one, no more.
+    pub fn refuse(&mut self, key: &Key, errno: Option<i32>) {
+        match errno {
+            Some(errno) => self.refused.insert(key.clone(), errno),
+            None => self.refused.remove(key),
+        };
     }
 
     /// A thread is started by another, whose mask and group it has.
@@ -211,7 +227,9 @@ impl Kernel for FakeKernel {
     }
 
     fn write(&mut self, key: &Key, value: Option<&str>) -> io::Result<()> {
-        self.try_write(key, value).map_err(io::Error::from_raw_os_error)
+        let refused = self.refused.get(key).copied();
+        let written = refused.map_or_else(|| self.try_write(key, value), Err);
+        written.map_err(io::Error::from_raw_os_error)
     }
 
     fn effective_affinity(&self, irq: u32) -> Fact<String> {

@@ -19,6 +19,12 @@ struct Case {
     /// After how many steps of kernel and disk the process ends; and its undoing, twice.
     crashes: [Option<u32>; 3],
     power_loss: bool,
+    /// The changes from here on are a second entry.
+    split: Option<prop::sample::Index>,
+    /// This key refuses all writes while it is undone, but for the last time.
+    stubborn: Option<prop::sample::Index>,
+    /// Another program reads everything in between.
+    looked_at: bool,
     /// How much of a line is written, or on the disk.
     torn: usize,
 }
@@ -61,18 +67,24 @@ fn cases() -> impl Strategy<Value = Case> {
         prop::bool::weighted(0.7),
         (crash(80), crash(60), crash(60)),
         prop::bool::weighted(0.15),
+        (prop::option::of(index()), prop::option::weighted(0.3, index()), any::<bool>()),
         0_usize..2000,
     )
-        .prop_map(|(old_kernel, picks, isolation, places, keep_going, crashes, power_loss, torn)| Case {
-            old_kernel,
-            picks,
-            isolation,
-            places,
-            keep_going,
-            crashes: [crashes.0, crashes.1, crashes.2],
-            power_loss,
-            torn,
-        })
+        .prop_map(
+            |(old_kernel, picks, isolation, places, keep_going, crashes, power_loss, more, torn)| Case {
+                old_kernel,
+                picks,
+                isolation,
+                places,
+                keep_going,
+                crashes: [crashes.0, crashes.1, crashes.2],
+                power_loss,
+                split: more.0,
+                stubborn: more.1,
+                looked_at: more.2,
+                torn,
+            },
+        )
 }
 
 impl Case {
@@ -134,11 +146,18 @@ impl Machines {
 }
 
 impl Case {
-    /// With the plan in words.
-    fn told(&self, error: TestCaseError, machines: &Machines) -> TestCaseError {
-        let plan = self.plan(&self.machine(machines).choices);
-        let steps = plan.iter().map(|one| format!("\n    {} = {:?}", one.setting.key, one.setting.wanted));
-        let told = format!("{error}\nplan:{}", steps.collect::<String>());
+    /// With the plan in words, and the journal.
+    fn told(&self, error: &TestCaseError, machine: &Booted, bench: &Bench) -> TestCaseError {
+        let plan = self.plan(&machine.choices);
+        let stubborn = self.stubborn.map(|index| index.get(&plan_keys(&plan)).to_string());
+        let mut told = format!("{error}\ncrashes {:?}, stubborn {stubborn:?}, plan:", self.crashes);
+        for change in &plan {
+            told += &format!("\n    {} = {:?}", change.setting.key, change.setting.wanted);
+        }
+        for name in bench.store.names().unwrap() {
+            let text = bench.store.read(&name).unwrap();
+            told += &format!("\n{name}:\n{}", String::from_utf8_lossy(&text));
+        }
         TestCaseError::fail(told)
     }
 }
@@ -157,12 +176,15 @@ fn more(count: &Cell<u32>) {
     count.set(count.get() + 1);
 }
 
-fn holds(case: &Case, machine: &Booted, seen: &Seen) -> Result<(), TestCaseError> {
-    let mut bench = Bench::of(machine.kernel.clone());
+fn holds(case: &Case, machine: &Booted, bench: &mut Bench, seen: &Seen) -> Result<(), TestCaseError> {
     let plan = case.plan(&machine.choices);
     bench.store.torn = case.torn;
     bench.countdown.set(case.crashes[0]);
-    let ended = bench.apply(&plan, case.keep_going).is_none();
+    let (first, second) = plan.split_at(case.split.map_or(plan.len(), |split| split.index(plan.len() + 1)));
+    let mut ended = bench.apply(first, case.keep_going).is_none();
+    if !second.is_empty() {
+        ended |= bench.apply(second, case.keep_going).is_none();
+    }
     bench.countdown.set(None);
     let now = bench.kernel.snapshot();
     if now != machine.original {
@@ -178,12 +200,23 @@ fn holds(case: &Case, machine: &Booted, seen: &Seen) -> Result<(), TestCaseError
         more(&seen.power_lost);
         return after_power_loss(bench, case, machine);
     }
+    // A look at a switch that is off turns off its parts: that is how the other machine starts.
+    if case.looked_at && !case.old_kernel {
+        bench.kernel.look();
+    }
+    let stubborn = case.stubborn.map(|index| index.get(&plan_keys(&plan)).clone());
+    if let Some(key) = &stubborn {
+        bench.kernel.refuse(key, Some(libc::EIO));
+    }
     for crash in &case.crashes[1..] {
         bench.countdown.set(*crash);
         if bench.undo(false).is_none() {
             more(&seen.crashed_again);
         }
         bench.countdown.set(None);
+    }
+    if let Some(key) = &stubborn {
+        bench.kernel.refuse(key, None);
     }
     let last = bench.undo(false).unwrap();
     let left: Vec<&Restored> = last.iter().filter(|one| one.state != ChangeState::Undone).collect();
@@ -193,8 +226,18 @@ fn holds(case: &Case, machine: &Booted, seen: &Seen) -> Result<(), TestCaseError
     bench.writes = 0;
     bench.undo(false).unwrap();
     prop_assert_eq!(bench.writes, 0, "what is undone is written again");
-    prop_assert!(is_none_kept(&bench), "nobody else was there");
+    prop_assert!(is_none_kept(bench), "nobody else was there");
     Ok(())
+}
+
+/// All that the plan writes or knows to go with it.
+fn plan_keys(plan: &[PlannedChange]) -> Vec<Key> {
+    let of = |change: &PlannedChange| {
+        let setting = &change.setting;
+        [vec![setting.key.clone()], setting.partners.clone()].concat()
+    };
+    let keys: Vec<Key> = plan.iter().flat_map(of).collect();
+    if keys.is_empty() { vec![Key::IrqDefault] } else { keys }
 }
 
 fn is_none_kept(bench: &Bench) -> bool {
@@ -205,7 +248,7 @@ fn is_none_kept(bench: &Bench) -> bool {
 
 /// The machine is as after its boot by itself; the journal is there as far as it was flushed, and
 /// gives its next entry an id of its own.
-fn after_power_loss(mut bench: Bench, case: &Case, machine: &Booted) -> Result<(), TestCaseError> {
+fn after_power_loss(bench: &mut Bench, case: &Case, machine: &Booted) -> Result<(), TestCaseError> {
     let before = bench.store.names().unwrap();
     bench.store.lose_power(case.torn % 500);
     bench.kernel = machine.kernel.clone();
@@ -226,7 +269,9 @@ fn undone_to_the_end_a_machine_is_as_it_was() {
     let seen = Seen::default();
     let machines = Machines::new();
     let law = |case: Case| {
-        holds(&case, case.machine(&machines), &seen).map_err(|error| case.told(error, &machines))
+        let machine = case.machine(&machines);
+        let mut bench = Bench::of(machine.kernel.clone());
+        holds(&case, machine, &mut bench, &seen).map_err(|error| case.told(&error, machine, &bench))
     };
     runner(10_000).run(&cases(), law).unwrap_or_else(|error| panic!("{error}"));
     for (what, count, least) in [

@@ -1,6 +1,9 @@
 //! Tests of the writer on made-up machines: no test changes the machine that it runs on.
 
+mod disk;
 mod law;
+mod others;
+mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -110,18 +113,20 @@ fn applied(
             return failed.map(|()| all);
         }
     }
-    entry.complete()?;
+    if let Err(error) = entry.complete() {
+        if let Some(entry) = read_entry(store, &id)? {
+            let _ = restore(kernel, store, &entry, false);
+        }
+        return Err(error);
+    }
     Ok(all)
 }
 
 fn undone(kernel: &mut dyn Kernel, store: &mut dyn Store, force: bool) -> Vec<Restored> {
-    let mut all = Vec::new();
-    for id in entry_ids(store).unwrap().iter().rev() {
-        if let Some(entry) = read_entry(store, id).unwrap() {
-            all.extend(restore(kernel, store, &entry, force).0);
-        }
-    }
-    all
+    let ids = entry_ids(store).unwrap();
+    let entries: Vec<EntryRecords> =
+        ids.iter().rev().filter_map(|id| read_entry(store, id).unwrap()).collect();
+    restore_all(kernel, store, &entries.iter().collect::<Vec<_>>(), force).0.concat()
 }
 
 /// What differs, for a message that can be read.

@@ -13,7 +13,7 @@ use model::fact::Fact;
 use super::{Collected, Documents, ImportTarget, ImportedFile};
 use facts::line::parse_cpus;
 use model::units::CpuSet;
-use profile::TunedProfile;
+use profile::Profile;
 use variables::Variables;
 
 /// What the profile asks for.
@@ -32,8 +32,7 @@ pub fn collect(
         None => None,
     };
     let own = documents.profiles.as_ref().map_or("", |(_, own)| own.as_str());
-    let profile =
-        TunedProfile::load(own, &file.text, &beside, &mut |what, why| collected.leave(what, why, ""));
+    let profile = Profile::load(own, &file.text, &beside, &mut |what, why| collected.leave(what, why, ""));
     let online = match target.files.read_text("/sys/devices/system/cpu/online") {
         Fact::Known(text) => parse_cpus(&text).unwrap_or_default(),
         _ => CpuSet::default(),
@@ -42,8 +41,7 @@ pub fn collect(
     for (name, value) in &profile.variables {
         variables.define(name, value).map_err(|what| {
             Failure::usage(format!(
-                "the profile says that it does not fit this machine: {what}: give its variables with \
-                --set NAME=VALUE"
+                "the profile says that it does not fit this machine: {what}: give its variables with --set NAME=VALUE"
             ))
         })?;
     }

@@ -1,0 +1,210 @@
+//! The journal's lines, its ids and its lock.
+
+use super::*;
+use crate::settings::fake::DEBIAN_6_12_RT;
+
+/// Later versions read what this one writes: the words of this text may not change.
+const JOURNAL: &str = include_str!("journal.jsonl");
+
+#[test]
+fn a_journal_is_written_as_it_was() {
+    let mut bench = Bench::of(FakeKernel::boot(&DEBIAN_6_12_RT));
+    let choices = bench.kernel.choices();
+    let with = |key: &str, wanted: &str| {
+        let key: Key = key.parse().unwrap();
+        let choice = choices.iter().find(|choice| choice.setting.key == key).unwrap();
+        planned(Setting { wanted: wanted.to_owned(), ..choice.setting.clone() })
+    };
+    let plan = [
+        with("sysctl:vm.dirty_bytes", "1048576"),
+        with("irq:25", "2-3"),
+        with("cgroup:onbeat/", "present"),
+        with("sysctl:vm.compaction_proactiveness", "101"),
+    ];
+    bench.apply(&plan, true).unwrap().unwrap();
+    bench.kernel.refuse(&Key::Irq(25), Some(libc::EIO));
+    bench.undo(false).unwrap();
+    let written = String::from_utf8(bench.store.read("1.jsonl").unwrap()).unwrap();
+    if std::env::var_os("ONBEAT_GOLDEN").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/settings/tests/journal.jsonl");
+        std::fs::write(path, &written).unwrap();
+        return;
+    }
+    assert_eq!(written, JOURNAL);
+}
+
+#[test]
+fn a_journal_of_this_version_is_read_by_later_ones() {
+    let entry = entry_records(JOURNAL.as_bytes()).unwrap();
+    assert_eq!(entry.opened, Opened { id: "1".to_owned(), ..opened() });
+    assert!(entry.complete && !entry.confirmed && !entry.cut && entry.is_live());
+    let keys: Vec<String> = entry.steps.iter().map(|step| step.change.setting.key.to_string()).collect();
+    assert_eq!(
+        keys,
+        ["sysctl:vm.dirty_bytes", "irq:25", "cgroup:onbeat/", "sysctl:vm.compaction_proactiveness"]
+    );
+    let outcomes: Vec<Outcome> =
+        entry.steps.iter().map(|step| step.outcome.as_ref().unwrap().outcome).collect();
+    assert_eq!(outcomes, [Outcome::Applied, Outcome::Pending, Outcome::Applied, Outcome::Refused]);
+    let states: Vec<ChangeState> = entry.steps.iter().map(|step| step.restored.as_ref().unwrap().0).collect();
+    assert_eq!(states, [ChangeState::Undone, ChangeState::Refused, ChangeState::Undone, ChangeState::Undone]);
+    assert_eq!(entry.steps[0].others[0].value.as_deref(), Some("20"));
+    assert_eq!(entry.steps[1].left.as_ref().unwrap()[0].value.as_deref(), Some("2-3"));
+}
+
+/// Fields that a later version adds are passed over; a word that it has and this one has not makes
+/// its line one that is not understood.
+#[test]
+fn what_a_later_version_adds_is_passed_over() {
+    let first = JOURNAL.lines().next().unwrap();
+    let more = first.replace("\"pid\":", "\"novelty\":{\"a\":[1]},\"pid\":");
+    let text = format!("{more}\n{{\"fact\":\"novelty\"}}\n{{\"fact\":\"complete\"}}\n");
+    let entry = entry_records(text.as_bytes()).unwrap();
+    assert!(entry.cut && entry.complete);
+}
+
+#[test]
+fn an_entry_that_does_not_begin_is_empty_or_refused() {
+    let mut store = MemoryStore::default();
+    store.put("1.jsonl", b"");
+    store.put("2.jsonl", &JOURNAL.as_bytes()[..40]);
+    store.put("3.jsonl", b"{\"fact\":\"novelty\"}\n");
+    store.put("4.jsonl", JOURNAL.as_bytes());
+    assert_eq!(read_entry(&store, "1").unwrap(), None);
+    assert_eq!(read_entry(&store, "2").unwrap(), None);
+    for other in ["3", "4"] {
+        assert_eq!(read_entry(&store, other).unwrap_err().kind(), io::ErrorKind::InvalidData, "{other}");
+    }
+    for wrong in ["", "0x1", "01", "+1", "../1", "1.jsonl", "-1", "5"] {
+        assert_eq!(read_entry(&store, wrong).unwrap_err().kind(), io::ErrorKind::NotFound, "{wrong}");
+    }
+}
+
+#[test]
+fn ids_count_on_and_are_never_used_twice() {
+    let mut store = MemoryStore::default();
+    for name in ["9.jsonl", "10.jsonl", "lock", "010.jsonl", "x.jsonl", ".jsonl", "11.jsonl~", "-3.jsonl"] {
+        store.put(name, b"");
+    }
+    assert_eq!(entry_ids(&store).unwrap(), ["9", "10"]);
+    let (_, id) = Journal::begin(&mut store, opened()).unwrap();
+    assert_eq!(id, "11");
+    assert_eq!(read_entry(&store, "11").unwrap().unwrap().opened.id, "11");
+    store.put(&format!("{}.jsonl", u64::MAX), b"");
+    assert!(Journal::begin(&mut store, opened()).is_err());
+}
+
+#[test]
+fn a_line_that_was_cut_never_becomes_whole() {
+    let lines: Vec<&str> = JOURNAL.split_inclusive('\n').collect();
+    let begun = lines[..2].concat();
+    let mut store = MemoryStore::default();
+    // Only its newline is missing.
+    store.put("1.jsonl", begun.trim_end().as_bytes());
+    let mut journal = Journal::resume(&mut store, "1").unwrap();
+    journal.note(&JournalRecord::Confirmed).unwrap();
+    let entry = read_entry(&store, "1").unwrap().unwrap();
+    assert!(entry.cut && entry.confirmed && entry.steps.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        entry_records(&bytes);
+    }
+
+    /// Lines of a journal in any order, each of them cut or not, with anything in between.
+    #[test]
+    fn any_lines_are_taken(
+        picks in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..2_000, "[^\n]{0,9}"), 0..12),
+    ) {
+        let lines: Vec<&str> = JOURNAL.lines().collect();
+        let mut bytes = lines[0].as_bytes().to_vec();
+        bytes.push(b'\n');
+        for (line, cut, more) in &picks {
+            let line = line.get(&lines).as_bytes();
+            bytes.extend(&line[..line.len().min(*cut)]);
+            bytes.extend(more.as_bytes());
+            bytes.push(b'\n');
+        }
+        let entry = entry_records(&bytes).unwrap();
+        let mut bench = Bench::of(FakeKernel::boot(&DEBIAN_6_12_RT));
+        bench.store.put("1.jsonl", &bytes);
+        let _ = restore(&mut bench.kernel, &mut bench.store, &entry, true);
+    }
+}
+
+fn folder() -> (tempfile::TempDir, Folder) {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("journal");
+    let folder = Folder::make(&path).unwrap();
+    (temporary, folder)
+}
+
+#[test]
+fn one_at_a_time_has_the_lock() {
+    let (temporary, folder) = folder();
+    let lock = take_lock(&folder).unwrap().unwrap();
+    let other = Folder::open(&temporary.path().join("journal")).unwrap();
+    let owner = take_lock(&other).unwrap().err().unwrap();
+    assert_eq!(owner, LockOwner { pid: std::process::id() });
+    drop(lock);
+    let lock = take_lock(&other).unwrap();
+    assert!(lock.is_ok());
+    assert_eq!(entry_ids(&folder).unwrap(), Vec::<String>::new());
+}
+
+/// Taken by another process, which is killed.
+#[test]
+fn the_lock_goes_with_its_owner() {
+    let (temporary, folder) = folder();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "settings::tests::records::takes_the_lock_and_waits", "--include-ignored"])
+        .env("ONBEAT_TEST_JOURNAL", temporary.path().join("journal"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let owner = loop {
+        match take_lock(&folder).unwrap() {
+            Ok(lock) => drop(lock),
+            Err(owner) if owner.pid == child.id() => break owner,
+            Err(_) => {}
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it ended without the lock");
+        std::thread::yield_now();
+    };
+    assert_eq!(owner.pid, child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(take_lock(&folder).unwrap().is_ok());
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn takes_the_lock_and_waits() {
+    let Some(path) = std::env::var_os("ONBEAT_TEST_JOURNAL") else { return };
+    let folder = Folder::open(path.as_ref()).unwrap();
+    let _lock = loop {
+        if let Ok(lock) = take_lock(&folder).unwrap() {
+            break lock;
+        }
+    };
+    // Until the one who started it kills it or is gone.
+    let _ = std::io::Read::read(&mut std::io::stdin(), &mut [0]);
+}
+
+#[test]
+fn a_folder_keeps_lines() {
+    let (temporary, mut folder) = folder();
+    folder.append("1.jsonl", b"a\n").unwrap();
+    folder.append("1.jsonl", b"b\n").unwrap();
+    assert_eq!(folder.read("1.jsonl").unwrap(), b"a\nb\n");
+    assert_eq!(entry_ids(&folder).unwrap(), ["1"]);
+    let path = temporary.path().join("journal");
+    std::os::unix::fs::symlink("1.jsonl", path.join("2.jsonl")).unwrap();
+    assert!(folder.read("2.jsonl").is_err() && folder.append("2.jsonl", b"c\n").is_err());
+    let open_to_others = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&path, open_to_others).unwrap();
+    assert!(Folder::open(&path).is_err());
+}
