@@ -17,10 +17,13 @@ const LIMIT: Duration = Duration::from_secs(900);
 const BOOTS: usize = 4;
 
 /// The files a machine boots from.
+#[derive(Clone)]
 pub struct Image {
     kernel: PathBuf,
     initrd: PathBuf,
     disk: Option<PathBuf>,
+    /// More words for the kernel's command line.
+    words: String,
 }
 
 /// What a boot left behind.
@@ -40,12 +43,17 @@ impl Image {
     pub fn write(machine: &Machine, kernel: PathBuf, archive: &[u8]) -> Result<Image> {
         let initrd = initrd(machine)?;
         write(&initrd, archive)?;
-        Ok(Image { kernel, initrd, disk: None })
+        Ok(Image { kernel, initrd, disk: None, words: String::new() })
     }
 
     /// The same with an NVMe disk, whose content outlasts the boot.
     pub fn with_disk(self, disk: PathBuf) -> Image {
         Image { disk: Some(disk), ..self }
+    }
+
+    /// The same with more words on the kernel's command line.
+    pub fn with_words(self, words: &str) -> Image {
+        Image { words: words.to_string(), ..self }
     }
 }
 
@@ -93,7 +101,8 @@ pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
 }
 
 fn arguments(machine: &Machine, image: &Image, log: &Path, channel: &Path) -> Vec<String> {
-    let append = format!("console={} {} panic=1 lab.port={}", machine.console, machine.words, machine.port);
+    let (words, more) = (machine.words, &image.words);
+    let append = format!("console={} {words} panic=1 lab.port={} {more}", machine.console, machine.port);
     let log = format!("file:{}", log.display());
     let port = format!("file,id=results,path={}", channel.display());
     let (kernel, initrd) = (image.kernel.display().to_string(), image.initrd.display().to_string());

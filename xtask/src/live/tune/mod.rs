@@ -102,7 +102,11 @@ fn replies(machine: &Machine, scene: &Scene, guest: &Guest) -> Result<Vec<Reply>
     guest::fresh_disk(machine)?;
     let mut replies = Vec::new();
     for script in &scene.boots {
-        let boot = qemu::boot_again(machine, &guest.image(machine, scene, script)?)?;
+        let image = guest.image(machine, scene, script)?;
+        // What a boot asks for on the command line of the next.
+        let words = replies.last().and_then(|reply: &Reply| reply.values.get("next.words"));
+        let image = words.map_or(image.clone(), |words| image.with_words(words));
+        let boot = qemu::boot_again(machine, &image)?;
         let report = frames::parse(&boot.results);
         let (words, log) = (&boot.last_words, boot.log.display());
         let reply = report.replies.into_iter().find(|(name, _)| *name == scene.name).map(|(_, reply)| reply);

@@ -1,5 +1,6 @@
 //! The scenes, one file per subject.
 
+mod exported;
 mod isolated;
 mod killed;
 mod others;
@@ -10,8 +11,14 @@ use super::scene::Scene;
 
 /// The scenes.
 pub fn all() -> Vec<Scene> {
-    let groups =
-        [witness::scenes(), undone::scenes(), killed::scenes(), others::scenes(), isolated::scenes()];
+    let groups = [
+        witness::scenes(),
+        undone::scenes(),
+        killed::scenes(),
+        others::scenes(),
+        exported::scenes(),
+        isolated::scenes(),
+    ];
     groups.into_iter().flatten().collect()
 }
 
