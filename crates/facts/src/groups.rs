@@ -56,6 +56,8 @@ pub struct Group {
     pub path: String,
     /// The CPUs that were asked for; the empty set asks for none in particular.
     pub cpus: Fact<CpuSet>,
+    /// The CPUs that are set aside for partitions in it (6.7 on).
+    pub exclusive: Fact<CpuSet>,
     /// The CPUs that it has.
     pub effective: Fact<CpuSet>,
     /// Whether it is a scheduling domain of its own.
@@ -104,6 +106,14 @@ pub struct OldSet {
     pub exclusive: Fact<bool>,
     /// Whether load is balanced among them.
     pub balanced: Fact<bool>,
+}
+
+impl Groups {
+    /// Whether a group of a group can be a partition (6.7 on): the kernel shows CPUs that are set
+    /// aside for one.
+    pub fn has_nested_partitions(&self) -> bool {
+        self.isolated.known().is_some() || self.groups.iter().any(|group| group.exclusive.known().is_some())
+    }
 }
 
 /// Reads the control groups of a machine; absent where none are mounted.
@@ -179,6 +189,7 @@ impl Reader<'_> {
             self.groups.push(Group {
                 path: shown(&path),
                 cpus: self.read(&path, "cpuset.cpus", parse_cpus),
+                exclusive: self.read(&path, "cpuset.cpus.exclusive", parse_cpus),
                 effective: self.read(&path, "cpuset.cpus.effective", parse_cpus),
                 partition,
                 quota,

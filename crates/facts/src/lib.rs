@@ -4,6 +4,7 @@
 //! Only [`gather`], [`survey`] and what they call read, through `host`; none of it belongs near the
 //! measuring loop.
 
+pub mod arrivals;
 pub mod cgroup;
 pub mod choice;
 pub mod clocksource;
@@ -31,6 +32,7 @@ pub mod swaps;
 pub mod tasks;
 pub mod texts;
 pub mod threads;
+pub mod threads_on;
 pub mod timer_list;
 pub mod topology;
 pub mod uname;

@@ -1,6 +1,10 @@
-//! This process: its peak memory, its user; when one was started.
+//! This process: its peak memory, its user, its start, and another program in its place.
 
+use std::ffi::OsString;
 use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Peak resident memory of this process in KiB.
 ///
@@ -22,4 +26,14 @@ pub fn process_start(pid: u32) -> Option<u64> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
     text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Puts a program in the place of this process, looked for in `$PATH` as shells do, with these
+/// arguments; no shell sees them. It keeps the process's number, group, CPUs and policy, and nothing
+/// of its signal mask.
+///
+/// Returns only if it could not be.
+pub fn replace_by(program: &OsString, arguments: &[OsString]) -> io::Error {
+    crate::rt::clear_signal_mask();
+    Command::new(program).args(arguments).exec()
 }

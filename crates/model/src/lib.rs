@@ -3,14 +3,16 @@
 //! [`units`] are nanoseconds, CPUs and policies; [`error`] how a command can fail; [`fact`] the
 //! outcomes of reading something. [`run`] and [`spike`] are the documents of the contract
 //! (docs/bundle.md), [`check`] checks whether their numbers agree. [`histogram`] holds samples,
-//! [`column`] long lists of numbers. [`setting`] and [`plan`] are what is changed on a machine. [`rng`] draws dithered schedules. [`text`] escapes external
-//! text.
+//! [`column`] long lists of numbers. [`setting`] and [`plan`] are what is changed on a machine,
+//! [`isolation`] the CPUs that are set apart. [`rng`] draws dithered schedules. [`text`] escapes
+//! external text.
 
 pub mod check;
 pub mod column;
 pub mod error;
 pub mod fact;
 pub mod histogram;
+pub mod isolation;
 pub mod keyword;
 pub mod plan;
 pub mod rng;

@@ -208,6 +208,18 @@ impl CpuSet {
         Ok(CpuSet(set))
     }
 
+    /// Parses what a user writes: the list notation, or a mask of bits in hexadecimal behind `0x`, its
+    /// groups of eight digits with commas between them or without (`0xc`, `0x1,00000000`).
+    ///
+    /// Unlike in what the kernel prints, no CPU at all is refused in a mask.
+    pub fn parse_list_or_mask(text: &str) -> Result<CpuSet, String> {
+        let text = text.trim();
+        match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+            Some(mask) => parse_mask(mask),
+            None => CpuSet::parse(text),
+        }
+    }
+
     /// The CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Cpu> + '_ {
         self.0.iter().copied()
@@ -275,6 +287,35 @@ impl fmt::Display for CpuSet {
         let parts: Vec<String> =
             runs.iter().map(|&(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") }).collect();
         f.pad(&parts.join(","))
+    }
+}
+
+fn parse_mask(mask: &str) -> Result<CpuSet, String> {
+    const EXPECTED: &str = "expected hexadecimal digits behind 0x, like 0xc for CPU 2-3";
+    // One of all CPUs, with its commas.
+    if mask.len() > CPU_LIMIT as usize / 4 + CPU_LIMIT as usize / 32 {
+        return Err(format!("the mask is longer than one of {CPU_LIMIT} CPUs"));
+    }
+    let mut digits = String::new();
+    for (at, group) in mask.split(',').enumerate() {
+        let whole = if at == 0 { !group.is_empty() } else { group.len() == 8 };
+        let fits = group.len() <= 8 || !mask.contains(',');
+        if !whole || !fits || !group.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(format!("'0x{mask}' is not a mask of CPUs: {EXPECTED}"));
+        }
+        digits.push_str(group);
+    }
+    let nibbles = digits.bytes().rev().zip((0..CPU_LIMIT).step_by(4));
+    let cpus = nibbles.flat_map(|(digit, first)| {
+        let bits = (digit as char).to_digit(16).unwrap_or_default();
+        (0..4).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| Cpu(first + bit))
+    });
+    match cpus.collect::<CpuSet>() {
+        none if none.is_empty() => Err(format!("'0x{mask}' is a mask of no CPU: {EXPECTED}")),
+        set if digits.trim_start_matches('0').len() > CPU_LIMIT as usize / 4 => {
+            Err(format!("the mask of {} CPUs goes beyond {CPU_LIMIT}", set.len()))
+        }
+        set => Ok(set),
     }
 }
 
@@ -356,7 +397,47 @@ mod tests {
         }
     }
 
+    #[test]
+    fn masks_are_what_a_user_may_write() {
+        let list = |text: &str| CpuSet::parse_list_or_mask(text).map(|set| set.to_string());
+        for (text, cpus) in [
+            ("0xc", "2-3"),
+            ("0X0C", "2-3"),
+            ("0x1,00000000", "32"),
+            ("0x100000000", "32"),
+            (" 0x80000001 ", "0,31"),
+            ("2-3", "2-3"),
+            ("12", "12"),
+        ] {
+            assert_eq!(list(text), Ok(cpus.into()), "{text}");
+        }
+        let (most, over) = ("f".repeat(2048), format!("1{}", "0".repeat(2048)));
+        assert_eq!(list(&format!("0x{most}")), Ok("0-8191".into()));
+        for bad in [
+            "0x",
+            "0x0",
+            "0xg",
+            "0x,1",
+            "0x1,",
+            "0x1,0",
+            "0x1,000000000",
+            "c",
+            "0xc-3",
+            "0x-1",
+            "0x 1",
+            "0x+1",
+        ] {
+            assert!(list(bad).is_err(), "{bad}");
+        }
+        assert!(list(&format!("0x{over}")).is_err());
+    }
+
     proptest! {
+        #[test]
+        fn masks_are_total(text in "0x[0-9a-fg,]{0,40}") {
+            let _ = CpuSet::parse_list_or_mask(&text);
+        }
+
         #[test]
         fn cpu_lists_round_trip(cpus in proptest::collection::btree_set(0u32..300, 0..40)) {
             let set: CpuSet = cpus.into_iter().map(Cpu).collect();

@@ -16,6 +16,7 @@ pub mod compare;
 pub mod html;
 pub mod hunt;
 pub mod input;
+pub mod isolation;
 pub mod map;
 pub mod output;
 pub mod palette;

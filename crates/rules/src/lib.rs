@@ -33,6 +33,7 @@ pub mod knobs;
 pub mod load_balancing;
 pub mod login_limits;
 pub mod parameters;
+pub mod partition;
 pub mod remedy;
 pub mod setting;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::change::{AdviceReason, Change, ThreadId};
 use crate::controls;
 use crate::knob::Knob;
 use crate::knobs::unsettable;
+use crate::partition;
 use crate::remedy::{Part, Remedy};
 use facts::Fact;
 use facts::survey::Survey;
@@ -49,15 +50,16 @@ fn why_not(part: &Part) -> String {
 /// The settings of a remedy on a machine, in the order in which they are made.
 ///
 /// # Errors
-/// Why one of its parts cannot be set. A partition is not set here: what it takes depends on the
-/// groups that there are (see [`Change::Partition`]).
+/// Why one of its parts cannot be set.
 pub fn settings(survey: &Survey, remedy: &Remedy) -> Result<Vec<Setting>, String> {
     let mut all = Vec::new();
     for change in changes(remedy)? {
-        if let Change::Partition { cpus, .. } = change {
-            return Err(format!("`onbeat isolate create {cpus}` makes the partition, with its groups"));
+        match change {
+            Change::Partition { cpus, .. } => {
+                all.extend(partition::settings(survey, cpus).map_err(|obstacle| obstacle.to_string())?);
+            }
+            change => all.extend(of_change(change, survey)),
         }
-        all.extend(of_change(change, survey));
     }
     Ok(all)
 }

@@ -10,6 +10,7 @@ pub mod bounds;
 pub mod compare;
 pub mod explain;
 pub mod findings;
+pub mod isolating;
 pub mod measurement;
 pub mod page;
 pub mod parallel;

@@ -34,8 +34,10 @@ pub fn require_current(kernel: &dyn Kernel, plan: &PlanDocument, boot: &str) -> 
         ));
     }
     for change in &plan.changes {
-        let now = match kernel.read(&change.setting.key) {
-            Fact::Known(now) => now.trim().to_owned(),
+        let now = match (kernel.read(&change.setting.key), &change.setting.key) {
+            (Fact::Known(now), _) => now.trim().to_owned(),
+            // Threads end; what was planned for one that has is nothing now.
+            (Fact::Absent, Key::Task { .. }) => continue,
             _ => String::new(),
         };
         if now != change.now.trim() {
@@ -106,7 +108,11 @@ pub fn apply(
             Err(error) => failure = Some(unwritten(&error)),
         }
     }
-    take_back(kernel, store, &mut plan);
+    let left = take_back(kernel, store, &mut plan);
+    if let (Some(failure), false) = (&mut failure, left.is_empty()) {
+        failure.exit = Exit::Limit;
+        failure.message = format!("{}; not restored: {}", failure.message, left.join(", "));
+    }
     Ok(ApplyResult { document: plan, failure })
 }
 
@@ -132,10 +138,12 @@ fn refused(change: &PlannedChange, why: &str) -> Failure {
     ))
 }
 
-/// Undoes the entry of a plan, and says so in its changes.
-fn take_back(kernel: &mut dyn Kernel, store: &mut dyn Store, plan: &mut PlanDocument) {
-    // Without a readable journal there is nothing that this process knows better than a later one.
-    let Ok(Some(entry)) = read_entry(store, &plan.id) else { return };
+/// Undoes the entry of a plan, and says so in its changes; the keys that could not be restored.
+fn take_back(kernel: &mut dyn Kernel, store: &mut dyn Store, plan: &mut PlanDocument) -> Vec<String> {
+    // Without a readable journal nothing is known here that a later undo does not know.
+    let Ok(Some(entry)) = read_entry(store, &plan.id) else {
+        return vec![format!("entry {}, whose journal cannot be read", plan.id)];
+    };
     let (restored, _) = restore(kernel, store, &entry, false);
     for change in &mut plan.changes {
         if let Some(done) = restored.iter().find(|done| done.change.setting.key == change.setting.key) {
@@ -145,6 +153,8 @@ fn take_back(kernel: &mut dyn Kernel, store: &mut dyn Store, plan: &mut PlanDocu
             }
         }
     }
+    let left = restored.iter().filter(|done| done.state != ChangeState::Undone);
+    left.map(|done| done.change.setting.key.to_string()).collect()
 }
 
 /// Whether a change can cut off the login that makes it: CPUs taken away, networks held up.

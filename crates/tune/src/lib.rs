@@ -1,14 +1,15 @@
 //! Changes of a machine's settings.
 //!
 //! [`plan`] makes changes of failing rules and puts them in order, [`apply`] makes them and takes
-//! them back when one fails, [`undo`] and [`status`] read the journal. The machine and the
-//! journal's disk are passed in: all of it runs on made-up ones.
+//! them back when one fails, [`undo`] and [`status`] read the journal. [`isolate`] sets CPUs apart.
+//! The machine and the journal's disk are passed in: all of it runs on made-up ones.
 
 pub mod apply;
 pub mod confirm;
 pub mod expiry;
 pub mod export;
 pub mod import;
+pub mod isolate;
 mod order;
 pub mod plan;
 pub mod reading;

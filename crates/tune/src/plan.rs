@@ -80,12 +80,26 @@ pub fn plan(
             Wanted::Nothing => {}
             Wanted::Left(left) => left_out.push(left),
             Wanted::Settings(settings) => {
+                if let Some(other) = conflicting(knob, &changes) {
+                    let why = format!("it must not be combined with {other}, which is changed");
+                    left_out.push(LeftOut { rule: knob.id.to_owned(), why, instead: String::new() });
+                    continue;
+                }
                 changes
                     .extend(settings.into_iter().filter_map(|setting| planned(knob, finding, setting, now)));
             }
         }
     }
     Ok(PlanDocument::new(boot, without_repeats(changes), left_out))
+}
+
+/// A rule among the changes that this one must not be combined with.
+fn conflicting(knob: &Knob, changes: &[PlannedChange]) -> Option<String> {
+    let forbids = |rule: &str| {
+        let other = knobs::ALL.iter().find(|other| other.id == rule);
+        knob.conflicts.contains(&rule) || other.is_some_and(|other| other.conflicts.contains(&knob.id))
+    };
+    changes.iter().map(|change| &change.rule).find(|rule| forbids(rule)).cloned()
 }
 
 enum Wanted {

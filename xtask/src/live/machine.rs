@@ -98,7 +98,7 @@ pub const MACHINES: &[Machine] = &[
 ];
 
 /// A kernel as Debian ships it.
-pub struct Kernel {
+pub struct KernelImage {
     /// What the emulator boots.
     pub image: PathBuf,
     /// The name of its configuration below `/boot`, and the text: every Debian machine has it
@@ -107,14 +107,14 @@ pub struct Kernel {
 }
 
 /// The machine's kernel, fetched once.
-pub fn kernel(machine: &Machine) -> Result<Kernel> {
+pub fn kernel(machine: &Machine) -> Result<KernelImage> {
     let dir = target(&format!("lab/kernels/{}", machine.metapackage))?;
     if only_file(&dir, "config-").is_err() {
         fetch(machine, &dir)?;
     }
     let config = only_file(&dir, "config-")?;
     let name = config.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Kernel { image: only_file(&dir, "vmlinuz-")?, config: (name, read(&config)?) })
+    Ok(KernelImage { image: only_file(&dir, "vmlinuz-")?, config: (name, read(&config)?) })
 }
 
 fn fetch(machine: &Machine, dir: &Path) -> Result<()> {

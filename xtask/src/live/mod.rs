@@ -110,7 +110,7 @@ enum Reason {
 
 /// What every image has.
 struct Base {
-    kernel: machine::Kernel,
+    kernel: machine::KernelImage,
     busybox: Vec<u8>,
     onbeat: Vec<u8>,
 }

@@ -9,6 +9,7 @@ use model::setting::{Comparison, Key, Setting};
 
 use super::Kernel;
 use super::journal::{EntryStep, OldValue, Outcome};
+use super::placing::{affinity_back, first_word, is_partition, is_placing, user_of_controller, value_back};
 
 /// What undoing a step comes to if all that is written is taken.
 pub(super) struct Decision {
@@ -40,6 +41,10 @@ pub(super) fn decide(kernel: &dyn Kernel, step: &EntryStep, force: bool) -> Deci
         return Decision { writes: writes.clone(), ..Decision::nothing(ChangeState::Undone, String::new()) };
     }
     let setting = &step.change.setting;
+    if let (Some(file), false) = (user_of_controller(kernel, step), force) {
+        let why = format!("{file} is set by now, and would be lost");
+        return Decision::nothing(ChangeState::Kept, why);
+    }
     let own = match own_target(kernel, step, force) {
         Ok(own) => own,
         Err(why) => {
@@ -113,6 +118,9 @@ fn own_target(kernel: &dyn Kernel, step: &EntryStep, force: bool) -> Result<Targ
         // The thread has ended, the device is gone: with it went what was set.
         (Fact::Absent, _) => Target::AsItIs,
         (Fact::Known(now), Some(old)) if setting.is_restored(&now, old) => Target::AsItIs,
+        (Fact::Known(now), Some(old)) if is_placing(step) && is_ours(step, &now) => {
+            Target::Value(Some(value_back(kernel, step, old)))
+        }
         (Fact::Known(now), old) if force || is_ours(step, &now) => Target::Value(old.clone()),
         (Fact::Known(now), _) => Target::Theirs(now),
         (other, _) => return Err(format!("{} cannot be read: {}", setting.key, unread(&other))),
@@ -143,7 +151,10 @@ fn other_target(step: &EntryStep, old: &OldValue, now: Option<&String>, force: b
         Some(left) => left == Some(now),
         None => step.outcome.is_none() || after() == Some(Some(now)),
     };
-    if ours || force { Target::Value(old.value.clone()) } else { Target::Theirs(now.clone()) }
+    match ours || force {
+        true => Target::Value(affinity_back(step, old).or_else(|| old.value.clone())),
+        false => Target::Theirs(now.clone()),
+    }
 }
 
 /// Whether the value is the one that the change left there, or the attempt to undo it.
@@ -176,12 +187,4 @@ pub(super) fn listed<'a>(mut all: impl Iterator<Item = &'a str>) -> String {
         0 => some.join("; "),
         more => format!("{}; and {more} more", some.join("; ")),
     }
-}
-
-pub(super) fn is_partition(key: &Key) -> bool {
-    matches!(key, Key::GroupFile(path) if path.ends_with("/cpuset.cpus.partition"))
-}
-
-pub(super) fn first_word(text: &str) -> Option<&str> {
-    text.split_whitespace().next()
 }

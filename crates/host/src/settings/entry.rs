@@ -9,7 +9,9 @@ use model::plan::{ChangeState, PlannedChange};
 use model::setting::{Comparison, Key, Setting, same};
 
 use super::execute::refusal;
-use super::journal::{ChangeOutcome, EntryStep, Journal, JournalRecord, OldValue, Opened, Outcome};
+use super::journal::{
+    ChangeOutcome, EntryRecords, EntryStep, Journal, JournalRecord, OldValue, Opened, Outcome,
+};
 use super::restore::restore_step;
 use super::{Kernel, Store};
 
@@ -46,6 +48,17 @@ impl<'a> Entry<'a> {
     ) -> io::Result<Entry<'a>> {
         let (journal, id) = Journal::begin(store, opened)?;
         Ok(Entry { kernel, journal, id, steps: 0, ended: false })
+    }
+
+    /// Goes on with an entry that was completed: what is made now is undone with it.
+    pub fn resume(
+        kernel: &'a mut dyn Kernel,
+        store: &'a mut dyn Store,
+        entry: &EntryRecords,
+    ) -> io::Result<Entry<'a>> {
+        let id = entry.opened.id.clone();
+        let steps = entry.steps.iter().map(|step| step.number + 1).max().unwrap_or(0);
+        Ok(Entry { journal: Journal::resume(store, &id)?, kernel, id, steps, ended: false })
     }
 
     /// Its id, under which it is undone.

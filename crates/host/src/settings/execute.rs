@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::io;
 
 use model::fact::{Fact, errno_name};
-use model::setting::{Comparison, Key};
+use model::setting::{Comparison, Key, TaskSetting};
+use model::units::CpuSet;
 
 use super::Kernel;
-use super::decide::{first_word, is_partition};
 use super::journal::{EntryStep, OldValue};
+use super::placing::{first_word, is_partition, is_placing};
 
 /// Writes what was decided, until it is so: a partner may undo what was just written. What does not
 /// read as it shall, as it reads, and why.
@@ -62,6 +63,9 @@ pub(super) fn execute(
                 (Fact::Known(now), Some(wanted)) if is_restored(step, &write.key, &now, wanted) => {
                     return None;
                 }
+                (Fact::Known(now), Some(wanted)) if is_narrowed(step, &write.key, &now, wanted) => {
+                    return None;
+                }
                 (now, _) => now.known().cloned(),
             },
         };
@@ -94,6 +98,15 @@ fn is_restored(step: &EntryStep, key: &Key, now: &str, wanted: &str) -> bool {
     } else {
         model::setting::same(Comparison::Exact, now, wanted)
     }
+}
+
+/// Whether a thread that was placed has those of its CPUs that its group has: it may have fewer by
+/// now.
+fn is_narrowed(step: &EntryStep, key: &Key, now: &str, wanted: &str) -> bool {
+    let affinity = matches!(key, Key::Task { what: TaskSetting::Affinity, .. });
+    let of = |text: &str| CpuSet::parse(text).unwrap_or_default();
+    let now = of(now);
+    is_placing(step) && affinity && !now.is_empty() && now.without(&of(wanted)).is_empty()
 }
 
 /// Why the kernel refused, in words.

@@ -9,7 +9,7 @@ use model::setting::{Comparison, Key, PRESENT, TaskSetting, same};
 use model::units::{CpuSet, Nanos};
 use rustix::fs::{Mode, OFlags};
 
-use super::Kernel;
+use super::{GroupProcess, Kernel};
 use crate::clock;
 use crate::process::process_start;
 use crate::rt::{affinity_of, policy_of, set_affinity_of, set_policy_of};
@@ -98,6 +98,14 @@ impl Kernel for LiveKernel {
             }
         }
         all
+    }
+
+    fn groups_below(&self, group: &str) -> Vec<String> {
+        super::group::below(group)
+    }
+
+    fn processes_in(&self, group: &str) -> Vec<GroupProcess> {
+        super::group::processes(group)
     }
 }
 

@@ -19,7 +19,9 @@ mod journal;
 mod keeper;
 mod live;
 mod lock;
+mod placing;
 mod restore;
+mod take_out;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +41,7 @@ pub use keeper::{keep_alive, start_keeper};
 pub use live::LiveKernel;
 pub use lock::{JournalLock, LockOwner, take_lock};
 pub use restore::{Restored, restore};
+pub use take_out::take_out;
 
 /// What can be set of a machine: the running kernel, or one made up.
 pub trait Kernel {
@@ -53,6 +56,24 @@ pub trait Kernel {
 
     /// The affinity of every thread, each under its key.
     fn affinities(&self) -> Vec<(Key, String)>;
+
+    /// The groups directly below a control group, by their paths below the mount; `""` is the root.
+    fn groups_below(&self, group: &str) -> Vec<String>;
+
+    /// The processes in a control group and in those below it.
+    fn processes_in(&self, group: &str) -> Vec<GroupProcess>;
+}
+
+/// A process in a control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupProcess {
+    pub pid: u32,
+    /// Field 22 of `/proc/PID/stat`.
+    pub start: u64,
+    /// Its threads, each with its start.
+    pub threads: Vec<(u32, u64)>,
+    /// The processes that it descends from, the nearest first, each with its start.
+    pub ancestors: Vec<(u32, u64)>,
 }
 
 /// Where the journal is kept: files of lines.

@@ -27,6 +27,7 @@ use model::plan::{ChangeState, PlannedChange};
 use super::decide::{decide, listed};
 use super::execute::execute;
 use super::journal::{EntryRecords, EntryStep, Journal, JournalRecord, OldValue};
+use super::placing::{is_placing, makes_group, move_out, undo_order};
 use super::{Kernel, Store};
 
 /// A change and what undoing it came to.
@@ -71,10 +72,13 @@ pub fn restore(
             noted = std::mem::replace(&mut noted, Ok(())).and(journal.note(&record));
         }
     };
-    let steps = entry.steps.iter().rev().filter(|step| step.is_live() || (force && step.is_kept()));
+    let steps = entry.steps.iter().filter(|step| step.is_live() || (force && step.is_kept()));
     let mut stuck = BTreeSet::new();
     let mut all = Vec::new();
-    for step in steps {
+    for step in undo_order(steps) {
+        if let Some(group) = makes_group(step) {
+            move_out(kernel, &entry.steps, group);
+        }
         let setting = &step.change.setting;
         let covered = std::iter::once(&setting.key).chain(&setting.partners).find(|key| stuck.contains(*key));
         let (state, why) = match covered {
@@ -112,6 +116,10 @@ pub(super) fn restore_step(
             end.why = listed(failed.iter().map(|(_, why)| why.as_str()));
             end.left = failed.into_iter().map(|(left, _)| left).collect();
         }
+    }
+    if is_placing(step) && end.state == ChangeState::Kept {
+        // Where it is now, or what it has set, is its own: nothing is left of what we did with it.
+        end.state = ChangeState::Undone;
     }
     let (state, why, left) = (end.state, end.why.clone(), end.left.clone());
     note(JournalRecord::Restored { step: step.number, state, why, left });

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use super::Environment;
-use super::flags::keyword;
+use super::flags::{cpu_list, keyword};
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
-use model::error::{Exit, Failure, Result};
+use model::error::{Exit, Result};
 use model::keyword::Keyword;
-use model::units::CpuSet;
 use report::audit::{junit, text};
 use report::map::text as map_text;
 use rules::audit::Audit;
@@ -63,8 +62,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
-    let asked = args.cpus.as_deref().map(CpuSet::parse).transpose();
-    let asked = asked.map_err(|what| Failure::usage(format!("--cpus: {what}")))?;
+    let asked = args.cpus.as_deref().map(|text| cpu_list("--cpus", text)).transpose()?;
     let mut outputs = Outputs::of(&[&args.output.json, &args.junit, &args.html], environment)?;
     let audited = judge(args.machine(), args.profile, asked.as_ref())?;
     outputs.json_pretty(&args.output.json, &audited.audit);

@@ -1,10 +1,10 @@
-//! Values of flags that several commands share: spans, and limits that may be rates.
+//! Values of flags that several commands share: spans, CPUs, and limits that may be rates.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use model::error::{Failure, Result};
 use model::keyword::Keyword;
-use model::units::{Bare, Nanos, parse_span};
+use model::units::{Bare, CpuSet, Nanos, parse_span};
 
 /// One of a closed list of words, each with its line in the help.
 pub fn keyword<T: Keyword>() -> impl TypedValueParser<Value = T> {
@@ -23,6 +23,11 @@ pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Result<Nanos> {
         span if span.0 > 0 => Ok(span),
         _ => Err(Failure::usage(format!("{flag}: expected more than 0"))),
     }
+}
+
+/// CPUs, as a list or a mask behind `0x`.
+pub fn cpu_list(flag: &str, text: &str) -> Result<CpuSet> {
+    CpuSet::parse_list_or_mask(text).map_err(|what| Failure::usage(format!("{flag}: {what}")))
 }
 
 /// A limit is a latency, or a rate whose period it is.

@@ -4,11 +4,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::flags::{keyword, span};
+use super::flags::{cpu_list, keyword, span};
 use super::outputs::remark;
 use crate::plan::intent::{CpuChoice, MeasureIntent};
 use model::error::{Failure, Result};
-use model::units::{Bare, CpuSet};
+use model::units::Bare;
 use model::vocabulary::Policy;
 use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
 
@@ -83,7 +83,9 @@ pub struct MeasureFlags {
 /// Refuses `-h400`, which is cyclictest's histogram and would be parsed as the help flag here, in
 /// all its spellings.
 pub fn refuse_lookalikes(args: &[OsString]) -> Result<()> {
-    let args: Vec<_> = args.iter().skip(1).map(|arg| arg.to_string_lossy()).collect();
+    // What is behind `--` are another program's.
+    let own = args.iter().skip(1).take_while(|arg| *arg != "--");
+    let args: Vec<_> = own.map(|arg| arg.to_string_lossy()).collect();
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let histogram = |(at, arg): (usize, &std::borrow::Cow<str>)| {
         let long = ["--histogram", "--histofall", "--histfile"].iter().any(|name| arg.starts_with(name));
@@ -141,10 +143,6 @@ impl MeasureFlags {
             remark(&format!("onbeat: always so and not needed: {}", given.join(", ")));
         }
     }
-}
-
-fn cpu_list(flag: &str, text: &str) -> Result<CpuSet> {
-    CpuSet::parse(text).map_err(|what| Failure::usage(format!("{flag}: {what}")))
 }
 
 fn cpu_choice(text: Option<&str>) -> Result<CpuChoice> {

@@ -23,6 +23,7 @@ mod flags;
 mod help;
 mod hunt;
 mod import;
+mod isolate;
 mod journal;
 mod live;
 mod man;
@@ -102,6 +103,7 @@ enum Command {
     Audit(audit::Args),
     Capture(capture::Args),
     Tune(tune::Args),
+    Isolate(isolate::Args),
     Rules(rules::Args),
     Report(report::Args),
     Bounds(bounds::Args),
@@ -181,6 +183,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
         Command::Audit(args) => audit::run(&args, environment),
         Command::Capture(args) => capture::run(&args, environment),
         Command::Tune(args) => tune::run(&args, environment),
+        Command::Isolate(args) => isolate::run(&args, environment),
         Command::Rules(args) => rules::run(&args, environment),
         Command::Report(args) => report::run(&args, environment),
         Command::Bounds(args) => bounds::run(&args, environment),

@@ -9,7 +9,7 @@ use model::units::{Bare, CpuSet, Nanos};
 use study::measurement::{Measurement, ReadOptions};
 use study::parallel;
 
-use super::flags::positive_span;
+use super::flags::{cpu_list, positive_span};
 use super::outputs::{is_one_terminal, remark};
 
 /// Work that is over sooner needs no progress.
@@ -36,8 +36,7 @@ impl ReadFlags {
         let span = |flag: &str, text: &Option<String>, bare| {
             text.as_deref().map(|text| positive_span(flag, text, bare)).transpose()
         };
-        let parse = |text: &str| CpuSet::parse(text).map_err(|what| Failure::usage(format!("-a: {what}")));
-        let cpus = self.cpus.as_deref().map(parse).transpose()?;
+        let cpus = self.cpus.as_deref().map(|text| cpu_list("-a", text)).transpose()?;
         if cpus.as_ref().is_some_and(CpuSet::is_empty) {
             return Err(Failure::usage("-a: names no CPU"));
         }

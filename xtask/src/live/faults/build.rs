@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::debian::{self, Archive, Need};
-use crate::live::machine::{Kernel, Machine};
+use crate::live::machine::{KernelImage, Machine};
 use crate::tools::{Result, Tool, read, root, target, write};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// `onbeat_fault.ko` for a kernel.
-pub fn module(machine: &Machine, kernel: &Kernel) -> Result<Vec<u8>> {
+pub fn module(machine: &Machine, kernel: &KernelImage) -> Result<Vec<u8>> {
     let foreign = machine.arch != std::env::consts::ARCH;
     debian::ensure(&needs(foreign))?;
     let release = kernel.config.0.trim_start_matches("config-");

@@ -21,4 +21,5 @@ run inside onbeat isolate run -c 3 -p 80 -- sh -c 'cat /proc/self/cgroup; grep C
 took undo onbeat isolate undo -q
 state after
 run list-after onbeat isolate list -q --json after.json
+send given-back after.json
 kill $pinned $free

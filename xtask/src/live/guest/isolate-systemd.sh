@@ -21,6 +21,6 @@ as_systemd_does
 value reloaded "$(partition)"
 state reloaded
 run list-reloaded onbeat isolate list -q --json reloaded.json
-send reloaded reloaded.json
+send list-again reloaded.json
 took undo onbeat isolate undo -q
 state after

@@ -1,6 +1,6 @@
 # Applied, and the power fails.
 state before
 took apply $APPLY --json applied.json
-send applied applied.json
+send made applied.json
 state applied
 power_loss

@@ -24,7 +24,7 @@ in_terminal close sh in-terminal.sh >terminal.out 2>&1 &
 terminal=$!
 tries=0
 until [ -f done ] || [ $tries -ge 400 ]; do usleep 50000; tries=$((tries + 1)); done
-send applied applied.json
+send made applied.json
 settings_of listed | cmp -s - wanted && value applied.differs 0 || value applied.differs 1
 touch close
 wait $terminal

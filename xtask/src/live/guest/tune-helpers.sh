@@ -19,7 +19,7 @@ took() {
 
 # files_changed BEFORE AFTER: the files that differ between two looks.
 files_changed() {
-    diff $1 $2 | sed -n 's/^[<>] \(\/[^	]*\)	.*/\1/p' | sort -u
+    diff -U 0 $1 $2 | sed -n 's/^[-+]\(\/[^	]*\)	.*/\1/p' | sort -u
 }
 
 # try_once: applies once to learn which files change, and undoes that; they are in `listed`, the settings before in `untouched`.

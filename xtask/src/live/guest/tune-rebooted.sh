@@ -8,6 +8,6 @@ state after
 run over onbeat tune status -q --json over.json
 send over over.json
 took apply $APPLY --json applied.json
-send applied applied.json
+send made applied.json
 took undo-again onbeat tune undo -q
 state again

@@ -2,10 +2,10 @@
 state before
 try_once
 took apply $APPLY --json applied.json
-send applied applied.json
+send made applied.json
 taken=0
 : >rivals
-for path in $(grep -e '^/proc/sys/vm/' -e '^/proc/sys/kernel/' listed | grep -v -e watchdog -e ns_last_pid -e random); do
+for path in $(grep -e '^/proc/sys/vm/' -e '^/proc/sys/kernel/' listed | grep -v -e watchdog -e ns_last_pid -e random -e sched_rt_); do
     was=$(sed -n "s|^$path	=\([0-9-]*\).n$|\1|p" untouched)
     now=$(cat $path)
     for other in $((now + 1)) $((now + 2)) $((now - 1)); do

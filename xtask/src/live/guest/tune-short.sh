@@ -2,7 +2,7 @@
 echo /proc/sys/vm/stat_interval >one
 state before one
 took apply onbeat tune apply --cpus 1 --yes -q --json applied.json vmstat-interval
-send applied applied.json
+send made applied.json
 state applied one
 took undo onbeat tune undo -q
 state after one

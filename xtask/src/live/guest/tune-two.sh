@@ -11,7 +11,7 @@ run undo-early onbeat tune undo -q
 wait $first
 value first.exit $?
 send first.out first.out
-send applied applied.json
+send made applied.json
 state applied
 took undo onbeat tune undo -q
 state after

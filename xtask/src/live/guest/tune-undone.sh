@@ -1,7 +1,7 @@
 # Everything that applies is applied, looked at, and undone.
 state before
 took apply $APPLY --json applied.json
-send applied applied.json
+send made applied.json
 state applied
 run status onbeat tune status -q --json status.json
 send status status.json

@@ -11,6 +11,7 @@ irq=$(sed -n 's/^ *\([0-9]*\):.*virtio.*config.*/\1/p' /proc/interrupts | head -
 [ -n "$irq" ] || irq=$(sed -n 's/^ *\([0-9]*\):.*nvme0q0.*/\1/p' /proc/interrupts)
 state second
 
+interval=$(cat /proc/sys/vm/stat_interval)
 was=$(cat /proc/irq/$irq/smp_affinity)
 echo 117 >/proc/sys/vm/stat_interval
 echo 1 >/proc/irq/$irq/smp_affinity
@@ -31,7 +32,7 @@ timers:watchdog
 END
 send by-hand by-hand
 
-echo 1 >/proc/sys/vm/stat_interval
+echo $interval >/proc/sys/vm/stat_interval
 echo $was >/proc/irq/$irq/smp_affinity
 taskset -p f $victim >/dev/null
 rmdir /sys/fs/cgroup/by-hand

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::noise::Noise;
-use super::state::{Difference, State, differences};
+use super::state::{Difference, MachineState, differences};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, require, text_is};
 
 /// A change of a plan.
 #[derive(Debug, PartialEq)]
-pub struct PlannedChange {
+pub struct ListedChange {
     pub key: String,
     pub path: String,
     pub rule: String,
@@ -20,14 +20,14 @@ pub struct PlannedChange {
 }
 
 /// The changes of a plan, an application, a status, an undo.
-pub fn changes(reply: &Reply, label: &str) -> Result<Vec<PlannedChange>, String> {
+pub fn changes(reply: &Reply, label: &str) -> Result<Vec<ListedChange>, String> {
     let document = document(reply, label)?;
     text_is(&document, "/schema", "onbeat.plan/1")?;
     let changes = document["changes"].as_array().ok_or_else(|| format!("{label} has no changes"))?;
     changes.iter().map(change).collect()
 }
 
-fn change(value: &Value) -> Result<PlannedChange, String> {
+fn change(value: &Value) -> Result<ListedChange, String> {
     let field = |name: &str| {
         let text = value[name].as_str().map(str::to_string);
         text.ok_or_else(|| format!("a change has no {name}: {value}"))
@@ -35,7 +35,7 @@ fn change(value: &Value) -> Result<PlannedChange, String> {
     for named in ["wanted", "risk", "lasts", "why"] {
         field(named)?;
     }
-    Ok(PlannedChange {
+    Ok(ListedChange {
         key: field("key")?,
         path: field("path")?,
         rule: field("rule")?,
@@ -44,28 +44,32 @@ fn change(value: &Value) -> Result<PlannedChange, String> {
 }
 
 /// The rules of which the witness sees that they changed something.
-pub fn rules_with_effect(changes: &[PlannedChange], before: &State, applied: &State) -> BTreeSet<String> {
+pub fn rules_with_effect(
+    changes: &[ListedChange],
+    before: &MachineState,
+    applied: &MachineState,
+) -> BTreeSet<String> {
     let seen = differences(before, applied, before);
-    let has_effect = |change: &&PlannedChange| seen.iter().any(|difference| is_of(difference, change));
+    let has_effect = |change: &&ListedChange| seen.iter().any(|difference| is_of(difference, change));
     changes.iter().filter(has_effect).map(|change| change.rule.clone()).collect()
 }
 
 /// Interrupts, threads and control groups are named by their key, files by their path.
-fn is_of(difference: &Difference, change: &PlannedChange) -> bool {
+fn is_of(difference: &Difference, change: &ListedChange) -> bool {
     let key = difference.key.as_str();
     let task = || key.strip_suffix("/mask").unwrap_or(key) == change.key;
     key == change.path.trim_end_matches('/') || key == change.key || task()
 }
 
 /// No pattern of noise may hide what was written.
-pub fn none_is_noise(changes: &[PlannedChange]) -> Result<(), String> {
+pub fn none_is_noise(changes: &[ListedChange]) -> Result<(), String> {
     let noise = Noise::read();
     let hidden = changes.iter().find(|change| noise.pattern_of(&change.path).is_some());
     hidden.map_or(Ok(()), |change| Err(format!("{} is written and listed as noise", change.path)))
 }
 
 /// All changes are in one of these states.
-pub fn all_are(changes: &[PlannedChange], states: &[&str], what: &str) -> Result<(), String> {
+pub fn all_are(changes: &[ListedChange], states: &[&str], what: &str) -> Result<(), String> {
     require(!changes.is_empty(), || format!("{what}: no changes"))?;
     let other: Vec<String> = changes
         .iter()
@@ -85,7 +89,7 @@ mod tests {
         { "key": "task:12/345", "path": "/proc/12", "rule": "kthreads", "now": "0-3", "wanted": "0-1", "risk": "low",
           "lasts": "runtime", "state": "planned", "why": "" } ] }"#;
 
-    fn plan() -> Vec<PlannedChange> {
+    fn plan() -> Vec<ListedChange> {
         let mut reply = Reply::default();
         reply.files.insert("plan".into(), Some(PLAN.into()));
         changes(&reply, "plan").unwrap()
@@ -94,7 +98,7 @@ mod tests {
     #[test]
     fn rules_are_counted_by_what_is_seen() {
         let state = |interval: &str, mask: &str| {
-            State::parse(&format!(
+            MachineState::parse(&format!(
                 "/proc/sys/vm/stat_interval\t={interval}\\n\ntask:12/345/name\t=a\ntask:12/345/mask\t={mask}\n"
             ))
             .unwrap()
@@ -116,7 +120,7 @@ mod tests {
             assert!(changes(&reply, "plan").is_err(), "{broken}");
         }
         assert!(none_is_noise(&plan()).is_ok());
-        let hidden = PlannedChange { path: "/proc/sys/fs/file-nr".into(), ..plan().remove(0) };
+        let hidden = ListedChange { path: "/proc/sys/fs/file-nr".into(), ..plan().remove(0) };
         assert!(none_is_noise(&[hidden]).is_err());
     }
 }

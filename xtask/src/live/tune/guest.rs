@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::debian_guest;
-use super::scene::Scene;
+use super::scene::UndoScene;
 use crate::debian::{self, Need};
 use crate::live::image::{self, ImageFile};
 use crate::live::machine::Machine;
@@ -29,7 +29,7 @@ impl Guest<'_> {
     /// Builds and fetches it.
     pub fn prepare<'a>(
         machine: &Machine,
-        scene: &Scene,
+        scene: &UndoScene,
         base: &'a Base,
     ) -> std::result::Result<Guest<'a>, Reason> {
         let needs = [
@@ -57,7 +57,7 @@ impl Guest<'_> {
     }
 
     /// The image of one boot.
-    pub fn image(&self, machine: &Machine, scene: &Scene, script: &str) -> Result<qemu::Image> {
+    pub fn image(&self, machine: &Machine, scene: &UndoScene, script: &str) -> Result<qemu::Image> {
         let mut items = self.items.clone();
         items.push((format!("lab/{}.sh", scene.name), script.as_bytes().to_vec()));
         items.push(("lab/order".to_string(), format!("{}\n", scene.name).into_bytes()));
@@ -78,7 +78,7 @@ fn built(program: &str) -> Result<Vec<u8>> {
     let source = root().join(format!("lab/machine_state/{program}.c")).display().to_string();
     let made = target("lab/module")?.join(program);
     let flags = ["-O2", "-Wall", "-static", "-s", &source, "-o", &made.display().to_string()];
-    Tool::new("gcc").args(flags).within(Duration::from_secs(120)).text()?;
+    Tool::new("gcc").args(flags).quiet().within(Duration::from_secs(120)).text()?;
     read(&made)
 }
 

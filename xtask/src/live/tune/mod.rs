@@ -22,7 +22,7 @@ use super::{Args, Reason, qemu};
 use crate::tally::{StepOutcome, Tally};
 use crate::tools::Result;
 use guest::Guest;
-use scene::Scene;
+use scene::UndoScene;
 
 /// The emulated HPET is slow, and the emulated serial port interrupts for nothing.
 const WORDS: &str = "quiet tsc=reliable clocksource=tsc noirqdebug";
@@ -44,10 +44,10 @@ fn is_old(machine: &Machine) -> bool {
 /// Boots the machines, scene by scene.
 pub fn all_machines(options: &Args, tally: &mut Tally) {
     for machine in MACHINES.iter().filter(|machine| machine.first || options.all) {
-        let wanted = |scene: &Scene| {
+        let wanted = |scene: &UndoScene| {
             (scene.first || options.all) && options.wants(&format!("{}: {}", machine.name, scene.name))
         };
-        let scenes: Vec<Scene> = scenes::all().into_iter().filter(wanted).collect();
+        let scenes: Vec<UndoScene> = scenes::all().into_iter().filter(wanted).collect();
         if scenes.is_empty() {
             continue;
         }
@@ -72,7 +72,7 @@ pub fn all_machines(options: &Args, tally: &mut Tally) {
     }
 }
 
-fn leave_out(machine: &Machine, scenes: &[Scene], why: &Reason, tally: &mut Tally) {
+fn leave_out(machine: &Machine, scenes: &[UndoScene], why: &Reason, tally: &mut Tally) {
     for scene in scenes {
         let outcome = match why {
             Reason::Missing(why) => StepOutcome::LeftOut(why.clone()),
@@ -82,7 +82,7 @@ fn leave_out(machine: &Machine, scenes: &[Scene], why: &Reason, tally: &mut Tall
     }
 }
 
-fn one_scene(machine: &Machine, scene: &Scene, base: &super::Base) -> StepOutcome {
+fn one_scene(machine: &Machine, scene: &UndoScene, base: &super::Base) -> StepOutcome {
     let guest = match Guest::prepare(machine, scene, base) {
         Ok(guest) => guest,
         Err(Reason::Missing(why)) => return StepOutcome::LeftOut(why),
@@ -98,14 +98,11 @@ fn one_scene(machine: &Machine, scene: &Scene, base: &super::Base) -> StepOutcom
 }
 
 /// What each boot reported; one that stops before its end is an error, unless it was to.
-fn replies(machine: &Machine, scene: &Scene, guest: &Guest) -> Result<Vec<Reply>> {
+fn replies(machine: &Machine, scene: &UndoScene, guest: &Guest) -> Result<Vec<Reply>> {
     guest::fresh_disk(machine)?;
     let mut replies = Vec::new();
     for script in &scene.boots {
-        let image = guest.image(machine, scene, script)?;
-        // What a boot asks for on the command line of the next.
-        let words = replies.last().and_then(|reply: &Reply| reply.values.get("next.words"));
-        let image = words.map_or(image.clone(), |words| image.with_words(words));
+        let image = guest.image(machine, scene, script)?.with_words(&(scene.words)(&replies));
         let boot = qemu::boot_again(machine, &image)?;
         let report = frames::parse(&boot.results);
         let (words, log) = (&boot.last_words, boot.log.display());

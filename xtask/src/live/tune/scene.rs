@@ -1,19 +1,19 @@
 //! A scene: what the guest does in each of its boots, and a judge over what came back.
 
 use super::noise::Noise;
-use super::state::{Difference, State, differences};
+use super::state::{Difference, MachineState, differences};
 use crate::live::frames::Reply;
 use crate::live::machine::Machine;
 use crate::live::tree;
 
 /// What was measured, in lines; or what is wrong.
-pub type Judged = Result<Vec<String>, String>;
+pub type Measured = Result<Vec<String>, String>;
 
 /// The judge of a scene, over one reply per boot.
-pub type SceneJudge = fn(&[Reply], &Machine) -> Judged;
+pub type SceneJudge = fn(&[Reply], &Machine) -> Measured;
 
 /// One thing that must hold on a real kernel, in one or more boots.
-pub struct Scene {
+pub struct UndoScene {
     /// Also the name of the check.
     pub name: &'static str,
     /// Whether it runs without `--all`.
@@ -22,14 +22,23 @@ pub struct Scene {
     pub systemd: bool,
     /// What the guest does, boot by boot; the disk stays.
     pub boots: Vec<String>,
+    /// What a boot's command line gets besides, from the replies of those before it.
+    pub words: fn(&[Reply]) -> String,
     /// What must have come back.
     pub judge: SceneJudge,
 }
 
-impl Scene {
+impl UndoScene {
     /// A scene of one boot.
-    pub fn new(name: &'static str, script: &str, judge: SceneJudge) -> Scene {
-        Scene { name, first: false, systemd: false, boots: vec![script.to_string()], judge }
+    pub fn new(name: &'static str, script: &str, judge: SceneJudge) -> UndoScene {
+        UndoScene {
+            name,
+            first: false,
+            systemd: false,
+            boots: vec![script.to_string()],
+            words: |_| String::new(),
+            judge,
+        }
     }
 }
 
@@ -42,13 +51,17 @@ pub fn ends_by_itself(script: &str) -> bool {
 }
 
 /// A state that the guest sent.
-pub fn state(reply: &Reply, label: &str, machine: &Machine) -> Result<State, String> {
+pub fn state(reply: &Reply, label: &str, machine: &Machine) -> Result<MachineState, String> {
     let bytes = tree::unpacked(reply, label, &format!("{}-state", machine.name))?;
-    State::parse(&String::from_utf8_lossy(&bytes))
+    MachineState::parse(&String::from_utf8_lossy(&bytes))
 }
 
 /// What differs and is no noise; and a line that says how much was compared.
-pub fn compared(before: &State, after: &State, since: &State) -> (Vec<Difference>, String) {
+pub fn compared(
+    before: &MachineState,
+    after: &MachineState,
+    since: &MachineState,
+) -> (Vec<Difference>, String) {
     let all = differences(before, after, since);
     let found = all.len();
     let (left, used) = Noise::read().without(all);
@@ -63,7 +76,7 @@ pub fn compared(before: &State, after: &State, since: &State) -> (Vec<Difference
 }
 
 /// What differs and is no noise, where the second state is of some files and the threads only.
-pub fn compared_as(before: &State, after: &State, whole: bool) -> (Vec<Difference>, String) {
+pub fn compared_as(before: &MachineState, after: &MachineState, whole: bool) -> (Vec<Difference>, String) {
     if whole {
         compared(before, after, before)
     } else {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Contents by key: a path, or `task:TID/START/WHAT`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State {
+pub struct MachineState {
     entries: BTreeMap<String, String>,
 }
 
@@ -19,14 +19,14 @@ pub struct Difference {
     pub after: Option<String>,
 }
 
-impl State {
+impl MachineState {
     /// Reads the lines; one that has no content is an error, because nothing may be overlooked.
-    pub fn parse(text: &str) -> Result<State, String> {
+    pub fn parse(text: &str) -> Result<MachineState, String> {
         let entry = |line: &str| match line.split_once('\t') {
             Some((key, content)) => Ok((key.to_string(), content.to_string())),
             None => Err(format!("a state has the line {line:?}")),
         };
-        Ok(State { entries: text.lines().map(entry).collect::<Result<_, String>>()? })
+        Ok(MachineState { entries: text.lines().map(entry).collect::<Result<_, String>>()? })
     }
 
     /// What a key has; what was asked for by name and is not there is the same as not listed.
@@ -35,10 +35,10 @@ impl State {
     }
 
     /// All threads, and of the files only those that were asked for in the other state.
-    pub fn of_the_keys_of(&self, other: &State) -> State {
+    pub fn of_the_keys_of(&self, other: &MachineState) -> MachineState {
         let is_kept = |key: &str| key.starts_with("task:") || other.entries.contains_key(key);
         let entries = self.entries.iter().filter(|(key, _)| is_kept(key));
-        State { entries: entries.map(|(key, content)| (key.clone(), content.clone())).collect() }
+        MachineState { entries: entries.map(|(key, content)| (key.clone(), content.clone())).collect() }
     }
 
     /// How much it holds.
@@ -72,7 +72,7 @@ impl State {
     }
 
     /// Whether an interrupt came between this state and a later one. What is not counted came.
-    fn was_idle(&self, later: &State, irq: &str) -> bool {
+    fn was_idle(&self, later: &MachineState, irq: &str) -> bool {
         let (before, after) = (self.interrupts(irq), later.interrupts(irq));
         before.is_some() && before == after
     }
@@ -82,7 +82,7 @@ impl State {
 ///
 /// `since` is the state after which nothing was asked of interrupts any more: one that did not come
 /// since then is still where it was (`effective_affinity` follows at the next).
-pub fn differences(before: &State, after: &State, since: &State) -> Vec<Difference> {
+pub fn differences(before: &MachineState, after: &MachineState, since: &MachineState) -> Vec<Difference> {
     let keys: BTreeSet<&String> = before.entries.keys().chain(after.entries.keys()).collect();
     let differs = |key: &&String| before.content(key) != after.content(key);
     let difference = |key: &String| Difference {
@@ -98,9 +98,9 @@ pub fn differences(before: &State, after: &State, since: &State) -> Vec<Differen
 }
 
 /// Names of kernel workers change with what they do.
-fn is_in_both(task: &str, before: &State, after: &State) -> bool {
+fn is_in_both(task: &str, before: &MachineState, after: &MachineState) -> bool {
     let Some((thread, what)) = task.rsplit_once('/') else { return true };
-    let there = |state: &State| state.entries.contains_key(&format!("task:{thread}/name"));
+    let there = |state: &MachineState| state.entries.contains_key(&format!("task:{thread}/name"));
     what != "name" && there(before) && there(after)
 }
 
@@ -128,8 +128,8 @@ pub mod tests {
         /proc/irq/24/effective_affinity\t=8\\n\n/sys/kernel/irq/24/per_cpu_count\t=1,2\\n\n\
         task:12/345/name\t=kswapd0\ntask:12/345/mask\t=f\ntask:13/400/name\t=sh\ntask:13/400/mask\t=f\n";
 
-    fn of(text: &str) -> State {
-        State::parse(text).unwrap()
+    fn of(text: &str) -> MachineState {
+        MachineState::parse(text).unwrap()
     }
 
     fn keys(before: &str, after: &str) -> Vec<String> {
@@ -177,7 +177,7 @@ pub mod tests {
     fn of_some_files_what_was_asked_for_is_compared() {
         let listed = "/proc/sys/vm/stat_interval\t=1\\n\n/sys/fs/cgroup/onbeat\t!2\n";
         let (before, after) = (of(ONE), of(listed));
-        let against = |after: &State| differences(&before.of_the_keys_of(after), after, &before).len();
+        let against = |after: &MachineState| differences(&before.of_the_keys_of(after), after, &before).len();
         assert_eq!(against(&after), 0);
         assert_eq!(against(&of(&listed.replace("=1", "=2"))), 1, "changed");
         assert_eq!(against(&of(&listed.replace("=1\\n", "!2"))), 1, "gone");
@@ -186,7 +186,7 @@ pub mod tests {
 
     #[test]
     fn a_line_without_content_is_refused_and_threads_are_listed() {
-        assert!(State::parse("/proc/sys/vm/x\n").is_err());
+        assert!(MachineState::parse("/proc/sys/vm/x\n").is_err());
         let state = of(ONE);
         assert_eq!(state.tasks().collect::<Vec<_>>(), ["12/345", "13/400"]);
         assert_eq!((state.of_task("12/345", "mask"), state.of_task("12/345", "kind")), ("f", ""));

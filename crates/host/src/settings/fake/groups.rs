@@ -85,6 +85,10 @@ impl Groups {
         self.all.iter().filter(move |(name, _)| !name.is_empty() && parent(name) == path)
     }
 
+    pub fn below(&self, path: &str) -> Vec<String> {
+        self.children(path).map(|(name, _)| name.clone()).collect()
+    }
+
     fn siblings<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Group> {
         self.children(parent(path)).filter(move |(name, _)| *name != path).map(|(_, group)| group)
     }
@@ -179,6 +183,7 @@ impl Groups {
         let group = self.all.get(path)?;
         let is_there = match name {
             "cgroup.subtree_control" => true,
+            "cpuset.cpus.effective" => path.is_empty() || self.has_cpuset(path),
             "cpuset.cpus.isolated" => path.is_empty() && self.traits.exclusive,
             "cpuset.cpus.exclusive" => self.has_cpuset(path) && self.traits.exclusive,
             "cpuset.cpus" | "cpuset.cpus.partition" => self.has_cpuset(path),
@@ -188,7 +193,7 @@ impl Groups {
     }
 
     pub fn read(&self, file: &str) -> Option<String> {
-        let (_, name, group) = self.file(file)?;
+        let (path, name, group) = self.file(file)?;
         Some(match name {
             "cgroup.subtree_control" => {
                 let listed: Vec<&str> =
@@ -196,6 +201,7 @@ impl Groups {
                 listed.join(" ")
             }
             "cpuset.cpus.isolated" => self.isolated().to_string(),
+            "cpuset.cpus.effective" => self.effective(path).to_string(),
             "cpuset.cpus.exclusive" => group.exclusive.to_string(),
             "cpuset.cpus" => group.cpus.to_string(),
             _ => group.partition.to_owned(),

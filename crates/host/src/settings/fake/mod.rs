@@ -21,7 +21,7 @@ use model::fact::Fact;
 use model::setting::{Comparison, Key, PRESENT, Setting, TaskSetting};
 use model::units::{Cpu, CpuSet};
 
-use super::Kernel;
+use super::{GroupProcess, Kernel};
 use files::Files;
 pub use files::{Reaction, Row};
 pub use groups::FakeGroup;
@@ -221,6 +221,14 @@ impl Kernel for FakeKernel {
     fn affinities(&self) -> Vec<(Key, String)> {
         self.threads.affinities()
     }
+
+    fn groups_below(&self, group: &str) -> Vec<String> {
+        self.groups.below(group.trim_matches('/'))
+    }
+
+    fn processes_in(&self, group: &str) -> Vec<GroupProcess> {
+        self.threads.processes_in(group.trim_matches('/'))
+    }
 }
 
 /// What a panic carries that stands for the end of the process.
@@ -277,6 +285,14 @@ impl Kernel for Crashing<'_> {
 
     fn affinities(&self) -> Vec<(Key, String)> {
         self.kernel.affinities()
+    }
+
+    fn groups_below(&self, group: &str) -> Vec<String> {
+        self.kernel.groups_below(group)
+    }
+
+    fn processes_in(&self, group: &str) -> Vec<GroupProcess> {
+        self.kernel.processes_in(group)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::setting::{Comparison, Key, Setting, TaskSetting};
 use model::units::CpuSet;
 
+use super::super::GroupProcess;
 use super::{Choice, Traits, Written, open_setting};
 
 /// Whose thread it is.
@@ -44,6 +45,8 @@ pub(super) struct Thread {
     asked: Option<CpuSet>,
     pub group: String,
     policy: String,
+    /// The threads that started it, the nearest first.
+    ancestors: Vec<(u32, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -130,6 +133,7 @@ impl Threads {
             asked: (row.pinned && traits.remembers_masks).then(|| list(row.cpus)),
             group: row.group.to_owned(),
             policy: row.policy.to_owned(),
+            ancestors: Vec::new(),
         };
         Threads { all: rows.iter().map(thread).collect(), traits }
     }
@@ -137,7 +141,12 @@ impl Threads {
     pub fn start(&mut self, tid: u32, parent: u32) {
         let parent = self.all.iter().find(|thread| thread.tid == parent).cloned();
         // Later than any that was there at the boot.
-        self.all.extend(parent.map(|parent| Thread { tid, start: 1_000_000 + u64::from(tid), ..parent }));
+        self.all.extend(parent.map(|parent| {
+            let ancestors =
+                std::iter::once((parent.tid, parent.start)).chain(parent.ancestors.iter().copied());
+            let ancestors = ancestors.collect();
+            Thread { tid, start: 1_000_000 + u64::from(tid), ancestors, ..parent }
+        }));
     }
 
     pub fn end(&mut self, tid: u32) {
@@ -154,6 +163,21 @@ impl Threads {
 
     pub fn is_in(&self, group: &str) -> bool {
         self.all.iter().any(|thread| thread.group == group)
+    }
+
+    /// Those in a group and in those below it.
+    pub fn processes_in(&self, group: &str) -> Vec<GroupProcess> {
+        let below = |path: &str| {
+            path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let inside = self.all.iter().filter(|thread| group.is_empty() || below(&thread.group));
+        let process = |thread: &Thread| GroupProcess {
+            pid: thread.tid,
+            start: thread.start,
+            threads: vec![(thread.tid, thread.start)],
+            ancestors: thread.ancestors.clone(),
+        };
+        inside.map(process).collect()
     }
 
     /// The thread of an interrupt, where it has one.

@@ -1,6 +1,6 @@
 //! `onbeat tune`: settings changed through a journal, and undone from it.
 
-mod apply;
+pub(super) mod apply;
 mod confirm;
 mod export;
 mod hold;

@@ -1,8 +1,7 @@
 //! Which changes: the flags that `plan`, `apply` and `export` share.
 
-use crate::cli::flags::keyword;
-use model::error::{Failure, Result};
-use model::units::CpuSet;
+use crate::cli::flags::{cpu_list, keyword};
+use model::error::Result;
 use rules::intent::Profile;
 use study::audit::MachineSource;
 use study::tuning::{PlannedTuning, plan_tuning};
@@ -31,8 +30,7 @@ impl PlanFlags {
     /// Plans what the flags ask for; nothing is written.
     pub fn plan(&self, machine: MachineSource) -> Result<PlannedTuning> {
         let request = self.request()?;
-        let cpus = self.cpus.as_deref().map(CpuSet::parse).transpose();
-        let cpus = cpus.map_err(|what| Failure::usage(format!("--cpus: {what}")))?;
+        let cpus = self.cpus.as_deref().map(|text| cpu_list("--cpus", text)).transpose()?;
         plan_tuning(machine, self.profile, cpus.as_ref(), &request, self.take_over)
     }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::super::is_old;
-use super::super::scene::{Judged, Scene, compared, none_left, state};
-use super::super::state::State;
+use super::super::scene::{Measured, UndoScene, compared, none_left, state};
+use super::super::state::MachineState;
 use crate::live::frames::Reply;
 use crate::live::judge::{document, exit, require, text_is};
 use crate::live::machine::Machine;
@@ -16,14 +16,14 @@ const APART: u64 = 0xc;
 /// So many interrupts may come to a task in ten seconds besides its CPU's own timer.
 const INTERRUPTS: u64 = 50;
 
-pub fn scenes() -> Vec<Scene> {
+pub fn scenes() -> Vec<UndoScene> {
     vec![
-        Scene::new("isolate-created", include_str!("../../guest/isolate-created.sh"), created),
-        Scene {
+        UndoScene::new("isolate-created", include_str!("../../guest/isolate-created.sh"), created),
+        UndoScene {
             systemd: true,
-            ..Scene::new("isolate-systemd", include_str!("../../guest/isolate-systemd.sh"), under_systemd)
+            ..UndoScene::new("isolate-systemd", include_str!("../../guest/isolate-systemd.sh"), under_systemd)
         },
-        Scene::new("isolate-quiet", include_str!("../../guest/isolate-quiet.sh"), quiet),
+        UndoScene::new("isolate-quiet", include_str!("../../guest/isolate-quiet.sh"), quiet),
     ]
 }
 
@@ -33,7 +33,7 @@ fn mask(text: &str) -> Result<u64, String> {
 }
 
 /// Threads that may run there although the kernel lets anybody move them.
-fn threads_there(state: &State) -> Result<Vec<String>, String> {
+fn threads_there(state: &MachineState) -> Result<Vec<String>, String> {
     let mut there = Vec::new();
     for task in state.tasks() {
         let may = mask(state.of_task(task, "mask"))?;
@@ -45,7 +45,7 @@ fn threads_there(state: &State) -> Result<Vec<String>, String> {
 }
 
 /// Interrupts that may come there although the kernel lets anybody move them.
-fn interrupts_there(state: &State, movable: &BTreeSet<&str>) -> Result<Vec<String>, String> {
+fn interrupts_there(state: &MachineState, movable: &BTreeSet<&str>) -> Result<Vec<String>, String> {
     let mut there = Vec::new();
     for irq in movable {
         let text = state.text(&format!("/proc/irq/{irq}/smp_affinity"));
@@ -64,7 +64,7 @@ fn isolation(reply: &Reply, label: &str, partition: &str) -> Result<Value, Strin
     Ok(document)
 }
 
-fn created(replies: &[Reply], machine: &Machine) -> Judged {
+fn created(replies: &[Reply], machine: &Machine) -> Measured {
     let reply = &replies[0];
     exit(reply, "create", 0)?;
     let [before, created, after] = ["before", "created", "after"].map(|label| state(reply, label, machine));
@@ -86,7 +86,7 @@ fn created(replies: &[Reply], machine: &Machine) -> Judged {
         format!("what is run inside is not on CPU 3: {}", inside.replace('\n', " "))
     })?;
     exit(reply, "undo", 0)?;
-    isolation(reply, "after", "none").or_else(|_| exit(reply, "list-after", 0).map(|()| Value::Null))?;
+    isolation(reply, "given-back", "none")?;
     let (left, line) = compared(&before, &after, &created);
     none_left(&left, "after the undo")?;
     let count = |list: &str| listed[list].as_array().map_or(0, Vec::len);
@@ -101,7 +101,7 @@ fn created(replies: &[Reply], machine: &Machine) -> Judged {
     ])
 }
 
-fn under_systemd(replies: &[Reply], machine: &Machine) -> Judged {
+fn under_systemd(replies: &[Reply], machine: &Machine) -> Measured {
     let reply = &replies[0];
     exit(reply, "create", 0)?;
     require(reply.value("created")? == "isolated", || {
@@ -116,10 +116,10 @@ fn under_systemd(replies: &[Reply], machine: &Machine) -> Judged {
         require(found != "isolated", || {
             "the old kernel's partition is still there: nothing was tried".to_string()
         })?;
-        isolation(reply, "reloaded", "invalid")?;
+        isolation(reply, "list-again", "invalid")?;
     } else {
         require(found == "isolated", || format!("after daemon-reload it is {found}"))?;
-        isolation(reply, "reloaded", "isolated")?;
+        isolation(reply, "list-again", "isolated")?;
         let threads = threads_there(&reloaded)?;
         require(threads.is_empty(), || format!("threads may run there: {}", threads.join(", ")))?;
     }
@@ -148,7 +148,7 @@ fn counted(text: &str) -> Result<BTreeMap<String, u64>, String> {
     Ok(lines.filter_map(line).collect())
 }
 
-fn quiet(replies: &[Reply], _: &Machine) -> Judged {
+fn quiet(replies: &[Reply], _: &Machine) -> Measured {
     let reply = &replies[0];
     exit(reply, "create", 0)?;
     require(reply.number("task.exit")? == 0, || {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn threads_and_interrupts_that_may_be_moved_are_found() {
-        let state = State::parse(
+        let state = MachineState::parse(
             "task:1/1/name\t=init\ntask:1/1/kind\t=user\ntask:1/1/mask\t=3\n\
              task:2/1/name\t=kthreadd\ntask:2/1/kind\t=kernel\ntask:2/1/mask\t=7\n\
              task:3/1/name\t=ksoftirqd/3\ntask:3/1/kind\t=kernel pinned\ntask:3/1/mask\t=8\n\

@@ -1,6 +1,6 @@
 //! Killed at every point at which something is flushed or written, on its way there and back.
 
-use super::super::scene::{Judged, Scene, compared_as, none_left, state};
+use super::super::scene::{Measured, UndoScene, compared_as, none_left, state};
 use crate::live::frames::Reply;
 use crate::live::judge::require;
 use crate::live::machine::Machine;
@@ -11,15 +11,15 @@ const SHARES: usize = 4;
 /// each.
 const FULL: usize = 12;
 
-pub fn scenes() -> Vec<Scene> {
+pub fn scenes() -> Vec<UndoScene> {
     vec![
-        Scene {
+        UndoScene {
             boots: shares(include_str!("../../guest/tune-killed.sh")),
-            ..Scene::new("tune-killed", "", |replies, machine| killed(replies, machine, "apply"))
+            ..UndoScene::new("tune-killed", "", |replies, machine| killed(replies, machine, "apply"))
         },
-        Scene {
+        UndoScene {
             boots: shares(include_str!("../../guest/tune-undo-killed.sh")),
-            ..Scene::new("tune-undo-killed", "", |replies, machine| killed(replies, machine, "undo"))
+            ..UndoScene::new("tune-undo-killed", "", |replies, machine| killed(replies, machine, "undo"))
         },
     ]
 }
@@ -28,7 +28,7 @@ fn shares(script: &str) -> Vec<String> {
     (1..=SHARES).map(|first| format!("FIRST={first}\nSTEP={SHARES}\nFULL={FULL}\n{script}")).collect()
 }
 
-fn killed(replies: &[Reply], machine: &Machine, what: &str) -> Judged {
+fn killed(replies: &[Reply], machine: &Machine, what: &str) -> Measured {
     let (mut kills, mut flushes, mut whole) = (0, 0, 0);
     let mut wrong = Vec::new();
     let mut points = 0;

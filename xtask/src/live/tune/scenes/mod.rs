@@ -7,10 +7,10 @@ mod others;
 mod undone;
 mod witness;
 
-use super::scene::Scene;
+use super::scene::UndoScene;
 
 /// The scenes.
-pub fn all() -> Vec<Scene> {
+pub fn all() -> Vec<UndoScene> {
     let groups = [
         witness::scenes(),
         undone::scenes(),
@@ -28,6 +28,22 @@ mod tests {
     use super::*;
     use crate::live::frames::Reply;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn no_script_sends_two_things_under_one_label() {
+        for (scene, script) in
+            all().iter().flat_map(|scene| scene.boots.iter().map(|script| (scene.name, script)))
+        {
+            let mut labels = BTreeSet::new();
+            let sent = script.lines().filter_map(|line| {
+                let mut words = line.split_whitespace();
+                matches!(words.next()?, "send" | "state").then(|| words.next())?
+            });
+            for label in sent.filter(|label| !label.contains('$')) {
+                assert!(labels.insert(label), "{} sends {label} twice", scene);
+            }
+        }
+    }
 
     #[test]
     fn names_are_unique_and_no_judge_is_content_with_silence() {

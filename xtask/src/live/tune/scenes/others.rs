@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::super::document::{all_are, changes};
-use super::super::scene::{Judged, POWER_LOSS, Scene, compared, none_left, state};
-use super::super::state::State;
+use super::super::scene::{Measured, POWER_LOSS, UndoScene, compared, none_left, state};
+use super::super::state::MachineState;
 use crate::live::frames::Reply;
 use crate::live::judge::{exit, require};
 use crate::live::machine::Machine;
@@ -12,17 +12,17 @@ use crate::live::machine::Machine;
 /// `--confirm-within 5s` is over by then.
 const UNDONE_WITHIN_MS: i64 = 10_000;
 
-pub fn scenes() -> Vec<Scene> {
+pub fn scenes() -> Vec<UndoScene> {
     let applied = include_str!("../../guest/tune-applied.sh").to_string();
     debug_assert!(applied.ends_with(POWER_LOSS));
     vec![
-        Scene::new("tune-two", include_str!("../../guest/tune-two.sh"), two),
-        Scene::new("tune-rivals", include_str!("../../guest/tune-rivals.sh"), rivals),
-        Scene {
+        UndoScene::new("tune-two", include_str!("../../guest/tune-two.sh"), two),
+        UndoScene::new("tune-rivals", include_str!("../../guest/tune-rivals.sh"), rivals),
+        UndoScene {
             boots: vec![applied, include_str!("../../guest/tune-rebooted.sh").to_string()],
-            ..Scene::new("tune-rebooted", "", rebooted)
+            ..UndoScene::new("tune-rebooted", "", rebooted)
         },
-        Scene::new("tune-confirm", include_str!("../../guest/tune-confirm.sh"), confirm),
+        UndoScene::new("tune-confirm", include_str!("../../guest/tune-confirm.sh"), confirm),
     ]
 }
 
@@ -31,13 +31,17 @@ fn said(reply: &Reply, label: &str) -> String {
     part("out") + &part("err")
 }
 
-fn states<const N: usize>(reply: &Reply, labels: [&str; N], machine: &Machine) -> Result<[State; N], String> {
-    let states: Vec<State> =
+fn states<const N: usize>(
+    reply: &Reply,
+    labels: [&str; N],
+    machine: &Machine,
+) -> Result<[MachineState; N], String> {
+    let states: Vec<MachineState> =
         labels.iter().map(|label| state(reply, label, machine)).collect::<Result<_, String>>()?;
     states.try_into().map_err(|_| "not as many states as asked for".to_string())
 }
 
-fn two(replies: &[Reply], machine: &Machine) -> Judged {
+fn two(replies: &[Reply], machine: &Machine) -> Measured {
     let reply = &replies[0];
     let holder = reply.value("holder")?.trim();
     require(!holder.is_empty(), || "the first apply did not run".to_string())?;
@@ -51,7 +55,7 @@ fn two(replies: &[Reply], machine: &Machine) -> Judged {
     exit(reply, "status", 0)?;
     require(reply.number("first.exit")? == 0, || format!("the first: {}", said(reply, "first").trim()))?;
     exit(reply, "undo", 0)?;
-    all_are(&changes(reply, "applied")?, &["applied", "pending"], "apply")?;
+    all_are(&changes(reply, "made")?, &["applied", "pending"], "apply")?;
     let [before, applied, after] = states(reply, ["before", "applied", "after"], machine)?;
     let (changed, _) = compared(&before, &applied, &before);
     require(!changed.is_empty(), || "the first apply changed nothing".to_string())?;
@@ -60,7 +64,7 @@ fn two(replies: &[Reply], machine: &Machine) -> Judged {
     Ok(vec![line, format!("refused: {}", said(reply, "second").trim())])
 }
 
-fn rivals(replies: &[Reply], machine: &Machine) -> Judged {
+fn rivals(replies: &[Reply], machine: &Machine) -> Measured {
     let reply = &replies[0];
     let pairs = reply.file("rivals")?.lines().filter_map(|line| line.split_once(' '));
     let theirs: BTreeMap<&str, &str> = pairs.collect();
@@ -89,12 +93,12 @@ fn rivals(replies: &[Reply], machine: &Machine) -> Judged {
     Ok(vec![line, format!("kept: {}", theirs.into_keys().collect::<Vec<_>>().join(" "))])
 }
 
-fn rebooted(replies: &[Reply], machine: &Machine) -> Judged {
+fn rebooted(replies: &[Reply], machine: &Machine) -> Measured {
     let [first, second] = replies else { return Err("not two boots".to_string()) };
     exit(first, "apply", 0)?;
     let [before, applied] = states(first, ["before", "applied"], machine)?;
     require(!compared(&before, &applied, &before).0.is_empty(), || "nothing was changed".to_string())?;
-    let made = changes(first, "applied")?;
+    let made = changes(first, "made")?;
     let void = changes(second, "status")?;
     all_are(&void, &["void"], "status after the reboot")?;
     require(void.len() == made.len(), || format!("{} of {} changes are listed", void.len(), made.len()))?;
@@ -113,7 +117,7 @@ fn rebooted(replies: &[Reply], machine: &Machine) -> Judged {
     Ok(vec![line, format!("{} changes void after the power failed", void.len())])
 }
 
-fn confirm(replies: &[Reply], machine: &Machine) -> Judged {
+fn confirm(replies: &[Reply], machine: &Machine) -> Measured {
     let reply = &replies[0];
     require(reply.number("waited-for")? > 10, || "too few settings are waited for".to_string())?;
     require(reply.number("applied.differs")? == 1, || "nothing was applied".to_string())?;

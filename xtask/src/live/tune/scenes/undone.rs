@@ -1,7 +1,7 @@
 //! Applied and undone; and what must change nothing at all.
 
 use super::super::document::{all_are, changes, none_is_noise, rules_with_effect};
-use super::super::scene::{Judged, Scene, compared, none_left, state};
+use super::super::scene::{Measured, UndoScene, compared, none_left, state};
 use crate::live::frames::Reply;
 use crate::live::judge::{exit, require};
 use crate::live::machine::Machine;
@@ -9,22 +9,25 @@ use crate::live::machine::Machine;
 /// So many rules must have changed something.
 const RULES: usize = 15;
 
-pub fn scenes() -> Vec<Scene> {
+pub fn scenes() -> Vec<UndoScene> {
     vec![
-        Scene { first: true, ..Scene::new("tune-short", include_str!("../../guest/tune-short.sh"), short) },
-        Scene::new("tune-undone", include_str!("../../guest/tune-undone.sh"), undone),
-        Scene::new("tune-read-only", include_str!("../../guest/tune-read-only.sh"), read_only),
+        UndoScene {
+            first: true,
+            ..UndoScene::new("tune-short", include_str!("../../guest/tune-short.sh"), short)
+        },
+        UndoScene::new("tune-undone", include_str!("../../guest/tune-undone.sh"), undone),
+        UndoScene::new("tune-read-only", include_str!("../../guest/tune-read-only.sh"), read_only),
     ]
 }
 
-fn short(replies: &[Reply], machine: &Machine) -> Judged {
+fn short(replies: &[Reply], machine: &Machine) -> Measured {
     const KEY: &str = "/proc/sys/vm/stat_interval";
     let reply = &replies[0];
     exit(reply, "apply", 0)?;
     exit(reply, "undo", 0)?;
     let [before, applied, after] = ["before", "applied", "after"].map(|label| state(reply, label, machine));
     let (before, applied, after) = (before?, applied?, after?);
-    all_are(&changes(reply, "applied")?, &["applied"], "apply")?;
+    all_are(&changes(reply, "made")?, &["applied"], "apply")?;
     let values = [&before, &applied, &after].map(|state| state.text(KEY).unwrap_or_default().to_string());
     require(values[0] != values[1] && !values[0].is_empty(), || format!("{KEY} was {values:?}"))?;
     let (left, line) = compared(&before, &after, &applied);
@@ -32,14 +35,14 @@ fn short(replies: &[Reply], machine: &Machine) -> Judged {
     Ok(vec![line, format!("{KEY}: {}", values.join(" ").replace("\\n", ""))])
 }
 
-fn undone(replies: &[Reply], machine: &Machine) -> Judged {
+fn undone(replies: &[Reply], machine: &Machine) -> Measured {
     let reply = &replies[0];
     for label in ["apply", "status", "undo", "again"] {
         exit(reply, label, 0)?;
     }
     let [before, applied, after] = ["before", "applied", "after"].map(|label| state(reply, label, machine));
     let (before, applied, after) = (before?, applied?, after?);
-    let made = changes(reply, "applied")?;
+    let made = changes(reply, "made")?;
     all_are(&made, &["applied", "pending"], "apply")?;
     all_are(&changes(reply, "status")?, &["applied", "pending"], "status")?;
     all_are(&changes(reply, "undone")?, &["undone"], "undo")?;
@@ -55,7 +58,7 @@ fn undone(replies: &[Reply], machine: &Machine) -> Judged {
     Ok(vec![line, took, seen])
 }
 
-fn read_only(replies: &[Reply], machine: &Machine) -> Judged {
+fn read_only(replies: &[Reply], machine: &Machine) -> Measured {
     let reply = &replies[0];
     for label in ["plan", "kept", "status", "export", "user"] {
         exit(reply, label, 0)?;

@@ -1,6 +1,6 @@
 //! That the witness sees: nothing where nothing was changed, and every change made by hand.
 
-use super::super::scene::{Judged, Scene, compared, none_left, state};
+use super::super::scene::{Measured, UndoScene, compared, none_left, state};
 use crate::live::frames::Reply;
 use crate::live::judge::require;
 use crate::live::machine::Machine;
@@ -9,11 +9,11 @@ const SCRIPT: &str = include_str!("../../guest/tune-witness.sh");
 /// Fewer keys are not those of a whole machine.
 const KEYS: usize = 4000;
 
-pub fn scenes() -> Vec<Scene> {
-    vec![Scene::new("tune-witness", SCRIPT, witness)]
+pub fn scenes() -> Vec<UndoScene> {
+    vec![UndoScene::new("tune-witness", SCRIPT, witness)]
 }
 
-fn witness(replies: &[Reply], machine: &Machine) -> Judged {
+fn witness(replies: &[Reply], machine: &Machine) -> Measured {
     let reply = &replies[0];
     let [first, second, changed, restored] =
         ["first", "second", "changed", "restored"].map(|label| state(reply, label, machine));

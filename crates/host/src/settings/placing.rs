@@ -1,0 +1,171 @@
+//! Processes that were placed in a group of an entry: undoing puts each back where it came from,
+//! and those that it started with it, before the group is removed.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use model::fact::Fact;
+use model::isolation::PARTITION_RULE;
+use model::setting::{Comparison, Key, TaskSetting, same};
+use model::units::{CPU_LIMIT, CpuSet};
+
+use super::journal::{EntryStep, OldValue};
+use super::{GroupProcess, Kernel};
+
+/// The steps in the order in which they are undone: the last first. Where processes were placed, the
+/// partition gives its CPUs back, and then they leave, before a group is removed: so the groups to
+/// which they return have all their CPUs.
+pub(super) fn undo_order<'a>(live: impl DoubleEndedIterator<Item = &'a EntryStep>) -> Vec<&'a EntryStep> {
+    let all: Vec<&EntryStep> = live.rev().collect();
+    let partition = all.iter().rposition(|step| is_partition(&step.change.setting.key));
+    let Some(partition) = partition.filter(|&at| all[..at].iter().any(|step| is_placing(step))) else {
+        return all;
+    };
+    let partition = all[partition];
+    let (placing, mut others): (Vec<&EntryStep>, Vec<&EntryStep>) =
+        all.into_iter().filter(|step| step.number != partition.number).partition(|step| is_placing(step));
+    let before = |step: &&EntryStep| makes_group(step).is_some() || step.number < partition.number;
+    let leaving = others.iter().position(before).unwrap_or(others.len());
+    others.splice(leaving..leaving, std::iter::once(partition).chain(placing));
+    others
+}
+
+pub(super) fn is_partition(key: &Key) -> bool {
+    matches!(key, Key::GroupFile(path) if path.ends_with("/cpuset.cpus.partition"))
+}
+
+pub(super) fn first_word(text: &str) -> Option<&str> {
+    text.split_whitespace().next()
+}
+
+/// The group that a step made.
+pub(super) fn makes_group(step: &EntryStep) -> Option<&str> {
+    match (&step.change.setting.key, &step.old) {
+        (Key::Group(group), None) => Some(group),
+        _ => None,
+    }
+}
+
+/// Whether a step is about a process that was placed on isolated CPUs.
+pub(super) fn is_placing(step: &EntryStep) -> bool {
+    matches!(step.change.setting.key, Key::Task { .. }) && step.change.rule == PARTITION_RULE
+}
+
+/// What was done with the processes that were placed, by their numbers and starts.
+#[derive(Default)]
+pub(super) struct Placed<'a> {
+    /// The group in which it was before; of one that was placed twice the last counts.
+    former: BTreeMap<(u32, u64), &'a str>,
+    /// The CPUs to which it was bound.
+    bound: BTreeMap<(u32, u64), &'a str>,
+}
+
+impl<'a> Placed<'a> {
+    pub fn of(steps: &'a [EntryStep]) -> Placed<'a> {
+        let mut placed = Placed::default();
+        for step in steps.iter().filter(|step| is_placing(step)) {
+            let setting = &step.change.setting;
+            match (&setting.key, step.old.as_deref()) {
+                (Key::Task { tid, start, what: TaskSetting::Group }, Some(old)) => {
+                    placed.former.insert((*tid, *start), old);
+                }
+                (Key::Task { tid, start, what: TaskSetting::Affinity }, _) => {
+                    placed.bound.insert((*tid, *start), &setting.wanted);
+                }
+                _ => {}
+            }
+        }
+        placed
+    }
+
+    /// Moves a process to where it, or the nearest that it descends from, came from; to the root
+    /// group where that is gone or not known. Where its threads have the CPUs to which that one was
+    /// bound, they are bound no more.
+    pub fn move_back(&self, kernel: &mut dyn Kernel, process: &GroupProcess) -> io::Result<()> {
+        let itself = std::iter::once((process.pid, process.start));
+        let mut line = itself.chain(process.ancestors.iter().copied());
+        let known = line.find(|process| self.former.contains_key(process));
+        let former = known.and_then(|process| self.former.get(&process).copied());
+        let target = former.map_or_else(|| "/".to_owned(), |group| existing(kernel, group));
+        let key = |(tid, start), what| Key::Task { tid, start, what };
+        kernel.write(&key((process.pid, process.start), TaskSetting::Group), Some(&target))?;
+        let Some(bound) = known.and_then(|process| self.bound.get(&process)) else { return Ok(()) };
+        for thread in &process.threads {
+            let key = key(*thread, TaskSetting::Affinity);
+            if kernel.read(&key).known().is_some_and(|now| same(Comparison::List, now, bound)) {
+                // One that has ended in between has no affinity.
+                let _ = kernel.write(&key, Some(&all_cpus()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Moves what is in a group of these steps to where it came from.
+pub(super) fn move_out(kernel: &mut dyn Kernel, steps: &[EntryStep], group: &str) {
+    let placed = Placed::of(steps);
+    for process in kernel.processes_in(group) {
+        // One that cannot be moved there keeps its group from being removed, which is reported.
+        let _ = placed.move_back(kernel, &process);
+    }
+}
+
+/// As many as there can be: the kernel takes of them those that the group has.
+fn all_cpus() -> String {
+    format!("0-{}", CPU_LIMIT - 1)
+}
+
+/// The group, or the root where it is gone.
+fn existing(kernel: &dyn Kernel, group: &str) -> String {
+    let path = group.trim_matches('/');
+    match path.is_empty() || kernel.read(&Key::Group(format!("{path}/"))) == Fact::Absent {
+        true => "/".to_owned(),
+        false => group.to_owned(),
+    }
+}
+
+/// Why a controller has to stay on for the groups below one: others use it. Taking it away would
+/// take what they have set.
+pub(super) fn user_of_controller(kernel: &dyn Kernel, step: &EntryStep) -> Option<String> {
+    let Key::GroupFile(file) = &step.change.setting.key else { return None };
+    let setting = &step.change.setting;
+    if setting.readback != Comparison::Listed || !setting.wanted.contains("+cpuset") {
+        return None;
+    }
+    let group = file.strip_suffix("cgroup.subtree_control")?;
+    let uses = |below: &String| {
+        let read = |name: &str| kernel.read(&Key::GroupFile(format!("{below}/{name}"))).known().cloned();
+        let set = ["cpuset.cpus", "cpuset.mems", "cpuset.cpus.exclusive"]
+            .into_iter()
+            .find(|name| read(name).is_some_and(|value| !value.trim().is_empty()));
+        let partition = || read("cpuset.cpus.partition").filter(|kind| kind.trim() != "member");
+        let passed_on = || {
+            read("cgroup.subtree_control").filter(|list| list.split_whitespace().any(|name| name == "cpuset"))
+        };
+        set.or_else(|| partition().map(|_| "cpuset.cpus.partition"))
+            .or_else(|| passed_on().map(|_| "cgroup.subtree_control"))
+            .map(|name| format!("{below}/{name}"))
+    };
+    kernel.groups_below(group).iter().find_map(uses)
+}
+
+/// What a process that was placed gets back: its group, or the root where that is gone.
+pub(super) fn value_back(kernel: &dyn Kernel, step: &EntryStep, old: &str) -> String {
+    match step.change.setting.key {
+        Key::Task { what: TaskSetting::Group, .. } => existing(kernel, old),
+        _ => old.to_owned(),
+    }
+}
+
+/// What a thread's mask is restored to: one that had all CPUs of its group gets those that the
+/// group has by then.
+pub(super) fn affinity_back(step: &EntryStep, other: &OldValue) -> Option<String> {
+    let Key::Task { what: TaskSetting::Affinity, .. } = other.key else { return None };
+    let effective = step.others.iter().find_map(|other| match &other.key {
+        Key::GroupFile(file) if file.ends_with("cpuset.cpus.effective") => other.value.as_deref(),
+        _ => None,
+    })?;
+    let parse = |text: &str| CpuSet::parse(text).ok();
+    let (had, all) = (parse(other.value.as_deref()?)?, parse(effective)?);
+    (!all.is_empty() && all.without(&had).is_empty()).then(all_cpus)
+}

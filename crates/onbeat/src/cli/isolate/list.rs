@@ -1,0 +1,85 @@
+//! `onbeat isolate list`: who is on the isolated CPUs, and what comes to them.
+
+use std::path::PathBuf;
+
+use crate::cli::Environment;
+use crate::cli::journal;
+use crate::cli::outputs::{OutputFlags, Outputs, is_one_terminal, remark};
+use host::clock;
+use model::error::{Exit, Result};
+use model::isolation::IsolationDocument;
+use model::units::Nanos;
+use report::isolation::text;
+use study::audit::MachineSource;
+use study::isolating::{count_arrivals, isolation_of};
+use study::tuning::boot_id;
+use tune::isolate::list::current;
+use tune::undo::entries;
+
+/// List who may run on the isolated CPUs and what may come to them, with the reasons
+///
+/// Says whether the partition is in force, which threads may run there and which of them cannot
+/// leave, and which interrupts may come. Without root it knows the control groups and not the
+/// journal.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  sudo onbeat isolate list\n  sudo onbeat isolate list --check\n  sudo onbeat isolate list --json - | jq '.threads[] | select(.movable)'"
+)]
+pub struct Args {
+    /// Count for 10 s what comes to the CPUs
+    #[arg(long)]
+    check: bool,
+    /// List a copy of a machine's file system
+    #[arg(long, value_name = "DIR", conflicts_with = "check")]
+    root: Option<PathBuf>,
+    /// Print each thread on a line of its own
+    #[arg(short, long)]
+    verbose: bool,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+/// How long is counted.
+const COUNTED: Nanos = Nanos(10 * Nanos::SECOND.0);
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    let mut outputs = Outputs::of(&[&args.output.json], environment)?;
+    let document = match &args.root {
+        Some(root) => isolation_of(MachineSource::Tree(root), None)?,
+        None => {
+            let known = match journal::open() {
+                Ok(Some(folder)) => entries(&folder)?,
+                Ok(None) => Vec::new(),
+                // The groups are for all to read.
+                Err(_) if !host::is_root() => Vec::new(),
+                Err(failure) => return Err(failure),
+            };
+            isolation_of(MachineSource::Live, current(&known, &boot_id()?))?
+        }
+    };
+    print(&mut outputs, document, args.check, args.verbose, &args.output)?;
+    outputs.end(Exit::Ok)
+}
+
+/// Prints the document, after what comes was counted if that was asked for.
+pub fn print(
+    outputs: &mut Outputs,
+    mut document: IsolationDocument,
+    check: bool,
+    verbose: bool,
+    flags: &OutputFlags,
+) -> Result<()> {
+    if check {
+        if !flags.quiet && is_one_terminal() {
+            remark(&format!("onbeat: counting what comes for {}", COUNTED.spoken()));
+        }
+        count_arrivals(&mut document, || {
+            let begun = clock::monotonic();
+            clock::sleep_for(COUNTED);
+            (clock::monotonic() - begun).0
+        })?;
+    }
+    outputs.json_pretty(&flags.json, &document);
+    outputs.print(&text::render(&document, outputs.screen.columns, outputs.screen.color, verbose));
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! `onbeat isolate run`: a command on the isolated CPUs, or off them.
+
+use std::ffi::OsString;
+
+use super::{isolation, require_in_force};
+use crate::cli::flags::cpu_list;
+use crate::cli::journal::{self, LockedJournal};
+use ::tune::isolate::placing::{inner_group, pin, place};
+use host::settings::{Applied, Entry, EntryRecords, GroupProcess, Kernel, take_out};
+use host::{process_start, replace_by, rt};
+use model::error::{Exit, Failure, Result};
+use model::fact::Fact;
+use model::plan::PlannedChange;
+use model::setting::{Key, TaskSetting};
+use model::text::quoted;
+use model::units::CpuSet;
+use model::vocabulary::Policy;
+
+/// Run a command on the isolated CPUs
+///
+/// It takes the place of onbeat: its exit code is the command's, and no shell sees its arguments.
+/// `onbeat isolate undo` moves it, and what it has started, back to the group that it came from.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  sudo onbeat isolate run -- ./control\n  sudo onbeat isolate run -c 3 -p 80 -- cyclictest -m -a 3 -t 1\n  sudo onbeat isolate run --outside -- make -j2"
+)]
+pub struct Args {
+    /// The CPU that it is bound to, or several; by default the first that is isolated
+    #[arg(short = 'c', long = "cpu", value_name = "CPUS", allow_hyphen_values = true)]
+    cpus: Option<String>,
+    /// Its priority with SCHED_FIFO, 1 to 99; by default its policy stays
+    #[arg(short, long, value_name = "PRIORITY", value_parser = clap::value_parser!(u32).range(1..=99))]
+    priority: Option<u32>,
+    /// Run it on the other CPUs, outside of the partition
+    #[arg(long)]
+    outside: bool,
+    /// The command and its arguments
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+pub fn run(args: &Args) -> Result<Exit> {
+    let asked = args.cpus.as_deref().map(|text| cpu_list("-c", text)).transpose()?;
+    let [program, arguments @ ..] = args.command.as_slice() else {
+        return Err(Failure::usage("no command was given: onbeat isolate run -- COMMAND"));
+    };
+    let mut journal = journal::lock("placing a process")?;
+    let entry = isolation(&mut journal)?;
+    match args.outside {
+        true => outside(&mut journal, &entry, asked.as_ref())?,
+        false => inside(&mut journal, &entry, asked)?,
+    }
+    if let Some(priority) = args.priority {
+        rt::set_policy(Policy::Fifo, priority).map_err(|error| {
+            let what = format!("the command cannot have SCHED_FIFO at priority {priority}");
+            Failure::of_call(what, &error, Exit::NotPermitted, "run as root, or leave out -p")
+        })?;
+    }
+    // The command takes as long as it likes, and others may change settings meanwhile.
+    drop(journal);
+    let error = replace_by(program, arguments);
+    let what = format!("{} cannot be run", quoted(program));
+    Err(Failure::of_call(what, &error, Exit::Usage, "give a program that is there, with its path"))
+}
+
+fn inside(journal: &mut LockedJournal, entry: &EntryRecords, asked: Option<CpuSet>) -> Result<()> {
+    let document = require_in_force(entry)?;
+    let isolated = CpuSet::parse(&document.effective).unwrap_or_default();
+    let cpus = asked.unwrap_or_else(|| isolated.iter().take(1).collect());
+    if cpus.is_empty() || !cpus.without(&isolated).is_empty() {
+        return Err(Failure::usage(format!("-c: choose among the isolated CPUs, which are {isolated}")));
+    }
+    let (pid, start) = this_process()?;
+    let change = place(&journal.kernel, pid, start, &[(pid, start)]);
+    make(journal, entry, &change, "it cannot be moved to the isolated CPUs")?;
+    let key = Key::Task { tid: pid, start, what: TaskSetting::Affinity };
+    let now = journal.kernel.read(&key).known().cloned().unwrap_or_default();
+    make(journal, entry, &pin(pid, start, &cpus, &now), "it cannot be bound to its CPU")
+}
+
+/// Makes a change as one more step of the isolation.
+pub fn make(
+    journal: &mut LockedJournal,
+    entry: &EntryRecords,
+    change: &PlannedChange,
+    what: &str,
+) -> Result<()> {
+    let unwritten = |error: &std::io::Error| {
+        let what = "the journal of changes cannot be written, and nothing is changed without it";
+        Failure::of_call(what, error, Exit::NotPermitted, "free some space")
+    };
+    // Its steps as they are by now: one may have been added since.
+    let entry =
+        host::settings::read_entry(&journal.folder, &entry.opened.id).map_err(|error| unwritten(&error))?;
+    let entry = entry.ok_or_else(|| Failure::internal("the journal of changes has lost the isolation"))?;
+    let mut resumed =
+        Entry::resume(&mut journal.kernel, &mut journal.folder, &entry).map_err(|error| unwritten(&error))?;
+    match resumed.make(change).map_err(|error| unwritten(&error))? {
+        Applied::Done(_) | Applied::Already => Ok(()),
+        Applied::Gone => Err(Failure::usage("the process has ended: give one that runs")),
+        Applied::Refused(why) => Err(Failure::not_supported(format!(
+            "{what} ({why}): see `onbeat isolate list` for the state of the partition"
+        ))),
+    }
+}
+
+fn outside(journal: &mut LockedJournal, entry: &EntryRecords, asked: Option<&CpuSet>) -> Result<()> {
+    let (pid, start) = this_process()?;
+    let isolated = CpuSet::parse(&entry.opened.cpus).unwrap_or_default();
+    if asked.is_some_and(|cpus| cpus.is_empty() || !cpus.and(&isolated).is_empty()) {
+        return Err(Failure::usage(format!("-c with --outside: choose CPUs other than {isolated}")));
+    }
+    let key = Key::Task { tid: pid, start, what: TaskSetting::Group };
+    if is_inside(&journal.kernel.read(&key)) {
+        let own = journal.kernel.processes_in(&inner_group()).into_iter().find(|process| process.pid == pid);
+        leave(
+            journal,
+            entry,
+            &own.unwrap_or(GroupProcess { pid, start, threads: Vec::new(), ancestors: Vec::new() }),
+        )?;
+    }
+    asked.map_or(Ok(()), rt::pin).map_err(|error| {
+        Failure::of_call("it cannot be bound to these CPUs", &error, Exit::Usage, "give CPUs that are online")
+    })
+}
+
+/// Whether a process's group is the isolated one, or below it.
+pub fn is_inside(group: &Fact<String>) -> bool {
+    let inner = inner_group();
+    let below = |group: &String| {
+        group.strip_prefix(&inner).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    group.known().is_some_and(below)
+}
+
+/// Takes a process out of the partition.
+pub fn leave(journal: &mut LockedJournal, entry: &EntryRecords, process: &GroupProcess) -> Result<()> {
+    let left = take_out(&mut journal.kernel, &mut journal.folder, entry, process).map_err(|error| {
+        let what = "the journal of changes cannot be written";
+        Failure::of_call(what, &error, Exit::NotPermitted, "free some space")
+    })?;
+    left.map_err(|why| Failure::not_supported(format!("process {} cannot be moved back: {why}", process.pid)))
+}
+
+fn this_process() -> Result<(u32, u64)> {
+    let pid = std::process::id();
+    let start = process_start(pid);
+    start
+        .map(|start| (pid, start))
+        .ok_or_else(|| Failure::not_supported("/proc/self/stat cannot be read: mount /proc"))
+}

@@ -1,0 +1,3 @@
+//! Isolated CPUs as text.
+
+pub mod text;

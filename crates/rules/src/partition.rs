@@ -1,0 +1,284 @@
+//! An isolated partition of control groups as settings, in the order in which they are made.
+//!
+//! From 6.7 on it is made in a group of a group: there it is valid beside groups that have the same
+//! CPUs, and nobody takes it away. Before that it has to be directly below the root, where groups
+//! that name its CPUs have to give them up first; a child for which cpuset is on keeps the
+//! controller from being taken away. Source: "Cpuset" in
+//! Documentation/admin-guide/cgroup-v2.rst (local and remote partitions).
+
+use std::fmt;
+
+use facts::groups::{Group, Groups, Partition, Version};
+use facts::survey::Survey;
+use model::fact::{Fact, errno_name};
+use model::isolation::{INNER_GROUP, OUTER_GROUP};
+use model::setting::{CGROUP_MOUNT, Comparison, Key, PRESENT, Risk, Setting};
+use model::units::CpuSet;
+
+/// Why no partition can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The control groups of this machine cannot.
+    NotSupported(String),
+    /// Another group or partition has these CPUs.
+    InTheWay(String),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Obstacle::NotSupported(why) | Obstacle::InTheWay(why)) = self;
+        f.write_str(why)
+    }
+}
+
+/// The settings that isolate these CPUs by a partition.
+///
+/// # Errors
+/// Why the control groups of this machine cannot, or what is in the way.
+pub fn settings(survey: &Survey, cpus: &CpuSet) -> Result<Vec<Setting>, Obstacle> {
+    let at_boot = survey.facts.isolated.known().cloned().unwrap_or_default();
+    match &survey.groups {
+        Fact::Known(groups) => of_groups(groups, cpus, &at_boot),
+        other => Err(Obstacle::NotSupported(format!(
+            "no control groups of version 2 can be read ({}): {}",
+            unread(other),
+            instead(cpus)
+        ))),
+    }
+}
+
+fn unread(groups: &Fact<Groups>) -> String {
+    match groups {
+        Fact::Refused(errno) => errno_name(*errno).to_string(),
+        Fact::Malformed(what) => what.clone(),
+        _ => "there are none".to_owned(),
+    }
+}
+
+/// What a machine without partitions has.
+fn instead(cpus: &CpuSet) -> String {
+    format!("boot with isolcpus=managed_irq,domain,{cpus} instead")
+}
+
+fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec<Setting>, Obstacle> {
+    require_version_two(groups, cpus).map_err(Obstacle::NotSupported)?;
+    if let Some((group, shared)) = other_partition(groups, cpus, at_boot) {
+        let own = if group.is_own { "run `onbeat isolate undo` first" } else { "leave it out" };
+        return Err(Obstacle::InTheWay(format!(
+            "CPU {shared} is in the partition {} already: {own}",
+            group.path
+        )));
+    }
+    let top = groups.groups.iter().filter(|group| is_top(group) && !is_own(group));
+    let having: Vec<(&Group, &CpuSet)> = top
+        .filter_map(|group| Some((group, group.cpus.known()?)))
+        .filter(|(_, has)| !has.and(cpus).is_empty())
+        .collect();
+    // Nested, the kernel refuses exclusive CPUs that leave such a group none (EINVAL).
+    if let Some((group, has)) = having.iter().find(|(_, has)| has.without(cpus).is_empty()) {
+        return Err(Obstacle::InTheWay(format!(
+            "the group {} would have no CPU left: give its cpuset.cpus ({has}) another first",
+            group.path
+        )));
+    }
+    Ok(match groups.has_nested_partitions() {
+        true => nested(cpus),
+        false => direct(cpus, &having),
+    })
+}
+
+fn require_version_two(groups: &Groups, cpus: &CpuSet) -> Result<(), String> {
+    let instead = instead(cpus);
+    if groups.version == Version::V1 {
+        return Err(format!(
+            "only control groups of version 1 are mounted, which have no partitions: {instead}"
+        ));
+    }
+    if !groups.controllers.iter().any(|name| name == "cpuset") {
+        return Err(format!("version 2 of the control groups does not have cpuset here: {instead}"));
+    }
+    match groups.root == CGROUP_MOUNT {
+        true => Ok(()),
+        false => Err(format!("control groups of version 2 are not mounted at {CGROUP_MOUNT}: {instead}")),
+    }
+}
+
+fn is_top(group: &Group) -> bool {
+    group.path.matches('/').count() == 1
+}
+
+fn is_own(group: &Group) -> bool {
+    let path = group.path.trim_start_matches('/');
+    path == OUTER_GROUP || path.strip_prefix(OUTER_GROUP).is_some_and(|rest| rest.starts_with('/'))
+}
+
+struct Holder {
+    path: String,
+    is_own: bool,
+}
+
+/// A partition that has some of the CPUs, and which.
+fn other_partition(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Option<(Holder, CpuSet)> {
+    let shared = |set: &Fact<CpuSet>| set.known().map(|set| set.and(cpus)).filter(|set| !set.is_empty());
+    let of = |group: &Group| match group.partition.known() {
+        None | Some(Partition::Member) => None,
+        Some(_) => {
+            let found = shared(&group.effective).or_else(|| shared(&group.exclusive));
+            let holder = Holder { path: group.path.clone(), is_own: is_own(group) };
+            Some((holder, found.or_else(|| shared(&group.cpus))?))
+        }
+    };
+    let found = groups.groups.iter().find_map(of);
+    // Those of isolcpus= may be in a partition as well.
+    let hidden = groups.isolated.known().map(|all| all.without(at_boot).and(cpus));
+    let hidden = hidden.filter(|shared| !shared.is_empty());
+    let path = "that cpuset.cpus.isolated of the root shows".to_owned();
+    found.or_else(|| Some((Holder { path, is_own: false }, hidden?)))
+}
+
+fn file(group: &str, name: &str) -> Key {
+    match group {
+        "" => Key::GroupFile(name.to_owned()),
+        group => Key::GroupFile(format!("{group}/{name}")),
+    }
+}
+
+/// The CPUs of a group.
+fn list(group: &str, name: &str, cpus: &CpuSet) -> Setting {
+    Setting { readback: Comparison::List, ..Setting::new(file(group, name), cpus.to_string()) }
+}
+
+fn present(group: &str) -> Setting {
+    Setting::new(Key::Group(format!("{group}/")), PRESENT)
+}
+
+/// The controller for the groups below this one. Each process below takes the CPUs of its group
+/// anew, which costs it the mask that it had (before 6.2).
+fn with_cpuset(group: &str) -> Setting {
+    let key = file(group, "cgroup.subtree_control");
+    Setting { readback: Comparison::Listed, moves_threads: group.is_empty(), ..Setting::new(key, "+cpuset") }
+}
+
+/// What takes the CPUs out of load balancing, and all threads off them.
+fn isolated(group: &str) -> Setting {
+    let key = file(group, "cpuset.cpus.partition");
+    Setting { risk: Risk::Medium, moves_threads: true, ..Setting::new(key, "isolated") }
+}
+
+fn nested(cpus: &CpuSet) -> Vec<Setting> {
+    vec![
+        with_cpuset(""),
+        present(OUTER_GROUP),
+        list(OUTER_GROUP, "cpuset.cpus.exclusive", cpus),
+        with_cpuset(OUTER_GROUP),
+        present(INNER_GROUP),
+        list(INNER_GROUP, "cpuset.cpus.exclusive", cpus),
+        isolated(INNER_GROUP),
+    ]
+}
+
+fn direct(cpus: &CpuSet, having: &[(&Group, &CpuSet)]) -> Vec<Setting> {
+    let confined = having.iter().map(|(group, has)| {
+        let confined = list(group.path.trim_start_matches('/'), "cpuset.cpus", &has.without(cpus));
+        Setting { risk: Risk::Medium, moves_threads: true, ..confined }
+    });
+    let own = [
+        with_cpuset(""),
+        present(OUTER_GROUP),
+        list(OUTER_GROUP, "cpuset.cpus", cpus),
+        isolated(OUTER_GROUP),
+        with_cpuset(OUTER_GROUP),
+        present(INNER_GROUP),
+    ];
+    confined.chain(own).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_groups;
+    use facts::groups::{Groups, read_groups};
+    use host::MachineFiles;
+    use host::access::Access;
+    use model::units::CpuSet;
+
+    /// The groups of a machine whose files these are, below the mount.
+    fn groups(files: &str) -> Groups {
+        let files = files.lines().filter_map(|line| line.trim().split_once(':'));
+        let files = files.map(|(file, text)| {
+            (format!("/sys/fs/cgroup/{file}"), Access::File(format!("{}\n", text.trim()).into_bytes()))
+        });
+        read_groups(&MachineFiles::in_memory(files.collect())).known().unwrap().clone()
+    }
+
+    fn made(files: &str, cpus: &str) -> Result<Vec<String>, String> {
+        let all = of_groups(&groups(files), &CpuSet::parse(cpus).unwrap(), &CpuSet::parse("3").unwrap());
+        let all = all.map_err(|obstacle| obstacle.to_string())?;
+        Ok(all.iter().map(|setting| format!("{} {}", setting.key, setting.wanted)).collect())
+    }
+
+    const NESTED: &str = "cgroup.controllers: cpuset cpu
+        cpuset.cpus.isolated: ";
+
+    #[test]
+    fn a_group_in_a_group_where_the_kernel_can() {
+        let expected = [
+            "cgroup:cgroup.subtree_control +cpuset",
+            "cgroup:onbeat/ present",
+            "cgroup:onbeat/cpuset.cpus.exclusive 2-3",
+            "cgroup:onbeat/cgroup.subtree_control +cpuset",
+            "cgroup:onbeat/rt/ present",
+            "cgroup:onbeat/rt/cpuset.cpus.exclusive 2-3",
+            "cgroup:onbeat/rt/cpuset.cpus.partition isolated",
+        ];
+        let neighbour = format!("{NESTED}\na/cpuset.cpus: 0-3\na/cpuset.cpus.partition: member");
+        assert_eq!(made(NESTED, "2-3").unwrap(), expected);
+        // Nobody else's group is touched.
+        assert_eq!(made(&neighbour, "2-3").unwrap(), expected);
+        let by_group = "cgroup.controllers: cpuset
+            a/cpuset.cpus.partition: member
+            a/cpuset.cpus.exclusive: ";
+        assert_eq!(made(by_group, "2-3").unwrap(), expected);
+    }
+
+    #[test]
+    fn directly_below_the_root_before_that() {
+        let files = "cgroup.controllers: cpuset cpu
+            a/cpuset.cpus.partition: member
+            a/cpuset.cpus: 0-3
+            a/b/cpuset.cpus.partition: member
+            a/b/cpuset.cpus: 2-3
+            c/cpuset.cpus.partition: member
+            c/cpuset.cpus: 
+            d/cpuset.cpus.partition: member
+            d/cpuset.cpus: 0-1";
+        let expected = [
+            "cgroup:a/cpuset.cpus 0-1",
+            "cgroup:cgroup.subtree_control +cpuset",
+            "cgroup:onbeat/ present",
+            "cgroup:onbeat/cpuset.cpus 2-3",
+            "cgroup:onbeat/cpuset.cpus.partition isolated",
+            "cgroup:onbeat/cgroup.subtree_control +cpuset",
+            "cgroup:onbeat/rt/ present",
+        ];
+        assert_eq!(made(files, "2-3").unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_named() {
+        let refused = |files: &str, words: &str| {
+            let why = made(files, "2-3").unwrap_err();
+            assert!(why.contains(words), "{why}");
+        };
+        refused("cgroup.controllers: cpu memory", "isolcpus=managed_irq,domain,2-3");
+        refused("unified/cgroup.controllers: cpuset", "not mounted at /sys/fs/cgroup");
+        refused("cpuset/cpuset.cpus: 0-3", "version 1");
+        let partition = "b/cpuset.cpus.partition: isolated\nb/cpuset.cpus.effective: 3";
+        refused(&format!("{NESTED}\n{partition}"), "CPU 3 is in the partition /b already");
+        refused("cgroup.controllers: cpuset\ncpuset.cpus.isolated: 2-3", "CPU 2 is in the partition");
+        let own = "onbeat/rt/cpuset.cpus.partition: isolated\nonbeat/rt/cpuset.cpus.effective: 2-3";
+        let own = format!("onbeat/cpuset.cpus.partition: member\n{own}");
+        refused(&format!("{NESTED}\n{own}"), "`onbeat isolate undo`");
+        let alone = "a/cpuset.cpus.partition: member\na/cpuset.cpus: 2";
+        refused(&format!("{NESTED}\n{alone}"), "the group /a would have no CPU left");
+    }
+}

@@ -1,0 +1,116 @@
+//! CPUs to be set apart: the plan for it, and who is on those that are.
+
+use facts::groups::read_groups;
+use facts::irqs::read_irqs;
+use facts::line::parse_cpus;
+use facts::survey::survey;
+use facts::tasks::parse_task_stat;
+use facts::threads_on::read_threads_on;
+use host::MachineFiles;
+use host::settings::EntryRecords;
+use model::error::{Failure, Result};
+use model::isolation::IsolationDocument;
+use model::plan::PlanDocument;
+use model::units::CpuSet;
+use rules::audit::{Finding, audit};
+use rules::intent::{Profile, intent};
+use rules::judgement::AuditVerdict;
+use tune::isolate::refusal::require_separable;
+use tune::isolate::steps::{IsolationRequest, arrange, rules_request};
+use tune::isolate::{arrivals, list};
+use tune::plan::plan;
+use tune::{reading, rivals};
+
+use crate::audit::{MachineSource, survey_request};
+use crate::tuning::boot_id;
+
+/// Plans an isolation of the running machine; nothing is written.
+pub fn plan_isolation(profile: Profile, wanted: &IsolationRequest, take_over: bool) -> Result<PlanDocument> {
+    let files = MachineSource::Live.open()?;
+    let survey = survey(&files, &survey_request());
+    require_separable(&survey, &wanted.cpus)?;
+    let intent = intent(&survey, profile, Some(&wanted.cpus)).map_err(Failure::usage)?;
+    let audit = audit(&survey, &intent);
+    let now = |key: &_| reading::read(&files, key);
+    let mut document = plan(&survey, &audit, &rules_request(wanted)?, &boot_id()?, &now)?;
+    // What is as it should be, or does not apply, is no step that is left out.
+    let fails = |rule: &str| {
+        let of = |finding: &&Finding| finding.rule == rule;
+        let verdict = audit.findings.iter().find(of).map(|finding| finding.verdict);
+        matches!(verdict, Some(AuditVerdict::Fail | AuditVerdict::Unknown))
+    };
+    document.left_out.retain(|left| fails(&left.rule));
+    rivals::leave_out(&survey, &files, &mut document, take_over);
+    arrange(&survey, &mut document, wanted, &now)?;
+    Ok(document)
+}
+
+/// Who may run on the isolated CPUs and what may come to them, of a machine and of the journal's
+/// entry for it.
+pub fn isolation_of(machine: MachineSource, entry: Option<&EntryRecords>) -> Result<IsolationDocument> {
+    let files = machine.open()?;
+    let at_boot = files.read_text("/sys/devices/system/cpu/isolated").parse(|text| parse_cpus(&text));
+    let at_boot = at_boot.known().cloned().unwrap_or_default();
+    let groups = read_groups(&files);
+    let state = list::state(groups.known(), &at_boot, entry);
+    let threads = read_threads_on(&files, &state.cpus);
+    let threads = threads.known().map_or(&[][..], |found| found.threads.as_slice());
+    Ok(list::document(&state, entry, threads, read_irqs(&files).known()))
+}
+
+/// Counts what comes to the document's CPUs while `wait` waits.
+///
+/// # Errors
+/// Not supported: the kernel shows no interrupts.
+pub fn count_arrivals(document: &mut IsolationDocument, wait: impl FnOnce() -> i64) -> Result<()> {
+    let files = MachineFiles::live();
+    let cpus = CpuSet::parse(&document.cpus).unwrap_or_default();
+    let count = || {
+        arrivals::counts(&files, &cpus)
+            .ok_or_else(|| Failure::not_supported("/proc/interrupts cannot be read: mount /proc"))
+    };
+    let before = count()?;
+    let span = wait();
+    document.arrivals = arrivals::arrivals(&before, &count()?);
+    document.counted_ns = Some(span);
+    Ok(())
+}
+
+/// A process with its threads, each with its start.
+pub struct MovableProcess {
+    pub pid: u32,
+    pub start: u64,
+    pub threads: Vec<(u32, u64)>,
+}
+
+/// The process with this number.
+///
+/// # Errors
+/// Usage: there is none, it is a thread of another, or one of the kernel's.
+pub fn movable_process(pid: u32) -> Result<MovableProcess> {
+    let files = MachineFiles::live();
+    let stat = |tid: u32| {
+        let read = files.read(&format!("/proc/{pid}/task/{tid}/stat"));
+        read.parse(|bytes| parse_task_stat(&bytes)).known().cloned()
+    };
+    let gone = || Failure::usage(format!("there is no process {pid}: give the number of one that runs"));
+    let process = stat(pid).ok_or_else(gone)?;
+    if process.kernel {
+        return Err(Failure::usage(format!(
+            "{} (process {pid}) is a thread of the kernel, which belongs to no group: leave it where it is",
+            process.comm
+        )));
+    }
+    let status = files.read_text(&format!("/proc/{pid}/status"));
+    let leader = status.known().and_then(|text| text.lines().find_map(|line| line.strip_prefix("Tgid:")));
+    match leader.map(str::trim).and_then(|leader| leader.parse::<u32>().ok()) {
+        Some(leader) if leader != pid => {
+            return Err(Failure::usage(format!("{pid} is a thread of process {leader}: move that one")));
+        }
+        _ => {}
+    }
+    let names = files.list(&format!("/proc/{pid}/task")).known().cloned().unwrap_or_default();
+    let tids = names.iter().filter_map(|name| name.parse().ok());
+    let threads = tids.filter_map(|tid| Some((tid, stat(tid)?.start_ticks))).collect();
+    Ok(MovableProcess { pid, start: process.start_ticks, threads })
+}
