@@ -291,7 +291,7 @@ fn not_at_boot(setting: &Setting) -> Option<&'static str> {
                         tmpfiles.d are read";
     const TRACING: &str = "no boot leaves it on, unless something switches it on there";
     match &setting.key {
-        Key::Irq(_) => Some("numbers of interrupts can change with each boot"),
+        Key::Irq(_) | Key::IrqEffective(_) => Some("numbers of interrupts can change with each boot"),
         Key::Task { .. } => Some("numbers of threads change with each boot"),
         Key::Group(_) | Key::GroupFile(_) => Some(PARTITION),
         Key::Hold(_) => Some("it lasts as long as a program holds it"),

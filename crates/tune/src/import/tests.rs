@@ -116,13 +116,13 @@ fn lines_of_tmpfiles_write_where_they_point() {
 
 #[test]
 fn what_partrt_kept_is_a_plan() {
-    let text = "partrt_settings: Mon\n/proc/sys/vm/stat_interval 1\n/sys/bus/workqueue/devices/writeback/cpumask f\n/tmp/x 1\n";
+    let text = "partrt_settings: Mon\n/proc/sys/vm/stat_interval 1\n/sys/bus/workqueue/devices/writeback/cpumask f\n/home/x 1\n";
     let documents = Documents { files: vec![file("partrt_env", ImportKind::Partrt, text)], profiles: None };
     let edits = "/proc/sys/vm/stat_interval: 1000\n/sys/devices/virtual/workqueue/writeback/cpumask: 3";
     let (changes, left) = shown(&import_of(&machine(edits), &documents, &[]).unwrap());
     let mask = "sysfs:devices/virtual/workqueue/writeback/cpumask 3->f";
     assert_eq!(changes, ["sysctl:vm.stat_interval 1000->1", mask]);
-    assert_eq!(left, ["partrt_env, line 4: /tmp/x is no setting"]);
+    assert_eq!(left, ["partrt_env, line 4: /home/x is no setting"]);
 }
 
 fn profiles(files: &[(&str, &str)], name: &str) -> Documents {

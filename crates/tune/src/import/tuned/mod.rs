@@ -13,7 +13,7 @@ use model::fact::Fact;
 use super::{Collected, Documents, ImportTarget, ImportedFile};
 use facts::line::parse_cpus;
 use model::units::CpuSet;
-use profile::Profile;
+use profile::TunedProfile;
 use variables::Variables;
 
 /// What the profile asks for.
@@ -32,7 +32,8 @@ pub fn collect(
         None => None,
     };
     let own = documents.profiles.as_ref().map_or("", |(_, own)| own.as_str());
-    let profile = Profile::load(own, &file.text, &beside, &mut |what, why| collected.leave(what, why, ""));
+    let profile =
+        TunedProfile::load(own, &file.text, &beside, &mut |what, why| collected.leave(what, why, ""));
     let online = match target.files.read_text("/sys/devices/system/cpu/online") {
         Fact::Known(text) => parse_cpus(&text).unwrap_or_default(),
         _ => CpuSet::default(),

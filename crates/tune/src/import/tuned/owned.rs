@@ -7,7 +7,7 @@ use model::fact::Fact;
 use model::setting::Key;
 use rules::competing_tuners::TunedArea;
 
-use super::profile::{Profile, is_true};
+use super::profile::{TunedProfile, is_true};
 use crate::import::pattern::expand;
 use crate::import::sysctl_d::{key_of, with_slashes};
 
@@ -45,7 +45,7 @@ pub fn owned(machine: &MachineFiles) -> Option<ProfileKeys> {
         let mut lacking = false;
         let beside = |path: &str| text_of(machine, path);
         let profile =
-            Profile::load(name, &text, &beside, &mut |what, _| lacking |= what.contains("include "));
+            TunedProfile::load(name, &text, &beside, &mut |what, _| lacking |= what.contains("include "));
         if lacking {
             return None;
         }
@@ -61,7 +61,7 @@ fn text_of(machine: &MachineFiles, path: &str) -> Option<String> {
     })
 }
 
-fn add(profile: &Profile, machine: &MachineFiles, found: &mut ProfileKeys) {
+fn add(profile: &TunedProfile, machine: &MachineFiles, found: &mut ProfileKeys) {
     for section in &profile.sections {
         if section.option("enabled").is_some_and(|value| !is_true(value)) {
             continue;

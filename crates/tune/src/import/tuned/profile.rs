@@ -7,14 +7,14 @@ const DEPTH: usize = 8;
 
 /// A merged profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Profile {
+pub struct TunedProfile {
     /// In the order in which they are defined, files of variables in their place.
     pub variables: Vec<(String, String)>,
     /// All other sections.
     pub sections: Vec<IniSection>,
 }
 
-impl Profile {
+impl TunedProfile {
     /// The profile of a text. `beside` gives the text of a file below the folder of profiles, none
     /// where there is none; what cannot be taken goes to `leave` with the reason.
     pub fn load(
@@ -22,8 +22,9 @@ impl Profile {
         text: &str,
         beside: &dyn Fn(&str) -> Option<String>,
         leave: &mut dyn FnMut(String, String),
-    ) -> Profile {
-        let mut loader = Loader { beside, leave, seen: vec![name.to_owned()], profile: Profile::default() };
+    ) -> TunedProfile {
+        let mut loader =
+            Loader { beside, leave, seen: vec![name.to_owned()], profile: TunedProfile::default() };
         loader.add(name, text, 0);
         loader.profile
     }
@@ -33,7 +34,7 @@ struct Loader<'a> {
     beside: &'a dyn Fn(&str) -> Option<String>,
     leave: &'a mut dyn FnMut(String, String),
     seen: Vec<String>,
-    profile: Profile,
+    profile: TunedProfile,
 }
 
 impl Loader<'_> {
