@@ -18,7 +18,7 @@ value partition "$(cat /sys/fs/cgroup/onbeat/rt/cpuset.cpus.partition 2>/dev/nul
 run list onbeat isolate list -q --json list.json
 send list list.json
 run inside onbeat isolate run -c 3 -p 80 -- sh -c 'cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status; chrt -p $$'
-took undo onbeat isolate undo -q
+undoing undo onbeat isolate undo -q
 state after
 run list-after onbeat isolate list -q --json after.json
 send given-back after.json
