@@ -1,5 +1,7 @@
-# Two CPUs are set apart, and given back. Which interrupts can move is asked of the kernel, by writing what is there already.
+# Two CPUs are set apart, and given back. Which interrupts can move is asked of the kernel, by writing what is there already; those
+# without a handler cannot come, and take the default when they get one.
 for irq in $(ls /proc/irq | grep '^[0-9]'); do
+    [ -n "$(cat /sys/kernel/irq/$irq/actions)" ] || continue
     mask=$(cat /proc/irq/$irq/smp_affinity)
     { echo $mask >/proc/irq/$irq/smp_affinity; } 2>/dev/null && echo $irq
 done >movable
