@@ -16,10 +16,11 @@ pub mod tests {
     use crate::intent::{Profile, intent};
     use crate::judgement::AuditVerdict;
     use crate::knob::Knob;
-    use crate::{controls, find, knobs, survey_request};
+    use crate::{controls, find, knobs, setting, survey_request};
     use bundle::capture;
     use facts::texts::matched;
     use model::keyword::Keyword;
+    use model::setting::Risk;
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::{Path, PathBuf};
@@ -233,6 +234,24 @@ pub mod tests {
              CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y",
         ),
     ];
+
+    /// What takes a safeguard or a CPU away is asked for by these rules alone.
+    #[test]
+    fn what_is_given_up_is_known() {
+        let mut high = BTreeSet::new();
+        for (_, machine) in set_on() {
+            let (survey, intent) = machine.survey();
+            for found in audit(&survey, &intent).findings {
+                let settings = setting::settings(&survey, &found.remedy).unwrap_or_default();
+                let settable = find(found.rule).unwrap().unsettable.is_empty();
+                if settable && settings.iter().any(|setting| setting.risk == Risk::High) {
+                    high.insert(found.rule);
+                }
+            }
+        }
+        let known = ["ext-server", "fair-server", "rt-throttling", "smt-siblings", "watchdog"];
+        assert_eq!(high, known.into());
+    }
 
     /// Every file that a rule asks to be written has a record.
     #[test]

@@ -61,7 +61,7 @@ pub fn settings(survey: &Survey, remedy: &Remedy) -> Result<Vec<Setting>, String
             change => all.extend(of_change(change, survey)),
         }
     }
-    Ok(all)
+    if all.is_empty() { Err("which files are to be written is not known".to_owned()) } else { Ok(all) }
 }
 
 /// A change as settings; none of a partition and of what is made at boot.
@@ -116,8 +116,6 @@ pub fn with_value(
         return Err(knob.unsettable.to_owned());
     }
     let control = controls::of_pattern(knob.sets).ok_or("the rule has no value to give: name it without")?;
-    let value = control.accepts.taken(value, survey)?;
-    let given = |path: &String| control.setting(path, &value, survey);
     // What has to be set before it stays as it is: no throttling before another fair server.
     let usual = settings(survey, remedy).unwrap_or_default();
     let is_of = |setting: &Setting| matched(knob.sets, &setting.key.path()).is_some();
@@ -127,8 +125,12 @@ pub fn with_value(
     if paths.is_empty() {
         return Err(format!("there is nothing to set: no {} is known", knob.sets.replace('#', "N")));
     }
-    let before = usual.iter().take_while(|setting| !is_of(setting)).cloned();
-    Ok(before.chain(paths.iter().filter_map(given)).collect())
+    let mut all: Vec<Setting> = usual.iter().take_while(|setting| !is_of(setting)).cloned().collect();
+    for path in paths {
+        let value = control.taken(&path, value, survey)?;
+        all.extend(control.setting(&path, &value, survey));
+    }
+    Ok(all)
 }
 
 /// The files of a pattern: those of these CPUs where it is one of a CPU's.
@@ -156,6 +158,7 @@ mod tests {
     use super::*;
     use crate::audit::finding;
     use crate::fixture::Machine;
+    use proptest::prelude::*;
 
     /// The settings of a rule with a value on the well-set machine after some edits, as
     /// `KEY=WANTED`, or the refusal.
@@ -185,6 +188,12 @@ mod tests {
                          sysfs:devices/system/cpu/cpu3/cpufreq/scaling_governor=schedutil";
         check("", "cpufreq-governor", "schedutil", governors);
         check("/proc/sys/kernel/printk: 7 4 1 7", "console-loglevel", "1", "sysctl:kernel.printk=1 4 1 7");
+        check(
+            "/proc/sys/vm/laptop_mode absent",
+            "laptop-mode",
+            "0",
+            "this kernel has no /proc/sys/vm/laptop_mode",
+        );
         check("", "swap", "0", crate::find("swap").unwrap().unsettable);
         check("", "turbo", "0", "the rule has no value to give: name it without");
         check("", "irq-affinity", "1", "there is nothing to set: no /proc/irq/N/smp_affinity_list is known");
@@ -200,6 +209,30 @@ mod tests {
             "25000000",
             &format!("sysctl:kernel.sched_rt_runtime_us=-1 {servers}"),
         );
+    }
+
+    #[test]
+    fn a_remedy_without_files_is_not_done() {
+        let nowhere = Remedy::from(Change::each(Vec::new(), "/sys/class/net/NAME/x", "", 0));
+        assert!(settings(&Machine::base().read(), &nowhere).is_err());
+        assert!(settings(&Machine::base().read(), &Remedy::default()).is_err());
+    }
+
+    proptest! {
+        /// What is taken is taken again as it is then written; the rest is refused.
+        #[test]
+        fn any_value_is_refused_or_written(value in "[0-9a-fnx,/ -]{0,12}|.{0,12}") {
+            let (survey, intent) = Machine::base().survey();
+            for knob in crate::knobs::ALL {
+                let none = Remedy::default();
+                for setting in with_value(&survey, knob, &none, &intent.cpus, &value).unwrap_or_default() {
+                    let control = controls::find(&setting.key.path()).unwrap();
+                    let first = setting.wanted.split(' ').next().unwrap_or_default();
+                    prop_assert_eq!(control.accepts.taken(first, &survey), Ok(first.to_owned()));
+                    prop_assert!(!setting.wanted.contains('\n'));
+                }
+            }
+        }
     }
 
     #[test]

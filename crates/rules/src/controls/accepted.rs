@@ -16,6 +16,8 @@ pub enum Accepted {
     WordsOrNumber(&'static [&'static str], i64, i64),
     /// A word of the machine's own, such as the name of a driver's governor.
     Name,
+    /// A clocksource that the machine offers: the kernel takes any other without an error.
+    Clocksource,
     /// A list of CPUs that the machine has, not an empty one.
     Cpus,
     /// CPUs that the machine has as a hexadecimal mask, not an empty one.
@@ -38,6 +40,10 @@ impl Accepted {
                 words.contains(&value) || number(value, first, last)
             }
             Accepted::Name => is_name(value),
+            Accepted::Clocksource => {
+                let offered = survey.facts.clocksources.known();
+                is_name(value) && offered.is_none_or(|all| all.iter().any(|name| name == value))
+            }
             Accepted::Cpus => return self.list(value, survey),
             Accepted::MaskOrNone if value == "0" => true,
             Accepted::Mask | Accepted::MaskOrNone => return self.mask(value, survey),
@@ -54,6 +60,7 @@ impl Accepted {
                 format!("{} or {}", words.join(" or "), range(first, last))
             }
             Accepted::Name => "a name without blanks".to_owned(),
+            Accepted::Clocksource => "the name of a clocksource that the machine offers".to_owned(),
             Accepted::Cpus => "a list of CPUs such as 0-1".to_owned(),
             Accepted::Mask => "a mask of CPUs such as 3 for CPU 0-1".to_owned(),
             Accepted::MaskOrNone => "a mask of CPUs such as 3 for CPU 0-1, or 0 for none".to_owned(),

@@ -173,7 +173,7 @@ pub(super) const ALL: &[Control] = &[
     Control {
         pattern: "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         readback: Comparison::Exact,
-        accepts: Accepted::Name,
+        accepts: Accepted::Clocksource,
         risk: Risk::Medium,
         reason: "a name that is not offered is taken without an error, and nothing changes",
         source: TIMEKEEPING,

@@ -81,6 +81,25 @@ impl Control {
         })
     }
 
+    /// A user's value for the file of this path as it is written.
+    ///
+    /// # Errors
+    /// What is taken instead, or that there is no such file.
+    pub fn taken(&self, path: &str, value: &str, survey: &Survey) -> Result<String, String> {
+        if is_absent(survey, path) {
+            return Err(format!("this kernel has no {path}"));
+        }
+        let value = self.accepts.taken(value, survey)?;
+        let shown = survey.texts.one(path).known().copied().filter(|_| self.readback == Comparison::Choice);
+        let bare = |word: &str| word.trim_matches(['[', ']', '(', ')']) == value;
+        match shown {
+            Some(shown) if !shown.split_whitespace().any(bare) => {
+                Err(format!("this kernel offers no {value}, but {}", shown.trim()))
+            }
+            _ => Ok(value),
+        }
+    }
+
     /// What is written: with the numbers behind the first as they are.
     fn whole(&self, path: &str, value: &str, survey: &Survey) -> String {
         let others = survey.texts.one(path);

@@ -118,7 +118,7 @@ fn what_is_not_there_is_no_partner() {
 
 #[track_caller]
 fn takes(path: &str, value: &str, expected: Result<&str, &str>) {
-    let taken = find(path).unwrap().accepts.taken(value, &Machine::base().read());
+    let taken = find(path).unwrap().taken(path, value, &Machine::base().read());
     assert_eq!(taken.as_ref().map(String::as_str).map_err(String::as_str), expected, "{path} {value}");
 }
 
@@ -132,8 +132,9 @@ fn values_out_of_range_are_refused_with_what_is_right() {
     let limit = "/sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us";
     takes(limit, "n/a", Ok("n/a"));
     takes(limit, "-1", Err("'-1' is not n/a or a number from 0 to 2147483647"));
+    takes("/proc/sys/kernel/printk_devkmsg", "some", Err("'some' is not on or off or ratelimit"));
     let huge = "/sys/kernel/mm/transparent_hugepage/enabled";
-    takes(huge, "sometimes", Err("'sometimes' is not always or madvise or never"));
+    takes(huge, "never", Err("this kernel has no /sys/kernel/mm/transparent_hugepage/enabled"));
     let irq = "/proc/irq/9/smp_affinity_list";
     takes(irq, "1,0", Ok("0-1"));
     takes(irq, "", Err("'' is not a list of CPUs such as 0-1 (it names none)"));
@@ -143,6 +144,15 @@ fn values_out_of_range_are_refused_with_what_is_right() {
     takes(queues, "0", Err("'0' is not a mask of CPUs such as 3 for CPU 0-1 (it names none)"));
     takes(queues, "10", Err("'10' is not a mask of CPUs such as 3 for CPU 0-1 (there is no CPU 4)"));
     takes("/sys/class/net/lo/queues/rx-0/rps_cpus", "0", Ok("0"));
+    takes("/sys/kernel/debug/sched/preempt", "full", Ok("full"));
+    takes(
+        "/sys/kernel/debug/sched/preempt",
+        "none",
+        Err("this kernel offers no none, but (full) lazy laziest"),
+    );
+    let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    takes(clock, "tsc", Ok("tsc"));
+    takes(clock, "sundial", Err("'sundial' is not the name of a clocksource that the machine offers"));
     takes(
         "/sys/devices/system/cpu/cpu2/cpufreq/scaling_governor",
         "a b",

@@ -40,8 +40,8 @@ pub static KNOB: Knob = Knob {
     disputed: "polling on the host does the same without the guest's help, at the price of the \
                exits: `onbeat compare` of runs with each tells",
     persistence: Persistence::Runtime,
-    unsettable: "the module is loaded with a parameter, which is not taken back by unloading \
-                 it, or its host has to give the hint",
+    unsettable: "how long to poll is a choice, and a module that is loaded for it keeps what it was \
+                 loaded with",
     sources: &[Source { title: "kernel: guest halt polling", url: GUEST_POLLING }],
     cures: &[SliceKind::IdleExit, SliceKind::Unexplained],
     reads: &[TIME],

@@ -199,7 +199,13 @@ fn rules_are_told_one_by_one_and_together() {
         for field in ["sources", "cures", "cured_by"] {
             assert!(rule[field].is_array(), "{field}");
         }
+        // A knob is set, or says why not.
+        let why = rule["unsettable_why"].as_str().map(str::is_empty);
+        assert_eq!(rule["settable"].as_bool(), why, "{rule}");
+        assert_eq!(rule["settable"].is_boolean(), rule["kind"] == "knob", "{rule}");
     }
+    let settable = |rule: &&Value| rule["settable"] == true && rule["lasts"] == "runtime";
+    assert!(rules["rules"].as_array().unwrap().iter().filter(settable).count() >= 35);
     let one = |id: &str| json(&["rules", id], 0)["rules"][0].clone();
     let (knob, culprit) = (one("fair-server"), one("fair-server-turn"));
     assert_eq!(culprit["kind"], "culprit");
