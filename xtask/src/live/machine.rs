@@ -36,6 +36,9 @@ pub struct Machine {
     pub words: &'static str,
     /// The device in the guest that results go to.
     pub port: &'static str,
+    /// Whether the emulator gets a real-time priority, because latencies are judged. With more
+    /// virtual CPUs that spin than the host has CPUs it would starve itself.
+    pub urgent: bool,
     /// Whether the kernel is PREEMPT_RT.
     pub rt: bool,
     /// Whether it is booted without `--all`.
@@ -65,6 +68,7 @@ pub const X86: Machine = Machine {
     console: "ttyS0",
     words: "quiet",
     port: VIRTIO,
+    urgent: true,
     rt: false,
     first: false,
     measure_only: false,

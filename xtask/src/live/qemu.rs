@@ -87,7 +87,7 @@ pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
     }
     let emulator = Tool::new(machine.emulator).args(arguments(machine, image, &log, &channel));
     let emulator = emulator.start(Some(&logs.join(format!("{}.qemu", machine.name))))?;
-    let (ended, stalls) = stops::attend(emulator, &channel, LIMIT);
+    let (ended, stalls) = stops::attend(emulator, &channel, LIMIT, machine.urgent);
     let console = String::from_utf8_lossy(&read(&log)?).into_owned();
     let results = stalls.with(&String::from_utf8_lossy(&read(&channel)?));
     let over = results.lines().any(|line| line == "=== DONE");

@@ -36,13 +36,15 @@ struct Turn {
 
 /// Waits for the emulator's end; grants wishes meanwhile. What is noted of both is on the host's
 /// clock.
-pub fn attend(mut emulator: Running, channel: &Path, limit: Duration) -> (Result<()>, Stalls) {
+pub fn attend(mut emulator: Running, channel: &Path, limit: Duration, urgent: bool) -> (Result<()>, Stalls) {
     let start = Instant::now();
     let mut stalls = Stalls::of(emulator.pid());
     let mut reader = Reader::default();
     let (mut granted, mut turns, mut next) = (0, Vec::new(), Instant::now());
     let mut first = true;
-    rank(std::process::id(), Some("3"));
+    if urgent {
+        rank(std::process::id(), Some("3"));
+    }
     let ended = loop {
         match emulator.poll() {
             Err(why) => break Err(why),
@@ -51,7 +53,7 @@ pub fn attend(mut emulator: Running, channel: &Path, limit: Duration) -> (Result
             Ok(None) => {}
         }
         reader.go_on(channel);
-        if first && reader.at > 0 {
+        if urgent && first && reader.at > 0 {
             first = false;
             prefer(&emulator);
         }

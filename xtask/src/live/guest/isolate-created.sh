@@ -1,5 +1,7 @@
-# Two CPUs are set apart, and given back. Which interrupts can move is asked of the kernel, by writing what is there already.
+# Two CPUs are set apart, and given back. Which interrupts can move is asked of the kernel, by writing what is there already; those
+# without a handler cannot come, and take the default when they get one.
 for irq in $(ls /proc/irq | grep '^[0-9]'); do
+    [ -n "$(cat /sys/kernel/irq/$irq/actions)" ] || continue
     mask=$(cat /proc/irq/$irq/smp_affinity)
     { echo $mask >/proc/irq/$irq/smp_affinity; } 2>/dev/null && echo $irq
 done >movable
@@ -18,7 +20,7 @@ value partition "$(cat /sys/fs/cgroup/onbeat/rt/cpuset.cpus.partition 2>/dev/nul
 run list onbeat isolate list -q --json list.json
 send list list.json
 run inside onbeat isolate run -c 3 -p 80 -- sh -c 'cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status; chrt -p $$'
-took undo onbeat isolate undo -q
+undoing undo onbeat isolate undo -q
 state after
 run list-after onbeat isolate list -q --json after.json
 send given-back after.json

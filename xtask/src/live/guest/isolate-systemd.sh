@@ -22,5 +22,5 @@ value reloaded "$(partition)"
 state reloaded
 run list-reloaded onbeat isolate list -q --json reloaded.json
 send list-again reloaded.json
-took undo onbeat isolate undo -q
+undoing undo onbeat isolate undo -q
 state after

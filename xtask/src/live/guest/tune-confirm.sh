@@ -2,14 +2,18 @@
 
 # undone_after LABEL: how long it takes until the settings are what they were, in ms.
 undone_after() {
+    counts >/run/counts
     from=$(now_ms)
     tries=0
     until settings_of listed | cmp -s - wanted || [ $tries -ge 100 ]; do usleep 200000; tries=$((tries + 1)); done
-    value $1.ms $(($(now_ms) - from))
+    to=$(now_ms)
+    idle=$(idle_since /run/counts)
+    value $1.ms $((to - from))
+    value $1.idle "$idle"
 }
 
-state before
 try_once
+state before
 # Only what was written is waited for, not what counts.
 settings_of listed >wanted
 usleep 1000000
@@ -36,7 +40,7 @@ send status status.json
 
 kill_at_point passed 0 $APPLY >/dev/null 2>&1
 points=$(wc -l <passed)
-onbeat tune undo -q >/dev/null 2>&1
+undoing between onbeat tune undo -q
 kill_at_point passed $((points / 2)) $APPLY --confirm-within 5s >/dev/null 2>&1
 value killed.exit $?
 undone_after killed
@@ -46,5 +50,5 @@ run kept $APPLY --confirm-within 5s
 run confirm onbeat tune confirm -q
 usleep 8000000
 settings_of listed | cmp -s - wanted && value kept.differs 0 || value kept.differs 1
-took undo onbeat tune undo -q
+undoing undo onbeat tune undo -q
 state after-kept

@@ -17,6 +17,33 @@ took() {
     value $1.ms $(($(now_ms) - from))
 }
 
+# counts: how often each interrupt came.
+counts() {
+    grep -H '' /sys/kernel/irq/*/per_cpu_count
+}
+
+# idle_since FILE: the interrupts that did not come since then. They stay on their CPU until they do, whatever is written.
+idle_since() {
+    counts | grep -x -F -f $1 | sed 's|/sys/kernel/irq/\([0-9]*\)/.*|\1|' | tr '\n' ' '
+}
+
+# undoing LABEL COMMAND...: as took, and says which interrupts were idle meanwhile; reports only then, because that interrupts.
+undoing() {
+    undoing=$1
+    shift
+    counts >/run/counts
+    from=$(now_ms)
+    "$@" >/run/$undoing.out 2>/run/$undoing.err
+    code=$?
+    to=$(now_ms)
+    idle=$(idle_since /run/counts)
+    value $undoing.exit $code
+    value $undoing.ms $((to - from))
+    value $undoing.idle "$idle"
+    send $undoing.out /run/$undoing.out
+    send $undoing.err /run/$undoing.err
+}
+
 # files_changed BEFORE AFTER: the files that differ between two looks.
 files_changed() {
     diff -U 0 $1 $2 | sed -n 's/^[-+]\(\/[^	]*\)	.*/\1/p' | sort -u

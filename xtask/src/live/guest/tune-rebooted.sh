@@ -3,11 +3,11 @@ state before
 run status onbeat tune status --all -q --json status.json
 send status status.json
 run told onbeat tune status --all
-took undo onbeat tune undo --all
+undoing undo onbeat tune undo --all
 state after
 run over onbeat tune status -q --json over.json
 send over over.json
 took apply $APPLY --json applied.json
 send made applied.json
-took undo-again onbeat tune undo -q
+undoing undo-again onbeat tune undo -q
 state again

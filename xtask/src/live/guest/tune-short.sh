@@ -4,5 +4,5 @@ state before one
 took apply onbeat tune apply --cpus 1 --yes -q --json applied.json vmstat-interval
 send made applied.json
 state applied one
-took undo onbeat tune undo -q
+undoing undo onbeat tune undo -q
 state after one

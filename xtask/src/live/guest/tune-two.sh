@@ -13,5 +13,5 @@ value first.exit $?
 send first.out first.out
 send made applied.json
 state applied
-took undo onbeat tune undo -q
+undoing undo onbeat tune undo -q
 state after

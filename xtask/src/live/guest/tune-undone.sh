@@ -5,7 +5,7 @@ send made applied.json
 state applied
 run status onbeat tune status -q --json status.json
 send status status.json
-took undo onbeat tune undo -q --json undone.json
+undoing undo onbeat tune undo -q --json undone.json
 send undone undone.json
 state after
 run again onbeat tune undo -q

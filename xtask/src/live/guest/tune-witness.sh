@@ -12,6 +12,7 @@ irq=$(sed -n 's/^ *\([0-9]*\):.*virtio.*config.*/\1/p' /proc/interrupts | head -
 state second
 
 interval=$(cat /proc/sys/vm/stat_interval)
+value moved $irq
 was=$(cat /proc/irq/$irq/smp_affinity)
 echo 117 >/proc/sys/vm/stat_interval
 echo 1 >/proc/irq/$irq/smp_affinity

@@ -49,7 +49,7 @@ pub fn rules_with_effect(
     before: &MachineState,
     applied: &MachineState,
 ) -> BTreeSet<String> {
-    let seen = differences(before, applied, before);
+    let seen = differences(before, applied, &BTreeSet::new());
     let has_effect = |change: &&ListedChange| seen.iter().any(|difference| is_of(difference, change));
     changes.iter().filter(has_effect).map(|change| change.rule.clone()).collect()
 }

@@ -1,8 +1,11 @@
 //! A scene: what the guest does in each of its boots, and a judge over what came back.
 
+use std::collections::BTreeSet;
+
 use super::noise::Noise;
 use super::state::{Difference, MachineState, differences};
 use crate::live::frames::Reply;
+use crate::live::judge::require;
 use crate::live::machine::Machine;
 use crate::live::tree;
 
@@ -56,13 +59,24 @@ pub fn state(reply: &Reply, label: &str, machine: &Machine) -> Result<MachineSta
     MachineState::parse(&String::from_utf8_lossy(&bytes))
 }
 
+/// The interrupts that did not come while one of the undos of a boot went on.
+///
+/// What one of them left where it was is where the next finds it.
+pub fn idle(reply: &Reply) -> Result<BTreeSet<String>, String> {
+    let lists =
+        reply.values.iter().filter(|(label, _)| label.ends_with(".idle") || label.starts_with("idle."));
+    let lists: Vec<&String> = lists.map(|(_, list)| list).collect();
+    require(!lists.is_empty(), || "the guest does not say which interrupts were idle".to_string())?;
+    Ok(lists.into_iter().flat_map(|list| list.split_whitespace()).map(str::to_string).collect())
+}
+
 /// What differs and is no noise; and a line that says how much was compared.
 pub fn compared(
     before: &MachineState,
     after: &MachineState,
-    since: &MachineState,
+    idle: &BTreeSet<String>,
 ) -> (Vec<Difference>, String) {
-    let all = differences(before, after, since);
+    let all = differences(before, after, idle);
     let found = all.len();
     let (left, used) = Noise::read().without(all);
     let line = format!(
@@ -76,12 +90,13 @@ pub fn compared(
 }
 
 /// What differs and is no noise, where the second state is of some files and the threads only.
-pub fn compared_as(before: &MachineState, after: &MachineState, whole: bool) -> (Vec<Difference>, String) {
-    if whole {
-        compared(before, after, before)
-    } else {
-        compared(&before.of_the_keys_of(after), after, before)
-    }
+pub fn compared_as(
+    before: &MachineState,
+    after: &MachineState,
+    idle: &BTreeSet<String>,
+    whole: bool,
+) -> (Vec<Difference>, String) {
+    if whole { compared(before, after, idle) } else { compared(&before.of_the_keys_of(after), after, idle) }
 }
 
 /// An error that names what differs, unless nothing does.

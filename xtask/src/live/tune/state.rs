@@ -64,25 +64,13 @@ impl MachineState {
     pub fn of_task(&self, task: &str, what: &str) -> &str {
         self.text(&format!("task:{task}/{what}")).unwrap_or_default()
     }
-
-    /// How often an interrupt came on all CPUs together.
-    fn interrupts(&self, irq: &str) -> Option<u64> {
-        let counts = self.text(&format!("/sys/kernel/irq/{irq}/per_cpu_count"))?;
-        counts.trim_end_matches("\\n").split(',').map(|count| count.parse::<u64>().ok()).sum()
-    }
-
-    /// Whether an interrupt came between this state and a later one. What is not counted came.
-    fn was_idle(&self, later: &MachineState, irq: &str) -> bool {
-        let (before, after) = (self.interrupts(irq), later.interrupts(irq));
-        before.is_some() && before == after
-    }
 }
 
 /// What differs: of files everything, of threads those that are in both.
 ///
-/// `since` is the state after which nothing was asked of interrupts any more: one that did not come
-/// since then is still where it was (`effective_affinity` follows at the next).
-pub fn differences(before: &MachineState, after: &MachineState, since: &MachineState) -> Vec<Difference> {
+/// `idle` are the interrupts that did not come while they were restored: where they go
+/// (`effective_affinity`, and the CPU of their thread) follows at the next.
+pub fn differences(before: &MachineState, after: &MachineState, idle: &BTreeSet<String>) -> Vec<Difference> {
     let keys: BTreeSet<&String> = before.entries.keys().chain(after.entries.keys()).collect();
     let differs = |key: &&String| before.content(key) != after.content(key);
     let difference = |key: &String| Difference {
@@ -91,10 +79,19 @@ pub fn differences(before: &MachineState, after: &MachineState, since: &MachineS
         after: after.content(key).cloned(),
     };
     let counts = |key: &&String| match key.strip_prefix("task:") {
-        Some(task) => is_in_both(task, before, after),
-        None => !idle_interrupt(key).is_some_and(|irq| since.was_idle(after, irq)),
+        Some(task) => {
+            is_in_both(task, before, after) && !follows(task, after).is_some_and(|irq| idle.contains(irq))
+        }
+        None => !interrupt_of(key).is_some_and(|irq| idle.contains(irq)),
     };
     keys.into_iter().filter(differs).filter(counts).map(difference).collect()
+}
+
+/// The interrupt whose thread this is, where the key is its CPUs.
+fn follows<'a>(task: &str, state: &'a MachineState) -> Option<&'a str> {
+    let (thread, what) = task.rsplit_once('/')?;
+    let name = matches!(what, "mask" | "cpus").then(|| state.of_task(thread, "name"))?;
+    name.strip_prefix("irq/")?.split('-').next()
 }
 
 /// Names of kernel workers change with what they do.
@@ -104,7 +101,7 @@ fn is_in_both(task: &str, before: &MachineState, after: &MachineState) -> bool {
     what != "name" && there(before) && there(after)
 }
 
-fn idle_interrupt(key: &str) -> Option<&str> {
+fn interrupt_of(key: &str) -> Option<&str> {
     let (irq, file) = key.strip_prefix("/proc/irq/")?.split_once('/')?;
     file.starts_with("effective_affinity").then_some(irq)
 }
@@ -133,8 +130,12 @@ pub mod tests {
     }
 
     fn keys(before: &str, after: &str) -> Vec<String> {
-        let (before, after) = (of(before), of(after));
-        differences(&before, &after, &before).into_iter().map(|difference| difference.key).collect()
+        with_idle(before, after, &[])
+    }
+
+    fn with_idle(before: &str, after: &str, idle: &[&str]) -> Vec<String> {
+        let idle = idle.iter().map(ToString::to_string).collect();
+        differences(&of(before), &of(after), &idle).into_iter().map(|difference| difference.key).collect()
     }
 
     #[test]
@@ -165,19 +166,25 @@ pub mod tests {
     }
 
     #[test]
-    fn an_idle_interrupt_may_be_where_it_was() {
-        let moved = ONE.replace("effective_affinity\t=8", "effective_affinity\t=1");
-        assert!(keys(ONE, &moved).is_empty());
-        assert_eq!(keys(ONE, &moved.replace("=1,2", "=1,3")).len(), 2);
-        let uncounted = |text: &str| text.replace("per_cpu_count", "other");
-        assert_eq!(keys(&uncounted(ONE), &uncounted(&moved)), ["/proc/irq/24/effective_affinity"]);
+    fn an_idle_interrupt_and_its_thread_may_be_where_they_were() {
+        let one = ONE.replace("kswapd0", "irq/24-nvme0q0");
+        let moved = one
+            .replace("effective_affinity\t=8", "effective_affinity\t=1")
+            .replace("345/mask\t=f", "345/mask\t=1");
+        assert_eq!(keys(&one, &moved).len(), 2);
+        assert!(with_idle(&one, &moved, &["24"]).is_empty());
+        assert_eq!(with_idle(&one, &moved, &["25", "2"]).len(), 2);
+        // What is written is no matter of interrupts, and another's policy is not, either.
+        let written = one.replace("smp_affinity\t=f", "smp_affinity\t=3");
+        assert_eq!(with_idle(&one, &written, &["24"]), ["/proc/irq/24/smp_affinity"]);
     }
 
     #[test]
     fn of_some_files_what_was_asked_for_is_compared() {
         let listed = "/proc/sys/vm/stat_interval\t=1\\n\n/sys/fs/cgroup/onbeat\t!2\n";
         let (before, after) = (of(ONE), of(listed));
-        let against = |after: &MachineState| differences(&before.of_the_keys_of(after), after, &before).len();
+        let against =
+            |after: &MachineState| differences(&before.of_the_keys_of(after), after, &BTreeSet::new()).len();
         assert_eq!(against(&after), 0);
         assert_eq!(against(&of(&listed.replace("=1", "=2"))), 1, "changed");
         assert_eq!(against(&of(&listed.replace("=1\\n", "!2"))), 1, "gone");

@@ -1,6 +1,6 @@
 //! Killed at every point at which something is flushed or written, on its way there and back.
 
-use super::super::scene::{Measured, UndoScene, compared_as, none_left, state};
+use super::super::scene::{Measured, UndoScene, compared_as, idle, none_left, state};
 use crate::live::frames::Reply;
 use crate::live::judge::require;
 use crate::live::machine::Machine;
@@ -33,7 +33,7 @@ fn killed(replies: &[Reply], machine: &Machine, what: &str) -> Measured {
     let mut wrong = Vec::new();
     let mut points = 0;
     for reply in replies {
-        let before = state(reply, "before", machine)?;
+        let (before, idle) = (state(reply, "before", machine)?, idle(reply)?);
         require(reply.number("whole.exit")? == 0, || format!("{what} without a kill did not end with 0"))?;
         points = points.max(reply.number("points")?);
         for (label, said) in reply.values.iter().filter(|(label, _)| label.starts_with("killed.")) {
@@ -47,7 +47,7 @@ fn killed(replies: &[Reply], machine: &Machine, what: &str) -> Measured {
             let everything = reply.files.contains_key(&format!("whole.{point}"));
             whole += usize::from(everything);
             let label = if everything { format!("whole.{point}") } else { format!("after.{point}") };
-            let (left, _) = compared_as(&before, &state(reply, &label, machine)?, everything);
+            let (left, _) = compared_as(&before, &state(reply, &label, machine)?, &idle, everything);
             if let Err(why) = none_left(&left, &format!("{what} killed at {said}")) {
                 wrong.push(why);
             }

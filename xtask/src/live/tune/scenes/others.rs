@@ -1,9 +1,9 @@
 //! What others do meanwhile: a second apply, other values, a power failure, nobody who confirms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::document::{all_are, changes};
-use super::super::scene::{Measured, POWER_LOSS, UndoScene, compared, none_left, state};
+use super::super::scene::{Measured, POWER_LOSS, UndoScene, compared, idle, none_left, state};
 use super::super::state::MachineState;
 use crate::live::frames::Reply;
 use crate::live::judge::{exit, require};
@@ -57,9 +57,9 @@ fn two(replies: &[Reply], machine: &Machine) -> Measured {
     exit(reply, "undo", 0)?;
     all_are(&changes(reply, "made")?, &["applied", "pending"], "apply")?;
     let [before, applied, after] = states(reply, ["before", "applied", "after"], machine)?;
-    let (changed, _) = compared(&before, &applied, &before);
+    let (changed, _) = compared(&before, &applied, &BTreeSet::new());
     require(!changed.is_empty(), || "the first apply changed nothing".to_string())?;
-    let (left, line) = compared(&before, &after, &applied);
+    let (left, line) = compared(&before, &after, &idle(reply)?);
     none_left(&left, "after the undo")?;
     Ok(vec![line, format!("refused: {}", said(reply, "second").trim())])
 }
@@ -71,7 +71,7 @@ fn rivals(replies: &[Reply], machine: &Machine) -> Measured {
     require(theirs.len() == 3, || format!("{} values were changed instead of three", theirs.len()))?;
     exit(reply, "apply", 0)?;
     exit(reply, "undo", 3)?;
-    let [before, changed, after, forced] = states(reply, ["before", "changed", "after", "forced"], machine)?;
+    let [before, after, forced] = states(reply, ["before", "after", "forced"], machine)?;
     let undone = changes(reply, "undone")?;
     for (path, value) in &theirs {
         let change = undone.iter().find(|change| change.path == *path);
@@ -84,11 +84,11 @@ fn rivals(replies: &[Reply], machine: &Machine) -> Measured {
             format!("{path} is {:?} instead of {value}", after.text(path))
         })?;
     }
-    let (mut left, line) = compared(&before, &after, &changed);
+    let (mut left, line) = compared(&before, &after, &idle(reply)?);
     left.retain(|difference| !theirs.contains_key(difference.key.as_str()));
     none_left(&left, "after the undo, beside what others changed")?;
     exit(reply, "force", 0)?;
-    let (left, _) = compared(&before, &forced, &changed);
+    let (left, _) = compared(&before, &forced, &idle(reply)?);
     none_left(&left, "after the undo with --force")?;
     Ok(vec![line, format!("kept: {}", theirs.into_keys().collect::<Vec<_>>().join(" "))])
 }
@@ -97,7 +97,9 @@ fn rebooted(replies: &[Reply], machine: &Machine) -> Measured {
     let [first, second] = replies else { return Err("not two boots".to_string()) };
     exit(first, "apply", 0)?;
     let [before, applied] = states(first, ["before", "applied"], machine)?;
-    require(!compared(&before, &applied, &before).0.is_empty(), || "nothing was changed".to_string())?;
+    require(!compared(&before, &applied, &BTreeSet::new()).0.is_empty(), || {
+        "nothing was changed".to_string()
+    })?;
     let made = changes(first, "made")?;
     let void = changes(second, "status")?;
     all_are(&void, &["void"], "status after the reboot")?;
@@ -108,11 +110,11 @@ fn rebooted(replies: &[Reply], machine: &Machine) -> Measured {
     })?;
     exit(second, "undo", 0)?;
     let [before, after, again] = states(second, ["before", "after", "again"], machine)?;
-    let (left, line) = compared(&before, &after, &before);
+    let (left, line) = compared(&before, &after, &BTreeSet::new());
     none_left(&left, "after an undo of what is void")?;
     exit(second, "apply", 0)?;
     exit(second, "undo-again", 0)?;
-    let (left, _) = compared(&before, &again, &after);
+    let (left, _) = compared(&before, &again, &idle(second)?);
     none_left(&left, "applied and undone in the second boot")?;
     Ok(vec![line, format!("{} changes void after the power failed", void.len())])
 }
@@ -123,9 +125,10 @@ fn confirm(replies: &[Reply], machine: &Machine) -> Measured {
     require(reply.number("applied.differs")? == 1, || "nothing was applied".to_string())?;
     let [before, after, killed, kept] =
         states(reply, ["before", "after", "after-killed", "after-kept"], machine)?;
-    let (left, line) = compared(&before, &after, &before);
+    let idle = idle(reply)?;
+    let (left, line) = compared(&before, &after, &idle);
     none_left(&left, "undone by itself")?;
-    none_left(&compared(&before, &killed, &before).0, "undone by itself after a kill in between")?;
+    none_left(&compared(&before, &killed, &idle).0, "undone by itself after a kill in between")?;
     let mut lines = vec![line];
     for label in ["closed", "killed"] {
         let ms = reply.number(&format!("{label}.ms"))?;
@@ -137,7 +140,7 @@ fn confirm(replies: &[Reply], machine: &Machine) -> Measured {
         exit(reply, label, 0)?;
     }
     require(reply.number("kept.differs")? == 1, || "what was confirmed did not stay".to_string())?;
-    none_left(&compared(&before, &kept, &before).0, "after confirming and undoing")?;
+    none_left(&compared(&before, &kept, &idle).0, "after confirming and undoing")?;
     lines.push(format!("the terminal's program had {}", reply.file("terminal")?.trim()));
     Ok(lines)
 }

@@ -1,7 +1,9 @@
 //! Applied and undone; and what must change nothing at all.
 
+use std::collections::BTreeSet;
+
 use super::super::document::{all_are, changes, none_is_noise, rules_with_effect};
-use super::super::scene::{Measured, UndoScene, compared, none_left, state};
+use super::super::scene::{Measured, UndoScene, compared, idle, none_left, state};
 use crate::live::frames::Reply;
 use crate::live::judge::{exit, require};
 use crate::live::machine::Machine;
@@ -30,7 +32,7 @@ fn short(replies: &[Reply], machine: &Machine) -> Measured {
     all_are(&changes(reply, "made")?, &["applied"], "apply")?;
     let values = [&before, &applied, &after].map(|state| state.text(KEY).unwrap_or_default().to_string());
     require(values[0] != values[1] && !values[0].is_empty(), || format!("{KEY} was {values:?}"))?;
-    let (left, line) = compared(&before, &after, &applied);
+    let (left, line) = compared(&before, &after, &idle(reply)?);
     none_left(&left, "after the undo")?;
     Ok(vec![line, format!("{KEY}: {}", values.join(" ").replace("\\n", ""))])
 }
@@ -48,7 +50,7 @@ fn undone(replies: &[Reply], machine: &Machine) -> Measured {
     all_are(&changes(reply, "undone")?, &["undone"], "undo")?;
     none_is_noise(&made)?;
     let rules = rules_with_effect(&made, &before, &applied);
-    let (left, line) = compared(&before, &after, &applied);
+    let (left, line) = compared(&before, &after, &idle(reply)?);
     let ms = |label: &str| reply.value(&format!("{label}.ms")).unwrap_or("?").to_string();
     let took = format!("{} changes; apply took {} ms, undo {} ms", made.len(), ms("apply"), ms("undo"));
     let told: Vec<&str> = rules.iter().map(String::as_str).collect();
@@ -66,7 +68,7 @@ fn read_only(replies: &[Reply], machine: &Machine) -> Measured {
     all_are(&changes(reply, "plan")?, &["planned"], "plan")?;
     require(!reply.file("exported")?.is_empty(), || "nothing was exported".to_string())?;
     let (before, after) = (state(reply, "before", machine)?, state(reply, "after", machine)?);
-    let (left, line) = compared(&before, &after, &before);
+    let (left, line) = compared(&before, &after, &BTreeSet::new());
     none_left(&left, "after what only reads")?;
     // The file says 1, and the timer of each CPU is armed.
     let wanted = format!("1.{}", reply.value("watchdog.cpus")?);

@@ -1,5 +1,7 @@
 //! That the witness sees: nothing where nothing was changed, and every change made by hand.
 
+use std::collections::BTreeSet;
+
 use super::super::scene::{Measured, UndoScene, compared, none_left, state};
 use crate::live::frames::Reply;
 use crate::live::judge::require;
@@ -19,9 +21,9 @@ fn witness(replies: &[Reply], machine: &Machine) -> Measured {
         ["first", "second", "changed", "restored"].map(|label| state(reply, label, machine));
     let (first, second, changed, restored) = (first?, second?, changed?, restored?);
     require(first.len() >= KEYS, || format!("{} keys are too few", first.len()))?;
-    let (left, quiet) = compared(&first, &second, &first);
+    let (left, quiet) = compared(&first, &second, &BTreeSet::new());
     none_left(&left, "without any change")?;
-    let (found, _) = compared(&second, &changed, &second);
+    let (found, _) = compared(&second, &changed, &BTreeSet::new());
     let mut lines = vec![quiet];
     for wanted in reply.file("by-hand")?.lines() {
         require(found.iter().any(|difference| difference.key == wanted), || {
@@ -29,7 +31,9 @@ fn witness(replies: &[Reply], machine: &Machine) -> Measured {
         })?;
     }
     lines.push(format!("by hand {}, seen {}", reply.file("by-hand")?.lines().count(), found.len()));
-    let (left, _) = compared(&second, &restored, &changed);
+    // Its list was put back, and not where it goes.
+    let moved = BTreeSet::from([reply.value("moved")?.to_string()]);
+    let (left, _) = compared(&second, &restored, &moved);
     none_left(&left, "put back by hand")?;
     Ok(lines)
 }
