@@ -13,6 +13,7 @@ pub mod error;
 pub mod fact;
 pub mod histogram;
 pub mod isolation;
+mod key;
 pub mod keyword;
 pub mod plan;
 pub mod rng;
