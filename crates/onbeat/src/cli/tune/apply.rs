@@ -76,7 +76,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let time = args.end.time()?;
     let (plan, words, cpus) = match &args.plan {
-        Some(file) => (kept_plan(file)?, format!("{}", quoted(file)), String::new()),
+        Some(file) => (kept_plan(file)?, quoted(file).to_string(), String::new()),
         None => {
             let planned = args.what.plan(MachineSource::Live)?;
             let words = about(&planned);
