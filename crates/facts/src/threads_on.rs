@@ -98,7 +98,8 @@ mod tests {
     use super::super::tests::tree;
     use super::*;
 
-    const STAT: &str = "S 2 0 0 0 -1 FLAGS 0 0 0 0 0 0 0 0 20 0 1 0 345 0 0 18446744073709551615 0 0 0 0 0 0 0 \
+    const STAT: &str = "S 2 0 0 0 -1 FLAGS 0 0 0 0 0 0 0 0 20 0 1 0 345 0 0 18446744073709551615 0 0 0 \
+        0 0 0 0 \
                         2147483647 0 0 0 0 17 3 0 0 0 0 0 0 0 0 0 0 0 0 0";
 
     #[test]

@@ -42,7 +42,8 @@ pub fn require_current(kernel: &dyn Kernel, plan: &PlanDocument, boot: &str) -> 
         };
         if now != change.now.trim() {
             return Err(Failure::usage(format!(
-                "{} was {} when the plan was made and is {} now: make a new plan with `onbeat tune plan -o FILE`",
+                "{} was {} when the plan was made and is {} now: make a new plan with `onbeat tune plan \
+                -o FILE`",
                 change.setting.key,
                 quoted(change.now.trim()),
                 quoted(&now)
@@ -131,7 +132,8 @@ fn note(change: &mut PlannedChange, applied: &Applied) {
 
 fn refused(change: &PlannedChange, why: &str) -> Failure {
     Failure::not_supported(format!(
-        "{} could not be set to {}: {why}; what was changed before is undone: leave {} out, or add --keep-going",
+        "{} could not be set to {}: {why}; what was changed before is undone: leave {} out, or add \
+        --keep-going",
         change.setting.key,
         quoted(&change.setting.wanted),
         if change.rule.is_empty() { "it" } else { &change.rule },

@@ -13,7 +13,7 @@ use super::journal::{EntryStep, OldValue, Outcome};
 use super::placing::{affinity_back, first_word, is_partition, is_placing, user_of_controller, value_back};
 
 /// What undoing a step comes to if all that is written is taken.
-pub(super) struct UndoDecision {
+pub(super) struct RestoreDecision {
     /// These values, in this order; none removes.
     pub writes: Vec<OldValue>,
     pub state: ChangeState,
@@ -21,9 +21,9 @@ pub(super) struct UndoDecision {
     pub left: Vec<OldValue>,
 }
 
-impl UndoDecision {
-    fn nothing(state: ChangeState, why: String) -> UndoDecision {
-        UndoDecision { writes: Vec::new(), state, why, left: Vec::new() }
+impl RestoreDecision {
+    fn nothing(state: ChangeState, why: String) -> RestoreDecision {
+        RestoreDecision { writes: Vec::new(), state, why, left: Vec::new() }
     }
 }
 
@@ -42,10 +42,10 @@ pub(super) fn decide(
     step: &EntryStep,
     left: &BTreeSet<Key>,
     force: bool,
-) -> UndoDecision {
-    let nothing = UndoDecision::nothing;
+) -> RestoreDecision {
+    let nothing = RestoreDecision::nothing;
     if let (Some(writes), None) = (&step.restoring, &step.left) {
-        return UndoDecision { writes: writes.clone(), ..nothing(ChangeState::Undone, String::new()) };
+        return RestoreDecision { writes: writes.clone(), ..nothing(ChangeState::Undone, String::new()) };
     }
     let setting = &step.change.setting;
     if let (Some(file), false) = (user_of_controller(kernel, step), force) {
@@ -55,7 +55,7 @@ pub(super) fn decide(
         Ok(own) => own,
         Err(why) => {
             let left = vec![OldValue { key: setting.key.clone(), value: None }];
-            return UndoDecision { left, ..nothing(ChangeState::Refused, why) };
+            return RestoreDecision { left, ..nothing(ChangeState::Refused, why) };
         }
     };
     let own_write = match own {
@@ -83,13 +83,13 @@ struct Others<'a> {
 }
 
 impl Others<'_> {
-    fn decide(&self, kernel: &dyn Kernel, own_write: Option<OldValue>) -> UndoDecision {
+    fn decide(&self, kernel: &dyn Kernel, own_write: Option<OldValue>) -> RestoreDecision {
         let setting = &self.step.change.setting;
         let threads: BTreeMap<Key, String> = match setting.moves_threads {
             true => kernel.affinities().into_iter().collect(),
             false => BTreeMap::new(),
         };
-        let taken = self.taken();
+        let (taken, given_back) = (self.taken(), cpus_given_back(kernel, self.step));
         let (mut first, mut rest, mut kept) = (Vec::new(), Vec::new(), Vec::new());
         for other in &self.step.others {
             let key = other.key.clone();
@@ -98,7 +98,9 @@ impl Others<'_> {
                 continue;
             }
             let now = threads.get(&key).cloned().or_else(|| kernel.read(&key).known().cloned());
-            match self.target(other, now.as_ref()) {
+            // A partition that turned invalid has changed masks once more.
+            let again = threads.contains_key(&key) && now.is_some() && now == given_back;
+            match self.target(other, now.as_ref(), again) {
                 Target::Value(value) => rest.push((OldValue { key, value }, true)),
                 // Our own write may change it.
                 Target::AsItIs => rest.push((OldValue { key, value: now }, false)),
@@ -122,7 +124,7 @@ impl Others<'_> {
             false => (ChangeState::Kept, listed(kept.iter().map(String::as_str))),
         };
         let writes = first.into_iter().chain(own_write).chain(rest).collect();
-        UndoDecision { writes, ..UndoDecision::nothing(state, why) }
+        RestoreDecision { writes, ..RestoreDecision::nothing(state, why) }
     }
 
     /// What the change left in another key; as before where it left it alone.
@@ -145,7 +147,7 @@ impl Others<'_> {
 
     /// What another key shall have: the old value where ours is there, else what another program
     /// has given it, which our own writing may change.
-    fn target(&self, old: &OldValue, now: Option<&String>) -> Target {
+    fn target(&self, old: &OldValue, now: Option<&String>, again: bool) -> Target {
         let Some(now) = now else { return Target::AsItIs };
         if Some(now) == old.value.as_ref() {
             return Target::AsItIs;
@@ -162,7 +164,7 @@ impl Others<'_> {
                     || (self.is_broken && self.is_freed(old, now))
             }
         };
-        match ours || self.force || self.left.contains(&old.key) {
+        match ours || again || self.force || self.left.contains(&old.key) {
             true => Target::Value(affinity_back(self.step, old).or_else(|| old.value.clone())),
             false => Target::Theirs(now.clone()),
         }
@@ -241,6 +243,17 @@ fn is_ours(step: &EntryStep, now: &str) -> bool {
             (None, _) => setting.is_met_by(now),
         },
     }
+}
+
+/// The mask that the kernel gives to threads when a partition turns invalid, where that is what has
+/// become of this step's: all CPUs.
+fn cpus_given_back(kernel: &dyn Kernel, step: &EntryStep) -> Option<String> {
+    let setting = &step.change.setting;
+    let got = step.outcome.as_ref()?.got.as_ref()?;
+    let now = kernel.read(&setting.key).known().cloned()?;
+    let turned = now.trim() != got.trim() && is_turned_invalid(setting, &now, got);
+    let root = Key::GroupFile("cpuset.cpus.effective".to_owned());
+    if turned { kernel.read(&root).known().map(|cpus| cpus.trim().to_owned()) } else { None }
 }
 
 /// The kernel says `isolated invalid (...)` of a partition that has lost its CPUs, to another group

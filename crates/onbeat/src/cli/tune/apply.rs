@@ -27,9 +27,9 @@ use tune::undo::undo_abandoned;
 /// those before it undone, unless --keep-going. `onbeat tune undo` restores what was there; nothing
 /// lasts beyond the next boot.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  sudo onbeat tune apply --cpus 2-3\n  sudo onbeat tune apply vmstat-interval=120 --for 10m\n  sudo onbeat tune apply --cpus 2-3 --confirm-within 60s; sudo onbeat tune confirm\n  sudo onbeat tune apply --plan plan.json"
-)]
+#[command(after_help = "Examples:\n  sudo onbeat tune apply --cpus 2-3\n  sudo onbeat tune apply \
+        vmstat-interval=120 --for 10m\n  sudo onbeat tune apply --cpus 2-3 --confirm-within 60s; sudo \
+        onbeat tune confirm\n  sudo onbeat tune apply --plan plan.json")]
 pub struct Args {
     #[command(flatten)]
     what: PlanFlags,
@@ -113,7 +113,8 @@ pub fn refuse_to_cut_off(plan: &PlanDocument, time: UndoTime, environment: &Envi
     let confirmed = matches!(time, UndoTime::UnlessConfirmed(_));
     match plan.changes.iter().find(|change| cuts_off(&change.setting.key)) {
         Some(change) if environment.over_ssh && !confirmed => Err(Failure::usage(format!(
-            "{} can cut off this ssh session: add --confirm-within 60s, then run `onbeat tune confirm` from a new login",
+            "{} can cut off this ssh session: add --confirm-within 60s, then run `onbeat tune confirm` \
+            from a new login",
             change.setting.key
         ))),
         _ => Ok(()),

@@ -27,7 +27,8 @@ use tune::undo::entries;
 /// machine is changed, and no boot loader is edited.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat tune export kept --cpus 2-3\n  onbeat tune export kept --bundle board --profile busy-poll\n  onbeat tune export kept vmstat-interval=120"
+    after_help = "Examples:\n  onbeat tune export kept --cpus 2-3\n  onbeat tune export kept --bundle \
+        board --profile busy-poll\n  onbeat tune export kept vmstat-interval=120"
 )]
 pub struct Args {
     /// The folder to make

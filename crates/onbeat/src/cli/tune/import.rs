@@ -18,7 +18,9 @@ use study::tuning::import_tuning;
 /// value is compared with the machine; what is so already is left out. Nothing in a file is run.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat tune import /etc/sysctl.d/90-latency.conf\n  onbeat tune import /usr/lib/tuned/realtime --set isolated_cores=2-3 -o plan.json\n  sudo onbeat tune apply --plan plan.json"
+    after_help = "Examples:\n  onbeat tune import /etc/sysctl.d/90-latency.conf\n  onbeat tune import \
+        /usr/lib/tuned/realtime --set isolated_cores=2-3 -o plan.json\n  sudo onbeat tune apply --plan \
+        plan.json"
 )]
 pub struct Args {
     /// The file or folder

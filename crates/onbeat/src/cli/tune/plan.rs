@@ -15,7 +15,8 @@ use study::audit::MachineSource;
 /// changed at run time, with what to do instead.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat tune plan --cpus 2-3\n  onbeat tune plan --bundle board --profile busy-poll\n  onbeat tune plan -a 2-3 -o plan.json && sudo onbeat tune apply --plan plan.json"
+    after_help = "Examples:\n  onbeat tune plan --cpus 2-3\n  onbeat tune plan --bundle board --profile \
+        busy-poll\n  onbeat tune plan -a 2-3 -o plan.json && sudo onbeat tune apply --plan plan.json"
 )]
 pub struct Args {
     #[command(flatten)]

@@ -15,9 +15,8 @@ use tune::undo::{Which, undo};
 /// and the exit code is 3. Without ID it is the last entry. An entry whose keys a later one has
 /// changed again is refused until that one is undone.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  sudo onbeat tune undo\n  sudo onbeat tune undo 3\n  sudo onbeat tune undo --all --force"
-)]
+#[command(after_help = "Examples:\n  sudo onbeat tune undo\n  sudo onbeat tune undo 3\n  sudo onbeat tune \
+        undo --all --force")]
 pub struct Args {
     /// The entry, as `tune apply` and `tune status` name it
     #[arg(value_name = "ID", conflicts_with = "all")]

@@ -42,7 +42,8 @@ pub fn collect(
     for (name, value) in &profile.variables {
         variables.define(name, value).map_err(|what| {
             Failure::usage(format!(
-                "the profile says that it does not fit this machine: {what}: give its variables with --set NAME=VALUE"
+                "the profile says that it does not fit this machine: {what}: give its variables with \
+                --set NAME=VALUE"
             ))
         })?;
     }
