@@ -54,7 +54,8 @@ macro_rules! exact_words {
         impl<'de> Deserialize<'de> for $Name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$Name, D::Error> {
                 let word = String::deserialize(deserializer)?;
-                let other = || serde::de::Error::custom(format!("{} is unknown here", crate::text::quoted(&word)));
+                let other = || serde::de::Error::custom(format!("{} is unknown \
+                    here", crate::text::quoted(&word)));
                 $Name::named(&word).ok_or_else(other)
             }
         }

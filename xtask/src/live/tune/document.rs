@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::noise::Noise;
-use super::state::{Difference, MachineState, differences};
+use super::state::{MachineState, StateDifference, differences};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, require, text_is};
 
@@ -55,7 +55,7 @@ pub fn rules_with_effect(
 }
 
 /// Interrupts, threads and control groups are named by their key, files by their path.
-fn is_of(difference: &Difference, change: &ListedChange) -> bool {
+fn is_of(difference: &StateDifference, change: &ListedChange) -> bool {
     let key = difference.key.as_str();
     let task = || key.strip_suffix("/mask").unwrap_or(key) == change.key;
     key == change.path.trim_end_matches('/') || key == change.key || task()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::state::Difference;
+use super::state::StateDifference;
 
 const NOISE: &str = include_str!("../../../../lab/machine_state/noise.txt");
 
@@ -38,7 +38,10 @@ impl Noise {
     }
 
     /// What is no noise, and how often each pattern was needed.
-    pub fn without(&self, differences: Vec<Difference>) -> (Vec<Difference>, BTreeMap<&'static str, usize>) {
+    pub fn without(
+        &self,
+        differences: Vec<StateDifference>,
+    ) -> (Vec<StateDifference>, BTreeMap<&'static str, usize>) {
         let (mut left, mut used) = (Vec::new(), BTreeMap::new());
         for difference in differences {
             match self.pattern_of(&difference.key) {
