@@ -1,4 +1,5 @@
-//! Raw bytes as the pages of a trace buffer, one after the other; then every wake-up in them taken for a spike.
+//! Raw bytes as the pages of a trace buffer, one after the other; then every wake-up in them
+//! taken for a spike.
 //!
 //! The input is what `per_cpu/cpu*/trace_pipe_raw` gives, so that recorded pages are seeds as they
 //! are.

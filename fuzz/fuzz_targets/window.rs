@@ -1,4 +1,5 @@
-//! Windows of events, explained, ranked, drawn: whatever the events say, every spike's parts sum to its latency.
+//! Windows of events, explained, ranked, drawn: whatever the events say, every spike's parts sum
+//! to its latency.
 //!
 //! The input is lines of `events/spikes.jsonl`, or events of twelve bytes each.
 

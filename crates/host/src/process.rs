@@ -29,8 +29,8 @@ pub fn process_start(pid: u32) -> Option<u64> {
 }
 
 /// Puts a program in the place of this process, looked for in `$PATH` as shells do, with these
-/// arguments; no shell sees them. It keeps the process's number, group, CPUs and policy, and nothing
-/// of its signal mask.
+/// arguments; no shell sees them. It keeps the process's number, group, CPUs and policy, and
+/// nothing of its signal mask.
 ///
 /// Returns only if it could not be.
 pub fn replace_by(program: &OsString, arguments: &[OsString]) -> io::Error {

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What is set. As text `sysctl:vm.stat_interval`, `sysfs:devices/system/cpu/cpu1/online`,
-/// `irq:24`, `irq:24/effective`, `irq:default`, `task:PID/START`, `task:PID/START/policy`, `task:PID/START/group`,
-/// `cgroup:onbeat/rt/` for a group, `cgroup:onbeat/rt/cpuset.cpus` for a file of one, `hold:NAME`.
+/// `irq:24`, `irq:24/effective`, `irq:default`, `task:PID/START`, `task:PID/START/policy`,
+/// `task:PID/START/group`, `cgroup:onbeat/rt/` for a group, `cgroup:onbeat/rt/cpuset.cpus` for a
+/// file of one, `hold:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// By its name with dots; a dot within a component is written as a slash, as in sysctl(8).

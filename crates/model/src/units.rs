@@ -208,7 +208,8 @@ impl CpuSet {
         Ok(CpuSet(set))
     }
 
-    /// Parses what a user writes: the list notation, or a mask of bits in hexadecimal behind `0x`, its
+    /// Parses what a user writes: the list notation, or a mask of bits in hexadecimal behind
+    /// `0x`, its
     /// groups of eight digits with commas between them or without (`0xc`, `0x1,00000000`).
     ///
     /// Unlike in what the kernel prints, no CPU at all is refused in a mask.

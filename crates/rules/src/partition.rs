@@ -60,7 +60,8 @@ fn instead(cpus: &CpuSet) -> String {
     format!("boot with isolcpus=managed_irq,domain,{cpus} instead")
 }
 
-/// The same for these groups; those of the CPUs that `isolcpus=` took out may be in a partition already.
+/// The same for these groups; those of the CPUs that `isolcpus=` took out may be in a partition
+/// already.
 ///
 /// # Errors
 /// As [`settings`].

@@ -1,5 +1,5 @@
-//! What undoing a step has to write, from its records and from what is read now. The rules are those
-//! of [`super::restore`].
+//! What undoing a step has to write, from its records and from what is read now. The rules are
+//! those of [`super::restore`].
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -259,7 +259,8 @@ mod tests {
              irq-affinity\n  irq:24 and 2 more like it 0-3 -> 0-1\n  why   it runs there\n\n\
              rt-throttling  a safeguard is lost: --yes\n  sysctl:kernel.sched_rt_runtime_us 950000 -> -1\n  \
              why   it runs there\n  cost  A task that never sleeps takes its CPU.\n\n\
-             not changed at run time\n  nohz-full: the kernel reads it at boot; instead, add nohz_full=2-3\n  \
+             not changed at run time\n  nohz-full: the kernel reads it at boot; instead, add \
+             nohz_full=2-3\n  \
              rcu-boost, rcu-lazy: it is unknown: no configuration\n"
         );
     }

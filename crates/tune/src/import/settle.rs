@@ -90,8 +90,9 @@ fn refused(imported: &Imported) -> Option<&'static str> {
     let one_way = ONE_WAY.iter().any(|(name, value)| {
         text == format!("sysctl:{name}") && (value.is_empty() || imported.value == *value)
     });
+    let is_acting = |file: &str| file.rsplit('/').next().is_some_and(|name| ACTING.contains(&name));
     let acts = ACTIONS.iter().any(|start| text.starts_with(start))
-        || matches!(&imported.key, Key::Sysfs(file) if file.rsplit('/').next().is_some_and(|name| ACTING.contains(&name)));
+        || matches!(&imported.key, Key::Sysfs(file) if is_acting(file));
     match (one_way, acts) {
         (true, _) => Some("it cannot be undone before the next boot"),
         (_, true) => Some("writing it does something once, and sets nothing"),

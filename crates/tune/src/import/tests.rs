@@ -260,7 +260,8 @@ proptest! {
         let survey = machine.read();
         if let Ok(plan) = import(&documents, &[], ImportTarget { files: &files, survey: &survey }, "") {
             for change in &plan.changes {
-                prop_assert_eq!(change.setting.key.to_string().parse::<Key>(), Ok(change.setting.key.clone()));
+                let key = &change.setting.key;
+                prop_assert_eq!(key.to_string().parse::<Key>(), Ok(key.clone()));
                 prop_assert!(matches!(
                     change.setting.key,
                     Key::Sysctl(_) | Key::Sysfs(_) | Key::Irq(_) | Key::IrqDefault | Key::Hold(_)

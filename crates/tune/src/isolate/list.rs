@@ -161,7 +161,8 @@ fn duty_of(thread: &ThreadOn) -> &'static str {
         ("timerlat/", "it measures this CPU's latency"),
         ("osnoise/", "it measures this CPU's noise"),
     ];
-    // Idle but when memory is short, and then where the work is (Documentation/core-api/workqueue.rst).
+    // Idle but when memory is short, and then where the work is
+    // (Documentation/core-api/workqueue.rst).
     if thread.comm.starts_with("kworker/R-") || (thread.allowed.len() > 1 && !thread.comm.contains('/')) {
         return "it rescues a workqueue when memory is short";
     }

@@ -4,7 +4,7 @@ load() {
     for cpu in 0 1; do
         taskset $((1 << cpu)) sh -c 'while :; do :; done' &
         loads="$loads $!"
-        taskset $((1 << cpu)) sh -c 'while :; do dd if=/dev/zero of=/var/lib/load.'$cpu' bs=64k count=64 conv=fsync; rm -f /var/lib/load.'$cpu'; done' 2>/dev/null &
+        taskset $((1 << cpu)) sh -c "while dd if=/dev/zero of=/var/lib/load.$cpu bs=64k count=64 conv=fsync; do :; done" 2>/dev/null &
         loads="$loads $!"
     done
 }
@@ -14,7 +14,9 @@ onbeat isolate run -c 3 -p 80 -- spin 14 >spin.out 2>spin.err &
 task=$!
 usleep 2000000
 cat /proc/interrupts >first
-value where "$(for stat in /proc/[0-9]*/stat; do sed -n 's/^\([0-9]*\) (spin) .*/\1/p' $stat; done | head -n 1 | xargs -I X sh -c 'cut -d" " -f39,40,41 /proc/X/stat; grep Cpus_allowed_list /proc/X/status' | tr '\n\t' '  ')"
+spin=$(pidof -s spin)
+# CPU, priority and policy: fields 39 to 41.
+value where "$(cut -d' ' -f39,40,41 /proc/$spin/stat) $(grep Cpus_allowed_list /proc/$spin/status | tr '\t' ' ')"
 usleep 10000000
 cat /proc/interrupts >second
 wait $task

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::noise::Noise;
-use super::state::{MachineState, StateDifference, differences};
+use super::state::{ChangedKey, MachineState, differences};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, require, text_is};
 
@@ -55,7 +55,7 @@ pub fn rules_with_effect(
 }
 
 /// Interrupts, threads and control groups are named by their key, files by their path.
-fn is_of(difference: &StateDifference, change: &ListedChange) -> bool {
+fn is_of(difference: &ChangedKey, change: &ListedChange) -> bool {
     let key = difference.key.as_str();
     let task = || key.strip_suffix("/mask").unwrap_or(key) == change.key;
     key == change.path.trim_end_matches('/') || key == change.key || task()
@@ -84,10 +84,11 @@ mod tests {
     use super::*;
 
     const PLAN: &str = r#"{ "schema": "onbeat.plan/1", "id": "1", "boot": "b", "changes": [
-        { "key": "sysctl:vm.stat_interval", "path": "/proc/sys/vm/stat_interval", "rule": "vmstat-interval", "now": "1",
-          "wanted": "120", "risk": "low", "lasts": "runtime", "state": "applied", "why": "" },
-        { "key": "task:12/345", "path": "/proc/12", "rule": "kthreads", "now": "0-3", "wanted": "0-1", "risk": "low",
-          "lasts": "runtime", "state": "planned", "why": "" } ] }"#;
+        { "key": "sysctl:vm.stat_interval", "path": "/proc/sys/vm/stat_interval", "rule": "vmstat-interval",
+          "now": "1", "wanted": "120", "risk": "low", "lasts": "runtime", "state": "applied", "why": "" },
+        { "key": "task:12/345", "path": "/proc/12", "rule": "kthreads",
+          "now": "0-3",
+          "wanted": "0-1", "risk": "low", "lasts": "runtime", "state": "planned", "why": "" } ] }"#;
 
     fn plan() -> Vec<ListedChange> {
         let mut reply = Reply::default();
@@ -99,7 +100,8 @@ mod tests {
     fn rules_are_counted_by_what_is_seen() {
         let state = |interval: &str, mask: &str| {
             MachineState::parse(&format!(
-                "/proc/sys/vm/stat_interval\t={interval}\\n\ntask:12/345/name\t=a\ntask:12/345/mask\t={mask}\n"
+                "/proc/sys/vm/stat_interval\t={interval}\\n\ntask:12/345/name\t=a\n\
+                 task:12/345/mask\t={mask}\n"
             ))
             .unwrap()
         };

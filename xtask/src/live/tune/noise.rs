@@ -1,8 +1,8 @@
-//! What changes by itself: patterns of keys, each with its reason, in `lab/machine_state/noise.txt`.
+//! What changes by itself: patterns of keys, with reasons, in `lab/machine_state/noise.txt`.
 
 use std::collections::BTreeMap;
 
-use super::state::StateDifference;
+use super::state::ChangedKey;
 
 const NOISE: &str = include_str!("../../../../lab/machine_state/noise.txt");
 
@@ -38,10 +38,7 @@ impl Noise {
     }
 
     /// What is no noise, and how often each pattern was needed.
-    pub fn without(
-        &self,
-        differences: Vec<StateDifference>,
-    ) -> (Vec<StateDifference>, BTreeMap<&'static str, usize>) {
+    pub fn without(&self, differences: Vec<ChangedKey>) -> (Vec<ChangedKey>, BTreeMap<&'static str, usize>) {
         let (mut left, mut used) = (Vec::new(), BTreeMap::new());
         for difference in differences {
             match self.pattern_of(&difference.key) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::noise::Noise;
-use super::state::{MachineState, StateDifference, differences};
+use super::state::{ChangedKey, MachineState, differences};
 use crate::live::frames::Reply;
 use crate::live::judge::require;
 use crate::live::machine::Machine;
@@ -75,7 +75,7 @@ pub fn compared(
     before: &MachineState,
     after: &MachineState,
     idle: &BTreeSet<String>,
-) -> (Vec<StateDifference>, String) {
+) -> (Vec<ChangedKey>, String) {
     let all = differences(before, after, idle);
     let found = all.len();
     let (left, used) = Noise::read().without(all);
@@ -95,15 +95,15 @@ pub fn compared_as(
     after: &MachineState,
     idle: &BTreeSet<String>,
     whole: bool,
-) -> (Vec<StateDifference>, String) {
+) -> (Vec<ChangedKey>, String) {
     if whole { compared(before, after, idle) } else { compared(&before.of_the_keys_of(after), after, idle) }
 }
 
 /// An error that names what differs, unless nothing does.
-pub fn none_left(left: &[StateDifference], what: &str) -> Result<(), String> {
+pub fn none_left(left: &[ChangedKey], what: &str) -> Result<(), String> {
     if left.is_empty() {
         return Ok(());
     }
-    let told: Vec<String> = left.iter().take(12).map(StateDifference::told).collect();
+    let told: Vec<String> = left.iter().take(12).map(ChangedKey::told).collect();
     Err(format!("{what}: {} differ: {}", left.len(), told.join("; ")))
 }

@@ -13,7 +13,7 @@ const NO_ENTRY: &str = "!2";
 
 /// A key whose content differs; none where it was not there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StateDifference {
+pub struct ChangedKey {
     pub key: String,
     pub before: Option<String>,
     pub after: Option<String>,
@@ -70,14 +70,10 @@ impl MachineState {
 ///
 /// `idle` are the interrupts that did not come while they were restored: where they go
 /// (`effective_affinity`, and the CPU of their thread) follows at the next.
-pub fn differences(
-    before: &MachineState,
-    after: &MachineState,
-    idle: &BTreeSet<String>,
-) -> Vec<StateDifference> {
+pub fn differences(before: &MachineState, after: &MachineState, idle: &BTreeSet<String>) -> Vec<ChangedKey> {
     let keys: BTreeSet<&String> = before.entries.keys().chain(after.entries.keys()).collect();
     let differs = |key: &&String| before.content(key) != after.content(key);
-    let difference = |key: &String| StateDifference {
+    let difference = |key: &String| ChangedKey {
         key: key.clone(),
         before: before.content(key).cloned(),
         after: after.content(key).cloned(),
@@ -110,7 +106,7 @@ fn interrupt_of(key: &str) -> Option<&str> {
     file.starts_with("effective_affinity").then_some(irq)
 }
 
-impl StateDifference {
+impl ChangedKey {
     /// One line for people, of a length that can be read.
     pub fn told(&self) -> String {
         let shown = |content: &Option<String>| match content {

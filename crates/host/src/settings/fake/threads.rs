@@ -229,8 +229,8 @@ impl Threads {
         }
     }
 
-    /// CPUs were set apart or given back: threads of the kernel leave them; given back, all of these
-    /// may run anywhere, with the exception of those whose masks are remembered.
+    /// CPUs were set apart or given back: threads of the kernel leave them; given back, all of
+    /// these may run anywhere, with the exception of those whose masks are remembered.
     pub fn follow_isolated(&mut self, before: &CpuSet, after: &CpuSet) {
         let allowed = self.traits.all().without(after);
         let given_back = !before.without(after).is_empty();

@@ -14,8 +14,8 @@ use tune::undo::{Which, entries, undo};
 /// Give the isolated CPUs back
 ///
 /// The partition goes first, then the processes in it return to the groups that they came from, and
-/// those that they have started with them; none is killed. What another program has changed since is
-/// kept and named, and the exit code is 3.
+/// those that they have started with them; none is killed. What another program has changed since
+/// is kept and named, and the exit code is 3.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  sudo onbeat isolate undo")]
 pub struct Args {

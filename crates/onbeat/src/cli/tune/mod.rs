@@ -18,7 +18,8 @@ use model::error::{Exit, Result};
 /// `plan` says what would be changed, and writes nothing. `apply` changes it: the intent of each
 /// change is on the disk before it is made, it is read back, and one that fails has those before it
 /// undone. `undo` restores what is still as onbeat set it, the last change first, and names what
-/// another program has changed since. Nothing lasts beyond the next boot: `export` writes what does.
+/// another program has changed since. Nothing lasts beyond the next boot: `export` writes what
+/// does.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  onbeat tune plan --cpus 2-3\n  sudo onbeat tune apply --cpus 2-3 \
         --confirm-within 60s\n  sudo onbeat tune apply vmstat-interval=120\n  sudo onbeat tune undo")]

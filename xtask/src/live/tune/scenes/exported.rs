@@ -68,8 +68,8 @@ fn exported(replies: &[Reply], _: &Machine) -> Measured {
 mod tests {
     use super::*;
 
-    const CMDLINE: &str = "# Words for the kernel's command line\n\n# skew-tick: ticks come together\n+ \
-        skew_tick=1\n\n# psi\n- psi=1\n";
+    const CMDLINE: &str = "# Words for the kernel's command line\n\n\
+        # skew-tick: ticks come together\n+ skew_tick=1\n\n# psi\n- psi=1\n";
 
     #[test]
     fn rules_and_words_are_read_from_an_export() {

@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn interrupts_are_counted_by_name_on_the_fourth_cpu() {
-        let text = "   CPU0 CPU1 CPU2 CPU3\n 24: 1 2 3 4 PCI-MSIX nvme0q0\nLOC: 5 6 7 8 Local timer \
-            interrupts\nERR: 0\n";
+        let text = "   CPU0 CPU1 CPU2 CPU3\n 24: 1 2 3 4 PCI-MSIX nvme0q0\n\
+             LOC: 5 6 7 8 Local timer interrupts\nERR: 0\n";
         let counted = counted(text).unwrap();
         assert_eq!((counted["24 PCI-MSIX nvme0q0"], counted["LOC Local timer interrupts"]), (4, 8));
         assert!(super::counted("CPU0\n").is_err());

@@ -58,8 +58,8 @@ fn killed(replies: &[Reply], machine: &Machine, what: &str) -> Measured {
         }
     }
     let line = format!(
-        "{what}: {points} points, killed at {kills} ({flushes} at a flush), everything compared after \
-        {whole} of them"
+        "{what}: {points} points, killed at {kills} ({flushes} at a flush), \
+         everything compared after {whole} of them"
     );
     require(wrong.is_empty(), || format!("{line}; {} wrong: {}", wrong.len(), told(&wrong)))?;
     require(points >= 20 && kills * 10 >= usize::try_from(points).unwrap_or(0) * 9, || {
