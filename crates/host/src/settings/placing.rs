@@ -13,9 +13,8 @@ use super::journal::{EntryStep, OldValue};
 use super::{GroupProcess, Kernel};
 
 /// The steps in the order in which they are undone: the last first. Where processes were placed,
-/// the
-/// partition gives its CPUs back, and then they leave, before a group is removed: so the groups to
-/// which they return have all their CPUs.
+/// the partition gives its CPUs back, and then they leave, before a group is removed: so the groups
+/// to which they return have all their CPUs.
 pub(super) fn undo_order<'a>(live: impl DoubleEndedIterator<Item = &'a EntryStep>) -> Vec<&'a EntryStep> {
     let all: Vec<&EntryStep> = live.rev().collect();
     let partition = all.iter().rposition(|step| is_partition(&step.change.setting.key));

@@ -5,12 +5,10 @@
 //!
 //! - *Ours* is what was read back after the change. What reads as before needs nothing. Anything
 //!   else is another program's and stays: [`ChangeState::Kept`]. What the kernel itself makes of
-//! our
-//!   value counts as ours: a partition that turned invalid.
+//!   our value counts as ours: a partition that turned invalid.
 //! - Of a write that was cut short, nobody knows what it left, for the kernel may have made another
 //!   value of it. If the key reads as before, nothing was written, and nothing is; otherwise what
-//! is
-//!   there counts as ours, in the key and in those that were noted with it.
+//!   is there counts as ours, in the key and in those that were noted with it.
 //! - An undo that was cut short is finished before anything else, as it was decided.
 //! - A key that was changed twice, in one entry or in two, goes back through its values. Where the
 //!   later change cannot be undone, the earlier is not tried: its value is not there to be told.
