@@ -19,7 +19,7 @@ state created
 value partition "$(cat /sys/fs/cgroup/onbeat/rt/cpuset.cpus.partition 2>/dev/null || cat /sys/fs/cgroup/onbeat/cpuset.cpus.partition)"
 run list onbeat isolate list -q --json list.json
 send list list.json
-run inside onbeat isolate run -c 3 -p 80 -- sh -c 'cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status; chrt -p $$'
+run inside onbeat isolate run -c 3 -p 80 -- sh -c 'cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status; cut -d" " -f40,41 /proc/$$/stat'
 undoing undo onbeat isolate undo -q
 state after
 run list-after onbeat isolate list -q --json after.json

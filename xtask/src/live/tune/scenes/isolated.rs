@@ -82,8 +82,10 @@ fn created(replies: &[Reply], machine: &Machine) -> Measured {
     require(interrupts.is_empty(), || format!("interrupts may come there: {}", interrupts.join(", ")))?;
     exit(reply, "inside", 0)?;
     let inside = reply.file("inside.out")?;
-    require(inside.contains("onbeat") && inside.contains("Cpus_allowed_list:\t3\n"), || {
-        format!("what is run inside is not on CPU 3: {}", inside.replace('\n', " "))
+    // The fields 40 and 41: priority 80, SCHED_FIFO.
+    let placed = inside.contains("onbeat") && inside.contains("Cpus_allowed_list:\t3\n");
+    require(placed && inside.contains("80 1\n"), || {
+        format!("what is run inside is not FIFO 80 on CPU 3: {}", inside.replace('\n', " "))
     })?;
     exit(reply, "undo", 0)?;
     isolation(reply, "given-back", "none")?;
