@@ -241,11 +241,11 @@ mod tests {
         machine
             .edit("/sys/devices/system/cpu/isolated:\n--cpus 2-3\ncmdline - isolcpus=managed_irq,domain,2-3");
         let (survey, intent) = machine.survey();
-        let of = |rule: &str| {
-            let remedy = finding(crate::find(rule).unwrap(), &survey, &intent).remedy;
-            settings(&survey, &remedy).unwrap_err()
-        };
-        assert_eq!(of("cpu-isolation"), "`onbeat isolate create 2-3` makes the partition, with its groups");
+        let isolation = finding(crate::find("cpu-isolation").unwrap(), &survey, &intent).remedy;
+        let partition = settings(&survey, &isolation).unwrap();
+        let last = partition.last().map(|setting| (setting.key.to_string(), setting.wanted.as_str()));
+        let key = "cgroup:onbeat/rt/cpuset.cpus.partition".to_owned();
+        assert_eq!(last, Some((key, "isolated")), "a partition is a matter of settings, too");
         let boot = Remedy::from(Change::cmdline_add("nohz_full=2-3"));
         assert_eq!(settings(&survey, &boot), Err(unsettable::BOOT.to_owned()));
         let unknown = Remedy::advice(AdviceReason::Choice, "see");
