@@ -1,5 +1,5 @@
-//! What `audit` takes: live, and on made trees of growing size, where a thread more must cost what
-//! the ones before did.
+//! What `audit` and `tune plan` take: live, and on made trees of growing size, where a thread more
+//! must cost what the ones before did.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,25 +21,40 @@ const REPEATS: usize = 5;
 pub fn measure(onbeat: &Path) -> Rows {
     let folder = Folder(target("lab/bench")?.join("audit"));
     std::fs::create_dir_all(&folder.0).map_err(|error| error.to_string())?;
-    let line = |args: &[&str]| {
+    let line = |command: &[&str], args: &[&str]| {
         let line = std::iter::once(onbeat.display().to_string());
-        line.chain(["audit", "--json", "/dev/null"].iter().chain(args).map(|arg| (*arg).to_string()))
-            .collect::<Vec<_>>()
+        line.chain(
+            command.iter().chain(&["--json", "/dev/null", "-q"]).chain(args).map(|arg| (*arg).to_string()),
+        )
+        .collect::<Vec<_>>()
     };
-    let (live, _) = best(&line(&["-q"]))?;
-    let mut rows = vec![row("audit, live: s", live, LIVE_SECONDS)];
+    let (live, _) = best(&line(&["audit"], &[]))?;
+    let (planned, _) = best(&line(&["tune", "plan"], &[]))?;
+    let mut rows =
+        vec![row("audit, live: s", live, LIVE_SECONDS), row("tune plan, live: s", planned, LIVE_SECONDS)];
     let mut seconds = Vec::new();
     for part in [4, 2, 1] {
         let (cpus, irqs, threads) = (LARGE.0 / part, LARGE.1 / part, LARGE.2 / part);
         let root = folder.0.join(format!("{cpus}"));
         made::write(&root, cpus, irqs, threads)?;
-        let (taken, peak) = best(&line(&["-q", "--root", &root.display().to_string()]))?;
+        let (taken, peak) = best(&line(&["audit"], &["--root", &root.display().to_string()]))?;
         seconds.push(taken);
         let what = format!("audit, {cpus} CPUs, {irqs} irqs, {threads} threads");
         rows.push(row(&format!("{what}: s"), taken, LARGE_SECONDS));
         if part == 1 {
             rows.push(Row {
                 what: format!("{what}: KiB"),
+                ours: peak.to_string(),
+                peer: String::new(),
+                limit: LARGE_KIB.to_string(),
+                holds: Some(peak <= LARGE_KIB),
+            });
+            let half = format!("0-{}", cpus / 2 - 1);
+            let args = ["--root", &root.display().to_string(), "--cpus", &half];
+            let (taken, peak) = best(&line(&["tune", "plan"], &args))?;
+            rows.push(row(&format!("tune plan for half of {cpus} CPUs: s"), taken, LARGE_SECONDS));
+            rows.push(Row {
+                what: format!("tune plan for half of {cpus} CPUs: KiB"),
                 ours: peak.to_string(),
                 peer: String::new(),
                 limit: LARGE_KIB.to_string(),
