@@ -235,7 +235,7 @@ mod tests {
         let kept = TaskStat { cpu_ticks: 0, last_cpu: Cpu(0), ..whole.clone() };
         assert_eq!(reduced(&whole), kept);
         assert_eq!(kept.start_ticks, 555);
-        // When a program was started is nobody's business.
+        // When a program was started is private.
         let program = TaskStat { kernel: false, ..whole.clone() };
         assert_eq!(reduced(&program), TaskStat { kernel: false, start_ticks: 0, ..kept });
         assert_eq!(

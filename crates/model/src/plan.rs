@@ -27,7 +27,7 @@ pub enum ChangeState {
     /// The machine was booted since: nothing of it is left.
     Void,
     Undone,
-    /// The time to undo it has passed, and nobody did.
+    /// The time to undo it has passed, and it is still in force.
     Overdue,
 }
 

@@ -1,7 +1,7 @@
 //! The journal: one file per entry (one `tune apply`), one line of JSON per fact, in their order.
 //!
 //! A line that was cut, by a crash or a full disk while it was written, counts as not written: what
-//! it would have said had not been acted upon. Whoever goes on with the file ends that line first,
+//! it would have said had not been acted upon. What goes on with the file ends that line first,
 //! so that it never becomes whole.
 
 use std::io;

@@ -6,7 +6,7 @@
 //! - *Ours* is what was read back after the change. What reads as before needs nothing. Anything
 //!   else is another program's and stays: [`ChangeState::Kept`]. What the kernel itself makes of
 //!   our value counts as ours: a partition that turned invalid.
-//! - Of a write that was cut short, nobody knows what it left, for the kernel may have made another
+//! - Of a write that was cut short, it is not known what it left: the kernel may have made another
 //!   value of it. If the key reads as before, nothing was written, and nothing is; otherwise what
 //!   is there counts as ours, in the key and in those that were noted with it.
 //! - An undo that was cut short is finished before anything else, as it was decided.

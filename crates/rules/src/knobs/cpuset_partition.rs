@@ -45,7 +45,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
-    unsettable: "the partition and the groups beside it are somebody else's: only they can say \
+    unsettable: "the partition and the groups beside it belong to another program: only its user can say \
                  which of them gives way",
     sources: &[Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 }],
     cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Softirq],

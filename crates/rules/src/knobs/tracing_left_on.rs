@@ -37,7 +37,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
-    unsettable: "somebody may be at it: another tracer empties the buffer, and which single \
+    unsettable: "it may be in use: another tracer empties the buffer, and which single \
                  events were on is not put back by the switch of all",
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_TRACING", url: RT_CONFIG },

@@ -60,7 +60,7 @@ fn undo_when_due(id: &str) -> Result<Exit> {
             Waiting::Until { boot_ns, .. } if boot_ns > boot_time().0 => {
                 clock::sleep_for(Nanos(PERIOD.0.min((boot_ns - boot_time().0).max(1))));
             }
-            // Whoever has the lock may be about to confirm, or to undo: the journal says which.
+            // What has the lock may be about to confirm, or to undo: the journal says which.
             Waiting::Until { .. } => match take_lock(&folder).map_err(failed)? {
                 Err(_) => clock::sleep_for(RETRY),
                 Ok(_lock) => {
