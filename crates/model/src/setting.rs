@@ -82,17 +82,12 @@ pub struct Setting {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restored_first: Vec<Key>,
     /// Whether the affinity of every thread may change with it.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub moves_threads: bool,
     /// Whether the kernel may refuse it without this being a failure: what it does not let move
     /// stays, and is named.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // What serde calls.
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 impl Setting {

@@ -1,9 +1,9 @@
 //! An isolated partition of control groups as settings, in the order in which they are made.
 //!
 //! From 6.7 on it is made in a group of a group: there it is valid beside groups that have the same
-//! CPUs, and nobody takes it away. Before that it has to be directly below the root, where groups
-//! that name its CPUs have to give them up first; a child for which cpuset is on keeps the
-//! controller from being taken away. Source: "Cpuset" in
+//! CPUs, and no service manager takes it away. Before that it has to be directly below the root,
+//! where groups that name its CPUs have to give them up first; a child for which cpuset is on keeps
+//! the controller from being taken away. Source: "Cpuset" in
 //! Documentation/admin-guide/cgroup-v2.rst (local and remote partitions).
 
 use std::fmt;
@@ -237,7 +237,7 @@ mod tests {
         ];
         let neighbour = format!("{NESTED}\na/cpuset.cpus: 0-3\na/cpuset.cpus.partition: member");
         assert_eq!(made(NESTED, "2-3").unwrap(), expected);
-        // Nobody else's group is touched.
+        // No other program's group is touched.
         assert_eq!(made(&neighbour, "2-3").unwrap(), expected);
         let by_group = "cgroup.controllers: cpuset
             a/cpuset.cpus.partition: member

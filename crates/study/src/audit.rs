@@ -58,7 +58,16 @@ pub fn judge(machine: MachineSource, profile: Profile, cpus: Option<&CpuSet>) ->
     Ok(Audited { audit: audit(&survey, &intent), survey, intent })
 }
 
-impl MachineSource<'_> {
+impl<'a> MachineSource<'a> {
+    /// A capture or a tree where one is named, else this machine.
+    pub fn of(bundle: Option<&'a Path>, root: Option<&'a Path>) -> MachineSource<'a> {
+        match (bundle, root) {
+            (Some(bundle), _) => MachineSource::Captured(bundle),
+            (None, Some(root)) => MachineSource::Tree(root),
+            (None, None) => MachineSource::Live,
+        }
+    }
+
     pub(crate) fn open(self) -> Result<MachineFiles> {
         match self {
             MachineSource::Live => Ok(MachineFiles::live()),

@@ -1,8 +1,6 @@
 //! Undoing entries of the journal, the last first.
 
-use host::settings::{
-    EntryRecords, Kernel, Restored, Store, entry_ids, held_back, read_entry, restore, restore_all,
-};
+use host::settings::{EntryRecords, Kernel, Restored, Store, entry_ids, held_back, read_entry, restore_all};
 use model::error::{Exit, Failure, Result};
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
 
@@ -141,12 +139,10 @@ pub fn undo_abandoned(kernel: &mut dyn Kernel, store: &mut dyn Store, boot: &str
         .rev()
         .filter(|entry| entry.opened.boot == boot && !entry.complete && entry.is_live())
         .collect();
-    for entry in &abandoned {
-        let (_, noted) = restore(kernel, store, entry, false);
-        noted.map_err(|error| {
-            let what = "what a killed command left was undone, and the journal could not be written";
-            Failure::of_call(what, &error, Exit::Internal, "free some space")
-        })?;
-    }
+    let (_, noted) = restore_all(kernel, store, &abandoned, false);
+    noted.map_err(|error| {
+        let what = "what a killed command left was undone, and the journal could not be written";
+        Failure::of_call(what, &error, Exit::Internal, "free some space")
+    })?;
     Ok(abandoned.iter().map(|entry| entry.opened.id.clone()).collect())
 }

@@ -13,7 +13,8 @@ const BOUND: u64 = PF_KTHREAD | PF_NO_SETAFFINITY | 0x40;
 fn stat(comm: &str, flags: u64, threads: u32, priority: u32, policy: u32) -> String {
     let start = if flags & PF_KTHREAD == 0 { 4714 } else { 61 };
     format!(
-        "7 ({comm}) S 4711 4712 1 0 -1 {flags} 9 9 9 9 4713 12 9 9 -51 9 {threads} 9 {start} 9 9 18446744073709551615 \
+        "7 ({comm}) S 4711 4712 1 0 -1 {flags} 9 9 9 9 4713 12 9 9 -51 9 {threads} 9 {start} \
+         9 9 18446744073709551615 \
          4715 4716 4717 4718 9 9 9 9 9 9 9 9 17 3 {priority} {policy} 9 9 9 9 9 9 9 9 9 9 9"
     )
 }

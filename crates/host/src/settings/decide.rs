@@ -171,7 +171,7 @@ impl Others<'_> {
     }
 
     /// Whether a thread may run wherever it could before and after the change: so the kernel leaves
-    /// them when a partition ends, and asks nobody.
+    /// them when it ends a partition itself.
     fn is_freed(&self, old: &OldValue, now: &str) -> bool {
         let set = |value: Option<&String>| value.and_then(|value| cpus(value));
         match (set(old.value.as_ref()), set(self.after(old)), cpus(now)) {

@@ -80,11 +80,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 
 impl Args {
     fn machine(&self) -> MachineSource<'_> {
-        match (&self.bundle, &self.root) {
-            (Some(bundle), _) => MachineSource::Captured(bundle),
-            (None, Some(root)) => MachineSource::Tree(root),
-            (None, None) => MachineSource::Live,
-        }
+        MachineSource::of(self.bundle.as_deref(), self.root.as_deref())
     }
 
     /// The gate, if one was asked for; the settings that stayed unknown are named where they might

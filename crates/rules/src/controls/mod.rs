@@ -1,7 +1,7 @@
 //! The kernel's control files as data: how each takes a value, shows it, and what hangs on it.
 //!
 //! A change of a rule says which file and which value; what has to be known to write it, to read it
-//! back and to restore it is the file's own, whoever writes it. A record is found by the file's
+//! back and to restore it is the file's own, not the rule's. A record is found by the file's
 //! path, its patterns are those of [`facts::texts`].
 
 pub mod accepted;

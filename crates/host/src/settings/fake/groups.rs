@@ -298,8 +298,8 @@ impl Groups {
         let subtree = ["+cpuset", "+memory", "-memory", "+hugetlb -pids", "+nonsense"];
         for path in ["", "onbeat/"] {
             let key = Key::GroupFile(format!("{path}cgroup.subtree_control"));
-            // A controller that is taken away takes its values along: as an own change it is asked
-            // for by nobody.
+            // A controller that is taken away takes its values along: no plan asks for
+            // that alone.
             let setting = open_setting(key, Comparison::Listed);
             all.push(Choice { setting, values: values(&subtree) });
         }

@@ -226,7 +226,7 @@ fn holds(case: &Case, machine: &Booted, bench: &mut Bench, seen: &Seen) -> Resul
     bench.writes = 0;
     bench.undo(false).unwrap();
     prop_assert_eq!(bench.writes, 0, "what is undone is written again");
-    prop_assert!(is_none_kept(bench), "nobody else was there");
+    prop_assert!(is_none_kept(bench), "no other program was there");
     Ok(())
 }
 

@@ -5,8 +5,8 @@ use crate::cli::Environment;
 use crate::cli::flags::{cpu_list, keyword};
 use crate::cli::journal;
 use crate::cli::outputs::{OutputFlags, Outputs, Screen};
-use crate::cli::tune::apply::{Request, UndoFlags, make, refuse_to_cut_off};
-use model::error::{Exit, Failure, Result};
+use crate::cli::tune::apply::{Request, UndoFlags, make, require_consent};
+use model::error::{Exit, Result};
 use model::keyword::Keyword;
 use report::isolation::text::summary;
 use rules::intent::Profile;
@@ -15,7 +15,6 @@ use study::isolating::{isolation_of, plan_isolation};
 use study::tuning::boot_id;
 use tune::isolate::list::current;
 use tune::isolate::steps::{IsolationRequest, interrupt_names, memory_nodes};
-use tune::plan::high_risk;
 use tune::undo::entries;
 
 /// Set CPUs apart: a partition, then what still comes to them
@@ -79,14 +78,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         outputs.print(&render(&plan, Stage::Planned, &about, layout));
         return outputs.end(Exit::Ok);
     }
-    let risky = high_risk(&plan);
-    if !risky.is_empty() && !args.yes {
-        return Err(Failure::usage(format!(
-            "a safeguard would be lost with {}: add --yes, or leave it out with --without RULE",
-            risky.join(", ")
-        )));
-    }
-    refuse_to_cut_off(&plan, time, environment)?;
+    require_consent(&plan, args.yes, time, environment)?;
     let (file, quiet) = (&None, args.output.quiet);
     let request = Request {
         plan,

@@ -83,14 +83,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
             (planned.document, words, planned.intent.cpus.to_string())
         }
     };
-    let risky = high_risk(&plan);
-    if !risky.is_empty() && !args.yes {
-        return Err(Failure::usage(format!(
-            "a safeguard would be lost with {}: add --yes, or leave it out with --without RULE",
-            risky.join(", ")
-        )));
-    }
-    refuse_to_cut_off(&plan, time, environment)?;
+    require_consent(&plan, args.yes, time, environment)?;
     let exit = make(
         &mut outputs,
         environment,
@@ -108,8 +101,21 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.end(exit)
 }
 
-/// A change that may cut off the login that makes it needs one that undoes itself.
-pub fn refuse_to_cut_off(plan: &PlanDocument, time: UndoTime, environment: &Environment) -> Result<()> {
+/// What takes a safeguard away needs --yes; over ssh, what may cut off the login that makes it has
+/// to undo itself.
+pub fn require_consent(
+    plan: &PlanDocument,
+    yes: bool,
+    time: UndoTime,
+    environment: &Environment,
+) -> Result<()> {
+    let risky = high_risk(plan);
+    if !risky.is_empty() && !yes {
+        return Err(Failure::usage(format!(
+            "a safeguard would be lost with {}: add --yes, or leave it out with --without RULE",
+            risky.join(", ")
+        )));
+    }
     let confirmed = matches!(time, UndoTime::UnlessConfirmed(_));
     match plan.changes.iter().find(|change| cuts_off(&change.setting.key)) {
         Some(change) if environment.over_ssh && !confirmed => Err(Failure::usage(format!(

@@ -50,11 +50,7 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json, &args.file], environment)?;
-    let machine = match (&args.bundle, &args.root) {
-        (Some(bundle), _) => MachineSource::Captured(bundle),
-        (None, Some(root)) => MachineSource::Tree(root),
-        (None, None) => MachineSource::Live,
-    };
+    let machine = MachineSource::of(args.bundle.as_deref(), args.root.as_deref());
     let given = args.set.iter().map(|text| variable(text)).collect::<Result<Vec<_>>>()?;
     let document = import_tuning(&args.from, &given, machine, args.take_over)?;
     outputs.json_pretty(&args.output.json, &document);

@@ -39,11 +39,7 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json, &args.file], environment)?;
-    let machine = match (&args.bundle, &args.root) {
-        (Some(bundle), _) => MachineSource::Captured(bundle),
-        (None, Some(root)) => MachineSource::Tree(root),
-        (None, None) => MachineSource::Live,
-    };
+    let machine = MachineSource::of(args.bundle.as_deref(), args.root.as_deref());
     let planned = args.what.plan(machine)?;
     outputs.json_pretty(&args.output.json, &planned.document);
     outputs.json_pretty(&args.file, &planned.document);

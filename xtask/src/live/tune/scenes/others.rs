@@ -1,4 +1,4 @@
-//! What others do meanwhile: a second apply, other values, a power failure, nobody who confirms.
+//! What others do meanwhile: a second apply, other values, a power failure, no confirmation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
