@@ -1,4 +1,5 @@
-//! The generated pages, kept fresh by the gate: the command line's, and one for each rule.
+//! The generated pages, kept fresh by the gate: the command line's, the loads', and one for each
+//! rule.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +14,8 @@ const RULES: &str = "docs/rules";
 fn pages() -> BTreeMap<PathBuf, String> {
     let rules = report::rule_pages::markdown::pages().into_iter();
     let rules = rules.map(|(name, text)| (PathBuf::from(RULES).join(name), text));
-    rules.chain([(PathBuf::from("docs/cli.md"), onbeat::cli::reference())]).collect()
+    let own = [("docs/cli.md", onbeat::cli::reference()), ("docs/loads.md", load::page::markdown())];
+    rules.chain(own.map(|(path, text)| (PathBuf::from(path), text))).collect()
 }
 
 /// Write the generated pages.

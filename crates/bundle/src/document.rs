@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use model::keyword::Word;
+use model::load::LoadRun;
 use model::run::{CpuRun, Culprit, Host, Integrity, Overhead, Plan, Recorder, Run};
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended};
@@ -23,11 +24,18 @@ pub struct Document<'a, S> {
     elapsed_ns: Option<Nanos>,
     cpus: &'a [CpuRun],
     integrity: &'a [Integrity],
+    #[serde(skip_serializing_if = "is_empty")]
+    loads: &'a [LoadRun],
     overhead: &'a Overhead,
     spikes: &'a S,
     spikes_dropped: u64,
     culprits: &'a [Culprit],
     recorder: &'a Option<Recorder>,
+}
+
+/// What serde calls for a list behind a reference.
+fn is_empty(loads: &&[LoadRun]) -> bool {
+    loads.is_empty()
 }
 
 impl<'a, S> Document<'a, S> {
@@ -48,6 +56,7 @@ impl<'a, S> Document<'a, S> {
             elapsed_ns,
             cpus,
             integrity,
+            loads,
             overhead,
             spikes: _,
             spikes_dropped,
@@ -68,6 +77,7 @@ impl<'a, S> Document<'a, S> {
             elapsed_ns: *elapsed_ns,
             cpus,
             integrity,
+            loads,
             overhead,
             spikes,
             spikes_dropped: *spikes_dropped,
@@ -89,6 +99,7 @@ mod tests {
             id: "a".into(),
             spikes: vec![spike],
             spikes_dropped: 3,
+            loads: vec![LoadRun::default()],
             recorder: Some(Recorder::default()),
             elapsed_ns: Some(Nanos(1)),
             ..Run::default()

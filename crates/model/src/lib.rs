@@ -15,6 +15,7 @@ pub mod histogram;
 pub mod isolation;
 mod key;
 pub mod keyword;
+pub mod load;
 pub mod plan;
 pub mod rng;
 pub mod run;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Bucket};
 use crate::keyword::Word;
+use crate::load::LoadRun;
 use crate::units::{Cpu, Nanos};
 use crate::vocabulary::{
     Command, Ended, Expiry, IdleStates, IntegrityKind, Policy, Preempt, SchedulePhase, WakeMechanism,
@@ -47,6 +48,9 @@ pub struct Run {
     pub cpus: Vec<CpuRun>,
     /// What may invalidate or limit the measurement.
     pub integrity: Vec<Integrity>,
+    /// What ran beside it on request, each with its proof.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<LoadRun>,
     /// onbeat's own cost.
     pub overhead: Overhead,
     /// Explained spikes; empty for `measure`.

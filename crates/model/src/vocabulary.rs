@@ -127,6 +127,8 @@ keywords! {
         EntriesDropped = "entries-dropped",
         /// no CPU was free for onbeat's own thread, or it was delayed
         Housekeeping = "housekeeping",
+        /// a load that was asked for did not load all the time
+        Load = "load",
         /// events were lost
         Lost = "lost",
         /// memory could not be locked

@@ -17,6 +17,7 @@ pub mod html;
 pub mod hunt;
 pub mod input;
 pub mod isolation;
+pub mod load;
 pub mod map;
 pub mod output;
 pub mod palette;

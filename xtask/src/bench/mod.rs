@@ -9,6 +9,7 @@ mod decode;
 mod held;
 mod hunted;
 mod instructions;
+mod loads;
 mod lossless;
 mod made;
 mod median;
@@ -35,9 +36,10 @@ const STATISTICS: &str = "statistics";
 const AUDIT: &str = "audit";
 const DECODE: &str = "decode";
 const HUNT: &str = "hunt memory";
+const LOADS: &str = "loads";
 
 /// The measurements, in their order.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "own wake-ups",
     "memory",
     "instructions",
@@ -48,6 +50,7 @@ const PARTS: [&str; 10] = [
     AUDIT,
     DECODE,
     HUNT,
+    LOADS,
 ];
 
 /// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
@@ -97,7 +100,7 @@ pub fn run(options: &Args) -> Result<()> {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
     // These have no peer, and take only `time`.
-    let alone = chosen.iter().all(|part| [STATISTICS, AUDIT, DECODE, HUNT].contains(part));
+    let alone = chosen.iter().all(|part| [STATISTICS, AUDIT, DECODE, HUNT, LOADS].contains(part));
     debian::ensure(if alone { &NEEDS[2..] } else { &NEEDS })?;
     // Decoding is measured in a program of its own.
     if chosen != [DECODE] {
@@ -147,6 +150,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         AUDIT => audit::measure(binary),
         DECODE => decode::measure(quick),
         HUNT => hunted::measure(binary, quick),
+        LOADS => loads::measure(binary, quick),
         _ => statistics::measure(binary, quick),
     }
 }

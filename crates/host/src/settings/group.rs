@@ -21,6 +21,11 @@ pub fn of_task(pid: u32) -> io::Result<String> {
     line.map(str::to_owned).ok_or_else(|| io::Error::from_raw_os_error(libc::EOPNOTSUPP))
 }
 
+/// Moves this process to the root group.
+pub fn leave_group() -> io::Result<()> {
+    move_task(std::process::id(), "/")
+}
+
 /// Moves a process with all its threads.
 pub fn move_task(pid: u32, group: &str) -> io::Result<()> {
     if !group.starts_with('/') || group.split('/').any(|part| part == "..") {

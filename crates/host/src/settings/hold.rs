@@ -1,7 +1,7 @@
 //! What lasts as long as a descriptor is held open: a limit on wake-up latency from idle
 //! (Documentation/power/pm_qos_interface.rst, `/dev/cpu_dma_latency`).
 //!
-//! A process of its own holds it, [`super::keeper`] starts it. Who holds what is in `/run/onbeat`,
+//! A process of its own holds it, [`crate::keeper`] starts it. Who holds what is in `/run/onbeat`,
 //! which only root may write to, and counts as long as that process lives.
 
 use std::fs;
@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use model::fact::Fact;
 use model::units::Nanos;
 
-use super::keeper::{self, keep_alive};
 use crate::clock;
+use crate::keeper::{self, keep_alive};
 use crate::process::process_start;
 use crate::pseudo_file::write_and_hold;
 use crate::rt;

@@ -32,12 +32,13 @@ use model::setting::Key;
 
 pub use entry::{Applied, Entry};
 pub use folder::Folder;
+pub use group::leave_group;
 pub use hold::hold;
 pub use journal::{
     ChangeOutcome, EntryRecords, EntryStep, Journal, JournalRecord, OldValue, Opened, Outcome, entry_ids,
     entry_records, read_entry,
 };
-pub use keeper::{keep_alive, start_keeper};
+pub use keeper::start_keeper;
 pub use live::LiveKernel;
 pub use lock::{JournalLock, LockOwner, take_lock};
 pub use restore::{Restored, held_back, restore, restore_all};

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::Environment;
 use super::flags::positive_span;
 use super::live::Live;
+use super::load_flags::{self, LoadFlags};
 use super::measure_flags::MeasureFlags;
 use super::outputs::Outputs;
 use super::running::{PreparedRun, RunSink, exit_of, nothing_seen, prepare, unless_stopped};
@@ -48,6 +49,8 @@ use study::page::{MAX_TRACED_SPIKES, perfetto};
 pub struct Args {
     #[command(flatten)]
     flags: MeasureFlags,
+    #[command(flatten)]
+    load: LoadFlags,
     /// A wake-up this late is a spike; a bare number is in us; from the first wake-ups by default
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     over: Option<String>,
@@ -77,7 +80,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let host = MachineFiles::live();
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     let PreparedRun { plan, machine, housekeeping, mut run, core_types, before, mut sink } =
-        prepare(&args.flags, Command::Hunt, environment)?;
+        prepare(&args.flags, &args.load, Command::Hunt, environment)?;
     // If the online CPUs cannot be read, those that this process may use are recorded instead.
     let (source, names) = source::open(&machine.online)?;
     let events = sink.writer.events()?;
@@ -102,7 +105,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
             (follow.run(run, &host, &mut sink), follow.into_spikes())
         }
     };
-    let RunSink { writer, live, .. } = sink;
+    let RunSink { writer, live, loads, .. } = sink;
     drop(live);
     let mut run = match measured {
         Ok(run) => run,
@@ -115,6 +118,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     // The threads that a hunt follows do not compete with measuring threads: there are none.
     run.integrity
         .extend(changes.filter(|entry| args.victim.is_none() || entry.kind != IntegrityKind::RtCompetitor));
+    load_flags::end(loads, &mut run);
     finish(args, run, &found, writer, outputs)
 }
 

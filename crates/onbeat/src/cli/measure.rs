@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Environment;
+use super::load_flags::{self, LoadFlags};
 use super::measure_flags::MeasureFlags;
 use super::outputs::{Outputs, Screen};
 use super::running::{PreparedRun, RunSink, exit_of, prepare, unless_stopped};
@@ -28,11 +29,13 @@ use report::words::wrapped;
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat measure -D 10s                        every CPU, 1 ms, SCHED_FIFO 80\n  onbeat measure -a 2-3 -i 200 -D 12h -q       a night's run of two CPUs\n  onbeat measure -D 5m -b 100us                exit code 3 if a wake-up is 100 us late\n  onbeat measure -D 1m --wake timerfd          as a task behind a timerfd sees it"
+    after_help = "Examples:\n  onbeat measure -D 10s                        every CPU, 1 ms, SCHED_FIFO 80\n  onbeat measure -a 2-3 -i 200 -D 12h -q       a night's run of two CPUs\n  onbeat measure -D 5m -b 100us                exit code 3 if a wake-up is 100 us late\n  onbeat measure -D 1m -a 1 --load cpu,mem      beside a load on the other CPUs\n  onbeat measure -D 1m --wake timerfd          as a task behind a timerfd sees it"
 )]
 pub struct Args {
     #[command(flatten)]
     flags: MeasureFlags,
+    #[command(flatten)]
+    load: LoadFlags,
     /// Write cyclictest's JSON, for scripts that read it
     #[arg(long, value_name = "FILE")]
     rt_tests_json: Option<PathBuf>,
@@ -44,10 +47,10 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let outputs = Outputs::of(&[&args.flags.json, &args.rt_tests_json, &args.hist], environment)?;
     let PreparedRun { plan, run, core_types, before, mut sink, .. } =
-        prepare(&args.flags, Command::Measure, environment)?;
+        prepare(&args.flags, &args.load, Command::Measure, environment)?;
     let measured = start::measure(plan, run, &core_types, &mut sink, None);
     rt::release_code_pages(); // that of the measuring
-    let RunSink { writer, live, .. } = sink;
+    let RunSink { writer, live, loads, .. } = sink;
     drop(live);
     let mut run = match measured {
         Ok(run) => run,
@@ -57,6 +60,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         }
     };
     run.integrity.extend(before.changes(&run));
+    load_flags::end(loads, &mut run);
     finish(args, environment, &run, writer, outputs)
 }
 

@@ -26,6 +26,8 @@ mod import;
 mod isolate;
 mod journal;
 mod live;
+mod load;
+mod load_flags;
 mod man;
 mod measure;
 mod measure_flags;
@@ -104,6 +106,7 @@ enum Command {
     Capture(capture::Args),
     Tune(tune::Args),
     Isolate(isolate::Args),
+    Load(load::Args),
     Rules(rules::Args),
     Report(report::Args),
     Bounds(bounds::Args),
@@ -184,6 +187,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
         Command::Capture(args) => capture::run(&args, environment),
         Command::Tune(args) => tune::run(&args, environment),
         Command::Isolate(args) => isolate::run(&args, environment),
+        Command::Load(args) => load::run(&args, environment),
         Command::Rules(args) => rules::run(&args, environment),
         Command::Report(args) => report::run(&args, environment),
         Command::Bounds(args) => bounds::run(&args, environment),

@@ -5,12 +5,14 @@ use std::io::{self, IsTerminal};
 
 use super::Environment;
 use super::live::Live;
+use super::load_flags::LoadFlags;
 use super::measure_flags::MeasureFlags;
 use super::recovery::RecoveryRecords;
 use crate::measure::integrity::entry;
 use crate::measure::preconditions::Preconditions;
 use crate::measure::sink::{Progress, Sink};
 use crate::plan::{self, MachineCpus, MeasurePlan};
+use ::load::running::RunningLoads;
 use bundle::write::BundleWriter;
 use facts::{self, Facts};
 use host::tracefs::Tracing;
@@ -37,8 +39,13 @@ pub struct PreparedRun {
     pub sink: RunSink,
 }
 
-/// Flags to intent, machine to plan; makes the bundle. Refuses with the remedy.
-pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment) -> Result<PreparedRun> {
+/// Flags to intent, machine to plan; starts the loads, makes the bundle. Refuses with the remedy.
+pub fn prepare(
+    flags: &MeasureFlags,
+    load: &LoadFlags,
+    command: Command,
+    environment: &Environment,
+) -> Result<PreparedRun> {
     let intent = flags.intent()?;
     rt::release_code_pages(); // that of the command line
     let host = MachineFiles::live().recording();
@@ -49,7 +56,10 @@ pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment
     flags.mention_needless_flags();
     let mut run = document(command, &plan, &facts);
     block_signals()?;
+    let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
+    let loads = load.start(&machine.permitted, &measured, &environment.runs())?;
     let path = flags.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
+    run.loads = loads.as_ref().map(RunningLoads::begun).unwrap_or_default();
     let mut writer = BundleWriter::create(&path, plan.cpus.len())?;
     writer.begin(&run)?;
     if let Some(recorder) = host.recorded() {
@@ -71,7 +81,7 @@ pub fn prepare(flags: &MeasureFlags, command: Command, environment: &Environment
         run,
         core_types,
         before,
-        sink: RunSink { writer, live, recovery: RecoveryRecords::default() },
+        sink: RunSink { writer, live, loads, recovery: RecoveryRecords::default() },
     })
 }
 
@@ -87,6 +97,8 @@ pub struct RunSink {
     pub writer: BundleWriter,
     /// The screen, if there is one.
     pub live: Option<Live>,
+    /// The loads beside it, if there are any.
+    pub loads: Option<RunningLoads>,
     pub recovery: RecoveryRecords,
 }
 
@@ -94,6 +106,9 @@ impl Sink for RunSink {
     fn second(&mut self, tick: &Progress) -> Result<(), String> {
         if let Some(live) = &mut self.live {
             live.show(tick);
+        }
+        if let Some(loads) = &mut self.loads {
+            loads.sample(clock::monotonic());
         }
         self.writer.second(tick.blocks, self.recovery.of(tick.closed))
     }
@@ -137,6 +152,11 @@ pub fn exit_of(run: &Run, first: Option<Failure>) -> Result<Exit> {
                 words,
             );
             Err(Failure::internal(message))
+        }
+        (None, _) if run.loads.iter().any(|load| !load.held) => {
+            let idle = run.loads.iter().find(|load| !load.held).map(report::load::sentence);
+            let message = format!("{}: what was measured is kept", idle.unwrap_or_default());
+            Err(Failure { exit: Exit::Inconclusive, message })
         }
         (None, ended) => {
             let inconclusive = |message| Failure { exit: Exit::Inconclusive, message };

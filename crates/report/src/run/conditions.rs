@@ -143,7 +143,7 @@ pub fn known_conditions(run: &Run) -> (Vec<(&'static str, String)>, Vec<&'static
 
 /// The conditions of the measurement, the ones that decide what the numbers mean first.
 pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
-    vec![
+    let mut all = vec![
         ("kernel", kernel(run)),
         ("preemption", preemption(run)),
         ("policy", policy(run)),
@@ -158,7 +158,9 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
         ("housekeeping", cpu_list(run.plan.housekeeping.iter().copied())),
         ("started", started(run)),
         ("length", length(run)),
-    ]
+    ];
+    all.extend(crate::load::condition(run).map(|loads| ("load", loads)));
+    all
 }
 
 /// onbeat's own cost, as far as it is known.

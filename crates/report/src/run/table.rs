@@ -92,12 +92,13 @@ fn below(run: &Run, width: usize, palette: Palette) -> String {
 
 /// The conditions in few lines, what is not known by name at the end.
 fn headline(run: &Run) -> Vec<String> {
-    const LINES: [&[&str]; 5] = [
+    const LINES: [&[&str]; 6] = [
         &["kernel", "preemption", "policy", "interval"],
         &["timer expires in"],
         &["woken by", "phase"],
         &["idle", "clocksource"],
         &["virtual machine", "housekeeping", "length"],
+        &["load"],
     ];
     let (known, unknown) = conditions::known_conditions(run);
     let part = |name: &&str| {

@@ -7,7 +7,8 @@
 use std::path::Path;
 
 use crate::cli::journal::{FOLDER, boot_time};
-use host::settings::{Folder, LiveKernel, hold, keep_alive, take_lock};
+use host::keeper::keep_alive;
+use host::settings::{Folder, LiveKernel, hold, take_lock};
 use host::{clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::units::{CpuSet, Nanos};

@@ -4,6 +4,7 @@ mod auditing;
 mod bounding;
 mod comparing;
 mod hunting;
+mod loading;
 mod measuring;
 mod place;
 mod words;

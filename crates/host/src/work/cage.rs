@@ -1,0 +1,232 @@
+//! The control group that a load's processes are in, so that all of them can be counted and killed.
+//!
+//! It is made below the group that this process is in, with no controller switched on: so it is in
+//! whatever limits a service manager or a container has set, and changes nothing for others. Its
+//! name has this process's number and start. Source: Documentation/admin-guide/cgroup-v2.rst
+//! (cgroup.kill, cpu.stat), Documentation/admin-guide/cgroup-v1/cpuacct.rst.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::units::Nanos;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::clock;
+use crate::process::process_start;
+
+const PREFIX: &str = "onbeat-load-";
+
+/// How long the removal may wait for killed processes to be gone.
+const PATIENCE: Nanos = Nanos(2_000_000_000);
+
+const PAUSE: Nanos = Nanos(5_000_000);
+
+/// How deep below a cage a program of the user's may have made groups.
+const DEPTH: u32 = 8;
+
+/// A control group with one below it per load; none where the machine has no control groups, or
+/// does not permit any to this user.
+pub struct Cage {
+    group: Option<PathBuf>,
+}
+
+/// The group of one load.
+#[derive(Clone, Debug, Default)]
+pub struct LoadGroup {
+    /// The folder of the group; `None` outside of control groups.
+    pub group: Option<PathBuf>,
+}
+
+impl Cage {
+    /// A new one, named after this process.
+    pub fn create() -> Cage {
+        let own = std::process::id();
+        let name = format!("{PREFIX}{own}-{}", process_start(own).unwrap_or(0));
+        let made = hierarchies().into_iter().map(|above| above.join(&name)).find(|group| made(group));
+        Cage { group: made }
+    }
+
+    /// The one in this folder, which another process made.
+    pub fn at(group: &Path) -> Cage {
+        Cage { group: Some(group.to_owned()) }
+    }
+
+    pub fn group(&self) -> Option<&Path> {
+        self.group.as_deref()
+    }
+
+    /// A group for a load.
+    pub fn room(&self, name: &str) -> io::Result<LoadGroup> {
+        let Some(cage) = &self.group else { return Ok(LoadGroup::default()) };
+        let group = cage.join(name);
+        fs::create_dir(&group)?;
+        Ok(LoadGroup { group: Some(group) })
+    }
+
+    /// Kills all that is in it, and removes it; fails if something is left after two seconds.
+    pub fn clear(&self) -> io::Result<()> {
+        let Some(cage) = &self.group else { return Ok(()) };
+        let until = clock::monotonic() + PATIENCE;
+        loop {
+            kill(cage);
+            match remove(cage, DEPTH) {
+                Ok(()) => return Ok(()),
+                Err(error) if clock::monotonic() > until => return Err(error),
+                Err(_) => clock::sleep_for(PAUSE),
+            }
+        }
+    }
+}
+
+impl LoadGroup {
+    /// Takes this process into it.
+    pub fn enter(&self) -> io::Result<()> {
+        // 0 stands for the process that writes.
+        self.group.as_ref().map_or(Ok(()), |group| fs::write(group.join("cgroup.procs"), "0"))
+    }
+
+    /// The file that tells the processor time of the group, and what it is counted in: `usage_usec`
+    /// of version 2, nanoseconds in version 1.
+    pub(super) fn cpu_file(&self) -> Option<PathBuf> {
+        let group = self.group.as_ref()?;
+        ["cpu.stat", "cpuacct.usage"].map(|name| group.join(name)).into_iter().find(|file| file.exists())
+    }
+}
+
+/// Kills and removes the cages whose process has ended; gives their names.
+pub fn remove_abandoned() -> Vec<String> {
+    let mut removed = Vec::new();
+    for above in hierarchies() {
+        let Ok(entries) = fs::read_dir(above) else { continue };
+        for entry in entries.flatten() {
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if is_abandoned(&name) && Cage::at(&entry.path()).clear().is_ok() {
+                removed.push(name);
+            }
+        }
+    }
+    removed
+}
+
+/// Whether a group has a cage's name, and the process that it names has ended.
+fn is_abandoned(name: &str) -> bool {
+    let owner = || {
+        let (pid, start) = name.strip_prefix(PREFIX)?.split_once('-')?;
+        Some((pid.parse::<u32>().ok()?, start.parse::<u64>().ok()?))
+    };
+    owner().is_some_and(|(pid, start)| process_start(pid) != Some(start))
+}
+
+/// The groups that this process is in and may make others below, version 2 first.
+fn hierarchies() -> Vec<PathBuf> {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    groups_of(&read("/proc/self/mounts"), &read("/proc/self/cgroup"))
+}
+
+/// From the texts of /proc/self/mounts and /proc/self/cgroup (cgroups(7)).
+fn groups_of(mounts: &str, groups: &str) -> Vec<PathBuf> {
+    let mounted = |wanted: &str, option: &str| {
+        mounts.lines().find_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            let (place, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
+            let has = option.is_empty() || options.split(',').any(|word| word == option);
+            (kind == wanted && has).then_some(place)
+        })
+    };
+    let own = |controller: &str| {
+        groups.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            let is_this = controllers.split(',').any(|name| name == controller);
+            // A path that begins with `/..` is outside of what this process can see.
+            (is_this && !path.starts_with("/..")).then(|| path.trim_start_matches('/'))
+        })
+    };
+    let place = |kind, option| Some(PathBuf::from(mounted(kind, option)?).join(own(option)?));
+    [place("cgroup2", ""), place("cgroup", "cpuacct")].into_iter().flatten().collect()
+}
+
+/// Makes a group, if processes may be put into it.
+fn made(group: &Path) -> bool {
+    if fs::create_dir(group).is_err() {
+        return false;
+    }
+    let kind = fs::read_to_string(group.join("cgroup.type"));
+    let takes = kind.map_or(true, |kind| kind.trim() == "domain");
+    if !takes {
+        let _ = fs::remove_dir(group);
+    }
+    takes
+}
+
+/// Kills the processes in a group and below: by the kernel's own file from Linux 5.14 on, else one
+/// by one.
+fn kill(group: &Path) {
+    if fs::write(group.join("cgroup.kill"), "1").is_ok() {
+        return;
+    }
+    for pid in processes(group, DEPTH) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+fn processes(group: &Path, depth: u32) -> Vec<Pid> {
+    let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    // 0 is a process that this one cannot see.
+    let mut found: Vec<Pid> = text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect();
+    if depth > 0 {
+        found.extend(below(group).iter().flat_map(|group| processes(group, depth - 1)));
+    }
+    found
+}
+
+fn below(group: &Path) -> Vec<PathBuf> {
+    let entries =
+        fs::read_dir(group).map(|entries| entries.flatten().collect()).unwrap_or_else(|_| Vec::new());
+    let folders = entries.iter().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(fs::DirEntry::path).collect()
+}
+
+fn remove(group: &Path, depth: u32) -> io::Result<()> {
+    if depth > 0 {
+        below(group).iter().try_for_each(|group| remove(group, depth - 1))?;
+    }
+    match fs::remove_dir(group) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_group_is_found_in_every_layout() {
+        let unified = "cgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n";
+        let hybrid = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n\
+                      cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\n\
+                      cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n";
+        let paths = |mounts, groups| {
+            groups_of(mounts, groups).iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(paths(unified, "0::/user.slice/a\n"), ["/sys/fs/cgroup/user.slice/a"]);
+        assert_eq!(
+            paths(hybrid, "4:cpu,cpuacct:/b\n3:memory:/c\n0::/\n"),
+            ["/sys/fs/cgroup/unified/", "/sys/fs/cgroup/cpu,cpuacct/b"]
+        );
+        assert!(paths(unified, "0::/../other\n").is_empty());
+        assert!(paths("", "0::/\n").is_empty() && paths(unified, "").is_empty());
+    }
+
+    #[test]
+    fn only_a_cage_whose_process_has_ended_is_abandoned() {
+        let own = std::process::id();
+        let start = process_start(own).unwrap();
+        assert!(!is_abandoned(&format!("{PREFIX}{own}-{start}")));
+        assert!(is_abandoned(&format!("{PREFIX}{own}-{}", start + 1)));
+        for name in ["onbeat", "onbeat-load-", "onbeat-load-1", "onbeat-load-x-y", "user.slice"] {
+            assert!(!is_abandoned(name), "{name}");
+        }
+    }
+}

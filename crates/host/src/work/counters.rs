@@ -1,0 +1,109 @@
+//! A page of counters that a load's processes share with their starter.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Bytes from one counter to the next: no two share a cache line on any machine that Linux runs on.
+const STRIDE: usize = 256;
+
+/// Counters in memory that every process which maps the same file shares.
+pub struct Counters {
+    memory: NonNull<AtomicU64>,
+    count: usize,
+    file: OwnedFd,
+}
+
+// SAFETY: the memory is shared, and only accessed as atomic numbers.
+unsafe impl Send for Counters {}
+// SAFETY: as above.
+unsafe impl Sync for Counters {}
+
+/// One of them.
+#[derive(Clone, Copy)]
+pub struct Counter<'a>(&'a AtomicU64);
+
+impl Counters {
+    /// New counters, all 0, in a file without a name (memfd_create(2)).
+    pub fn create(count: usize) -> io::Result<Counters> {
+        let file = rustix::fs::memfd_create("onbeat-load", rustix::fs::MemfdFlags::CLOEXEC)?;
+        rustix::fs::ftruncate(&file, (count.max(1) * STRIDE) as u64)?;
+        Counters::map(file, count.max(1))
+    }
+
+    /// Those of the file that is this process's standard input.
+    pub fn inherited() -> io::Result<Counters> {
+        let file = io::stdin().as_fd().try_clone_to_owned()?;
+        let bytes = usize::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or(0);
+        match bytes / STRIDE {
+            0 => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+            count => Counters::map(file, count),
+        }
+    }
+
+    fn map(file: OwnedFd, count: usize) -> io::Result<Counters> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses the place, and the file is as long as what is mapped.
+        let memory =
+            unsafe { mmap(std::ptr::null_mut(), count * STRIDE, protection, MapFlags::SHARED, &file, 0)? };
+        let memory = NonNull::new(memory.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        Ok(Counters { memory, count, file })
+    }
+
+    /// The file, for another process's standard input.
+    pub fn file(&self) -> io::Result<File> {
+        Ok(File::from(self.file.try_clone()?))
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// A counter; `None` beyond the last.
+    pub fn get(&self, index: usize) -> Option<Counter<'_>> {
+        // SAFETY: it lies within the mapping, which lives as long as `self`; every access is
+        // atomic.
+        (index < self.count).then(|| Counter(unsafe { self.memory.byte_add(index * STRIDE).as_ref() }))
+    }
+}
+
+impl Drop for Counters {
+    fn drop(&mut self) {
+        // SAFETY: no reference outlives `self`.
+        let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.count * STRIDE) };
+    }
+}
+
+impl Counter<'_> {
+    pub fn add(self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub fn value(self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_shared_by_all_that_map_the_file() {
+        let counters = Counters::create(3).unwrap();
+        let again = Counters::map(counters.file().unwrap().into(), 3).unwrap();
+        counters.get(2).unwrap().add(7);
+        assert_eq!((again.get(2).unwrap().value(), again.get(1).unwrap().value()), (7, 0));
+        assert!(again.get(3).is_none() && again.len() == 3);
+    }
+}

@@ -1,0 +1,161 @@
+//! What the kernel counts of a load, read again and again without allocating.
+
+use std::fs;
+use std::path::Path;
+
+use super::LoadGroup;
+use crate::pseudo_file::RereadFile;
+
+/// One of the kernel's own counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// Processor time in ns: of a load's control group (`cpu.stat`), else of its processes.
+    CpuTime,
+    /// Page faults of its processes that needed no disk: field 10 of /proc/PID/stat.
+    MinorFaults,
+    /// Bytes that its processes had written to a disk: `write_bytes` of /proc/PID/io.
+    WrittenBytes,
+    /// Context switches of the whole machine: `ctxt` of /proc/stat.
+    Switches,
+    /// Processes and threads started on the whole machine: `processes` of /proc/stat.
+    Forks,
+    /// Packets received by the loopback device: /proc/net/dev.
+    LoopbackPackets,
+}
+
+impl Figure {
+    /// What it is, in words, for proofs.
+    pub fn words(self) -> &'static str {
+        match self {
+            Figure::CpuTime => "ns of processor time",
+            Figure::MinorFaults => "page faults",
+            Figure::WrittenBytes => "bytes to a disk",
+            Figure::Switches => "context switches of the machine",
+            Figure::Forks => "processes started on the machine",
+            Figure::LoopbackPackets => "packets of the loopback device",
+        }
+    }
+}
+
+/// How a count is found in a text of the kernel's.
+type ReadCount = fn(&str) -> Option<u64>;
+
+/// A count that is read once in a while.
+pub struct Gauge {
+    files: Vec<(RereadFile, ReadCount)>,
+}
+
+impl Gauge {
+    /// Opens what tells a figure of a load with these processes; `None` where nothing does.
+    pub fn open(figure: Figure, room: &LoadGroup, processes: &[u32]) -> Option<Gauge> {
+        let of_each = |name: &str, read: ReadCount| {
+            let file = |pid: &u32| Some((RereadFile::open(&format!("/proc/{pid}/{name}"), 1024).ok()?, read));
+            processes.iter().map(file).collect::<Option<Vec<_>>>()
+        };
+        let whole = |path: &str, read: ReadCount| RereadFile::whole(path).ok().map(|file| vec![(file, read)]);
+        let files = match figure {
+            Figure::CpuTime => match room.cpu_file() {
+                Some(file) => whole(&file.display().to_string(), group_time),
+                None => of_each("stat", |text| Some(ticks(stat_field(text, 14)? + stat_field(text, 15)?))),
+            },
+            Figure::MinorFaults => of_each("stat", |text| stat_field(text, 10)),
+            Figure::WrittenBytes => of_each("io", |text| after(text, "\nwrite_bytes: ")),
+            Figure::Switches => whole("/proc/stat", |text| after(text, "\nctxt ")),
+            Figure::Forks => whole("/proc/stat", |text| after(text, "\nprocesses ")),
+            Figure::LoopbackPackets => whole("/proc/net/dev", loopback_packets),
+        };
+        files.filter(|files| !files.is_empty()).map(|files| Gauge { files })
+    }
+
+    /// The sum over its files; `None` if one of them cannot be read any more.
+    pub fn value(&mut self) -> Option<u64> {
+        let mut sum = 0u64;
+        for (file, read) in &mut self.files {
+            let text = std::str::from_utf8(file.read().ok()?).ok()?;
+            sum = sum.saturating_add(read(text)?);
+        }
+        Some(sum)
+    }
+}
+
+/// USER_HZ is 100 on every architecture that this is built for (include/asm-generic/param.h).
+fn ticks(count: u64) -> u64 {
+    count.saturating_mul(10_000_000)
+}
+
+/// A field of /proc/PID/stat, counted from 1 (proc_pid_stat(5)).
+fn stat_field(text: &str, number: usize) -> Option<u64> {
+    text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
+}
+
+fn after(text: &str, name: &str) -> Option<u64> {
+    let rest = &text[text.find(name)? + name.len()..];
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
+fn group_time(text: &str) -> Option<u64> {
+    match text.strip_prefix("usage_usec ") {
+        Some(rest) => Some(rest.split_ascii_whitespace().next()?.parse::<u64>().ok()?.saturating_mul(1000)),
+        None => text.trim().parse().ok(),
+    }
+}
+
+/// The received packets are the second figure behind the name.
+fn loopback_packets(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix("lo:"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Whether a process, by its /proc/PID/stat, is stopped or has ended; `None` where it is gone.
+pub fn process_is_stopped(stat: &mut RereadFile) -> Option<bool> {
+    let text = String::from_utf8_lossy(stat.read().ok()?);
+    let state = text.rsplit_once(") ")?.1.chars().next()?;
+    Some(matches!(state, 'T' | 't' | 'Z' | 'X'))
+}
+
+/// Memory in bytes that can be had without the machine having to swap: `MemAvailable` of
+/// /proc/meminfo; `None` where it cannot be read.
+pub fn available_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    after(&text, "\nMemAvailable:")?.checked_mul(1024)
+}
+
+/// Bytes that an unprivileged process can still write to the file system of a folder.
+pub fn free_space(folder: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(folder).ok()?;
+    found.f_bavail.checked_mul(found.f_frsize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_found_in_the_kernels_texts() {
+        let stat = "7 (a) b) S 1 2 3 4 5 6 42 8 9 10 30 12 0 0";
+        assert_eq!((stat_field(stat, 10), stat_field(stat, 14)), (Some(42), Some(30)));
+        assert_eq!(stat_field("7 (a", 10), None);
+        assert_eq!(
+            after("rchar: 1\nwrite_bytes: 4096\ncancelled_write_bytes: 1\n", "\nwrite_bytes: "),
+            Some(4096)
+        );
+        assert_eq!(group_time("usage_usec 12\nuser_usec 3\n"), Some(12_000));
+        assert_eq!(group_time("34\n"), Some(34));
+        assert_eq!(group_time("nonsense"), None);
+        let devices = "Inter-| Receive\n face |bytes packets\n    lo: 100 7 0 0\n  eth0: 5 6\n";
+        assert_eq!(loopback_packets(devices), Some(7));
+        assert_eq!(loopback_packets("eth0: 5 6\n"), None);
+    }
+
+    #[test]
+    fn the_own_processes_figures_grow() {
+        let own = [std::process::id()];
+        for figure in [Figure::CpuTime, Figure::MinorFaults, Figure::Switches, Figure::Forks] {
+            let value = Gauge::open(figure, &LoadGroup::default(), &own).and_then(|mut gauge| gauge.value());
+            assert!(value.is_some(), "{figure:?}");
+        }
+        assert!(Gauge::open(Figure::MinorFaults, &LoadGroup::default(), &[]).is_none());
+        assert!(available_memory().is_some_and(|bytes| bytes > 0));
+        assert!(free_space(Path::new("/")).is_some());
+    }
+}

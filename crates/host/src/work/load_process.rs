@@ -1,0 +1,198 @@
+//! A process of a load, seen from its starter and from itself.
+//!
+//! It is this program once more, so that nothing of the starter's memory, threads and locks comes
+//! along; its standard input is the page of counters, and on its standard output it says in one
+//! line that it has begun, or why it cannot.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use model::units::{CpuSet, Nanos};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+
+use super::{Counters, LoadGroup};
+use crate::clock;
+use crate::rt;
+
+const READY: &str = "ready";
+
+/// How much of what a worker says is read.
+const LIMIT: usize = 4096;
+
+/// A started process.
+pub struct LoadProcess {
+    child: Child,
+    says: OwnedFd,
+    said: String,
+}
+
+impl LoadProcess {
+    /// Starts this program's own file with these arguments. It leads a process group, so that a
+    /// terminal's Ctrl-C does not reach it.
+    pub fn start<S: AsRef<OsStr>>(arguments: &[S], counters: &Counters) -> io::Result<LoadProcess> {
+        let mut child = Command::new("/proc/self/exe")
+            .args(arguments)
+            .stdin(Stdio::from(counters.file()?))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        match child.stdout.take() {
+            Some(says) => Ok(LoadProcess { child, says: says.into(), said: String::new() }),
+            None => Err(io::Error::other("no pipe")),
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it has begun; fails with what it says of the reason, or if it ends without a
+    /// word. A program that took the worker's place has closed its end, and runs.
+    pub fn wait_until_ready(&mut self, until: Nanos) -> io::Result<()> {
+        loop {
+            let left = until.0 - clock::monotonic().0;
+            if left <= 0 {
+                return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+            }
+            let closed = self.listen(Nanos(left))?;
+            match self.said.lines().next() {
+                Some(READY) => return Ok(()),
+                Some(line) if self.said.contains('\n') => return Err(error_of(line)),
+                _ if closed && self.child.try_wait()?.is_none() => return Ok(()),
+                _ if closed => return Err(io::Error::other("it ended at once")),
+                _ => {}
+            }
+        }
+    }
+
+    /// Why it ended, if it did.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        let _ = self.listen(Nanos(0));
+        let last = self.said.lines().rfind(|line| *line != READY);
+        Some(last.map_or_else(|| status.to_string(), |line| error_of(line).to_string()))
+    }
+
+    /// Takes what it says within a time; true if it has closed its end.
+    fn listen(&mut self, within: Nanos) -> io::Result<bool> {
+        let wait = Timespec { tv_sec: within.0 / 1_000_000_000, tv_nsec: within.0 % 1_000_000_000 };
+        if poll(&mut [PollFd::new(&self.says, PollFlags::IN)], Some(&wait))? == 0 {
+            return Ok(false);
+        }
+        let mut buffer = [0; 512];
+        let read = File::from(self.says.try_clone()?).read(&mut buffer)?;
+        if self.said.len() < LIMIT {
+            self.said.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        }
+        Ok(read == 0)
+    }
+
+    /// Kills it and its process group.
+    pub fn kill(&mut self) {
+        if let Some(group) = i32::try_from(self.pid()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a worker becomes before it works.
+pub struct Joined<'a> {
+    /// The process that started it.
+    pub starter: u32,
+    pub room: &'a LoadGroup,
+    pub cpus: &'a CpuSet,
+    /// What it is called: `mem`.
+    pub name: &'a str,
+}
+
+/// Ends with its starter, and runs where and how it is to run: in its group, on its CPUs, without
+/// any real-time priority, and as the first that the kernel ends where memory runs out
+/// (`oom_score_adj`, Documentation/filesystems/proc.rst).
+pub fn join(joined: &Joined) -> io::Result<()> {
+    rt::clear_signal_mask();
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // The starter may have ended before this was asked for.
+    if rustix::process::getppid().map(|pid| pid.as_raw_pid() as u32) != Some(joined.starter) {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
+    }
+    if let Ok(name) = std::ffi::CString::new(format!("onbeat-{}", joined.name)) {
+        let _ = rustix::thread::set_name(&name);
+    }
+    joined.room.enter()?;
+    rt::leave_real_time()?;
+    rt::pin(joined.cpus)?;
+    // Without /proc it is chosen by its size, as others are.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    Ok(())
+}
+
+/// Tells the starter that the work begins.
+pub fn said_ready() -> io::Result<()> {
+    say(READY)
+}
+
+/// Tells the starter why it cannot, or why it stopped.
+pub fn say_refused(why: &io::Error) {
+    let _ = say(&words_of(why));
+}
+
+/// An error as its number and its words; 0 where it has none.
+fn words_of(why: &io::Error) -> String {
+    format!("{} {why}", why.raw_os_error().unwrap_or(0)).replace('\n', " ")
+}
+
+fn error_of(line: &str) -> io::Error {
+    match line.split_once(' ').map(|(number, words)| (number.parse::<i32>(), words)) {
+        Some((Ok(number), _)) if number > 0 => io::Error::from_raw_os_error(number),
+        Some((Ok(_), words)) => io::Error::other(words.to_owned()),
+        _ => io::Error::other(line.to_owned()),
+    }
+}
+
+/// Puts a program in the place of this worker, with nothing on its standard streams; returns only
+/// if it could not be.
+pub fn become_program(program: &OsString, arguments: &[OsString]) -> io::Error {
+    let alone = || -> io::Result<OwnedFd> {
+        let says = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
+        let null = File::options().read(true).write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdin(&null)?;
+        rustix::stdio::dup2_stdout(&null)?;
+        Ok(says)
+    };
+    match alone() {
+        Err(error) => error,
+        Ok(says) => {
+            let error = crate::replace_by(program, arguments);
+            // The caller's way of telling it is closed by now.
+            let _ = File::from(says).write_all(format!("{}\n", words_of(&error)).as_bytes());
+            error
+        }
+    }
+}
+
+fn say(line: &str) -> io::Result<()> {
+    let mut out = io::stdout();
+    out.write_all(format!("{line}\n").as_bytes())?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_reaches_the_starter_as_it_was() {
+        let full = error_of(&words_of(&io::Error::from_raw_os_error(libc::ENOSPC)));
+        assert_eq!(full.raw_os_error(), Some(libc::ENOSPC));
+        assert_eq!(error_of(&words_of(&io::Error::other("two\nlines"))).to_string(), "two lines");
+        assert_eq!(error_of("nonsense").to_string(), "nonsense");
+    }
+}

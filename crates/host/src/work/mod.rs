@@ -1,0 +1,26 @@
+//! What loads are made of: processes in a control group of their own, and what they work on.
+//!
+//! A load runs in a process that [`LoadProcess::start`] starts from this program's own file, inside
+//! a [`Cage`]; it counts what it does in a page that it shares with its starter ([`Counters`]).
+//! Whatever ends the starter ends all of it: each worker asks for a signal at its parent's death,
+//! and a keeper outside of the cage kills and removes what is left.
+
+mod cage;
+mod counters;
+mod figures;
+mod fork;
+mod keeper;
+mod load_process;
+mod mapping;
+mod scratch;
+mod stream;
+
+pub use cage::{Cage, LoadGroup, remove_abandoned};
+pub use counters::{Counter, Counters};
+pub use figures::{Figure, Gauge, available_memory, free_space, process_is_stopped};
+pub use fork::{fork_and_wait, fork_task};
+pub use keeper::{ProcessId, keep_watch, start_keeper};
+pub use load_process::{Joined, LoadProcess, become_program, join, said_ready, say_refused};
+pub use mapping::{Mapping, page_size};
+pub use scratch::{Scratch, sync_all};
+pub use stream::{Stream, pipe, socket_pair};

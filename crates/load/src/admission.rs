@@ -1,0 +1,124 @@
+//! What is refused before a load starts, because the machine would suffer: memory, disk space,
+//! processes.
+
+use std::path::{Path, PathBuf};
+
+use model::error::{Failure, Result};
+
+use crate::load::{Needs, Wanted};
+use crate::size;
+use crate::spec::LoadSpec;
+
+/// Memory that is left to the machine, at least; also while the load runs.
+pub const MEMORY_LEFT: u64 = 32 << 20;
+
+/// Space that is left on a disk, at least; also while the load runs.
+pub const SPACE_LEFT: u64 = 32 << 20;
+
+/// Processes and threads of all loads together.
+const TASKS: u64 = 8192;
+
+/// A load with nothing left open.
+pub struct Planned {
+    pub spec: LoadSpec,
+    pub wanted: Wanted,
+    /// Where its files are.
+    pub folder: PathBuf,
+}
+
+impl Planned {
+    /// On so many CPUs, with files in this folder unless the load names another.
+    pub fn new(spec: LoadSpec, cpus: usize, folder: &Path) -> Planned {
+        let wanted = spec.wanted(cpus);
+        let folder = wanted.key("folder").map_or_else(|| folder.to_owned(), PathBuf::from);
+        Planned { spec, wanted, folder }
+    }
+
+    /// What all of its processes take.
+    pub fn needs(&self) -> Needs {
+        let each = (self.spec.load.needs)(&self.wanted);
+        let count = u64::from(self.wanted.count);
+        Needs {
+            memory: each.memory.saturating_mul(count),
+            disk: each.disk.saturating_mul(count),
+            tasks: each.tasks.saturating_mul(self.wanted.count),
+        }
+    }
+}
+
+/// Refuses loads that do not fit: they have to leave a tenth of the available memory, and half of
+/// the free space of each disk. What cannot be read of the machine refuses nothing.
+pub fn admit(loads: &[Planned], available: Option<u64>, free: impl Fn(&Path) -> Option<u64>) -> Result<()> {
+    let sum =
+        |of: fn(&Needs) -> u64| loads.iter().fold(0u64, |sum, load| sum.saturating_add(of(&load.needs())));
+    let (memory, tasks) = (sum(|needs| needs.memory), sum(|needs| u64::from(needs.tasks)));
+    if let Some(available) = available {
+        let most = available.saturating_sub((available / 10).max(MEMORY_LEFT));
+        if memory > most {
+            return Err(Failure::usage(format!(
+                "the loads would take {} of memory, and {} can be had without harm: ask for fewer or \
+                 smaller ones",
+                rounded(memory),
+                rounded(most)
+            )));
+        }
+    }
+    if tasks > TASKS {
+        return Err(Failure::usage(format!(
+            "the loads would start {tasks} processes, more than the {TASKS} that are allowed: ask for fewer"
+        )));
+    }
+    for load in loads.iter().filter(|load| load.needs().disk > 0) {
+        let same = |other: &&Planned| other.folder == load.folder;
+        let disk = loads.iter().filter(same).fold(0u64, |sum, load| sum.saturating_add(load.needs().disk));
+        if let Some(free) = free(&load.folder)
+            && disk > (free / 2).min(free.saturating_sub(SPACE_LEFT))
+        {
+            return Err(Failure::usage(format!(
+                "{} would write {} where {} are free, and half of that is left alone: ask for less, or name \
+                 another disk with folder=PATH",
+                load.spec,
+                rounded(disk),
+                rounded(free)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// In whole units, for people.
+fn rounded(bytes: u64) -> String {
+    let shift = [30, 20, 10].into_iter().find(|shift| bytes >> shift >= 10).unwrap_or(0);
+    size::text((bytes >> shift) << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::parse;
+
+    fn admitted(spec: &str, available: u64, free: u64) -> Result<()> {
+        let planned = |spec| Planned::new(spec, 2, Path::new("/x"));
+        let loads: Vec<Planned> = parse(&[spec]).unwrap().into_iter().map(planned).collect();
+        admit(&loads, Some(available), |_| Some(free))
+    }
+
+    #[test]
+    fn what_the_machine_cannot_carry_is_refused_with_the_numbers() {
+        const GIB: u64 = 1 << 30;
+        assert!(admitted("mem:2x1G", 3 * GIB, GIB).is_ok());
+        for (spec, available, free, said) in [
+            ("mem:2x1G", 2 * GIB, GIB, "2050M of memory"),
+            ("mem:1024x1T", 2 * GIB, GIB, "of memory"),
+            ("vm:2x60M", 140 << 20, GIB, "can be had"),
+            ("hdd:4x200M", 2 * GIB, GIB, "would write 800M where 1G are free"),
+            ("messaging:300", 64 * GIB, GIB, "processes"),
+        ] {
+            let failure = admitted(spec, available, free).expect_err(spec);
+            assert!(failure.message.contains(said), "{spec}: {failure}");
+        }
+        assert!(admitted("hdd:2x200M", 2 * GIB, GIB).is_ok());
+        let unknown = Planned::new(parse(&["mem:2x1G"]).unwrap().remove(0), 2, Path::new("/x"));
+        assert!(admit(&[unknown], None, |_| None).is_ok());
+    }
+}

@@ -1,0 +1,34 @@
+//! `cmd`: a program of the user's.
+
+use std::convert::Infallible;
+use std::io;
+
+use super::SECOND;
+use crate::load::{Count, Load, LoadTask, Needs};
+use host::work::{Figure, become_program};
+
+pub const LOAD: Load = Load {
+    name: "cmd",
+    title: "runs a program of yours",
+    doc: "Runs a command in the same cage as the other loads: on the CPUs of the load, without real-time \
+          priority, ended with all it has started. Its words are split at blanks, quotes hold them \
+          together, no shell sees them, and what it prints is dropped. Its proof is processor time \
+          alone, for only the program knows what it does.",
+    count: Count { what: "", default: Some(1) },
+    size: None,
+    keys: &[],
+    unit: "",
+    paced: false,
+    window: SECOND,
+    figure: Figure::CpuTime,
+    needs: |_| Needs { memory: 0, disk: 0, tasks: 1 },
+    run,
+};
+
+fn run(work: &mut LoadTask) -> io::Result<Infallible> {
+    let command = work.command();
+    match command.split_first() {
+        Some((program, arguments)) => Err(become_program(program, arguments)),
+        None => Err(io::Error::other("no command was given")),
+    }
+}

@@ -1,0 +1,46 @@
+//! `hdd`: files that are written and flushed.
+
+use std::convert::Infallible;
+use std::io;
+
+use super::FIVE_SECONDS;
+use crate::load::{Count, Load, LoadKey, LoadSize, LoadTask, Needs};
+use host::work::{Figure, Scratch};
+
+pub const LOAD: Load = Load {
+    name: "hdd",
+    title: "writes a file, flushes it and deletes it",
+    doc: "Each process writes so many bytes to a file that has no name, has the disk take them (fsync), \
+          gives the space back and begins anew: interrupts and workers of the disk, its file system, \
+          writeback. No file is left whatever ends it. The kernel's figure is what was handed to a disk: \
+          in a file system in memory it is 0, which is no load of a disk.",
+    count: Count { what: "processes", default: Some(1) },
+    size: Some(LoadSize { what: "bytes of each file", default: 20 << 20, least: 4 << 10, most: 1 << 40 }),
+    keys: &[LoadKey { name: "folder", what: "a folder on the disk to be loaded", values: &[] }],
+    unit: "bytes",
+    paced: true,
+    window: FIVE_SECONDS,
+    figure: Figure::WrittenBytes,
+    needs: |wanted| Needs { memory: 2 << 20, disk: wanted.size, tasks: 1 },
+    run,
+};
+
+/// Bytes that are written and counted at once.
+const PORTION: usize = 64 << 10;
+
+fn run(work: &mut LoadTask) -> io::Result<Infallible> {
+    let content = vec![0x5a; work.portion(PORTION)];
+    let mut scratch = Scratch::create(&work.folder)?;
+    work.begin()?;
+    loop {
+        let mut left = work.wanted.size;
+        while left > 0 {
+            let bytes = content.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            scratch.write(&content[..bytes])?;
+            work.done(bytes);
+            left -= bytes as u64;
+        }
+        scratch.flush()?;
+        scratch.empty()?;
+    }
+}

@@ -1,0 +1,32 @@
+//! `io`: everything to the disks.
+
+use std::convert::Infallible;
+use std::io;
+
+use super::FIVE_SECONDS;
+use crate::load::{Count, Load, LoadTask, Needs};
+use host::work::{Figure, sync_all};
+
+pub const LOAD: Load = Load {
+    name: "io",
+    title: "has all disks take what was written",
+    doc: "Each process calls sync(2) again and again: locks and lists of the file systems, and, beside \
+          `hdd` or other writers, the disks.",
+    count: Count { what: "processes", default: Some(1) },
+    size: None,
+    keys: &[],
+    unit: "syncs",
+    paced: true,
+    window: FIVE_SECONDS,
+    figure: Figure::CpuTime,
+    needs: |_| Needs { memory: 1 << 20, disk: 0, tasks: 1 },
+    run,
+};
+
+fn run(work: &mut LoadTask) -> io::Result<Infallible> {
+    work.begin()?;
+    loop {
+        sync_all();
+        work.done(1);
+    }
+}

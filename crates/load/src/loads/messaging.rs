@@ -1,0 +1,62 @@
+//! `messaging`: groups of senders and receivers.
+
+use std::convert::Infallible;
+use std::io;
+
+use super::SECOND;
+use crate::load::{Count, Load, LoadKey, LoadSize, LoadTask, Needs};
+use host::clock;
+use host::work::{Figure, Stream, fork_task, pipe, socket_pair};
+use model::units::Nanos;
+
+pub const LOAD: Load = Load {
+    name: "messaging",
+    title: "has groups of 20 processes send to 20 others",
+    doc: "In each group 20 processes send messages to 20 others, each to each, over sockets or pipes, \
+          without end: wake-ups, context switches, run queues with many tasks. The layout is that of \
+          hackbench.",
+    count: Count { what: "groups", default: Some(10) },
+    size: Some(LoadSize { what: "bytes of a message", default: 128, least: 1, most: 1 << 20 }),
+    keys: &[LoadKey { name: "through", what: "what the messages go through", values: &["sockets", "pipes"] }],
+    unit: "messages",
+    paced: false,
+    window: SECOND,
+    figure: Figure::Switches,
+    needs: |_| Needs { memory: 24 << 20, disk: 0, tasks: 2 * TASKS as u32 + 1 },
+    run,
+};
+
+/// Senders of a group, and receivers.
+const TASKS: usize = 20;
+
+/// Messages that a receiver counts at once: all of a group share one counter.
+const COUNTED: usize = 64;
+
+fn run(work: &mut LoadTask) -> io::Result<Infallible> {
+    let connect = if work.wanted.key("through") == Some("pipes") { pipe } else { socket_pair };
+    let pairs = (0..TASKS).map(|_| connect()).collect::<io::Result<Vec<(Stream, Stream)>>>()?;
+    let message = vec![0; work.size()];
+    for (receiver, _) in &pairs {
+        let counter = work.counter;
+        fork_task(|| {
+            let mut buffer = message.clone();
+            loop {
+                for _ in 0..COUNTED {
+                    receiver.receive(&mut buffer)?;
+                }
+                counter.add(COUNTED as u64);
+            }
+        })?;
+    }
+    for _ in 0..TASKS {
+        fork_task(|| {
+            loop {
+                pairs.iter().try_for_each(|(_, sender)| sender.send(&message))?;
+            }
+        })?;
+    }
+    work.begin()?;
+    loop {
+        clock::sleep_for(Nanos(3_600_000_000_000));
+    }
+}

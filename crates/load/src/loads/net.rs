@@ -1,0 +1,56 @@
+//! `net`: packets over the loopback device.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+
+use super::SECOND;
+use crate::load::{Count, Load, LoadSize, LoadTask, Needs};
+use host::work::{Figure, fork_task};
+
+pub const LOAD: Load = Load {
+    name: "net",
+    title: "sends packets over the loopback device",
+    doc: "In each pair one process sends UDP packets to 127.0.0.1 and another receives them: the \
+          network's softirqs, socket buffers, and fragments where a packet is larger than 64 KiB with \
+          its headers. Packets that were dropped because the receiver was behind are not counted. No \
+          network card takes part.",
+    count: Count { what: "pairs", default: Some(1) },
+    size: Some(LoadSize { what: "bytes of a packet", default: 1400, least: 1, most: 65_507 }),
+    keys: &[],
+    unit: "packets",
+    paced: true,
+    window: SECOND,
+    figure: Figure::LoopbackPackets,
+    needs: |_| Needs { memory: 4 << 20, disk: 0, tasks: 2 },
+    run,
+};
+
+fn run(work: &mut LoadTask) -> io::Result<Infallible> {
+    let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    sender.connect(receiver.local_addr()?)?;
+    let packet = vec![0; work.size()];
+    // It fails here where there is no loopback.
+    sender.send(&packet)?;
+    let counter = work.counter;
+    fork_task(|| {
+        let mut buffer = packet.clone();
+        loop {
+            receiver.recv(&mut buffer)?;
+            counter.add(1);
+        }
+    })?;
+    work.begin()?;
+    loop {
+        match sender.send(&packet) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock && !is_full(&error) => return Err(error),
+            _ => work.hold_back(1),
+        }
+    }
+}
+
+/// ENOBUFS: the receiver is behind.
+fn is_full(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOBUFS)
+}

@@ -1,0 +1,42 @@
+//! `vm`: memory that is mapped, touched and unmapped.
+
+use std::convert::Infallible;
+use std::io;
+
+use super::SECOND;
+use crate::load::{Count, Load, LoadSize, LoadTask, Needs};
+use host::work::{Figure, Mapping, page_size};
+
+pub const LOAD: Load = Load {
+    name: "vm",
+    title: "maps, touches and unmaps memory",
+    doc: "Each process maps so much memory, writes to each page, and unmaps it, again and again: page \
+          faults, the page allocator, clearing of pages, and translations that have to be dropped.",
+    count: Count { what: "processes", default: None },
+    size: Some(LoadSize { what: "bytes each maps", default: 15 << 20, least: 4 << 10, most: 1 << 40 }),
+    keys: &[],
+    unit: "pages",
+    paced: true,
+    window: SECOND,
+    figure: Figure::MinorFaults,
+    needs: |wanted| Needs { memory: wanted.size + (1 << 20), disk: 0, tasks: 1 },
+    run,
+};
+
+/// Pages that are counted at once: a mapping of gigabytes takes longer than a window.
+const COUNTED: usize = 256;
+
+fn run(work: &mut LoadTask) -> io::Result<Infallible> {
+    let page = page_size();
+    let portion = work.portion(COUNTED) * page;
+    // Refused at once if it cannot be had.
+    drop(Mapping::new(work.size())?);
+    work.begin()?;
+    loop {
+        let mut memory = Mapping::new(work.size())?;
+        for part in memory.bytes().chunks_mut(portion) {
+            part.iter_mut().step_by(page).for_each(|byte| *byte = 1);
+            work.done(part.len().div_ceil(page));
+        }
+    }
+}

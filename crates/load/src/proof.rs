@@ -1,0 +1,290 @@
+//! Whether a load loaded: what it counted and what the kernel counted of it, in windows.
+//!
+//! In every window both have to be above 0 and above a tenth of their own median, and every process
+//! has to run. The first two windows are left out: memory is filled, caches warm up; in a run that
+//! has no others they have to be above 0. What did not hold is named with its window.
+
+use model::histogram::{BUCKETS, Counts, bucket_edges, bucket_of};
+use model::load::LoadProof;
+use model::units::Nanos;
+
+/// WindowRates at the start that are not judged.
+const WARM_UP: u64 = 2;
+
+/// The share of its own median that a window has to reach.
+const SHARE: f64 = 0.1;
+
+/// One count, window by window, in bounded memory.
+#[derive(Default)]
+pub struct WindowRates {
+    /// Rates per second of the windows that are judged, in thousandths; the histogram's buckets
+    /// give the median to 1.6 %.
+    rates: Counts,
+    windows: u64,
+    /// The smallest rate of the windows that are judged, and when that window ended.
+    least: Option<(f64, Nanos)>,
+    /// The same of the first windows.
+    least_early: Option<(f64, Nanos)>,
+    /// The count at the end of the last window.
+    last: Option<u64>,
+}
+
+impl WindowRates {
+    /// Takes the count at the end of a window. The first call only begins.
+    pub fn take(&mut self, count: Option<u64>, span: Nanos, at: Nanos, early: bool) {
+        let before = self.last;
+        self.last = count.or(before);
+        let (Some(count), Some(before)) = (count, before) else { return };
+        if span.0 <= 0 {
+            return;
+        }
+        let rate = count.saturating_sub(before) as f64 / span.as_secs();
+        let least = if early { &mut self.least_early } else { &mut self.least };
+        if least.is_none_or(|(least, _)| rate < least) {
+            *least = Some((rate, at));
+        }
+        if !early {
+            self.windows += 1;
+            // A slow disk syncs less than once a second.
+            self.rates.add(bucket_of(Nanos((rate * 1000.0).min(9e18) as i64)), 1);
+        }
+    }
+
+    /// The smallest rate: of the first windows where no other followed.
+    fn smallest(&self) -> Option<(f64, Nanos)> {
+        self.least.or(self.least_early)
+    }
+
+    fn median(&self) -> f64 {
+        let half = self.windows.div_ceil(2).max(1);
+        let mut above = 0;
+        let reached = (1..BUCKETS).rev().find(|bucket| {
+            above += self.rates.get(*bucket);
+            above >= half
+        });
+        reached.map_or(0.0, |bucket| bucket_edges(bucket).0.0 as f64 / 1000.0)
+    }
+
+    /// The floor that every window has to reach.
+    fn floor(&self) -> f64 {
+        self.median() * SHARE
+    }
+
+    /// What did not hold, if anything.
+    fn failure(&self, what: &str) -> Option<String> {
+        match self.smallest() {
+            None => Some(format!("{what} could not be read")),
+            Some((least, _)) if least > 0.0 && least >= self.floor() => None,
+            Some((least, at)) => Some(format!(
+                "{least:.0} {what} in the window that ended after {:.0} s, a tenth of the usual are {:.0}",
+                at.as_secs(),
+                self.floor()
+            )),
+        }
+    }
+}
+
+/// What is sampled of one load at one instant.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadSample {
+    /// Its own count; `None` for a program that has none.
+    pub own: Option<u64>,
+    /// The kernel's.
+    pub kernel: Option<u64>,
+    /// Processes that have neither ended nor are stopped.
+    pub running: u32,
+}
+
+/// The proof of one load, while it runs.
+pub struct ProofSeries {
+    window: Nanos,
+    unit: &'static str,
+    figure: &'static str,
+    processes: u32,
+    own: WindowRates,
+    kernel: WindowRates,
+    seen: u64,
+    begun: Option<Nanos>,
+    closed: Nanos,
+    /// The fewest processes that ran at any sample, and when.
+    running: Option<(u32, Nanos)>,
+}
+
+/// A sample that comes a little early closes its window.
+const TOLERANCE: Nanos = Nanos(100_000_000);
+
+impl ProofSeries {
+    /// Nothing sampled yet; an empty unit is that of a program, which counts nothing.
+    pub fn new(window: Nanos, unit: &'static str, figure: &'static str, processes: u32) -> ProofSeries {
+        ProofSeries {
+            window,
+            unit,
+            figure,
+            processes,
+            own: WindowRates::default(),
+            kernel: WindowRates::default(),
+            seen: 0,
+            begun: None,
+            closed: Nanos(0),
+            running: None,
+        }
+    }
+
+    /// Takes a sample of this instant, about once a second.
+    pub fn take(&mut self, sample: LoadSample, now: Nanos) {
+        let begun = *self.begun.get_or_insert(now);
+        if self.running.is_none_or(|(least, _)| sample.running < least) {
+            self.running = Some((sample.running, now - begun));
+        }
+        if now == begun || now - self.closed + TOLERANCE >= self.window {
+            self.close(sample, now);
+        }
+    }
+
+    /// Takes the last sample: a run that is shorter than a window is one window.
+    pub fn end(&mut self, sample: LoadSample, now: Nanos) {
+        self.take(sample, now);
+        if self.seen == 1 {
+            self.close(sample, now);
+        }
+    }
+
+    fn close(&mut self, sample: LoadSample, now: Nanos) {
+        let (span, at) = (now - self.closed, now - self.begun.unwrap_or(now));
+        let early = self.seen <= WARM_UP;
+        self.own.take(sample.own, span, at, early);
+        self.kernel.take(sample.kernel, span, at, early);
+        self.closed = now;
+        self.seen += 1;
+    }
+
+    /// The judgement: what held, and why it did not where it did not.
+    pub fn judged(&self) -> LoadVerdict {
+        let mut proof = Vec::new();
+        let mut why = Vec::new();
+        let counted = [(self.unit, &self.own), (self.figure, &self.kernel)];
+        // A program of the user's has no count of its own.
+        for (what, series) in counted.into_iter().filter(|(what, _)| !what.is_empty()) {
+            let what = format!("{what} per s");
+            why.extend(series.failure(&what));
+            let value = series.smallest().map(|(least, _)| least);
+            proof.push(LoadProof { what, value, floor: series.floor() });
+        }
+        let (running, at) = self.running.unwrap_or_default();
+        proof.push(LoadProof {
+            what: "processes running".into(),
+            value: Some(f64::from(running)),
+            floor: f64::from(self.processes),
+        });
+        if running < self.processes {
+            why.push(format!(
+                "after {:.0} s {} of {} processes were stopped or had ended",
+                at.as_secs(),
+                self.processes - running,
+                self.processes
+            ));
+        }
+        LoadVerdict { held: why.is_empty(), proof, why: why.join("; ") }
+    }
+}
+
+/// What a proof came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadVerdict {
+    pub held: bool,
+    pub proof: Vec<LoadProof>,
+    /// What did not hold; empty if all did.
+    pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn judged(window: i64, rates: &[(u64, u64, u32)]) -> LoadVerdict {
+        let mut series = ProofSeries::new(Nanos(window * SECOND), "bytes", "ns of processor time", 2);
+        let (mut own, mut kernel) = (0, 0);
+        series.take(LoadSample { own: Some(0), kernel: Some(0), running: 2 }, Nanos(7));
+        for (second, (bytes, time, running)) in rates.iter().enumerate() {
+            (own, kernel) = (own + bytes, kernel + time);
+            let now = Nanos(7 + (second as i64 + 1) * SECOND);
+            let sample = LoadSample { own: Some(own), kernel: Some(kernel), running: *running };
+            let last = second + 1 == rates.len();
+            if last { series.end(sample, now) } else { series.take(sample, now) }
+        }
+        series.judged()
+    }
+
+    fn steady(seconds: usize) -> Vec<(u64, u64, u32)> {
+        vec![(1000, 900, 2); seconds]
+    }
+
+    #[test]
+    fn a_steady_load_holds() {
+        let judged = judged(1, &steady(10));
+        assert!(judged.held && judged.why.is_empty(), "{judged:?}");
+        assert_eq!(judged.proof[0].value, Some(1000.0));
+        assert!((judged.proof[0].floor - 100.0).abs() < 2.0, "{judged:?}");
+        assert_eq!((judged.proof[2].value, judged.proof[2].floor), (Some(2.0), 2.0));
+    }
+
+    #[test]
+    fn a_slow_start_is_left_out_and_a_short_run_has_to_have_worked() {
+        let mut rates = steady(10);
+        (rates[0], rates[1]) = ((0, 0, 2), (1, 1, 2));
+        assert!(judged(1, &rates).held);
+        assert!(judged(1, &steady(2)).held && judged(5, &steady(2)).held);
+        for short in [judged(1, &rates[..2]), judged(5, &[(0, 0, 2); 3])] {
+            assert!(!short.held && short.why.starts_with("0 bytes per s"), "{short:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_without_work_of_either_count_fails() {
+        for stalled in [(0, 900, 2), (1000, 0, 2), (90, 900, 2)] {
+            let mut rates = steady(10);
+            rates[6] = stalled;
+            let judged = judged(1, &rates);
+            assert!(!judged.held && judged.why.contains("after 7 s"), "{judged:?}");
+        }
+        let mut rates = steady(10);
+        rates[6] = (150, 150, 2);
+        assert!(judged(1, &rates).held, "slower is still loading");
+    }
+
+    #[test]
+    fn stopped_for_three_seconds_is_seen_in_long_windows_too() {
+        let mut rates = steady(60);
+        rates[31..34].fill((0, 0, 0));
+        let judged = judged(5, &rates);
+        assert!(!judged.held && judged.why.contains("2 of 2 processes were stopped"), "{judged:?}");
+    }
+
+    #[test]
+    fn a_load_that_never_worked_is_not_held() {
+        let judged = judged(1, &[(0, 0, 2); 10]);
+        assert!(!judged.held && judged.why.starts_with("0 bytes per s"), "{judged:?}");
+    }
+
+    proptest! {
+        /// The median of the windows, as a sorted list gives it, within the histogram's precision.
+        #[test]
+        fn the_median_is_that_of_the_windows(rates in prop::collection::vec(1u64..1_000_000, 1..60)) {
+            let mut series = WindowRates::default();
+            let mut sum = 0;
+            series.take(Some(0), Nanos(SECOND), Nanos(0), false);
+            for rate in &rates {
+                sum += rate;
+                series.take(Some(sum), Nanos(SECOND), Nanos(0), false);
+            }
+            let mut sorted = rates.clone();
+            sorted.sort_unstable_by(|a, b| b.cmp(a));
+            let expected = sorted[rates.len().div_ceil(2) - 1] as f64;
+            let off = (series.median() - expected).abs();
+            prop_assert!(off <= expected * 0.016 + 0.001, "{} {}", series.median(), expected);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Loads that run: started, sampled once a second, ended with all they have started.
+
+use std::path::Path;
+
+use host::work::{
+    Cage, Counters, Gauge, LoadGroup, LoadProcess, available_memory, free_space, process_is_stopped,
+    remove_abandoned, start_keeper,
+};
+use host::{RereadFile, clock};
+use model::error::{Exit, Failure, Result};
+use model::load::LoadRun;
+use model::units::{CpuSet, Nanos};
+
+use crate::admission::{MEMORY_LEFT, Planned, SPACE_LEFT, admit};
+use crate::proof::{LoadSample, ProofSeries};
+use crate::spec::LoadSpec;
+use crate::worker::Orders;
+
+/// How long the processes may take to begin: a gigabyte that is filled takes a slow board seconds.
+const PATIENCE: Nanos = Nanos(60_000_000_000);
+
+/// Loads that have begun. Dropping it ends them.
+pub struct RunningLoads {
+    cage: Cage,
+    counters: Counters,
+    cpus: CpuSet,
+    loads: Vec<RunningLoad>,
+    /// Why all were ended early.
+    stopped: Option<String>,
+}
+
+struct RunningLoad {
+    plan: Planned,
+    /// The first of its counters; each process has one.
+    first: usize,
+    workers: Vec<LoadProcess>,
+    /// /proc/PID/stat of each.
+    states: Vec<RereadFile>,
+    kernel: Option<Gauge>,
+    time: Option<Gauge>,
+    begun: Nanos,
+    time_at_begin: Option<u64>,
+    /// As of the last sample, because the processes may have ended since.
+    time_so_far: Option<u64>,
+    proof: ProofSeries,
+}
+
+/// The loads that are wanted, on these CPUs; what cannot be done without harm is refused.
+pub fn plan(specs: Vec<LoadSpec>, cpus: &CpuSet, folder: &Path) -> Result<Vec<Planned>> {
+    if cpus.is_empty() {
+        return Err(Failure::usage("no CPU is left for the load: name some with --load-cpus"));
+    }
+    let planned = specs.into_iter().map(|spec| Planned::new(spec, cpus.len(), folder)).collect::<Vec<_>>();
+    admit(&planned, available_memory(), free_space)?;
+    Ok(planned)
+}
+
+impl RunningLoads {
+    /// Starts them, and waits until all work. This process must not have started threads that are
+    /// to be left alone: nothing of them reaches the loads, but their CPUs may be the same.
+    pub fn start(planned: Vec<Planned>, cpus: &CpuSet) -> Result<RunningLoads> {
+        remove_abandoned();
+        let processes: usize = planned.iter().map(|plan| plan.wanted.count as usize).sum();
+        let counters = Counters::create(processes).map_err(|error| failed("the load's counters", &error))?;
+        let cage = Cage::create();
+        let mut running =
+            RunningLoads { cage, counters, cpus: cpus.clone(), loads: Vec::new(), stopped: None };
+        if running.cage.group().is_some() {
+            running.keep(&[])?;
+        }
+        for plan in planned {
+            running.start_load(plan)?;
+        }
+        if running.cage.group().is_none() {
+            let leaders: Vec<u32> = running.workers().map(|worker| worker.pid()).collect();
+            running.keep(&leaders)?;
+        }
+        let until = clock::monotonic() + PATIENCE;
+        running.loads.iter_mut().try_for_each(|load| load.begin(until))?;
+        running.sample(clock::monotonic());
+        Ok(running)
+    }
+
+    fn keep(&self, leaders: &[u32]) -> Result<()> {
+        start_keeper(&self.cage, leaders)
+            .map_err(|error| failed("the process that clears up after a load", &error))
+    }
+
+    fn start_load(&mut self, plan: Planned) -> Result<()> {
+        let first = self.loads.iter().map(|load| load.workers.len()).sum();
+        let name = format!("{}-{}", self.loads.len(), plan.spec.load.name);
+        let room = self.cage.room(&name).map_err(|error| failed("the load's control group", &error))?;
+        let mut load = RunningLoad::new(plan, first);
+        let mut refused = None;
+        for index in 0..load.plan.wanted.count as usize {
+            let orders = load.orders(&self.cpus, &room, first + index);
+            match LoadProcess::start(&orders.arguments(), &self.counters) {
+                Ok(worker) => load.workers.push(worker),
+                Err(error) => refused = refused.or(Some(load.refused(&error))),
+            }
+        }
+        load.open_gauges(&room);
+        // Also what began is ended when this is dropped.
+        self.loads.push(load);
+        refused.map_or(Ok(()), Err)
+    }
+
+    fn workers(&mut self) -> impl Iterator<Item = &mut LoadProcess> {
+        self.loads.iter_mut().flat_map(|load| &mut load.workers)
+    }
+
+    /// Reads all counters; to be called about once a second. Ends the loads if memory or space run
+    /// short.
+    pub fn sample(&mut self, now: Nanos) {
+        if self.stopped.is_some() {
+            return;
+        }
+        for load in &mut self.loads {
+            load.sample(&self.counters, now);
+        }
+        self.stopped = self.shortage();
+        if self.stopped.is_some() {
+            self.end();
+        }
+    }
+
+    fn shortage(&self) -> Option<String> {
+        if available_memory().is_some_and(|bytes| bytes < MEMORY_LEFT) {
+            return Some("the loads were ended: the machine's memory ran short".into());
+        }
+        let writers = self.loads.iter().filter(|load| load.plan.needs().disk > 0);
+        let full = writers.map(|load| &load.plan.folder).find(|folder| {
+            // A file that is full size takes its share already.
+            free_space(folder).is_some_and(|bytes| bytes < SPACE_LEFT)
+        });
+        full.map(|_| "the loads were ended: the disk's free space ran short".to_owned())
+    }
+
+    /// What runs, before anything is known of how it went: what a run that is killed keeps.
+    pub fn begun(&self) -> Vec<LoadRun> {
+        let unknown = "the run was cut short before the load was judged";
+        self.loads.iter().map(|load| LoadRun { why: unknown.into(), ..load.described(&self.cpus) }).collect()
+    }
+
+    /// Ends them, and says what they did.
+    pub fn finish(mut self, now: Nanos) -> Vec<LoadRun> {
+        let stopped = self.stopped.clone();
+        let (counters, cpus) = (&self.counters, &self.cpus);
+        self.loads.iter_mut().map(|load| load.finish(counters, cpus, now, stopped.as_deref())).collect()
+    }
+
+    fn end(&mut self) {
+        if self.cage.group().is_none() || self.cage.clear().is_err() {
+            self.workers().for_each(LoadProcess::kill);
+        }
+    }
+}
+
+impl Drop for RunningLoads {
+    fn drop(&mut self) {
+        self.end();
+        self.workers().for_each(LoadProcess::kill);
+    }
+}
+
+impl RunningLoad {
+    fn new(plan: Planned, first: usize) -> RunningLoad {
+        let load = plan.spec.load;
+        let proof = ProofSeries::new(load.window, load.unit, load.figure.words(), plan.wanted.count);
+        RunningLoad {
+            plan,
+            first,
+            workers: Vec::new(),
+            states: Vec::new(),
+            kernel: None,
+            time: None,
+            begun: Nanos(0),
+            time_at_begin: None,
+            time_so_far: None,
+            proof,
+        }
+    }
+
+    fn orders(&self, cpus: &CpuSet, room: &LoadGroup, counter: usize) -> Orders {
+        Orders {
+            starter: std::process::id(),
+            counter,
+            cpus: cpus.clone(),
+            group: room.group.clone(),
+            folder: self.plan.folder.clone(),
+            spec: self.plan.spec.to_string(),
+        }
+    }
+
+    fn open_gauges(&mut self, room: &LoadGroup) {
+        let pids: Vec<u32> = self.workers.iter().map(LoadProcess::pid).collect();
+        let state = |pid: &u32| RereadFile::open(&format!("/proc/{pid}/stat"), 1024).ok();
+        self.states = pids.iter().filter_map(state).collect();
+        self.kernel = Gauge::open(self.plan.spec.load.figure, room, &pids);
+        self.time = Gauge::open(host::work::Figure::CpuTime, room, &pids);
+    }
+
+    /// Waits until all its processes work.
+    fn begin(&mut self, until: Nanos) -> Result<()> {
+        for worker in &mut self.workers {
+            if let Err(error) = worker.wait_until_ready(until) {
+                return Err(self.refused(&error));
+            }
+        }
+        self.begun = clock::monotonic();
+        self.time_at_begin = self.time.as_mut().and_then(Gauge::value);
+        Ok(())
+    }
+
+    fn refused(&self, error: &std::io::Error) -> Failure {
+        let what = format!("the load {} cannot begin", self.plan.spec);
+        let (exit, remedy) = match error.kind() {
+            std::io::ErrorKind::NotFound if self.plan.spec.load.name == "cmd" => {
+                (Exit::Usage, "name a program that is there, with its path")
+            }
+            std::io::ErrorKind::NotFound => (Exit::NotSupported, "this machine has none: leave it out"),
+            std::io::ErrorKind::InvalidInput => {
+                (Exit::Usage, "choose CPUs that are online and not kept from this process by a cpuset")
+            }
+            std::io::ErrorKind::AddrNotAvailable | std::io::ErrorKind::NetworkUnreachable => {
+                (Exit::NotSupported, "the loopback device is off: ip link set lo up")
+            }
+            _ => (Exit::Internal, "leave it out, or choose other CPUs with --load-cpus"),
+        };
+        Failure::of_call(what, error, exit, remedy)
+    }
+
+    fn counted(&self, counters: &Counters) -> u64 {
+        let own = self.first..self.first + self.workers.len();
+        own.filter_map(|index| counters.get(index))
+            .fold(0, |sum, counter| sum.saturating_add(counter.value()))
+    }
+
+    fn sample(&mut self, counters: &Counters, now: Nanos) {
+        let sample = self.read(counters);
+        self.proof.take(sample, now);
+    }
+
+    fn read(&mut self, counters: &Counters) -> LoadSample {
+        let running =
+            self.states.iter_mut().filter_map(|state| process_is_stopped(state).filter(|stopped| !stopped));
+        let running = running.count() as u32;
+        let own = (!self.plan.spec.load.unit.is_empty()).then(|| self.counted(counters));
+        let kernel = self.kernel.as_mut().and_then(Gauge::value);
+        self.time_so_far = self.time.as_mut().and_then(Gauge::value).or(self.time_so_far);
+        LoadSample { own, kernel, running }
+    }
+
+    fn described(&self, cpus: &CpuSet) -> LoadRun {
+        let load = self.plan.spec.load;
+        let version = if load.unit.is_empty() { "" } else { env!("CARGO_PKG_VERSION") };
+        LoadRun {
+            name: load.name.into(),
+            spec: self.plan.spec.to_string(),
+            count: self.plan.wanted.count,
+            cpus: cpus.to_string(),
+            unit: load.unit.into(),
+            window_ns: Some(load.window),
+            version: version.into(),
+            ..LoadRun::default()
+        }
+    }
+
+    fn finish(&mut self, counters: &Counters, cpus: &CpuSet, now: Nanos, stopped: Option<&str>) -> LoadRun {
+        if stopped.is_none() {
+            let sample = self.read(counters);
+            self.proof.end(sample, now);
+        }
+        let judged = self.proof.judged();
+        let ended = self.workers.iter_mut().find_map(LoadProcess::ended).filter(|_| stopped.is_none());
+        let total = self.counted(counters);
+        let span = now - self.begun;
+        let spent = self.time_so_far.zip(self.time_at_begin);
+        let why = [stopped.map(str::to_owned), Some(judged.why), ended];
+        let why: Vec<String> = why.into_iter().flatten().filter(|why| !why.is_empty()).collect();
+        LoadRun {
+            total,
+            rate_per_s: if span.0 > 0 { total as f64 / span.as_secs() } else { 0.0 },
+            cpu_s: spent.map(|(end, begin)| end.saturating_sub(begin) as f64 / 1e9),
+            span_ns: Some(span),
+            proof: judged.proof,
+            held: judged.held && stopped.is_none(),
+            why: why.join("; "),
+            ..self.described(cpus)
+        }
+    }
+}
+
+fn failed(what: &str, error: &std::io::Error) -> Failure {
+    Failure::of_call(format!("{what} cannot be made"), error, Exit::Internal, "try again")
+}

@@ -1,0 +1,61 @@
+//! The load beside a measurement: its flags, its start, its samples, its end.
+
+use std::path::Path;
+
+use super::flags::cpu_list;
+use crate::measure::integrity::entry;
+use ::load::running::{RunningLoads, plan};
+use ::load::spec;
+use host::{clock, is_dir};
+use model::error::{Failure, Result};
+use model::run::Run;
+use model::units::CpuSet;
+use model::vocabulary::IntegrityKind;
+
+/// What runs beside the measurement.
+#[derive(clap::Args, Debug, Default)]
+pub struct LoadFlags {
+    /// A load beside the measurement, like `mem:2x1G,cpu`; `onbeat load` lists them
+    #[arg(long = "load", value_name = "SPEC", help_heading = "Load")]
+    pub loads: Vec<String>,
+    /// The CPUs of the load; by default those that are not measured
+    #[arg(long, value_name = "CPUS", help_heading = "Load", requires = "loads")]
+    pub load_cpus: Option<String>,
+}
+
+impl LoadFlags {
+    /// The CPUs that are asked for.
+    pub fn cpus(&self) -> Result<Option<CpuSet>> {
+        self.load_cpus.as_deref().map(|text| cpu_list("--load-cpus", text)).transpose()
+    }
+
+    /// Starts what is asked for: by default on those of `permitted` that are not `measured`.
+    pub fn start(&self, permitted: &CpuSet, measured: &CpuSet, runs: &Path) -> Result<Option<RunningLoads>> {
+        if self.loads.is_empty() {
+            return Ok(None);
+        }
+        let specs = spec::parse(&self.loads).map_err(|what| Failure::usage(format!("--load: {what}")))?;
+        let cpus = self.cpus()?.unwrap_or_else(|| permitted.without(measured));
+        if cpus.is_empty() {
+            return Err(Failure::usage(
+                "every CPU is measured and none is left for the load: name its CPUs with --load-cpus, or measure \
+                 fewer with -a",
+            ));
+        }
+        RunningLoads::start(plan(specs, &cpus, &existing(runs))?, &cpus).map(Some)
+    }
+}
+
+/// Where loads make their files without names: the folder of the runs, or what exists of its path.
+pub fn existing(runs: &Path) -> std::path::PathBuf {
+    runs.ancestors().find(|folder| is_dir(folder).unwrap_or(false)).unwrap_or(Path::new("/")).to_owned()
+}
+
+/// Ends the loads, and notes in the run what they did.
+pub fn end(loads: Option<RunningLoads>, run: &mut Run) {
+    let Some(loads) = loads else { return };
+    run.loads = loads.finish(clock::monotonic());
+    let idle = run.loads.iter().filter(|load| !load.held);
+    run.integrity
+        .extend(idle.map(|load| entry(IntegrityKind::Load, None, true, report::load::sentence(load))));
+}

@@ -1,0 +1,206 @@
+//! Loads as a user meets them: they load, they are found out when they do not, and nothing of them
+//! is left. None of these tests asks how fast they are.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use load::loads::LOADS;
+use serde_json::Value;
+
+use super::place::{Place, json, onbeat, refused};
+
+const ONBEAT: &str = env!("CARGO_BIN_EXE_onbeat");
+
+/// Every load of its own that this machine can run, small, and a program.
+fn all_small() -> Vec<&'static str> {
+    let mut specs = Vec::new();
+    for load in LOADS {
+        specs.push(match load.name {
+            "cpu" => "cpu:1",
+            "vm" => "vm:1x1M",
+            "mem" => "mem:1x4M",
+            "cache" => "cache:1x1M",
+            "hdd" => "hdd:1x256K",
+            "io" => "io:1",
+            "fork" => "fork:1",
+            "messaging" => "messaging:1",
+            "timers" => "timers:1",
+            "net" => "net:1",
+            "tlb" => "tlb",
+            "proc" => "proc",
+            "rtc" if fs::exists("/sys/class/rtc/rtc0/since_epoch").unwrap() => "rtc",
+            "rtc" => continue,
+            "cmd" => "cmd:sh -c 'while :; do :; done'",
+            other => panic!("{other} is tried by no test"),
+        });
+    }
+    specs
+}
+
+fn start(arguments: &[&str]) -> Child {
+    let quiet = || Stdio::null();
+    Command::new(ONBEAT)
+        .args(arguments)
+        .stdin(quiet())
+        .stdout(Stdio::piped())
+        .stderr(quiet())
+        .spawn()
+        .unwrap()
+}
+
+/// The processes whose command line has a word.
+fn processes_with(word: &str) -> Vec<u32> {
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let has = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
+    };
+    pids.filter(has).collect()
+}
+
+/// The children of a process, and theirs.
+fn descendants(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children: Vec<u32> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    children.iter().flat_map(|child| descendants(*child)).chain(children.iter().copied()).collect()
+}
+
+/// Waits for something that does happen; how long it takes is not what is tested.
+fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn groups_of(pid: u32) -> Vec<String> {
+    let found = Command::new("find")
+        .args(["/sys/fs/cgroup", "-maxdepth", "6", "-name", &format!("onbeat-load-{pid}-*")])
+        .output()
+        .unwrap();
+    String::from_utf8(found.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn loads_are_counted_and_leave_nothing() {
+    let loads = json(&["load", "cpu:1", "mem:1x1M", "messaging:1,through=pipes", "-q", "-D", "2s"], 0);
+    let loads = loads.as_array().unwrap();
+    assert_eq!(loads.len(), 3);
+    for load in loads {
+        assert_eq!(load["held"], Value::from(true), "{load}");
+        assert!(load["total"].as_u64() > Some(0) && load["rate_per_s"].as_f64() > Some(0.0), "{load}");
+        let proof = load["proof"].as_array().unwrap();
+        assert!(proof.iter().all(|proof| proof["value"].as_f64() >= proof["floor"].as_f64()), "{load}");
+    }
+}
+
+#[test]
+fn a_measurement_names_the_load_beside_it() {
+    let place = Place::new();
+    let folder = place.path("run");
+    let run = json(
+        &[
+            "measure",
+            "-p",
+            "0",
+            "--idle",
+            "as-is",
+            "-i",
+            "5000",
+            "-q",
+            "-D",
+            "2s",
+            "-a",
+            "0",
+            "-o",
+            &folder,
+            "--load",
+            "cpu:1",
+            "--load-cpus",
+            "0",
+        ],
+        0,
+    );
+    assert_eq!(run["loads"][0]["spec"], "cpu:1");
+    assert_eq!(run["loads"][0]["held"], Value::from(true), "{}", run["loads"]);
+    let printed = onbeat(&["report", &folder, "-o", &place.path("run.json")]);
+    assert!(printed.status.success());
+}
+
+#[test]
+fn stopped_for_three_seconds_every_load_is_found_out() {
+    let place = Place::new();
+    let document = place.path("loads.json");
+    let specs = all_small();
+    let arguments = [&["load"], specs.as_slice(), &["-q", "-D", "12s", "--json", &document]].concat();
+    let mut onbeat = start(&arguments);
+    let starter = format!("--starter={}", onbeat.id());
+    // The program, which is started last, has another command line; some loads have more than one.
+    eventually("all processes have begun", || {
+        processes_with(&starter).len() + 1 >= specs.len() && !processes_with("while :; do :; done").is_empty()
+    });
+    std::thread::sleep(Duration::from_secs(4));
+    let stopped = descendants(onbeat.id());
+    let signal = |name: &str| {
+        let pids: Vec<String> = stopped.iter().map(u32::to_string).collect();
+        Command::new("kill").arg(name).args(pids).output().unwrap();
+    };
+    signal("-STOP");
+    std::thread::sleep(Duration::from_secs(3));
+    signal("-CONT");
+    assert_eq!(onbeat.wait().unwrap().code(), Some(7));
+    let loads: Value = serde_json::from_slice(&fs::read(document).unwrap()).unwrap();
+    for (spec, load) in specs.iter().zip(loads.as_array().unwrap()) {
+        assert_eq!(load["held"], Value::from(false), "{spec}: {load}");
+        assert!(load["why"].as_str().is_some_and(|why| why.contains("stopped")), "{spec}: {load}");
+    }
+}
+
+#[test]
+fn killed_it_leaves_no_process_and_no_group() {
+    let mut onbeat = start(&["load", "full", "messaging:1", "net", "cmd:sleep 1000", "-q", "-D", "1000s"]);
+    let pid = onbeat.id();
+    let starter = format!("--starter={pid}");
+    eventually("all processes have begun", || processes_with(&starter).len() >= 18);
+    eventually("the program runs", || !processes_with("1000").is_empty());
+    let all = descendants(pid);
+    onbeat.kill().unwrap();
+    onbeat.wait().unwrap();
+    let start_of = |pid: u32| fs::read_to_string(format!("/proc/{pid}/stat")).is_ok();
+    eventually("a process is left", || all.iter().all(|pid| !start_of(*pid)));
+    eventually("a control group is left", || groups_of(pid).is_empty());
+    eventually("a keeper is left", || {
+        let keeper = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let own = format!("--keep\0{pid}/");
+        !processes_with("--keep").iter().any(|pid| keeper(pid).contains(&own))
+    });
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    for (arguments, exit, said) in [
+        (&["load", "memory"][..], 2, "choose among"),
+        (&["load", "mem:2x1T"], 2, "can be had without harm"),
+        (&["load", "cmd:no-such-program-anywhere"], 2, "name a program"),
+        (&["load", "cpu", "--load-cpus", "4000"], 2, "choose CPUs"),
+        (&["load", "cpu", "-D", "0"], 2, "more than 0"),
+        (&["load", "hdd,folder=/nowhere/at/all"], 5, "cannot begin"),
+        (&["measure", "--load-cpus", "0", "-D", "1s"], 2, "--load"),
+        (&["measure", "--load", "cpu:0", "-D", "1s"], 2, "--load: cpu"),
+        (&["load", "cpu", "--work", "0"], 2, "--starter"),
+    ] {
+        let line = refused(arguments, exit);
+        assert!(line.contains(said), "{arguments:?}: {line}");
+    }
+}
+
+#[test]
+fn the_list_names_every_load() {
+    let listed = String::from_utf8(onbeat(&["load"]).stdout).unwrap();
+    for load in LOADS {
+        assert!(listed.contains(load.title), "{}", load.name);
+    }
+}

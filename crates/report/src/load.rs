@@ -1,0 +1,128 @@
+//! Loads: what they did, and whether they are known to have loaded.
+
+use std::fmt::Write;
+
+use crate::palette::{BOLD, Palette, RED};
+use crate::words::{clean, seconds, wrapped};
+use model::load::LoadRun;
+use model::run::Run;
+
+/// A row per load, and below them what did not hold.
+pub fn render(loads: &[LoadRun], columns: usize, color: bool) -> String {
+    let palette = Palette(color);
+    let mut rows = vec![["load", "CPUs", "rate", "processor time", "loaded"].map(str::to_owned)];
+    rows.extend(loads.iter().map(cells));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 5] = std::array::from_fn(width);
+    let mut page = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        let mut line = format!("{:<width$}", row[0], width = widths[0]);
+        for (cell, width) in row.iter().zip(widths).skip(1) {
+            let _ = write!(line, "  {cell:>width$}");
+        }
+        let line = line.trim_end();
+        let _ = writeln!(page, "{}", if at == 0 { palette.paint(BOLD, line) } else { line.to_owned() });
+    }
+    for load in loads.iter().filter(|load| !load.held) {
+        let sentence = format!("! {} did not load all the time: {}", clean(&load.spec), clean(&load.why));
+        wrapped(&mut page, &palette.paint(RED, &sentence), columns);
+    }
+    page
+}
+
+fn cells(load: &LoadRun) -> [String; 5] {
+    let time = load.cpu_s.zip(load.span_ns).filter(|(_, span)| span.0 > 0);
+    [
+        clean(&load.spec),
+        clean(&load.cpus),
+        rate(load),
+        time.map_or_else(|| "not known".into(), |(cpu, span)| format!("{:.2} CPUs", cpu / span.as_secs())),
+        if load.held { "yes" } else { "no" }.into(),
+    ]
+}
+
+/// Its own count per second: `1.2 G bytes/s`; empty for a program that has none.
+fn rate(load: &LoadRun) -> String {
+    if load.unit.is_empty() {
+        return String::new();
+    }
+    let steps = [(1e9, "G "), (1e6, "M "), (1e3, "k ")];
+    let step = steps.into_iter().find(|(step, _)| load.rate_per_s >= *step).unwrap_or((1.0, ""));
+    format!("{:.1} {}{}/s", load.rate_per_s / step.0, step.1, clean(&load.unit))
+}
+
+/// The loads of a run as one of its conditions; `None` where there were none.
+pub fn condition(run: &Run) -> Option<String> {
+    let loads = &run.loads;
+    let cpus = loads.first().map(|load| clean(&load.cpus))?;
+    let named = |load: &LoadRun| match rate(load) {
+        rate if rate.is_empty() => clean(&load.spec),
+        rate => format!("{} ({rate})", clean(&load.spec)),
+    };
+    let held =
+        if loads.iter().all(|load| load.held) { "loading all the time" } else { "not loading all the time" };
+    let named: Vec<String> = loads.iter().map(named).collect();
+    let which = if cpus.contains([',', '-']) { "CPUs" } else { "CPU" };
+    Some(format!("{} on {which} {cpus}, {held}", named.join(", ")))
+}
+
+/// What a run has to say of a load that did not load.
+pub fn sentence(load: &LoadRun) -> String {
+    format!("the load {} did not load all the time: {}", clean(&load.spec), clean(&load.why))
+}
+
+/// A row per kind of load for the list that `onbeat load` prints: its SPEC with the defaults, and
+/// what it does.
+pub fn list(kinds: &[(String, &str)], columns: usize) -> String {
+    let width = kinds.iter().map(|(spec, _)| spec.chars().count()).max().unwrap_or(0);
+    let mut page = String::new();
+    for (spec, title) in kinds {
+        crate::words::filled(&mut page, &format!("  {spec:<width$}  "), title, width + 4, columns);
+    }
+    page
+}
+
+/// How long the loads ran.
+pub fn span(loads: &[LoadRun]) -> String {
+    let longest = loads.iter().filter_map(|load| load.span_ns).max();
+    longest.map_or_else(String::new, |span| seconds(span.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::units::Nanos;
+
+    fn load(spec: &str, held: bool) -> LoadRun {
+        LoadRun {
+            name: spec.into(),
+            spec: spec.into(),
+            cpus: "0-1".into(),
+            unit: "bytes".into(),
+            rate_per_s: 2.5e9,
+            cpu_s: Some(19.8),
+            span_ns: Some(Nanos(10_000_000_000)),
+            held,
+            why: if held { String::new() } else { "it was\u{1b}[31m stopped".into() },
+            ..LoadRun::default()
+        }
+    }
+
+    #[test]
+    fn a_load_that_did_not_load_is_named_with_its_reason() {
+        let page = render(&[load("mem:2x1G", true), load("hdd", false)], 100, false);
+        assert!(page.contains("mem:2x1G   0-1  2.5 G bytes/s       1.98 CPUs     yes"), "{page}");
+        assert!(
+            page.contains("! hdd did not load all the time: it was") && !page.contains('\u{1b}'),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn a_run_names_its_loads_among_its_conditions() {
+        let run = |loads| Run { loads, ..Run::default() };
+        assert_eq!(condition(&run(vec![])), None);
+        let told = condition(&run(vec![load("mem", true), load("hdd", false)])).unwrap();
+        assert_eq!(told, "mem (2.5 G bytes/s), hdd (2.5 G bytes/s) on CPUs 0-1, not loading all the time");
+    }
+}
