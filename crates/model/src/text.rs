@@ -33,11 +33,21 @@ pub fn clean(text: &str) -> String {
 /// not UTF-8.
 pub fn quoted(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
-    let bytes = path.as_os_str().as_bytes();
+    match path.as_os_str().as_bytes() {
+        // A path that begins with a dash would be parsed as a flag.
+        [b'-', _, ..] => word(Path::new(".").join(path).as_os_str().as_bytes()),
+        bytes => word(bytes),
+    }
+}
+
+/// A value as such a word: `-1` is a number, no path.
+pub fn quoted_value(value: &str) -> String {
+    word(value.as_bytes())
+}
+
+fn word(bytes: &[u8]) -> String {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+,:@%".contains(b);
     match std::str::from_utf8(bytes) {
-        // Text that begins with a dash would be parsed as a flag.
-        Ok(text) if text.starts_with('-') && text != "-" => quoted(Path::new(".").join(path)),
         Ok(text) if !text.is_empty() && bytes.iter().all(plain) => text.to_owned(),
         Ok(text) if !text.chars().any(steers) => format!("'{}'", text.replace('\'', "'\\''")),
         _ => escaped(bytes),
@@ -122,6 +132,7 @@ mod tests {
         ] {
             assert_eq!(quoted(path), word, "{path:?}");
         }
+        assert_eq!((quoted_value("-1"), quoted_value("a b")), ("-1".to_owned(), "'a b'".to_owned()));
         assert_eq!(quoted(OsStr::from_bytes(b"a\xff1")), "$'a\\3771'");
     }
 

@@ -3,7 +3,7 @@
 use host::settings::{EntryRecords, Journal, JournalRecord, Kernel, Store};
 use model::error::{Exit, Failure, Result};
 use model::plan::PlanDocument;
-use model::text::quoted;
+use model::text::quoted_value;
 
 use crate::status::status;
 use crate::undo::entries;
@@ -31,7 +31,7 @@ pub fn confirm(
         return Err(Failure::usage(match id {
             Some(id) => format!(
                 "entry {} does not wait for a confirmation: `onbeat tune status --all` says how it is",
-                quoted(id)
+                quoted_value(id)
             ),
             None => {
                 "no entry waits for a confirmation: `onbeat tune status` lists what is in force".to_owned()

@@ -1,8 +1,10 @@
 //! Entries that undo themselves when their time has come.
 
-use host::settings::{Kernel, Restored, Store, read_entry, restore};
-use model::error::{Exit, Failure, Result};
+use host::settings::{EntryRecords, Kernel, Store, held_back, read_entry, restore_all};
+use model::error::Result;
 use model::units::CpuSet;
+
+use crate::undo::{entries, others, unreadable};
 
 /// What there is to wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,13 +15,9 @@ pub enum Waiting {
     Over,
 }
 
-fn unread(error: &std::io::Error) -> Failure {
-    Failure::of_call("the journal of changes cannot be read", error, Exit::Internal, "run as root")
-}
-
 /// What an entry waits for. One without changes so far waits too: they may be about to be made.
 pub fn waiting(store: &dyn Store, id: &str, boot: &str) -> Result<Waiting> {
-    let entry = read_entry(store, id).map_err(|error| unread(&error))?;
+    let entry = read_entry(store, id).map_err(|error| unreadable(id, &error))?;
     Ok(match entry {
         Some(entry) if entry.opened.boot == boot && !entry.confirmed => match entry.opened.undo_at_boot_ns {
             Some(boot_ns) if entry.is_live() || !entry.complete => {
@@ -31,10 +29,33 @@ pub fn waiting(store: &dyn Store, id: &str, boot: &str) -> Result<Waiting> {
     })
 }
 
-/// Undoes an entry whose time has come, unless it was confirmed meanwhile.
-pub fn expire(kernel: &mut dyn Kernel, store: &mut dyn Store, id: &str, boot: &str) -> Result<Vec<Restored>> {
-    match (waiting(store, id, boot)?, read_entry(store, id).map_err(|error| unread(&error))?) {
-        (Waiting::Until { .. }, Some(entry)) => Ok(restore(kernel, store, &entry, false).0),
-        _ => Ok(Vec::new()),
+/// What became of an entry whose time had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expired {
+    /// It was undone, as far as it can be, or confirmed before.
+    Done,
+    /// Later entries have changed some of its keys again, which can be undone after those.
+    Waits,
+}
+
+/// Undoes an entry whose time has come, unless it was confirmed meanwhile. What a later entry has
+/// changed again stays until that one is undone: its old value is what this one has set.
+pub fn expire(kernel: &mut dyn Kernel, store: &mut dyn Store, id: &str, boot: &str) -> Result<Expired> {
+    if waiting(store, id, boot)? == Waiting::Over {
+        return Ok(Expired::Done);
     }
+    let all = entries(store)?;
+    let Some(entry) = all.iter().find(|entry| entry.opened.id == id) else { return Ok(Expired::Done) };
+    let later = |entry: &EntryRecords, all: &[EntryRecords]| {
+        let later = |other: &&EntryRecords| other.opened.boot == boot && other.number() > entry.number();
+        all.iter().filter(later).any(|other| held_back(entry, other).is_some())
+    };
+    // Its journal may be full; what is restored all the same is found so the next time.
+    let (_, _) = restore_all(kernel, store, &[entry], &others(&all, &[entry], boot), false);
+    let all = entries(store)?;
+    let after = all.iter().find(|entry| entry.opened.id == id);
+    Ok(match after.is_some_and(|entry| later(entry, &all)) {
+        true => Expired::Waits,
+        false => Expired::Done,
+    })
 }

@@ -5,6 +5,8 @@ use model::fact::Fact;
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
 use model::setting::Comparison;
 
+use crate::undo::not_understood;
+
 /// The changes of these entries as they are now: those in force, or all that the journal knows.
 pub fn status(
     kernel: &dyn Kernel,
@@ -19,7 +21,8 @@ pub fn status(
         let steps = entry.steps.iter().filter(move |step| all || step.is_live() || step.is_kept());
         steps.map(move |step| changed(kernel, entry, step, boot, overdue))
     });
-    PlanDocument::new(boot, changes.collect(), Vec::new())
+    let left_out = not_understood(entries.iter(), boot);
+    PlanDocument::new(boot, changes.collect(), left_out)
 }
 
 /// Whether something of it is, or may be, in force or kept; entries of other boots are mentioned

@@ -2,7 +2,8 @@
 
 use host::settings::{EntryRecords, Kernel, Restored, Store, entry_ids, held_back, read_entry, restore_all};
 use model::error::{Exit, Failure, Result};
-use model::plan::{ChangeState, PlanDocument, PlannedChange};
+use model::plan::{ChangeState, LeftOut, PlanDocument, PlannedChange};
+use model::text::quoted_value;
 
 /// Which entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,10 +26,9 @@ pub struct UndoResult {
 impl UndoResult {
     /// Whether something was left as it was.
     pub fn left_something(&self) -> bool {
-        self.document
-            .changes
-            .iter()
-            .any(|change| !matches!(change.state, ChangeState::Undone | ChangeState::Void))
+        let is_left =
+            |change: &PlannedChange| !matches!(change.state, ChangeState::Undone | ChangeState::Void);
+        !self.document.left_out.is_empty() || self.document.changes.iter().any(is_left)
     }
 }
 
@@ -39,9 +39,40 @@ pub fn entries(store: &dyn Store) -> Result<Vec<EntryRecords>> {
     };
     let mut all = Vec::new();
     for id in entry_ids(store).map_err(unread)? {
-        all.extend(read_entry(store, &id).map_err(unread)?);
+        all.extend(read_entry(store, &id).map_err(|error| unreadable(&id, &error))?);
     }
     Ok(all)
+}
+
+/// An entry that cannot be read may be in force: nothing is changed over it.
+pub fn unreadable(id: &str, error: &std::io::Error) -> Failure {
+    let what = format!("entry {id} of the journal of changes cannot be read");
+    let remedy = format!(
+        "use the version of onbeat that wrote it; after the next boot, move \
+         /var/lib/onbeat/journal/{id}.jsonl away"
+    );
+    Failure::of_call(what, error, Exit::Internal, &remedy)
+}
+
+/// What entries of this boot have done that this version does not understand.
+pub fn not_understood<'a>(entries: impl Iterator<Item = &'a EntryRecords>, boot: &str) -> Vec<LeftOut> {
+    let unknown = entries.filter(|entry| entry.opened.boot == boot && entry.unknown > 0);
+    let left = |entry: &EntryRecords| {
+        let writer = match entry.opened.version.as_str() {
+            "" => "the version that wrote it".to_owned(),
+            version => format!("onbeat {}", quoted_value(version)),
+        };
+        let records = match entry.unknown {
+            1 => "1 of its records is".to_owned(),
+            more => format!("{more} of its records are"),
+        };
+        LeftOut {
+            rule: format!("entry {}", entry.opened.id),
+            why: format!("{records} not understood by this version"),
+            instead: format!("undo it with {writer}"),
+        }
+    };
+    unknown.map(left).collect()
 }
 
 /// Undoes entries of this boot. With `force` also what another program has changed since.
@@ -60,11 +91,17 @@ pub fn undo(
         result.document.id.clone_from(&only.opened.id);
     }
     let (ours, gone): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|entry| entry.opened.boot == boot);
+    let named = all.iter().filter(|entry| match which {
+        Which::Id(id) => entry.opened.id == *id,
+        Which::Last | Which::All => true,
+    });
+    result.document.left_out = not_understood(named, boot);
     for entry in gone {
         let void = entry.steps.iter().rev().map(|step| void(entry, &step.change));
         result.document.changes.extend(void);
     }
-    let (restored, noted) = restore_all(kernel, store, &ours, force);
+    let staying = others(&all, &ours, boot);
+    let (restored, noted) = restore_all(kernel, store, &ours, &staying, force);
     for (entry, restored) in ours.iter().zip(restored) {
         result.document.changes.extend(restored.into_iter().map(|done| changed(entry, done)));
     }
@@ -73,6 +110,14 @@ pub fn undo(
         result.unwritten = Some(Failure::of_call(what, &error, Exit::Internal, "free some space"));
     }
     Ok(result)
+}
+
+/// The entries of this boot that are not among these.
+pub fn others<'a>(all: &'a [EntryRecords], these: &[&EntryRecords], boot: &str) -> Vec<&'a EntryRecords> {
+    let is_other = |entry: &&EntryRecords| {
+        entry.opened.boot == boot && these.iter().all(|these| these.opened.id != entry.opened.id)
+    };
+    all.iter().filter(is_other).collect()
 }
 
 /// The entries to undo, the last first.
@@ -94,7 +139,7 @@ fn choose<'a>(
             let entry = found.ok_or_else(|| {
                 Failure::usage(format!(
                     "there is no entry {} in the journal: `onbeat tune status --all` lists them",
-                    model::text::quoted(id)
+                    quoted_value(id)
                 ))
             })?;
             require_last(entry, all, boot)?;
@@ -139,10 +184,14 @@ pub fn undo_abandoned(kernel: &mut dyn Kernel, store: &mut dyn Store, boot: &str
         .rev()
         .filter(|entry| entry.opened.boot == boot && !entry.complete && entry.is_live())
         .collect();
-    let (_, noted) = restore_all(kernel, store, &abandoned, false);
+    let staying = others(&all, &abandoned, boot);
+    let (_, noted) = restore_all(kernel, store, &abandoned, &staying, false);
     noted.map_err(|error| {
         let what = "what a killed command left was undone, and the journal could not be written";
         Failure::of_call(what, &error, Exit::Internal, "free some space")
     })?;
     Ok(abandoned.iter().map(|entry| entry.opened.id.clone()).collect())
 }
+
+#[cfg(test)]
+mod tests;

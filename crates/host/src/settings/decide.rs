@@ -192,7 +192,7 @@ fn cpus(text: &str) -> Option<CpuSet> {
 }
 
 fn not_ours(key: &Key, now: &str) -> String {
-    format!("{key} reads {} now, which is not ours", model::text::quoted(now.trim()))
+    format!("{key} reads {} now, which is not ours", model::text::quoted_value(now.trim()))
 }
 
 /// What the key of the change shall have, and whether it has lost what it was given; or why that

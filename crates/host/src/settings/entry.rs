@@ -238,5 +238,5 @@ fn may_be_made(key: &Key) -> bool {
 }
 
 fn shown(text: &str) -> String {
-    model::text::quoted(text.trim())
+    model::text::quoted_value(text.trim())
 }

@@ -107,4 +107,9 @@ impl Store for Folder {
         }
         Ok(())
     }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        // After a loss of power it may be there again, and is removed the next time.
+        Ok(rustix::fs::unlinkat(&self.fd, name, rustix::fs::AtFlags::empty())?)
+    }
 }

@@ -131,8 +131,10 @@ pub struct EntryRecords {
     pub steps: Vec<EntryStep>,
     pub complete: bool,
     pub confirmed: bool,
-    /// Whether a line was cut or not understood.
+    /// Whether a line was cut.
     pub cut: bool,
+    /// How many whole lines are not understood: those of a later version.
+    pub unknown: u32,
 }
 
 impl EntryStep {
@@ -156,30 +158,83 @@ impl EntryStep {
     }
 }
 
+/// A line of a journal.
+enum Line {
+    Record(JournalRecord),
+    /// It was not written to its end, and says nothing.
+    Cut,
+    Unknown,
+}
+
 /// The records of a file, without the lines that are cut or not understood; none where not even the
 /// first is whole: then nothing was done.
 pub fn entry_records(bytes: &[u8]) -> Option<EntryRecords> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let mut next = || {
-        let line = lines.next()?;
-        Some(line.strip_suffix(b"\n").and_then(|line| serde_json::from_slice::<JournalRecord>(line).ok()))
-    };
-    let Some(Some(JournalRecord::Opened(opened))) = next() else { return None };
-    let mut entry = EntryRecords { opened, steps: Vec::new(), complete: false, confirmed: false, cut: false };
-    while let Some(record) = next() {
+    let (opened, unknown) = head(lines.next()?)?;
+    let mut entry =
+        EntryRecords { opened, steps: Vec::new(), complete: false, confirmed: false, cut: false, unknown };
+    for line in lines {
         // A cut line is followed by the records of the process that came after.
-        match record {
-            Some(record) => entry.take(record),
-            None => entry.cut = true,
+        match read_line(line) {
+            Line::Record(record) => entry.take(record),
+            Line::Cut => entry.cut = true,
+            Line::Unknown => entry.unknown = entry.unknown.saturating_add(1),
         }
     }
     Some(entry)
 }
 
+fn read_line(line: &[u8]) -> Line {
+    let Some(whole) = line.strip_suffix(b"\n").filter(|_| !line.ends_with(CUT)) else { return Line::Cut };
+    serde_json::from_slice(whole).map_or(Line::Unknown, Line::Record)
+}
+
+/// How the entry begins, and how many records of its beginning are not understood. Of one that a
+/// later version has begun otherwise, its boot says whether anything of it is in force.
+fn head(line: &[u8]) -> Option<(Opened, u32)> {
+    #[derive(Deserialize)]
+    struct Begun {
+        fact: String,
+        id: String,
+        boot: String,
+        #[serde(default)]
+        version: String,
+    }
+    match read_line(line) {
+        Line::Record(JournalRecord::Opened(opened)) => Some((opened, 0)),
+        Line::Unknown => {
+            let begun: Begun = serde_json::from_slice(line).ok()?;
+            let Begun { id, boot, version, .. } = (begun.fact == "opened").then_some(begun)?;
+            let (pid, start, real_ns) = (0, 0, 0);
+            let (command, cpus) = (String::new(), String::new());
+            let (undo_at_boot_ns, confirmable) = (None, false);
+            let opened = Opened {
+                id,
+                boot,
+                pid,
+                start,
+                version,
+                real_ns,
+                command,
+                cpus,
+                undo_at_boot_ns,
+                confirmable,
+            };
+            Some((opened, 1))
+        }
+        _ => None,
+    }
+}
+
 impl EntryRecords {
+    /// Its id as a number: that of a later one is larger.
+    pub fn number(&self) -> u64 {
+        self.opened.id.parse().unwrap_or(0)
+    }
+
     fn take(&mut self, record: JournalRecord) {
         match record {
-            JournalRecord::Opened(_) => self.cut = true,
+            JournalRecord::Opened(_) => self.unknown = self.unknown.saturating_add(1),
             JournalRecord::Intent { step, change, old, others } => self.steps.push(EntryStep {
                 number: step,
                 change: *change,
@@ -244,7 +299,7 @@ fn file_name(id: &u64) -> String {
 /// An entry by its id; none where it says nothing, because nothing was done.
 ///
 /// # Errors
-/// It cannot be read; or its first line is whole and not understood, as one of another version.
+/// It cannot be read; or its first line is whole, and does not say in which boot it was made.
 pub fn read_entry(store: &dyn Store, id: &str) -> io::Result<Option<EntryRecords>> {
     let name = format!("{id}.jsonl");
     if id_of(&name).is_none() {
@@ -263,6 +318,33 @@ pub fn read_entry(store: &dyn Store, id: &str) -> io::Result<Option<EntryRecords
             format!("journal entry {id} does not begin as this version writes it"),
         )),
     }
+}
+
+/// How many entries of which nothing is left are kept, for who asks what was done.
+const SPENT_LIMIT: usize = 100;
+
+/// Removes the oldest of those entries of which nothing is left: undone, or of another boot than
+/// this. What is in force, was kept for another program or is not understood stays; so does the
+/// last entry, whose id is not given again. How many were removed.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn remove_spent(store: &mut dyn Store, boot: &str) -> io::Result<usize> {
+    let mut spent = Vec::new();
+    for id in entry_ids(store)? {
+        let is_spent = |entry: EntryRecords| {
+            entry.opened.boot != boot
+                || (entry.unknown == 0 && !entry.steps.iter().any(|step| step.is_live() || step.is_kept()))
+        };
+        // One that cannot be read is not known to be.
+        if read_entry(store, &id).is_ok_and(|entry| entry.is_none_or(is_spent)) {
+            spent.push(id);
+        }
+    }
+    let more = spent.len().saturating_sub(SPENT_LIMIT);
+    // One that cannot be removed is as harmless as before.
+    let removed = spent.iter().take(more).filter(|id| store.remove(&format!("{id}.jsonl")).is_ok());
+    Ok(removed.count())
 }
 
 /// What ends a line that was cut, so that it says nothing even where only its newline is missing.

@@ -36,7 +36,7 @@ pub use group::leave_group;
 pub use hold::hold;
 pub use journal::{
     ChangeOutcome, EntryRecords, EntryStep, Journal, JournalRecord, OldValue, Opened, Outcome, entry_ids,
-    entry_records, read_entry,
+    entry_records, read_entry, remove_spent,
 };
 pub use keeper::start_keeper;
 pub use live::LiveKernel;
@@ -88,4 +88,7 @@ pub trait Store {
     /// Adds to the end of a file, which is made if it is not there; what was added is on the disk
     /// when this returns.
     fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&mut self, name: &str) -> io::Result<()>;
 }

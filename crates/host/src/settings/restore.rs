@@ -11,8 +11,9 @@
 //!   is there counts as ours, in the key and in those that were noted with it.
 //! - An undo that was cut short is finished before anything else, as it was decided.
 //! - A key that was changed twice, in one entry or in two, goes back through its values. Where the
-//!   later change cannot be undone, the earlier is not tried: its value is not there to be told.
-//!   Control groups hang together, so that one that is stuck keeps all earlier ones.
+//!   later change cannot be undone, or is not to be, the earlier is not tried: its value is not
+//!   there to be told. Control groups hang together, so that one that is stuck keeps all earlier
+//!   ones.
 //! - An old value that cannot be written (0 in `vm.dirty_bytes`) comes back with its partners.
 //! - What cannot be written is tried again by the next undo, unless it has changed since.
 //! - A thread that started in between has no old mask, and stays where the kernel puts it; so does
@@ -52,7 +53,7 @@ pub(super) struct End {
     pub left: Vec<OldValue>,
 }
 
-/// Undoes what is left of an entry, in the boot in which it was made. With `force` also what
+/// Undoes what is left of the last entry, in the boot in which it was made. With `force` also what
 /// another program has changed since.
 ///
 /// # Errors
@@ -64,23 +65,30 @@ pub fn restore(
     entry: &EntryRecords,
     force: bool,
 ) -> (Vec<Restored>, io::Result<()>) {
-    let (mut all, noted) = restore_all(kernel, store, &[entry], force);
+    let (mut all, noted) = restore_all(kernel, store, &[entry], &[], force);
     (all.pop().unwrap_or_default(), noted)
 }
 
 /// Undoes what is left of several entries, given the last first, as [`restore`] does: what is stuck
-/// in one holds for those before it. What became of each, in the same order.
+/// in one holds for those before it, and so does what later ones have that are `staying`. What
+/// became of each, in the same order.
 pub fn restore_all(
     kernel: &mut dyn Kernel,
     store: &mut dyn Store,
     entries: &[&EntryRecords],
+    staying: &[&EntryRecords],
     force: bool,
 ) -> (Vec<Vec<Restored>>, io::Result<()>) {
     let mut noted = Ok(());
     let mut finished = BTreeMap::new();
     for entry in entries {
         let mut notes = Notes::of(store, entry);
+        // What was set over it since is undone first.
+        let later = Stuck::under(entry, entries.iter().chain(staying).copied());
         for step in entry.steps.iter().filter(|step| step.restoring.is_some() && step.left.is_none()) {
+            if later.covers(step).is_some() {
+                continue;
+            }
             let end = restore_step(kernel, &mut notes.taker(), step, &BTreeSet::new(), force);
             finished.insert((&entry.opened.id, step.number), end);
         }
@@ -89,6 +97,7 @@ pub fn restore_all(
     let mut stuck = Stuck::default();
     let mut all = Vec::new();
     for entry in entries {
+        stuck.held.extend(Stuck::under(entry, staying.iter().copied()).held);
         let mut notes = Notes::of(store, entry);
         let steps = entry.steps.iter().filter(|step| step.is_live() || (force && step.is_kept()));
         let restored = undo_order(steps).into_iter().map(|step| {
@@ -147,6 +156,13 @@ struct Stuck {
 }
 
 impl Stuck {
+    /// What those of some entries that were made after this one have.
+    fn under<'a>(entry: &EntryRecords, others: impl Iterator<Item = &'a EntryRecords>) -> Stuck {
+        let later = others.filter(|other| other.number() > entry.number());
+        let steps = later.flat_map(|other| &other.steps).filter(|step| step.is_live());
+        Stuck { held: steps.flat_map(EntryStep::keys).cloned().collect(), left: BTreeSet::new() }
+    }
+
     fn add(&mut self, step: &EntryStep, end: &End) {
         if end.left.iter().any(|left| left.key == step.change.setting.key) {
             self.held.extend(step.keys().cloned());
@@ -168,11 +184,8 @@ impl Stuck {
 /// The key because of which an entry cannot be undone before a later one: what it has is the later
 /// one's, which would put back what the earlier one had made of it.
 pub fn held_back(earlier: &EntryRecords, later: &EntryRecords) -> Option<Key> {
-    let live = |entry: &'_ EntryRecords| entry.steps.iter().filter(|step| step.is_live()).cloned().collect();
-    let (earlier, later): (Vec<EntryStep>, Vec<EntryStep>) = (live(earlier), live(later));
-    let held = later.iter().flat_map(EntryStep::keys).cloned().collect();
-    let stuck = Stuck { held, left: BTreeSet::new() };
-    earlier.iter().find_map(|step| stuck.covers(step))
+    let stuck = Stuck::under(earlier, std::iter::once(later));
+    earlier.steps.iter().filter(|step| step.is_live()).find_map(|step| stuck.covers(step))
 }
 
 /// What a group has comes and goes with those above it.

@@ -64,10 +64,11 @@ pub fn boot_time() -> Nanos {
 /// The head of an entry that this process makes.
 pub fn opened(boot: &str, cpus: &str, environment: &Environment, undo: UndoTime) -> Opened {
     let pid = std::process::id();
+    let after = |span: Nanos| Some(boot_time().0.saturating_add(span.0));
     let (undo_at_boot_ns, confirmable) = match undo {
         UndoTime::Never => (None, false),
-        UndoTime::After(span) => (Some((boot_time() + span).0), false),
-        UndoTime::UnlessConfirmed(span) => (Some((boot_time() + span).0), true),
+        UndoTime::After(span) => (after(span), false),
+        UndoTime::UnlessConfirmed(span) => (after(span), true),
     };
     Opened {
         id: String::new(),

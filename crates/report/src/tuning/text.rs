@@ -31,7 +31,13 @@ pub fn render(document: &PlanDocument, stage: Stage, about: &str, layout: Layout
     wrapped(&mut page, &summary(document, stage, about), layout.columns);
     let mut rest = document.changes.as_slice();
     while let [first, ..] = rest {
-        let same = |change: &&PlannedChange| change.rule == first.rule && change.entry == first.entry;
+        // What no rule asks for has the reason that its file gave.
+        let is_told = |change: &PlannedChange| {
+            stage != Stage::Planned || !change.rule.is_empty() || change.why == first.why
+        };
+        let same = |change: &&PlannedChange| {
+            change.rule == first.rule && change.entry == first.entry && is_told(change)
+        };
         let (own, others) = rest.split_at(rest.iter().take_while(same).count());
         of_rule(&mut page, own, stage, layout);
         rest = others;
@@ -187,22 +193,24 @@ fn why_of(change: &PlannedChange, stage: Stage) -> String {
     }
 }
 
-/// What is not changed: in full in a plan, with what to do instead; else its number.
+/// What is not changed, or not undone, with what to do instead; of changes that were made only how
+/// many rules they leave.
 fn left_out(page: &mut String, left: &[LeftOut], stage: Stage, layout: Layout) {
     if left.is_empty() {
         return;
     }
-    let rules = several(left.len() as u64, "failing rule is", "failing rules are");
-    if stage != Stage::Planned {
-        wrapped(
-            page,
-            &format!("\n{rules} not changed at run time: `onbeat tune plan` says why."),
-            layout.columns,
-        );
-        return;
-    }
+    let title = match stage {
+        Stage::Applied => {
+            let rules = several(left.len() as u64, "failing rule is", "failing rules are");
+            let words = format!("\n{rules} not changed at run time: `onbeat tune plan` says why.");
+            return wrapped(page, &words, layout.columns);
+        }
+        Stage::Planned => "not changed at run time",
+        Stage::InForce => "not known whether it is in force",
+        Stage::Undone => "not undone",
+    };
     let palette = Palette(layout.color);
-    let _ = writeln!(page, "\n{}", palette.paint(BOLD, "not changed at run time"));
+    let _ = writeln!(page, "\n{}", palette.paint(BOLD, title));
     let (with, without): (Vec<&LeftOut>, Vec<&LeftOut>) =
         left.iter().partition(|one| !one.instead.is_empty());
     for one in with {
@@ -282,6 +290,37 @@ mod tests {
         assert!(
             text.ends_with("3 failing rules are not changed at run time: `onbeat tune plan` says why.\n"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn each_reason_of_a_file_is_said() {
+        let asked = |key, why: &str| PlannedChange { why: why.to_owned(), ..change(key, "", "1", "2") };
+        let changes = vec![
+            asked("sysctl:vm.swappiness", "a.conf asks for it"),
+            asked("sysctl:vm.stat_interval", "a.conf asks for it"),
+            asked("sysctl:kernel.nmi_watchdog", "b.conf asks for it"),
+        ];
+        let document = PlanDocument::new("b", changes, Vec::new());
+        let text = render(&document, Stage::Planned, "x", NARROW);
+        assert_eq!(text.matches("a.conf asks for it").count(), 1, "{text}");
+        assert_eq!(text.matches("b.conf asks for it").count(), 1, "{text}");
+        assert_eq!(render(&document, Stage::Undone, "x", NARROW).matches("asked for").count(), 1);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_undone() {
+        let left = LeftOut {
+            rule: "entry 5".to_owned(),
+            why: "1 of its records is not understood by this version".to_owned(),
+            instead: "undo it with onbeat 9.0".to_owned(),
+        };
+        let document = PlanDocument::new("b", Vec::new(), vec![left]);
+        let wide = Layout { columns: 120, ..NARROW };
+        assert_eq!(
+            render(&document, Stage::Undone, "", wide),
+            "Nothing to undo.\n\nnot undone\n  entry 5: 1 of its records is not understood by this version; \
+             instead, undo it with onbeat 9.0\n"
         );
     }
 

@@ -91,4 +91,10 @@ impl Store for MemoryStore {
         self.countdown.step();
         Ok(())
     }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.countdown.step();
+        let removed = self.files.remove(name).map(|_| ());
+        removed.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+    }
 }

@@ -126,7 +126,7 @@ fn undone(kernel: &mut dyn Kernel, store: &mut dyn Store, force: bool) -> Vec<Re
     let ids = entry_ids(store).unwrap();
     let entries: Vec<EntryRecords> =
         ids.iter().rev().filter_map(|id| read_entry(store, id).unwrap()).collect();
-    restore_all(kernel, store, &entries.iter().collect::<Vec<_>>(), force).0.concat()
+    restore_all(kernel, store, &entries.iter().collect::<Vec<_>>(), &[], force).0.concat()
 }
 
 /// What differs, for a message that can be read.

@@ -1,7 +1,7 @@
 //! The journal's lines, its ids and its lock.
 
 use super::*;
-use crate::settings::fake::DEBIAN_6_12_RT;
+use crate::settings::fake::{AppendFailure, DEBIAN_6_12_RT};
 
 /// Later versions read what this one writes: the words of this text may not change.
 const JOURNAL: &str = include_str!("journal.jsonl");
@@ -60,7 +60,8 @@ fn what_a_later_version_adds_is_passed_over() {
     let more = first.replace("\"pid\":", "\"novelty\":{\"a\":[1]},\"pid\":");
     let text = format!("{more}\n{{\"fact\":\"novelty\"}}\n{{\"fact\":\"complete\"}}\n");
     let entry = entry_records(text.as_bytes()).unwrap();
-    assert!(entry.cut && entry.complete);
+    assert!(entry.complete && !entry.cut);
+    assert_eq!(entry.unknown, 1);
 }
 
 #[test]
@@ -105,6 +106,91 @@ fn a_line_that_was_cut_never_becomes_whole() {
     journal.note(&JournalRecord::Confirmed).unwrap();
     let entry = read_entry(&store, "1").unwrap().unwrap();
     assert!(entry.cut && entry.confirmed && entry.steps.is_empty());
+}
+
+/// What is added behind a line that failed half-way is read.
+#[test]
+fn a_line_that_failed_does_not_take_the_next_along() {
+    for leaves in [0, 1, 9, usize::MAX] {
+        let mut store = MemoryStore::default();
+        store.put("1.jsonl", JOURNAL.lines().next().map(|line| format!("{line}\n")).unwrap().as_bytes());
+        store.failure = Some(AppendFailure { after: 0, errno: libc::ENOSPC, leaves, lasts: false });
+        let mut journal = Journal::resume(&mut store, "1").unwrap();
+        assert!(journal.note(&JournalRecord::Complete).is_err());
+        journal.note(&JournalRecord::Confirmed).unwrap();
+        let entry = read_entry(&store, "1").unwrap().unwrap();
+        assert!(entry.confirmed && entry.unknown == 0, "{leaves}: {entry:?}");
+    }
+}
+
+/// What a change takes, its undoing takes again: an entry ends growing while there is room for it.
+#[test]
+fn an_entry_leaves_room_for_its_undoing() {
+    let quarter = super::super::journal::JOURNAL_LIMIT / 4;
+    let mut store = MemoryStore::default();
+    let first = JOURNAL.lines().next().unwrap();
+    let padded = format!("{first}\n{}\n", " ".repeat(quarter - first.len() - 500));
+    store.put("1.jsonl", padded.as_bytes());
+    let mut journal = Journal::resume(&mut store, "1").unwrap();
+    let intent = |step| JournalRecord::Intent {
+        step,
+        change: Box::new(change("sysctl:vm.swappiness", "10")),
+        old: None,
+        others: Vec::new(),
+    };
+    let mut made = 0;
+    while journal.note(&intent(made)).is_ok() {
+        made += 1;
+        assert!(made < 9, "the bound is not kept");
+    }
+    assert!(made > 0);
+    journal.note(&JournalRecord::Restoring { step: 0, writes: Vec::new() }).unwrap();
+    assert_eq!(read_entry(&store, "1").unwrap().unwrap().steps.len(), made as usize);
+}
+
+/// As `isolate run` adds its steps to an entry that was completed.
+#[test]
+fn steps_that_are_added_have_numbers_of_their_own() {
+    let mut bench = Bench::of(FakeKernel::boot(&DEBIAN_6_12_RT));
+    let before = bench.kernel.snapshot();
+    bench.apply(&[change("sysctl:vm.swappiness", "10")], false).unwrap().unwrap();
+    for value in ["20", "30"] {
+        let entry = read_entry(&bench.store, "1").unwrap().unwrap();
+        let mut resumed = Entry::resume(&mut bench.kernel, &mut bench.store, &entry).unwrap();
+        resumed.make(&change("sysctl:vm.swappiness", value)).unwrap();
+    }
+    let entry = read_entry(&bench.store, "1").unwrap().unwrap();
+    let numbers: Vec<u32> = entry.steps.iter().map(|step| step.number).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+    bench.undo(false).unwrap();
+    assert_eq!(difference(&before, &bench.kernel.snapshot()), Vec::<String>::new());
+}
+
+/// A forced undo of what was kept is carried on without being forced again.
+#[test]
+fn a_forced_undo_that_was_cut_short_is_carried_on() {
+    let mut bench = Bench::of(FakeKernel::boot(&DEBIAN_6_12_RT));
+    bench.apply(&[change("sysctl:vm.swappiness", "10")], false).unwrap().unwrap();
+    let key: Key = "sysctl:vm.swappiness".parse().unwrap();
+    bench.kernel.write(&key, Some("77")).unwrap();
+    assert_eq!(bench.undo(false).unwrap()[0].state, ChangeState::Kept);
+    let at = (bench.kernel.clone(), bench.store.clone());
+    let mut carried_on = 0;
+    for crash in 0..12 {
+        (bench.kernel, bench.store) = at.clone();
+        bench.store.countdown = bench.countdown.clone();
+        bench.countdown.set(Some(crash));
+        let ended = bench.undo(true).is_none();
+        bench.countdown.set(None);
+        let decided = read_entry(&bench.store, "1").unwrap().unwrap().steps[0].restoring.is_some();
+        bench.undo(false).unwrap();
+        let now = bench.kernel.read(&key).known().cloned().unwrap();
+        if ended && decided {
+            carried_on += 1;
+            assert_eq!(now, "60", "{crash}");
+        }
+    }
+    assert!(carried_on > 1, "{carried_on}");
 }
 
 proptest! {

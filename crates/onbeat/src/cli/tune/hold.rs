@@ -13,7 +13,7 @@ use host::{clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::units::{CpuSet, Nanos};
 use study::tuning::boot_id;
-use tune::expiry::{Waiting, expire, waiting};
+use tune::expiry::{Expired, Waiting, expire, waiting};
 
 /// Undo an entry when its time has come, or hold a device (started by `tune apply`)
 #[derive(clap::Args)]
@@ -64,10 +64,13 @@ fn undo_when_due(id: &str) -> Result<Exit> {
             // What has the lock may be about to confirm, or to undo: the journal says which.
             Waiting::Until { .. } => match take_lock(&folder).map_err(failed)? {
                 Err(_) => clock::sleep_for(RETRY),
-                Ok(_lock) => {
-                    expire(&mut LiveKernel::default(), &mut folder, id, &boot)?;
-                    return Ok(Exit::Ok);
-                }
+                Ok(lock) => match expire(&mut LiveKernel::default(), &mut folder, id, &boot)? {
+                    Expired::Done => return Ok(Exit::Ok),
+                    Expired::Waits => {
+                        drop(lock);
+                        clock::sleep_for(PERIOD);
+                    }
+                },
             },
         }
     }
