@@ -100,6 +100,26 @@ fn policy(thread: ThreadId, fifo: Option<u32>) -> Setting {
     Setting { risk: Risk::Medium, optional: true, ..Setting::new(task(thread, TaskSetting::Policy), wanted) }
 }
 
+/// What a document asks for a thread of the kernel's, as rules set it.
+///
+/// # Errors
+/// What is taken instead.
+pub fn of_thread(thread: ThreadId, what: TaskSetting, wanted: &str) -> Result<Setting, String> {
+    match (what, wanted.split_once(' ')) {
+        (TaskSetting::Affinity, _) => match CpuSet::parse(wanted) {
+            Ok(cpus) if !cpus.is_empty() => Ok(affinity(thread, &cpus)),
+            _ => Err("it takes a list of CPUs such as 0-1".to_owned()),
+        },
+        (TaskSetting::Policy, Some(("other", "0"))) => Ok(policy(thread, None)),
+        (TaskSetting::Policy, Some(("fifo", priority))) => match priority.parse() {
+            Ok(priority @ 1..=99) => Ok(policy(thread, Some(priority))),
+            _ => Err("it takes a priority from 1 to 99".to_owned()),
+        },
+        (TaskSetting::Policy, _) => Err("it takes 'other 0' or 'fifo N'".to_owned()),
+        (TaskSetting::Group, _) => Err("a process is moved by `onbeat isolate move PID in`".to_owned()),
+    }
+}
+
 /// The settings of a rule with another value than its own: for the files that a failing finding
 /// names, else for those of the audited CPUs, or of all devices.
 ///

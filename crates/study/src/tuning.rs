@@ -10,6 +10,8 @@ use model::plan::PlanDocument;
 use model::units::CpuSet;
 use rules::audit::{Audit, audit};
 use rules::intent::{Intent, Profile, intent};
+use tune::admission::admit;
+use tune::apply::require_boot;
 use tune::import::{ImportTarget, import, read_documents};
 use tune::plan::{PlanRequest, plan};
 use tune::reading;
@@ -68,6 +70,17 @@ pub fn import_tuning(
     let mut document = import(&documents, given, target, &boot)?;
     rivals::leave_out(&survey, &files, &mut document, take_over);
     Ok(document)
+}
+
+/// A plan from a file, as far as it is one for the running machine.
+///
+/// # Errors
+/// Usage: it is of another boot, or has what no plan of this version would have.
+pub fn admitted_plan(plan: PlanDocument) -> Result<PlanDocument> {
+    require_boot(&plan, &boot_id()?)?;
+    let files = MachineSource::Live.open()?;
+    let survey = survey(&files, &survey_request());
+    admit(plan, ImportTarget { files: &files, survey: &survey })
 }
 
 /// The id of the running boot.

@@ -1,11 +1,11 @@
 //! Making the changes of a plan.
 
-use host::settings::{Applied, Entry, Kernel, Opened, Store, read_entry, restore};
+use host::settings::{Applied, Entry, Kernel, Opened, Store, read_entry, remove_spent, restore};
 use model::error::{Exit, Failure, Result};
 use model::fact::Fact;
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
 use model::setting::Key;
-use model::text::quoted;
+use model::text::quoted_value;
 
 /// How a plan is applied.
 pub struct ApplyOptions<'a> {
@@ -26,13 +26,19 @@ pub struct ApplyResult {
     pub failure: Option<Failure>,
 }
 
+/// Refuses a plan of another boot.
+pub fn require_boot(plan: &PlanDocument, boot: &str) -> Result<()> {
+    match plan.boot == boot {
+        true => Ok(()),
+        false => Err(Failure::usage(
+            "the plan is of another machine or boot: make a new one with `onbeat tune plan -o FILE`",
+        )),
+    }
+}
+
 /// Refuses a plan of another boot, or one whose values have changed since.
 pub fn require_current(kernel: &dyn Kernel, plan: &PlanDocument, boot: &str) -> Result<()> {
-    if plan.boot != boot {
-        return Err(Failure::usage(
-            "the plan is of another machine or boot: make a new one with `onbeat tune plan -o FILE`",
-        ));
-    }
+    require_boot(plan, boot)?;
     for change in &plan.changes {
         let now = match (kernel.read(&change.setting.key), &change.setting.key) {
             (Fact::Known(now), _) => now.trim().to_owned(),
@@ -45,8 +51,8 @@ pub fn require_current(kernel: &dyn Kernel, plan: &PlanDocument, boot: &str) -> 
                 "{} was {} when the plan was made and is {} now: make a new plan with `onbeat tune plan \
                 -o FILE`",
                 change.setting.key,
-                quoted(change.now.trim()),
-                quoted(&now)
+                quoted_value(change.now.trim()),
+                quoted_value(&now)
             )));
         }
     }
@@ -69,6 +75,8 @@ pub fn apply(
         let what = "the journal of changes cannot be written, and nothing is changed without it";
         Failure::of_call(what, error, Exit::NotPermitted, "make /var/lib/onbeat/journal writable for root")
     };
+    // How long the list of what was done is has no part in what is done now.
+    let _ = remove_spent(store, &opened.boot);
     let mut entry = Entry::begin(kernel, store, opened).map_err(|error| unwritten(&error))?;
     plan.id = entry.id().to_owned();
     (options.started)(entry.id()).map_err(|error| {
@@ -135,7 +143,7 @@ fn refused(change: &PlannedChange, why: &str) -> Failure {
         "{} could not be set to {}: {why}; what was changed before is undone: leave {} out, or add \
         --keep-going",
         change.setting.key,
-        quoted(&change.setting.wanted),
+        quoted_value(&change.setting.wanted),
         if change.rule.is_empty() { "it" } else { &change.rule },
     ))
 }

@@ -5,7 +5,7 @@ use model::error::{Failure, Result};
 use model::fact::Fact;
 use model::plan::{LeftOut, PlanDocument, PlannedChange};
 use model::setting::{Key, Risk, Setting};
-use model::text::quoted;
+use model::text::quoted_value;
 use model::units::CpuSet;
 use rules::audit::{Audit, Finding};
 use rules::change::Change;
@@ -50,7 +50,7 @@ impl RuleRequest {
 
 fn known(rule: &str) -> Result<&'static Knob> {
     knobs::ALL.iter().copied().find(|knob| knob.id == rule).ok_or_else(|| {
-        Failure::usage(format!("there is no rule {}: `onbeat rules` lists them", quoted(rule)))
+        Failure::usage(format!("there is no rule {}: `onbeat rules` lists them", quoted_value(rule)))
     })
 }
 
@@ -82,6 +82,17 @@ pub fn plan(
             Wanted::Nothing => {}
             Wanted::Left(left) => left_out.push(left),
             Wanted::Settings(settings) => {
+                if let Some((key, other)) = contradicted(&settings, &changes) {
+                    if named.is_some() && request.rules.iter().any(|named| named.rule == other) {
+                        return Err(Failure::usage(format!(
+                            "{} and {other} ask for different values of {key}: leave one out",
+                            knob.id
+                        )));
+                    }
+                    let why = format!("it asks for another value of {key} than {other}, which is changed");
+                    left_out.push(LeftOut { rule: knob.id.to_owned(), why, instead: String::new() });
+                    continue;
+                }
                 if let Some(other) = conflicting(knob, &changes) {
                     let why = format!("it must not be combined with {other}, which is changed");
                     left_out.push(LeftOut { rule: knob.id.to_owned(), why, instead: String::new() });
@@ -104,6 +115,17 @@ fn conflicting(knob: &Knob, changes: &[PlannedChange]) -> Option<String> {
     changes.iter().map(|change| &change.rule).find(|rule| forbids(rule)).cloned()
 }
 
+/// A key that is planned to have another value than one of these, and the rule that asks for it.
+fn contradicted(settings: &[Setting], changes: &[PlannedChange]) -> Option<(Key, String)> {
+    let other = |setting: &Setting| {
+        let is_other = |change: &&PlannedChange| {
+            change.setting.key == setting.key && !setting.is_met_by(&change.setting.wanted)
+        };
+        changes.iter().find(is_other).map(|change| (setting.key.clone(), change.rule.clone()))
+    };
+    settings.iter().find_map(other)
+}
+
 enum Wanted {
     Nothing,
     Settings(Vec<Setting>),
@@ -122,7 +144,7 @@ fn of_rule(
     };
     if let Some(value) = named.and_then(|named| named.value.as_deref()) {
         let settings = rules::setting::with_value(survey, knob, &finding.remedy, cpus, value);
-        let refuse = |why| Failure::usage(format!("{}={}: {why}", knob.id, quoted(value)));
+        let refuse = |why| Failure::usage(format!("{}={}: {why}", knob.id, quoted_value(value)));
         return settings.map(Wanted::Settings).map_err(refuse);
     }
     match finding.verdict {
@@ -163,7 +185,11 @@ fn planned(
         return None;
     }
     let mut change = PlannedChange::new(setting, knob.id, read.as_deref().unwrap_or_default().trim());
-    change.why.clone_from(&finding.reason);
+    match finding.verdict {
+        AuditVerdict::Fail => change.why.clone_from(&finding.reason),
+        // A value that was given needs no finding.
+        _ => "it was asked for".clone_into(&mut change.why),
+    }
     knob.side_effects.clone_into(&mut change.cost);
     Some(change)
 }
@@ -177,16 +203,17 @@ fn without_repeats(changes: Vec<PlannedChange>) -> Vec<PlannedChange> {
         .collect()
 }
 
-/// The rules of a plan that take a safeguard away.
-pub fn high_risk(plan: &PlanDocument) -> Vec<&str> {
-    let mut rules: Vec<&str> = plan
-        .changes
-        .iter()
-        .filter(|change| change.setting.risk == Risk::High)
-        .map(|change| change.rule.as_str())
+/// The rules of a plan that take a safeguard away, or can; the keys of what no rule asks for.
+pub fn high_risk(plan: &PlanDocument) -> Vec<String> {
+    let high = plan.changes.iter().filter(|change| change.setting.risk == Risk::High);
+    let mut names: Vec<String> = high
+        .map(|change| match change.rule.as_str() {
+            "" => change.setting.key.to_string(),
+            rule => rule.to_owned(),
+        })
         .collect();
-    rules.dedup();
-    rules
+    names.dedup();
+    names
 }
 
 #[cfg(test)]
@@ -246,6 +273,35 @@ mod tests {
         assert_eq!(other.changes[0].setting.wanted, "120");
         let same = planned(BAD, &request(&["vmstat-interval=1"], &[])).unwrap();
         assert_eq!(same.changes, [], "it is so already");
+    }
+
+    #[test]
+    fn two_rules_do_not_give_a_key_two_values() {
+        let edits = "/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000
+             /proc/sys/kernel/sched_rt_runtime_us: 950000";
+        let both = request(&["rt-throttling=900000", "fair-server=25000000"], &[]);
+        let refused = planned(edits, &both).unwrap_err();
+        assert!(refused.message.contains("different values of sysctl:kernel.sched_rt_runtime_us: leave one"));
+        let same = request(&["rt-throttling=-1", "fair-server=25000000"], &[]);
+        let keys: Vec<String> = planned(edits, &same)
+            .unwrap()
+            .changes
+            .iter()
+            .map(|change| change.setting.key.to_string())
+            .collect();
+        let expected =
+            ["sysctl:kernel.sched_rt_runtime_us", "sysfs:kernel/debug/sched/fair_server/cpu2/runtime"];
+        assert_eq!(keys, expected);
+    }
+
+    #[test]
+    fn a_value_that_was_given_has_no_finding_for_its_reason() {
+        let plan = planned("", &request(&["swappiness=77"], &[])).unwrap();
+        assert_eq!(plan.changes[0].why, "it was asked for");
+        assert_ne!(
+            planned(BAD, &request(&["vmstat-interval=9"], &[])).unwrap().changes[0].why,
+            "it was asked for"
+        );
     }
 
     /// Not isolated, on a kernel that can at run time.

@@ -16,6 +16,7 @@ use model::error::Result;
 use model::plan::{LeftOut, PlanDocument};
 use model::setting::Key;
 
+pub use settle::setting_of;
 pub use tuned::owned::{ProfileKeys, owned};
 
 pub use document::{Documents, ImportKind, ImportedFile, read_documents};

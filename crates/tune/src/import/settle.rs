@@ -4,7 +4,7 @@
 use model::fact::Fact;
 use model::plan::{PlanDocument, PlannedChange};
 use model::setting::{Comparison, Key, Risk, Setting};
-use model::text::quoted;
+use model::text::quoted_value;
 
 use rules::controls::{self, Control};
 
@@ -102,6 +102,19 @@ fn refused(imported: &Imported) -> Option<&'static str> {
     }
 }
 
+/// The setting of a value from anywhere, with what is known of its file.
+///
+/// # Errors
+/// Why it is not one to be written.
+pub fn setting_of(key: &Key, value: &str, target: ImportTarget) -> Result<Setting, String> {
+    let (place, optional) = (String::new(), false);
+    let imported = Imported { key: key.clone(), value: value.to_owned(), place, optional };
+    match refused(&imported) {
+        Some(why) => Err(why.to_owned()),
+        None => setting(&imported, target),
+    }
+}
+
 /// The value as it is now.
 fn reading_of(target: ImportTarget, setting: &Setting) -> Result<String, String> {
     // Reading some has an effect; what is held is what a program holds.
@@ -138,7 +151,7 @@ fn setting(imported: &Imported, target: ImportTarget) -> Result<Setting, String>
                         return Err(format!(
                             "it takes {}, not {}",
                             words.join(", "),
-                            quoted(&imported.value)
+                            quoted_value(&imported.value)
                         ));
                     }
                 }

@@ -6,7 +6,7 @@ use model::fact::Fact;
 use model::isolation::{INNER_GROUP, PARTITION_RULE};
 use model::plan::{LeftOut, PlanDocument, PlannedChange};
 use model::setting::{Comparison, Key, Setting};
-use model::text::quoted;
+use model::text::quoted_value;
 use model::units::CpuSet;
 use regex_lite::{Regex, RegexBuilder};
 use rules::knobs;
@@ -58,7 +58,7 @@ pub fn interrupt_names(text: &str) -> Result<Regex> {
     let wrong = |why: String| {
         Failure::usage(format!(
             "--irqs: {} is no regular expression ({why}): try one like 'eth0|nvme'",
-            quoted(text)
+            quoted_value(text)
         ))
     };
     RegexBuilder::new(text).size_limit(1 << 20).build().map_err(|error| wrong(error.to_string()))
@@ -70,8 +70,9 @@ pub fn interrupt_names(text: &str) -> Result<Regex> {
 /// Usage: it is no list of nodes.
 pub fn memory_nodes(text: &str) -> Result<String> {
     let nodes = CpuSet::parse(text).ok().filter(|nodes| !nodes.is_empty());
-    let refuse =
-        || Failure::usage(format!("--numa: {} is no list of memory nodes: give one like 0", quoted(text)));
+    let refuse = || {
+        Failure::usage(format!("--numa: {} is no list of memory nodes: give one like 0", quoted_value(text)))
+    };
     nodes.map(|nodes| nodes.to_string()).ok_or_else(refuse)
 }
 
@@ -86,7 +87,7 @@ pub fn rules_request(wanted: &IsolationRequest) -> Result<PlanRequest> {
             let names: Vec<&str> = std::iter::once(PARTITION_RULE).chain(steps()).collect();
             return Err(Failure::usage(format!(
                 "--without: {} is no step of an isolation: they are {}",
-                quoted(name),
+                quoted_value(name),
                 names.join(", ")
             )));
         }

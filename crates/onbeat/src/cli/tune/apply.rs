@@ -16,7 +16,7 @@ use model::text::quoted;
 use model::units::Bare;
 use report::tuning::text::{Layout, Stage, render};
 use study::audit::MachineSource;
-use study::tuning::boot_id;
+use study::tuning::{admitted_plan, boot_id};
 use tune::apply::{ApplyOptions, apply, cuts_off, require_current};
 use tune::plan::high_risk;
 use tune::undo::undo_abandoned;
@@ -111,8 +111,12 @@ pub fn require_consent(
 ) -> Result<()> {
     let risky = high_risk(plan);
     if !risky.is_empty() && !yes {
+        let instead = match plan.changes.iter().any(|change| change.rule.is_empty()) {
+            true => "leave it out of the file",
+            false => "leave it out with --without RULE",
+        };
         return Err(Failure::usage(format!(
-            "a safeguard would be lost with {}: add --yes, or leave it out with --without RULE",
+            "a safeguard would be lost with {}: add --yes, or {instead}",
             risky.join(", ")
         )));
     }
@@ -135,7 +139,8 @@ fn kept_plan(file: &std::path::Path) -> Result<PlanDocument> {
         let what = format!("cannot read {}", quoted(file));
         Failure::of_call(what, &error, Exit::Usage, "give the file that `onbeat tune plan -o` wrote")
     })?;
-    PlanDocument::parse(&String::from_utf8_lossy(&bytes), &file.display().to_string())
+    let plan = PlanDocument::parse(&String::from_utf8_lossy(&bytes), &file.display().to_string())?;
+    admitted_plan(plan)
 }
 
 /// What is to be made, and how it is told.

@@ -3,7 +3,7 @@
 use host::MachineFiles;
 use model::fact::Fact;
 use model::setting::Key;
-use model::text::quoted;
+use model::text::quoted_value;
 
 use super::ini::IniSection;
 use super::profile::is_true;
@@ -136,7 +136,7 @@ impl TunedOption<'_> {
                 let counts = if self.value.starts_with('>') { wanted > now } else { wanted < now };
                 Ok(counts.then(|| wanted.to_string()))
             }
-            _ => Err(format!("{} is compared with no number", quoted(self.value))),
+            _ => Err(format!("{} is compared with no number", quoted_value(self.value))),
         }
     }
 
@@ -228,7 +228,8 @@ impl TunedOption<'_> {
             };
             let mut wanted = self.value.split('|').map(str::trim);
             let first = wanted.find(|one| words.split_whitespace().any(|word| word == *one));
-            let first = first.ok_or_else(|| format!("{} is not offered", quoted(self.value)))?.to_owned();
+            let first =
+                first.ok_or_else(|| format!("{} is not offered", quoted_value(self.value)))?.to_owned();
             let key =
                 Key::of_path(&path).and_then(|key| key.to_string().parse().ok()).ok_or("it is no setting")?;
             self.want(key, &first);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::text::quoted;
+use model::text::quoted_value;
 use model::units::CpuSet;
 use rules::words::cpu_mask;
 
@@ -118,8 +118,10 @@ impl Variables {
             Some(Ok(value)) => Ok(value.clone()),
             Some(Err(why)) => Err(Unexpanded::Unknown(why.clone())),
             None => {
-                let why =
-                    format!("its variable {} has no value: give it with --set NAME=VALUE", quoted(inner));
+                let why = format!(
+                    "its variable {} has no value: give it with --set NAME=VALUE",
+                    quoted_value(inner)
+                );
                 Err(Unexpanded::Unknown(why))
             }
         }
@@ -140,7 +142,7 @@ impl Variables {
             "assertion" if said(1) == said(2) => String::new(),
             "assertion_non_equal" if said(1) != said(2) => String::new(),
             "assertion" | "assertion_non_equal" => {
-                return Err(Unexpanded::Refused(format!("it asserts {}", quoted(said(0)))));
+                return Err(Unexpanded::Refused(format!("it asserts {}", quoted_value(said(0)))));
             }
             "exec" => {
                 return Err(Unexpanded::Unknown(
@@ -148,7 +150,8 @@ impl Variables {
                 ));
             }
             other => {
-                let why = format!("its value comes from {}, which is not evaluated here", quoted(other));
+                let why =
+                    format!("its value comes from {}, which is not evaluated here", quoted_value(other));
                 return Err(Unexpanded::Unknown(why));
             }
         })
@@ -200,10 +203,10 @@ fn of_mask(text: &str) -> Result<CpuSet, String> {
     let digits: String = text.trim().trim_start_matches("0x").chars().filter(|c| *c != ',').collect();
     let mut cpus = Vec::new();
     if digits.is_empty() || digits.len() > 4096 {
-        return Err(format!("{} is no mask of CPUs", quoted(text)));
+        return Err(format!("{} is no mask of CPUs", quoted_value(text)));
     }
     for (nibble, c) in digits.chars().rev().enumerate() {
-        let bits = c.to_digit(16).ok_or_else(|| format!("{} is no mask of CPUs", quoted(text)))?;
+        let bits = c.to_digit(16).ok_or_else(|| format!("{} is no mask of CPUs", quoted_value(text)))?;
         let first = u32::try_from(nibble * 4).unwrap_or(u32::MAX);
         cpus.extend((0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| model::units::Cpu(first + bit)));
     }
