@@ -31,7 +31,7 @@ use model::fact::Fact;
 use model::setting::Key;
 
 pub use entry::{Applied, Entry};
-pub use folder::Folder;
+pub use folder::{Folder, NoJournal};
 pub use group::leave_group;
 pub use hold::hold;
 pub use journal::{

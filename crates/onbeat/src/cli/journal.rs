@@ -1,9 +1,10 @@
 //! The journal of changes as commands open it, and the kernel that they change.
 
+use std::io;
 use std::path::Path;
 
 use super::Environment;
-use host::settings::{Folder, JournalLock, LiveKernel, Opened, take_lock};
+use host::settings::{Folder, JournalLock, LiveKernel, NoJournal, Opened, Store, take_lock};
 use host::{clock, is_root, process_start};
 use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
@@ -13,30 +14,52 @@ pub const FOLDER: &str = "/var/lib/onbeat/journal";
 
 /// The journal, locked: no other process changes settings meanwhile.
 pub struct LockedJournal {
-    pub folder: Folder,
+    pub store: Box<dyn Store>,
     pub kernel: LiveKernel,
-    _lock: JournalLock,
+    /// None where there is no journal.
+    _lock: Option<JournalLock>,
 }
 
-/// Opens the journal to change settings.
+/// Opens the journal to change settings, and makes it where there is none.
 ///
 /// # Errors
 /// Not permitted: this is not root, another onbeat has the lock, or the folder cannot be written.
 pub fn lock(purpose: &str) -> Result<LockedJournal> {
+    open_locked(purpose, |path| Folder::make(path).map(Some))
+}
+
+/// Opens the journal to go on with what it has; where there is none it is empty, and none is made.
+///
+/// # Errors
+/// As [`lock`].
+pub fn lock_if_there(purpose: &str) -> Result<LockedJournal> {
+    open_locked(purpose, |path| match Folder::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    })
+}
+
+fn open_locked(
+    purpose: &str,
+    open: impl FnOnce(&Path) -> io::Result<Option<Folder>>,
+) -> Result<LockedJournal> {
     if !is_root() {
         return Err(Failure::not_permitted(format!(
             "{purpose} writes settings of the kernel and {FOLDER}: run it as root"
         )));
     }
-    let unusable = |error: &std::io::Error| {
+    let unusable = |error: &io::Error| {
         let what = format!(
             "the journal of changes in {FOLDER} cannot be written, and nothing is changed without it"
         );
         Failure::of_call(what, error, Exit::NotPermitted, "make it a folder that only root may write to")
     };
-    let folder = Folder::make(Path::new(FOLDER)).map_err(|error| unusable(&error))?;
+    let kernel = LiveKernel::default();
+    let Some(folder) = open(Path::new(FOLDER)).map_err(|error| unusable(&error))? else {
+        return Ok(LockedJournal { store: Box::new(NoJournal), kernel, _lock: None });
+    };
     match take_lock(&folder).map_err(|error| unusable(&error))? {
-        Ok(lock) => Ok(LockedJournal { folder, kernel: LiveKernel::default(), _lock: lock }),
+        Ok(lock) => Ok(LockedJournal { store: Box::new(folder), kernel, _lock: Some(lock) }),
         Err(owner) => Err(Failure::not_permitted(format!(
             "another onbeat (process {}) is changing settings: wait until it has ended",
             owner.pid
@@ -48,7 +71,7 @@ pub fn lock(purpose: &str) -> Result<LockedJournal> {
 pub fn open() -> Result<Option<Folder>> {
     match Folder::open(Path::new(FOLDER)) {
         Ok(folder) => Ok(Some(folder)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let what = format!("the journal of changes in {FOLDER} cannot be read");
             Err(Failure::of_call(what, &error, Exit::NotPermitted, "run as root"))

@@ -166,6 +166,9 @@ fn partition(
             }
         };
     }
+    if let Some(nodes) = &wanted.memory_nodes {
+        require_nodes(nodes, now)?;
+    }
     let mut settings = partition::settings(survey, &wanted.cpus).map_err(|obstacle| match obstacle {
         Obstacle::NotSupported(why) => Failure::not_supported(why),
         Obstacle::InTheWay(why) => Failure::usage(why),
@@ -182,6 +185,27 @@ fn partition(
         PlannedChange { why, ..PlannedChange::new(setting, PARTITION_RULE, &read) }
     };
     Ok(settings.into_iter().map(change).collect())
+}
+
+/// The file with the memory nodes that have memory; the kernel refuses others (cpuset.mems).
+const NODES_WITH_MEMORY: &str = "devices/system/node/has_memory";
+
+/// Refuses memory nodes that the machine does not have; where it does not say which it has, the
+/// kernel will.
+fn require_nodes(nodes: &str, now: &dyn Fn(&Key) -> Fact<String>) -> Result<()> {
+    let there = match now(&Key::Sysfs(NODES_WITH_MEMORY.to_owned())) {
+        Fact::Known(text) => CpuSet::parse(text.trim()).ok(),
+        // A kernel without CONFIG_NUMA has one.
+        Fact::Absent => CpuSet::parse("0").ok(),
+        _ => None,
+    };
+    let Some(there) = there else { return Ok(()) };
+    match CpuSet::parse(nodes).unwrap_or_default().without(&there) {
+        missing if missing.is_empty() => Ok(()),
+        missing => Err(Failure::usage(format!(
+            "--numa: there is no memory node {missing} here: choose among {there}"
+        ))),
+    }
 }
 
 #[cfg(test)]
@@ -246,6 +270,26 @@ mod tests {
         assert_eq!(keys, expected);
         let without = IsolationRequest { without: vec![PARTITION_RULE.to_owned()], ..request };
         assert_eq!(arranged(Vec::new(), &without).unwrap_err().exit, Exit::Usage);
+    }
+
+    #[test]
+    fn memory_nodes_are_those_that_have_memory() {
+        let survey = Machine::base().read();
+        let arranged = |nodes: &str, has: Fact<String>| {
+            let wanted = IsolationRequest { memory_nodes: Some(nodes.to_owned()), ..wanted("2-3") };
+            let mut plan = PlanDocument::new("", Vec::new(), Vec::new());
+            let now = |key: &Key| match key.to_string() == "sysfs:devices/system/node/has_memory" {
+                true => has.clone(),
+                false => Fact::Absent,
+            };
+            arrange(&survey, &mut plan, &wanted, &now).map_err(|failure| failure.message)
+        };
+        let two = || Fact::Known("0,2\n".to_owned());
+        assert_eq!(arranged("0", two()), Ok(()));
+        let refused = arranged("1-3", two()).unwrap_err();
+        assert_eq!(refused, "--numa: there is no memory node 1,3 here: choose among 0,2");
+        assert!(arranged("1", Fact::Absent).unwrap_err().ends_with("choose among 0"));
+        assert_eq!(arranged("7", Fact::Refused(13)), Ok(()));
     }
 
     #[test]

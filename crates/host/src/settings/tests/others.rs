@@ -359,3 +359,27 @@ fn what_cannot_be_moved_and_what_moves_later_are_told_apart() {
     assert_eq!(states(&bench.undo(false).unwrap())[..2], [ChangeState::Undone; 2]);
     assert_eq!(value(&bench, "irq:25"), "0-3");
 }
+
+/// A write that was announced and never made left nothing: what goes with its key is whose it is.
+#[test]
+fn a_write_that_was_not_made_has_no_claim_on_its_partner() {
+    let mut unmade = 0;
+    for crash in 0..12 {
+        let mut bench = Bench::of(FakeKernel::boot(&DEBIAN_6_12_RT));
+        let (before, choices) = (bench.kernel.snapshot(), bench.kernel.choices());
+        let key: Key = "sysctl:vm.dirty_bytes".parse().unwrap();
+        let choice = choices.iter().find(|choice| choice.setting.key == key).unwrap();
+        let wanted = Setting { wanted: "1048576".to_owned(), ..choice.setting.clone() };
+        bench.countdown.set(Some(crash));
+        bench.apply(&[planned(wanted)], false);
+        bench.countdown.set(None);
+        if bench.live().is_empty() || difference(&before, &bench.kernel.snapshot()) != Vec::<String>::new() {
+            continue;
+        }
+        unmade += 1;
+        set(&mut bench, "sysctl:vm.dirty_ratio", "33");
+        bench.undo(false).unwrap();
+        assert_eq!(value(&bench, "sysctl:vm.dirty_ratio"), "33", "{crash}");
+    }
+    assert!(unmade > 0);
+}

@@ -56,11 +56,11 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 /// is undone first.
 fn isolation(journal: &mut LockedJournal) -> Result<EntryRecords> {
     let boot = boot_id()?;
-    let abandoned = undo_abandoned(&mut journal.kernel, &mut journal.folder, &boot)?;
+    let abandoned = undo_abandoned(&mut journal.kernel, &mut *journal.store, &boot)?;
     if !abandoned.is_empty() {
         remark(&format!("onbeat: undid entry {}, whose command was killed", abandoned.join(", ")));
     }
-    current(&entries(&journal.folder)?, &boot)
+    current(&entries(&*journal.store)?, &boot)
         .cloned()
         .ok_or_else(|| Failure::usage("no CPU is isolated by onbeat: run `onbeat isolate create CPUS` first"))
 }

@@ -31,7 +31,7 @@ enum Direction {
 }
 
 pub fn run(args: &Args) -> Result<Exit> {
-    let mut journal = journal::lock("moving a process")?;
+    let mut journal = journal::lock_if_there("moving a process")?;
     let entry = isolation(&mut journal)?;
     let MovableProcess { pid, start, threads } = movable_process(args.pid)?;
     let key = Key::Task { tid: pid, start, what: TaskSetting::Group };

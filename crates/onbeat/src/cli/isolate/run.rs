@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<Exit> {
     let [program, arguments @ ..] = args.command.as_slice() else {
         return Err(Failure::usage("no command was given: onbeat isolate run -- COMMAND"));
     };
-    let mut journal = journal::lock("placing a process")?;
+    let mut journal = journal::lock_if_there("placing a process")?;
     let entry = isolation(&mut journal)?;
     match args.outside {
         true => outside(&mut journal, &entry, asked.as_ref())?,
@@ -92,10 +92,10 @@ pub fn make(
     };
     // Its steps as they are by now: one may have been added since.
     let entry =
-        host::settings::read_entry(&journal.folder, &entry.opened.id).map_err(|error| unwritten(&error))?;
+        host::settings::read_entry(&*journal.store, &entry.opened.id).map_err(|error| unwritten(&error))?;
     let entry = entry.ok_or_else(|| Failure::internal("the journal of changes has lost the isolation"))?;
     let mut resumed =
-        Entry::resume(&mut journal.kernel, &mut journal.folder, &entry).map_err(|error| unwritten(&error))?;
+        Entry::resume(&mut journal.kernel, &mut *journal.store, &entry).map_err(|error| unwritten(&error))?;
     match resumed.make(change).map_err(|error| unwritten(&error))? {
         Applied::Done(_) | Applied::Already => Ok(()),
         Applied::Gone => Err(Failure::usage("the process has ended: give one that runs")),
@@ -136,7 +136,7 @@ pub fn is_inside(group: &Fact<String>) -> bool {
 
 /// Takes a process out of the partition.
 pub fn leave(journal: &mut LockedJournal, entry: &EntryRecords, process: &GroupProcess) -> Result<()> {
-    let left = take_out(&mut journal.kernel, &mut journal.folder, entry, process).map_err(|error| {
+    let left = take_out(&mut journal.kernel, &mut *journal.store, entry, process).map_err(|error| {
         let what = "the journal of changes cannot be written";
         Failure::of_call(what, &error, Exit::NotPermitted, "free some space")
     })?;

@@ -28,15 +28,15 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
-    let mut journal = journal::lock("giving CPUs back")?;
+    let mut journal = journal::lock_if_there("giving CPUs back")?;
     block_signals()?;
     let boot = boot_id()?;
-    let all = entries(&journal.folder)?;
+    let all = entries(&*journal.store)?;
     let (document, unwritten, left) = match current(&all, &boot) {
         None => (PlanDocument::new(&boot, Vec::new(), Vec::new()), None, false),
         Some(entry) => {
             let which = Which::Id(entry.opened.id.clone());
-            let result = undo(&mut journal.kernel, &mut journal.folder, &which, &boot, args.force)?;
+            let result = undo(&mut journal.kernel, &mut *journal.store, &which, &boot, args.force)?;
             let left = result.left_something();
             (result.document, result.unwritten, left)
         }

@@ -169,7 +169,7 @@ pub fn make(outputs: &mut Outputs, environment: &Environment, request: Request) 
     let mut journal = journal::lock("changing settings")?;
     // From here on a stop takes back what was done, instead of leaving it to the next command.
     block_signals()?;
-    let abandoned = undo_abandoned(&mut journal.kernel, &mut journal.folder, &boot)?;
+    let abandoned = undo_abandoned(&mut journal.kernel, &mut *journal.store, &boot)?;
     if !abandoned.is_empty() && !request.quiet {
         remark(&format!("onbeat: undid entry {}, whose command was killed", abandoned.join(", ")));
     }
@@ -182,7 +182,7 @@ pub fn make(outputs: &mut Outputs, environment: &Environment, request: Request) 
         _ => start_keeper(id),
     };
     let options = ApplyOptions { keep_going: request.keep_going, stop: &rt::stop_pending, started: &keeper };
-    let result = apply(&mut journal.kernel, &mut journal.folder, opened, request.plan, &options)?;
+    let result = apply(&mut journal.kernel, &mut *journal.store, opened, request.plan, &options)?;
     outputs.json_pretty(request.json, &result.document);
     let layout = layout(outputs);
     outputs.print(&render(&result.document, Stage::Applied, request.about, layout));

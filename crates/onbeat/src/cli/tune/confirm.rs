@@ -23,10 +23,10 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
-    let mut journal = journal::lock("confirming changes")?;
+    let mut journal = journal::lock_if_there("confirming changes")?;
     let document = confirm(
         &mut journal.kernel,
-        &mut journal.folder,
+        &mut *journal.store,
         args.id.as_deref(),
         &boot_id()?,
         journal::boot_time().0,

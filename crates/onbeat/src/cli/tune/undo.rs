@@ -38,10 +38,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         (None, true) => Which::All,
         (None, false) => Which::Last,
     };
-    let mut journal = journal::lock("undoing changes")?;
+    let mut journal = journal::lock_if_there("undoing changes")?;
     // An undo that is stopped half-way is of no use to anyone: it takes a moment.
     block_signals()?;
-    let result = undo(&mut journal.kernel, &mut journal.folder, &which, &boot_id()?, args.force)?;
+    let result = undo(&mut journal.kernel, &mut *journal.store, &which, &boot_id()?, args.force)?;
     outputs.json_pretty(&args.output.json, &result.document);
     let layout = Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: false };
     outputs.print(&render(&result.document, Stage::Undone, "", layout));
