@@ -198,6 +198,14 @@ fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
     }
 }
 
+/// The command that was given without one of its own: `onbeat tune`.
+fn named_command(error: &clap::Error) -> Option<String> {
+    let help = error.render().to_string();
+    let usage = help.lines().find_map(|line| line.strip_prefix("Usage: "))?;
+    let command = usage.split(['<', '[']).next()?.trim();
+    command.contains(' ').then(|| command.to_owned())
+}
+
 /// Help and version are printed; of a refusal only the sentence, with the way to more.
 fn refused_by_clap(error: &clap::Error) -> Result<Exit> {
     use clap::error::ErrorKind::*;
@@ -206,9 +214,12 @@ fn refused_by_clap(error: &clap::Error) -> Result<Exit> {
             print(error.render().to_string().as_bytes())?;
             Ok(Exit::Ok)
         }
-        DisplayHelpOnMissingArgumentOrSubcommand => Err(Failure::usage(
-            "no command was given: try `onbeat measure -D 10s`, or `onbeat --help` for all",
-        )),
+        DisplayHelpOnMissingArgumentOrSubcommand => Err(Failure::usage(match named_command(error) {
+            Some(command) => format!("{command}: which of its commands? `{command} --help` lists them"),
+            None => {
+                "no command was given: try `onbeat measure -D 10s`, or `onbeat --help` for all".to_owned()
+            }
+        })),
         _ => Err(Failure::usage(format!("{} (see --help)", sentence_of(&error.render().to_string())))),
     }
 }

@@ -167,6 +167,10 @@ fn kind_of(name: &str, folder: &str, text: &str) -> Option<ImportKind> {
         (_, "tmpfiles.d") => return Some(ImportKind::Tmpfiles),
         _ => {}
     }
+    // JSON: a plan of onbeat's own, as a rule.
+    if text.trim_start().starts_with('{') {
+        return None;
+    }
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['#', ';']))?;
     let mut words = first.split_whitespace();
     let (word, next) = (words.next()?, words.next().unwrap_or(""));
@@ -174,7 +178,7 @@ fn kind_of(name: &str, folder: &str, text: &str) -> Option<ImportKind> {
         "partrt_settings:" => Some(ImportKind::Partrt),
         _ if word.starts_with('[') => Some(ImportKind::Tuned),
         _ if word.len() <= 4 && next.starts_with(['/', '"']) => Some(ImportKind::Tmpfiles),
-        _ if first.contains('=') && !first.starts_with('{') => Some(ImportKind::Sysctl),
+        _ if first.contains('=') => Some(ImportKind::Sysctl),
         _ => None,
     }
 }

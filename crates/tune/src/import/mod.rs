@@ -10,6 +10,8 @@ mod sysctl_d;
 mod tmpfiles_d;
 mod tuned;
 
+use std::collections::BTreeMap;
+
 use facts::survey::Survey;
 use host::MachineFiles;
 use model::error::Result;
@@ -45,28 +47,51 @@ struct Imported {
 /// What the texts ask for, in their order, and what is not taken from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Collected {
-    wanted: Vec<Imported>,
+    /// Each with the number of its line among all that ask for something.
+    wanted: BTreeMap<Key, (usize, Imported)>,
+    lines: usize,
+    /// How many settings were over the bound.
+    beyond: usize,
     left_out: Vec<LeftOut>,
+    /// How much that is left out was.
+    unnamed: usize,
 }
 
 impl Collected {
     /// The last value of a key counts, at its place.
     fn want(&mut self, imported: Imported) {
-        self.wanted.retain(|other| other.key != imported.key);
-        self.wanted.push(imported);
-        if self.wanted.len() > SETTINGS_LIMIT {
-            self.wanted.pop();
-            if !self.left_out.iter().any(|left| left.rule == "the rest") {
-                self.leave("the rest", format!("more than {SETTINGS_LIMIT} settings"), "");
-            }
+        self.lines += 1;
+        match self.wanted.len() < SETTINGS_LIMIT || self.wanted.contains_key(&imported.key) {
+            true => drop(self.wanted.insert(imported.key.clone(), (self.lines, imported))),
+            false => self.beyond += 1,
         }
     }
 
     fn leave(&mut self, what: impl Into<String>, why: impl Into<String>, instead: &str) {
         // A list of what is wrong with a text is no longer than what it can ask for.
-        if self.left_out.len() < SETTINGS_LIMIT {
-            self.left_out.push(LeftOut { rule: what.into(), why: why.into(), instead: instead.to_owned() });
+        match self.left_out.len() < SETTINGS_LIMIT {
+            true => {
+                let (rule, why) = (what.into(), why.into());
+                self.left_out.push(LeftOut { rule, why, instead: instead.to_owned() });
+            }
+            false => self.unnamed += 1,
         }
+    }
+
+    /// The settings in their order, and what is left out with how much of it is over the bounds.
+    fn in_order(self) -> (Vec<Imported>, Vec<LeftOut>) {
+        let mut wanted: Vec<(usize, Imported)> = self.wanted.into_values().collect();
+        wanted.sort_by_key(|(line, _)| *line);
+        let mut left_out = self.left_out;
+        let mut bound = |number: usize, what: &str| {
+            if number > 0 {
+                let why = format!("{number} {what} than the {SETTINGS_LIMIT} that are read of a text");
+                left_out.push(LeftOut { rule: "the rest".to_owned(), why, instead: String::new() });
+            }
+        };
+        bound(self.beyond, "settings more");
+        bound(self.unnamed, "lines more are left out");
+        (wanted.into_iter().map(|(_, imported)| imported).collect(), left_out)
     }
 }
 

@@ -51,7 +51,7 @@ const ACTING: &[&str] = &[
 /// The plan of what is not so already.
 pub fn plan(collected: Collected, target: ImportTarget, boot: &str) -> PlanDocument {
     let mut changes = Vec::new();
-    let Collected { wanted, mut left_out } = collected;
+    let (wanted, mut left_out) = collected.in_order();
     let mut leave = |imported: &Imported, why: String| {
         left_out.push(model::plan::LeftOut { rule: imported.key.to_string(), why, instead: String::new() });
     };
@@ -97,7 +97,8 @@ fn refused(imported: &Imported) -> Option<&'static str> {
         (true, _) => Some("it cannot be undone before the next boot"),
         (_, true) => Some("writing it does something once, and sets nothing"),
         _ if imported.value.is_empty() => Some("it has no value"),
-        _ if imported.value.contains(['\n', '\0']) => Some("its value has several lines"),
+        _ if imported.value.contains('\0') => Some("its value has a NUL in it"),
+        _ if imported.value.contains('\n') => Some("its value has several lines"),
         _ => None,
     }
 }

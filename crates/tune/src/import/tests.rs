@@ -270,3 +270,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_text_has_a_bound_and_says_what_is_over_it() {
+    let lines: String = (0..20_005).map(|at| format!("net.ipv4.x{at} = 1\nvm.swappiness = {at}\n")).collect();
+    let (changes, left) = sysctls("/proc/sys/vm/swappiness: 60", &[("a.conf", &lines)]);
+    assert_eq!(changes, Vec::<String>::new());
+    assert!(left.iter().any(|left| left == "sysctl:vm.swappiness: '20004' is not a number from 0 to 200"));
+    let rest = "the rest: 6 settings more than the 20000 that are read of a text";
+    assert_eq!(left.iter().filter(|left| *left == rest).count(), 1);
+}

@@ -383,3 +383,20 @@ fn a_write_that_was_not_made_has_no_claim_on_its_partner() {
     }
     assert!(unmade > 0);
 }
+
+/// Of two that take the place of each other, the other program has set the one that we have not.
+#[test]
+fn a_partner_that_another_has_set_is_named() {
+    let mut bench = Bench::of(FakeKernel::boot(&DEBIAN_6_12_RT));
+    let key: Key = "sysctl:vm.dirty_bytes".parse().unwrap();
+    let choice = bench.kernel.choices().into_iter().find(|choice| choice.setting.key == key).unwrap();
+    let ours = planned(Setting { wanted: "1048576".to_owned(), ..choice.setting });
+    bench.apply(&[ours], false).unwrap().unwrap();
+    set(&mut bench, "sysctl:vm.dirty_ratio", "33");
+    let restored = bench.undo(false).unwrap();
+    assert_eq!(states(&restored), [ChangeState::Kept]);
+    assert!(restored[0].why.contains("sysctl:vm.dirty_ratio reads 33 now"), "{}", restored[0].why);
+    assert_eq!(value(&bench, "sysctl:vm.dirty_ratio"), "33");
+    assert_eq!(states(&bench.undo(true).unwrap()), [ChangeState::Undone]);
+    assert_eq!(value(&bench, "sysctl:vm.dirty_ratio"), "20");
+}

@@ -294,3 +294,24 @@ fn a_folder_keeps_lines() {
     std::fs::set_permissions(&path, open_to_others).unwrap();
     assert!(Folder::open(&path).is_err());
 }
+
+/// What is started while the lock is held must not keep it: the process that undoes by itself.
+#[test]
+fn the_lock_is_not_passed_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = Folder::make(&dir.path().join("journal")).unwrap();
+    let _lock = take_lock(&folder).unwrap().unwrap();
+    let path = dir.path().canonicalize().unwrap().join("journal/lock");
+    let mut seen = 0;
+    for entry in std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok) {
+        if std::fs::read_link(entry.path()).is_ok_and(|target| target == path) {
+            let info = format!("/proc/self/fdinfo/{}", entry.file_name().to_str().unwrap());
+            let info = std::fs::read_to_string(info).unwrap();
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+            let flags = i32::from_str_radix(flags.trim(), 8).unwrap();
+            assert_eq!(flags & libc::O_CLOEXEC, libc::O_CLOEXEC);
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 1);
+}
