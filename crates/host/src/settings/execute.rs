@@ -19,7 +19,7 @@ pub(super) fn execute(
     writes: &[OldValue],
 ) -> Vec<(OldValue, String)> {
     let setting = &step.change.setting;
-    let mut failed = BTreeMap::new();
+    let mut failed: BTreeMap<Key, io::Error> = BTreeMap::new();
     for round in 0..2 {
         for write in writes {
             let own = write.key == setting.key;
@@ -49,10 +49,12 @@ pub(super) fn execute(
             };
             match kernel.write(&write.key, value.as_deref()) {
                 Ok(()) => failed.remove(&write.key),
-                Err(error) => failed.insert(write.key.clone(), refusal(&error)),
+                Err(error) => failed.insert(write.key.clone(), error),
             };
         }
     }
+    let is_own_restored =
+        writes.iter().all(|write| write.key != setting.key) || own_is_restored(kernel, step, writes);
     let left = |write: &OldValue| {
         let own = write.key == setting.key;
         // What the others came to shows in the key itself.
@@ -67,14 +69,17 @@ pub(super) fn execute(
                 (Fact::Known(now), Some(wanted)) if is_restored(step, &write.key, &now, wanted) => {
                     return None;
                 }
-                (Fact::Known(now), Some(wanted)) if is_narrowed(step, &write.key, &now, wanted) => {
+                (Fact::Known(now), Some(wanted))
+                    if is_limited(&write.key, &now, wanted, failed.get(&write.key))
+                        && (is_placing(step) || (!own && is_own_restored)) =>
+                {
                     return None;
                 }
                 (now, _) => now.known().cloned(),
             },
         };
         let why = match failed.get(&write.key) {
-            Some(why) => format!("{}: {why}", write.key),
+            Some(error) => format!("{}: {}", write.key, refusal(error)),
             None => format!("{} does not read as before", write.key),
         };
         Some((OldValue { key: write.key.clone(), value: now }, why))
@@ -104,13 +109,19 @@ fn is_restored(step: &EntryStep, key: &Key, now: &str, wanted: &str) -> bool {
     }
 }
 
-/// Whether a thread that was placed has those of its CPUs that its group has: it may have fewer by
-/// now.
-fn is_narrowed(step: &EntryStep, key: &Key, now: &str, wanted: &str) -> bool {
+/// Whether a thread has those of its CPUs that its group has, or its group has none of them: a group
+/// may have fewer by now, which another program has given it.
+fn is_limited(key: &Key, now: &str, wanted: &str, error: Option<&io::Error>) -> bool {
     let affinity = matches!(key, Key::Task { what: TaskSetting::Affinity, .. });
     let of = |text: &str| CpuSet::parse(text).unwrap_or_default();
-    let now = of(now);
-    is_placing(step) && affinity && !now.is_empty() && now.without(&of(wanted)).is_empty()
+    let (now, wanted) = (of(now), of(wanted));
+    // sched_setaffinity(2) takes of a mask what the group has, and refuses one of which it has none.
+    let is_none = error.is_some_and(|error| error.raw_os_error() == Some(libc::EINVAL));
+    let fits = match is_none {
+        true => now.and(&wanted).is_empty(),
+        false => error.is_none() && now.without(&wanted).is_empty(),
+    };
+    affinity && !now.is_empty() && fits
 }
 
 /// Why the kernel refused, in words.
