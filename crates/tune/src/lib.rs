@@ -1,8 +1,9 @@
 //! Changes of a machine's settings.
 //!
 //! [`plan`] makes changes of failing rules and puts them in order, [`apply`] makes them and takes
-//! them back when one fails, [`admission`] judges a plan from a file, [`undo`] and [`status`] read the journal. [`isolate`] sets CPUs apart.
-//! The machine and the journal's disk are passed in: all of it runs on made-up ones.
+//! them back when one fails, [`admission`] judges a plan from a file, [`undo`] and [`status`] read
+//! the journal. [`isolate`] sets CPUs apart. The machine and the journal's disk are passed in: all
+//! of it runs on made-up ones.
 
 pub mod admission;
 pub mod apply;

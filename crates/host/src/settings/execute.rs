@@ -109,13 +109,14 @@ fn is_restored(step: &EntryStep, key: &Key, now: &str, wanted: &str) -> bool {
     }
 }
 
-/// Whether a thread has those of its CPUs that its group has, or its group has none of them: a group
-/// may have fewer by now, which another program has given it.
+/// Whether a thread has those of its CPUs that its group has, or its group has none of them: a
+/// group may have fewer by now, which another program has given it.
 fn is_limited(key: &Key, now: &str, wanted: &str, error: Option<&io::Error>) -> bool {
     let affinity = matches!(key, Key::Task { what: TaskSetting::Affinity, .. });
     let of = |text: &str| CpuSet::parse(text).unwrap_or_default();
     let (now, wanted) = (of(now), of(wanted));
-    // sched_setaffinity(2) takes of a mask what the group has, and refuses one of which it has none.
+    // sched_setaffinity(2) takes of a mask what the group has, and refuses one of which it has
+    // none.
     let is_none = error.is_some_and(|error| error.raw_os_error() == Some(libc::EINVAL));
     let fits = match is_none {
         true => now.and(&wanted).is_empty(),

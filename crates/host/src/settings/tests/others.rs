@@ -401,8 +401,8 @@ fn a_partner_that_another_has_set_is_named() {
     assert_eq!(value(&bench, "sysctl:vm.dirty_ratio"), "20");
 }
 
-/// Another program has given a group fewer CPUs meanwhile: the threads in it have theirs back as far
-/// as that lets them.
+/// Another program has given a group fewer CPUs meanwhile: the threads in it have theirs back as
+/// far as that lets them.
 #[test]
 fn a_thread_that_its_group_limits_is_not_left_over() {
     for machine in [&DEBIAN_6_1_RT, &DEBIAN_6_12_RT] {

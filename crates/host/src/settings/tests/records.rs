@@ -182,7 +182,9 @@ fn a_forced_undo_that_was_cut_short_is_carried_on() {
         bench.countdown.set(Some(crash));
         let ended = bench.undo(true).is_none();
         bench.countdown.set(None);
-        let decided = read_entry(&bench.store, "1").unwrap().unwrap().steps[0].restoring.is_some();
+        let entry = read_entry(&bench.store, "1").unwrap().unwrap();
+        let decided = entry.steps[0].restoring.is_some();
+        assert!(!decided || entry.is_live(), "{crash}: it would not be chosen again");
         bench.undo(false).unwrap();
         let now = bench.kernel.read(&key).known().cloned().unwrap();
         if ended && decided {

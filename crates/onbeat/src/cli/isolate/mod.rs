@@ -21,7 +21,8 @@ use study::tuning::boot_id;
 /// An isolated partition of control groups takes the CPUs out of load balancing and all threads off
 /// them; interrupts, kernel threads, timers and the rest follow step by step. All of it goes
 /// through the journal of `onbeat tune`, lasts until the next boot at most, and is undone by
-/// `onbeat isolate undo`: the processes inside go back to the groups that they came from, and none is killed.
+/// `onbeat isolate undo`: the processes inside go back to the groups that they came from, and none
+/// is killed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         sudo onbeat isolate create 2-3\n  \
