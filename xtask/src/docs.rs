@@ -1,5 +1,5 @@
-//! The generated pages, kept fresh by the gate: the command line's, the loads', and one for each
-//! rule.
+//! The generated pages, kept fresh by the gate: the command line's, the loads', the suites', and
+//! one for each rule.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,11 @@ const RULES: &str = "docs/rules";
 fn pages() -> BTreeMap<PathBuf, String> {
     let rules = report::rule_pages::markdown::pages().into_iter();
     let rules = rules.map(|(name, text)| (PathBuf::from(RULES).join(name), text));
-    let own = [("docs/cli.md", onbeat::cli::reference()), ("docs/loads.md", load::page::markdown())];
+    let own = [
+        ("docs/cli.md", onbeat::cli::reference()),
+        ("docs/loads.md", load::page::markdown()),
+        ("docs/suites.md", suite::page::markdown()),
+    ];
     rules.chain(own.map(|(path, text)| (PathBuf::from(path), text))).collect()
 }
 

@@ -16,6 +16,11 @@ pub fn machine() -> String {
     rustix::system::uname().machine().to_string_lossy().into_owned()
 }
 
+/// The release of the running kernel, as `uname -r`.
+pub fn release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
 /// The host name, for the formats that require it; no bundle contains it.
 pub fn node_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

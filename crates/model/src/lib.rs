@@ -22,6 +22,7 @@ pub mod run;
 pub mod setting;
 pub mod slice;
 pub mod spike;
+pub mod suite;
 pub mod text;
 pub mod units;
 pub mod vocabulary;

@@ -25,6 +25,7 @@ pub mod plot;
 pub mod prose;
 pub mod rule_pages;
 pub mod run;
+pub mod suite;
 pub mod totals;
 pub mod tuning;
 pub mod words;

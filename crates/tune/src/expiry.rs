@@ -11,6 +11,8 @@ use crate::undo::{entries, others, unreadable};
 pub enum Waiting {
     /// Until this time of CLOCK_BOOTTIME in ns; the CPUs that matter are left alone meanwhile.
     Until { boot_ns: i64, cpus: CpuSet },
+    /// Until the process of this number and start has ended.
+    Process { pid: u32, start: u64, cpus: CpuSet },
     /// It was confirmed or undone, or is of another boot.
     Over,
 }
@@ -19,12 +21,18 @@ pub enum Waiting {
 pub fn waiting(store: &dyn Store, id: &str, boot: &str) -> Result<Waiting> {
     let entry = read_entry(store, id).map_err(|error| unreadable(id, &error))?;
     Ok(match entry {
-        Some(entry) if entry.opened.boot == boot && !entry.confirmed => match entry.opened.undo_at_boot_ns {
-            Some(boot_ns) if entry.is_live() || !entry.complete => {
-                Waiting::Until { boot_ns, cpus: CpuSet::parse(&entry.opened.cpus).unwrap_or_default() }
+        Some(entry) if entry.opened.boot == boot && !entry.confirmed => {
+            let (opened, open) = (&entry.opened, entry.is_live() || !entry.complete);
+            let cpus = CpuSet::parse(&opened.cpus).unwrap_or_default();
+            match opened.undo_at_boot_ns {
+                _ if !open => Waiting::Over,
+                Some(boot_ns) => Waiting::Until { boot_ns, cpus },
+                None if opened.with_process => {
+                    Waiting::Process { pid: opened.pid, start: opened.start, cpus }
+                }
+                None => Waiting::Over,
             }
-            _ => Waiting::Over,
-        },
+        }
         _ => Waiting::Over,
     })
 }
@@ -38,8 +46,9 @@ pub enum Expired {
     Waits,
 }
 
-/// Undoes an entry whose time has come, unless it was confirmed meanwhile. What a later entry has
-/// changed again stays until that one is undone: its old value is what this one has set.
+/// Undoes an entry whose time has come, or whose process has ended, unless it was confirmed
+/// meanwhile. What a later entry has changed again stays until that one is undone: its old value
+/// is what this one has set.
 pub fn expire(kernel: &mut dyn Kernel, store: &mut dyn Store, id: &str, boot: &str) -> Result<Expired> {
     if waiting(store, id, boot)? == Waiting::Over {
         return Ok(Expired::Done);

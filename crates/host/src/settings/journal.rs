@@ -23,7 +23,7 @@ pub struct OldValue {
 }
 
 /// How an entry begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {
     pub id: String,
     /// `/proc/sys/kernel/random/boot_id`
@@ -44,6 +44,9 @@ pub struct Opened {
     /// Whether confirming keeps it (`--confirm-within`), or nothing does (`--for`).
     #[serde(default)]
     pub confirmable: bool,
+    /// Whether it is to be undone when the process that made it has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_process: bool,
 }
 
 /// What became of a change that was tried.
@@ -205,21 +208,7 @@ fn head(line: &[u8]) -> Option<(Opened, u32)> {
         Line::Unknown => {
             let begun: Begun = serde_json::from_slice(line).ok()?;
             let Begun { id, boot, version, .. } = (begun.fact == "opened").then_some(begun)?;
-            let (pid, start, real_ns) = (0, 0, 0);
-            let (command, cpus) = (String::new(), String::new());
-            let (undo_at_boot_ns, confirmable) = (None, false);
-            let opened = Opened {
-                id,
-                boot,
-                pid,
-                start,
-                version,
-                real_ns,
-                command,
-                cpus,
-                undo_at_boot_ns,
-                confirmable,
-            };
+            let opened = Opened { id, boot, version, ..Opened::default() };
             Some((opened, 1))
         }
         _ => None,

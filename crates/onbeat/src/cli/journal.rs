@@ -89,7 +89,7 @@ pub fn opened(boot: &str, cpus: &str, environment: &Environment, undo: UndoTime)
     let pid = std::process::id();
     let after = |span: Nanos| Some(boot_time().0.saturating_add(span.0));
     let (undo_at_boot_ns, confirmable) = match undo {
-        UndoTime::Never => (None, false),
+        UndoTime::Never | UndoTime::WithProcess => (None, false),
         UndoTime::After(span) => (after(span), false),
         UndoTime::UnlessConfirmed(span) => (after(span), true),
     };
@@ -104,6 +104,7 @@ pub fn opened(boot: &str, cpus: &str, environment: &Environment, undo: UndoTime)
         cpus: cpus.to_owned(),
         undo_at_boot_ns,
         confirmable,
+        with_process: undo == UndoTime::WithProcess,
     }
 }
 
@@ -113,4 +114,6 @@ pub enum UndoTime {
     Never,
     After(Nanos),
     UnlessConfirmed(Nanos),
+    /// When this process has ended, however it ends.
+    WithProcess,
 }

@@ -37,6 +37,7 @@ mod recovery;
 mod report;
 mod rules;
 mod running;
+mod suite;
 mod tune;
 
 /// What the process brings along; nothing else of its environment is read.
@@ -107,6 +108,7 @@ enum Command {
     Tune(tune::Args),
     Isolate(isolate::Args),
     Load(load::Args),
+    Suite(Box<suite::Args>),
     Rules(rules::Args),
     Report(report::Args),
     Bounds(bounds::Args),
@@ -188,6 +190,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
         Command::Tune(args) => tune::run(&args, environment),
         Command::Isolate(args) => isolate::run(&args, environment),
         Command::Load(args) => load::run(&args, environment),
+        Command::Suite(args) => suite::run(&args, environment),
         Command::Rules(args) => rules::run(&args, environment),
         Command::Report(args) => report::run(&args, environment),
         Command::Bounds(args) => bounds::run(&args, environment),

@@ -30,6 +30,7 @@ fn opened() -> Opened {
         cpus: "2-3".to_owned(),
         undo_at_boot_ns: None,
         confirmable: false,
+        with_process: false,
     }
 }
 

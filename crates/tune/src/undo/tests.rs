@@ -37,6 +37,7 @@ fn opened(for_some_time: bool) -> Opened {
         cpus: "2-3".to_owned(),
         undo_at_boot_ns: for_some_time.then_some(1),
         confirmable: false,
+        with_process: false,
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::cli::journal::{FOLDER, boot_time};
 use host::keeper::keep_alive;
 use host::settings::{Folder, LiveKernel, hold, take_lock};
-use host::{clock, rt};
+use host::{clock, process_start, rt};
 use model::error::{Exit, Failure, Result};
 use model::units::{CpuSet, Nanos};
 use study::tuning::boot_id;
@@ -51,7 +51,7 @@ fn undo_when_due(id: &str) -> Result<Exit> {
     };
     let mut folder = Folder::open(Path::new(FOLDER)).map_err(failed)?;
     let boot = boot_id()?;
-    if let Waiting::Until { cpus, .. } = waiting(&folder, id, &boot)? {
+    if let Waiting::Until { cpus, .. } | Waiting::Process { cpus, .. } = waiting(&folder, id, &boot)? {
         leave_alone(&cpus);
     }
     keep_alive().map_err(failed)?;
@@ -61,8 +61,11 @@ fn undo_when_due(id: &str) -> Result<Exit> {
             Waiting::Until { boot_ns, .. } if boot_ns > boot_time().0 => {
                 clock::sleep_for(Nanos(PERIOD.0.min((boot_ns - boot_time().0).max(1))));
             }
+            Waiting::Process { pid, start, .. } if process_start(pid) == Some(start) => {
+                clock::sleep_for(PERIOD);
+            }
             // What has the lock may be about to confirm, or to undo: the journal says which.
-            Waiting::Until { .. } => match take_lock(&folder).map_err(failed)? {
+            Waiting::Until { .. } | Waiting::Process { .. } => match take_lock(&folder).map_err(failed)? {
                 Err(_) => clock::sleep_for(RETRY),
                 Ok(lock) => match expire(&mut LiveKernel::default(), &mut folder, id, &boot)? {
                     Expired::Done => return Ok(Exit::Ok),

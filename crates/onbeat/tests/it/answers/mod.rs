@@ -7,4 +7,5 @@ mod hunting;
 mod loading;
 mod measuring;
 mod place;
+mod suites;
 mod words;

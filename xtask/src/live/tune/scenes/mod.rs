@@ -4,6 +4,7 @@ mod exported;
 mod isolated;
 mod killed;
 mod others;
+mod suites;
 mod undone;
 mod witness;
 
@@ -18,6 +19,7 @@ pub fn all() -> Vec<UndoScene> {
         others::scenes(),
         exported::scenes(),
         isolated::scenes(),
+        suites::scenes(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -1,0 +1,57 @@
+//! A run of this program in a process of its own, which ends with its starter.
+
+#![allow(unsafe_code)]
+
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+
+/// How much of its remarks is kept.
+const LIMIT: u64 = 64 << 10;
+
+/// The started process; nothing of its output is shown.
+pub struct OwnRun {
+    child: Child,
+    remarks: Option<ChildStderr>,
+}
+
+impl OwnRun {
+    /// Starts this program's own file with these arguments. The kernel sends it SIGTERM when the
+    /// thread that calls this ends, so that it ends in order, its results kept.
+    pub fn start(arguments: &[String]) -> io::Result<OwnRun> {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.process_group(0);
+        // SAFETY: between fork and exec it makes one system call, and allocates nothing.
+        unsafe {
+            command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
+        }
+        let mut child = command.spawn()?;
+        let remarks = child.stderr.take();
+        Ok(OwnRun { child, remarks })
+    }
+
+    /// Its exit code, if it has ended; -1 where a signal ended it.
+    pub fn ended(&mut self) -> io::Result<Option<i32>> {
+        Ok(self.child.try_wait()?.map(|status| status.code().unwrap_or(-1)))
+    }
+
+    /// Asks it to end.
+    pub fn stop(&self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    /// The last line that it said of itself, without its name; to be asked when it has ended.
+    pub fn last_words(&mut self) -> String {
+        let mut said = Vec::new();
+        if let Some(remarks) = self.remarks.take() {
+            let _ = remarks.take(LIMIT).read_to_end(&mut said);
+        }
+        let said = String::from_utf8_lossy(&said).into_owned();
+        said.lines().rev().find_map(|line| line.strip_prefix("onbeat: ")).unwrap_or_default().to_owned()
+    }
+}

@@ -1,0 +1,76 @@
+//! The document of a suite, `onbeat.suite/1`, which is also what `suite --resume` goes on from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// The name and version of the JSON.
+pub const SUITE_SCHEMA: &str = "onbeat.suite/1";
+
+/// A suite, complete or as of its last phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SuiteRun {
+    pub schema: String,
+    pub name: String,
+    pub title: String,
+    /// What the order of the phases follows from.
+    pub seed: u64,
+    /// Whether every phase was run.
+    pub complete: bool,
+    /// Whether `--samples` made its phases shorter than the recipe's.
+    pub shortened: bool,
+    /// The limit that the recipe names.
+    pub limit_ns: Option<Nanos>,
+    /// In the order in which they were run; those of other suites (`--with`) behind.
+    pub phases: Vec<SuitePhase>,
+    /// The last phase without a load minus the first; null where there are no two.
+    pub drift: Option<SuiteDrift>,
+}
+
+/// One phase that was run, or why it was not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SuitePhase {
+    /// `none/cpu`.
+    pub id: String,
+    /// The preemption model, as the run found it.
+    pub model: String,
+    /// The SPEC of its load; `""` for none.
+    pub load: String,
+    /// The kernel: rows of another are kept apart.
+    pub kernel: String,
+    /// Whether it may be compared: the run was valid and its load loaded.
+    pub valid: bool,
+    /// Why not; `""` if it is.
+    pub why: String,
+    /// The bundle, below the suite's folder; `""` where there is none.
+    pub bundle: String,
+    /// Wake-ups of all CPUs together.
+    pub samples: u64,
+    pub p50_ns: Option<Nanos>,
+    pub p99_ns: Option<Nanos>,
+    pub p9999_ns: Option<Nanos>,
+    pub max_ns: Option<Nanos>,
+    /// The clock frequency of the first measured CPU after the phase.
+    pub khz: Option<u64>,
+    /// The highest temperature after the phase, in thousandths of a degree Celsius.
+    pub temp_mc: Option<i64>,
+}
+
+/// What the machine changed by while the suite ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuiteDrift {
+    pub p50_ns: Nanos,
+    pub max_ns: Nanos,
+}
+
+/// Reads a document; one of a newer schema is refused.
+pub fn parse(bytes: &[u8]) -> Result<SuiteRun, String> {
+    let suite: SuiteRun =
+        serde_json::from_slice(bytes).map_err(|error| format!("it is no suite: {error}"))?;
+    match suite.schema.as_str() {
+        SUITE_SCHEMA => Ok(suite),
+        other => Err(format!("its schema is '{other}', and this onbeat reads {SUITE_SCHEMA}")),
+    }
+}

@@ -1,0 +1,87 @@
+//! Suites as a user meets them, with short phases. No setting is changed: the recipes here compare
+//! no preemption models.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::place::{Place, code, json, onbeat, refused};
+
+/// Two phases of 20 wake-ups, the second under a load.
+const RECIPE: &str = "name = \"own\"\ntitle = \"a test\"\ninterval = \"10ms\"\npriority = 1\n\
+    settle = \"1ms\"\n\n[[phase]]\nid = \"idle\"\nsamples = 20\n\n\
+    [[phase]]\nid = \"cpu\"\nload = \"LOAD\"\nsamples = 150\n";
+
+fn phases(suite: &Value) -> Vec<(String, bool)> {
+    let phases = suite["phases"].as_array().unwrap().iter();
+    phases.map(|phase| (phase["id"].as_str().unwrap().into(), phase["valid"].as_bool().unwrap())).collect()
+}
+
+#[test]
+fn a_suite_is_run_tabulated_and_gone_on_with() {
+    let place = Place::new();
+    let recipe = place.text("own.toml", &RECIPE.replace("LOAD", "cpu:1"));
+    let folder = place.path("suite");
+    // A machine that does not permit the priority has holes, which are told.
+    let expected =
+        if onbeat(&["measure", "-p", "1", "-D", "100ms", "-q", "-o", &place.path("try")]).status.success() {
+            (0, true)
+        } else {
+            (7, false)
+        };
+    let suite = json(&["suite", &recipe, "-q", "-o", &folder], expected.0);
+    assert_eq!(phases(&suite), [("idle".to_owned(), expected.1), ("cpu".to_owned(), expected.1)]);
+    if !expected.1 {
+        return;
+    }
+    assert_eq!((&suite["complete"], &suite["schema"]), (&Value::from(true), &Value::from("onbeat.suite/1")));
+    // As if it had been killed before the second phase.
+    let mut cut = suite.clone();
+    cut["phases"].as_array_mut().unwrap().pop();
+    cut["complete"] = Value::from(false);
+    fs::remove_dir_all(format!("{folder}/phases/2-2-cpu")).unwrap();
+    fs::write(format!("{folder}/suite.json"), cut.to_string()).unwrap();
+    let resumed = json(&["suite", &recipe, "-q", "--resume", &folder], 0);
+    assert_eq!(phases(&resumed).len(), 2);
+    assert_eq!(resumed["phases"][0], suite["phases"][0], "what was there is not run again");
+    // A suite from another kernel is a row of its own.
+    let mut other = suite.clone();
+    other["phases"][0]["kernel"] = Value::from("9.9-rt");
+    fs::create_dir(place.at("other")).unwrap();
+    fs::write(place.at("other/suite.json"), other.to_string()).unwrap();
+    let table = onbeat(&["suite", &recipe, "-q", "--resume", &folder, "--with", &place.path("other")]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(table.contains("kernel 9.9-rt") && table.contains("worst (p99.99)"), "{table}");
+}
+
+#[test]
+fn a_phase_whose_load_does_not_load_is_a_hole() {
+    let place = Place::new();
+    let recipe = place.text("own.toml", &RECIPE.replace("LOAD", "cmd:sleep 1000").replace("150", "450"));
+    let output = onbeat(&["suite", &recipe, "-q", "-o", &place.path("suite")]);
+    let table = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(code(&output), 7, "{table}");
+    assert!(table.contains("! cpu: "), "{table}");
+}
+
+#[test]
+fn a_plan_runs_nothing_and_refusals_are_one_line() {
+    let place = Place::new();
+    let plan = onbeat(&["suite", "osadl", "--plan"]);
+    let plan = String::from_utf8(plan.stdout).unwrap();
+    assert!(plan.contains("64000000 samples") && plan.contains("changes no setting"), "{plan}");
+    let wrong = place.text("wrong.toml", &RECIPE.replace("priority", "prio").replace("LOAD", "cpu"));
+    let taken = place.path("");
+    for (arguments, exit, said) in [
+        (&["suite", "slow"][..], 2, "choose among"),
+        (&["suite", &wrong], 2, "wrong.toml:4:1: unknown field `prio`"),
+        (&["suite", "./no-such.toml"], 2, "cannot read"),
+        (&["suite", "quick", "--phase", "0"], 2, "more than 0"),
+        (&["suite", "quick", "-o", &taken], 2, "is there already"),
+        (&["suite", "quick", "--resume", &taken], 2, "suite.json"),
+        (&["suite", "quick", "--models", "quantum"], 5, ""),
+    ] {
+        let line = refused(arguments, exit);
+        assert!(line.contains(said), "{arguments:?}: {line}");
+    }
+}

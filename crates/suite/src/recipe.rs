@@ -1,0 +1,180 @@
+//! A recipe: a TOML file with what is common to its phases, and the phases.
+
+use serde::Deserialize;
+
+use load::spec;
+use model::units::{Bare, Nanos, parse_span};
+
+/// What a file says, with everything checked that can be without a machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    pub name: String,
+    /// What it is for, in one line.
+    pub title: String,
+    /// Where it is from.
+    #[serde(default)]
+    pub source: String,
+    /// What of the source is kept, and what is different.
+    #[serde(default)]
+    pub about: String,
+    /// The interval of the measuring threads.
+    pub interval: String,
+    /// Added to the interval once per further CPU, as `-d` of `measure`.
+    #[serde(default)]
+    pub distance: String,
+    pub priority: u32,
+    /// Whether the phases are run under each preemption model that the kernel can switch to.
+    #[serde(default, rename = "each-model")]
+    pub each_model: bool,
+    /// Which CPUs the load has.
+    #[serde(default, rename = "load-on")]
+    pub load_on: LoadOn,
+    /// Waited before each phase.
+    #[serde(default = "two_seconds")]
+    pub settle: String,
+    #[serde(default)]
+    pub order: PhaseOrder,
+    /// The limit that the table names, in us.
+    #[serde(default, rename = "limit-us")]
+    pub limit_us: Option<u64>,
+    #[serde(rename = "phase")]
+    pub phases: Vec<RecipePhase>,
+}
+
+/// One phase as the recipe has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecipePhase {
+    pub id: String,
+    /// Loads as `--load` takes them; empty for none.
+    #[serde(default)]
+    pub load: String,
+    /// Wake-ups of each CPU.
+    pub samples: u64,
+}
+
+/// Which CPUs the load has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoadOn {
+    /// Those that are measured: all.
+    #[default]
+    Same,
+    /// The lower half, and the upper half is measured.
+    Other,
+}
+
+/// How the phases follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PhaseOrder {
+    /// As the recipe lists them.
+    #[default]
+    Listed,
+    /// The first and the last stay, those between are in the order that the seed gives.
+    Shuffled,
+}
+
+/// No recipe has more phases.
+const MOST: usize = 256;
+
+fn two_seconds() -> String {
+    "2s".to_owned()
+}
+
+impl Recipe {
+    /// Reads and checks a recipe; `origin` is what messages call it.
+    ///
+    /// # Errors
+    /// One sentence with the line and the column of what cannot be.
+    pub fn parse(text: &str, origin: &str) -> Result<Recipe, String> {
+        let recipe: Recipe = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            format!("{origin}{}: {}", place(text, at), error.message().replace('\n', " "))
+        })?;
+        recipe.check().map_err(|(word, what)| {
+            let at = text.find(&word).filter(|_| !word.is_empty());
+            format!("{origin}{}: {what}", at.map_or_else(String::new, |at| place(text, at)))
+        })?;
+        Ok(recipe)
+    }
+
+    /// What cannot be, with the word that is wrong.
+    fn check(&self) -> Result<(), (String, String)> {
+        let wrong = |word: &str, what: String| Err((word.to_owned(), what));
+        for (name, text) in [("interval", &self.interval), ("settle", &self.settle)] {
+            if let Err(what) = parse_span(text, Bare::Micros) {
+                return wrong(text, format!("{name}: {what}"));
+            }
+        }
+        if !(1..=99).contains(&self.priority) {
+            return wrong("priority", format!("priority: expected 1 to 99, not {}", self.priority));
+        }
+        if self.phases.is_empty() || self.phases.len() > MOST {
+            return wrong("", format!("expected 1 to {MOST} phases"));
+        }
+        for (at, phase) in self.phases.iter().enumerate() {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            if phase.id.is_empty() || phase.id.len() > 40 || !phase.id.chars().all(plain) {
+                let what = format!("'{}' is no id: expected small letters, digits and hyphens", phase.id);
+                return wrong(&phase.id, what);
+            }
+            if self.phases[..at].iter().any(|other| other.id == phase.id) {
+                return wrong(&phase.id, format!("two phases are called {}", phase.id));
+            }
+            if phase.samples == 0 {
+                return wrong(&phase.id, format!("{}: samples: expected 1 or more", phase.id));
+            }
+            if let (false, Err(what)) = (phase.load.is_empty(), spec::parse(&[&phase.load])) {
+                return wrong(&phase.load, what);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn interval(&self) -> Nanos {
+        parse_span(&self.interval, Bare::Micros).unwrap_or(Nanos::MILLI)
+    }
+
+    pub fn settle(&self) -> Nanos {
+        parse_span(&self.settle, Bare::Micros).unwrap_or(Nanos::SECOND)
+    }
+}
+
+/// `:3:14`, counted from 1.
+fn place(text: &str, at: usize) -> String {
+    let before = &text.as_bytes()[..at.min(text.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    format!(":{line}:{column}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "name = \"own\"\ntitle = \"t\"\ninterval = \"1ms\"\npriority = 80\n\n\
+                        [[phase]]\nid = \"idle\"\nsamples = 10\n";
+
+    #[test]
+    fn what_is_wrong_is_named_with_line_and_column() {
+        assert!(Recipe::parse(GOOD, "a.toml").is_ok());
+        for (from, to, said) in [
+            ("priority = 80", "prio = 80", "a.toml:4:1: unknown field `prio`"),
+            ("priority = 80", "priority = \"80\"", "a.toml:4:12: invalid type"),
+            ("priority = 80", "priority = 100", "a.toml:4:1: priority: expected 1 to 99"),
+            ("samples = 10", "samples = 0", "a.toml:7:7: idle: samples"),
+            ("samples = 10", "samples = 10\nload = \"memory\"", "a.toml:9:9: 'memory' is no load"),
+            ("\"idle\"", "\"Idle one\"", "a.toml:7:7: 'Idle one' is no id"),
+            ("1ms", "often", "a.toml:3:13: interval"),
+            ("[[phase]]", "[[phases]]", "a.toml"),
+            ("name", "name =", "a.toml:1"),
+        ] {
+            let error = Recipe::parse(&GOOD.replacen(from, to, 1), "a.toml").expect_err(to);
+            assert!(error.starts_with(said) && !error.contains('\n'), "{to}: {error}");
+        }
+        let twice = format!("{GOOD}[[phase]]\nid = \"idle\"\nsamples = 1\n");
+        assert!(Recipe::parse(&twice, "a").is_err_and(|error| error.contains("two phases")));
+    }
+}
