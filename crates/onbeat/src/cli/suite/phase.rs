@@ -60,6 +60,7 @@ impl PhaseSetup<'_> {
     pub fn run(&self, step: &SuiteStep, place: &str, left: Nanos) -> Result<PhaseEnd> {
         let begun = clock::monotonic();
         if self.wait(begun + self.recipe.settle(), step, place, left) {
+            self.clear();
             return Ok(PhaseEnd::Stopped);
         }
         let name = format!("{}-{}", place.replace(" of ", "-"), step.id.replace('/', "-"));
