@@ -4,9 +4,9 @@
  *
  *   kill_at_point REPORT POINT PROGRAM ARGUMENTS...
  *
- * The points are counted from 1: before and after each call that flushes a file, and after each call that changes the machine (a
- * write below /proc or /sys, a folder made or removed there, a thread's mask or policy). POINT 0 kills nowhere, POINT -3 waits for
- * eight seconds at the third. REPORT gets a line per point that was passed, the one of the kill last: its number, what it is, and
+ * The points are counted from 1: before each call that flushes a file, and after each call that changes the machine (a write below
+ * /proc or /sys, a folder made or removed there, a thread's mask or policy). After a flush is no point of its own: what a killed
+ * program has written is in the file either way. POINT 0 kills nowhere, POINT -3 waits for eight seconds at the third. REPORT gets a line per point that was passed, the one of the kill last: its number, what it is, and
  * the file. Children of the program are not touched, so that what it left behind goes on.
  */
 #define _GNU_SOURCE
@@ -157,7 +157,7 @@ static void point(const char *what, const char *file)
 
 static void stopped_at_a_call(pid_t id)
 {
-	static const char *const after[] = { "", "after-flush", "after-write", "after-folder", "after-thread" };
+	static const char *const after[] = { "", "", "after-write", "after-folder", "after-thread" };
 	struct thread *thread = thread_of(id);
 	struct __ptrace_syscall_info call;
 
@@ -170,7 +170,7 @@ static void stopped_at_a_call(pid_t id)
 			point("before-flush", thread->file);
 	} else if (call.op == PTRACE_SYSCALL_INFO_EXIT && thread->entered) {
 		thread->entered = 0;
-		if (thread->kind != NONE)
+		if (thread->kind != NONE && thread->kind != FLUSH)
 			point(after[thread->kind], thread->file);
 	}
 }

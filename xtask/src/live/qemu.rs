@@ -21,7 +21,24 @@ pub struct Image {
     kernel: PathBuf,
     initrd: PathBuf,
     disk: Option<PathBuf>,
-    words: String,
+    words: CmdlineEdit,
+}
+
+/// How a boot's command line differs from the machine's own.
+#[derive(Debug, Default, PartialEq)]
+pub struct CmdlineEdit {
+    /// Words that come behind.
+    pub added: Vec<String>,
+    /// Words that are taken off.
+    pub removed: Vec<String>,
+}
+
+impl CmdlineEdit {
+    /// The line with these words, and without those.
+    pub fn of(&self, line: &str) -> String {
+        let kept = line.split_whitespace().filter(|word| !self.removed.iter().any(|removed| removed == word));
+        kept.chain(self.added.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// What a boot left behind.
@@ -41,7 +58,7 @@ impl Image {
     pub fn write(machine: &Machine, kernel: PathBuf, archive: &[u8]) -> Result<Image> {
         let initrd = initrd(machine)?;
         write(&initrd, archive)?;
-        Ok(Image { kernel, initrd, disk: None, words: String::new() })
+        Ok(Image { kernel, initrd, disk: None, words: CmdlineEdit::default() })
     }
 
     /// The same with an NVMe disk, whose content outlasts the boot.
@@ -49,9 +66,9 @@ impl Image {
         Image { disk: Some(disk), ..self }
     }
 
-    /// The same with more words on the kernel's command line.
-    pub fn with_words(self, words: &str) -> Image {
-        Image { words: words.to_string(), ..self }
+    /// The same with another command line for the kernel.
+    pub fn with_words(self, words: CmdlineEdit) -> Image {
+        Image { words, ..self }
     }
 }
 
@@ -100,7 +117,7 @@ pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
 
 fn arguments(machine: &Machine, image: &Image, log: &Path, channel: &Path) -> Vec<String> {
     let Machine { console, words, port, .. } = machine;
-    let append = format!("console={console} {words} panic=1 lab.port={port} {}", image.words);
+    let append = image.words.of(&format!("console={console} {words} panic=1 lab.port={port}"));
     let log = format!("file:{}", log.display());
     let port = format!("file,id=results,path={}", channel.display());
     let (kernel, initrd) = (image.kernel.display().to_string(), image.initrd.display().to_string());
@@ -160,6 +177,16 @@ mod tests {
         assert!(!is_emulator_fault(
             "[ 9.1] BUG: unable to handle page fault\n[ 9.2] Kernel panic - not syncing\n"
         ));
+    }
+
+    #[test]
+    fn words_are_added_and_taken_off() {
+        let edit = |added: &[&str], removed: &[&str]| {
+            let list = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+            CmdlineEdit { added: list(added), removed: list(removed) }.of("console=ttyS0 quiet panic=1")
+        };
+        assert_eq!(edit(&[], &[]), "console=ttyS0 quiet panic=1");
+        assert_eq!(edit(&["psi=0", "a=b"], &["quiet", "console=tty"]), "console=ttyS0 panic=1 psi=0 a=b");
     }
 
     #[test]

@@ -51,7 +51,9 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, isolcpus=", url: PARAMETERS },
     ],
     cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Switch, SliceKind::Softirq],
-    after: &["cgroup-cpuset", "isolation-support"],
+    // The servers first: one that is written while its CPU is isolated and idle takes more off
+    // the CPU's deadline bandwidth than there is, of which 6.12 warns (dl_server_stop()).
+    after: &["cgroup-cpuset", "isolation-support", "fair-server", "ext-server"],
     facts: &[
         "/sys/devices/system/cpu/isolated",
         "/sys/fs/cgroup/cpuset.cpus.isolated",

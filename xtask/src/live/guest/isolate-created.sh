@@ -16,7 +16,7 @@ value free $free
 state before
 took create onbeat isolate create 2-3 --yes -q
 state created
-value partition "$(cat /sys/fs/cgroup/onbeat/rt/cpuset.cpus.partition 2>/dev/null || cat /sys/fs/cgroup/onbeat/cpuset.cpus.partition)"
+value partition "$(partition)"
 run list onbeat isolate list -q --json list.json
 send list list.json
 run inside onbeat isolate run -c 3 -p 80 -- sh -c 'cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status; cut -d" " -f40,41 /proc/$$/stat'

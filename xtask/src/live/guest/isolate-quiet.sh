@@ -10,18 +10,28 @@ load() {
 }
 took create onbeat isolate create 2-3 --yes -q
 load
-onbeat isolate run -c 3 -p 80 -- spin 14 >spin.out 2>spin.err &
+# where_is LABEL: its CPU, priority and policy, fields 39 to 41, and where it may run.
+where_is() {
+    value $1 "$(cut -d' ' -f39,40,41 /proc/$task/stat) $(sed -n 's/^Cpus_allowed_list:.//p' /proc/$task/status)"
+}
+# It takes onbeat's place, beside the load in its own time.
+onbeat isolate run -c 3 -p 80 -- spin 60 >spin.out 2>spin.err &
 task=$!
-usleep 2000000
+tries=0
+until [ "$(cat /proc/$task/comm)" = spin ] || [ $tries -ge 400 ]; do usleep 50000; tries=$((tries + 1)); done
+usleep 1000000
+where_is first.where
+from=$(now_ms)
 cat /proc/interrupts >first
-spin=$(pidof -s spin)
-# CPU, priority and policy: fields 39 to 41.
-value where "$(cut -d' ' -f39,40,41 /proc/$spin/stat) $(grep Cpus_allowed_list /proc/$spin/status | tr '\t' ' ')"
 usleep 10000000
 cat /proc/interrupts >second
+value window.ms $(($(now_ms) - from))
+where_is second.where
+alive=0
+for load in $loads; do kill -0 $load && alive=$((alive + 1)); done
+value loads $alive
+kill -TERM $task
 wait $task
-value task.exit $?
-send spin spin.out
 send spin.err spin.err
 send first first
 send second second

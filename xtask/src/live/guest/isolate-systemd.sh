@@ -8,9 +8,6 @@ as_systemd_does() {
 }
 as_systemd_does
 value systemd "$(systemctl is-system-running)"
-partition() {
-    cat /sys/fs/cgroup/onbeat/rt/cpuset.cpus.partition 2>/dev/null || cat /sys/fs/cgroup/onbeat/cpuset.cpus.partition 2>/dev/null || echo none
-}
 state before
 took create onbeat isolate create 2-3 --yes -q
 value created "$(partition)"

@@ -7,3 +7,6 @@ run tmpfiles systemd-tmpfiles --create --boot /etc/tmpfiles.d/onbeat.conf
 run audit onbeat audit -q --cpus 2-3 --profile busy-poll --json audit.json
 send audit audit.json
 value cmdline "$(cat /proc/cmdline)"
+# All of it is so.
+run import onbeat tune import /var/lib/exported -q --json import.json
+send import import.json

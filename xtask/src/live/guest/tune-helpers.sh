@@ -2,6 +2,15 @@
 
 APPLY="onbeat tune apply --cpus 2-3 --profile busy-poll --yes -q"
 
+# The kernel's warnings, where there are some at the end of a scene.
+taint=$(cat /proc/sys/kernel/tainted)
+warnings() {
+    [ "$(cat /proc/sys/kernel/tainted)" = "$taint" ] && return
+    dmesg | grep -A 60 'cut here' >/run/warnings
+    send kernel.warnings /run/warnings
+}
+trap warnings EXIT
+
 # state LABEL [LIST]: everything, or the files of a list and the threads; compressed, because some lines are slow.
 state() {
     # What was just written takes effect at once, but kernel workers may still be at it.
@@ -63,6 +72,13 @@ try_once() {
 # settings_of LIST: the settings of a list, without the threads, which come and go.
 settings_of() {
     machine_state $1 | grep '^/'
+}
+
+# partition: the state of the group that is one: the inner of two, or where the kernel cannot do that (before 6.7) the outer.
+partition() {
+    own=/sys/fs/cgroup/onbeat
+    [ -e $own/cpuset.cpus.exclusive ] && own=$own/rt
+    if [ -e $own/cpuset.cpus.partition ]; then cat $own/cpuset.cpus.partition; else echo none; fi
 }
 
 # power_loss: nothing is written any more, nothing stops orderly.

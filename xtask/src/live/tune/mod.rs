@@ -88,7 +88,11 @@ fn one_scene(machine: &Machine, scene: &UndoScene, base: &super::Base) -> StepOu
         Err(Reason::Missing(why)) => return StepOutcome::LeftOut(why),
         Err(Reason::Broken(why)) => return StepOutcome::Failed(why),
     };
-    match replies(machine, scene, &guest).and_then(|replies| (scene.judge)(&replies, machine)) {
+    let judged = replies(machine, scene, &guest).and_then(|replies| {
+        scene::no_warnings(&replies)?;
+        (scene.judge)(&replies, machine)
+    });
+    match judged {
         Ok(measured) => {
             measured.iter().for_each(|line| println!("  {line}"));
             StepOutcome::Passed
@@ -102,7 +106,7 @@ fn replies(machine: &Machine, scene: &UndoScene, guest: &Guest) -> Result<Vec<Re
     guest::fresh_disk(machine)?;
     let mut replies = Vec::new();
     for script in &scene.boots {
-        let image = guest.image(machine, scene, script)?.with_words(&(scene.words)(&replies));
+        let image = guest.image(machine, scene, script)?.with_words((scene.words)(&replies));
         let boot = qemu::boot_again(machine, &image)?;
         let report = frames::parse(&boot.results);
         let (words, log) = (&boot.last_words, boot.log.display());

@@ -7,6 +7,7 @@ use super::state::{ChangedKey, MachineState, differences};
 use crate::live::frames::Reply;
 use crate::live::judge::require;
 use crate::live::machine::Machine;
+use crate::live::qemu::CmdlineEdit;
 use crate::live::tree;
 
 /// What was measured, in lines; or what is wrong.
@@ -25,8 +26,8 @@ pub struct UndoScene {
     pub systemd: bool,
     /// What the guest does, boot by boot; the disk stays.
     pub boots: Vec<String>,
-    /// What a boot's command line gets besides, from the replies of those before it.
-    pub words: fn(&[Reply]) -> String,
+    /// How a boot's command line differs from the machine's, from the replies of those before it.
+    pub words: fn(&[Reply]) -> CmdlineEdit,
     /// What must have come back.
     pub judge: SceneJudge,
 }
@@ -39,11 +40,14 @@ impl UndoScene {
             first: false,
             systemd: false,
             boots: vec![script.to_string()],
-            words: |_| String::new(),
+            words: |_| CmdlineEdit::default(),
             judge,
         }
     }
 }
+
+/// So many lines of a kernel's warning are told.
+const WARNED_LINES: usize = 16;
 
 /// The last line of a script that takes the power away.
 pub const POWER_LOSS: &str = "power_loss\n";
@@ -68,6 +72,25 @@ pub fn idle(reply: &Reply) -> Result<BTreeSet<String>, String> {
     let lists: Vec<&String> = lists.map(|(_, list)| list).collect();
     require(!lists.is_empty(), || "the guest does not say which interrupts were idle".to_string())?;
     Ok(lists.into_iter().flat_map(|list| list.split_whitespace()).map(str::to_string).collect())
+}
+
+/// Fails where the kernel warned (WARN) while a script ran, with where and by whose doing.
+pub fn no_warnings(replies: &[Reply]) -> Result<(), String> {
+    for (boot, reply) in replies.iter().enumerate() {
+        let Ok(log) = reply.file("kernel.warnings") else { continue };
+        // The first line of a warning, and the calls that led to it.
+        let told = log.lines().filter(|line| line.contains("WARNING:") || line.contains("+0x"));
+        let told: Vec<&str> = told.take(WARNED_LINES).map(without_time).collect();
+        let told = if told.is_empty() { "its log does not say why".to_string() } else { told.join("; ") };
+        return Err(format!("boot {}: the kernel warned: {told}", boot + 1));
+    }
+    Ok(())
+}
+
+/// A line of the log without the time in brackets before it.
+fn without_time(line: &str) -> &str {
+    let rest = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    rest.map_or(line, |(_, text)| text).trim()
 }
 
 /// What differs and is no noise; and a line that says how much was compared.
@@ -106,4 +129,27 @@ pub fn none_left(left: &[ChangedKey], what: &str) -> Result<(), String> {
     }
     let told: Vec<String> = left.iter().take(12).map(ChangedKey::told).collect();
     Err(format!("{what}: {} differ: {}", left.len(), told.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_warns_fails_the_scene_and_is_quoted() {
+        let quiet = Reply::default();
+        let mut loud = Reply::default();
+        let log = "[    9.1] ------------[ cut here ]------------\n\
+            [    9.1] WARNING: CPU: 2 PID: 7 at kernel/x.c:12 set+0x1/0x2\n[    9.1] Modules linked in: a\n\
+            [    9.2] Call Trace:\n[    9.2]  write+0x3/0x4\n";
+        loud.files.insert("kernel.warnings".into(), Some(log.into()));
+        assert_eq!(no_warnings(std::slice::from_ref(&quiet)), Ok(()));
+        let told = no_warnings(&[quiet, loud]).unwrap_err();
+        let wanted = "WARNING: CPU: 2 PID: 7 at kernel/x.c:12 set+0x1/0x2; write+0x3/0x4";
+        assert_eq!(told, format!("boot 2: the kernel warned: {wanted}"));
+        // Whose log was overwritten has warned all the same.
+        let mut cut = Reply::default();
+        cut.files.insert("kernel.warnings".into(), Some(String::new()));
+        assert!(no_warnings(&[cut]).is_err());
+    }
 }

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use super::super::document::changes;
 use super::super::scene::{Measured, UndoScene};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, exit, require};
 use crate::live::machine::Machine;
+use crate::live::qemu::CmdlineEdit;
 
+/// So many settings at least are not as exported before they are booted.
+const IMPORTED: usize = 8;
 const FILES: [&str; 3] = ["exported.sysctl.d", "exported.tmpfiles.d", "exported.cmdline"];
 
 pub fn scenes() -> Vec<UndoScene> {
@@ -21,17 +25,24 @@ pub fn scenes() -> Vec<UndoScene> {
     }]
 }
 
-/// What the next boot's command line gets: the lines with a plus.
-fn words(before: &[Reply]) -> String {
+/// What the next boot's command line gets, and what is taken off it.
+fn words(before: &[Reply]) -> CmdlineEdit {
     let Some(Ok(text)) = before.last().map(|reply| reply.file("exported.cmdline")) else {
-        return String::new();
+        return CmdlineEdit::default();
     };
-    text.lines().filter_map(|line| line.strip_prefix("+ ")).collect::<Vec<_>>().join(" ")
+    let marked = |sign| text.lines().filter_map(|line| line.strip_prefix(sign)).map(str::to_string).collect();
+    CmdlineEdit { added: marked("+ "), removed: marked("- ") }
 }
 
-/// The rules above the lines of a file.
+/// The rules that a file names above its lines; several may share one.
 fn rules_of(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| line.strip_prefix("# ")?.split([':', ' ']).next())
+    let lines: Vec<&str> = text.lines().collect();
+    let is_line = |line: &str| !line.is_empty() && !line.starts_with('#');
+    let heads = (1..lines.len()).filter_map(move |at| {
+        let head = lines[at - 1].strip_prefix("# ").filter(|_| is_line(lines[at]))?;
+        Some(head.split(": ").next().unwrap_or(head))
+    });
+    heads.flat_map(|head| head.split(", "))
 }
 
 fn with_verdict(reply: &Reply, verdict: &str) -> Result<BTreeSet<String>, String> {
@@ -50,9 +61,16 @@ fn exported(replies: &[Reply], _: &Machine) -> Measured {
         let rules = rules_of(first.file(file)?).filter(|rule| failed.contains(*rule));
         kept.extend(rules.map(str::to_string));
     }
-    for word in words(std::slice::from_ref(first)).split(' ') {
-        require(second.value("cmdline")?.contains(word), || format!("{word} was not booted with"))?;
-    }
+    let booted: BTreeSet<&str> = second.value("cmdline")?.split_whitespace().collect();
+    let edit = words(std::slice::from_ref(first));
+    let missing = edit.added.iter().find(|word| !booted.contains(word.as_str()));
+    let stayed = edit.removed.iter().find(|word| booted.contains(word.as_str()));
+    require(missing.is_none() && stayed.is_none(), || {
+        format!(
+            "booted without {missing:?}, with {stayed:?}: {}",
+            second.value("cmdline").unwrap_or_default()
+        )
+    })?;
     require(kept.len() >= 10, || format!("only {} failing rules are exported", kept.len()))?;
     let fail: Vec<&str> = kept.iter().filter(|rule| !passes.contains(*rule)).map(String::as_str).collect();
     require(fail.is_empty(), || {
@@ -61,24 +79,38 @@ fn exported(replies: &[Reply], _: &Machine) -> Measured {
     for label in ["sysctl", "tmpfiles"] {
         exit(second, label, 0)?;
     }
-    Ok(vec![format!("{} rules of {} that failed pass after the boot", kept.len(), failed.len())])
+    let [first_time, again] = [first, second].map(|reply| {
+        exit(reply, "import", 0)?;
+        changes(reply, "import")
+    });
+    let (first_time, again) = (first_time?, again?);
+    require(first_time.len() >= IMPORTED, || format!("only {} settings are imported", first_time.len()))?;
+    let left: Vec<&str> = again.iter().map(|change| change.key.as_str()).collect();
+    require(left.is_empty(), || format!("an import of what was booted still has {}", left.join(" ")))?;
+    Ok(vec![
+        format!("{} exported rules of {} that failed pass after the boot", kept.len(), failed.len()),
+        format!("imported before: {} settings to change; after the boot: none", first_time.len()),
+    ])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const CMDLINE: &str = "# Words for the kernel's command line\n\n\
-        # skew-tick: ticks come together\n+ skew_tick=1\n\n# psi\n- psi=1\n";
+    const CMDLINE: &str = "# Words for the kernel's command line: `+` is added.\n#   GRUB, BLS  grubby\n\n\
+        # skew-tick: ticks come together\n+ skew_tick=1\n\n# psi\n- psi=1\n\n\
+        # cpu-isolation, tick: none: at all\n+ isolcpus=2-3\n+ nohz_full=2-3\n\n\
+        # All to be added, on one line:\n# skew_tick=1 isolcpus=2-3 nohz_full=2-3\n";
 
     #[test]
     fn rules_and_words_are_read_from_an_export() {
-        assert!(
-            rules_of(CMDLINE).any(|rule| rule == "skew-tick") && rules_of(CMDLINE).any(|rule| rule == "psi")
-        );
+        let rules: Vec<&str> = rules_of(CMDLINE).collect();
+        assert_eq!(rules, ["skew-tick", "psi", "cpu-isolation", "tick"]);
         let mut reply = Reply::default();
         reply.files.insert("exported.cmdline".into(), Some(CMDLINE.into()));
-        assert_eq!(words(&[reply]), "skew_tick=1");
-        assert_eq!(words(&[]), "");
+        let edit = words(&[reply]);
+        assert_eq!(edit.added, ["skew_tick=1", "isolcpus=2-3", "nohz_full=2-3"]);
+        assert_eq!(edit.removed, ["psi=1"]);
+        assert_eq!(words(&[]), CmdlineEdit::default());
     }
 }

@@ -15,6 +15,8 @@ use crate::live::machine::Machine;
 const APART: u64 = 0xc;
 /// So many interrupts may come to a task in ten seconds besides its CPU's own timer.
 const INTERRUPTS: u64 = 50;
+/// For so long it is watched.
+const WINDOW_MS: i64 = 10_000;
 
 pub fn scenes() -> Vec<UndoScene> {
     vec![
@@ -153,13 +155,17 @@ fn counted(text: &str) -> Result<BTreeMap<String, u64>, String> {
 fn quiet(replies: &[Reply], _: &Machine) -> Measured {
     let reply = &replies[0];
     exit(reply, "create", 0)?;
-    require(reply.number("task.exit")? == 0, || {
-        format!("the task: {}", reply.file("spin.err").unwrap_or_default().trim())
-    })?;
-    // Field 39 is the CPU, 40 the priority, 41 the policy (1 is SCHED_FIFO).
-    require(reply.value("where")?.trim().starts_with("3 80 1 "), || {
-        format!("the task is not FIFO 80 on CPU 3: {}", reply.value("where").unwrap_or_default())
-    })?;
+    // The CPU, the priority, the policy (1 is SCHED_FIFO), the CPUs that it may run on.
+    for label in ["first.where", "second.where"] {
+        let found = reply.value(label)?.trim();
+        require(found == "3 80 1 3", || {
+            let said = reply.file("spin.err").unwrap_or_default().trim();
+            format!("{label}: the task is not FIFO 80 on CPU 3: {found} {said}")
+        })?;
+    }
+    require(reply.number("loads")? == 4, || "the load on the other CPUs has ended".to_string())?;
+    let ms = reply.number("window.ms")?;
+    require(ms >= WINDOW_MS, || format!("it was watched for {ms} ms only"))?;
     let (first, second) = (counted(reply.file("first")?)?, counted(reply.file("second")?)?);
     let came = |(name, count): (&String, &u64)| {
         (name.clone(), count - first.get(name).copied().unwrap_or(0).min(*count))
@@ -169,7 +175,7 @@ fn quiet(replies: &[Reply], _: &Machine) -> Measured {
     let sum: u64 = others.iter().map(|(_, count)| count).sum();
     let told: Vec<String> = others.iter().map(|(name, count)| format!("{count} {name}")).collect();
     let own: u64 = timer.iter().map(|(_, count)| count).sum();
-    let line = format!("in 10 s {sum} interrupts ({}), and {own} of its own timer", told.join(", "));
+    let line = format!("in {ms} ms {sum} interrupts ({}), and {own} of its own timer", told.join(", "));
     require(own > 0, || format!("{line}: the timer did not come either"))?;
     require(sum <= INTERRUPTS, || line.clone())?;
     exit(reply, "undo", 0)?;

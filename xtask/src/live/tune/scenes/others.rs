@@ -121,26 +121,31 @@ fn rebooted(replies: &[Reply], machine: &Machine) -> Measured {
 
 fn confirm(replies: &[Reply], machine: &Machine) -> Measured {
     let reply = &replies[0];
-    require(reply.number("waited-for")? > 10, || "too few settings are waited for".to_string())?;
-    require(reply.number("applied.differs")? == 1, || "nothing was applied".to_string())?;
+    let waited_for = reply.number("waited-for")?;
+    require(waited_for > 20, || format!("only {waited_for} settings and threads are waited for"))?;
+    let mut lines = vec![format!("{waited_for} settings and threads are waited for")];
+    for (label, changed) in [("closed", "applied.changed"), ("killed", "killed.changed")] {
+        let changed = reply.number(changed)?;
+        require(changed >= 5, || format!("{label}: only {changed} of them were changed"))?;
+        let ms = reply.number(&format!("{label}.ms"))?;
+        let left = reply.file(&format!("{label}.left"))?.trim();
+        require(left.is_empty(), || format!("{label}: not undone after {ms} ms: {left}"))?;
+        require(ms <= UNDONE_WITHIN_MS, || format!("{label}: not undone within {ms} ms"))?;
+        lines.push(format!("{label}: {changed} of them changed, undone after {ms} ms"));
+    }
+    require(reply.number("killed.exit")? == 137, || "the applier was not killed in between".to_string())?;
     let [before, after, killed, kept] =
         states(reply, ["before", "after", "after-killed", "after-kept"], machine)?;
     let idle = idle(reply)?;
     let (left, line) = compared(&before, &after, &idle);
     none_left(&left, "undone by itself")?;
     none_left(&compared(&before, &killed, &idle).0, "undone by itself after a kill in between")?;
-    let mut lines = vec![line];
-    for label in ["closed", "killed"] {
-        let ms = reply.number(&format!("{label}.ms"))?;
-        require(ms <= UNDONE_WITHIN_MS, || format!("{label}: not undone within {ms} ms"))?;
-        lines.push(format!("{label}: undone after {ms} ms"));
-    }
-    require(reply.number("killed.exit")? == 137, || "the applier was not killed in between".to_string())?;
-    for label in ["kept", "confirm", "undo"] {
+    for label in ["status", "kept", "confirm", "status-kept", "between", "undo"] {
         exit(reply, label, 0)?;
     }
-    require(reply.number("kept.differs")? == 1, || "what was confirmed did not stay".to_string())?;
+    all_are(&changes(reply, "kept")?, &["applied", "pending"], "after the confirmation")?;
     none_left(&compared(&before, &kept, &idle).0, "after confirming and undoing")?;
+    lines.push(line);
     lines.push(format!("the terminal's program had {}", reply.file("terminal")?.trim()));
     Ok(lines)
 }
