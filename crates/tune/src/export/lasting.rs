@@ -80,7 +80,26 @@ impl Lasting {
                 lasting.left_out.push(left);
             }
         }
+        lasting.leave_out_servers(input.booted);
         lasting
+    }
+
+    /// A kernel that has isolated CPUs at boot warns when their fair servers are written to
+    /// (`task_non_contending` of kernel/sched/deadline.c, seen on 6.12): no boot does that.
+    fn leave_out_servers(&mut self, booted: &Cmdline) {
+        let isolates = |word: &CmdlineWord| word.added && word.word.starts_with("isolcpus=");
+        if !booted.has("isolcpus") && !self.words.iter().any(isolates) {
+            return;
+        }
+        let is_server =
+            |line: &BootLine| matches!(&line.setting.key, Key::Sysfs(file) if file.starts_with(FAIR_SERVERS));
+        let rule = self.files.iter().find(|line| is_server(line)).map(|line| line.rule.clone());
+        self.files.retain(|line| !is_server(line));
+        self.left_out.extend(rule.map(|rule| LeftOut {
+            rule,
+            why: "the kernel warns when it is written on CPUs that were isolated at boot".to_owned(),
+            instead: "leave isolcpus= out, then `onbeat isolate create` sets both in their order".to_owned(),
+        }));
     }
 
     /// Puts a change of a running kernel into its file.
@@ -305,6 +324,7 @@ fn not_at_boot(setting: &Setting) -> Option<&'static str> {
 
 /// Below `/sys`.
 const TRACES: &[&str] = &["kernel/tracing/", "kernel/debug/tracing/"];
+const FAIR_SERVERS: &str = "kernel/debug/sched/fair_server/";
 const LATE_FILES: &[&str] = &["class/", "block/", "bus/usb/", "bus/scsi/", "devices/platform/"];
 
 /// Why a way that is no setting does not last.

@@ -48,9 +48,11 @@ fn made(machine: &Machine) -> (PlanDocument, Export) {
 fn pairs(plan: &PlanDocument, machine: &Machine) -> BTreeSet<(String, String)> {
     let kept = plan.changes.iter().filter(|change| match &change.setting.key {
         Key::Sysctl(_) | Key::IrqDefault => true,
-        // What comes late, and what no boot leaves on, has no line.
+        // What comes late, what no boot leaves on, and what may not be written where CPUs were
+        // isolated at boot, has no line.
         Key::Sysfs(file) => {
-            !["class/", "kernel/tracing/", "bus/usb/"].iter().any(|late| file.starts_with(late))
+            let late = ["class/", "kernel/tracing/", "bus/usb/", "kernel/debug/sched/fair_server/"];
+            !late.iter().any(|late| file.starts_with(late))
         }
         _ => false,
     });

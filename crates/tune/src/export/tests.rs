@@ -122,7 +122,8 @@ fn what_no_boot_keeps_is_named() {
 #[test]
 fn what_comes_first_is_in_both_files() {
     let made = of_rules(
-        "/proc/sys/kernel/sched_rt_runtime_us: 950000
+        "/proc/cmdline: quiet
+         /proc/sys/kernel/sched_rt_runtime_us: 950000
          /sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000",
         &["rt-throttling", "fair-server"],
     );
@@ -130,6 +131,14 @@ fn what_comes_first_is_in_both_files() {
     let files = lines(&made, "tmpfiles.d/onbeat.conf");
     assert_eq!(files.first(), Some(&"w! /proc/sys/kernel/sched_rt_runtime_us - - - - -1"), "{made:#?}");
     assert!(files[1..].contains(&"w! /sys/kernel/debug/sched/fair_server/cpu2/runtime - - - - 0"));
+}
+
+#[test]
+fn no_boot_writes_to_fair_servers_of_cpus_that_it_isolates() {
+    // The machine was booted with isolcpus=.
+    let made = of_rules("/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000", &["fair-server"]);
+    assert!(lines(&made, "tmpfiles.d/onbeat.conf").iter().all(|line| !line.contains("fair_server")));
+    assert!(made.left_out.iter().any(|left| left.rule == "fair-server" && left.why.contains("warns")));
 }
 
 #[test]
