@@ -34,6 +34,7 @@ pub fn start_keeper(cage: &Cage, groups: &[u32]) -> io::Result<()> {
 /// Waits until a process has ended, and kills and removes what is left of its loads: what the
 /// keeper does.
 pub fn keep_watch(owner: ProcessId, cage: Option<&Path>, groups: &[ProcessId]) -> io::Result<()> {
+    let cage = cage.map(|group| Cage::of(owner, group)).transpose()?;
     let watched = process(owner.0).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     keep_alive()?;
     // What was opened may be a later process of that number.
@@ -51,7 +52,7 @@ pub fn keep_watch(owner: ProcessId, cage: Option<&Path>, groups: &[ProcessId]) -
             process(*leader).map(|group| kill_process_group(group, Signal::KILL));
         }
     }
-    cage.map_or(Ok(()), |group| Cage::at(group).clear())
+    cage.map_or(Ok(()), |cage| cage.clear())
 }
 
 fn process(pid: u32) -> Option<Pid> {
