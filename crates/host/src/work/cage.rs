@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use model::units::Nanos;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::ProcessId;
 use crate::clock;
 use crate::process::process_start;
 
@@ -29,6 +28,9 @@ const PAUSE: Nanos = Nanos(5_000_000);
 
 /// How deep below a cage a program of the user's may have made groups.
 const DEPTH: u32 = 8;
+
+/// A process by its number and its start, by which it is told from a later one of that number.
+pub type ProcessId = (u32, u64);
 
 /// A control group with one below it per load; none where the machine has no control groups, or
 /// does not permit any to this user.

@@ -7,16 +7,13 @@ use model::units::Nanos;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use super::Cage;
+use super::{Cage, ProcessId};
 use crate::clock;
 use crate::keeper::{keep_alive, start};
 use crate::process::process_start;
 
 /// How often a process is looked for where the kernel has no pidfd_open (before Linux 5.3).
 const PERIOD: Nanos = Nanos(100_000_000);
-
-/// A process by its number and its start, by which it is told from a later one of that number.
-pub type ProcessId = (u32, u64);
 
 /// Starts the keeper of what this process has started: `onbeat load --keep PID/START`, with the
 /// cage, or with the process groups where there is none.
