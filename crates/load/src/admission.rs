@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use model::error::{Failure, Result};
+use model::units::Nanos;
 
 use crate::load::{Needs, Wanted};
 use crate::size;
@@ -34,6 +35,22 @@ impl Planned {
         Planned { spec, wanted, folder }
     }
 
+    /// Refuses a rate at which windows of the proof would have nothing in them.
+    fn check_rate(&self) -> Result<()> {
+        let load = self.spec.load;
+        let chunks = 2 * u64::from(self.wanted.count).saturating_mul((load.chunk)(&self.wanted));
+        let window = u64::try_from(load.window.0 / Nanos::SECOND.0).unwrap_or(1).max(1);
+        let least = chunks.div_ceil(window);
+        match self.wanted.rate {
+            Some(rate) if rate < least => Err(Failure::usage(format!(
+                "{}: the rate is too low to be judged in windows of {window} s: ask for @{} or more",
+                self.spec,
+                size::text(least)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// What all of its processes take.
     pub fn needs(&self) -> Needs {
         let each = (self.spec.load.needs)(&self.wanted);
@@ -48,7 +65,13 @@ impl Planned {
 
 /// Refuses loads that do not fit: they have to leave a tenth of the available memory, and half of
 /// the free space of each disk. What cannot be read of the machine refuses nothing.
-pub fn admit(loads: &[Planned], available: Option<u64>, free: impl Fn(&Path) -> Option<u64>) -> Result<()> {
+pub fn admit(
+    loads: &[Planned],
+    available: Option<u64>,
+    free: impl Fn(&Path) -> Option<u64>,
+    device: impl Fn(&Path) -> Option<u64>,
+) -> Result<()> {
+    loads.iter().try_for_each(Planned::check_rate)?;
     let sum =
         |of: fn(&Needs) -> u64| loads.iter().fold(0u64, |sum, load| sum.saturating_add(of(&load.needs())));
     let (memory, tasks) = (sum(|needs| needs.memory), sum(|needs| u64::from(needs.tasks)));
@@ -69,7 +92,10 @@ pub fn admit(loads: &[Planned], available: Option<u64>, free: impl Fn(&Path) -> 
         )));
     }
     for load in loads.iter().filter(|load| load.needs().disk > 0) {
-        let same = |other: &&Planned| other.folder == load.folder;
+        // Two paths may lead to one disk.
+        let on = |load: &Planned| device(&load.folder);
+        let same =
+            |other: &&Planned| other.folder == load.folder || on(other).is_some() && on(other) == on(load);
         let disk = loads.iter().filter(same).fold(0u64, |sum, load| sum.saturating_add(load.needs().disk));
         if let Some(free) = free(&load.folder)
             && disk > (free / 2).min(free.saturating_sub(SPACE_LEFT))
@@ -100,7 +126,7 @@ mod tests {
     fn admitted(spec: &str, available: u64, free: u64) -> Result<()> {
         let planned = |spec| Planned::new(spec, 2, Path::new("/x"));
         let loads: Vec<Planned> = parse(&[spec]).unwrap().into_iter().map(planned).collect();
-        admit(&loads, Some(available), |_| Some(free))
+        admit(&loads, Some(available), |_| Some(free), |_| Some(7))
     }
 
     #[test]
@@ -112,13 +138,21 @@ mod tests {
             ("mem:1024x1T", 2 * GIB, GIB, "of memory"),
             ("vm:2x60M", 140 << 20, GIB, "can be had"),
             ("hdd:4x200M", 2 * GIB, GIB, "would write 800M where 1G are free"),
+            ("hdd:2x200M,folder=/a hdd:2x200M,folder=/b", 2 * GIB, GIB, "would write 800M where 1G are free"),
+            ("messaging:100x1M", 4 * GIB, GIB, "of memory"),
+            ("cpu@1", GIB, GIB, "ask for @"),
+            ("vm:1x4M@256", GIB, GIB, "ask for @1K or more"),
+            ("io:4@1", GIB, GIB, "ask for @2 or more"),
             ("messaging:300", 64 * GIB, GIB, "processes"),
         ] {
             let failure = admitted(spec, available, free).expect_err(spec);
             assert!(failure.message.contains(said), "{spec}: {failure}");
         }
+        for spec in ["hdd:1x1M@10K", "rtc@10", "io@1", "net:1x1400@93 hdd:1x1M@1M vm:1x1M@256"] {
+            assert!(admitted(spec, GIB, GIB).is_ok(), "{spec}");
+        }
         assert!(admitted("hdd:2x200M", 2 * GIB, GIB).is_ok());
         let unknown = Planned::new(parse(&["mem:2x1G"]).unwrap().remove(0), 2, Path::new("/x"));
-        assert!(admit(&[unknown], None, |_| None).is_ok());
+        assert!(admit(&[unknown], None, |_| None, |_| None).is_ok());
     }
 }

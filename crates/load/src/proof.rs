@@ -1,8 +1,10 @@
 //! Whether a load loaded: what it counted and what the kernel counted of it, in windows.
 //!
-//! In every window both have to be above 0 and above a tenth of their own median, and every process
-//! has to run. The first two windows are left out: memory is filled, caches warm up; in a run that
+//! In every window both have to be above 0 and above a tenth of their own median; every process has
+//! to run, and to count something in three windows. The first two windows are left out: memory is filled, caches warm up; in a run that
 //! has no others they have to be above 0. What did not hold is named with its window.
+
+use std::collections::VecDeque;
 
 use model::histogram::{BUCKETS, Counts, bucket_edges, bucket_of};
 use model::load::LoadProof;
@@ -27,17 +29,24 @@ pub struct WindowRates {
     least_early: Option<(f64, Nanos)>,
     /// The count at the end of the last window.
     last: Option<u64>,
+    /// Windows at whose end the count could not be read.
+    unread: u64,
 }
 
 impl WindowRates {
     /// Takes the count at the end of a window. The first call only begins.
     pub fn take(&mut self, count: Option<u64>, span: Nanos, at: Nanos, early: bool) {
-        let before = self.last;
-        self.last = count.or(before);
-        let (Some(count), Some(before)) = (count, before) else { return };
+        let before = std::mem::replace(&mut self.last, count);
+        self.judge(before, count, span, at, early);
+    }
+
+    /// Takes a window by the counts at its two ends.
+    fn judge(&mut self, before: Option<u64>, count: Option<u64>, span: Nanos, at: Nanos, early: bool) {
         if span.0 <= 0 {
             return;
         }
+        self.unread += u64::from(count.is_none());
+        let (Some(count), Some(before)) = (count, before) else { return };
         let rate = count.saturating_sub(before) as f64 / span.as_secs();
         let least = if early { &mut self.least_early } else { &mut self.least };
         if least.is_none_or(|(least, _)| rate < least) {
@@ -74,6 +83,7 @@ impl WindowRates {
     fn failure(&self, what: &str) -> Option<String> {
         match self.smallest() {
             None => Some(format!("{what} could not be read")),
+            _ if self.unread > 0 => Some(format!("{what} could not be read in {} windows", self.unread)),
             Some((least, _)) if least > 0.0 && least >= self.floor() => None,
             Some((least, at)) => Some(format!(
                 "{least:.0} {what} in the window that ended after {:.0} s, a tenth of the usual are {:.0}",
@@ -86,14 +96,41 @@ impl WindowRates {
 
 /// What is sampled of one load at one instant.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LoadSample {
-    /// Its own count; `None` for a program that has none.
-    pub own: Option<u64>,
+pub struct LoadSample<'a> {
+    /// The own count of each process; `None` for a program that has none.
+    pub own: Option<&'a [u64]>,
     /// The kernel's.
     pub kernel: Option<u64>,
     /// Processes that have neither ended nor are stopped.
     pub running: u32,
 }
+
+impl LoadSample<'_> {
+    fn sum(&self) -> Option<u64> {
+        self.own.map(|counts| counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)))
+    }
+}
+
+/// The counts at one instant.
+struct Reading {
+    at: Nanos,
+    own: Option<u64>,
+    kernel: Option<u64>,
+}
+
+/// What one process has counted, and for how many windows that has not changed.
+#[derive(Clone, Copy, Default)]
+struct ProcessCount {
+    last: u64,
+    windows: u32,
+}
+
+/// A process that counts nothing in so many windows one after the other has stalled: on a busy
+/// machine each may have to wait for its turn for longer than one.
+const STALLED: u32 = 3;
+
+/// What happened in a window that is longer than so many is not known: what samples was stopped.
+const MERGED: i64 = 3;
 
 /// The proof of one load, while it runs.
 pub struct ProofSeries {
@@ -108,6 +145,13 @@ pub struct ProofSeries {
     closed: Nanos,
     /// The fewest processes that ran at any sample, and when.
     running: Option<(u32, Nanos)>,
+    each: Vec<ProcessCount>,
+    /// The most processes that had stalled at the end of a window, and when.
+    stalled: Option<(u32, Nanos)>,
+    /// The longest time without a sample, if it was too long, and when it ended.
+    unseen: Option<(Nanos, Nanos)>,
+    /// Of about one window, the oldest first.
+    recent: VecDeque<Reading>,
 }
 
 /// A sample that comes a little early closes its window.
@@ -127,6 +171,10 @@ impl ProofSeries {
             begun: None,
             closed: Nanos(0),
             running: None,
+            each: vec![ProcessCount::default(); processes as usize],
+            stalled: None,
+            unseen: None,
+            recent: VecDeque::new(),
         }
     }
 
@@ -139,23 +187,57 @@ impl ProofSeries {
         if now == begun || now - self.closed + TOLERANCE >= self.window {
             self.close(sample, now);
         }
+        while self.recent.get(1).is_some_and(|second| self.is_window(second.at, now)) {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(Reading { at: now, own: sample.sum(), kernel: sample.kernel });
     }
 
-    /// Takes the last sample: a run that is shorter than a window is one window.
+    fn is_window(&self, from: Nanos, to: Nanos) -> bool {
+        to - from + TOLERANCE >= self.window
+    }
+
+    /// Takes the last sample. A run that is shorter than a window is one window; else the last one
+    /// ends here, and has a part of the one before in it, so that no time is left unjudged.
     pub fn end(&mut self, sample: LoadSample, now: Nanos) {
         self.take(sample, now);
         if self.seen == 1 {
-            self.close(sample, now);
+            return self.close(sample, now);
+        }
+        let last = self.recent.iter().rev().find(|reading| self.is_window(reading.at, now));
+        if let Some(from) = last.filter(|_| now > self.closed) {
+            let (span, at) = (now - from.at, now - self.begun.unwrap_or(now));
+            let early = self.seen <= WARM_UP;
+            self.own.judge(from.own, sample.sum(), span, at, early);
+            self.kernel.judge(from.kernel, sample.kernel, span, at, early);
         }
     }
 
     fn close(&mut self, sample: LoadSample, now: Nanos) {
         let (span, at) = (now - self.closed, now - self.begun.unwrap_or(now));
         let early = self.seen <= WARM_UP;
-        self.own.take(sample.own, span, at, early);
+        if self.seen > 0 && span.0 > self.window.0.saturating_mul(MERGED) {
+            self.unseen = self.unseen.max(Some((span, at)));
+        }
+        self.own.take(sample.sum(), span, at, early);
         self.kernel.take(sample.kernel, span, at, early);
+        if let Some(counts) = sample.own {
+            self.look_at_each(counts, at);
+        }
         self.closed = now;
         self.seen += 1;
+    }
+
+    /// A sum hides that one of several processes does nothing.
+    fn look_at_each(&mut self, counts: &[u64], at: Nanos) {
+        for (process, count) in self.each.iter_mut().zip(counts) {
+            let windows = if process.last == *count && self.seen > 0 { process.windows + 1 } else { 0 };
+            *process = ProcessCount { last: *count, windows };
+        }
+        let stalled = self.each.iter().filter(|process| process.windows >= STALLED).count() as u32;
+        if stalled > 0 && self.stalled.is_none_or(|(most, _)| stalled > most) {
+            self.stalled = Some((stalled, at));
+        }
     }
 
     /// The judgement: what held, and why it did not where it did not.
@@ -184,6 +266,22 @@ impl ProofSeries {
                 self.processes
             ));
         }
+        if !self.unit.is_empty() {
+            let (stalled, at) = self.stalled.unwrap_or_default();
+            let value = Some(f64::from(self.processes.saturating_sub(stalled)));
+            proof.push(LoadProof {
+                what: "processes that counted".into(),
+                value,
+                floor: f64::from(self.processes),
+            });
+            why.extend(self.stalled.map(|_| {
+                let (at, all) = (at.as_secs(), self.processes);
+                format!("after {at:.0} s {stalled} of {all} processes had done nothing for {STALLED} windows")
+            }));
+        }
+        why.extend(self.unseen.map(|(span, at)| {
+            format!("after {:.0} s it had not been looked at for {:.0} s", at.as_secs(), span.as_secs())
+        }));
         LoadVerdict { held: why.is_empty(), proof, why: why.join("; ") }
     }
 }
@@ -207,11 +305,12 @@ mod tests {
     fn judged(window: i64, rates: &[(u64, u64, u32)]) -> LoadVerdict {
         let mut series = ProofSeries::new(Nanos(window * SECOND), "bytes", "ns of processor time", 2);
         let (mut own, mut kernel) = (0, 0);
-        series.take(LoadSample { own: Some(0), kernel: Some(0), running: 2 }, Nanos(7));
+        series.take(LoadSample { own: Some(&[0, 0]), kernel: Some(0), running: 2 }, Nanos(7));
         for (second, (bytes, time, running)) in rates.iter().enumerate() {
             (own, kernel) = (own + bytes, kernel + time);
             let now = Nanos(7 + (second as i64 + 1) * SECOND);
-            let sample = LoadSample { own: Some(own), kernel: Some(kernel), running: *running };
+            let counts = [own / 2, own - own / 2];
+            let sample = LoadSample { own: Some(&counts), kernel: Some(kernel), running: *running };
             let last = second + 1 == rates.len();
             if last { series.end(sample, now) } else { series.take(sample, now) }
         }
@@ -267,6 +366,60 @@ mod tests {
     fn a_load_that_never_worked_is_not_held() {
         let judged = judged(1, &[(0, 0, 2); 10]);
         assert!(!judged.held && judged.why.starts_with("0 bytes per s"), "{judged:?}");
+    }
+
+    /// Samples of two processes at these seconds.
+    fn sampled(window: i64, samples: &[(i64, [u64; 2], Option<u64>)]) -> LoadVerdict {
+        let mut series = ProofSeries::new(Nanos(window * SECOND), "bytes", "ns of processor time", 2);
+        for (at, (second, own, kernel)) in samples.iter().enumerate() {
+            let sample = LoadSample { own: Some(own), kernel: *kernel, running: 2 };
+            let now = Nanos(7 + second * SECOND);
+            if at + 1 == samples.len() { series.end(sample, now) } else { series.take(sample, now) }
+        }
+        series.judged()
+    }
+
+    fn each_second(seconds: i64, counts: fn(u64) -> [u64; 2]) -> Vec<(i64, [u64; 2], Option<u64>)> {
+        (0..=seconds).map(|second| (second, counts(second as u64), Some(second as u64 * 900))).collect()
+    }
+
+    #[test]
+    fn a_process_that_stalls_is_seen_behind_the_others() {
+        let judged = sampled(1, &each_second(10, |second| [second * 1000, second.min(5) * 1000]));
+        assert!(!judged.held && judged.why.contains("1 of 2 processes had done nothing"), "{judged:?}");
+        // One that waits for its turn has not stalled.
+        assert!(sampled(1, &each_second(10, |second| [second * 1000, second / 2 * 1000])).held);
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_judged_too() {
+        for seconds in [14, 15, 17, 18, 19] {
+            let mut samples = each_second(seconds, |second| [second * 1000; 2]);
+            assert!(sampled(5, &samples).held, "{seconds}");
+            let from = samples.len() - 6;
+            let stalled = samples[from].1;
+            samples[from..].iter_mut().for_each(|sample| sample.1 = stalled);
+            let judged = sampled(5, &samples);
+            assert!(!judged.held && judged.why.starts_with("0 bytes per s"), "{seconds}: {judged:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_looked_at_is_not_proven() {
+        let mut samples = each_second(20, |second| [second * 1000; 2]);
+        samples.drain(5..7);
+        assert!(sampled(1, &samples).held, "a late sample");
+        samples.drain(5..14);
+        let judged = sampled(1, &samples);
+        assert!(!judged.held && judged.why.contains("not been looked at for 12 s"), "{judged:?}");
+    }
+
+    #[test]
+    fn a_count_that_can_be_read_at_first_only_proves_nothing() {
+        let mut samples = each_second(10, |second| [second * 1000; 2]);
+        samples[4..].iter_mut().for_each(|sample| sample.2 = None);
+        let judged = sampled(1, &samples);
+        assert!(!judged.held && judged.why.contains("could not be read"), "{judged:?}");
     }
 
     proptest! {

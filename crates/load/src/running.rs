@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use host::work::{
-    Cage, Counters, Gauge, LoadGroup, LoadProcess, available_memory, free_space, process_is_stopped,
+    Cage, Counter, Counters, Gauge, LoadGroup, LoadProcess, available_memory, free_space, process_is_stopped,
     remove_abandoned, start_keeper,
 };
 use host::{RereadFile, clock};
@@ -51,7 +51,8 @@ pub fn plan(specs: Vec<LoadSpec>, cpus: &CpuSet, folder: &Path) -> Result<Vec<Pl
         return Err(Failure::usage("no CPU is left for the load: name some with --load-cpus"));
     }
     let planned = specs.into_iter().map(|spec| Planned::new(spec, cpus.len(), folder)).collect::<Vec<_>>();
-    admit(&planned, available_memory(), free_space)?;
+    let device = |folder: &Path| host::identity(folder).map(|(device, _)| device);
+    admit(&planned, available_memory(), free_space, device)?;
     Ok(planned)
 }
 
@@ -122,6 +123,11 @@ impl RunningLoads {
         if self.stopped.is_some() {
             self.end();
         }
+    }
+
+    /// Whether they were ended early.
+    pub fn are_ended(&self) -> bool {
+        self.stopped.is_some()
     }
 
     fn shortage(&self) -> Option<String> {
@@ -230,22 +236,23 @@ impl RunningLoad {
         Failure::of_call(what, error, exit, remedy)
     }
 
-    fn counted(&self, counters: &Counters) -> u64 {
+    /// What each of its processes has counted.
+    fn counted(&self, counters: &Counters) -> Vec<u64> {
         let own = self.first..self.first + self.workers.len();
-        own.filter_map(|index| counters.get(index))
-            .fold(0, |sum, counter| sum.saturating_add(counter.value()))
+        own.map(|index| counters.get(index).map_or(0, Counter::value)).collect()
     }
 
     fn sample(&mut self, counters: &Counters, now: Nanos) {
-        let sample = self.read(counters);
+        let counted = self.counted(counters);
+        let sample = self.read(&counted);
         self.proof.take(sample, now);
     }
 
-    fn read(&mut self, counters: &Counters) -> LoadSample {
+    fn read<'a>(&mut self, counted: &'a [u64]) -> LoadSample<'a> {
         let running =
             self.states.iter_mut().filter_map(|state| process_is_stopped(state).filter(|stopped| !stopped));
         let running = running.count() as u32;
-        let own = (!self.plan.spec.load.unit.is_empty()).then(|| self.counted(counters));
+        let own = (!self.plan.spec.load.unit.is_empty()).then_some(counted);
         let kernel = self.kernel.as_mut().and_then(Gauge::value);
         self.time_so_far = self.time.as_mut().and_then(Gauge::value).or(self.time_so_far);
         LoadSample { own, kernel, running }
@@ -267,13 +274,14 @@ impl RunningLoad {
     }
 
     fn finish(&mut self, counters: &Counters, cpus: &CpuSet, now: Nanos, stopped: Option<&str>) -> LoadRun {
+        let counted = self.counted(counters);
         if stopped.is_none() {
-            let sample = self.read(counters);
+            let sample = self.read(&counted);
             self.proof.end(sample, now);
         }
         let judged = self.proof.judged();
         let ended = self.workers.iter_mut().find_map(LoadProcess::ended).filter(|_| stopped.is_none());
-        let total = self.counted(counters);
+        let total = counted.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
         let span = now - self.begun;
         let spent = self.time_so_far.zip(self.time_at_begin);
         let why = [stopped.map(str::to_owned), Some(judged.why), ended];

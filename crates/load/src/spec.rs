@@ -53,8 +53,9 @@ impl fmt::Display for LoadSpec {
             (None, Some(bytes)) => write!(f, ":x{}", size::text(bytes))?,
             (Some(count), Some(bytes)) => write!(f, ":{count}x{}", size::text(bytes))?,
         }
-        self.keys.iter().try_for_each(|(name, value)| write!(f, ",{name}={value}"))?;
-        self.rate.map_or(Ok(()), |rate| write!(f, "@{}", size::text(rate)))
+        // Before the keys: behind a path it would be a part of it.
+        self.rate.map_or(Ok(()), |rate| write!(f, "@{}", size::text(rate)))?;
+        self.keys.iter().try_for_each(|(name, value)| write!(f, ",{name}={value}"))
     }
 }
 
@@ -228,6 +229,7 @@ mod tests {
         assert_eq!(texts("vm:15M"), ["vm:x15M"]);
         assert_eq!(texts("messaging:4x128,through=pipes,cpu"), ["messaging:4x128,through=pipes", "cpu"]);
         assert_eq!(texts("hdd:1x20M@1M"), ["hdd:1x20M@1M"]);
+        assert_eq!(texts("hdd@1M,folder=/a"), ["hdd@1M,folder=/a"], "the rate reaches the process");
         assert_eq!(texts("hdd,folder=/a@b"), ["hdd,folder=/a@b"], "a path may have any character");
     }
 

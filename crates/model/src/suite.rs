@@ -18,7 +18,12 @@ pub struct SuiteRun {
     pub seed: u64,
     /// Whether every phase was run.
     pub complete: bool,
-    /// Whether `--samples` made its phases shorter than the recipe's.
+    /// The wake-ups of each CPU in every phase, where `--phase` replaced those of the recipe.
+    pub phase_samples: Option<u64>,
+    /// Measured CPUs, and those of the load; `""` in documents that do not tell.
+    pub cpus: String,
+    pub load_cpus: String,
+    /// Whether `--phase` made its phases shorter than the recipe's.
     pub shortened: bool,
     /// The limit that the recipe names.
     pub limit_ns: Option<Nanos>,

@@ -165,7 +165,7 @@ fn remarks(suite: &SuiteRun) -> Vec<String> {
 }
 
 fn difference(ns: Nanos) -> String {
-    if ns.0 < 0 { format!("-{}", us(Nanos(-ns.0))) } else { format!("+{}", us(ns)) }
+    if ns.0 < 0 { format!("-{}", us(Nanos(ns.0.saturating_neg()))) } else { format!("+{}", us(ns)) }
 }
 
 /// A line for each recipe: its name, how long it takes, what it is for.

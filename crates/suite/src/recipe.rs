@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use load::spec;
+use model::text::{clean, steers};
 use model::units::{Bare, Nanos, parse_span};
 
 /// What a file says, with everything checked that can be without a machine.
@@ -76,6 +77,9 @@ pub enum PhaseOrder {
     Shuffled,
 }
 
+/// No latency of an hour is a limit.
+const LONGEST_US: u64 = 3_600_000_000;
+
 /// No recipe has more phases.
 const MOST: usize = 256;
 
@@ -107,6 +111,21 @@ impl Recipe {
             if let Err(what) = parse_span(text, Bare::Micros) {
                 return wrong(text, format!("{name}: {what}"));
             }
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        // It becomes a part of the folder's name.
+        if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(is_name) {
+            let what = format!(
+                "'{}' is no name: expected letters, digits, hyphens and underscores",
+                clean(&self.name)
+            );
+            return wrong("name", what);
+        }
+        if self.title.chars().any(steers) {
+            return wrong("title", "title: expected plain text in one line".into());
+        }
+        if self.limit_us.is_some_and(|us| us > LONGEST_US) {
+            return wrong("limit-us", format!("limit-us: expected at most {LONGEST_US}"));
         }
         if !(1..=99).contains(&self.priority) {
             return wrong("priority", format!("priority: expected 1 to 99, not {}", self.priority));
@@ -167,6 +186,9 @@ mod tests {
             ("samples = 10", "samples = 0", "a.toml:7:7: idle: samples"),
             ("samples = 10", "samples = 10\nload = \"memory\"", "a.toml:9:9: 'memory' is no load"),
             ("\"idle\"", "\"Idle one\"", "a.toml:7:7: 'Idle one' is no id"),
+            ("\"own\"", "\"../own\"", "a.toml:1:1: '../own' is no name"),
+            ("\"t\"", "\"\\u001b\"", "a.toml:2:1: title"),
+            ("priority", "limit-us = 9223372036854775807\npriority", "a.toml:4:1: limit-us"),
             ("1ms", "often", "a.toml:3:13: interval"),
             ("[[phase]]", "[[phases]]", "a.toml"),
             ("name", "name =", "a.toml:1"),

@@ -5,6 +5,7 @@
 //! name has this process's number and start. Source: Documentation/admin-guide/cgroup-v2.rst
 //! (cgroup.kill, cpu.stat), Documentation/admin-guide/cgroup-v1/cpuacct.rst.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,9 @@ use crate::process::process_start;
 
 const PREFIX: &str = "onbeat-load-";
 
+/// CGROUP2_SUPER_MAGIC and CGROUP_SUPER_MAGIC of include/uapi/linux/magic.h.
+const GROUPS: [u64; 2] = [0x6367_7270, 0x0027_e0eb];
+
 /// How long the removal may wait for killed processes to be gone.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
 
@@ -24,6 +28,9 @@ const PAUSE: Nanos = Nanos(5_000_000);
 
 /// How deep below a cage a program of the user's may have made groups.
 const DEPTH: u32 = 8;
+
+/// A process by its number and its start, by which it is told from a later one of that number.
+pub type ProcessId = (u32, u64);
 
 /// A control group with one below it per load; none where the machine has no control groups, or
 /// does not permit any to this user.
@@ -42,14 +49,35 @@ impl Cage {
     /// A new one, named after this process.
     pub fn create() -> Cage {
         let own = std::process::id();
-        let name = format!("{PREFIX}{own}-{}", process_start(own).unwrap_or(0));
+        let name = name_of((own, process_start(own).unwrap_or(0)));
         let made = hierarchies().into_iter().map(|above| above.join(&name)).find(|group| made(group));
         Cage { group: made }
     }
 
     /// The one in this folder, which another process made.
-    pub fn at(group: &Path) -> Cage {
+    fn at(group: &Path) -> Cage {
         Cage { group: Some(group.to_owned()) }
+    }
+
+    /// The one of this process in this folder.
+    ///
+    /// # Errors
+    /// `InvalidInput`: it is another folder. All that is in a cage is killed, so a path alone does
+    /// not make one.
+    pub fn of(owner: ProcessId, group: &Path) -> io::Result<Cage> {
+        let named = group.is_absolute() && group.file_name() == Some(OsStr::new(&name_of(owner)));
+        let kind = match rustix::fs::statfs(group) {
+            Ok(found) => GROUPS.contains(&(found.f_type as u64 & u64::from(u32::MAX))),
+            // Its owner has removed it.
+            Err(rustix::io::Errno::NOENT) => true,
+            Err(error) => return Err(error.into()),
+        };
+        match named && kind {
+            true => Ok(Cage::at(group)),
+            false => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no control group of that process"))
+            }
+        }
     }
 
     pub fn group(&self) -> Option<&Path> {
@@ -109,6 +137,10 @@ pub fn remove_abandoned() -> Vec<String> {
     removed
 }
 
+fn name_of((pid, start): ProcessId) -> String {
+    format!("{PREFIX}{pid}-{start}")
+}
+
 /// Whether a group has a cage's name, and the process that it names has ended.
 fn is_abandoned(name: &str) -> bool {
     let owner = || {
@@ -126,6 +158,12 @@ fn hierarchies() -> Vec<PathBuf> {
 
 /// From the texts of /proc/self/mounts and /proc/self/cgroup (cgroups(7)).
 fn groups_of(mounts: &str, groups: &str) -> Vec<PathBuf> {
+    let places = [("cgroup2", ""), ("cgroup", "cpuacct")];
+    places.into_iter().filter_map(|(kind, controller)| own_group(mounts, groups, kind, controller)).collect()
+}
+
+/// The own group of a version or controller, from the same texts.
+pub(super) fn own_group(mounts: &str, groups: &str, kind: &str, controller: &str) -> Option<PathBuf> {
     let mounted = |wanted: &str, option: &str| {
         mounts.lines().find_map(|line| {
             let mut fields = line.split(' ').skip(1);
@@ -142,8 +180,7 @@ fn groups_of(mounts: &str, groups: &str) -> Vec<PathBuf> {
             (is_this && !path.starts_with("/..")).then(|| path.trim_start_matches('/'))
         })
     };
-    let place = |kind, option| Some(PathBuf::from(mounted(kind, option)?).join(own(option)?));
-    [place("cgroup2", ""), place("cgroup", "cpuacct")].into_iter().flatten().collect()
+    Some(PathBuf::from(mounted(kind, controller)?).join(own(controller)?))
 }
 
 /// Makes a group, if processes may be put into it.
@@ -217,6 +254,22 @@ mod tests {
         );
         assert!(paths(unified, "0::/../other\n").is_empty());
         assert!(paths("", "0::/\n").is_empty() && paths(unified, "").is_empty());
+    }
+
+    #[test]
+    fn a_folder_is_no_cage_by_its_path_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let named = place.path().join(name_of((7, 8)));
+        // Removed by its owner already.
+        assert!(Cage::of((7, 8), &named).is_ok_and(|cage| cage.clear().is_ok()));
+        fs::create_dir(&named).unwrap();
+        for group in
+            [named.as_path(), place.path(), Path::new("/sys/fs/cgroup"), Path::new("onbeat-load-7-8")]
+        {
+            let refused = Cage::of((7, 8), group).err().map(|error| error.kind());
+            assert_eq!(refused, Some(io::ErrorKind::InvalidInput), "{}", group.display());
+        }
+        assert!(Cage::of((7, 9), &named).is_err());
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! What the kernel counts of a load, read again and again without allocating.
 
-use std::fs;
 use std::path::Path;
 
 use super::LoadGroup;
@@ -42,21 +41,25 @@ type ReadCount = fn(&str) -> Option<u64>;
 
 /// A count that is read once in a while.
 pub struct Gauge {
-    files: Vec<(RereadFile, ReadCount)>,
+    files: Vec<Alternatives>,
 }
+
+/// Files of which the one that tells most counts.
+type Alternatives = Vec<(RereadFile, ReadCount)>;
 
 impl Gauge {
     /// Opens what tells a figure of a load with these processes; `None` where nothing does.
     pub fn open(figure: Figure, room: &LoadGroup, processes: &[u32]) -> Option<Gauge> {
         let of_each = |name: &str, read: ReadCount| {
-            let file = |pid: &u32| Some((RereadFile::open(&format!("/proc/{pid}/{name}"), 1024).ok()?, read));
-            processes.iter().map(file).collect::<Option<Vec<_>>>()
+            let file = |pid: &u32| Some(vec![(of_process(*pid, name)?, read)]);
+            processes.iter().map(file).collect::<Option<Vec<Alternatives>>>()
         };
-        let whole = |path: &str, read: ReadCount| RereadFile::whole(path).ok().map(|file| vec![(file, read)]);
+        let whole =
+            |path: &str, read: ReadCount| RereadFile::whole(path).ok().map(|file| vec![vec![(file, read)]]);
         let files = match figure {
             Figure::CpuTime => match room.cpu_file() {
                 Some(file) => whole(&file.display().to_string(), group_time),
-                None => of_each("stat", |text| Some(ticks(stat_field(text, 14)? + stat_field(text, 15)?))),
+                None => processes.iter().map(|pid| process_time(*pid)).collect(),
             },
             Figure::MinorFaults => of_each("stat", |text| stat_field(text, 10)),
             Figure::WrittenBytes => of_each("io", |text| after(text, "\nwrite_bytes: ")),
@@ -70,12 +73,31 @@ impl Gauge {
     /// The sum over its files; `None` if one of them cannot be read any more.
     pub fn value(&mut self) -> Option<u64> {
         let mut sum = 0u64;
-        for (file, read) in &mut self.files {
-            let text = std::str::from_utf8(file.read().ok()?).ok()?;
-            sum = sum.saturating_add(read(text)?);
+        for alternatives in &mut self.files {
+            let mut most = None;
+            for (file, read) in alternatives {
+                let text = std::str::from_utf8(file.read().ok()?).ok()?;
+                most = most.max(Some(read(text)?));
+            }
+            sum = sum.saturating_add(most?);
         }
         Some(sum)
     }
+}
+
+fn of_process(pid: u32, name: &str) -> Option<RereadFile> {
+    RereadFile::open(&format!("/proc/{pid}/{name}"), 1024).ok()
+}
+
+/// The processor time of a process: of all its threads in ticks, in which a load that is held back
+/// may be nothing for seconds, and of its first thread in ns where the kernel tells it
+/// (Documentation/scheduler/sched-stats.rst).
+fn process_time(pid: u32) -> Option<Alternatives> {
+    let in_ticks: ReadCount = |text| Some(ticks(stat_field(text, 14)? + stat_field(text, 15)?));
+    let in_ns: ReadCount = |text| text.split_ascii_whitespace().next()?.parse().ok();
+    let mut files = vec![(of_process(pid, "stat")?, in_ticks)];
+    files.extend(of_process(pid, "schedstat").map(|file| (file, in_ns)));
+    Some(files)
 }
 
 /// USER_HZ is 100 on every architecture that this is built for (include/asm-generic/param.h).
@@ -88,7 +110,7 @@ fn stat_field(text: &str, number: usize) -> Option<u64> {
     text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
 
-fn after(text: &str, name: &str) -> Option<u64> {
+pub(super) fn after(text: &str, name: &str) -> Option<u64> {
     let rest = &text[text.find(name)? + name.len()..];
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
@@ -111,13 +133,6 @@ pub fn process_is_stopped(stat: &mut RereadFile) -> Option<bool> {
     let text = String::from_utf8_lossy(stat.read().ok()?);
     let state = text.rsplit_once(") ")?.1.chars().next()?;
     Some(matches!(state, 'T' | 't' | 'Z' | 'X'))
-}
-
-/// Memory in bytes that can be had without the machine having to swap: `MemAvailable` of
-/// /proc/meminfo; `None` where it cannot be read.
-pub fn available_memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    after(&text, "\nMemAvailable:")?.checked_mul(1024)
 }
 
 /// Bytes that an unprivileged process can still write to the file system of a folder.
@@ -155,7 +170,6 @@ mod tests {
             assert!(value.is_some(), "{figure:?}");
         }
         assert!(Gauge::open(Figure::MinorFaults, &LoadGroup::default(), &[]).is_none());
-        assert!(available_memory().is_some_and(|bytes| bytes > 0));
         assert!(free_space(Path::new("/")).is_some());
     }
 }

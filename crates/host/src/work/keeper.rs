@@ -7,16 +7,13 @@ use model::units::Nanos;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use super::Cage;
+use super::{Cage, ProcessId};
 use crate::clock;
 use crate::keeper::{keep_alive, start};
 use crate::process::process_start;
 
 /// How often a process is looked for where the kernel has no pidfd_open (before Linux 5.3).
 const PERIOD: Nanos = Nanos(100_000_000);
-
-/// A process by its number and its start, by which it is told from a later one of that number.
-pub type ProcessId = (u32, u64);
 
 /// Starts the keeper of what this process has started: `onbeat load --keep PID/START`, with the
 /// cage, or with the process groups where there is none.
@@ -34,6 +31,7 @@ pub fn start_keeper(cage: &Cage, groups: &[u32]) -> io::Result<()> {
 /// Waits until a process has ended, and kills and removes what is left of its loads: what the
 /// keeper does.
 pub fn keep_watch(owner: ProcessId, cage: Option<&Path>, groups: &[ProcessId]) -> io::Result<()> {
+    let cage = cage.map(|group| Cage::of(owner, group)).transpose()?;
     let watched = process(owner.0).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     keep_alive()?;
     // What was opened may be a later process of that number.
@@ -51,7 +49,7 @@ pub fn keep_watch(owner: ProcessId, cage: Option<&Path>, groups: &[ProcessId]) -
             process(*leader).map(|group| kill_process_group(group, Signal::KILL));
         }
     }
-    cage.map_or(Ok(()), |group| Cage::at(group).clear())
+    cage.map_or(Ok(()), |cage| cage.clear())
 }
 
 fn process(pid: u32) -> Option<Pid> {

@@ -129,6 +129,10 @@ pub fn join(joined: &Joined) -> io::Result<()> {
     joined.room.enter()?;
     rt::leave_real_time()?;
     rt::pin(joined.cpus)?;
+    // The kernel leaves out those that are offline or not permitted, without a word.
+    if rt::affinity()? != *joined.cpus {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
     // Without /proc it is chosen by its size, as others are.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     Ok(())

@@ -17,6 +17,7 @@ pub const LOAD: Load = Load {
     keys: &[],
     unit: "lines",
     paced: true,
+    chunk: |_| 1,
     window: SECOND,
     figure: Figure::CpuTime,
     needs: |wanted| Needs { memory: wanted.size + (1 << 20), disk: 0, tasks: 1 },

@@ -19,6 +19,7 @@ pub const LOAD: Load = Load {
     keys: &[],
     unit: "",
     paced: false,
+    chunk: |_| 1,
     window: SECOND,
     figure: Figure::CpuTime,
     needs: |_| Needs { memory: 0, disk: 0, tasks: 1 },

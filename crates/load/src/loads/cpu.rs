@@ -18,6 +18,7 @@ pub const LOAD: Load = Load {
     keys: &[],
     unit: "operations",
     paced: true,
+    chunk: |_| (2 * SIDE * SIDE * SIDE) as u64,
     window: SECOND,
     figure: Figure::CpuTime,
     needs: |_| Needs { memory: 1 << 20, disk: 0, tasks: 1 },

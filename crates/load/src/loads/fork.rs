@@ -17,6 +17,7 @@ pub const LOAD: Load = Load {
     keys: &[],
     unit: "processes",
     paced: true,
+    chunk: |_| 1,
     window: SECOND,
     figure: Figure::Forks,
     needs: |_| Needs { memory: 2 << 20, disk: 0, tasks: 2 },

@@ -19,11 +19,15 @@ pub const LOAD: Load = Load {
     keys: &[LoadKey { name: "folder", what: "a folder on the disk to be loaded", values: &[] }],
     unit: "bytes",
     paced: true,
+    chunk: |_| PAGE,
     window: FIVE_SECONDS,
     figure: Figure::WrittenBytes,
     needs: |wanted| Needs { memory: 2 << 20, disk: wanted.size, tasks: 1 },
     run,
 };
+
+/// The kernel counts pages that are to be written.
+const PAGE: u64 = 4096;
 
 /// Bytes that are written and counted at once.
 const PORTION: usize = 64 << 10;

@@ -17,6 +17,7 @@ pub const LOAD: Load = Load {
     keys: &[],
     unit: "syncs",
     paced: true,
+    chunk: |_| 1,
     window: FIVE_SECONDS,
     figure: Figure::CpuTime,
     needs: |_| Needs { memory: 1 << 20, disk: 0, tasks: 1 },

@@ -20,9 +20,14 @@ pub const LOAD: Load = Load {
     keys: &[LoadKey { name: "through", what: "what the messages go through", values: &["sockets", "pipes"] }],
     unit: "messages",
     paced: false,
+    chunk: |_| 1,
     window: SECOND,
     figure: Figure::Switches,
-    needs: |_| Needs { memory: 24 << 20, disk: 0, tasks: 2 * TASKS as u32 + 1 },
+    needs: |wanted| Needs {
+        memory: (24 << 20) + (TASKS as u64 + 1) * wanted.size,
+        disk: 0,
+        tasks: 2 * TASKS as u32 + 1,
+    },
     run,
 };
 

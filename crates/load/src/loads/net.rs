@@ -20,6 +20,7 @@ pub const LOAD: Load = Load {
     keys: &[],
     unit: "packets",
     paced: true,
+    chunk: |_| 1,
     window: SECOND,
     figure: Figure::LoopbackPackets,
     needs: |_| Needs { memory: 4 << 20, disk: 0, tasks: 2 },

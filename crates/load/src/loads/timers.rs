@@ -19,6 +19,7 @@ pub const LOAD: Load = Load {
     keys: &[],
     unit: "expirations",
     paced: false,
+    chunk: |_| 1,
     window: SECOND,
     figure: Figure::Switches,
     needs: |_| Needs { memory: 1 << 20, disk: 0, tasks: 1 },

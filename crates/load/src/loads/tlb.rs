@@ -21,6 +21,7 @@ pub const LOAD: Load = Load {
     keys: &[],
     unit: "changes",
     paced: true,
+    chunk: |_| 2,
     window: SECOND,
     figure: Figure::CpuTime,
     needs: |_| Needs { memory: 2 << 20, disk: 0, tasks: 2 },

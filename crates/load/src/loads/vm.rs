@@ -17,11 +17,16 @@ pub const LOAD: Load = Load {
     keys: &[],
     unit: "pages",
     paced: true,
+    chunk: |wanted| if wanted.size < HUGE { 1 } else { HUGE / 4096 },
     window: SECOND,
     figure: Figure::MinorFaults,
     needs: |wanted| Needs { memory: wanted.size + (1 << 20), disk: 0, tasks: 1 },
     run,
 };
+
+/// A huge page of most machines: one fault where transparent huge pages are on
+/// (Documentation/admin-guide/mm/transhuge.rst).
+const HUGE: u64 = 2 << 20;
 
 /// Pages that are counted at once: a mapping of gigabytes takes longer than a window.
 const COUNTED: usize = 256;

@@ -76,12 +76,11 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
     if let Some(owner) = args.keep {
         return keep_watch(owner, args.cage.as_deref(), &args.groups).map(|()| Exit::Ok).map_err(|error| {
-            Failure::of_call(
-                "what a load left cannot be removed",
-                &error,
-                Exit::Internal,
-                "remove its control group",
-            )
+            let (exit, remedy) = match error.kind() {
+                io::ErrorKind::InvalidInput => (Exit::Usage, "--keep is for onbeat's own processes"),
+                _ => (Exit::Internal, "remove its control group"),
+            };
+            Failure::of_call("what a load left cannot be removed", &error, exit, remedy)
         });
     }
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
@@ -147,6 +146,9 @@ fn sample_until(running: &mut RunningLoads, duration: Option<Nanos>, shows: bool
             return woken == Woken::Stop;
         }
         running.sample(now);
+        if running.are_ended() {
+            return false;
+        }
         while next <= now {
             next = next + Nanos::SECOND;
         }

@@ -1,5 +1,6 @@
 //! `onbeat suite`: the field's test recipes, run phase by phase and tabulated.
 
+mod folder;
 mod models;
 mod phase;
 
@@ -14,12 +15,12 @@ use ::suite::outcome::{drift, not_run};
 use ::suite::phases::{SuiteStep, length, steps};
 use ::suite::recipe::Recipe;
 use ::suite::recipes::{RECIPES, named};
-use host::{clock, random_u64, rt};
-use model::error::{Exit, Failure, Result, json_pretty};
+use folder::{as_begun, folder_of, keep, kept_cpus, make_folder, others, read_suite};
+use host::{random_u64, rt};
+use model::error::{Exit, Failure, Result};
 use model::suite::{SUITE_SCHEMA, SuiteRun};
 use model::text::{quoted, several};
 use model::units::{Bare, CpuSet, Nanos};
-use model::wall_time::wall_time;
 use phase::{PhaseEnd, PhaseSetup, divided, spoken};
 use report::suite::{list, render};
 
@@ -72,9 +73,6 @@ pub struct Args {
     output: OutputFlags,
 }
 
-/// The file of the document in a suite's folder.
-const DOCUMENT: &str = "suite.json";
-
 /// No document is longer.
 const LIMIT: u64 = 16 << 20;
 
@@ -87,6 +85,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         return outputs.end(Exit::Ok);
     };
     let recipe = recipe(&name)?;
+    if let Some(before) = before.as_ref().filter(|before| before.name != recipe.name) {
+        let (was, is) = (quoted(&before.name), quoted(&recipe.name));
+        return Err(Failure::usage(format!("the suite in that folder is {was}, not {is}: name that one")));
+    }
     let chosen = chosen(args, &recipe, before.as_ref())?;
     if args.plan {
         let Chosen { cpus, load_cpus, seed, .. } = &chosen;
@@ -94,7 +96,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         outputs.print(&(plan_text(&recipe, &chosen.steps) + &words));
         return outputs.end(Exit::Ok);
     }
-    let others = args.with.iter().map(|folder| read_suite(folder)).collect::<Result<Vec<_>>>()?;
+    let others = others(args)?;
     let folder = folder_of(args, &recipe, environment)?;
     block_signals()?;
     make_folder(&folder)?;
@@ -108,16 +110,21 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         shows: !args.output.quiet && !environment.dumb && io::stderr().is_terminal(),
     };
     let mut suite = before.unwrap_or_else(|| empty(&recipe, chosen.seed));
+    suite.phase_samples = chosen.samples;
+    (suite.cpus, suite.load_cpus) = (setup.cpus.to_string(), setup.load_cpus.to_string());
     let lengths = chosen.steps.iter().map(|step| step.samples);
     suite.shortened |=
         lengths.zip(recipe.phases.iter().cycle()).any(|(samples, phase)| samples < phase.samples);
+    // Killed in its first phase, it can be gone on with too.
+    keep(&folder, &suite)?;
     let stopped = run_steps(&setup, &chosen.steps, &mut suite, environment)?;
     suite.phases.extend(others.into_iter().flat_map(|other| other.phases));
     outputs.print(&render(&suite, outputs.screen.columns, outputs.screen.color));
     outputs.print(&format!("kept in {}\n", quoted(&folder)));
     outputs.json_pretty(&args.output.json, &suite);
     if stopped {
-        remark(&format!("onbeat: interrupted; go on with: onbeat suite {name} --resume {}", quoted(&folder)));
+        let (name, folder) = (quoted(&name), quoted(&folder));
+        remark(&format!("onbeat: interrupted; go on with: onbeat suite {name} --resume {folder}"));
         return outputs.end(Exit::Interrupted);
     }
     match suite.phases.iter().filter(|phase| !phase.valid).count() as u64 {
@@ -136,6 +143,8 @@ struct Chosen {
     cpus: CpuSet,
     load_cpus: CpuSet,
     seed: u64,
+    /// In place of the recipe's.
+    samples: Option<u64>,
 }
 
 fn chosen(args: &Args, recipe: &Recipe, before: Option<&SuiteRun>) -> Result<Chosen> {
@@ -143,32 +152,31 @@ fn chosen(args: &Args, recipe: &Recipe, before: Option<&SuiteRun>) -> Result<Cho
     let phase =
         args.phase.as_deref().map(|text| positive_span("--phase", text, Bare::Seconds)).transpose()?;
     let samples = phase.map(|phase| u64::try_from(phase.0 / recipe.interval().0.max(1)).unwrap_or(1).max(1));
+    let begun = before.filter(|before| !before.cpus.is_empty());
+    let kept = begun.map(|before| before.phase_samples);
+    as_begun("--phase", samples.map(Some).as_ref(), kept.as_ref())?;
+    as_begun("--seed", args.seed.as_ref(), before.map(|suite| &suite.seed))?;
+    let samples = kept.unwrap_or(samples);
     let seed = args.seed.or(before.map(|suite| suite.seed)).unwrap_or_else(|| random_u64() >> 32);
     let given =
         |flag: &str, text: &Option<String>| text.as_deref().map(|text| cpu_list(flag, text)).transpose();
-    let (measured, load) = divided(recipe, &permitted()?)?;
+    let (cpus, load_cpus) = (given("-a", &args.cpus)?, given("--load-cpus", &args.load_cpus)?);
+    let (measured, load) = match begun {
+        None => divided(recipe, &permitted()?)?,
+        Some(before) => {
+            let (measured, load) = (kept_cpus(&before.cpus)?, kept_cpus(&before.load_cpus)?);
+            as_begun("-a", cpus.as_ref(), Some(&measured))?;
+            as_begun("--load-cpus", load_cpus.as_ref(), Some(&load))?;
+            (measured, load)
+        }
+    };
     Ok(Chosen {
         steps: steps(recipe, &models, samples, seed),
-        cpus: given("-a", &args.cpus)?.unwrap_or(measured),
-        load_cpus: given("--load-cpus", &args.load_cpus)?.unwrap_or(load),
+        cpus: cpus.unwrap_or(measured),
+        load_cpus: load_cpus.unwrap_or(load),
         seed,
+        samples,
     })
-}
-
-/// Where the suite is kept; one that is there is not written over.
-fn folder_of(args: &Args, recipe: &Recipe, environment: &Environment) -> Result<PathBuf> {
-    let folder = match (&args.resume, &args.folder) {
-        (Some(folder), _) => return Ok(folder.clone()),
-        (None, Some(folder)) => folder.clone(),
-        (None, None) => new_folder(recipe, environment),
-    };
-    match host::identity(&folder) {
-        None => Ok(folder),
-        Some(_) => Err(Failure::usage(format!(
-            "{} is there already: name another folder, or go on with it by --resume",
-            quoted(&folder)
-        ))),
-    }
 }
 
 /// Runs what is not there yet, and keeps the document after each; true if a stop signal came.
@@ -179,7 +187,8 @@ fn run_steps(
     environment: &Environment,
 ) -> Result<bool> {
     let done = |suite: &SuiteRun, step: &SuiteStep| {
-        suite.phases.iter().any(|phase| phase.id == step.id && phase.valid)
+        // A recipe may have been changed since.
+        suite.phases.iter().any(|phase| phase.id == step.id && phase.load == step.load && phase.valid)
     };
     let mut switched = None;
     let mut model = String::new();
@@ -218,14 +227,6 @@ fn run_steps(
     Ok(rt::stop_pending())
 }
 
-fn keep(folder: &Path, suite: &SuiteRun) -> Result<()> {
-    let file = folder.join(DOCUMENT);
-    host::write_user_file(&file, json_pretty(suite)?.as_bytes()).map_err(|error| {
-        let what = format!("cannot write {}", quoted(&file));
-        Failure::of_call(what, &error, Exit::Internal, "free some space, then go on with --resume")
-    })
-}
-
 fn empty(recipe: &Recipe, seed: u64) -> SuiteRun {
     SuiteRun {
         schema: SUITE_SCHEMA.into(),
@@ -249,17 +250,6 @@ fn recipe(name: &str) -> Result<Recipe> {
     let text =
         String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{} is no text", quoted(path))))?;
     Recipe::parse(&text, &path.display().to_string()).map_err(Failure::usage)
-}
-
-fn read_suite(folder: &Path) -> Result<SuiteRun> {
-    let file = folder.join(DOCUMENT);
-    let remedy = "name the folder of a suite, which has a suite.json";
-    let bytes = host::read_user_file(&file, LIMIT).map_err(|error| {
-        Failure::of_call(format!("cannot read {}", quoted(&file)), &error, Exit::Usage, remedy)
-    })?;
-    let suite: SuiteRun = model::suite::parse(&bytes)
-        .map_err(|what| Failure::usage(format!("{}: {what}: {remedy}", quoted(&file))))?;
-    Ok(suite)
 }
 
 /// The models to switch to; none where the recipe does not ask, or the kernel cannot.
@@ -288,23 +278,6 @@ fn chosen_models(args: &Args, recipe: &Recipe) -> Result<Vec<String>> {
 fn permitted() -> Result<CpuSet> {
     rt::affinity().map_err(|error| {
         Failure::of_call("this process's CPUs cannot be read", &error, Exit::Internal, "name some with -a")
-    })
-}
-
-fn new_folder(recipe: &Recipe, environment: &Environment) -> PathBuf {
-    let now = wall_time(clock::monotonic() + clock::wall_offset());
-    let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
-    let name = format!("{}-{compact}-{:08x}", recipe.name, random_u64() as u32);
-    environment.runs().with_file_name("suites").join(name)
-}
-
-fn make_folder(folder: &Path) -> Result<()> {
-    if host::is_dir(folder).unwrap_or(false) {
-        return Ok(());
-    }
-    host::dir::Dir::create(folder).map(drop).map_err(|error| {
-        let what = format!("cannot make {}", quoted(folder));
-        Failure::of_call(what, &error, Exit::Usage, "choose another folder with -o")
     })
 }
 

@@ -64,7 +64,7 @@ impl PhaseSetup<'_> {
             return Ok(PhaseEnd::Stopped);
         }
         let name = format!("{}-{}", place.replace(" of ", "-"), step.id.replace('/', "-"));
-        let bundle = format!("phases/{name}");
+        let bundle = self.new_bundle(&name);
         let failed = |error: io::Error| {
             Failure::of_call("the phase's run cannot be started", &error, Exit::Internal, "try again")
         };
@@ -92,6 +92,15 @@ impl PhaseSetup<'_> {
             Err(_) => not_run(step, self.kernel, &words),
         };
         Ok(PhaseEnd::Row(Box::new(self.with_conditions(row))))
+    }
+
+    /// A folder that is not there yet: what a suite that was killed had measured is not the phase,
+    /// and is left as it is.
+    fn new_bundle(&self, name: &str) -> String {
+        let again = (2..).map(|time| format!("phases/{name}-again-{time}"));
+        let mut names = std::iter::once(format!("phases/{name}")).chain(again);
+        let is_new = |bundle: &String| host::identity(&self.folder.join(bundle)).is_none();
+        names.find(is_new).unwrap_or_default()
     }
 
     fn arguments(&self, step: &SuiteStep, bundle: &Path) -> Vec<String> {
@@ -132,7 +141,7 @@ impl PhaseSetup<'_> {
     fn wait(&self, until: Nanos, step: &SuiteStep, place: &str, left: Nanos) -> bool {
         loop {
             if self.shows && host::in_foreground() {
-                let all = Nanos(left.0 + length(self.recipe, step).0);
+                let all = Nanos(left.0.saturating_add(length(self.recipe, step).0));
                 let line = format!("phase {place}: {}; at most {} left", step.id, spoken(all));
                 let _ = io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
             }

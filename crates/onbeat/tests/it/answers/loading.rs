@@ -160,6 +160,22 @@ fn stopped_for_three_seconds_every_load_is_found_out() {
 }
 
 #[test]
+fn no_other_folder_is_taken_for_a_cage() {
+    let place = Place::new();
+    let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
+    // A process number that is never given, and a folder that only looks like its group.
+    for name in ["group", "onbeat-load-4194305-1"] {
+        fs::create_dir(place.at(name)).unwrap();
+        fs::write(place.at(name).join("cgroup.procs"), format!("{}\n", other.id())).unwrap();
+        let line = refused(&["load", "--keep", "4194305/1", "--cage", &place.path(name)], 2);
+        assert!(line.contains("no control group of that process"), "{line}");
+    }
+    assert!(other.try_wait().unwrap().is_none(), "it was killed");
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
 fn killed_it_leaves_no_process_and_no_group() {
     let mut onbeat = start(&["load", "full", "messaging:1", "net", "cmd:sleep 1000", "-q", "-D", "1000s"]);
     let pid = onbeat.id();

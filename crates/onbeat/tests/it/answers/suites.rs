@@ -35,15 +35,28 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
         return;
     }
     assert_eq!((&suite["complete"], &suite["schema"]), (&Value::from(true), &Value::from("onbeat.suite/1")));
-    // As if it had been killed before the second phase.
+    // As if it had been killed in the second phase, which has begun its bundle.
     let mut cut = suite.clone();
     cut["phases"].as_array_mut().unwrap().pop();
     cut["complete"] = Value::from(false);
     fs::remove_dir_all(format!("{folder}/phases/2-2-cpu")).unwrap();
+    fs::create_dir(format!("{folder}/phases/2-2-cpu")).unwrap();
     fs::write(format!("{folder}/suite.json"), cut.to_string()).unwrap();
     let resumed = json(&["suite", &recipe, "-q", "--resume", &folder], 0);
     assert_eq!(phases(&resumed).len(), 2);
     assert_eq!(resumed["phases"][0], suite["phases"][0], "what was there is not run again");
+    assert_eq!(resumed["phases"][1]["bundle"], "phases/2-2-cpu-again-2");
+    for (flags, said) in [
+        (&["--phase", "5s"][..], "--phase: the suite was begun with another value"),
+        (&["--seed", "1"], "--seed: the suite was begun with another value"),
+        (&["-a", "900"], "-a: the suite was begun with another value"),
+        (&["--with", &folder], "is named twice"),
+    ] {
+        let line = refused(&[&["suite", &recipe, "--resume", &folder], flags].concat(), 2);
+        assert!(line.contains(said), "{flags:?}: {line}");
+    }
+    let line = refused(&["suite", "quick", "--resume", &folder], 2);
+    assert!(line.contains("is own, not quick"), "{line}");
     // A suite from another kernel is a row of its own.
     let mut other = suite.clone();
     other["phases"][0]["kernel"] = Value::from("9.9-rt");
@@ -52,6 +65,26 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
     let table = onbeat(&["suite", &recipe, "-q", "--resume", &folder, "--with", &place.path("other")]);
     let table = String::from_utf8(table.stdout).unwrap();
     assert!(table.contains("kernel 9.9-rt") && table.contains("worst (p99.99)"), "{table}");
+}
+
+#[test]
+fn killed_in_its_first_phase_it_can_be_gone_on_with() {
+    let place = Place::new();
+    let recipe = place.text("own.toml", &RECIPE.replace("LOAD", "cpu:1").replace("20", "2000"));
+    let folder = place.path("suite");
+    let mut suite = std::process::Command::new(env!("CARGO_BIN_EXE_onbeat"))
+        .args(["suite", &recipe, "-q", "-o", &folder])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while !place.at("suite/phases").exists() && suite.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    suite.kill().unwrap();
+    suite.wait().unwrap();
+    let plan = onbeat(&["suite", &recipe, "--plan", "--resume", &folder]);
+    assert_eq!(code(&plan), 0, "{}", String::from_utf8_lossy(&plan.stderr));
 }
 
 #[test]
