@@ -34,9 +34,10 @@ pub fn row(step: &SuiteStep, run: &Run, bundle: &str) -> SuitePhase {
     if !run.complete || run.ended == model::vocabulary::Ended::Signal {
         why.push("it was interrupted".into());
     }
-    let model = run.host.preempt.as_str();
+    // PREEMPT_RT stays that whatever is switched below it: the switch's own word says more.
+    let model = if step.model.is_empty() { run.host.preempt.as_str() } else { &step.model };
     SuitePhase {
-        model: if model.is_empty() { step.model.clone() } else { model.to_owned() },
+        model: model.to_owned(),
         bundle: bundle.to_owned(),
         samples: rows.iter().fold(0, |sum, row| sum.saturating_add(row.count)),
         p50_ns: at(500_000),
