@@ -14,6 +14,7 @@ pub mod dir;
 #[cfg(target_env = "musl")]
 pub mod heap;
 mod input;
+pub mod ipc;
 pub mod keeper;
 mod kernel_log;
 pub mod kernel_text;

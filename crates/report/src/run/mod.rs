@@ -2,12 +2,14 @@
 
 pub mod conditions;
 pub mod csv;
+pub mod hand_overs;
 pub mod json;
 pub mod next_steps;
 pub mod page;
 mod picture_tables;
 mod pictures;
 pub mod section;
+pub mod probes;
 pub mod sentences;
 pub mod standalone_svg;
 pub mod table;
