@@ -7,7 +7,6 @@ use std::thread::{self, JoinHandle};
 
 use crate::measure::prepare::take_place;
 use crate::plan::MeasurePlan;
-use host::ipc::FutexWord;
 use host::{clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::units::{Cpu, Nanos};
@@ -15,14 +14,9 @@ use model::units::{Cpu, Nanos};
 /// The partner's frames are as small as the loop's.
 const STACK: usize = 64 << 10;
 
-/// Whose turn it is.
-pub const OURS: u32 = 0;
-pub const PARTNERS: u32 = 1;
-
 /// What the two share.
 #[derive(Default)]
 pub struct Turns {
-    pub turn: FutexWord,
     /// When the partner began what is measured.
     began: AtomicI64,
     /// Whether the partner can begin again.
@@ -38,10 +32,9 @@ impl Turns {
         self.over.load(Acquire)
     }
 
-    /// Has the partner end when its turn comes, which is now.
+    /// The partner's next turn is its last, and it does nothing then.
     pub fn end(&self) {
         self.over.store(true, Release);
-        self.turn.set(PARTNERS);
     }
 
     /// The partner begins now.
@@ -87,15 +80,22 @@ pub struct Partner {
     /// Whether both are on one CPU.
     shares: bool,
     handle: Option<JoinHandle<()>>,
+    /// Gives it its last turn.
+    end: Box<dyn Fn()>,
 }
 
+/// How long the end of a partner is waited for that is not ready for its last turn.
+const END_POLLS: usize = 1_000;
+
 impl Partner {
-    /// Starts it on a CPU, with the plan's policy; `body` is its life.
+    /// Starts it on the second CPU, for a thread on the first, with the plan's policy. `body` is its
+    /// life, which ends when it finds after `end` that it is [`Turns::over`].
     pub fn start(
         plan: &MeasurePlan,
         cpus: (Cpu, Cpu),
         turns: &Arc<Turns>,
         body: impl FnOnce(&Turns) + Send + 'static,
+        end: impl Fn() + 'static,
     ) -> Result<Partner> {
         let (own, cpu) = cpus;
         let (said, heard) = mpsc::sync_channel(1);
@@ -116,7 +116,7 @@ impl Partner {
         };
         let handle = builder.spawn(main).map_err(failed)?;
         let thread = heard.recv().map_err(|_| Failure::internal("a thread died: report this"))??;
-        Ok(Partner { turns: turns.clone(), thread, shares: own == cpu, handle: Some(handle) })
+        Ok(Partner { turns: turns.clone(), thread, shares: own == cpu, handle: Some(handle), end: Box::new(end) })
     }
 
     /// CPU time that it has taken from the measuring thread's CPU.
@@ -127,7 +127,15 @@ impl Partner {
 
 impl Drop for Partner {
     fn drop(&mut self) {
+        let handle = self.handle.take();
+        let ended = || handle.as_ref().is_none_or(JoinHandle::is_finished);
+        // Before it is ready nobody can give it a turn.
+        let mut polls = (0..END_POLLS).take_while(|_| !self.turns.ready() && !ended());
+        polls.by_ref().for_each(|_| clock::sleep_for(Nanos::MILLI));
         self.turns.end();
-        self.handle.take().map(JoinHandle::join);
+        if !ended() {
+            (self.end)();
+        }
+        handle.map(JoinHandle::join);
     }
 }

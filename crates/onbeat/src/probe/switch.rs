@@ -6,44 +6,53 @@
 
 use std::sync::Arc;
 
-use super::pair::{OURS, PARTNERS, Partner, Turns};
+use super::pair::{Partner, Turns};
 use crate::measure::task::{Task, ThreadBody, ThreadEnd};
 use crate::measure::wake::{Sleep, Wake};
 use host::clock;
+use host::ipc::FutexWord;
 use model::units::Nanos;
 
 /// Samples that follow each other without a sleep. The first of them finds the CPU as a sleep left it.
 pub const BURST: u32 = 32;
+
+/// Whose turn it is.
+const OURS: u32 = 0;
+const PARTNERS: u32 = 1;
 
 /// Two threads on each CPU.
 pub struct Switch;
 
 impl ThreadBody for Switch {
     fn run(&self, task: Task) -> ThreadEnd {
-        let (turns, cpu) = (Arc::new(Turns::default()), task.own().cpu);
-        match Partner::start(task.plan, (cpu, cpu), &turns, hand_back) {
-            Ok(partner) => task.run_with_schedule(RoundTrip {
-                turns,
-                partner,
-                left: 0,
-                began: Nanos(0),
-                ended: Nanos(0),
-            }),
+        let (turns, turn, cpu) = (Arc::default(), Arc::new(FutexWord::default()), task.own().cpu);
+        let (its, last) = (turn.clone(), turn.clone());
+        let body = move |turns: &Turns| hand_back(turns, &its);
+        match Partner::start(task.plan, (cpu, cpu), &turns, body, move || last.set(PARTNERS)) {
+            Ok(partner) => {
+                task.run_with_schedule(RoundTrip { turn, partner, left: 0, began: Nanos(0), ended: Nanos(0) })
+            }
             Err(failure) => task.refuse(failure),
         }
     }
 }
 
 /// The partner's life.
-fn hand_back(turns: &Turns) {
-    while turns.turn.wait_while(OURS).is_ok() && !turns.over() {
-        turns.turn.set(OURS);
+fn hand_back(turns: &Turns, turn: &FutexWord) {
+    turns.set_ready();
+    loop {
+        // A signal may end a wait early.
+        while turn.wait_while(OURS).is_err() {}
+        if turns.over() {
+            return;
+        }
+        turn.set(OURS);
     }
 }
 
 /// To the partner and back.
 struct RoundTrip {
-    turns: Arc<Turns>,
+    turn: Arc<FutexWord>,
     partner: Partner,
     /// Of the burst.
     left: u32,
@@ -66,9 +75,9 @@ impl Wake for RoundTrip {
         }
         self.left -= 1;
         self.began = clock::monotonic();
-        self.turns.turn.set(PARTNERS);
+        self.turn.set(PARTNERS);
         // A signal may end a wait early, and does not end the round trip.
-        while self.turns.turn.wait_while(PARTNERS).is_err() {}
+        while self.turn.wait_while(PARTNERS).is_err() {}
         self.ended = clock::monotonic();
         Sleep::Full
     }

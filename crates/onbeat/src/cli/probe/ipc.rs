@@ -11,7 +11,7 @@ use crate::cli::outputs::{Outputs, remark};
 use crate::cli::running::{WantedRun, exit_of, prepare_run, unless_stopped};
 use crate::measure::integrity::entry;
 use crate::plan::{MeasurePlan, ProbePlan};
-use crate::probe::ipc::{ALL, Handover, Ipc, IpcKind, IpcSetup};
+use crate::probe::ipc::{ALL, BothWays, Ipc, IpcKind, IpcSetup};
 use host::{ipc, rt};
 use model::error::{Exit, Failure, Result};
 use model::run::{Integrity, Run};
@@ -141,7 +141,7 @@ fn measure_one(
         command: Command::Probe,
         title: Some(&name),
     };
-    let mut made: Vec<Box<dyn Handover>> = Vec::new();
+    let mut made: Vec<BothWays> = Vec::new();
     let prepared = prepare_run(wanted, environment, |plan, _, _| {
         place_pairs(plan, place, kind.name)?;
         made = kind.make(&setup, plan.cpus.len())?;

@@ -102,21 +102,10 @@ fn threshold(asked: Option<Nanos>, read: Nanos) -> Result<(Nanos, Option<String>
         Some(over) => Ok((over, None)),
         None if read.0 * READS_BY_DEFAULT <= OVER.0 => Ok((OVER, None)),
         None => {
-            let over = Nanos((read.0 * READS_BY_DEFAULT).div_ceil_us());
+            let over = Nanos((read.0 * READS_BY_DEFAULT + 999) / 1_000 * 1_000);
             let note = format!("gaps count from {over} on, because one read of the clock takes {read}");
             Ok((over, Some(note)))
         }
-    }
-}
-
-/// Whole microseconds.
-trait WholeMicros {
-    fn div_ceil_us(self) -> i64;
-}
-
-impl WholeMicros for i64 {
-    fn div_ceil_us(self) -> i64 {
-        (self + 999) / 1_000 * 1_000
     }
 }
 
@@ -259,6 +248,6 @@ mod tests {
         assert!(slow == Nanos(3_000) && why.is_some_and(|why| why.contains("700 ns")));
         assert_eq!(over(Some(50), 25).expect("asked").0, Nanos(50));
         let failure = over(Some(1_000), 700).expect_err("no gap");
-        assert!(failure.exit == Exit::Usage && failure.message.contains("1.4 us"), "{}", failure.message);
+        assert!(failure.exit == Exit::Usage && failure.message.contains("1.40 us"), "{}", failure.message);
     }
 }

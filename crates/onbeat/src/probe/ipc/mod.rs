@@ -1,8 +1,8 @@
 //! `probe ipc`: from before one thread releases to after another has acquired.
 //!
-//! Thread B sleeps to its slot, wakes A, and waits by the kind that is measured. A takes the time and
-//! releases; B has it, and takes the time. So B has just begun to wait, as in rt-tests' programs, and
-//! the CPU of B is not in a deep idle state because of a long wait.
+//! Thread B sleeps to its slot, gives A its turn, and waits. A takes the time and releases; B has it,
+//! and takes the time. Both ways go by the kind that is measured, as in rt-tests' programs: B has just
+//! begun to wait, its CPU is not in a deep idle state, and the kernel's code has just been used.
 
 mod eventfd;
 mod futex;
@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::pair::{OURS, PARTNERS, Partner, Turns};
+use super::pair::{Partner, Turns};
 use crate::measure::shared::Shared;
 use crate::measure::task::{Task, ThreadBody, ThreadEnd};
 use crate::measure::wake::{Sleep, Wake};
@@ -44,7 +44,7 @@ pub struct IpcKind {
     pub aliases: &'static [&'static str],
     /// What is between the two stamps.
     pub doc: &'static str,
-    /// Makes it for one pair of threads. Nothing of it may outlast the process.
+    /// Makes it for one way between two threads. Nothing of it may outlast the process.
     pub open: fn(&IpcSetup) -> io::Result<Box<dyn Handover>>,
 }
 
@@ -55,7 +55,7 @@ pub struct IpcSetup {
     pub own_namespace: bool,
 }
 
-/// One pair's means to hand over. The calls on the way of a sample are `release` and `acquire`.
+/// A means to hand over, one way. The calls on the way of a sample are `release` and `acquire`.
 pub trait Handover: Send + Sync {
     /// On the thread that releases, before all else.
     fn attach_releaser(&self, _thread: u32) -> io::Result<()> {
@@ -100,9 +100,11 @@ impl IpcKind {
         })
     }
 
-    /// Makes it for this number of pairs.
-    pub fn make(&self, setup: &IpcSetup, pairs: usize) -> Result<Vec<Box<dyn Handover>>> {
-        let made: io::Result<Vec<_>> = (0..pairs).map(|_| (self.open)(setup)).collect();
+    /// Makes it for this number of pairs, both ways.
+    pub fn make(&self, setup: &IpcSetup, pairs: usize) -> Result<Vec<BothWays>> {
+        let way = || (self.open)(setup).map(Arc::from);
+        let made: io::Result<Vec<_>> =
+            (0..pairs).map(|_| Ok(BothWays { turn: way()?, measured: way()? })).collect();
         made.map_err(|error| {
             let what = format!("cannot make a {} to measure", self.name);
             let offered = meaning_of(&error).is_some_and(|(exit, _)| exit == Exit::NotSupported);
@@ -118,6 +120,15 @@ impl IpcKind {
     }
 }
 
+/// The two ways between a pair of threads.
+#[derive(Clone)]
+pub struct BothWays {
+    /// From the thread that is measured to its partner.
+    turn: Arc<dyn Handover>,
+    /// Back.
+    measured: Arc<dyn Handover>,
+}
+
 /// One pair per measured CPU.
 pub struct Ipc {
     pairs: Vec<Pair>,
@@ -127,19 +138,15 @@ pub struct Ipc {
 struct Pair {
     from: Cpu,
     turns: Arc<Turns>,
-    handover: Arc<dyn Handover>,
+    ways: BothWays,
 }
 
 impl Ipc {
     /// For the plan's CPUs: in the same order what each pair hands over by, and the CPU of the thread
     /// that releases.
-    pub fn new(handovers: Vec<Box<dyn Handover>>, from: &[Cpu]) -> Ipc {
-        let pair = |(handover, &from): (Box<dyn Handover>, &Cpu)| Pair {
-            from,
-            turns: Arc::default(),
-            handover: Arc::from(handover),
-        };
-        Ipc { pairs: handovers.into_iter().zip(from).map(pair).collect() }
+    pub fn new(ways: Vec<BothWays>, from: &[Cpu]) -> Ipc {
+        let pair = |(ways, &from): (BothWays, &Cpu)| Pair { from, turns: Arc::default(), ways };
+        Ipc { pairs: ways.into_iter().zip(from).map(pair).collect() }
     }
 
     /// Why a pair measured no more, if one did not.
@@ -150,23 +157,24 @@ impl Ipc {
 
 impl ThreadBody for Ipc {
     fn run(&self, task: Task) -> ThreadEnd {
-        let Pair { from, turns, handover } = &self.pairs[task.index];
+        let Pair { from, turns, ways } = &self.pairs[task.index];
         let (own, acquirer) = (task.own().cpu, rt::thread_id());
-        let releasing = handover.clone();
+        let (its, last) = (ways.clone(), ways.turn.clone());
         let body = move |turns: &Turns| {
-            if let Err(error) = release_in_turn(turns, &*releasing) {
+            if let Err(error) = release_in_turn(turns, &its) {
                 turns.fail(&error);
                 // It may wait for what will not come.
                 rt::interrupt_sleep(acquirer);
             }
         };
-        let attached = handover.attach_acquirer(acquirer as u32).map_err(|error| {
+        let end = move || drop(last.release());
+        let attached = attach(ways, acquirer as u32).map_err(|error| {
             Failure::of_call("cannot prepare a thread", &error, Exit::Internal, "report this, with the kernel")
         });
-        match attached.and_then(|()| Partner::start(task.plan, (own, *from), turns, body)) {
+        match attached.and_then(|()| Partner::start(task.plan, (own, *from), turns, body, end)) {
             Ok(partner) => task.run_with_schedule(Acquire {
                 turns,
-                handover: &**handover,
+                ways,
                 partner,
                 shared: task.shared,
                 acquired: Nanos(0),
@@ -176,19 +184,33 @@ impl ThreadBody for Ipc {
     }
 }
 
+/// Before all else, on the thread that is measured: it has the partner's turn to give.
+fn attach(ways: &BothWays, thread: u32) -> io::Result<()> {
+    ways.measured.attach_acquirer(thread)?;
+    ways.turn.attach_releaser(thread)?;
+    ways.turn.hold()
+}
+
 /// The life of the thread that releases.
-fn release_in_turn(turns: &Turns, handover: &dyn Handover) -> io::Result<()> {
-    handover.attach_releaser(rt::thread_id() as u32)?;
+fn release_in_turn(turns: &Turns, ways: &BothWays) -> io::Result<()> {
+    let BothWays { turn, measured } = ways;
+    let thread = rt::thread_id() as u32;
+    turn.attach_acquirer(thread)?;
+    measured.attach_releaser(thread)?;
     loop {
-        handover.hold()?;
+        measured.hold()?;
         turns.set_ready();
-        while turns.turn.wait_while(OURS).is_err() {}
+        while let Err(error) = turn.acquire() {
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
         if turns.over() {
             return Ok(());
         }
-        turns.turn.put(OURS);
+        turn.done()?;
         turns.begin();
-        handover.release()?;
+        measured.release()?;
     }
 }
 
@@ -198,7 +220,7 @@ const READY_POLL: Nanos = Nanos(20_000);
 /// The thread that acquires.
 struct Acquire<'a> {
     turns: &'a Turns,
-    handover: &'a dyn Handover,
+    ways: &'a BothWays,
     partner: Partner,
     shared: &'a Shared,
     acquired: Nanos,
@@ -218,8 +240,10 @@ impl Acquire<'_> {
     /// Gives the partner its turn, and acquires what it releases.
     #[inline(always)]
     fn exchange(&mut self) -> Sleep {
-        self.turns.turn.set(PARTNERS);
-        while let Err(error) = self.handover.acquire() {
+        if let Err(error) = self.ways.turn.release() {
+            return self.give_up(Some(error));
+        }
+        while let Err(error) = self.ways.measured.acquire() {
             if error.kind() != io::ErrorKind::Interrupted {
                 return self.give_up(Some(error));
             }
@@ -228,7 +252,7 @@ impl Acquire<'_> {
             }
         }
         self.acquired = clock::monotonic();
-        match self.handover.done() {
+        match self.ways.measured.done().and_then(|()| self.ways.turn.hold()) {
             Ok(()) => Sleep::Full,
             Err(error) => self.give_up(Some(error)),
         }
@@ -277,10 +301,10 @@ mod tests {
         let all = ALL.iter().flat_map(|kind| kind.aliases.iter().chain([&kind.name]));
         let names: Vec<&str> = all.copied().collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-        assert!(names.iter().all(|name| std::ptr::eq(
-            IpcKind::named(name).expect("known"),
-            ALL.iter().find(|kind| kind.name == *name || kind.aliases.contains(name)).copied().expect("one")
-        )));
+        for kind in ALL {
+            let named = |name: &&str| IpcKind::named(name).expect("known").name == kind.name;
+            assert!(kind.aliases.iter().chain([&kind.name]).all(named), "{}", kind.name);
+        }
         let said = IpcKind::named("fax").err().expect("unknown").message;
         assert!(ALL.iter().all(|kind| said.contains(kind.name)), "{said}");
     }
@@ -288,31 +312,34 @@ mod tests {
     #[test]
     fn what_is_released_is_acquired_by_every_kind() {
         for kind in ALL {
-            let made = kind.make(&IpcSetup { own_namespace: false }, 1);
-            let handover: Arc<dyn Handover> = match made {
-                Ok(mut made) => Arc::from(made.remove(0)),
+            let ways = match kind.make(&IpcSetup { own_namespace: false }, 1) {
+                Ok(mut made) => made.remove(0),
                 // A kernel may lack one; its refusal names it.
                 Err(failure) => {
                     assert!(failure.message.contains(kind.name), "{}", failure.message);
                     continue;
                 }
             };
-            let turns = Arc::new(Turns::default());
+            let (turns, its) = (Arc::new(Turns::default()), ways.clone());
             std::thread::scope(|scope| {
-                let releasing = scope.spawn(|| release_in_turn(&turns, &*handover));
-                handover.attach_acquirer(rt::thread_id() as u32).expect(kind.name);
+                let releasing = scope.spawn(|| release_in_turn(&turns, &its));
+                attach(&ways, rt::thread_id() as u32).expect(kind.name);
                 for _ in 0..50 {
                     while !turns.ready() {
                         std::thread::yield_now();
                     }
                     let before = clock::monotonic();
-                    turns.turn.set(PARTNERS);
-                    handover.acquire().expect(kind.name);
+                    ways.turn.release().expect(kind.name);
+                    ways.measured.acquire().expect(kind.name);
                     let acquired = clock::monotonic();
-                    handover.done().expect(kind.name);
+                    ways.measured.done().and_then(|()| ways.turn.hold()).expect(kind.name);
                     assert!(before <= turns.began() && turns.began() <= acquired, "{}", kind.name);
                 }
+                while !turns.ready() {
+                    std::thread::yield_now();
+                }
                 turns.end();
+                ways.turn.release().expect(kind.name);
                 releasing.join().expect("no panic").expect(kind.name);
             });
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::{Handover, IpcKind};
-use host::ipc::PiFutex;
+use host::ipc::{FutexWord, PiFutex};
 
 pub const KIND: IpcKind = IpcKind {
     name: "pi-mutex",
@@ -16,6 +16,9 @@ pub const KIND: IpcKind = IpcKind {
 #[derive(Default)]
 struct PiMutex {
     lock: PiFutex,
+    /// 1 from when it is held to be released until the other gives it back: who has released it must
+    /// not have it again before the other had it.
+    lent: FutexWord,
     releaser: AtomicU32,
     acquirer: AtomicU32,
 }
@@ -32,6 +35,9 @@ impl Handover for PiMutex {
     }
 
     fn hold(&self) -> io::Result<()> {
+        // A signal may end a wait early.
+        while self.lent.wait_while(1).is_err() {}
+        self.lent.put(1);
         self.lock.lock(self.releaser.load(Relaxed))
     }
 
@@ -44,6 +50,8 @@ impl Handover for PiMutex {
     }
 
     fn done(&self) -> io::Result<()> {
-        self.lock.unlock(self.acquirer.load(Relaxed))
+        self.lock.unlock(self.acquirer.load(Relaxed))?;
+        self.lent.set(0);
+        Ok(())
     }
 }
