@@ -140,6 +140,7 @@ fn measure_one(
         quiet: args.flags.quiet,
         command: Command::Probe,
         title: Some(&name),
+        load: None,
     };
     let mut made: Vec<BothWays> = Vec::new();
     let prepared = prepare_run(wanted, environment, |plan, _, _| {

@@ -71,6 +71,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         quiet: args.flags.quiet,
         command: Command::Probe,
         title: Some(&title),
+        load: None,
     };
     let prepared = prepare_run(wanted, environment, |plan, machine, facts| {
         plan.notes.extend(note);

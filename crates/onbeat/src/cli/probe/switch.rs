@@ -47,6 +47,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         quiet: args.flags.quiet,
         command: Command::Probe,
         title: Some("switches"),
+        load: None,
     };
     let prepared = prepare_run(wanted, environment, |plan, _, _| {
         plan.probe = Some(ProbePlan::of(Probe::Switch));
