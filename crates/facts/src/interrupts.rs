@@ -133,7 +133,10 @@ mod tests {
         };
         assert_eq!(
             named_counts(text),
-            [line("24", "IO-APIC 5-edge ACPI:Ged", [1, 5]), line("LOC", "Local timer interrupts", [100, 200])]
+            [
+                line("24", "IO-APIC 5-edge ACPI:Ged", [1, 5]),
+                line("LOC", "Local timer interrupts", [100, 200])
+            ]
         );
         assert_eq!(named_counts("nothing\n1: 2\n"), []);
     }

@@ -18,9 +18,8 @@ impl Run {
             }
         }
         for cpu in &self.cpus {
-            let checked = cpu
-                .check()
-                .and_then(|()| if self.is_exact() { self.check_exact(cpu) } else { Ok(()) });
+            let checked =
+                cpu.check().and_then(|()| if self.is_exact() { self.check_exact(cpu) } else { Ok(()) });
             checked.map_err(|what| format!("cpu {}: {what}", cpu.cpu))?;
         }
         let planned = self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied());

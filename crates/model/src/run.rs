@@ -11,8 +11,7 @@ use crate::keyword::Word;
 use crate::load::LoadRun;
 use crate::units::{Cpu, Nanos};
 use crate::vocabulary::{
-    Command, Ended, Expiry, IdleStates, IntegrityKind, Policy, Preempt, Probe, SchedulePhase,
-    WakeMechanism,
+    Command, Ended, Expiry, IdleStates, IntegrityKind, Policy, Preempt, Probe, SchedulePhase, WakeMechanism,
 };
 
 /// The schema this version writes, and the newest it reads.

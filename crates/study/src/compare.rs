@@ -136,7 +136,10 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
         run.map(|run| (run.plan.probe.clone(), run.plan.kind.clone(), run.plan.over_ns, across(run)))
     };
     if measured(first).zip(measured(other)).is_some_and(|(one, two)| one != two) {
-        return refused("what they measured", "give runs of one command, and of a probe with the same options");
+        return refused(
+            "what they measured",
+            "give runs of one command, and of a probe with the same options",
+        );
     }
     // Where followed threads happen to run is found, not chosen.
     let own = |measurement: &Measurement| {

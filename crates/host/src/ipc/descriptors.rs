@@ -41,8 +41,7 @@ pub fn pipe() -> io::Result<Descriptors> {
 pub fn socket_pair() -> io::Result<Descriptors> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     // SAFETY: the call writes two numbers where it is told.
-    let (read, write) =
-        two(|ends| unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
+    let (read, write) = two(|ends| unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
     Ok(Descriptors { read, write, length: 1 })
 }
 

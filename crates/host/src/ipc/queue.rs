@@ -56,7 +56,14 @@ impl MessageQueue {
         let (data, until) = (message.as_ptr(), ptr::null::<libc::timespec>());
         // SAFETY: the kernel reads as many bytes as the message has; no time-out is allowed.
         let sent = unsafe {
-            libc::syscall(libc::SYS_mq_timedsend, self.0.as_raw_fd(), data, mem::size_of_val(&message), 0, until)
+            libc::syscall(
+                libc::SYS_mq_timedsend,
+                self.0.as_raw_fd(),
+                data,
+                mem::size_of_val(&message),
+                0,
+                until,
+            )
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }

@@ -140,9 +140,7 @@ fn keep(watched: libc::c_int, tells: libc::c_int) -> ! {
         let mut byte = 0u8;
         if libc::write(1, bytes.as_ptr().cast(), bytes.len()) == 4 && id >= 0 {
             // 0 is the end: nobody has the other end open any more.
-            while libc::read(0, (&raw mut byte).cast(), 1) < 0
-                && *libc::__errno_location() == libc::EINTR
-            {}
+            while libc::read(0, (&raw mut byte).cast(), 1) < 0 && *libc::__errno_location() == libc::EINTR {}
         }
         if id >= 0 {
             libc::semctl(id, 0, libc::IPC_RMID);

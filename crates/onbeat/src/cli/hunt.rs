@@ -92,7 +92,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let (measured, found) = match followed {
         None => {
             let mut hunt = Hunt::new(explainer, wanted, plan.clone());
-            (start::measure(plan, run, &core_types, Arc::new(WakeUps), &mut sink, Some(&mut hunt)), hunt.into_spikes())
+            (
+                start::measure(plan, run, &core_types, Arc::new(WakeUps), &mut sink, Some(&mut hunt)),
+                hunt.into_spikes(),
+            )
         }
         Some(victims) => {
             describe(&mut run, &victims);

@@ -52,13 +52,14 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     own: &CpuPlan,
     cpu_reader: &CpuReader,
     late_capacity: usize,
+    stop: &AtomicBool,
 ) -> Result<(ThreadInfo, Arc<CpuBuffers>)> {
     let policy_refused = take_place(plan, own.cpu)?;
     probe_sleep(wake, plan)?;
     let (buffers, lock_refused) = make_buffers(late_capacity);
     let clock_read = clock::clock_read_cost();
     let loop_cost = loop_cost(own, &buffers, cpu_reader);
-    let (cycle, warmup) = cycle_cost::<W, DITHER>(wake, own, &buffers, cpu_reader);
+    let (cycle, warmup) = cycle_cost::<W, DITHER>(wake, own, &buffers, cpu_reader, stop);
     let thread = rt::thread_id();
     Ok((ThreadInfo { thread, policy_refused, lock_refused, clock_read, loop_cost, cycle, warmup }, buffers))
 }
@@ -115,7 +116,9 @@ fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Result<()> {
     // A stray signal may end one sleep early, and hardly three.
     let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI) == Sleep::Full);
     let refused = || match plan.probe {
-        None => format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name()),
+        None => {
+            format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name())
+        }
         Some(_) => "two threads cannot hand over to each other here: try another kind".to_owned(),
     };
     if slept { Ok(()) } else { Err(Failure::not_supported(refused())) }
@@ -131,8 +134,9 @@ fn cycle_cost<W: Wake, const DITHER: bool>(
     own: &CpuPlan,
     buffers: &CpuBuffers,
     cpu_reader: &CpuReader,
+    stop: &AtomicBool,
 ) -> (Nanos, u64) {
-    let first = warm_up::<W, DITHER>(wake, own, buffers, cpu_reader);
+    let first = warm_up::<W, DITHER>(wake, own, buffers, cpu_reader, stop);
     if first.0 < own.interval.0 / 4 {
         return (first, WARMUP_LOOPS);
     }
@@ -143,7 +147,7 @@ fn cycle_cost<W: Wake, const DITHER: bool>(
         let params = LoopParams { loops, ..LoopParams::unbounded(own.cpu, start) };
         buffers.begin(start);
         let schedule = Schedule::<DITHER>::new(start, own.interval.min(MAX_WARMUP_INTERVAL), 1);
-        let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, &AtomicBool::new(false));
+        let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, stop);
         least = least.min(Nanos(end.used.0 / loops as i64));
     }
     (least, WARMUP_LOOPS + TRIALS * loops)
@@ -157,6 +161,7 @@ fn warm_up<W: Wake, const DITHER: bool>(
     own: &CpuPlan,
     buffers: &CpuBuffers,
     cpu_reader: &CpuReader,
+    stop: &AtomicBool,
 ) -> Nanos {
     let interval = Nanos(own.interval.0.min(MAX_WARMUP_INTERVAL.0));
     let late = Nanos(clock::monotonic().0 - interval.0 * 7 / 2);
@@ -164,7 +169,7 @@ fn warm_up<W: Wake, const DITHER: bool>(
     let params = LoopParams { block_end: late, loops: WARMUP_LOOPS, ..unbounded };
     buffers.begin(late);
     let schedule = Schedule::<DITHER>::new(late, interval, 1);
-    let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, &AtomicBool::new(false));
+    let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, stop);
     // What the housekeeping thread does with a block, the kernel's part of it included.
     buffers.take(&mut DrainedBlock::default());
     Nanos(end.used.0 / WARMUP_LOOPS as i64)

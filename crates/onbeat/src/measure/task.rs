@@ -27,15 +27,15 @@ pub type ThreadEnd = Option<(LoopEnd, Usage)>;
 
 /// What the measuring threads of a run do.
 pub trait ThreadBody: Send + Sync {
-    /// All of one thread: it prepares itself and goes through [`Task::count`].
-    fn run(&self, task: Task) -> ThreadEnd;
+    /// All of one thread: it prepares itself and goes through [`MeasuringTask::count`].
+    fn run(&self, task: MeasuringTask) -> ThreadEnd;
 }
 
 /// Wakes up in time, by the plan's mechanism: what `measure` and `hunt` do.
 pub struct WakeUps;
 
 impl ThreadBody for WakeUps {
-    fn run(&self, task: Task) -> ThreadEnd {
+    fn run(&self, task: MeasuringTask) -> ThreadEnd {
         match task.plan.wake {
             WakeMechanism::Nanosleep => task.run_with_schedule(wake::Nanosleep),
             WakeMechanism::Futex => task.run_with_schedule(wake::Futex::new()),
@@ -55,7 +55,7 @@ pub struct Turn {
 
 /// What one measuring thread has to do.
 #[derive(Clone, Copy)]
-pub struct Task<'a> {
+pub struct MeasuringTask<'a> {
     pub plan: &'a MeasurePlan,
     /// Of its CPU in the plan.
     pub index: usize,
@@ -63,7 +63,7 @@ pub struct Task<'a> {
     pub prepared: &'a Prepared,
 }
 
-impl Task<'_> {
+impl MeasuringTask<'_> {
     /// Its part of the plan.
     pub fn own(&self) -> &CpuPlan {
         &self.plan.cpus[self.index]
@@ -95,8 +95,10 @@ impl Task<'_> {
 
     fn measure<W: Wake, const DITHER: bool>(self, mut wake: W) -> ThreadEnd {
         let cpu_reader = CpuReader::new();
-        let found =
-            prepare::<W, DITHER>(&mut wake, self.plan, self.own(), &cpu_reader, self.shared.late_capacity);
+        let found = {
+            let (capacity, stop) = (self.shared.late_capacity, &self.shared.stop);
+            prepare::<W, DITHER>(&mut wake, self.plan, self.own(), &cpu_reader, capacity, stop)
+        };
         self.count(found, |turn, buffers| {
             let schedule = Schedule::<DITHER>::new(turn.params.start, turn.interval, turn.seed);
             cycle::run(&mut wake, schedule, &turn.params, buffers, &cpu_reader, &self.shared.stop)
@@ -110,7 +112,7 @@ impl Task<'_> {
         found: Result<(ThreadInfo, Arc<CpuBuffers>)>,
         mut run: impl FnMut(&Turn, &CpuBuffers) -> LoopEnd,
     ) -> ThreadEnd {
-        let Task { plan, index, shared, prepared } = self;
+        let MeasuringTask { plan, index, shared, prepared } = self;
         let buffers = found.as_ref().ok().map(|(_, buffers)| buffers.clone());
         let _ = prepared.set(found);
         let planned = |_: &&Arc<CpuBuffers>| !shared.cancelled.load(Ordering::Acquire);
@@ -153,7 +155,7 @@ impl Task<'_> {
 
     /// The parameters of the loop, from a start that all threads agree on.
     fn params(self) -> LoopParams {
-        let Task { plan, index, shared, .. } = self;
+        let MeasuringTask { plan, index, shared, .. } = self;
         let start = agree_on_start(shared) + plan.cpus[index].offset;
         let unbounded = LoopParams::unbounded(plan.cpus[index].cpu, start);
         LoopParams {
@@ -181,14 +183,14 @@ fn used_since(before: &Usage) -> Usage {
 mod tests {
     use super::super::prepare::WARMUP_LOOPS;
     use super::super::shared::LeaveOnPanic;
-    use super::super::worker::{Worker, start_all};
-    use std::thread;
     use super::super::wake::Sleep;
+    use super::super::worker::{Worker, start_all};
     use super::*;
     use crate::plan::{self, CpuChoice, MachineCpus, MeasureIntent};
     use model::units::CpuSet;
     use model::vocabulary::Policy;
     use model::vocabulary::{IdleStates, SchedulePhase};
+    use std::thread;
 
     /// Two threads on the first CPU that this process may use, under SCHED_OTHER, without an end.
     fn two_threads() -> (Arc<MeasurePlan>, Arc<Shared>) {
@@ -238,7 +240,8 @@ mod tests {
     fn a_thread_that_dies_in_the_loop_ends_the_run_and_blocks_no_other() {
         let (plan, shared) = two_threads();
         let prepared = [Prepared::new(), Prepared::new()];
-        let task = |index: usize| Task { plan: &plan, index, shared: &shared, prepared: &prepared[index] };
+        let task =
+            |index: usize| MeasuringTask { plan: &plan, index, shared: &shared, prepared: &prepared[index] };
         let ends = thread::scope(|scope| {
             let living = scope.spawn(|| {
                 let _leave = LeaveOnPanic(&shared);

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use super::block::CpuBuffers;
 use super::hunter::MeasuringThread;
 use super::shared::{LeaveOnPanic, Shared};
-use super::task::{Prepared, Task, ThreadBody, ThreadEnd};
+use super::task::{MeasuringTask, Prepared, ThreadBody, ThreadEnd};
 use crate::plan::MeasurePlan;
 use model::error::{Failure, Result};
 
@@ -42,7 +42,7 @@ impl Worker {
         let builder = thread::Builder::new().name(name).stack_size(STACK);
         let main = move || {
             let _leave = LeaveOnPanic(&shared);
-            body.run(Task { plan: &plan, index, shared: &shared, prepared: &result })
+            body.run(MeasuringTask { plan: &plan, index, shared: &shared, prepared: &result })
         };
         Ok(Worker { prepared, handle: builder.spawn(main)? })
     }

@@ -124,7 +124,9 @@ fn since(before: &[InterruptLine], after: &[InterruptLine]) -> BTreeMap<Cpu, Vec
         for &(cpu, count) in &line.counts {
             let had = old.and_then(|old| old.counts.iter().find(|known| known.0 == cpu));
             // A counter that wrapped, or an interrupt that is new.
-            let Some(count) = count.checked_sub(had.map_or(0, |had| had.1)).filter(|&n| n > 0) else { continue };
+            let Some(count) = count.checked_sub(had.map_or(0, |had| had.1)).filter(|&n| n > 0) else {
+                continue;
+            };
             let (irq, name) = (line.irq.clone(), line.name.clone());
             counts.entry(cpu).or_default().push(InterruptCount { irq, name, count });
         }
@@ -152,10 +154,14 @@ mod tests {
         let all: Vec<LateWakeup> = (0..gaps).map(late).collect();
         list.on_spikes(&all[..100], 0);
         list.on_spikes(&all[100..], 0);
-        let mut run = Run { cpus: vec![CpuRun { cycles: gaps as u64, ..CpuRun::default() }], ..Run::default() };
+        let mut run =
+            Run { cpus: vec![CpuRun { cycles: gaps as u64, ..CpuRun::default() }], ..Run::default() };
         list.fill(&mut run, false);
         let kept = run.gaps.expect("a list");
-        assert_eq!((kept.len() as u64 + run.gaps_dropped.expect("a count"), kept.len()), (gaps as u64, MOST_GAPS));
+        assert_eq!(
+            (kept.len() as u64 + run.gaps_dropped.expect("a count"), kept.len()),
+            (gaps as u64, MOST_GAPS)
+        );
         assert!(kept.windows(2).all(|pair| pair[0].mono_ns < pair[1].mono_ns));
         // Those left out are the last of the shortest.
         let shortest = kept.iter().filter(|gap| gap.ns == Nanos(5)).count() as i64;
@@ -184,7 +190,8 @@ mod tests {
             counts: counts.iter().map(|&(cpu, n)| (Cpu(cpu), n)).collect(),
         };
         let before = [line("LOC", &[(0, 10), (1, 20)]), line("8", &[(0, 9), (1, 0)])];
-        let after = [line("LOC", &[(0, 15), (1, 20)]), line("8", &[(0, 3), (1, 0)]), line("9", &[(0, 8), (1, 0)])];
+        let after =
+            [line("LOC", &[(0, 15), (1, 20)]), line("8", &[(0, 3), (1, 0)]), line("9", &[(0, 8), (1, 0)])];
         let counts = since(&before, &after);
         let of_0: Vec<(&str, u64)> = counts[&Cpu(0)].iter().map(|c| (c.irq.as_str(), c.count)).collect();
         assert_eq!((of_0, counts.len()), (vec![("9", 8), ("LOC", 5)], 1));

@@ -116,7 +116,13 @@ impl Partner {
         };
         let handle = builder.spawn(main).map_err(failed)?;
         let thread = heard.recv().map_err(|_| Failure::internal("a thread died: report this"))??;
-        Ok(Partner { turns: turns.clone(), thread, shares: own == cpu, handle: Some(handle), end: Box::new(end) })
+        Ok(Partner {
+            turns: turns.clone(),
+            thread,
+            shares: own == cpu,
+            handle: Some(handle),
+            end: Box::new(end),
+        })
     }
 
     /// CPU time that it has taken from the measuring thread's CPU.

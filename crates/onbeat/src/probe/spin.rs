@@ -12,7 +12,7 @@ use crate::measure::block::{BLOCK_LENGTH, BlockSwap, CpuBuffers, DrainedBlock, L
 use crate::measure::cycle::{EndReason, LoopEnd, LoopParams, end_block, note_migration};
 use crate::measure::prepare::{ThreadInfo, make_buffers, take_place};
 use crate::measure::starvation::StarvationGuard;
-use crate::measure::task::{Task, ThreadBody, ThreadEnd};
+use crate::measure::task::{MeasuringTask, ThreadBody, ThreadEnd};
 use host::clock;
 use host::rt::{self, CpuReader};
 use model::error::Result;
@@ -27,7 +27,7 @@ pub struct Spin {
 }
 
 impl ThreadBody for Spin {
-    fn run(&self, task: Task) -> ThreadEnd {
+    fn run(&self, task: MeasuringTask) -> ThreadEnd {
         let cpu_reader = CpuReader::new();
         let found = self.prepare(task, &cpu_reader);
         task.count(found, |turn, buffers| {
@@ -40,7 +40,7 @@ impl ThreadBody for Spin {
 }
 
 impl Spin {
-    fn prepare(&self, task: Task, cpu_reader: &CpuReader) -> Result<(ThreadInfo, Arc<CpuBuffers>)> {
+    fn prepare(&self, task: MeasuringTask, cpu_reader: &CpuReader) -> Result<(ThreadInfo, Arc<CpuBuffers>)> {
         let own = task.own();
         let policy_refused = take_place(task.plan, own.cpu)?;
         let (buffers, lock_refused) = make_buffers(task.shared.late_capacity);
@@ -167,7 +167,8 @@ mod tests {
 
     impl SpinClock for Script<'_> {
         fn read(&mut self) -> Nanos {
-            let (step, rest) = self.steps.split_first().map_or((10, self.steps), |(step, rest)| (*step, rest));
+            let (step, rest) =
+                self.steps.split_first().map_or((10, self.steps), |(step, rest)| (*step, rest));
             (self.now, self.steps) = (self.now + Nanos(step), rest);
             self.now
         }

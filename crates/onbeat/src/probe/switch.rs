@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::pair::{Partner, Turns};
-use crate::measure::task::{Task, ThreadBody, ThreadEnd};
+use crate::measure::task::{MeasuringTask, ThreadBody, ThreadEnd};
 use crate::measure::wake::{Sleep, Wake};
 use host::clock;
 use host::ipc::FutexWord;
@@ -24,7 +24,7 @@ const PARTNERS: u32 = 1;
 pub struct Switch;
 
 impl ThreadBody for Switch {
-    fn run(&self, task: Task) -> ThreadEnd {
+    fn run(&self, task: MeasuringTask) -> ThreadEnd {
         let (turns, turn, cpu) = (Arc::default(), Arc::new(FutexWord::default()), task.own().cpu);
         let (its, last) = (turn.clone(), turn.clone());
         let body = move |turns: &Turns| hand_back(turns, &its);

@@ -5,7 +5,8 @@ use crate::palette::{BOLD, DIM, PLAIN, Palette, RED};
 use crate::words::{clean, us_or_dash, wrapped};
 use model::run::{CpuRun, Run};
 
-const HEADS: [&str; 11] = ["kind", "from", "to", "samples", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max"];
+const HEADS: [&str; 11] =
+    ["kind", "from", "to", "samples", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max"];
 
 /// What all have in common once, a row per kind and pair, what is to be known of each.
 pub fn render(runs: &[&Run], quiet: bool, width: usize, color: bool) -> String {
@@ -19,15 +20,17 @@ pub fn render(runs: &[&Run], quiet: bool, width: usize, color: bool) -> String {
         text.push('\n');
     };
     let known = conditions::known_conditions(first).0;
-    let wanted = if quiet { &["policy"][..] } else { &["kernel", "preemption", "policy", "interval", "idle"][..] };
+    let wanted =
+        if quiet { &["policy"][..] } else { &["kernel", "preemption", "policy", "interval", "idle"][..] };
     let shared = known.iter().filter(|(name, _)| wanted.contains(name)).map(|(_, value)| value.as_str());
     line(&mut text, DIM, &shared.collect::<Vec<_>>().join("; "));
     line(&mut text, DIM, "from before the release to after the acquire; latencies in us");
     text.push('\n');
     let mut rows = vec![HEADS.map(str::to_owned)];
     rows.extend(runs.iter().flat_map(|run| run.cpus.iter()).map(cells));
-    let widths: Vec<usize> =
-        (0..HEADS.len()).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..HEADS.len())
+        .map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
     for (at, row) in rows.iter().enumerate() {
         let cell = |(at, (cell, width)): (usize, (&String, &usize))| match at {
             0 => format!("{cell:<width$}"),

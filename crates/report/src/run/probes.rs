@@ -13,17 +13,22 @@ const SHOWN: usize = 5;
 pub fn definition(run: &Run) -> Option<String> {
     Some(match run.probe()? {
         Probe::Spin => {
-            let over = run.plan.over_ns.map_or_else(|| "any length".into(), |over| format!("{} on", span(over)));
-            format!("spin: gaps between two reads of the clock by a thread that does nothing else, from {over}")
+            let over =
+                run.plan.over_ns.map_or_else(|| "any length".into(), |over| format!("{} on", span(over)));
+            format!(
+                "spin: gaps between two reads of the clock by a thread that does nothing else, from {over}"
+            )
         }
         Probe::Ipc => format!(
             "ipc {}: from before the release in one thread to after the acquire in another, {}",
             clean(&run.plan.kind),
             places(run)
         ),
-        Probe::Switch => "switch: half of the time in which a thread wakes another on its CPU by a futex, waits, \
+        Probe::Switch => {
+            "switch: half of the time in which a thread wakes another on its CPU by a futex, waits, \
              and is woken by it: one FUTEX_WAKE, one FUTEX_WAIT and one switch, and half a read of the clock"
-            .into(),
+                .into()
+        }
     })
 }
 
@@ -37,7 +42,9 @@ fn places(run: &Run) -> String {
     let across: Vec<String> = run
         .cpus
         .iter()
-        .filter_map(|cpu| cpu.from_cpu.filter(|from| *from != cpu.cpu).map(|from| format!("{from} to {}", cpu.cpu)))
+        .filter_map(|cpu| {
+            cpu.from_cpu.filter(|from| *from != cpu.cpu).map(|from| format!("{from} to {}", cpu.cpu))
+        })
         .collect();
     if across.is_empty() { "both on one CPU".into() } else { format!("across CPUs: {}", across.join(", ")) }
 }

@@ -158,7 +158,8 @@ fn measure_one(
 }
 
 fn broken(error: &std::io::Error) -> Integrity {
-    let words = format!("its threads could not hand over any more ({error}): what was measured until then is kept");
+    let words =
+        format!("its threads could not hand over any more ({error}): what was measured until then is kept");
     entry(IntegrityKind::Thread, None, true, words)
 }
 

@@ -229,11 +229,14 @@ mod tests {
 
     #[test]
     fn without_throttling_it_ends_soon() {
-        let host = |rt_runtime_us, fair| Host { rt_runtime_us, fair_server_runtime_ns: fair, ..Host::default() };
+        let host =
+            |rt_runtime_us, fair| Host { rt_runtime_us, fair_server_runtime_ns: fair, ..Host::default() };
         let refused = |policy, seconds, host: &Host| {
             refuse_without_end(&spun("1", "0-1", policy, seconds).0, host).is_err()
         };
-        assert!(refused(Policy::Fifo, 11, &host(Some(-1), None)) && refused(Policy::Fifo, 11, &host(None, None)));
+        assert!(
+            refused(Policy::Fifo, 11, &host(Some(-1), None)) && refused(Policy::Fifo, 11, &host(None, None))
+        );
         assert!(refused(Policy::Fifo, 11, &host(Some(-1), Some(0))));
         assert!(!refused(Policy::Fifo, 10, &host(Some(-1), None)));
         assert!(!refused(Policy::Fifo, 99, &host(Some(950_000), None)));

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::pair::{Partner, Turns};
 use crate::measure::shared::Shared;
-use crate::measure::task::{Task, ThreadBody, ThreadEnd};
+use crate::measure::task::{MeasuringTask, ThreadBody, ThreadEnd};
 use crate::measure::wake::{Sleep, Wake};
 use host::{clock, rt};
 use model::error::{Exit, Failure, Result, meaning_of};
@@ -88,7 +88,8 @@ impl IpcKind {
     /// The kind of that name.
     pub fn named(name: &str) -> Result<&'static IpcKind> {
         let known = |kind: &&&IpcKind| {
-            kind.name.eq_ignore_ascii_case(name) || kind.aliases.iter().any(|also| also.eq_ignore_ascii_case(name))
+            kind.name.eq_ignore_ascii_case(name)
+                || kind.aliases.iter().any(|also| also.eq_ignore_ascii_case(name))
         };
         ALL.iter().find(known).copied().ok_or_else(|| {
             let names: Vec<&str> = ALL.iter().map(|kind| kind.name).collect();
@@ -156,7 +157,7 @@ impl Ipc {
 }
 
 impl ThreadBody for Ipc {
-    fn run(&self, task: Task) -> ThreadEnd {
+    fn run(&self, task: MeasuringTask) -> ThreadEnd {
         let Pair { from, turns, ways } = &self.pairs[task.index];
         let (own, acquirer) = (task.own().cpu, rt::thread_id());
         let (its, last) = (ways.clone(), ways.turn.clone());
@@ -169,7 +170,12 @@ impl ThreadBody for Ipc {
         };
         let end = move || drop(last.release());
         let attached = attach(ways, acquirer as u32).map_err(|error| {
-            Failure::of_call("cannot prepare a thread", &error, Exit::Internal, "report this, with the kernel")
+            Failure::of_call(
+                "cannot prepare a thread",
+                &error,
+                Exit::Internal,
+                "report this, with the kernel",
+            )
         });
         match attached.and_then(|()| Partner::start(task.plan, (own, *from), turns, body, end)) {
             Ok(partner) => task.run_with_schedule(Acquire {
@@ -214,8 +220,9 @@ fn release_in_turn(turns: &Turns, ways: &BothWays) -> io::Result<()> {
     }
 }
 
-/// How long a partner is waited for that is not ready for its next turn.
+/// How a partner is waited for that is not ready for its next turn, and for how long.
 const READY_POLL: Nanos = Nanos(20_000);
+const READY_LIMIT: Nanos = Nanos(2_000_000_000);
 
 /// The thread that acquires.
 struct Acquire<'a> {
@@ -237,6 +244,23 @@ impl Acquire<'_> {
         Sleep::Interrupted
     }
 
+    /// Whether the partner gets ready for its next turn.
+    #[cold]
+    fn partner_gets_ready(&mut self) -> bool {
+        let until = clock::monotonic() + READY_LIMIT;
+        while !self.turns.ready() {
+            if clock::monotonic() >= until {
+                self.turns.fail(&io::Error::from_raw_os_error(libc::ETIMEDOUT));
+            }
+            if self.turns.failed().is_some() || self.shared.stop.load(Relaxed) {
+                self.give_up(None);
+                return false;
+            }
+            clock::sleep_for(READY_POLL);
+        }
+        true
+    }
+
     /// Gives the partner its turn, and acquires what it releases.
     #[inline(always)]
     fn exchange(&mut self) -> Sleep {
@@ -252,7 +276,8 @@ impl Acquire<'_> {
             }
         }
         self.acquired = clock::monotonic();
-        match self.ways.measured.done().and_then(|()| self.ways.turn.hold()) {
+        // Before the partner can wait for its next turn: it would have it at once otherwise.
+        match self.ways.turn.hold().and_then(|()| self.ways.measured.done()) {
             Ok(()) => Sleep::Full,
             Err(error) => self.give_up(Some(error)),
         }
@@ -267,11 +292,8 @@ impl Wake for Acquire<'_> {
         if !clock::nanosleep_until(instant) {
             return Sleep::Interrupted;
         }
-        while !self.turns.ready() {
-            if self.turns.failed().is_some() || self.shared.stop.load(Relaxed) {
-                return self.give_up(None);
-            }
-            clock::sleep_for(READY_POLL);
+        if !self.turns.ready() && !self.partner_gets_ready() {
+            return Sleep::Interrupted;
         }
         self.exchange()
     }
@@ -332,7 +354,7 @@ mod tests {
                     ways.turn.release().expect(kind.name);
                     ways.measured.acquire().expect(kind.name);
                     let acquired = clock::monotonic();
-                    ways.measured.done().and_then(|()| ways.turn.hold()).expect(kind.name);
+                    ways.turn.hold().and_then(|()| ways.measured.done()).expect(kind.name);
                     assert!(before <= turns.began() && turns.began() <= acquired, "{}", kind.name);
                 }
                 while !turns.ready() {
