@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use model::keyword::Word;
 use model::load::LoadRun;
-use model::run::{CpuRun, Culprit, Gap, Host, Integrity, Overhead, Plan, Recorder, Run};
+use model::run::{CpuRun, Culprit, Host, Integrity, Overhead, Plan, Recorder, Run, SpinGap};
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended};
 
@@ -32,7 +32,7 @@ pub struct Document<'a, S> {
     culprits: &'a [Culprit],
     recorder: &'a Option<Recorder>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    gaps: Option<&'a [Gap]>,
+    gaps: Option<&'a [SpinGap]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gaps_dropped: Option<u64>,
 }
@@ -109,7 +109,7 @@ mod tests {
             spikes_dropped: 3,
             loads: vec![LoadRun::default()],
             recorder: Some(Recorder::default()),
-            gaps: Some(vec![Gap::default()]),
+            gaps: Some(vec![SpinGap::default()]),
             gaps_dropped: Some(4),
             elapsed_ns: Some(Nanos(1)),
             ..Run::default()

@@ -45,7 +45,8 @@ pub fn per_cpu_totals(text: &[u8], totals: &mut [u64]) -> bool {
 pub struct InterruptLine {
     /// Its number, or the architecture's abbreviation.
     pub irq: String,
-    /// The rest of the line: the controller, the kind and the devices, or what the abbreviation means.
+    /// The rest of the line: the controller, the kind and the devices, or what the abbreviation
+    /// means.
     pub name: String,
     pub counts: Vec<(Cpu, u64)>,
 }

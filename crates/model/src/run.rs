@@ -67,7 +67,7 @@ pub struct Run {
     pub recorder: Option<Recorder>,
     /// The longest gaps of `probe spin`, in the order of time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gaps: Option<Vec<Gap>>,
+    pub gaps: Option<Vec<SpinGap>>,
     /// Gaps that are in the histograms and not in that list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps_dropped: Option<u64>,
@@ -75,7 +75,7 @@ pub struct Run {
 
 /// A span in which a thread that reads the clock without a pause did not get to read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
+pub struct SpinGap {
     pub cpu: Cpu,
     /// CLOCK_MONOTONIC of the last read before it.
     pub mono_ns: Nanos,

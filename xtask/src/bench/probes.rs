@@ -19,7 +19,8 @@ const CPU: &str = "1";
 const KINDS: [(&str, &str); 4] =
     [("futex", "ptsematest"), ("mqueue", "pmqtest"), ("semaphore", "svsematest"), ("signal", "sigwaittest")];
 
-/// A hog of this length is to be found, so often of so many times, to within a tenth, which is 2 ms.
+/// A hog of this length is to be found, so often of so many times, to within a tenth, which is 2
+/// ms.
 const HOG_MS: i64 = 20;
 const HOGS: usize = 20;
 const FOUND: usize = 18;

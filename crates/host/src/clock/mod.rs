@@ -46,8 +46,8 @@ pub fn thread_cpu() -> Option<Nanos> {
 
 /// CPU time of another thread of this process; `None` where there is no such thread.
 pub fn cpu_of_thread(thread: i32) -> Option<Nanos> {
-    // The clock of a thread by its number: MAKE_THREAD_CPUCLOCK of include/linux/posix-timers.h with
-    // CPUCLOCK_SCHED.
+    // The clock of a thread by its number: MAKE_THREAD_CPUCLOCK of include/linux/posix-timers.h
+    // with CPUCLOCK_SCHED.
     const PER_THREAD_SCHED: i32 = 4 | 2;
     calls::clock_time(!thread << 3 | PER_THREAD_SCHED)
 }

@@ -47,8 +47,8 @@ impl FutexWord {
 
 /// A lock that hands the priority of who waits for it to who holds it.
 ///
-/// It holds the thread number of its owner; the kernel is asked where there is somebody to wait for or
-/// to wake ("PI-futex" in the kernel's Documentation/locking/pi-futex.rst).
+/// It holds the thread number of its owner; the kernel is asked where there is somebody to wait for
+/// or to wake ("PI-futex" in the kernel's Documentation/locking/pi-futex.rst).
 #[derive(Default)]
 pub struct PiFutex(AtomicU32);
 

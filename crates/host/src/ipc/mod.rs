@@ -1,7 +1,7 @@
 //! The kernel's ways in which one thread hands over to another, for `probe ipc` and `probe switch`.
 //!
-//! Nothing of it outlasts the process, however that ends: queues have no name, and semaphores live in
-//! a namespace of their own or with a keeper (`semaphore`).
+//! Nothing of it outlasts the process, however that ends: queues have no name, and semaphores live
+//! in a namespace of their own or with a keeper (`semaphore`).
 
 mod descriptors;
 mod futex;

@@ -2,8 +2,8 @@
 //!
 //! Linux removes a set of semaphores when it is told to, at once, or with the last process of its
 //! namespace (ipc_namespaces(7)); shared memory alone can be marked to go with its last user. So
-//! either the process has a namespace of its own, or a child makes the set, waits for the end of its
-//! parent however that comes, and removes it.
+//! either the process has a namespace of its own, or a child makes the set, waits for the end of
+//! its parent however that comes, and removes it.
 
 #![allow(unsafe_code)]
 
@@ -12,9 +12,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::descriptors::two;
 
-/// Gives the calling thread, and those that it starts later, a namespace of their own for queues and
-/// semaphores; takes CAP_SYS_ADMIN, and a kernel with CONFIG_IPC_NS. Call it once, before there are
-/// other threads.
+/// Gives the calling thread, and those that it starts later, a namespace of their own for queues
+/// and semaphores; takes CAP_SYS_ADMIN, and a kernel with CONFIG_IPC_NS. Call it once, before there
+/// are other threads.
 pub fn leave_ipc_namespace() -> bool {
     // SAFETY: the call takes flags, and changes where names of queues and semaphores are looked up.
     unsafe { libc::unshare(libc::CLONE_NEWIPC) == 0 }

@@ -7,8 +7,8 @@ use model::error::Result;
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
 
-/// How often the housekeeping thread of a hunt looks for late wake-ups; its own timer shows that its CPU
-/// runs.
+/// How often the housekeeping thread of a hunt looks for late wake-ups; its own timer shows that
+/// its CPU runs.
 pub const POLL_INTERVAL: Nanos = Nanos(10_000_000);
 
 /// No slot of a round takes longer, so that a long interval does not make long rounds.

@@ -64,8 +64,8 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     Ok((ThreadInfo { thread, policy_refused, lock_refused, clock_read, loop_cost, cycle, warmup }, buffers))
 }
 
-/// Puts the calling thread on its CPU, with the plan's policy; why it has SCHED_OTHER instead, where
-/// that was refused.
+/// Puts the calling thread on its CPU, with the plan's policy; why it has SCHED_OTHER instead,
+/// where that was refused.
 pub fn take_place(plan: &MeasurePlan, cpu: Cpu) -> Result<Option<Arc<io::Error>>> {
     let only: CpuSet = [cpu].into_iter().collect();
     let pinned = rt::pin(&only).and_then(|()| rt::affinity());

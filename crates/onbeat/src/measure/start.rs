@@ -23,8 +23,8 @@ use model::units::Nanos;
 use model::vocabulary::Policy;
 use model::vocabulary::{IdleStates, IntegrityKind};
 
-/// Runs the plan: on each CPU a thread that does what `body` says. `run` comes with the plan, the host and what was found before the start filled
-/// in.
+/// Runs the plan: on each CPU a thread that does what `body` says. `run` comes with the plan, the
+/// host and what was found before the start filled in.
 ///
 /// Fails if a thread cannot be set up as planned; once slots count, it always returns what was
 /// measured.

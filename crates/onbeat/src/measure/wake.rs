@@ -41,8 +41,8 @@ pub trait Wake {
         Nanos(now.0 - expected.0)
     }
 
-    /// CPU time that measuring has taken of the CPU so far: that of the calling thread. 0 where that
-    /// clock is refused.
+    /// CPU time that measuring has taken of the CPU so far: that of the calling thread. 0 where
+    /// that clock is refused.
     fn used(&self) -> Nanos {
         clock::thread_cpu().unwrap_or_default()
     }

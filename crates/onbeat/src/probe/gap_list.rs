@@ -9,7 +9,7 @@ use crate::measure::late::LateWakeup;
 use facts::interrupts::{InterruptLine, named_counts};
 use host::MachineFiles;
 use model::error::Result;
-use model::run::{Block, CpuRun, Gap, InterruptCount, Run};
+use model::run::{Block, CpuRun, InterruptCount, Run, SpinGap};
 use model::units::{Cpu, Nanos};
 
 /// Gaps that a run keeps, over all its CPUs: the list is written again with each checkpoint.
@@ -36,7 +36,7 @@ impl GapList {
         GapList { over, kept: BinaryHeap::with_capacity(MOST_GAPS + 1), before: Vec::new() }
     }
 
-    fn keep(&mut self, gap: Gap) {
+    fn keep(&mut self, gap: SpinGap) {
         self.kept.push(Reverse((gap.ns, Reverse(gap.mono_ns), gap.cpu)));
         if self.kept.len() > MOST_GAPS {
             self.kept.pop();
@@ -45,14 +45,14 @@ impl GapList {
 
     /// In the order of time. What did not fit into a queue and is among a CPU's worst is known from
     /// there.
-    fn list(&self, cpus: &[CpuRun]) -> Vec<Gap> {
+    fn list(&self, cpus: &[CpuRun]) -> Vec<SpinGap> {
         let kept = self.kept.iter().map(|Reverse((ns, Reverse(mono), cpu))| (*mono, *cpu, *ns));
         let worst = cpus.iter().flat_map(|cpu| {
             let known = cpu.worst.iter().filter_map(|worst| worst.mono_ns.zip(worst.latency_ns));
             known.map(|(after, ns)| (after - ns, cpu.cpu, ns))
         });
         let all: BTreeSet<(Nanos, Cpu, Nanos)> = kept.chain(worst).collect();
-        all.into_iter().map(|(mono_ns, cpu, ns)| Gap { cpu, mono_ns, ns }).collect()
+        all.into_iter().map(|(mono_ns, cpu, ns)| SpinGap { cpu, mono_ns, ns }).collect()
     }
 }
 
@@ -84,7 +84,7 @@ impl OnSpikes for GapList {
 
     fn on_spikes(&mut self, late: &[LateWakeup], _lost: u64) {
         for LateWakeup { cpu, expected, actual, .. } in late.iter().copied() {
-            self.keep(Gap { cpu, mono_ns: expected, ns: actual - expected });
+            self.keep(SpinGap { cpu, mono_ns: expected, ns: actual - expected });
         }
     }
 
@@ -102,7 +102,7 @@ impl OnSpikes for GapList {
 }
 
 /// What is not in the list is counted: every gap is in a histogram.
-fn fill_gaps(run: &mut Run, list: impl FnOnce(&[CpuRun]) -> Vec<Gap>) {
+fn fill_gaps(run: &mut Run, list: impl FnOnce(&[CpuRun]) -> Vec<SpinGap>) {
     let gaps = list(&run.cpus);
     let found = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
     run.gaps_dropped = Some(found.saturating_sub(gaps.len() as u64));
@@ -178,7 +178,7 @@ mod tests {
         let cpu = CpuRun { cpu: Cpu(2), cycles: 1, worst: vec![worst], ..CpuRun::default() };
         let mut run = Run { cpus: vec![cpu], ..Run::default() };
         GapList::new(Nanos(5)).fill(&mut run, false);
-        let only = Gap { cpu: Cpu(2), mono_ns: Nanos(100), ns: Nanos(90) };
+        let only = SpinGap { cpu: Cpu(2), mono_ns: Nanos(100), ns: Nanos(90) };
         assert_eq!((run.gaps, run.gaps_dropped), (Some(vec![only]), Some(0)));
     }
 

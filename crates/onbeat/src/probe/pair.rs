@@ -88,8 +88,8 @@ pub struct Partner {
 const END_POLLS: usize = 1_000;
 
 impl Partner {
-    /// Starts it on the second CPU, for a thread on the first, with the plan's policy. `body` is its
-    /// life, which ends when it finds after `end` that it is [`Turns::over`].
+    /// Starts it on the second CPU, for a thread on the first, with the plan's policy. `body` is
+    /// its life, which ends when it finds after `end` that it is [`Turns::over`].
     pub fn start(
         plan: &MeasurePlan,
         cpus: (Cpu, Cpu),
@@ -139,9 +139,13 @@ impl Drop for Partner {
         let mut polls = (0..END_POLLS).take_while(|_| !self.turns.ready() && !ended());
         polls.by_ref().for_each(|_| clock::sleep_for(Nanos::MILLI));
         self.turns.end();
+        let stuck = !self.turns.ready() && !ended();
         if !ended() {
             (self.end)();
         }
-        handle.map(JoinHandle::join);
+        // One that waits for what a failed call did not give ends with the process.
+        if !stuck {
+            handle.map(JoinHandle::join);
+        }
     }
 }

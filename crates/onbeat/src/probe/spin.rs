@@ -1,5 +1,5 @@
-//! `probe spin`: a thread that reads the clock without a pause, and counts the spans in which it did
-//! not get to.
+//! `probe spin`: a thread that reads the clock without a pause, and counts the spans in which it
+//! did not get to.
 //!
 //! The clock is CLOCK_MONOTONIC through the vDSO, as everywhere in onbeat: the processor's counter
 //! where the clocksource is one, in nanoseconds that the kernel calibrated, on every machine alike.
@@ -229,7 +229,8 @@ mod tests {
             steps in proptest::collection::vec(1i64..40_000, 2..100), block_end in 1i64..100_000,
         ) {
             let total: i64 = steps.iter().sum();
-            let (end, blocks, gaps) = spun(&steps, LoopParams { block_end: Nanos(block_end), ..params(total) });
+            let params = LoopParams { block_end: Nanos(block_end), ..params(total) };
+            let (end, blocks, gaps) = spun(&steps, params);
             prop_assert_eq!(blocks.iter().map(|block| block.cycles).sum::<u64>(), end.scheduled);
             prop_assert!(blocks.windows(2).all(|pair| pair[0].end == pair[1].start));
             let lost: i64 = blocks.iter().map(|block| block.sum).sum();

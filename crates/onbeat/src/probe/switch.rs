@@ -13,7 +13,8 @@ use host::clock;
 use host::ipc::FutexWord;
 use model::units::Nanos;
 
-/// Samples that follow each other without a sleep. The first of them finds the CPU as a sleep left it.
+/// Samples that follow each other without a sleep. The first of them finds the CPU as a sleep left
+/// it.
 pub const BURST: u32 = 32;
 
 /// Whose turn it is.

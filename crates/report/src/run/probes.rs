@@ -2,7 +2,7 @@
 
 use crate::totals::largest;
 use crate::words::{clean, several, span, time_of_day};
-use model::run::{CpuRun, Gap, Run};
+use model::run::{CpuRun, Run, SpinGap};
 use model::units::Nanos;
 use model::vocabulary::Probe;
 
@@ -89,15 +89,15 @@ pub fn beside(cpu: &CpuRun) -> Option<String> {
 /// The longest gaps with their times, and what came to each CPU meanwhile.
 pub fn gaps(run: &Run) -> Vec<String> {
     let (Some(gaps), Some(_)) = (&run.gaps, largest(run)) else { return Vec::new() };
-    let mut longest: Vec<&Gap> = gaps.iter().collect();
+    let mut longest: Vec<&SpinGap> = gaps.iter().collect();
     longest.sort_by_key(|gap| std::cmp::Reverse(gap.ns));
-    let named = |gap: &&Gap| format!("{} on CPU {} at {}", span(gap.ns), gap.cpu, when(run, gap));
+    let named = |gap: &&SpinGap| format!("{} on CPU {} at {}", span(gap.ns), gap.cpu, when(run, gap));
     let shown: Vec<String> = longest.iter().take(SHOWN).map(named).collect();
     let mut lines = vec![format!("longest gaps: {}", shown.join("; "))];
     if let Some(dropped) = run.gaps_dropped.filter(|&n| n > 0) {
         let kept = several(gaps.len() as u64, "gap", "gaps");
         lines.push(format!(
-            "the list in run.json has the longest {kept} with their times, and {dropped} are in the histogram alone"
+            "run.json lists the longest {kept} with their times; {dropped} are in the histogram alone"
         ));
     }
     for cpu in run.cpus.iter().filter(|cpu| !cpu.interrupts.is_empty()) {
@@ -113,7 +113,7 @@ pub fn gaps(run: &Run) -> Vec<String> {
 }
 
 /// Its time of day, where the worst of its CPU have one; else from the start of the CPU's run.
-fn when(run: &Run, gap: &Gap) -> String {
+fn when(run: &Run, gap: &SpinGap) -> String {
     let cpu = run.cpus.iter().find(|cpu| cpu.cpu == gap.cpu);
     let ends = Nanos(gap.mono_ns.0.saturating_add(gap.ns.0));
     let timed = cpu.and_then(|cpu| cpu.worst.iter().find(|worst| worst.mono_ns == Some(ends)));

@@ -35,10 +35,10 @@ model::keywords! {
 /// Measure how long it takes from one thread to another: futex, pipe, queue and others
 ///
 /// Thread B waits by the kind that is measured; thread A takes the time and releases; B has it, and
-/// takes the time. That is what rt-tests' ptsematest (futex), pmqtest (mqueue), svsematest (semaphore)
-/// and sigwaittest (signal) measure, with a histogram in the place of three numbers. Each kind is
-/// measured by itself, with a pair of threads per CPU, and kept as a run of its own. Nothing of it
-/// stays, however the command ends.
+/// takes the time. That is what rt-tests' ptsematest (futex), pmqtest (mqueue), svsematest
+/// (semaphore) and sigwaittest (signal) measure, with a histogram in the place of three numbers.
+/// Each kind is measured by itself, with a pair of threads per CPU, and kept as a run of its own.
+/// Nothing of it stays, however the command ends.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe ipc -a 0-1                      all kinds, on one CPU and across two\n  \

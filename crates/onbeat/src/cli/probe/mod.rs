@@ -21,8 +21,9 @@ use model::vocabulary::IntegrityKind;
 /// Measure what a timer does not show: gaps, hand-overs, switches
 ///
 /// A wake-up shows what stood in the way at the moment of the wake-up. `spin` sees all that takes a
-/// CPU away, `ipc` how long it takes from one thread to another, `switch` what a switch costs. Their
-/// runs are kept as bundles, which `onbeat report`, `bounds` and `compare` read as those of `measure`.
+/// CPU away, `ipc` how long it takes from one thread to another, `switch` what a switch costs.
+/// Their runs are kept as bundles, which `onbeat report`, `bounds` and `compare` read as those of
+/// `measure`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe spin -a 1 -D 30s                what takes time from CPU 1, however short\n  \

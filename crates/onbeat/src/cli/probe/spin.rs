@@ -28,7 +28,8 @@ const READS_BY_DEFAULT: i64 = 4;
 const READS_AT_LEAST: i64 = 2;
 
 /// What a real-time thread that never sleeps may take where nothing stops it: half of what the
-/// kernel's own watchdogs wait for (kernel.watchdog_thresh, 10 s by default, twice for soft lockups).
+/// kernel's own watchdogs wait for (kernel.watchdog_thresh, 10 s by default, twice for soft
+/// lockups).
 const UNTHROTTLED: Nanos = Nanos(10_000_000_000);
 
 /// Find what takes a CPU away from its thread, however short
@@ -39,10 +40,11 @@ const UNTHROTTLED: Nanos = Nanos(10_000_000_000);
 /// a million parts of the time was lost in them, with the interrupts that came meanwhile. What a
 /// periodic wake-up would have to meet by chance is seen here each time.
 ///
-/// The clock is CLOCK_MONOTONIC as a program reads it: the processor's counter, where the clocksource
-/// is one. The thread has SCHED_OTHER unless -p is given, so that other tasks of the CPU are gaps,
-/// too. With a real-time priority it keeps every other task off its CPU, but for what the kernel's
-/// throttling leaves them: one CPU stays free, and without throttling it ends after 10 s.
+/// The clock is CLOCK_MONOTONIC as a program reads it: the processor's counter, where the
+/// clocksource is one. The thread has SCHED_OTHER unless -p is given, so that other tasks of the
+/// CPU are gaps, too. With a real-time priority it keeps every other task off its CPU, but for what
+/// the kernel's throttling leaves them: one CPU stays free, and without throttling it ends after 10
+/// s.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe spin                            all CPUs, 10 s, gaps of 1 us and more\n  \
@@ -129,8 +131,8 @@ fn leave_a_cpu(plan: &mut MeasurePlan, machine: &MachineCpus, all: bool) -> Resu
         None => {
             let elsewhere = if measured.len() > 1 { "leave a CPU out with -a, or " } else { "" };
             Err(Failure::usage(format!(
-                "threads of SCHED_{} that never sleep on cpus {measured} leave none to onbeat's own thread, and \
-                to a shell that could stop them: {elsewhere}spin under SCHED_OTHER with -p 0",
+                "threads of SCHED_{} that never sleep on cpus {measured} leave none to onbeat's own \
+                thread, and to a shell that could stop them: {elsewhere}spin under SCHED_OTHER with -p 0",
                 plan.policy.name().to_uppercase()
             )))
         }
@@ -146,8 +148,8 @@ fn refuse_without_end(plan: &MeasurePlan, host: &Host) -> Result<()> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "real-time tasks have no limit here (kernel.sched_rt_runtime_us), and a thread that never sleeps would \
-        keep the kernel's own off its CPU: give -D {UNTHROTTLED} or less, or spin under SCHED_OTHER with -p 0"
+        "real-time tasks have no limit here (kernel.sched_rt_runtime_us), and a thread that never sleeps \
+        would keep the kernel's own off its CPU: give -D {UNTHROTTLED} or less, or spin under SCHED_OTHER with -p 0"
     )))
 }
 
@@ -155,7 +157,7 @@ fn refuse_without_end(plan: &MeasurePlan, host: &Host) -> Result<()> {
 fn finish(args: &Args, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
     let KeptRun { run, path } = kept;
     rt::unblock_signals();
-    let kept_in = path.as_ref().ok().map(|path| quoted(path));
+    let kept_in = path.as_ref().ok().map(quoted);
     outputs.keep(path.map(drop));
     if outputs.prints() {
         let (columns, color) = (outputs.screen.columns, outputs.screen.color);

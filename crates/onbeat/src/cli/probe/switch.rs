@@ -60,7 +60,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 fn finish(args: &Args, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
     let KeptRun { run, path } = kept;
     rt::unblock_signals();
-    let kept_in = path.as_ref().ok().map(|path| quoted(path));
+    let kept_in = path.as_ref().ok().map(quoted);
     outputs.keep(path.map(drop));
     if outputs.prints() {
         let render = if args.flags.quiet { table::brief } else { table::render };

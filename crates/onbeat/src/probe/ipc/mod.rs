@@ -1,8 +1,9 @@
 //! `probe ipc`: from before one thread releases to after another has acquired.
 //!
-//! Thread B sleeps to its slot, gives A its turn, and waits. A takes the time and releases; B has it,
-//! and takes the time. Both ways go by the kind that is measured, as in rt-tests' programs: B has just
-//! begun to wait, its CPU is not in a deep idle state, and the kernel's code has just been used.
+//! Thread B sleeps to its slot, gives A its turn, and waits. A takes the time and releases; B has
+//! it, and takes the time. Both ways go by the kind that is measured, as in rt-tests' programs: B
+//! has just begun to wait, its CPU is not in a deep idle state, and the kernel's code has just been
+//! used.
 
 mod eventfd;
 mod futex;
@@ -143,8 +144,8 @@ struct Pair {
 }
 
 impl Ipc {
-    /// For the plan's CPUs: in the same order what each pair hands over by, and the CPU of the thread
-    /// that releases.
+    /// For the plan's CPUs: in the same order what each pair hands over by, and the CPU of the
+    /// thread that releases.
     pub fn new(ways: Vec<BothWays>, from: &[Cpu]) -> Ipc {
         let pair = |(ways, &from): (BothWays, &Cpu)| Pair { from, turns: Arc::default(), ways };
         Ipc { pairs: ways.into_iter().zip(from).map(pair).collect() }

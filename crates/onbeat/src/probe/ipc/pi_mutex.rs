@@ -16,8 +16,8 @@ pub const KIND: IpcKind = IpcKind {
 #[derive(Default)]
 struct PiMutex {
     lock: PiFutex,
-    /// 1 from when it is held to be released until the other gives it back: who has released it must
-    /// not have it again before the other had it.
+    /// 1 from when it is held to be released until the other gives it back: who has released it
+    /// must not have it again before the other had it.
     lent: FutexWord,
     releaser: AtomicU32,
     acquirer: AtomicU32,
