@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn lines_have_their_names() {
-        let text = "           CPU0       CPU2       \n 24:          1          5  IO-APIC   5-edge      ACPI:Ged\n\
+        let text = "     CPU0   CPU2       \n 24:     1      5  IO-APIC   5-edge      ACPI:Ged\n\
                     LOC:        100        200   Local timer interrupts\nERR:          9\n";
         let line = |irq: &str, name: &str, counts: [u64; 2]| InterruptLine {
             irq: irq.into(),

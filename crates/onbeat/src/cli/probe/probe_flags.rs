@@ -13,7 +13,8 @@ use model::vocabulary::{IdleStates, Policy, SchedulePhase, WakeMechanism};
 #[derive(clap::Args)]
 pub struct ProbeFlags {
     /// CPUs to measure, like 0-3,8; `!0` leaves CPU 0 out; all by default
-    #[arg(short = 'a', long = "affinity", value_name = "CPUS", num_args = 0..=1, default_missing_value = "all")]
+    #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
+    #[arg(num_args = 0..=1, default_missing_value = "all")]
     pub cpus: Option<String>,
     /// Priority, 1 to 99; 0 is SCHED_OTHER
     #[arg(short, long, value_name = "N")]

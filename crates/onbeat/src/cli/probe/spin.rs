@@ -149,7 +149,8 @@ fn refuse_without_end(plan: &MeasurePlan, host: &Host) -> Result<()> {
     }
     Err(Failure::usage(format!(
         "real-time tasks have no limit here (kernel.sched_rt_runtime_us), and a thread that never sleeps \
-        would keep the kernel's own off its CPU: give -D {UNTHROTTLED} or less, or spin under SCHED_OTHER with -p 0"
+        would keep the kernel's own off its CPU: give -D {UNTHROTTLED} or less, or spin under SCHED_OTHER \
+        with -p 0"
     )))
 }
 
