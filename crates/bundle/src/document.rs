@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use model::keyword::Word;
 use model::load::LoadRun;
-use model::run::{CpuRun, Culprit, Host, Integrity, Overhead, Plan, Recorder, Run};
+use model::run::{CpuRun, Culprit, Host, Integrity, Overhead, Plan, Recorder, Run, SpinGap};
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended};
 
@@ -31,6 +31,10 @@ pub struct Document<'a, S> {
     spikes_dropped: u64,
     culprits: &'a [Culprit],
     recorder: &'a Option<Recorder>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gaps: Option<&'a [SpinGap]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gaps_dropped: Option<u64>,
 }
 
 /// What serde calls for a list behind a reference.
@@ -62,6 +66,8 @@ impl<'a, S> Document<'a, S> {
             spikes_dropped,
             culprits,
             recorder,
+            gaps,
+            gaps_dropped,
         } = run;
         Document {
             schema,
@@ -83,6 +89,8 @@ impl<'a, S> Document<'a, S> {
             spikes_dropped: *spikes_dropped,
             culprits,
             recorder,
+            gaps: gaps.as_deref(),
+            gaps_dropped: *gaps_dropped,
         }
     }
 }
@@ -101,6 +109,8 @@ mod tests {
             spikes_dropped: 3,
             loads: vec![LoadRun::default()],
             recorder: Some(Recorder::default()),
+            gaps: Some(vec![SpinGap::default()]),
+            gaps_dropped: Some(4),
             elapsed_ns: Some(Nanos(1)),
             ..Run::default()
         };

@@ -5,6 +5,7 @@ use super::tail::Tail;
 use model::histogram::{BUCKETS, Bucket, EARLY_BUCKET, bucket_edges, merge};
 use model::run::{CpuRun, Run, WORST, Worst};
 use model::units::Nanos;
+use model::vocabulary::Probe;
 use model::wall_time::wall_time;
 
 /// The outcome of a record of the tail.
@@ -82,9 +83,13 @@ fn absorb(run: &mut Run, tail: &Tail) -> Fate {
         _ => Fate::Added,
     };
     let before = cpu.clone();
-    if add(cpu, tail, follows).is_none() || cpu.check().is_err() {
+    let spins = run.plan.probe == Probe::Spin;
+    if add(cpu, tail).is_none() || cpu.check().is_err() {
         *cpu = before;
         return Fate::Damaged;
+    }
+    if spins {
+        cpu.fill_lost();
     }
     let start = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).max();
     let end = run.cpus.iter().filter_map(|cpu| cpu.until_mono_ns).max();
@@ -96,7 +101,8 @@ fn absorb(run: &mut Run, tail: &Tail) -> Fate {
 }
 
 /// The sums of a block added to those of its CPU; none where a number is out of its range.
-fn add(cpu: &mut CpuRun, tail: &Tail, follows: bool) -> Option<()> {
+fn add(cpu: &mut CpuRun, tail: &Tail) -> Option<()> {
+    let scheduled = cpu.scheduled.is_some();
     let count = |rows: &[Bucket]| rows.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.count));
     let (rows, missed_rows) = (buckets_of(&tail.rows, tail.min)?, buckets_of(&tail.missed_rows, tail.min)?);
     let cycles = count(&rows)?;
@@ -117,7 +123,7 @@ fn add(cpu: &mut CpuRun, tail: &Tail, follows: bool) -> Option<()> {
     cpu.min_ns = cpu.min_ns.into_iter().chain((cycles > 0).then_some(tail.min)).min();
     cpu.worst.extend(tail.worst.iter().map(|&(latency, cycle, time)| Worst {
         latency_ns: Some(latency),
-        cycle: (!follows).then_some(cycle),
+        cycle: scheduled.then_some(cycle),
         mono_ns: Some(time),
         time: wall_time(Nanos(time.0.saturating_add(tail.wall_offset.0))),
     }));
@@ -132,6 +138,7 @@ fn add(cpu: &mut CpuRun, tail: &Tail, follows: bool) -> Option<()> {
     cpu.t0_mono_ns = cpu.t0_mono_ns.or(Some(tail.start));
     cpu.until_mono_ns = Some(tail.end);
     cpu.fill_quantiles();
+
     Some(())
 }
 

@@ -4,6 +4,7 @@
 //! measuring: nothing here allocates.
 
 use super::line::number;
+use model::units::{CPU_LIMIT, Cpu};
 
 /// Sums each CPU's column over all lines, the architecture's own (LOC, RES, NMI, ...) included,
 /// into `totals`, which is indexed by CPU number; CPUs that are not in the file come out as 0.
@@ -37,6 +38,38 @@ pub fn per_cpu_totals(text: &[u8], totals: &mut [u64]) -> bool {
         }
     }
     true
+}
+
+/// One line of the table: how often an interrupt came to each CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterruptLine {
+    /// Its number, or the architecture's abbreviation.
+    pub irq: String,
+    /// The rest of the line: the controller, the kind and the devices, or what the abbreviation
+    /// means.
+    pub name: String,
+    pub counts: Vec<(Cpu, u64)>,
+}
+
+/// All lines that count by CPU; none if the text has no header that names its columns.
+pub fn named_counts(text: &str) -> Vec<InterruptLine> {
+    let mut lines = text.lines();
+    let header = lines.next().unwrap_or_default().as_bytes();
+    let columns: Vec<Cpu> =
+        cpus(header).filter(|&cpu| cpu < CPU_LIMIT as usize).map(|cpu| Cpu(cpu as u32)).collect();
+    if columns.is_empty() || columns.len() != words(header).count() {
+        return Vec::new();
+    }
+    let line = |line: &str| {
+        let (label, rest) = line.split_once(':')?;
+        let irq = label.trim();
+        let counts: Vec<(Cpu, u64)> =
+            columns.iter().copied().zip(counts(rest.as_bytes()).take(columns.len())).collect();
+        let shared = matches!(irq, "ERR" | "MIS" | "Err") || counts.len() < columns.len();
+        let name: Vec<&str> = rest.split_ascii_whitespace().skip(columns.len()).collect();
+        (!shared).then(|| InterruptLine { irq: irq.to_owned(), name: name.join(" "), counts })
+    };
+    lines.filter_map(line).collect()
 }
 
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -90,10 +123,30 @@ mod tests {
         check("CPU0\nno colon\n1:\n2: x\n", Some([0; 4]));
     }
 
+    #[test]
+    fn lines_have_their_names() {
+        let text = "     CPU0   CPU2       \n 24:     1      5  IO-APIC   5-edge      ACPI:Ged\n\
+                    LOC:        100        200   Local timer interrupts\nERR:          9\n";
+        let line = |irq: &str, name: &str, counts: [u64; 2]| InterruptLine {
+            irq: irq.into(),
+            name: name.into(),
+            counts: vec![(Cpu(0), counts[0]), (Cpu(2), counts[1])],
+        };
+        assert_eq!(
+            named_counts(text),
+            [
+                line("24", "IO-APIC 5-edge ACPI:Ged", [1, 5]),
+                line("LOC", "Local timer interrupts", [100, 200])
+            ]
+        );
+        assert_eq!(named_counts("nothing\n1: 2\n"), []);
+    }
+
     proptest! {
         #[test]
         fn parser_is_total(text in "(CPU[0-9]{1,3} ?){0,3}\n([ A-Z0-9:]{0,20}\\PC?\n){0,6}") {
             per_cpu_totals(text.as_bytes(), &mut [0; 4]);
+            named_counts(&text);
         }
     }
 }

@@ -3,7 +3,8 @@
 //! A running machine, a tree, a captured bundle and answers in memory differ in where
 //! [`MachineFiles`] reads, not in code paths. [`access`] records what was read, [`dir`] and
 //! `output` write below descriptors, [`rt`] and [`clock`] are the real-time calls of the measuring
-//! loop, [`tracefs`] an instance of the kernel's tracing, [`work`] what loads are made of. All `unsafe` of onbeat is in here.
+//! loop, [`tracefs`] an instance of the kernel's tracing, [`work`] what loads are made of. All
+//! `unsafe` of onbeat is in here.
 
 #![allow(clippy::disallowed_methods)] // This is the replacement that clippy.toml names.
 
@@ -14,6 +15,7 @@ pub mod dir;
 #[cfg(target_env = "musl")]
 pub mod heap;
 mod input;
+pub mod ipc;
 pub mod keeper;
 mod kernel_log;
 pub mod kernel_text;

@@ -18,18 +18,22 @@ impl Run {
             }
         }
         for cpu in &self.cpus {
-            let checked = cpu
-                .check()
-                .and_then(|()| if self.command == Command::Measure { self.check_exact(cpu) } else { Ok(()) });
+            let checked =
+                cpu.check().and_then(|()| if self.is_exact() { self.check_exact(cpu) } else { Ok(()) });
             checked.map_err(|what| format!("cpu {}: {what}", cpu.cpu))?;
         }
         let planned = self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied());
         // Before the threads are there a run is only a plan.
         let begun = self.complete || !self.cpus.is_empty();
-        if self.command == Command::Measure && begun && !planned {
+        if self.is_exact() && begun && !planned {
             return Err("cpus are not those of the plan".into());
         }
         Ok(())
+    }
+
+    /// Whether all of it was counted by threads of onbeat's own, on the CPUs of the plan.
+    fn is_exact(&self) -> bool {
+        self.command == Command::Measure || self.command == Command::Probe
     }
 
     /// What onbeat's own runs contain beyond imports: exact extremes that fit their rows.
@@ -60,7 +64,8 @@ impl Run {
         if cpu.worst.windows(2).any(|pair| pair[0].latency_ns < pair[1].latency_ns) {
             return Err("worst is not in descending order".into());
         }
-        if self.plan.phase != SchedulePhase::Dither && cpu.worst.iter().any(|worst| !cpu.is_in_time(worst)) {
+        let periodic = cpu.scheduled.is_some() && self.plan.phase != SchedulePhase::Dither;
+        if periodic && cpu.worst.iter().any(|worst| !cpu.is_in_time(worst)) {
             return Err("a worst wake-up is not at t0 + cycle * interval + latency".into());
         }
         Ok(())

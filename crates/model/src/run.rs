@@ -11,7 +11,7 @@ use crate::keyword::Word;
 use crate::load::LoadRun;
 use crate::units::{Cpu, Nanos};
 use crate::vocabulary::{
-    Command, Ended, Expiry, IdleStates, IntegrityKind, Policy, Preempt, SchedulePhase, WakeMechanism,
+    Command, Ended, Expiry, IdleStates, IntegrityKind, Policy, Preempt, Probe, SchedulePhase, WakeMechanism,
 };
 
 /// The schema this version writes, and the newest it reads.
@@ -65,6 +65,32 @@ pub struct Run {
     /// What `hunt` had armed, and what it cost and lost; null for `measure`.
     #[serde(default)]
     pub recorder: Option<Recorder>,
+    /// The longest gaps of `probe spin`, in the order of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaps: Option<Vec<SpinGap>>,
+    /// Gaps that are in the histograms and not in that list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaps_dropped: Option<u64>,
+}
+
+/// A span in which a thread that reads the clock without a pause did not get to read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpinGap {
+    pub cpu: Cpu,
+    /// CLOCK_MONOTONIC of the last read before it.
+    pub mono_ns: Nanos,
+    /// To the first read after it.
+    pub ns: Nanos,
+}
+
+/// What one interrupt added to a CPU's count in /proc/interrupts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterruptCount {
+    /// Its number, or the architecture's abbreviation, like `LOC`.
+    pub irq: String,
+    /// What the kernel calls it.
+    pub name: String,
+    pub count: u64,
 }
 
 /// The conditions of the measurement.
@@ -104,6 +130,15 @@ pub struct Plan {
     /// Remarks on how the plan came about, for people.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The probe that was run; `""` for other commands.
+    #[serde(default, skip_serializing_if = "Word::is_empty")]
+    pub probe: Word<Probe>,
+    /// By what the threads of `probe ipc` hand over, like `futex`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// From which length on `probe spin` counts a gap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_ns: Option<Nanos>,
 }
 
 /// What the machine was; strings `""` and numbers null where unknown.
@@ -229,6 +264,18 @@ pub struct CpuRun {
     /// an import.
     #[serde(default)]
     pub cpu_share: Option<f64>,
+    /// What of a million parts of the time `probe spin` spent in gaps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_ppm: Option<f64>,
+    /// The interrupts that came meanwhile, the most frequent first; none where they were not read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<InterruptCount>,
+    /// By what the threads of `probe ipc` handed over.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// The CPU of the thread that released; `cpu` is that of the one that acquired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_cpu: Option<Cpu>,
 }
 
 /// One of the worst wake-ups.
@@ -344,6 +391,11 @@ impl Run {
     pub fn follows(&self) -> bool {
         self.command == Command::Hunt && self.plan.interval_ns.is_none()
     }
+
+    /// The probe that it is of.
+    pub fn probe(&self) -> Option<Probe> {
+        self.plan.probe.known()
+    }
 }
 
 impl CpuRun {
@@ -351,6 +403,13 @@ impl CpuRun {
     pub fn without_schedule(cpu: Cpu) -> CpuRun {
         let none = Some(0);
         CpuRun { cpu, early: none, warmup: none, sum_ns: Some(0), ..CpuRun::default() }
+    }
+
+    /// Fills the share of its time that a thread of `probe spin` spent in gaps.
+    pub fn fill_lost(&mut self) {
+        let span = self.until_mono_ns.zip(self.t0_mono_ns).map(|(until, start)| until.0 - start.0);
+        let lost = |(sum, span): (i64, i64)| (sum as f64 / span as f64 * 1e9).round() / 1e3;
+        self.lost_ppm = self.sum_ns.zip(span.filter(|&span| span > 0)).map(lost);
     }
 
     /// Fills the quantiles from the histogram.

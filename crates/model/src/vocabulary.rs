@@ -11,6 +11,20 @@ keywords! {
         Hunt = "hunt",
         /// another tool's run
         Import = "import",
+        /// what a timer does not show: gaps, hand-overs, switches
+        Probe = "probe",
+    }
+}
+
+keywords! {
+    /// What a probe's threads do.
+    pub enum Probe {
+        /// read the clock without a pause
+        Spin = "spin",
+        /// hand over from one to the other, by one of the kernel's ways
+        Ipc = "ipc",
+        /// switch from one to the other and back
+        Switch = "switch",
     }
 }
 

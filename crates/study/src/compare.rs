@@ -131,6 +131,16 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
     if first.series.block != other.series.block {
         return refused("the length of their blocks", "their maxima are of different things, measure again");
     }
+    let measured = |measurement: &Measurement| {
+        let run = measurement.run.as_ref();
+        run.map(|run| (run.plan.probe.clone(), run.plan.kind.clone(), run.plan.over_ns, across(run)))
+    };
+    if measured(first).zip(measured(other)).is_some_and(|(one, two)| one != two) {
+        return refused(
+            "what they measured",
+            "give runs of one command, and of a probe with the same options",
+        );
+    }
     // Where followed threads happen to run is found, not chosen.
     let own = |measurement: &Measurement| {
         measurement.run.as_ref().filter(|run| !run.follows()).map(|run| run.cpus.len())
@@ -146,6 +156,11 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Whether what is handed over comes from another CPU.
+fn across(run: &model::run::Run) -> bool {
+    run.cpus.iter().any(|cpu| cpu.from_cpu.is_some_and(|from| from != cpu.cpu))
 }
 
 /// Why a run supports no verdict.

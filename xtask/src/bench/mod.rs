@@ -14,6 +14,7 @@ mod lossless;
 mod made;
 mod median;
 mod memory;
+mod probes;
 mod program;
 mod ratio;
 mod statistics;
@@ -37,9 +38,10 @@ const AUDIT: &str = "audit";
 const DECODE: &str = "decode";
 const HUNT: &str = "hunt memory";
 const LOADS: &str = "loads";
+const PROBES: &str = "probes";
 
 /// The measurements, in their order.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "own wake-ups",
     "memory",
     "instructions",
@@ -51,6 +53,7 @@ const PARTS: [&str; 11] = [
     DECODE,
     HUNT,
     LOADS,
+    PROBES,
 ];
 
 /// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
@@ -151,6 +154,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         DECODE => decode::measure(quick),
         HUNT => hunted::measure(binary, quick),
         LOADS => loads::measure(binary, quick),
+        PROBES => probes::measure(binary, quick),
         _ => statistics::measure(binary, quick),
     }
 }

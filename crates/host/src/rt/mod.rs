@@ -8,7 +8,7 @@ mod policy;
 mod rseq;
 mod sched;
 mod signal;
-mod sigset;
+pub(crate) mod sigset;
 mod timer;
 mod usage;
 

@@ -19,10 +19,10 @@ const WORDS: usize = 64 / libc::c_ulong::BITS as usize;
 /// One bit for each of 64 signals, in machine words (include/uapi/asm-generic/signal.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
-pub(super) struct SignalSet([libc::c_ulong; WORDS]);
+pub(crate) struct SignalSet([libc::c_ulong; WORDS]);
 
 impl SignalSet {
-    pub(super) fn contains(&self, signal: libc::c_int) -> bool {
+    pub(crate) fn contains(&self, signal: libc::c_int) -> bool {
         let bit = signal as usize - 1;
         self.0[bit / libc::c_ulong::BITS as usize] >> (bit % libc::c_ulong::BITS as usize) & 1 == 1
     }
@@ -41,7 +41,7 @@ impl FromIterator<libc::c_int> for SignalSet {
 
 /// Changes which signals are blocked in the calling thread: SIG_BLOCK, SIG_UNBLOCK or SIG_SETMASK.
 /// Gives the old mask.
-pub(super) fn change_mask(how: libc::c_int, set: SignalSet) -> io::Result<SignalSet> {
+pub(crate) fn change_mask(how: libc::c_int, set: SignalSet) -> io::Result<SignalSet> {
     let mut old = SignalSet::default();
     let (new, to) = (ptr::from_ref(&set), ptr::from_mut(&mut old));
     // SAFETY: the kernel reads one set and writes one, each of the size that it is given.
@@ -50,13 +50,13 @@ pub(super) fn change_mask(how: libc::c_int, set: SignalSet) -> io::Result<Signal
 }
 
 /// The signals that the calling thread has blocked.
-pub(super) fn blocked() -> SignalSet {
+pub(crate) fn blocked() -> SignalSet {
     // It fails for wrong arguments alone (sigprocmask(2)).
     change_mask(libc::SIG_BLOCK, SignalSet::default()).unwrap_or_default()
 }
 
 /// The signals that were sent to the calling thread or its process and are blocked.
-pub(super) fn pending() -> SignalSet {
+pub(crate) fn pending() -> SignalSet {
     let mut set = SignalSet::default();
     let to = ptr::from_mut(&mut set);
     // SAFETY: the kernel writes one set of the size that it is given.
@@ -66,7 +66,7 @@ pub(super) fn pending() -> SignalSet {
 
 /// Waits for a signal of the set; negative when the time is over or another signal came.
 #[inline(always)]
-pub(super) fn wait_for(set: &SignalSet, timeout: Option<Nanos>) -> libc::c_int {
+pub(crate) fn wait_for(set: &SignalSet, timeout: Option<Nanos>) -> libc::c_int {
     // The call takes the kernel's older structure, of two longs, also where the C library's has 64
     // bits.
     let timeout = timeout.map(|span| {

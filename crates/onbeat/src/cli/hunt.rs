@@ -2,6 +2,7 @@
 
 use model::vocabulary::{Command, Ended, IntegrityKind};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::Environment;
 use super::flags::positive_span;
@@ -18,6 +19,7 @@ use crate::hunt::placement::HousekeepingPlacement;
 use crate::hunt::source;
 use crate::hunt::victims::{self, Victim};
 use crate::measure::start;
+use crate::measure::task::WakeUps;
 use bundle::document::Document;
 use bundle::write::BundleWriter;
 use host::{self, MachineFiles, rt};
@@ -90,7 +92,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let (measured, found) = match followed {
         None => {
             let mut hunt = Hunt::new(explainer, wanted, plan.clone());
-            (start::measure(plan, run, &core_types, &mut sink, Some(&mut hunt)), hunt.into_spikes())
+            (
+                start::measure(plan, run, &core_types, Arc::new(WakeUps), &mut sink, Some(&mut hunt)),
+                hunt.into_spikes(),
+            )
         }
         Some(victims) => {
             describe(&mut run, &victims);

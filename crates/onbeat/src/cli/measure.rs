@@ -1,6 +1,7 @@
 //! `onbeat measure`: flags to intent, machine to plan, run, table.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::Environment;
 use super::load_flags::{self, LoadFlags};
@@ -8,6 +9,7 @@ use super::measure_flags::MeasureFlags;
 use super::outputs::{Outputs, Screen};
 use super::running::{PreparedRun, RunSink, exit_of, prepare, unless_stopped};
 use crate::measure::start;
+use crate::measure::task::WakeUps;
 use bundle::foreign;
 use bundle::write::BundleWriter;
 use host::rt;
@@ -48,7 +50,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let outputs = Outputs::of(&[&args.flags.json, &args.rt_tests_json, &args.hist], environment)?;
     let PreparedRun { plan, run, core_types, before, mut sink, .. } =
         prepare(&args.flags, &args.load, Command::Measure, environment)?;
-    let measured = start::measure(plan, run, &core_types, &mut sink, None);
+    let measured = start::measure(plan, run, &core_types, Arc::new(WakeUps), &mut sink, None);
     rt::release_code_pages(); // that of the measuring
     let RunSink { writer, live, loads, .. } = sink;
     drop(live);

@@ -145,7 +145,8 @@ impl MeasureFlags {
     }
 }
 
-fn cpu_choice(text: Option<&str>) -> Result<CpuChoice> {
+/// The CPUs of `-a`.
+pub fn cpu_choice(text: Option<&str>) -> Result<CpuChoice> {
     match text.map(str::trim) {
         None | Some("all") => Ok(CpuChoice::All),
         Some(text) => match text.strip_prefix('!') {

@@ -32,6 +32,7 @@ mod man;
 mod measure;
 mod measure_flags;
 mod outputs;
+mod probe;
 mod read_flags;
 mod recovery;
 mod report;
@@ -103,6 +104,7 @@ enum Command {
     Measure(Box<measure::Args>),
     Hunt(Box<hunt::Args>),
     Explain(explain::Args),
+    Probe(probe::Args),
     Audit(audit::Args),
     Capture(capture::Args),
     Tune(tune::Args),
@@ -185,6 +187,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
         Command::Measure(args) => measure::run(&args, environment),
         Command::Hunt(args) => hunt::run(&args, environment),
         Command::Explain(args) => explain::run(&args, environment),
+        Command::Probe(args) => probe::run(&args, environment),
         Command::Audit(args) => audit::run(&args, environment),
         Command::Capture(args) => capture::run(&args, environment),
         Command::Tune(args) => tune::run(&args, environment),

@@ -2,6 +2,7 @@
 
 use model::vocabulary::{Command, Ended, IntegrityKind};
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
 use super::Environment;
 use super::live::Live;
@@ -11,7 +12,7 @@ use super::recovery::RecoveryRecords;
 use crate::measure::integrity::entry;
 use crate::measure::preconditions::Preconditions;
 use crate::measure::sink::{Progress, Sink};
-use crate::plan::{self, MachineCpus, MeasurePlan};
+use crate::plan::{self, MachineCpus, MeasureIntent, MeasurePlan};
 use ::load::running::RunningLoads;
 use bundle::write::BundleWriter;
 use facts::{self, Facts};
@@ -39,6 +40,19 @@ pub struct PreparedRun {
     pub sink: RunSink,
 }
 
+/// What is to be run, as the flags of a command have it.
+pub struct WantedRun<'a> {
+    pub intent: MeasureIntent,
+    /// Where the bundle is to be.
+    pub output: Option<PathBuf>,
+    pub quiet: bool,
+    pub command: Command,
+    /// Of the live view; by default what the plan says.
+    pub title: Option<&'a str>,
+    /// What runs beside it.
+    pub load: Option<&'a LoadFlags>,
+}
+
 /// Flags to intent, machine to plan; starts the loads, makes the bundle. Refuses with the remedy.
 pub fn prepare(
     flags: &MeasureFlags,
@@ -46,19 +60,33 @@ pub fn prepare(
     command: Command,
     environment: &Environment,
 ) -> Result<PreparedRun> {
-    let intent = flags.intent()?;
+    let (intent, output, quiet) = (flags.intent()?, flags.output.clone(), flags.quiet);
+    let wanted = WantedRun { intent, output, quiet, command, title: None, load: Some(load) };
+    prepare_run(wanted, environment, |_, _, _| {
+        flags.mention_needless_flags();
+        Ok(())
+    })
+}
+
+/// As [`prepare`]; `adjust` has the last word on the plan before anything is made for it.
+pub fn prepare_run(
+    wanted: WantedRun,
+    environment: &Environment,
+    adjust: impl FnOnce(&mut MeasurePlan, &MachineCpus, &Facts) -> Result<()>,
+) -> Result<PreparedRun> {
     rt::release_code_pages(); // that of the command line
     let host = MachineFiles::live().recording();
     let facts = facts::gather(&host);
     rt::release_code_pages(); // what looked at the machine
     let machine = look_at_machine(&facts)?;
-    let plan = plan::plan(&intent, &machine, random_u64())?;
-    flags.mention_needless_flags();
-    let mut run = document(command, &plan, &facts);
+    let mut plan = plan::plan(&wanted.intent, &machine, random_u64())?;
+    adjust(&mut plan, &machine, &facts)?;
+    let mut run = document(wanted.command, &plan, &facts);
     block_signals()?;
     let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
-    let loads = load.start(&machine.permitted, &measured, &environment.runs())?;
-    let path = flags.output.clone().unwrap_or_else(|| environment.runs().join(&run.id));
+    let start = |load: &LoadFlags| load.start(&machine.permitted, &measured, &environment.runs());
+    let loads = wanted.load.map(start).transpose()?.flatten();
+    let path = wanted.output.unwrap_or_else(|| environment.runs().join(&run.id));
     run.loads = loads.as_ref().map(RunningLoads::begun).unwrap_or_default();
     let mut writer = BundleWriter::create(&path, plan.cpus.len())?;
     writer.begin(&run)?;
@@ -71,17 +99,19 @@ pub fn prepare(
     let before = Preconditions::check(&facts);
     run.integrity.extend(before.entries());
     run.integrity.extend(remove_stale_instances());
-    let live = (!flags.quiet && !environment.dumb && io::stderr().is_terminal())
-        .then(|| Live::new(&plan, environment));
-    let housekeeping = intent.housekeeping;
+    let shown = !wanted.quiet && !environment.dumb && io::stderr().is_terminal();
+    let live = shown.then(|| match wanted.title {
+        Some(title) => Live::titled(title.to_owned(), environment),
+        None => Some(Live::new(&plan, environment)),
+    });
     Ok(PreparedRun {
         plan,
         machine,
-        housekeeping,
+        housekeeping: wanted.intent.housekeeping,
         run,
         core_types,
         before,
-        sink: RunSink { writer, live, loads, recovery: RecoveryRecords::default() },
+        sink: RunSink { writer, live: live.flatten(), loads, recovery: RecoveryRecords::default() },
     })
 }
 

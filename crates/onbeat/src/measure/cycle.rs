@@ -98,7 +98,7 @@ pub struct LoopEnd {
 
 impl LoopEnd {
     /// Nothing has happened yet.
-    fn at(start: Nanos) -> LoopEnd {
+    pub fn at(start: Nanos) -> LoopEnd {
         let first_migration = Default::default();
         LoopEnd {
             ended: EndReason::Loops,
@@ -125,9 +125,9 @@ pub fn run<W: Wake, const DITHER: bool>(
 ) -> LoopEnd {
     // 0 where that clock is refused: no share is reported then, and the starvation guard sees an
     // idle thread.
-    let began = clock::thread_cpu().unwrap_or_default();
+    let began = wake.used();
     let end = run_slots(wake, schedule, params, buffers, cpu_reader, stop, began);
-    let used = clock::thread_cpu().unwrap_or_default() - began;
+    let used = wake.used() - began;
     buffers.set_used(used);
     LoopEnd { used, ..end }
 }
@@ -161,12 +161,12 @@ fn run_slots<W: Wake, const DITHER: bool>(
             }
         }
         let now = wake.now(expected);
-        let latency = Nanos(now.0 - expected.0);
+        let latency = wake.latency(expected, now);
         if expected > block_end {
             // A block holds the slots expected after its start and up to its end, however late they
             // came.
             let boundary = Nanos(expected.0 - 1 - (expected.0 - 1 - block_end.0) % BLOCK_LENGTH.0);
-            let ended = end_block(buffers, boundary, began, &mut starvation);
+            let ended = end_block(buffers, boundary, wake.used(), began, &mut starvation);
             if ended.swap == BlockSwap::Swapped {
                 block = buffers.current();
                 (min, floor) = (Nanos(i64::MAX), Nanos(i64::MIN));
@@ -193,8 +193,14 @@ fn run_slots<W: Wake, const DITHER: bool>(
             note_migration(&mut end, cpu, now);
         }
         if schedule.may_be_past(now) {
-            end.scheduled +=
-                schedule.skip_past(now, |first, spacing, n| block.count_missed(first, spacing, n));
+            let skipped = schedule.skip_past(now, |first, spacing, n| {
+                if W::COUNTS_MISSED {
+                    block.count_missed(first, spacing, n);
+                }
+            });
+            if W::COUNTS_MISSED {
+                end.scheduled += skipped;
+            }
         }
         loops_left -= 1;
         if stop.load(Relaxed) && loops_left > 0 {
@@ -206,29 +212,29 @@ fn run_slots<W: Wake, const DITHER: bool>(
 }
 
 /// The outcome of a block's end.
-struct BlockEnd {
-    swap: BlockSwap,
+pub struct BlockEnd {
+    pub swap: BlockSwap,
     /// The run has to end.
-    starving: bool,
+    pub starving: bool,
 }
 
 /// Once a second, between two sleeps: what takes a system call is done here.
 #[cold]
 #[inline(never)]
-fn end_block(
+pub fn end_block(
     buffers: &CpuBuffers,
     boundary: Nanos,
+    used: Nanos,
     began: Nanos,
     starvation: &mut StarvationGuard,
 ) -> BlockEnd {
-    let used = clock::thread_cpu().unwrap_or_default();
     let swap = buffers.swap(boundary, used - began);
     BlockEnd { swap, starving: starvation.must_end(clock::monotonic(), used, buffers.consumed()) }
 }
 
 #[cold]
 #[inline(never)]
-fn note_migration(end: &mut LoopEnd, cpu: Cpu, now: Nanos) {
+pub fn note_migration(end: &mut LoopEnd, cpu: Cpu, now: Nanos) {
     if end.migrations == 0 {
         end.first_migration = (cpu, now);
     }

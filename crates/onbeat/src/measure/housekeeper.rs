@@ -8,22 +8,23 @@ use std::sync::atomic::Ordering;
 use super::block::{BLOCK_LENGTH, Drained};
 use super::cost;
 use super::cycle::{EndReason, LoopEnd};
-use super::hunter::{Hunter, POLL_INTERVAL};
+use super::hunter::Hunter;
 use super::integrity::{self, entry};
 use super::late::LateWakeup;
 use super::open_run::OpenRun;
 use super::overhead::OverheadCounters;
+use super::shared::Shared;
 use super::sink::{ClosedBlock, Progress, Sink};
 use super::total::{Total, block_line, levels};
 use super::watch::Watches;
-use super::worker::{ReadyThread, Shared, Worker};
+use super::worker::{ReadyThread, Worker};
 use crate::plan::MeasurePlan;
 use host::clock;
 use host::rt::{self, Usage, Woken};
 use model::run::{Block, Run};
 use model::text::several;
 use model::units::Nanos;
-use model::vocabulary::{Ended, IntegrityKind};
+use model::vocabulary::{Ended, IntegrityKind, Probe};
 use model::wall_time::wall_time;
 
 /// `run.json` is replaced this often.
@@ -77,7 +78,7 @@ impl Housekeeper {
     ) -> Housekeeper {
         let cpus = plan.cpus.iter().zip(workers).enumerate();
         let totals = cpus.map(|(index, (own, worker))| {
-            let mut total = Total::new(own.cpu, own.interval, Nanos(0));
+            let mut total = Total::new(own.cpu, plan.schedule_of(own), Nanos(0));
             total.core_type = core_types.get(index).cloned().unwrap_or_default();
             total.warmup = worker.warmup();
             total
@@ -121,7 +122,7 @@ impl Housekeeper {
         let mut next = self.start_at + BLOCK_LENGTH + AFTER_BLOCK;
         let mut seconds = 0;
         loop {
-            let poll = hunter.is_some().then(|| clock::monotonic() + POLL_INTERVAL);
+            let poll = hunter.as_ref().map(|hunter| clock::monotonic() + hunter.poll_interval());
             let woken = rt::wait_until(poll.map_or(next, |poll| poll.min(next)));
             self.hand_over_late(hunter);
             if woken == Woken::Stop {
@@ -235,6 +236,9 @@ impl Housekeeper {
         for (cpu, total) in run.cpus.iter_mut().zip(&self.totals) {
             total.fill(cpu);
             cpu.until_mono_ns = Some(total.until);
+            if run.plan.probe == Probe::Spin {
+                cpu.fill_lost();
+            }
         }
         self.overhead.fill(&mut run.overhead, &run.cpus);
     }
@@ -279,7 +283,9 @@ impl Housekeeper {
     fn take_last(&mut self, index: usize, end: &LoopEnd, usage: &Usage) {
         let last = &mut self.second.next().block;
         self.threads[index].buffers.take_last(end.last, last);
-        if last.cycles > 0 {
+        // Without a schedule the time that passed without a sample is a result, too.
+        let idle = self.totals[index].interval.0 == 0 && last.end > last.start;
+        if last.cycles > 0 || idle {
             self.add_block(index);
         }
         let total = &mut self.totals[index];
@@ -311,8 +317,11 @@ impl Housekeeper {
     fn close(mut self, ended: Option<EndReason>, signalled: bool) -> Run {
         self.watches.steal_entries().into_iter().for_each(|what| self.document.note(what));
         self.fill_document();
-        for what in cost::remarks(&self.document.run.cpus) {
-            self.document.note(what);
+        // A thread that reads the clock without a pause is to take all of its CPU.
+        if self.document.run.probe() != Some(Probe::Spin) {
+            for what in cost::remarks(&self.document.run.cpus) {
+                self.document.note(what);
+            }
         }
         if self.overhead.merged > 0 {
             let detail = format!(

@@ -2,13 +2,13 @@
 //! what is done with each wake-up beyond a threshold.
 
 use super::block::DrainedBlock;
-use super::late::LateWakeup;
+use super::late::{LATE_QUEUE_CAPACITY, LateWakeup};
 use model::error::Result;
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
 
-/// How often the housekeeping thread looks for late wake-ups; its own timer shows that its CPU
-/// runs.
+/// How often the housekeeping thread of a hunt looks for late wake-ups; its own timer shows that
+/// its CPU runs.
 pub const POLL_INTERVAL: Nanos = Nanos(10_000_000);
 
 /// No slot of a round takes longer, so that a long interval does not make long rounds.
@@ -26,6 +26,11 @@ pub trait Rounds {
     /// How many there are to be.
     fn rounds(&self) -> usize;
 
+    /// How many late wake-ups of a thread may wait for it.
+    fn late_capacity(&self) -> usize {
+        LATE_QUEUE_CAPACITY
+    }
+
     /// Prepares a round; returns its wake-ups per CPU. A refusal ends the run.
     fn prepare_round(&mut self, round: usize, threads: &[MeasuringThread]) -> Result<u64>;
 
@@ -39,8 +44,13 @@ pub trait Rounds {
 
 /// What is done with spikes during the run; called by the housekeeping thread.
 pub trait OnSpikes {
+    /// How often it is asked.
+    fn poll_interval(&self) -> Nanos {
+        POLL_INTERVAL
+    }
+
     /// Takes late wake-ups, and how many in all did not fit into the queue; called every
-    /// [`POLL_INTERVAL`], late wake-ups or not.
+    /// [`OnSpikes::poll_interval`], late wake-ups or not.
     fn on_spikes(&mut self, late: &[LateWakeup], lost: u64);
 
     /// The records of a second.

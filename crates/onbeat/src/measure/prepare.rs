@@ -12,7 +12,7 @@ use crate::plan::{CpuPlan, MeasurePlan};
 use host::clock;
 use host::rt::{self, CpuReader};
 use model::error::{Exit, Failure, Result};
-use model::units::{CpuSet, Nanos};
+use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
 
 /// Cycles of the loop that are run before it counts.
@@ -52,19 +52,32 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     own: &CpuPlan,
     cpu_reader: &CpuReader,
     late_capacity: usize,
+    stop: &AtomicBool,
 ) -> Result<(ThreadInfo, Arc<CpuBuffers>)> {
-    let only: CpuSet = [own.cpu].into_iter().collect();
+    let policy_refused = take_place(plan, own.cpu)?;
+    probe_sleep(wake, plan)?;
+    let (buffers, lock_refused) = make_buffers(late_capacity);
+    let clock_read = clock::clock_read_cost();
+    let loop_cost = loop_cost(own, &buffers, cpu_reader);
+    let (cycle, warmup) = cycle_cost::<W, DITHER>(wake, own, &buffers, cpu_reader, stop);
+    let thread = rt::thread_id();
+    Ok((ThreadInfo { thread, policy_refused, lock_refused, clock_read, loop_cost, cycle, warmup }, buffers))
+}
+
+/// Puts the calling thread on its CPU, with the plan's policy; why it has SCHED_OTHER instead,
+/// where that was refused.
+pub fn take_place(plan: &MeasurePlan, cpu: Cpu) -> Result<Option<Arc<io::Error>>> {
+    let only: CpuSet = [cpu].into_iter().collect();
     let pinned = rt::pin(&only).and_then(|()| rt::affinity());
     match pinned {
-        Ok(set) if set == only && rt::current_cpu() == own.cpu => {}
+        Ok(set) if set == only && rt::current_cpu() == cpu => {}
         Ok(set) => {
             return Err(Failure::not_supported(format!(
-                "asked for cpu {} and got {set}: choose other CPUs with -a",
-                own.cpu
+                "asked for cpu {cpu} and got {set}: choose other CPUs with -a"
             )));
         }
         Err(error) => {
-            let what = format!("cannot pin a thread to cpu {}", own.cpu);
+            let what = format!("cannot pin a thread to cpu {cpu}");
             let remedy = "choose other CPUs with -a, or run outside a filter of system calls";
             return Err(Failure::of_call(what, &error, Exit::NotSupported, remedy));
         }
@@ -82,27 +95,32 @@ pub fn prepare<W: Wake, const DITHER: bool>(
             "start onbeat without SCHED_IDLE (chrt --idle), as root, or outside a filter of system calls";
         rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER", remedy))?;
     }
-    probe_sleep(wake, plan)?;
-    // Made by the thread itself, after it was pinned: the pages are on its memory node.
+    Ok(policy_refused)
+}
+
+/// The memory that the loop writes, locked; or why it is not.
+///
+/// Made by the thread itself, after it was pinned: the pages are on its memory node.
+pub fn make_buffers(late_capacity: usize) -> (Arc<CpuBuffers>, Option<i32>) {
     let buffers = Arc::new(CpuBuffers::new(late_capacity));
     rt::prefault_stack();
     let own_pages = [rt::lock_pages(&*buffers), rt::lock_pages(buffers.late.pages())];
     let mut locked = buffers.pages().map(rt::lock_pages).chain(own_pages);
     let lock_refused = locked.find_map(|lock| lock.err()).map(|error| error.raw_os_error().unwrap_or(0));
     drop(locked);
-    let clock_read = clock::clock_read_cost();
-    let loop_cost = loop_cost(own, &buffers, cpu_reader);
-    let (cycle, warmup) = cycle_cost::<W, DITHER>(wake, own, &buffers, cpu_reader);
-    let thread = rt::thread_id();
-    Ok((ThreadInfo { thread, policy_refused, lock_refused, clock_read, loop_cost, cycle, warmup }, buffers))
+    (buffers, lock_refused)
 }
 
 /// Sleeps once: a kernel that refuses the system call would have the loop spin.
 fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Result<()> {
     // A stray signal may end one sleep early, and hardly three.
     let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI) == Sleep::Full);
-    let refused =
-        || format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name());
+    let refused = || match plan.probe {
+        None => {
+            format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name())
+        }
+        Some(_) => "two threads cannot hand over to each other here: try another kind".to_owned(),
+    };
     if slept { Ok(()) } else { Err(Failure::not_supported(refused())) }
 }
 
@@ -116,8 +134,9 @@ fn cycle_cost<W: Wake, const DITHER: bool>(
     own: &CpuPlan,
     buffers: &CpuBuffers,
     cpu_reader: &CpuReader,
+    stop: &AtomicBool,
 ) -> (Nanos, u64) {
-    let first = warm_up::<W, DITHER>(wake, own, buffers, cpu_reader);
+    let first = warm_up::<W, DITHER>(wake, own, buffers, cpu_reader, stop);
     if first.0 < own.interval.0 / 4 {
         return (first, WARMUP_LOOPS);
     }
@@ -128,7 +147,7 @@ fn cycle_cost<W: Wake, const DITHER: bool>(
         let params = LoopParams { loops, ..LoopParams::unbounded(own.cpu, start) };
         buffers.begin(start);
         let schedule = Schedule::<DITHER>::new(start, own.interval.min(MAX_WARMUP_INTERVAL), 1);
-        let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, &AtomicBool::new(false));
+        let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, stop);
         least = least.min(Nanos(end.used.0 / loops as i64));
     }
     (least, WARMUP_LOOPS + TRIALS * loops)
@@ -142,6 +161,7 @@ fn warm_up<W: Wake, const DITHER: bool>(
     own: &CpuPlan,
     buffers: &CpuBuffers,
     cpu_reader: &CpuReader,
+    stop: &AtomicBool,
 ) -> Nanos {
     let interval = Nanos(own.interval.0.min(MAX_WARMUP_INTERVAL.0));
     let late = Nanos(clock::monotonic().0 - interval.0 * 7 / 2);
@@ -149,7 +169,7 @@ fn warm_up<W: Wake, const DITHER: bool>(
     let params = LoopParams { block_end: late, loops: WARMUP_LOOPS, ..unbounded };
     buffers.begin(late);
     let schedule = Schedule::<DITHER>::new(late, interval, 1);
-    let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, &AtomicBool::new(false));
+    let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, stop);
     // What the housekeeping thread does with a block, the kernel's part of it included.
     buffers.take(&mut DrainedBlock::default());
     Nanos(end.used.0 / WARMUP_LOOPS as i64)

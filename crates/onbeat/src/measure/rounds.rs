@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::block::DrainedBlock;
 use super::hunter::{Hunter, MeasuringThread};
-use super::worker::{ReadyThread, Shared};
+use super::shared::Shared;
+use super::worker::ReadyThread;
 use host::{clock, rt};
 use model::error::Result;
 use model::units::Nanos;

@@ -10,9 +10,11 @@ use super::hunter::{Hunter, MeasuringThread};
 use super::integrity::entry;
 use super::prepare::ThreadInfo;
 use super::rounds::rounds;
+use super::shared::Shared;
 use super::sink::Sink;
+use super::task::ThreadBody;
 use super::total::Total;
-use super::worker::{ReadyThread, Shared, Worker, cancel, start_all};
+use super::worker::{ReadyThread, Worker, cancel, start_all};
 use crate::plan::{CpuPlan, MeasurePlan, expiry};
 use host::{self, HeldFile, clock, rt};
 use model::error::{Exit, Failure, Result, meaning_of, run_with};
@@ -21,8 +23,8 @@ use model::units::Nanos;
 use model::vocabulary::Policy;
 use model::vocabulary::{IdleStates, IntegrityKind};
 
-/// Runs the plan. `run` comes with the plan, the host and what was found before the start filled
-/// in.
+/// Runs the plan: on each CPU a thread that does what `body` says. `run` comes with the plan, the
+/// host and what was found before the start filled in.
 ///
 /// Fails if a thread cannot be set up as planned; once slots count, it always returns what was
 /// measured.
@@ -30,6 +32,7 @@ pub fn measure(
     plan: MeasurePlan,
     mut run: Run,
     core_types: &[String],
+    body: Arc<dyn ThreadBody>,
     sink: &mut dyn Sink,
     mut hunter: Option<&mut dyn Hunter>,
 ) -> Result<Run> {
@@ -37,8 +40,9 @@ pub fn measure(
     let _held = hold_idle(&plan, &mut run)?;
     rt::release_code_pages(); // what prepared the run
     let plan = Arc::new(plan);
-    let shared = Arc::new(Shared::new(&plan, hunter.as_ref().map_or(0, |hunter| hunter.rounds())));
-    let workers = start_all(plan.cpus.len(), &shared, |index| Worker::start(&plan, index, &shared))?;
+    let wanted = hunter.as_ref().map_or((0, 0), |hunter| (hunter.rounds(), hunter.late_capacity()));
+    let shared = Arc::new(Shared::new(&plan, wanted.0, wanted.1));
+    let workers = start_all(plan.cpus.len(), &shared, |index| Worker::start(&plan, index, &shared, &body))?;
     shared.barrier.wait();
     let threads = match collect_ready(&plan, &workers, &mut run).and_then(unless_interrupted) {
         Ok(threads) => threads,
@@ -46,11 +50,12 @@ pub fn measure(
     };
     lock_program(&mut run);
     // The start is not agreed on yet: should the run be killed early, its blocks show it.
-    let nothing = |own: &CpuPlan| {
-        let total = Total::new(own.cpu, own.interval, Nanos(0));
-        CpuRun { t0_mono_ns: None, ..total.document() }
+    let nothing = |(index, own): (usize, &CpuPlan)| {
+        let mut cpu = plan.blank_cpu(index);
+        Total::new(own.cpu, plan.schedule_of(own), Nanos(0)).fill(&mut cpu);
+        CpuRun { t0_mono_ns: None, ..cpu }
     };
-    run.cpus = plan.cpus.iter().map(nothing).collect();
+    run.cpus = plan.cpus.iter().enumerate().map(nothing).collect();
     let mut signalled = false;
     if let Some(hunter) = &mut hunter {
         match run_rounds(&shared, &plan, &threads, &mut run, &mut **hunter) {
@@ -223,7 +228,10 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
     }
     run.plan.policy = Policy::Other.into();
     run.plan.priority = Some(0);
-    run.plan.expiry = expiry(run.host.preempt.known().unwrap_or_default(), plan.wake, Policy::Other).into();
+    if plan.probe.is_none() {
+        let preempt = run.host.preempt.known().unwrap_or_default();
+        run.plan.expiry = expiry(preempt, plan.wake, Policy::Other).into();
+    }
     let detail = format!(
         "{wanted} was refused ({error}): measured under SCHED_OTHER, which says little about real-time \
         tasks; {}, or raise the rtprio limit",

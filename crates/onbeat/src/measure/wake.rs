@@ -23,6 +23,9 @@ impl Sleep {
 
 /// A way to sleep until an instant of CLOCK_MONOTONIC, and the clock read after it.
 pub trait Wake {
+    /// Whether a slot that was slept through is a sample that is missing.
+    const COUNTS_MISSED: bool = true;
+
     /// Sleeps until the instant, or until a signal comes.
     fn sleep_until(&mut self, instant: Nanos) -> Sleep;
 
@@ -30,6 +33,18 @@ pub trait Wake {
     #[inline(always)]
     fn now(&self, _expected: Nanos) -> Nanos {
         clock::monotonic()
+    }
+
+    /// The sample of a wake-up at that time.
+    #[inline(always)]
+    fn latency(&self, expected: Nanos, now: Nanos) -> Nanos {
+        Nanos(now.0 - expected.0)
+    }
+
+    /// CPU time that measuring has taken of the CPU so far: that of the calling thread. 0 where
+    /// that clock is refused.
+    fn used(&self) -> Nanos {
+        clock::thread_cpu().unwrap_or_default()
     }
 }
 

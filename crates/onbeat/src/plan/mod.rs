@@ -4,10 +4,11 @@
 use self::intent::MAX_SPAN;
 pub use self::intent::{CpuChoice, MeasureIntent};
 use model::error::{Failure, Result};
+use model::keyword::Word;
 use model::run;
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
-use model::vocabulary::{Expiry, IdleStates, Preempt, SchedulePhase, WakeMechanism};
+use model::vocabulary::{Expiry, IdleStates, Preempt, Probe, SchedulePhase, WakeMechanism};
 
 pub mod intent;
 
@@ -66,6 +67,27 @@ pub struct MeasurePlan {
     pub seed: u64,
     /// How choices were made where the user made none.
     pub notes: Vec<String>,
+    /// The probe that it is of; none for `measure` and `hunt`.
+    pub probe: Option<ProbePlan>,
+}
+
+/// What the threads of a probe do in the place of waking up in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbePlan {
+    pub probe: Probe,
+    /// The kind of handing over; `""` elsewhere.
+    pub kind: String,
+    /// From which length on a gap counts.
+    pub over: Option<Nanos>,
+    /// For each measured CPU the one of the thread that releases; empty elsewhere.
+    pub from: Vec<Cpu>,
+}
+
+impl ProbePlan {
+    /// Of a probe without kinds.
+    pub fn of(probe: Probe) -> ProbePlan {
+        ProbePlan { probe, kind: String::new(), over: None, from: Vec::new() }
+    }
 }
 
 /// Priority of the measuring threads where the user gives none: above interrupt threads (50), below
@@ -99,6 +121,7 @@ pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Result<
         housekeeping,
         seed,
         notes,
+        probe: None,
     })
 }
 
@@ -233,9 +256,14 @@ pub fn expiry(preempt: Preempt, wake: WakeMechanism, policy: Policy) -> Expiry {
 }
 
 impl MeasurePlan {
+    /// The period of a CPU's samples, 0 where none of them can be missed: a probe's.
+    pub fn schedule_of(&self, own: &CpuPlan) -> Nanos {
+        if self.probe.is_some() { Nanos(0) } else { own.interval }
+    }
+
     /// The plan as in `run.json`, before anything was refused.
     pub fn document(&self, preempt: Preempt) -> run::Plan {
-        run::Plan {
+        let measured = run::Plan {
             cpus: self.cpus.iter().map(|own| own.cpu).collect(),
             interval_ns: Some(self.interval),
             distance_ns: Some(self.distance),
@@ -251,6 +279,39 @@ impl MeasurePlan {
             seed: (self.phase == SchedulePhase::Dither).then_some(self.seed),
             housekeeping: self.housekeeping.iter().collect(),
             notes: self.notes.clone(),
+            ..run::Plan::default()
+        };
+        match &self.probe {
+            None => measured,
+            Some(probe) => probe.document(measured),
+        }
+    }
+
+    /// A CPU's part of `run.json` before anything is counted.
+    pub fn blank_cpu(&self, index: usize) -> run::CpuRun {
+        let probe = self.probe.as_ref();
+        run::CpuRun {
+            kind: probe.map_or_else(String::new, |probe| probe.kind.clone()),
+            from_cpu: probe.and_then(|probe| probe.from.get(index).copied()),
+            ..run::CpuRun::default()
+        }
+    }
+}
+
+impl ProbePlan {
+    /// No sample of a probe waits for a timer.
+    fn document(&self, measured: run::Plan) -> run::Plan {
+        let spins = self.probe == Probe::Spin;
+        run::Plan {
+            probe: self.probe.into(),
+            kind: self.kind.clone(),
+            over_ns: self.over,
+            wake: Word::default(),
+            expiry: Word::default(),
+            phase: if spins { Word::default() } else { measured.phase },
+            interval_ns: measured.interval_ns.filter(|_| !spins),
+            distance_ns: None,
+            ..measured
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The conditions of a measurement, its cost and its machine, as names with values in words.
 
+use super::probes;
 use crate::words::{below_noise, clean, duration, span};
 use model::keyword::Word;
 use model::run::Run;
 use model::units::{Cpu, CpuSet, Nanos};
-use model::vocabulary::{Ended, Expiry, IdleStates, Policy, Preempt, SchedulePhase, WakeMechanism};
+use model::vocabulary::{Ended, Expiry, IdleStates, Policy, Preempt, Probe, SchedulePhase, WakeMechanism};
 
 const NOT_KNOWN: &str = "not known";
 
@@ -143,6 +144,18 @@ pub fn known_conditions(run: &Run) -> (Vec<(&'static str, String)>, Vec<&'static
 
 /// The conditions of the measurement, the ones that decide what the numbers mean first.
 pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
+    let probe = probes::definition(run).map(|words| ("probe", words));
+    // What no sample of a probe has to do with.
+    let apart: &[&str] = match run.probe() {
+        None => &[],
+        Some(Probe::Spin) => &["woken by", "timer expires in", "interval", "phase", "idle"],
+        Some(Probe::Ipc | Probe::Switch) => &["woken by", "timer expires in"],
+    };
+    let of_all = all_conditions(run).into_iter().filter(|(name, _)| !apart.contains(name));
+    probe.into_iter().chain(of_all).collect()
+}
+
+fn all_conditions(run: &Run) -> Vec<(&'static str, String)> {
     let mut all = vec![
         ("kernel", kernel(run)),
         ("preemption", preemption(run)),

@@ -2,11 +2,13 @@
 
 pub mod conditions;
 pub mod csv;
+pub mod hand_overs;
 pub mod json;
 pub mod next_steps;
 pub mod page;
 mod picture_tables;
 mod pictures;
+pub mod probes;
 pub mod section;
 pub mod sentences;
 pub mod standalone_svg;

@@ -1,6 +1,7 @@
 //! The two lines after every run: what to expect by counting alone, and how long a test a claim
 //! would need.
 
+use super::probes::{longer, sample};
 use crate::words::{percent, seconds, several, span};
 use model::run::Run;
 use model::units::Nanos;
@@ -27,7 +28,8 @@ pub fn outlook(run: &Run) -> Vec<String> {
     let observed = length.0 as f64;
     let chance = |ahead: f64| percent(record::new_record(observed, ahead));
     let expect = format!(
-        "by counting alone, if the run was steady (onbeat bounds judges that): a wake-up later than {} comes in the next hour with {}, in the next 24 h with {}",
+        "by counting alone, if the run was steady (onbeat bounds judges that): {} {} comes in the next hour with {}, in the next 24 h with {}",
+        longer(run),
         span(max),
         chance(HOUR),
         chance(DAY.0 as f64)
@@ -54,7 +56,7 @@ fn claim(run: &Run, length: Nanos) -> String {
         ),
         n => format!(
             "limit {limit}: reached by at least {}; to claim at most once in 24 h (95 %) takes {clean} without it",
-            several(n, "wake-up", "wake-ups")
+            several(n, sample(run).0, sample(run).1)
         ),
     }
 }

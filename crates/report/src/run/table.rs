@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{conditions, sentences};
+use super::{conditions, probes, sentences};
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, Style};
 use crate::totals::{largest, sum_rows};
 use crate::words;
@@ -12,6 +12,7 @@ use crate::words::{or_dash, us, us_or_dash};
 use model::histogram::quantile;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
+use model::vocabulary::Probe;
 
 /// The columns, each with its priority: where the terminal is narrow, those of the lowest priority
 /// are dropped first.
@@ -75,6 +76,9 @@ fn invalid(run: &Run, width: usize, palette: Palette) -> String {
 /// Integrity entries, and the cost of measuring.
 fn below(run: &Run, width: usize, palette: Palette) -> String {
     let mut below = String::new();
+    for line in probes::gaps(run) {
+        wrap(&mut below, &line, width, palette, PLAIN);
+    }
     for entry in &run.integrity {
         let (mark, style) = if entry.invalidates { ("!", RED) } else { ("-", PLAIN) };
         wrap(&mut below, &format!("{mark} {}", sentences::integrity(entry)), width, palette, style);
@@ -92,7 +96,8 @@ fn below(run: &Run, width: usize, palette: Palette) -> String {
 
 /// The conditions in few lines, what is not known by name at the end.
 fn headline(run: &Run) -> Vec<String> {
-    const LINES: [&[&str]; 6] = [
+    const LINES: [&[&str]; 7] = [
+        &["probe"],
         &["kernel", "preemption", "policy", "interval"],
         &["timer expires in"],
         &["woken by", "phase"],
@@ -103,8 +108,8 @@ fn headline(run: &Run) -> Vec<String> {
     let (known, unknown) = conditions::known_conditions(run);
     let part = |name: &&str| {
         let (_, value) = known.iter().find(|(known, _)| known == name)?;
-        // These three values are self-explanatory.
-        let plain = matches!(*name, "kernel" | "preemption" | "policy");
+        // These values are self-explanatory.
+        let plain = matches!(*name, "probe" | "kernel" | "preemption" | "policy");
         Some(if plain { value.clone() } else { format!("{name}: {value}") })
     };
     let line = |names: &&[&str]| names.iter().filter_map(part).collect::<Vec<_>>().join("; ");
@@ -112,7 +117,7 @@ fn headline(run: &Run) -> Vec<String> {
     if !unknown.is_empty() {
         lines.push(format!("not known: {}", unknown.join(", ")));
     }
-    lines.push("latencies in us".into());
+    lines.push(if run.probe() == Some(Probe::Spin) { "gaps in us" } else { "latencies in us" }.into());
     lines
 }
 
@@ -124,7 +129,7 @@ fn rows(run: &Run, width: usize, palette: Palette, text: &mut String) {
         }
     }
     // The head, then for each core type its name and its CPUs, then the sum.
-    let mut lines: Vec<Line> = vec![Line::Cells(Box::new(COLUMNS.map(|column| column.0.to_string())))];
+    let mut lines: Vec<Line> = vec![Line::Cells(Box::new(heads(run)))];
     for core_type in &types {
         if types.len() > 1 {
             let name = if core_type.is_empty() { "other" } else { core_type };
@@ -148,6 +153,13 @@ fn rows(run: &Run, width: usize, palette: Palette, text: &mut String) {
             }
         };
     }
+}
+
+fn heads(run: &Run) -> [String; COLUMNS.len()] {
+    let mut heads = COLUMNS.map(|column| column.0.to_string());
+    let (samples, beside) = probes::heads(run);
+    (heads[1], heads[2]) = (samples.to_owned(), beside.to_owned());
+    heads
 }
 
 enum Line {
@@ -180,7 +192,7 @@ fn cells(cpu: &CpuRun, started: &str) -> [String; COLUMNS.len()] {
     [
         cpu.cpu.to_string(),
         cpu.cycles.to_string(),
-        or_dash(cpu.missed),
+        or_dash(probes::beside(cpu)),
         us_or_dash(cpu.min_ns),
         us_or_dash(cpu.mean_ns),
         us_or_dash(cpu.p50_ns),

@@ -6,6 +6,7 @@ mod disturbance;
 mod ending;
 mod found;
 mod measuring;
+mod probing;
 mod refusals;
 mod stall;
 mod untouched;
@@ -42,6 +43,7 @@ pub fn of(machine: &Machine) -> Vec<Check> {
         checks.extend(stall::checks());
         checks.extend(ending::checks());
         checks.extend(disturbance::checks());
+        checks.extend(probing::checks());
         checks.extend(refusals::checks());
         checks.extend(answers::checks());
         checks.extend(untouched::checks());

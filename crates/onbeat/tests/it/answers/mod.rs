@@ -7,5 +7,6 @@ mod hunting;
 mod loading;
 mod measuring;
 mod place;
+mod probing;
 mod suites;
 mod words;

@@ -1,0 +1,222 @@
+//! `onbeat probe ipc`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::probe_flags::{PairFlags, ProbeFlags};
+use super::{KeptRun, measured};
+use crate::cli::Environment;
+use crate::cli::flags::keyword;
+use crate::cli::outputs::{Outputs, remark};
+use crate::cli::running::{WantedRun, exit_of, prepare_run, unless_stopped};
+use crate::measure::integrity::entry;
+use crate::plan::{MeasurePlan, ProbePlan};
+use crate::probe::ipc::{ALL, BothWays, Ipc, IpcKind, IpcSetup};
+use host::{ipc, rt};
+use model::error::{Exit, Failure, Result};
+use model::run::{Integrity, Run};
+use model::text::quoted;
+use model::units::Cpu;
+use model::vocabulary::{Command, Ended, IntegrityKind, Probe};
+use report::run::hand_overs;
+
+model::keywords! {
+    /// Where the two threads of a pair are.
+    pub enum PairPlace {
+        /// both on one CPU
+        Same = "same",
+        /// on two: the CPUs of -a two by two, the first releases, the second acquires
+        Across = "across",
+        /// one after the other
+        Both = "both",
+    }
+}
+
+/// Measure how long it takes from one thread to another: futex, pipe, queue and others
+///
+/// Thread B waits by the kind that is measured; thread A takes the time and releases; B has it, and
+/// takes the time. That is what rt-tests' ptsematest (futex), pmqtest (mqueue), svsematest
+/// (semaphore) and sigwaittest (signal) measure, with a histogram in the place of three numbers.
+/// Each kind is measured by itself, with a pair of threads per CPU, and kept as a run of its own.
+/// Nothing of it stays, however the command ends.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+        onbeat probe ipc -a 0-1                      all kinds, on one CPU and across two\n  \
+        onbeat probe ipc futex pi-mutex -a 1 -D 30s  what priority inheritance costs\n  \
+        onbeat probe ipc pipe --place across -b 100us")]
+pub struct Args {
+    /// What to measure; all by default
+    #[arg(value_name = "KIND", help = kinds_help())]
+    kinds: Vec<String>,
+    #[command(flatten)]
+    flags: ProbeFlags,
+    /// Where the two threads are
+    #[arg(long, value_name = "WHERE", default_value = "both", value_parser = keyword::<PairPlace>())]
+    place: PairPlace,
+    /// How long each kind and place; a bare number is in seconds
+    #[arg(short = 'D', long, value_name = "SPAN", default_value = "3s", allow_hyphen_values = true)]
+    duration: String,
+    /// How far apart samples are; a bare number is in us
+    #[arg(short, long, value_name = "SPAN", default_value = "1000us", allow_hyphen_values = true)]
+    interval: String,
+    #[command(flatten)]
+    pairs: PairFlags,
+}
+
+/// The kinds with their words.
+fn kinds_help() -> String {
+    let line = |kind: &&IpcKind| format!("\n- {}: {}", kind.name, kind.doc);
+    format!("What to measure; all by default:{}", ALL.iter().map(line).collect::<String>())
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    let mut outputs = Outputs::of(&[&args.flags.json], environment)?;
+    let named: Result<Vec<&IpcKind>> = args.kinds.iter().map(|name| IpcKind::named(name)).collect();
+    let mut kinds = named?;
+    if kinds.is_empty() {
+        kinds = ALL.to_vec();
+    }
+    let setup = IpcSetup { own_namespace: ipc::leave_ipc_namespace() };
+    let places: &[PairPlace] = match &args.place {
+        PairPlace::Both => &[PairPlace::Same, PairPlace::Across],
+        place => std::slice::from_ref(place),
+    };
+    let several = kinds.len() * places.len() > 1;
+    let mut kept: Vec<KeptRun> = Vec::new();
+    let mut failure = None;
+    'all: for kind in kinds {
+        for &place in places {
+            let alone = place == PairPlace::Across && args.place == PairPlace::Both;
+            if alone && kept.last().is_some_and(|last| last.run.plan.cpus.len() < 2) {
+                continue;
+            }
+            match measure_one(args, kind, place, setup, several, environment) {
+                Ok(one) => kept.push(one),
+                Err(lacking) if args.kinds.is_empty() && lacking.exit == Exit::NotSupported => {
+                    remark(&format!("onbeat: {} is left out: {}", kind.name, lacking.message));
+                    continue 'all;
+                }
+                Err(refused) => {
+                    failure = Some(refused);
+                    break 'all;
+                }
+            }
+            if kept.last().is_some_and(|last| last.run.ended == Ended::Signal) {
+                break 'all;
+            }
+        }
+    }
+    rt::unblock_signals();
+    if kept.is_empty() {
+        return Err(failure.unwrap_or_else(|| Failure::not_supported("no kind can be measured here")));
+    }
+    show(args, &mut kept, &mut outputs);
+    let runs: Vec<Run> = kept.into_iter().map(|kept| kept.run).collect();
+    if let Some(document) = together(&runs) {
+        outputs.json(&args.flags.json, &document);
+    }
+    let first = outputs.into_failure().or(failure);
+    let ended: Result<Vec<Exit>> = match first {
+        Some(failure) => Err(failure),
+        None => runs.iter().map(|run| exit_of(run, None)).collect(),
+    };
+    let ended = ended.map(|codes| codes.into_iter().find(|code| *code != Exit::Ok).unwrap_or(Exit::Ok));
+    unless_stopped(ended)
+}
+
+fn measure_one(
+    args: &Args,
+    kind: &'static IpcKind,
+    place: PairPlace,
+    setup: IpcSetup,
+    several: bool,
+    environment: &Environment,
+) -> Result<KeptRun> {
+    let name = format!("{}-{}", kind.name, place.name());
+    let output = args.flags.output.as_ref().map(|path| if several { path.join(&name) } else { path.clone() });
+    let wanted = WantedRun {
+        intent: args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?,
+        output,
+        quiet: args.flags.quiet,
+        command: Command::Probe,
+        title: Some(&name),
+        load: None,
+    };
+    let mut made: Vec<BothWays> = Vec::new();
+    let prepared = prepare_run(wanted, environment, |plan, _, _| {
+        place_pairs(plan, place, kind.name)?;
+        made = kind.make(&setup, plan.cpus.len())?;
+        Ok(())
+    })?;
+    let from = prepared.plan.probe.as_ref().map_or_else(Vec::new, |probe| probe.from.clone());
+    let body = Arc::new(Ipc::new(made, &from));
+    let failed = {
+        let body = body.clone();
+        move || body.failed().map(|error| broken(&error)).into_iter().collect()
+    };
+    measured(prepared, body, None, failed)
+}
+
+fn broken(error: &std::io::Error) -> Integrity {
+    let words =
+        format!("its threads could not hand over any more ({error}): what was measured until then is kept");
+    entry(IntegrityKind::Thread, None, true, words)
+}
+
+/// The CPUs on which threads acquire, and for each the one that releases to it.
+fn place_pairs(plan: &mut MeasurePlan, place: PairPlace, kind: &str) -> Result<()> {
+    let cpus: Vec<Cpu> = plan.cpus.iter().map(|own| own.cpu).collect();
+    let mut from = cpus.clone();
+    if place == PairPlace::Across {
+        if cpus.len() < 2 {
+            return Err(Failure::usage(
+                "it takes two CPUs to hand over from one to another: name them with -a, or give --place same",
+            ));
+        }
+        from = cpus.chunks_exact(2).map(|two| two[0]).collect();
+        let acquiring: Vec<Cpu> = cpus.chunks_exact(2).map(|two| two[1]).collect();
+        if let [left] = cpus.chunks_exact(2).remainder() {
+            plan.notes.push(format!("cpu {left} has no other to pair with, and is left out"));
+        }
+        plan.cpus.retain(|own| acquiring.contains(&own.cpu));
+    }
+    plan.probe = Some(ProbePlan { kind: kind.to_owned(), from, ..ProbePlan::of(Probe::Ipc) });
+    Ok(())
+}
+
+/// The numbers of all, and where each is kept.
+fn show(args: &Args, kept: &mut [KeptRun], outputs: &mut Outputs) {
+    let mut places: Vec<PathBuf> = Vec::new();
+    for one in kept.iter_mut() {
+        match std::mem::replace(&mut one.path, Ok(PathBuf::new())) {
+            Ok(path) => places.push(path),
+            Err(failure) => outputs.keep(Err(failure)),
+        }
+    }
+    if !outputs.prints() {
+        return;
+    }
+    let runs: Vec<&Run> = kept.iter().map(|one| &one.run).collect();
+    let mut text = hand_overs::render(&runs, args.flags.quiet, outputs.screen.columns, outputs.screen.color);
+    for path in &places {
+        text.push_str(&format!("kept in {}\n", quoted(path)));
+    }
+    outputs.print(&text);
+}
+
+/// One document of all runs: the first, with the CPUs and the integrity of all of them.
+fn together(runs: &[Run]) -> Option<Run> {
+    let (first, others) = runs.split_first()?;
+    let mut all = first.clone();
+    for run in others {
+        all.cpus.extend(run.cpus.iter().cloned());
+        all.integrity.extend(run.integrity.iter().filter(|entry| !first.integrity.contains(entry)).cloned());
+        if run.plan.kind != all.plan.kind {
+            all.plan.kind = "several".into();
+        }
+        if run.ended != Ended::Duration && run.ended != Ended::Loops {
+            all.ended = run.ended.clone();
+        }
+    }
+    Some(all)
+}

@@ -1,0 +1,90 @@
+//! `onbeat probe`: what a timer does not show.
+
+mod ipc;
+mod probe_flags;
+mod spin;
+mod switch;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Environment;
+use super::running::{PreparedRun, RunSink};
+use crate::measure::hunter::Hunter;
+use crate::measure::start;
+use crate::measure::task::ThreadBody;
+use host::rt;
+use model::error::{Exit, Result};
+use model::run::{Integrity, Run};
+use model::vocabulary::IntegrityKind;
+
+/// Measure what a timer does not show: gaps, hand-overs, switches
+///
+/// A wake-up shows what stood in the way at the moment of the wake-up. `spin` sees all that takes a
+/// CPU away, `ipc` how long it takes from one thread to another, `switch` what a switch costs.
+/// Their runs are kept as bundles, which `onbeat report`, `bounds` and `compare` read as those of
+/// `measure`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+        onbeat probe spin -a 1 -D 30s                what takes time from CPU 1, however short\n  \
+        onbeat probe spin -a 1 -p 1 --over 20us      as a real-time task sees it\n  \
+        onbeat probe ipc futex pipe -a 0-1           on one CPU, and from one to the other\n  \
+        onbeat probe switch -a 1                     two threads that hand over to each other")]
+pub struct Args {
+    #[command(subcommand)]
+    command: ProbeCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum ProbeCommand {
+    Spin(spin::Args),
+    Ipc(ipc::Args),
+    Switch(switch::Args),
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    match &args.command {
+        ProbeCommand::Spin(args) => spin::run(args, environment),
+        ProbeCommand::Ipc(args) => ipc::run(args, environment),
+        ProbeCommand::Switch(args) => switch::run(args, environment),
+    }
+}
+
+/// A run that is kept.
+struct KeptRun {
+    run: Run,
+    /// Its bundle, or why it could not be written whole.
+    path: Result<PathBuf>,
+}
+
+/// Measures, and writes the bundle; `found` is what is known of the run's integrity at its end.
+fn measured(
+    prepared: PreparedRun,
+    body: Arc<dyn ThreadBody>,
+    hunter: Option<&mut dyn Hunter>,
+    found: impl FnOnce() -> Vec<Integrity>,
+) -> Result<KeptRun> {
+    let PreparedRun { plan, run, core_types, before, mut sink, machine, .. } = prepared;
+    let spins = hunter.is_some();
+    let measured = start::measure(plan, run, &core_types, body, &mut sink, hunter);
+    rt::release_code_pages(); // that of the measuring
+    let RunSink { writer, live, .. } = sink;
+    drop(live);
+    // What is measured next chooses among the CPUs that onbeat was started on.
+    let _ = rt::pin(&machine.inherited);
+    let mut run = match measured {
+        Ok(run) => run,
+        Err(failure) => {
+            writer.discard();
+            return Err(failure);
+        }
+    };
+    run.integrity.extend(found());
+    run.integrity.extend(before.changes(&run));
+    for entry in run.integrity.iter_mut().filter(|entry| spins && entry.kind == IntegrityKind::Throttled) {
+        // A thread that never sleeps is to show it.
+        entry.invalidates = false;
+    }
+    let path = writer.finish(&run, &run.spikes);
+    Ok(KeptRun { run, path })
+}

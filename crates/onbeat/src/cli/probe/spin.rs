@@ -1,0 +1,260 @@
+//! `onbeat probe spin`.
+
+use std::sync::Arc;
+
+use super::probe_flags::ProbeFlags;
+use super::{KeptRun, measured};
+use crate::cli::Environment;
+use crate::cli::flags::positive_span;
+use crate::cli::outputs::Outputs;
+use crate::cli::running::{WantedRun, exit_of, prepare_run, unless_stopped};
+use crate::plan::{MachineCpus, MeasureIntent, MeasurePlan, ProbePlan};
+use crate::probe::gap_list::GapList;
+use crate::probe::spin::Spin;
+use host::{clock, rt};
+use model::error::{Exit, Failure, Result};
+use model::run::Host;
+use model::text::quoted;
+use model::units::{Bare, CpuSet, Nanos};
+use model::vocabulary::{Command, Policy, Probe, SchedulePhase};
+use report::run::{next_steps, table};
+use report::words::wrapped;
+
+/// A gap from which on it counts, unless reading the clock takes too long for that.
+const OVER: Nanos = Nanos(1_000);
+
+/// So many reads of the clock a gap is at least by default, and at least where it is named.
+const READS_BY_DEFAULT: i64 = 4;
+const READS_AT_LEAST: i64 = 2;
+
+/// What a real-time thread that never sleeps may take where nothing stops it: half of what the
+/// kernel's own watchdogs wait for (kernel.watchdog_thresh, 10 s by default, twice for soft
+/// lockups).
+const UNTHROTTLED: Nanos = Nanos(10_000_000_000);
+
+/// Find what takes a CPU away from its thread, however short
+///
+/// One thread per CPU reads the clock without a pause. Two reads that are further apart than --over
+/// are a gap: something else ran there, in the kernel, in the firmware or in another machine. Every
+/// gap is in the histogram, the longest 2,000 are kept with their times, and the table says what of
+/// a million parts of the time was lost in them, with the interrupts that came meanwhile. What a
+/// periodic wake-up would have to meet by chance is seen here each time.
+///
+/// The clock is CLOCK_MONOTONIC as a program reads it: the processor's counter, where the
+/// clocksource is one. The thread has SCHED_OTHER unless -p is given, so that other tasks of the
+/// CPU are gaps, too. With a real-time priority it keeps every other task off its CPU, but for what
+/// the kernel's throttling leaves them: one CPU stays free, and without throttling it ends after 10
+/// s.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+        onbeat probe spin                            all CPUs, 10 s, gaps of 1 us and more\n  \
+        onbeat probe spin -a 2-3 -p 1 --over 20us    of isolated CPUs, as a real-time task sees them\n  \
+        onbeat probe spin -a 1 -b 1ms                exit code 3 at a gap of 1 ms")]
+pub struct Args {
+    #[command(flatten)]
+    flags: ProbeFlags,
+    /// How long; a bare number is in seconds
+    #[arg(short = 'D', long, value_name = "SPAN", default_value = "10s", allow_hyphen_values = true)]
+    duration: String,
+    /// A gap from which on it counts; a bare number is in us [default: 1us, more where the clock is
+    /// slow to read]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    over: Option<String>,
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    let outputs = Outputs::of(&[&args.flags.json], environment)?;
+    let asked = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
+    let (over, note) = threshold(asked, clock::clock_read_cost())?;
+    let title = format!("gaps of {over} and more");
+    let wanted = WantedRun {
+        intent: intent(args)?,
+        output: args.flags.output.clone(),
+        quiet: args.flags.quiet,
+        command: Command::Probe,
+        title: Some(&title),
+        load: None,
+    };
+    let prepared = prepare_run(wanted, environment, |plan, machine, facts| {
+        plan.notes.extend(note);
+        plan.probe = Some(ProbePlan { over: Some(over), ..ProbePlan::of(Probe::Spin) });
+        leave_a_cpu(plan, machine, args.flags.cpus.is_none())?;
+        refuse_without_end(plan, &facts::describe(facts))
+    })?;
+    let mut gaps = GapList::new(over);
+    let kept = measured(prepared, Arc::new(Spin { over }), Some(&mut gaps), Vec::new)?;
+    finish(args, kept, outputs)
+}
+
+/// Under SCHED_OTHER unless a policy or priority is given; no CPU's start is put off.
+fn intent(args: &Args) -> Result<MeasureIntent> {
+    let intent = args.flags.intent(&args.duration, Nanos::MILLI)?;
+    let chosen = intent.policy.is_some() || intent.priority.is_some();
+    let policy = if chosen { intent.policy } else { Some(Policy::Other) };
+    Ok(MeasureIntent { policy, phase: SchedulePhase::Aligned, ..intent })
+}
+
+/// The length from which on a gap counts, and why it is not the usual one.
+fn threshold(asked: Option<Nanos>, read: Nanos) -> Result<(Nanos, Option<String>)> {
+    match asked {
+        Some(over) if over.0 < read.0 * READS_AT_LEAST => Err(Failure::usage(format!(
+            "--over {over} is no gap where one read of the clock takes {read}: give {} or more, or see that \
+            the clocksource is a fast one",
+            Nanos(read.0 * READS_AT_LEAST)
+        ))),
+        Some(over) => Ok((over, None)),
+        None if read.0 * READS_BY_DEFAULT <= OVER.0 => Ok((OVER, None)),
+        None => {
+            let over = Nanos((read.0 * READS_BY_DEFAULT + 999) / 1_000 * 1_000);
+            let note = format!("gaps count from {over} on, because one read of the clock takes {read}");
+            Ok((over, Some(note)))
+        }
+    }
+}
+
+/// Sees that a CPU remains for onbeat's own thread, and for a shell that could stop it, where the
+/// threads have a real-time policy.
+fn leave_a_cpu(plan: &mut MeasurePlan, machine: &MachineCpus, all: bool) -> Result<()> {
+    let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
+    if plan.policy == Policy::Other || !plan.housekeeping.without(&measured).is_empty() {
+        return Ok(());
+    }
+    let own = plan.housekeeping.iter().find(|&cpu| !machine.isolated.contains(cpu));
+    match own.filter(|_| all && plan.cpus.len() > 1) {
+        Some(left) => {
+            plan.cpus.retain(|own| own.cpu != left);
+            plan.housekeeping = [left].into_iter().collect();
+            plan.notes.clear();
+            plan.notes.push(format!("cpu {left} is left to onbeat's own thread and the rest of the machine"));
+            Ok(())
+        }
+        None => {
+            let elsewhere = if measured.len() > 1 { "leave a CPU out with -a, or " } else { "" };
+            Err(Failure::usage(format!(
+                "threads of SCHED_{} that never sleep on cpus {measured} leave none to onbeat's own \
+                thread, and to a shell that could stop them: {elsewhere}spin under SCHED_OTHER with -p 0",
+                plan.policy.name().to_uppercase()
+            )))
+        }
+    }
+}
+
+/// Refuses to spin for long where the kernel would not stop it.
+fn refuse_without_end(plan: &MeasurePlan, host: &Host) -> Result<()> {
+    let throttled = host.rt_runtime_us.is_some_and(|runtime| runtime >= 0);
+    let served = host.fair_server_runtime_ns.is_some_and(|runtime| runtime > 0);
+    let short = plan.duration.is_some_and(|duration| duration <= UNTHROTTLED);
+    if plan.policy == Policy::Other || throttled || served || short {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "real-time tasks have no limit here (kernel.sched_rt_runtime_us), and a thread that never sleeps \
+        would keep the kernel's own off its CPU: give -D {UNTHROTTLED} or less, or spin under SCHED_OTHER \
+        with -p 0"
+    )))
+}
+
+/// Prints, writes and ends.
+fn finish(args: &Args, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
+    let KeptRun { run, path } = kept;
+    rt::unblock_signals();
+    let kept_in = path.as_ref().ok().map(quoted);
+    outputs.keep(path.map(drop));
+    if outputs.prints() {
+        let (columns, color) = (outputs.screen.columns, outputs.screen.color);
+        let mut text = match args.flags.quiet {
+            true => table::brief(&run, columns, color),
+            false => table::render(&run, columns, color),
+        };
+        for line in next_steps::outlook(&run).iter().filter(|_| !args.flags.quiet) {
+            wrapped(&mut text, line, columns);
+        }
+        if let Some(path) = kept_in {
+            text.push_str(&format!("kept in {path}; draw it: onbeat report {path} -o gaps.html\n"));
+        }
+        outputs.print(&text);
+    }
+    outputs.json(&args.flags.json, &run);
+    unless_stopped(exit_of(&run, outputs.into_failure()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{self, CpuChoice};
+    use model::vocabulary::{IdleStates, WakeMechanism};
+
+    fn spun(cpus: &str, online: &str, policy: Policy, seconds: i64) -> (MeasurePlan, MachineCpus) {
+        let set = |text: &str| CpuSet::parse(text).expect("a list");
+        let intent = MeasureIntent {
+            cpus: CpuChoice::Only(set(cpus)),
+            interval: Nanos::MILLI,
+            distance: Nanos(0),
+            policy: Some(policy),
+            priority: None,
+            wake: WakeMechanism::Nanosleep,
+            phase: SchedulePhase::Aligned,
+            idle: Some(IdleStates::AsIs),
+            duration: Some(Nanos(seconds * 1_000_000_000)),
+            loops: None,
+            limit: None,
+            housekeeping: None,
+            threads: None,
+        };
+        let machine = MachineCpus {
+            online: set(online),
+            inherited: set(online),
+            permitted: set(online),
+            ..MachineCpus::default()
+        };
+        (plan::plan(&intent, &machine, 1).expect("a plan"), machine)
+    }
+
+    #[test]
+    fn a_real_time_thread_that_never_sleeps_leaves_a_cpu() {
+        let left = |cpus: &str, online: &str, policy, all| {
+            let (mut plan, machine) = spun(cpus, online, policy, 1);
+            leave_a_cpu(&mut plan, &machine, all).map(|()| {
+                let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
+                (measured.to_string(), plan.housekeeping.to_string())
+            })
+        };
+        assert_eq!(left("0-3", "0-3", Policy::Other, true).expect("shares"), ("0-3".into(), "0-3".into()));
+        assert_eq!(left("0-3", "0-3", Policy::Fifo, true).expect("one left"), ("1-3".into(), "0".into()));
+        assert_eq!(left("1", "0-1", Policy::Fifo, false).expect("one left"), ("1".into(), "0".into()));
+        for (cpus, online, all) in [("0-3", "0-3", false), ("0", "0", true), ("0", "0", false)] {
+            let failure = left(cpus, online, Policy::Rr, all).expect_err("refused");
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.message.contains("-p 0"), "{}", failure.message);
+            assert_eq!(failure.message.contains("-a"), cpus == "0-3", "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn without_throttling_it_ends_soon() {
+        let host =
+            |rt_runtime_us, fair| Host { rt_runtime_us, fair_server_runtime_ns: fair, ..Host::default() };
+        let refused = |policy, seconds, host: &Host| {
+            refuse_without_end(&spun("1", "0-1", policy, seconds).0, host).is_err()
+        };
+        assert!(
+            refused(Policy::Fifo, 11, &host(Some(-1), None)) && refused(Policy::Fifo, 11, &host(None, None))
+        );
+        assert!(refused(Policy::Fifo, 11, &host(Some(-1), Some(0))));
+        assert!(!refused(Policy::Fifo, 10, &host(Some(-1), None)));
+        assert!(!refused(Policy::Fifo, 99, &host(Some(950_000), None)));
+        assert!(!refused(Policy::Fifo, 99, &host(Some(-1), Some(50_000_000))));
+        assert!(!refused(Policy::Other, 99, &host(Some(-1), None)));
+    }
+
+    #[test]
+    fn a_gap_is_longer_than_reading_the_clock_takes() {
+        let over = |asked: Option<i64>, read| threshold(asked.map(Nanos), Nanos(read));
+        assert_eq!(over(None, 25).expect("usual"), (Nanos(1_000), None));
+        let (slow, why) = over(None, 700).expect("more");
+        assert!(slow == Nanos(3_000) && why.is_some_and(|why| why.contains("700 ns")));
+        assert_eq!(over(Some(50), 25).expect("asked").0, Nanos(50));
+        let failure = over(Some(1_000), 700).expect_err("no gap");
+        assert!(failure.exit == Exit::Usage && failure.message.contains("1.40 us"), "{}", failure.message);
+    }
+}

@@ -1,0 +1,182 @@
+//! The probes as a script asks them: what they refuse, and the shape of what they answer. None of
+//! them needs privilege, or a time to keep.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::place::{Place, code, json, onbeat, refused};
+
+const ONBEAT: &str = env!("CARGO_BIN_EXE_onbeat");
+
+/// The first CPU that this process may use.
+fn cpu() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+    list.split([',', '-']).next().unwrap().to_owned()
+}
+
+fn sum(cpu: &Value, rows: &str) -> u64 {
+    cpu[rows].as_array().unwrap().iter().map(|row| row[2].as_u64().unwrap()).sum()
+}
+
+/// What holds for each CPU of each probe.
+fn counted(run: &Value, probe: &str) {
+    assert_eq!((&run["command"], &run["plan"]["probe"]), (&Value::from("probe"), &Value::from(probe)));
+    for cpu in run["cpus"].as_array().unwrap() {
+        assert_eq!(cpu["cycles"].as_u64(), Some(sum(cpu, "histogram")));
+        assert_eq!((&cpu["scheduled"], &cpu["missed"]), (&Value::Null, &Value::Null));
+        assert_eq!(cpu["deadline_histogram"], Value::Null);
+    }
+}
+
+/// What every command that reads bundles makes of it.
+fn is_read(bundle: &Path) {
+    let bundle = bundle.display().to_string();
+    for args in
+        [&["report", &bundle][..], &["report", &bundle, "--format", "csv", "-o", "-"], &["bounds", &bundle]]
+    {
+        let output = onbeat(args);
+        assert_eq!(code(&output), 0, "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn spin_keeps_its_gaps_and_its_bundle_is_read_as_a_run_s() {
+    let (place, cpu) = (Place::new(), cpu());
+    let run = json(&["probe", "spin", "-a", &cpu, "-D", "1200ms", "-q", "-o", &place.path("run")], 0);
+    counted(&run, "spin");
+    let own = &run["cpus"][0];
+    let (gaps, dropped) = (run["gaps"].as_array().unwrap(), run["gaps_dropped"].as_u64().unwrap());
+    assert_eq!(gaps.len() as u64 + dropped, own["cycles"].as_u64().unwrap());
+    let over = run["plan"]["over_ns"].as_i64().unwrap();
+    for gap in gaps {
+        assert_eq!(gap["cpu"], own["cpu"]);
+        assert!(gap["ns"].as_i64().unwrap() >= over && gap["mono_ns"].as_i64().unwrap() > 0);
+    }
+    let lost = own["sum_ns"].as_f64().unwrap();
+    let span = own["until_mono_ns"].as_f64().unwrap() - own["t0_mono_ns"].as_f64().unwrap();
+    assert!((own["lost_ppm"].as_f64().unwrap() - lost / span * 1e6).abs() < 0.01 && lost < span);
+    assert!(
+        own["interrupts"].as_array().is_some_and(|all| all.iter().all(|irq| irq["count"].as_u64() > Some(0)))
+    );
+    assert_eq!((&run["plan"]["policy"], &run["plan"]["interval_ns"]), (&Value::from("other"), &Value::Null));
+    is_read(&place.at("run"));
+}
+
+#[test]
+fn a_spin_that_was_killed_is_known_to_its_last_second() {
+    let place = Place::new();
+    let args = ["probe", "spin", "-a", &cpu(), "-D", "60s", "-q", "-o", &place.path("run")];
+    let mut child = Command::new(ONBEAT).args(args).stdout(Stdio::null()).spawn().unwrap();
+    let blocks = place.at("run/blocks.jsonl");
+    // Two lines: the second is complete then, too.
+    while std::fs::read_to_string(&blocks).map_or(0, |text| text.lines().count()) < 2 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let out = place.path("run.json");
+    assert_eq!(code(&onbeat(&["report", &place.path("run"), "-o", &out])), 0);
+    let run: Value = serde_json::from_slice(&std::fs::read(out).unwrap()).unwrap();
+    counted(&run, "spin");
+    assert_eq!(run["complete"], Value::Bool(false));
+    assert!(
+        run["cpus"][0]["lost_ppm"].as_f64().is_some() && run["elapsed_ns"].as_i64() >= Some(1_000_000_000)
+    );
+}
+
+#[test]
+fn each_kind_is_a_run_of_its_own_and_one_document() {
+    let (place, cpu) = (Place::new(), cpu());
+    let flags = ["-p", "0", "--idle", "as-is", "-a", &cpu, "-l", "50", "-D", "20s", "-q"];
+    let folder = place.path("runs");
+    let run = json(&[&["probe", "ipc", "ptsematest", "pipe", "-o", &folder][..], &flags].concat(), 0);
+    counted(&run, "ipc");
+    let kinds: Vec<&str> =
+        run["cpus"].as_array().unwrap().iter().map(|own| own["kind"].as_str().unwrap()).collect();
+    assert_eq!((kinds, &run["plan"]["kind"]), (vec!["futex", "pipe"], &Value::from("several")));
+    for own in run["cpus"].as_array().unwrap() {
+        assert_eq!((own["cycles"].as_u64(), &own["from_cpu"]), (Some(50), &own["cpu"]));
+        assert!(own["min_ns"].as_i64() > Some(0));
+    }
+    let both = ["futex-same", "pipe-same"].map(|name| place.at("runs").join(name));
+    both.iter().for_each(|bundle| is_read(bundle));
+    let [one, other] = both.map(|path| path.display().to_string());
+    let said = refused(&["compare", &one, &other], 2);
+    assert!(said.contains("what they measured"), "{said}");
+    let one =
+        json(&[&["probe", "ipc", "pi", "--place", "same", "-o", &place.path("one")][..], &flags].concat(), 0);
+    assert_eq!((&one["plan"]["kind"], &one["ended"]), (&Value::from("pi-mutex"), &Value::from("loops")));
+    is_read(&place.at("one"));
+}
+
+#[test]
+fn a_switch_is_counted_by_its_loops() {
+    let place = Place::new();
+    let run = json(
+        &[
+            "probe",
+            "switch",
+            "-p",
+            "0",
+            "--idle",
+            "as-is",
+            "-a",
+            &cpu(),
+            "-l",
+            "200",
+            "-q",
+            "-o",
+            &place.path("run"),
+        ],
+        0,
+    );
+    counted(&run, "switch");
+    assert_eq!(run["cpus"][0]["cycles"], Value::from(200));
+    is_read(&place.at("run"));
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_in_a_line_and_leaves_nothing() {
+    let (place, cpu) = (Place::new(), cpu());
+    let output = place.path("run");
+    let refused_with = |args: &[&str], words: &[&str]| {
+        let said = refused(&[args, &["-o", &output]].concat(), 2);
+        assert!(words.iter().all(|word| said.contains(word)), "{args:?}: {said}");
+        assert!(!place.at("run").exists(), "{args:?}");
+    };
+    refused_with(&["probe", "ipc", "fax"], &["fax", "futex", "pi-mutex", "mqueue", "semaphore", "socket"]);
+    refused_with(&["probe", "ipc", "pipe", "--place", "across", "-a", &cpu], &["two CPUs", "--place same"]);
+    refused_with(&["probe", "spin", "-a", "8000"], &["not online"]);
+    refused_with(&["probe", "spin", "--over", "1ns"], &["one read of the clock"]);
+    refused_with(&["probe", "spin", "-D", "0"], &["-D"]);
+    refused_with(&["probe", "switch", "-i", "1us"], &["-i"]);
+    // Whoever asks: all CPUs for threads that never sleep.
+    refused_with(&["probe", "spin", "-a", &cpu, "--housekeeping", &cpu, "-p", "1"], &["-p 0"]);
+}
+
+#[test]
+fn a_kill_leaves_no_semaphore() {
+    let sets = || std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default().lines().count();
+    let (place, before) = (Place::new(), sets());
+    let args =
+        ["probe", "ipc", "semaphore", "-p", "0", "-a", &cpu(), "-D", "60s", "-q", "-o", &place.path("run")];
+    let mut child = Command::new(ONBEAT).args(args).stdout(Stdio::null()).spawn().unwrap();
+    while !place.at("run/semaphore-same/run.json").exists() && !place.at("run/run.json").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The keeper of a process without a namespace of its own needs a moment.
+    for _ in 0..200 {
+        if sets() <= before {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{} sets of semaphores where there were {before}", sets());
+}

@@ -1,0 +1,72 @@
+//! The runs of `probe ipc` as one table: a row per kind and pair of CPUs.
+
+use super::{conditions, probes, sentences};
+use crate::palette::{BOLD, DIM, PLAIN, Palette, RED};
+use crate::words::{clean, us_or_dash, wrapped};
+use model::run::{CpuRun, Run};
+
+const HEADS: [&str; 11] =
+    ["kind", "from", "to", "samples", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max"];
+
+/// What all have in common once, a row per kind and pair, what is to be known of each.
+pub fn render(runs: &[&Run], quiet: bool, width: usize, color: bool) -> String {
+    let palette = Palette(color);
+    let mut text = String::new();
+    let Some(first) = runs.first() else { return text };
+    let line = |text: &mut String, style, words: &str| {
+        let mut lines = String::new();
+        wrapped(&mut lines, words, width.max(20));
+        text.push_str(&palette.paint(style, lines.trim_end()));
+        text.push('\n');
+    };
+    let known = conditions::known_conditions(first).0;
+    let wanted =
+        if quiet { &["policy"][..] } else { &["kernel", "preemption", "policy", "interval", "idle"][..] };
+    let shared = known.iter().filter(|(name, _)| wanted.contains(name)).map(|(_, value)| value.as_str());
+    line(&mut text, DIM, &shared.collect::<Vec<_>>().join("; "));
+    line(&mut text, DIM, "from before the release to after the acquire; latencies in us");
+    text.push('\n');
+    let mut rows = vec![HEADS.map(str::to_owned)];
+    rows.extend(runs.iter().flat_map(|run| run.cpus.iter()).map(cells));
+    let widths: Vec<usize> = (0..HEADS.len())
+        .map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    for (at, row) in rows.iter().enumerate() {
+        let cell = |(at, (cell, width)): (usize, (&String, &usize))| match at {
+            0 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        };
+        let cells: Vec<String> = row.iter().zip(&widths).enumerate().map(cell).collect();
+        text.push_str(&palette.paint(if at == 0 { BOLD } else { PLAIN }, cells.join("  ").trim_end()));
+        text.push('\n');
+    }
+    let mut said: Vec<String> = Vec::new();
+    for run in runs {
+        for entry in run.integrity.iter().filter(|entry| !quiet || entry.invalidates) {
+            let words = sentences::integrity(entry);
+            if !said.contains(&words) {
+                let (mark, style) = if entry.invalidates { ("!", RED) } else { ("-", PLAIN) };
+                let of = if entry.invalidates { format!(" ({})", probes::named(run)) } else { String::new() };
+                line(&mut text, style, &format!("{mark} {words}{of}"));
+                said.push(words);
+            }
+        }
+    }
+    text
+}
+
+fn cells(cpu: &CpuRun) -> [String; HEADS.len()] {
+    [
+        clean(&cpu.kind),
+        cpu.from_cpu.map_or_else(String::new, |from| from.to_string()),
+        cpu.cpu.to_string(),
+        cpu.cycles.to_string(),
+        us_or_dash(cpu.min_ns),
+        us_or_dash(cpu.mean_ns),
+        us_or_dash(cpu.p50_ns),
+        us_or_dash(cpu.p99_ns),
+        us_or_dash(cpu.p999_ns),
+        us_or_dash(cpu.p9999_ns),
+        us_or_dash(cpu.max_ns),
+    ]
+}

@@ -1,0 +1,125 @@
+//! What is said of a probe's run where that of wake-ups would be wrong.
+
+use crate::totals::largest;
+use crate::words::{clean, several, span, time_of_day};
+use model::run::{CpuRun, Run, SpinGap};
+use model::units::Nanos;
+use model::vocabulary::Probe;
+
+/// Gaps that are listed, and interrupts of a CPU.
+const SHOWN: usize = 5;
+
+/// What was measured, in words that define it; none for wake-ups.
+pub fn definition(run: &Run) -> Option<String> {
+    Some(match run.probe()? {
+        Probe::Spin => {
+            let over =
+                run.plan.over_ns.map_or_else(|| "any length".into(), |over| format!("{} on", span(over)));
+            format!(
+                "spin: gaps between two reads of the clock by a thread that does nothing else, from {over}"
+            )
+        }
+        Probe::Ipc => format!(
+            "ipc {}: from before the release in one thread to after the acquire in another, {}",
+            clean(&run.plan.kind),
+            places(run)
+        ),
+        Probe::Switch => {
+            "switch: half of the time in which a thread wakes another on its CPU by a futex, waits, \
+             and is woken by it: one FUTEX_WAKE, one FUTEX_WAIT and one switch, and half a read of the clock"
+                .into()
+        }
+    })
+}
+
+/// A run of `ipc` among others: `futex, both on one CPU`.
+pub fn named(run: &Run) -> String {
+    format!("{}, {}", clean(&run.plan.kind), places(run))
+}
+
+/// On which CPUs the threads of `ipc` are.
+fn places(run: &Run) -> String {
+    let across: Vec<String> = run
+        .cpus
+        .iter()
+        .filter_map(|cpu| {
+            cpu.from_cpu.filter(|from| *from != cpu.cpu).map(|from| format!("{from} to {}", cpu.cpu))
+        })
+        .collect();
+    if across.is_empty() { "both on one CPU".into() } else { format!("across CPUs: {}", across.join(", ")) }
+}
+
+/// A sample, as a noun of which there are one and several.
+pub fn sample(run: &Run) -> (&'static str, &'static str) {
+    match run.probe() {
+        None => ("wake-up", "wake-ups"),
+        Some(Probe::Spin) => ("gap", "gaps"),
+        Some(Probe::Ipc) => ("hand-over", "hand-overs"),
+        Some(Probe::Switch) => ("switch", "switches"),
+    }
+}
+
+/// A sample over a value: `a wake-up later than`.
+pub fn longer(run: &Run) -> &'static str {
+    match run.probe() {
+        None => "a wake-up later than",
+        Some(Probe::Spin) => "a gap longer than",
+        Some(Probe::Ipc) => "a hand-over longer than",
+        Some(Probe::Switch) => "a switch longer than",
+    }
+}
+
+/// The heads of the columns that a probe fills with something else: the samples, and what stands
+/// beside their number.
+pub fn heads(run: &Run) -> (&'static str, &'static str) {
+    match run.probe() {
+        None => ("cycles", "missed"),
+        Some(Probe::Spin) => ("gaps", "lost ppm"),
+        Some(Probe::Ipc) => ("samples", "from CPU"),
+        Some(Probe::Switch) => ("samples", "missed"),
+    }
+}
+
+/// What stands beside the number of samples.
+pub fn beside(cpu: &CpuRun) -> Option<String> {
+    let lost = cpu.lost_ppm.map(|ppm| format!("{ppm:.1}"));
+    lost.or_else(|| cpu.from_cpu.map(|from| from.to_string())).or_else(|| cpu.missed.map(|n| n.to_string()))
+}
+
+/// The longest gaps with their times, and what came to each CPU meanwhile.
+pub fn gaps(run: &Run) -> Vec<String> {
+    let (Some(gaps), Some(_)) = (&run.gaps, largest(run)) else { return Vec::new() };
+    let mut longest: Vec<&SpinGap> = gaps.iter().collect();
+    longest.sort_by_key(|gap| std::cmp::Reverse(gap.ns));
+    let named = |gap: &&SpinGap| format!("{} on CPU {} at {}", span(gap.ns), gap.cpu, when(run, gap));
+    let shown: Vec<String> = longest.iter().take(SHOWN).map(named).collect();
+    let mut lines = vec![format!("longest gaps: {}", shown.join("; "))];
+    if let Some(dropped) = run.gaps_dropped.filter(|&n| n > 0) {
+        let kept = several(gaps.len() as u64, "gap", "gaps");
+        lines.push(format!(
+            "run.json lists the longest {kept} with their times; {dropped} are in the histogram alone"
+        ));
+    }
+    for cpu in run.cpus.iter().filter(|cpu| !cpu.interrupts.is_empty()) {
+        let counted = |(at, count): (usize, &model::run::InterruptCount)| {
+            (at < SHOWN).then(|| format!("{} {} ({})", clean(&count.irq), clean(&count.name), count.count))
+        };
+        let named: Vec<String> = cpu.interrupts.iter().enumerate().filter_map(counted).collect();
+        let more = cpu.interrupts.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(", and {more} more in run.json") } else { String::new() };
+        lines.push(format!("interrupts of CPU {} meanwhile: {}{more}", cpu.cpu, named.join(", ")));
+    }
+    lines
+}
+
+/// Its time of day, where the worst of its CPU have one; else from the start of the CPU's run.
+fn when(run: &Run, gap: &SpinGap) -> String {
+    let cpu = run.cpus.iter().find(|cpu| cpu.cpu == gap.cpu);
+    let ends = Nanos(gap.mono_ns.0.saturating_add(gap.ns.0));
+    let timed = cpu.and_then(|cpu| cpu.worst.iter().find(|worst| worst.mono_ns == Some(ends)));
+    match (timed, cpu.and_then(|cpu| cpu.t0_mono_ns)) {
+        (Some(worst), _) if !worst.time.is_empty() => time_of_day(&worst.time, &run.started),
+        (_, Some(start)) => format!("{} of the run", span(Nanos(gap.mono_ns.0.saturating_sub(start.0)))),
+        _ => "an unknown time".into(),
+    }
+}

@@ -1,0 +1,82 @@
+//! The probes on a real kernel: a process that is held shows as a gap, every kind hands over, and a
+//! kill leaves nothing.
+
+use super::super::frames::Reply;
+use super::super::judge::{CheckResult, document, exit, require};
+use super::super::machine::Machine;
+use super::Check;
+
+/// The guest's clock for the hold has steps of 10 ms.
+const STEP_MS: i64 = 10;
+/// What the emulator may add.
+const NOISE_MS: i64 = 60;
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        Check::new(
+            "probe-spin",
+            "start m onbeat probe spin -D 3s -a 1 --over 1ms -q -o b --json m.json\n\
+             underway b\n\
+             usleep 1000000\n\
+             before=$(now_ms); kill -STOP $pid; value held_from $(now_ms)\n\
+             usleep 200000\n\
+             value held_to $(now_ms); kill -CONT $pid; after=$(now_ms)\n\
+             value stop_from $before; value stop_to $after\n\
+             reap\n\
+             send run m.json\n",
+            held,
+        ),
+        Check::new(
+            "probe-kinds",
+            "run m onbeat probe ipc -a 0-1 -D 1s -i 5000 -q -o b --json m.json\nsend run m.json\n\
+             run s onbeat probe switch -a 1 -D 1s -i 5000 -q -o s --json s.json\nsend switch s.json\n",
+            kinds,
+        ),
+        Check::new(
+            "probe-killed",
+            "start m onbeat probe ipc semaphore mqueue -a 0-1 -D 60s -q -o b\n\
+             underway b/semaphore-same\n\
+             usleep 1000000\n\
+             kill -KILL $pid\n\
+             reap\n\
+             usleep 1000000\n\
+             value sets $(($(wc -l </proc/sysvipc/sem) - 1)); value left $(pidof onbeat | wc -w)\n",
+            killed,
+        ),
+    ]
+}
+
+fn held(reply: &Reply, _: &Machine) -> CheckResult {
+    exit(reply, "m", 0)?;
+    let run = document(reply, "run")?;
+    let least = reply.number("held_to")? - reply.number("held_from")? - STEP_MS;
+    let most = reply.number("stop_to")? - reply.number("stop_from")? + STEP_MS + NOISE_MS;
+    let gaps = run["gaps"].as_array().ok_or("there is no list of gaps")?;
+    let longest = gaps.iter().filter_map(|gap| gap["ns"].as_i64()).max().unwrap_or(0) / 1_000_000;
+    require((least..=most).contains(&longest), || {
+        format!("the longest gap is {longest} ms for a hold of {least} to {most} ms")
+    })?;
+    let lost = run["cpus"][0]["lost_ppm"].as_f64().ok_or("there is no share that was lost")?;
+    require(lost >= (least * 1_000) as f64 / 4.0, || format!("{lost} ppm were lost"))
+}
+
+fn kinds(reply: &Reply, _: &Machine) -> CheckResult {
+    exit(reply, "m", 0)?;
+    exit(reply, "s", 0)?;
+    let (run, switch) = (document(reply, "run")?, document(reply, "switch")?);
+    let cpus = run["cpus"].as_array().ok_or("there are no CPUs")?;
+    // Eight kinds on each of two CPUs and across them.
+    require(cpus.len() == 24, || format!("{} pairs were measured instead of 24", cpus.len()))?;
+    for own in cpus.iter().chain([&switch["cpus"][0]]) {
+        let (kind, mean) = (&own["kind"], own["mean_ns"].as_i64().unwrap_or(0));
+        require(own["cycles"].as_u64() > Some(50), || format!("{kind}: {} samples", own["cycles"]))?;
+        require((100..20_000_000).contains(&mean), || format!("{kind}: a mean of {mean} ns"))?;
+    }
+    Ok(())
+}
+
+fn killed(reply: &Reply, _: &Machine) -> CheckResult {
+    exit(reply, "m", 137)?;
+    require(reply.number("sets")? == 0, || "a set of semaphores is left".to_string())?;
+    require(reply.number("left")? == 0, || "a process is left".to_string())
+}
