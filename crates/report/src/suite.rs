@@ -67,7 +67,7 @@ fn rows(page: &mut String, phases: &[&SuitePhase], palette: Palette) {
             us_or_dash(phase.max_ns),
         ],
         false => {
-            let [samples, a, b, c, d] = ["-"; 5].map(str::to_owned);
+            let [samples, a, b, c, d] = [None; 5].map(us_or_dash);
             [clean(&phase.id), samples, a, b, c, d]
         }
     }));
@@ -128,7 +128,7 @@ fn matrix(page: &mut String, suite: &SuiteRun, palette: Palette) {
             }
             let title = if kernels.len() > 1 { format!("{model}, {kernel}") } else { (*model).to_owned() };
             let mut row = vec![clean(&title)];
-            row.extend(loads.iter().map(|load| of(load).map_or_else(|| "-".into(), worst)));
+            row.extend(loads.iter().map(|load| of(load).map_or_else(|| us_or_dash(None), worst)));
             cells.push(row);
         }
     }
@@ -140,7 +140,7 @@ fn matrix(page: &mut String, suite: &SuiteRun, palette: Palette) {
 fn worst(phase: &SuitePhase) -> String {
     match (phase.valid, phase.max_ns) {
         (true, Some(max)) => format!("{} ({})", us(max), us_or_dash(phase.p9999_ns)),
-        _ => "-".into(),
+        _ => us_or_dash(None),
     }
 }
 
@@ -216,9 +216,9 @@ mod tests {
             ..SuiteRun::default()
         };
         let page = render(&suite, 100, false);
-        assert!(page.contains("worst (p99.99)           cpu            hdd\n"), "{page}");
-        assert!(page.contains("none, 6.12      48.0 (24.0)              -\n"), "{page}");
-        assert!(page.contains("rt, 6.12-rt     29.0 (14.5)              -\n"), "{page}");
+        assert!(page.contains("worst (p99.99)          cpu            hdd\n"), "{page}");
+        assert!(page.contains("none, 6.12      48.0 (24.0)              –\n"), "{page}");
+        assert!(page.contains("rt, 6.12-rt     29.0 (14.5)              –\n"), "{page}");
         assert!(page.contains("! none/hdd: hdd did not") && !page.contains('\u{1b}'), "{page}");
         assert!(
             page.contains("p50 -1.0, max +2.0 us") && page.contains("limit of 125.0 us was exceeded"),
