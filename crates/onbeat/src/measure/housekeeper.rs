@@ -145,6 +145,7 @@ impl Housekeeper {
             }
             seconds += 1;
             if seconds % CHECKPOINT_BLOCKS == 0 {
+                self.fill_document();
                 if let Some(hunter) = hunter {
                     hunter.fill(&mut self.document.run, false);
                 }
@@ -274,6 +275,8 @@ impl Housekeeper {
         self.hand_over(sink);
         if let Some(hunter) = hunter {
             hunter.second(&self.second.blocks);
+            // What it adds counts against the sums of the whole run.
+            self.fill_document();
             hunter.fill(&mut self.document.run, true);
         }
         self.close(ended, signalled)

@@ -45,7 +45,12 @@ fn is_read(bundle: &Path) {
 #[test]
 fn spin_keeps_its_gaps_and_its_bundle_is_read_as_a_run_s() {
     let (place, cpu) = (Place::new(), cpu());
+    // Wake-ups on that CPU: more gaps than are kept.
+    let line = ["load", "timers:8", "--load-cpus", &cpu, "-q", "-D", "60s"];
+    let mut load = Command::new(ONBEAT).args(line).stdout(Stdio::null()).spawn().unwrap();
     let run = json(&["probe", "spin", "-a", &cpu, "-D", "1200ms", "-q", "-o", &place.path("run")], 0);
+    load.kill().unwrap();
+    load.wait().unwrap();
     counted(&run, "spin");
     let own = &run["cpus"][0];
     let (gaps, dropped) = (run["gaps"].as_array().unwrap(), run["gaps_dropped"].as_u64().unwrap());
