@@ -58,6 +58,6 @@ pub(super) fn two(call: impl FnOnce(&mut [libc::c_int; 2]) -> libc::c_int) -> io
     if call(&mut ends) != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has made both, and nobody else owns them.
+    // SAFETY: the call has made both, and this is their only owner.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }

@@ -26,7 +26,7 @@ impl FutexWord {
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
     }
 
-    /// Changes it, and wakes nobody.
+    /// Changes it, and wakes no thread.
     #[inline(always)]
     pub fn put(&self, value: u32) {
         self.0.store(value, Release);
@@ -47,7 +47,7 @@ impl FutexWord {
 
 /// A lock that hands the priority of who waits for it to who holds it.
 ///
-/// It holds the thread number of its owner; the kernel is asked where there is somebody to wait for
+/// It holds the thread number of its owner; the kernel is asked where a thread has to wait
 /// or to wake ("PI-futex" in the kernel's Documentation/locking/pi-futex.rst).
 #[derive(Default)]
 pub struct PiFutex(AtomicU32);

@@ -42,7 +42,7 @@ impl MessageQueue {
         if made < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just given it, and nobody else owns it.
+        // SAFETY: the kernel has just given it, and this is its only owner.
         let queue = unsafe { OwnedFd::from_raw_fd(made as RawFd) };
         // SAFETY: the kernel reads the same name.
         let unlinked = unsafe { libc::syscall(libc::SYS_mq_unlink, name.as_ptr()) };

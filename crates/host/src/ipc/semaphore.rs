@@ -139,7 +139,7 @@ fn keep(watched: libc::c_int, tells: libc::c_int) -> ! {
         let bytes = said.to_ne_bytes();
         let mut byte = 0u8;
         if libc::write(1, bytes.as_ptr().cast(), bytes.len()) == 4 && id >= 0 {
-            // 0 is the end: nobody has the other end open any more.
+            // 0 is the end: no process has the other end open any more.
             while libc::read(0, (&raw mut byte).cast(), 1) < 0 && *libc::__errno_location() == libc::EINTR {}
         }
         if id >= 0 {

@@ -135,7 +135,7 @@ impl Drop for Partner {
     fn drop(&mut self) {
         let handle = self.handle.take();
         let ended = || handle.as_ref().is_none_or(JoinHandle::is_finished);
-        // Before it is ready nobody can give it a turn.
+        // Before it is ready no thread can give it a turn.
         let mut polls = (0..END_POLLS).take_while(|_| !self.turns.ready() && !ended());
         polls.by_ref().for_each(|_| clock::sleep_for(Nanos::MILLI));
         self.turns.end();
