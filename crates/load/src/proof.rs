@@ -1,8 +1,9 @@
 //! Whether a load loaded: what it counted and what the kernel counted of it, in windows.
 //!
 //! In every window both have to be above 0 and above a tenth of their own median; every process has
-//! to run, and to count something in three windows. The first two windows are left out: memory is filled, caches warm up; in a run that
-//! has no others they have to be above 0. What did not hold is named with its window.
+//! to run, and to count something in three windows. The first two windows are left out: memory is
+//! filled, caches warm up; in a run that has no others they have to be above 0. What did not hold
+//! is named with its window.
 
 use std::collections::VecDeque;
 

@@ -10,6 +10,7 @@
 //! A picture for the page of a run is a file in `plot` and a row in [`run::pictures`]. Strings of a
 //! run are hostile input: all go through `maud`'s escaping or through [`words::clean`].
 
+mod aligned;
 pub mod audit;
 pub mod bounds;
 pub mod compare;

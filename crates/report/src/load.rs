@@ -1,8 +1,7 @@
 //! Loads: what they did, and whether they are known to have loaded.
 
-use std::fmt::Write;
-
-use crate::palette::{BOLD, Palette, RED};
+use crate::aligned::write_rows;
+use crate::palette::{Palette, RED};
 use crate::words::{clean, seconds, wrapped};
 use model::load::LoadRun;
 use model::run::Run;
@@ -12,17 +11,8 @@ pub fn render(loads: &[LoadRun], columns: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut rows = vec![["load", "CPUs", "rate", "processor time", "loaded"].map(str::to_owned)];
     rows.extend(loads.iter().map(cells));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 5] = std::array::from_fn(width);
     let mut page = String::new();
-    for (at, row) in rows.iter().enumerate() {
-        let mut line = format!("{:<width$}", row[0], width = widths[0]);
-        for (cell, width) in row.iter().zip(widths).skip(1) {
-            let _ = write!(line, "  {cell:>width$}");
-        }
-        let line = line.trim_end();
-        let _ = writeln!(page, "{}", if at == 0 { palette.paint(BOLD, line) } else { line.to_owned() });
-    }
+    write_rows(&mut page, &rows, palette);
     for load in loads.iter().filter(|load| !load.held) {
         let sentence = format!("! {} did not load all the time: {}", clean(&load.spec), clean(&load.why));
         wrapped(&mut page, &palette.paint(RED, &sentence), columns);

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::palette::{BOLD, DIM, Palette, RED};
+use crate::aligned::write_rows;
+use crate::palette::{DIM, Palette, RED};
 use crate::words::{clean, filled, us, us_or_dash, wrapped};
 use model::suite::{SuitePhase, SuiteRun};
 use model::units::Nanos;
@@ -71,27 +72,7 @@ fn rows(page: &mut String, phases: &[&SuitePhase], palette: Palette) {
             [clean(&phase.id), samples, a, b, c, d]
         }
     }));
-    write_table(page, &cells, palette);
-}
-
-/// The first row is the head, the first column is a name.
-fn write_table<const N: usize>(page: &mut String, cells: &[[String; N]], palette: Palette) {
-    let rows: Vec<Vec<&str>> = cells.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
-    write_rows(page, &rows, palette);
-}
-
-fn write_rows(page: &mut String, rows: &[Vec<&str>], palette: Palette) {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    for (number, row) in rows.iter().enumerate() {
-        let mut line = format!("{:<width$}", row[0], width = widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            let _ = write!(line, "  {cell:>width$}");
-        }
-        let line = line.trim_end();
-        let _ = writeln!(page, "{}", if number == 0 { palette.paint(BOLD, line) } else { line.to_owned() });
-    }
+    write_rows(page, &cells, palette);
 }
 
 /// The worst of each model under each load, as tables 3.2 and 3.3 have it, with the quantile of
@@ -132,9 +113,8 @@ fn matrix(page: &mut String, suite: &SuiteRun, palette: Palette) {
             cells.push(row);
         }
     }
-    let rows: Vec<Vec<&str>> = cells.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
     page.push('\n');
-    write_rows(page, &rows, palette);
+    write_rows(page, &cells, palette);
 }
 
 fn worst(phase: &SuitePhase) -> String {

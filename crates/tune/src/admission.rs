@@ -67,7 +67,7 @@ fn admitted(
     Ok(Setting { optional: admitted.optional || *optional, ..admitted })
 }
 
-/// Threads of programs are nobody's but their own: rules set those of the kernel.
+/// Rules set threads of the kernel, never those of programs.
 fn of_thread(
     thread: ThreadId,
     what: TaskSetting,

@@ -80,7 +80,7 @@ pub fn heads(run: &Run) -> (&'static str, &'static str) {
     }
 }
 
-/// What stands beside the number of samples.
+/// The count in the column behind the number of samples.
 pub fn beside(cpu: &CpuRun) -> Option<String> {
     let lost = cpu.lost_ppm.map(|ppm| format!("{ppm:.1}"));
     lost.or_else(|| cpu.from_cpu.map(|from| from.to_string())).or_else(|| cpu.missed.map(|n| n.to_string()))

@@ -288,8 +288,8 @@ fn act(bench: &mut Bench, act: &Act) {
     }
 }
 
-/// Whatever was done in whatever order, and wherever it was cut short: with nobody else there,
-/// nothing is another's, and undoing all gives back what was there at the beginning.
+/// In any order of commands, cut short at any step: no other program has changed a value, so
+/// undoing all gives back what was there at the beginning.
 #[test]
 fn entries_over_each_other_are_undone_to_the_beginning() {
     let config = ProptestConfig {

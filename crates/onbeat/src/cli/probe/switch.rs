@@ -25,7 +25,7 @@ use report::run::table;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe switch                          each CPU, 10 s\n  \
-        onbeat probe switch -a 1 -p 98 -l 100000     so many of one CPU")]
+        onbeat probe switch -a 1 -p 98 -l 100000     100,000 hand-overs on one CPU")]
 pub struct Args {
     #[command(flatten)]
     flags: ProbeFlags,

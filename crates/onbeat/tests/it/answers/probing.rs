@@ -159,7 +159,7 @@ fn what_cannot_be_measured_is_refused_in_a_line_and_leaves_nothing() {
     refused_with(&["probe", "spin", "--over", "1ns"], &["one read of the clock"]);
     refused_with(&["probe", "spin", "-D", "0"], &["-D"]);
     refused_with(&["probe", "switch", "-i", "1us"], &["-i"]);
-    // Whoever asks: all CPUs for threads that never sleep.
+    // As root too: all CPUs for threads that never sleep.
     refused_with(&["probe", "spin", "-a", &cpu, "--housekeeping", &cpu, "-p", "1"], &["-p 0"]);
 }
 
