@@ -45,6 +45,12 @@ fn rules_of(text: &str) -> impl Iterator<Item = &str> {
     heads.flat_map(|head| head.split(", "))
 }
 
+/// The rules that the export's own page says it leaves out, even where they share a line with others.
+fn left_out(readme: &str) -> BTreeSet<&str> {
+    let listed = readme.split_once("\nNot in it:\n").map_or("", |(_, listed)| listed);
+    listed.lines().filter_map(|line| line.strip_prefix("- ")?.split(": ").next()).collect()
+}
+
 fn with_verdict(reply: &Reply, verdict: &str) -> Result<BTreeSet<String>, String> {
     let audit = document(reply, "audit")?;
     let findings = audit["findings"].as_array().ok_or("the audit has no findings")?;
@@ -56,9 +62,11 @@ fn exported(replies: &[Reply], _: &Machine) -> Measured {
     let [first, second] = replies else { return Err("not two boots".to_string()) };
     exit(first, "export", 0)?;
     let (failed, passes) = (with_verdict(first, "fail")?, with_verdict(second, "pass")?);
+    let left_out = left_out(first.file("exported.readme")?);
     let mut kept = BTreeSet::new();
     for file in FILES {
-        let rules = rules_of(first.file(file)?).filter(|rule| failed.contains(*rule));
+        let rules = rules_of(first.file(file)?);
+        let rules = rules.filter(|rule| failed.contains(*rule) && !left_out.contains(rule));
         kept.extend(rules.map(str::to_string));
     }
     let booted: BTreeSet<&str> = second.value("cmdline")?.split_whitespace().collect();
@@ -101,6 +109,14 @@ mod tests {
         # skew-tick: ticks come together\n+ skew_tick=1\n\n# psi\n- psi=1\n\n\
         # cpu-isolation, tick: none: at all\n+ isolcpus=2-3\n+ nohz_full=2-3\n\n\
         # All to be added, on one line:\n# skew_tick=1 isolcpus=2-3 nohz_full=2-3\n";
+
+    #[test]
+    fn what_the_page_leaves_out_is_not_asked_for() {
+        let page = "cmdline\n    words\n\nNot in it:\n- fair-server: its CPUs are isolated\n    instead: later\n\
+            - smt: it is the machine itself\n";
+        assert_eq!(left_out(page), BTreeSet::from(["fair-server", "smt"]));
+        assert!(left_out("cmdline\n").is_empty());
+    }
 
     #[test]
     fn rules_and_words_are_read_from_an_export() {
