@@ -124,15 +124,18 @@ pub enum AdviceReason {
     Threads,
     /// There is a choice to make that depends on what the machine is for.
     Choice,
+    /// It could be set, and must not be as the machine is now: something else is undone first.
+    NotNow,
 }
 
 impl AdviceReason {
-    pub const ALL: [AdviceReason; 5] = [
+    pub const ALL: [AdviceReason; 6] = [
         AdviceReason::Machine,
         AdviceReason::Kernel,
         AdviceReason::Program,
         AdviceReason::Threads,
         AdviceReason::Choice,
+        AdviceReason::NotNow,
     ];
 }
 

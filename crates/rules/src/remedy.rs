@@ -45,6 +45,15 @@ impl Remedy {
         Remedy { parts: vec![Part { alternatives: vec![way] }] }
     }
 
+    /// What has to be done before anything of it may be set.
+    pub fn not_now(&self) -> Option<&str> {
+        let changes = self.parts.iter().flat_map(|part| &part.alternatives).flat_map(|way| &way.changes);
+        changes.into_iter().find_map(|change| match change {
+            Change::Advice { reason: AdviceReason::NotNow, words, .. } => Some(words.as_str()),
+            _ => None,
+        })
+    }
+
     /// Text only, for a rule that is not about one setting.
     pub fn advice(reason: AdviceReason, words: impl Into<String>) -> Remedy {
         Change::advice(reason, words).into()

@@ -39,6 +39,7 @@ fn why_not(part: &Part) -> String {
             AdviceReason::Machine => unsettable::MACHINE,
             AdviceReason::Kernel => "it takes another kernel",
             AdviceReason::Program => unsettable::PROGRAM,
+            AdviceReason::NotNow => "as the machine is now it must not be set",
             AdviceReason::Threads => "which threads are meant is not known",
             AdviceReason::Choice => "there is a choice to make",
         },
@@ -136,6 +137,10 @@ pub fn with_value(
         return Err(knob.unsettable.to_owned());
     }
     let control = controls::of_pattern(knob.sets).ok_or("the rule has no value to give: name it without")?;
+    // What must not be set as the machine is now must not be with another value either.
+    if let Some(first) = remedy.not_now() {
+        return Err(format!("as the machine is now it must not be set: {first}"));
+    }
     // What has to be set before it stays as it is: no throttling before another fair server.
     let usual = settings(survey, remedy).unwrap_or_default();
     let is_of = |setting: &Setting| matched(knob.sets, &setting.key.path()).is_some();
@@ -222,12 +227,20 @@ mod tests {
     #[test]
     fn what_has_to_be_set_before_it_stays() {
         let servers = "sysfs:kernel/debug/sched/fair_server/cpu2/runtime=25000000";
+        let on = "/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000
+                  /proc/sys/kernel/sched_rt_runtime_us: 950000";
         check(
-            "/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000
-             /proc/sys/kernel/sched_rt_runtime_us: 950000",
+            &format!("{on}\n--cpus 2-3\n/sys/devices/system/cpu/isolated:"),
             "fair-server",
             "25000000",
             &format!("sysctl:kernel.sched_rt_runtime_us=-1 {servers}"),
+        );
+        check(
+            on,
+            "fair-server",
+            "25000000",
+            "as the machine is now it must not be set: take isolcpus= off the kernel's command line; then `onbeat \
+             isolate create 2 --yes` sets both in their order",
         );
     }
 

@@ -277,7 +277,9 @@ mod tests {
 
     #[test]
     fn two_rules_do_not_give_a_key_two_values() {
-        let edits = "/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000
+        let edits = "--cpus 2-3
+             /sys/devices/system/cpu/isolated:
+             /sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000
              /proc/sys/kernel/sched_rt_runtime_us: 950000";
         let both = request(&["rt-throttling=900000", "fair-server=25000000"], &[]);
         let refused = planned(edits, &both).unwrap_err();

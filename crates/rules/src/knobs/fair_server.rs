@@ -1,9 +1,9 @@
 //! The fair server: what ordinary tasks may take from real-time ones.
 
 use super::sources::{DEADLINE, RT_GROUP, SYSCTL_KERNEL};
-use crate::change::Change;
-use crate::change::Persistence;
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
+use crate::isolation::isolated_by_cgroup;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -26,7 +26,8 @@ pub static KNOB: Knob = Knob {
                 cores that are slow or clocked low the first kernels that have it let it run many \
                 times as long (corrected in July 2025). It costs nothing as long as the real-time \
                 tasks of a CPU leave the ordinary ones some time.",
-    side_effects: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a \
+    side_effects: "The kernel warns when it is written on a CPU that is isolated already (seen on \
+                   6.12): it is set before the CPU is isolated. With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a \
                    real-time task that never sleeps, and with them whoever waits for them. Set \
                    sched_rt_runtime_us to -1 first, for lowering can be refused with EBUSY \
                    otherwise (seen on 6.12), and undo in reverse order.",
@@ -51,7 +52,9 @@ pub static KNOB: Knob = Knob {
     ],
     judge,
     examples: Examples {
-        fires: "/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000",
+        fires: "--cpus 2-3
+                /sys/devices/system/cpu/isolated:
+                /sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000",
         silent: "",
         unknown: "/sys/kernel/debug/sched/fair_server refused",
     },
@@ -103,15 +106,55 @@ fn judge(machine: &MachineView) -> Judged {
         format!("{} of {} on CPU {}", span(worst.runtime_ns), span(worst.period_ns), short_ranges(&on));
     let loops = machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(value)
-        .severity(severity)
-        .fix(unthrottled(machine).and(Change::each_cpu(RUNTIME, &on, 0))))
+    Ok(Judgement::fail(value).severity(severity).fix(switched_off(machine, &on)))
+}
+
+/// The kernel warns when the server of an isolated CPU is written to (`task_non_contending()` of
+/// kernel/sched/deadline.c, seen on 6.12): these CPUs are given back first.
+fn switched_off(machine: &MachineView, on: &CpuSet) -> Remedy {
+    let at_boot = machine.facts().isolated.known().cloned().unwrap_or_default().and(on);
+    let grouped = isolated_by_cgroup(machine.survey).and(on);
+    if !at_boot.is_empty() {
+        let cpus = short_ranges(&at_boot);
+        let words = format!(
+            "take isolcpus= off the kernel's command line; then `onbeat isolate create {cpus} --yes` sets \
+             both in their order"
+        );
+        return Remedy::advice(AdviceReason::NotNow, words).with_persistence(Persistence::Boot);
+    }
+    if !grouped.is_empty() {
+        let cpus = short_ranges(&grouped);
+        return Remedy::advice(
+            AdviceReason::NotNow,
+            format!(
+                "`onbeat isolate undo`, then `onbeat isolate create {cpus} --yes` sets both in their order"
+            ),
+        );
+    }
+    unthrottled(machine).and(Change::each_cpu(RUNTIME, on, 0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
+
+    #[test]
+    fn isolated_cpus_are_given_back_first() {
+        let fix_of = |edits: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{}\n{edits}", KNOB.examples.fires));
+            format!("{:?}", machine.finding(&KNOB).fix)
+        };
+        assert!(fix_of("").contains("fair_server/cpuN/runtime"), "{}", fix_of(""));
+        let booted = fix_of("/sys/devices/system/cpu/isolated: 2");
+        assert!(booted.contains("isolate create 2 --yes"), "{booted}");
+        let grouped = fix_of("/sys/fs/cgroup/cpuset.cpus.isolated: 2-3");
+        assert!(grouped.contains("`onbeat isolate undo`"), "{grouped}");
+        // Another CPU's isolation changes nothing here.
+        let other = fix_of("/sys/devices/system/cpu/isolated: 3");
+        assert!(other.contains("fair_server/cpuN/runtime"), "{other}");
+    }
 
     #[test]
     fn only_the_audited_cpus_count() {

@@ -336,6 +336,7 @@ fn why_not(way: &Alternative) -> Option<&'static str> {
             AdviceReason::Kernel => "it is another kernel, which the distribution names",
             AdviceReason::Program => "it is the configuration of another program",
             AdviceReason::Threads => "it is about threads, whose numbers change with each boot",
+            AdviceReason::NotNow => "as the machine is now it must not be set",
             AdviceReason::Choice => "there is a choice to make first",
         }),
         _ => None,

@@ -123,6 +123,7 @@ fn what_no_boot_keeps_is_named() {
 fn what_comes_first_is_in_both_files() {
     let made = of_rules(
         "/proc/cmdline: quiet
+         /sys/devices/system/cpu/isolated:
          /proc/sys/kernel/sched_rt_runtime_us: 950000
          /sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000",
         &["rt-throttling", "fair-server"],
@@ -135,10 +136,17 @@ fn what_comes_first_is_in_both_files() {
 
 #[test]
 fn no_boot_writes_to_fair_servers_of_cpus_that_it_isolates() {
-    // The machine was booted with isolcpus=.
-    let made = of_rules("/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000", &["fair-server"]);
-    assert!(lines(&made, "tmpfiles.d/onbeat.conf").iter().all(|line| !line.contains("fair_server")));
-    assert!(made.left_out.iter().any(|left| left.rule == "fair-server" && left.why.contains("warns")));
+    let on = "/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000";
+    let left_out = |edits: &str, rules: &[&str]| {
+        let made = of_rules(edits, rules);
+        assert!(lines(&made, "tmpfiles.d/onbeat.conf").iter().all(|line| !line.contains("fair_server")));
+        let of_server = made.left_out.iter().find(|left| left.rule == "fair-server");
+        of_server.expect("the rule is left out").why.clone()
+    };
+    // The machine was booted with isolcpus=; or it would be with this export.
+    assert!(left_out(on, &["fair-server"]).contains("must not be set"));
+    let open = format!("{on}\n--cpus 2-3\n/proc/cmdline: quiet\n/sys/devices/system/cpu/isolated:");
+    assert!(left_out(&open, &["fair-server", "cpu-isolation"]).contains("warns"));
 }
 
 #[test]
