@@ -17,6 +17,7 @@ pub struct ListedChange {
     pub path: String,
     pub rule: String,
     pub state: String,
+    pub why: String,
 }
 
 /// The changes of a plan, an application, a status, an undo.
@@ -32,7 +33,7 @@ fn change(value: &Value) -> Result<ListedChange, String> {
         let text = value[name].as_str().map(str::to_string);
         text.ok_or_else(|| format!("a change has no {name}: {value}"))
     };
-    for named in ["wanted", "risk", "lasts", "why"] {
+    for named in ["wanted", "risk", "lasts"] {
         field(named)?;
     }
     Ok(ListedChange {
@@ -40,6 +41,7 @@ fn change(value: &Value) -> Result<ListedChange, String> {
         path: field("path")?,
         rule: field("rule")?,
         state: field("state")?,
+        why: field("why")?,
     })
 }
 
