@@ -6,7 +6,7 @@ use crate::live::judge::require;
 use crate::live::machine::Machine;
 
 /// One boot does so much of the points: it must not take longer than the emulator is given.
-const SHARES: usize = 4;
+const SHARES: usize = 8;
 /// Everything is looked at after every so many kills, the written settings and the threads after
 /// each.
 const FULL: usize = 12;
