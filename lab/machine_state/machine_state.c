@@ -294,7 +294,9 @@ static void put_task(const char *process, const char *task)
 		return;
 	printf("task:%d/%llu/name\t=%s\n", tid, start, name);
 	/* PF_KTHREAD, and PF_NO_SETAFFINITY: what nobody may move. */
-	printf("task:%d/%llu/kind\t=%s%s\n", tid, start, flags & 0x00200000 ? "kernel" : "user", flags & 0x04000000 ? " pinned" : "");
+	/* PF_KTHREAD, PF_NO_SETAFFINITY, PF_WQ_WORKER of include/linux/sched.h */
+	printf("task:%d/%llu/kind\t=%s%s%s\n", tid, start, flags & 0x00200000 ? "kernel" : "user",
+	       flags & 0x04000000 ? " pinned" : "", flags & 0x00000020 ? " worker" : "");
 
 	got = syscall(SYS_sched_getaffinity, tid, sizeof(mask), mask);
 	if (got > 0)

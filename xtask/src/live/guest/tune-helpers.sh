@@ -31,9 +31,14 @@ counts() {
     grep -H '' /sys/kernel/irq/*/per_cpu_count
 }
 
-# idle_since FILE: the interrupts that did not come since then. They stay on their CPU until they do, whatever is written.
+# idle_since FILE: the interrupts that came at most twice since then. They stay on their CPU until the next, whatever is
+# written, and nothing that waits for one waits for long.
 idle_since() {
-    counts | grep -x -F -f $1 | sed 's|/sys/kernel/irq/\([0-9]*\)/.*|\1|' | tr '\n' ' '
+    counts | awk -F '[/:,]' '
+        { sum = 0; for (at = 7; at <= NF; at++) sum += $at }
+        NR == FNR { before[$5] = sum; next }
+        sum - before[$5] <= 2 { printf "%s ", $5 }
+    ' $1 -
 }
 
 # undoing LABEL COMMAND...: as took, and says which interrupts were idle meanwhile; reports only then, because that interrupts.

@@ -69,7 +69,8 @@ impl MachineState {
 /// What differs: of files everything, of threads those that are in both.
 ///
 /// `idle` are the interrupts that did not come while they were restored: where they go
-/// (`effective_affinity`, and the CPU of their thread) follows at the next.
+/// (`effective_affinity`, and the CPU of their thread) follows at the next. Where rescuers of
+/// workqueues may run is left out, too.
 pub fn differences(before: &MachineState, after: &MachineState, idle: &BTreeSet<String>) -> Vec<ChangedKey> {
     let keys: BTreeSet<&String> = before.entries.keys().chain(after.entries.keys()).collect();
     let differs = |key: &&String| before.content(key) != after.content(key);
@@ -80,11 +81,21 @@ pub fn differences(before: &MachineState, after: &MachineState, idle: &BTreeSet<
     };
     let counts = |key: &&String| match key.strip_prefix("task:") {
         Some(task) => {
-            is_in_both(task, before, after) && !follows(task, after).is_some_and(|irq| idle.contains(irq))
+            let waits = follows(task, after).is_some_and(|irq| idle.contains(irq));
+            is_in_both(task, before, after) && !waits && !is_place_of_rescuer(task, after)
         }
         None => !interrupt_of(key).is_some_and(|irq| idle.contains(irq)),
     };
     keys.into_iter().filter(differs).filter(counts).map(difference).collect()
+}
+
+/// Whether the key is the CPUs of a rescuer: a worker that the kernel places anew whenever it helps
+/// (`rescuer_thread()` in kernel/workqueue.c), and that nobody else may place.
+fn is_place_of_rescuer(task: &str, state: &MachineState) -> bool {
+    let Some((thread, "mask" | "cpus")) = task.rsplit_once('/') else { return false };
+    let name = state.of_task(thread, "name");
+    let serves = !name.starts_with("kworker/") || name.starts_with("kworker/R-");
+    serves && state.of_task(thread, "kind") == "kernel pinned worker"
 }
 
 /// The interrupt whose thread this is, where the key is its CPUs.
@@ -136,6 +147,24 @@ pub mod tests {
     fn with_idle(before: &str, after: &str, idle: &[&str]) -> Vec<String> {
         let idle = idle.iter().map(ToString::to_string).collect();
         differences(&of(before), &of(after), &idle).into_iter().map(|difference| difference.key).collect()
+    }
+
+    #[test]
+    fn rescuers_are_where_the_kernel_puts_them() {
+        let of_kind = |name: &str, kind: &str| {
+            let before = format!("task:3/46/name\t={name}\ntask:3/46/kind\t={kind}\ntask:3/46/mask\t=4\n");
+            keys(&before, &before.replace("mask\t=4", "mask\t=f"))
+        };
+        assert!(of_kind("rcu_gp", "kernel pinned worker").is_empty());
+        assert!(of_kind("kworker/R-rcu_gp", "kernel pinned worker").is_empty());
+        for (name, kind) in [
+            ("kworker/0:1", "kernel pinned worker"),
+            ("ksoftirqd/0", "kernel pinned"),
+            ("rcu_gp", "kernel worker"),
+            ("rcu_gp", "user"),
+        ] {
+            assert_eq!(of_kind(name, kind), ["task:3/46/mask"], "{name} {kind}");
+        }
     }
 
     #[test]
