@@ -74,6 +74,16 @@ pub fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec
             group.path
         )));
     }
+    // One group has one list of CPUs: other CPUs in it would give those back that it has.
+    if let Some(own) = groups.groups.iter().find(|group| is_own(group) && is_partition(group)) {
+        let held = [&own.effective, &own.exclusive, &own.cpus].map(Fact::known);
+        let held = held.into_iter().flatten().find(|held| !held.is_empty());
+        let held = held.map_or_else(|| "others".to_owned(), |held| format!("CPU {held}"));
+        return Err(Obstacle::InTheWay(format!(
+            "onbeat has isolated {held} already: run `onbeat isolate undo` first, then isolate all of them \
+             at once"
+        )));
+    }
     let top = groups.groups.iter().filter(|group| is_top(group) && !is_own(group));
     let having: Vec<(&Group, &CpuSet)> = top
         .filter_map(|group| Some((group, group.cpus.known()?)))
@@ -117,6 +127,11 @@ fn is_own(group: &Group) -> bool {
     path == OUTER_GROUP || path.strip_prefix(OUTER_GROUP).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// Whether it was made one, valid or not.
+fn is_partition(group: &Group) -> bool {
+    group.partition.known().is_some_and(|kind| *kind != Partition::Member)
+}
+
 struct Holder {
     path: String,
     is_own: bool,
@@ -125,15 +140,12 @@ struct Holder {
 /// A partition that has some of the CPUs, and which.
 fn other_partition(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Option<(Holder, CpuSet)> {
     let shared = |set: &Fact<CpuSet>| set.known().map(|set| set.and(cpus)).filter(|set| !set.is_empty());
-    let of = |group: &Group| match group.partition.known() {
-        None | Some(Partition::Member) => None,
-        Some(_) => {
-            let found = shared(&group.effective).or_else(|| shared(&group.exclusive));
-            let holder = Holder { path: group.path.clone(), is_own: is_own(group) };
-            Some((holder, found.or_else(|| shared(&group.cpus))?))
-        }
+    let of = |group: &Group| {
+        let found = shared(&group.effective).or_else(|| shared(&group.exclusive));
+        let holder = Holder { path: group.path.clone(), is_own: is_own(group) };
+        Some((holder, found.or_else(|| shared(&group.cpus))?))
     };
-    let found = groups.groups.iter().find_map(of);
+    let found = groups.groups.iter().filter(|group| is_partition(group)).find_map(of);
     // Those of isolcpus= may be in a partition as well.
     let hidden = groups.isolated.known().map(|all| all.without(at_boot).and(cpus));
     let hidden = hidden.filter(|shared| !shared.is_empty());
@@ -283,6 +295,15 @@ mod tests {
         let own = "onbeat/rt/cpuset.cpus.partition: isolated\nonbeat/rt/cpuset.cpus.effective: 2-3";
         let own = format!("onbeat/cpuset.cpus.partition: member\n{own}");
         refused(&format!("{NESTED}\n{own}"), "`onbeat isolate undo`");
+        // Its CPUs need not be among those that are asked for.
+        let other = "onbeat/rt/cpuset.cpus.partition: isolated\nonbeat/rt/cpuset.cpus.effective: 1";
+        let other = format!("onbeat/cpuset.cpus.partition: member\n{other}");
+        refused(
+            &format!("{NESTED}\n{other}"),
+            "onbeat has isolated CPU 1 already: run `onbeat isolate undo`",
+        );
+        let broken = "onbeat/cpuset.cpus.partition: isolated invalid (Cpu list in cpuset.cpus not exclusive)";
+        refused(&format!("{NESTED}\n{broken}"), "onbeat has isolated others already");
         let alone = "a/cpuset.cpus.partition: member\na/cpuset.cpus: 2";
         refused(&format!("{NESTED}\n{alone}"), "the group /a would have no CPU left");
     }

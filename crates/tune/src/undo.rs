@@ -153,9 +153,11 @@ fn require_last(entry: &EntryRecords, all: &[EntryRecords], boot: &str) -> Resul
     let later = all.iter().skip_while(|other| other.opened.id != entry.opened.id).skip(1);
     for other in later.filter(|other| other.opened.boot == boot) {
         if let Some(key) = held_back(entry, other) {
+            let later = &other.opened.id;
             return Err(Failure::usage(format!(
-                "entry {} has changed {key} after entry {}: undo {} first, or use --all",
-                other.opened.id, entry.opened.id, other.opened.id
+                "entry {later} has changed {key} after entry {}: run `onbeat tune undo {later}` first, or \
+                `onbeat tune undo --all`",
+                entry.opened.id
             )));
         }
     }
