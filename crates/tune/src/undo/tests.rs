@@ -160,7 +160,11 @@ fn an_entry_below_another_is_not_undone_by_its_id() {
     bench.apply(&[set(SWAPPINESS, "5")]);
     let refused = bench.undo(Which::Id("1".to_owned())).unwrap_err();
     assert_eq!(refused.exit, Exit::Usage);
-    assert!(refused.message.contains("entry 3 has changed sysctl:vm.swappiness after entry 1: undo 3 first"));
+    assert!(
+        refused.message.contains(
+            "entry 3 has changed sysctl:vm.swappiness after entry 1: run `onbeat tune undo 3` first"
+        )
+    );
     bench.undo(Which::Id("2".to_owned())).unwrap();
     bench.undo(Which::Id("3".to_owned())).unwrap();
     bench.undo(Which::Id("1".to_owned())).unwrap();
