@@ -93,13 +93,24 @@ impl Lasting {
         }
         let is_server =
             |line: &BootLine| matches!(&line.setting.key, Key::Sysfs(file) if file.starts_with(FAIR_SERVERS));
-        let rule = self.files.iter().find(|line| is_server(line)).map(|line| line.rule.clone());
+        let Some(rules) = self.files.iter().find(|line| is_server(line)).map(|line| line.rule.clone()) else {
+            return;
+        };
         self.files.retain(|line| !is_server(line));
-        self.left_out.extend(rule.map(|rule| LeftOut {
-            rule,
+        // Throttling is not switched off for a server that stays: what only that asks for goes too.
+        for lines in [&mut self.sysctls, &mut self.files] {
+            lines.retain_mut(|line| {
+                let others: Vec<&str> = line.rule.split(", ").filter(|rule| !is_of(&rules, rule)).collect();
+                let others = others.join(", ");
+                line.rule = others;
+                !line.rule.is_empty()
+            });
+        }
+        self.left_out.push(LeftOut {
+            rule: rules,
             why: "the kernel warns when it is written on CPUs that were isolated at boot".to_owned(),
             instead: "leave isolcpus= out, then `onbeat isolate create` sets both in their order".to_owned(),
-        }));
+        });
     }
 
     /// Puts a change of a running kernel into its file.

@@ -147,6 +147,15 @@ fn no_boot_writes_to_fair_servers_of_cpus_that_it_isolates() {
     assert!(left_out(on, &["fair-server"]).contains("must not be set"));
     let open = format!("{on}\n--cpus 2-3\n/proc/cmdline: quiet\n/sys/devices/system/cpu/isolated:");
     assert!(left_out(&open, &["fair-server", "cpu-isolation"]).contains("warns"));
+    // Nor is throttling switched off for it alone.
+    let throttled = format!("{open}\n/proc/sys/kernel/sched_rt_runtime_us: 950000");
+    let words = |rules: &[&str]| {
+        let made = of_rules(&throttled, rules);
+        lines(&made, "sysctl.d/90-onbeat.conf").join(" ") + &lines(&made, "tmpfiles.d/onbeat.conf").join(" ")
+    };
+    assert_eq!(words(&["fair-server", "cpu-isolation"]), "");
+    let asked = words(&["rt-throttling=-1", "fair-server", "cpu-isolation"]);
+    assert!(asked.starts_with("kernel.sched_rt_runtime_us = -1"), "{asked}");
 }
 
 #[test]
