@@ -2,10 +2,13 @@
 
 #![allow(unsafe_code)]
 
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
+use rustix::io::write;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 /// How much of its remarks is kept.
@@ -21,12 +24,25 @@ impl OwnRun {
     /// Starts this program's own file with these arguments. The kernel sends it SIGTERM when the
     /// thread that calls this ends, so that it ends in order, its results kept.
     pub fn start(arguments: &[String]) -> io::Result<OwnRun> {
+        OwnRun::start_in(arguments, None)
+    }
+
+    /// The same in the control group (version 2) of this folder, before it sees which CPUs it has.
+    pub fn start_in(arguments: &[String], group: Option<&Path>) -> io::Result<OwnRun> {
+        let open = |group: &Path| OpenOptions::new().write(true).open(group.join("cgroup.procs"));
+        let joined = group.map(open).transpose()?;
         let mut command = Command::new("/proc/self/exe");
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.process_group(0);
-        // SAFETY: between fork and exec it makes one system call, and allocates nothing.
+        // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
         unsafe {
-            command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
+            command.pre_exec(move || {
+                if let Some(processes) = &joined {
+                    // 0 stands for the process that writes (cgroup-v2.rst).
+                    write(processes, b"0")?;
+                }
+                Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
+            });
         }
         let mut child = command.spawn()?;
         let remarks = child.stderr.take();

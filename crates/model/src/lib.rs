@@ -4,7 +4,7 @@
 //! outcomes of reading something. [`run`] and [`spike`] are the documents of the contract
 //! (docs/bundle.md), [`check`] checks whether their numbers agree. [`histogram`] holds samples,
 //! [`column`] long lists of numbers. [`setting`] and [`plan`] are what is changed on a machine,
-//! [`isolation`] the CPUs that are set apart. [`rng`] draws dithered schedules. [`text`] escapes
+//! [`isolation`] the CPUs that are set apart, [`rt_limit`] what real-time tasks may take. [`rng`] draws dithered schedules. [`text`] escapes
 //! external text.
 
 pub mod check;
@@ -18,6 +18,7 @@ pub mod keyword;
 pub mod load;
 pub mod plan;
 pub mod rng;
+pub mod rt_limit;
 pub mod run;
 pub mod setting;
 pub mod slice;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+mod stops;
+
 use crate::aligned::write_rows;
 use crate::palette::{DIM, Palette, RED};
 use crate::words::{clean, filled, us, us_or_dash, wrapped};
@@ -14,19 +16,28 @@ pub fn render(suite: &SuiteRun, columns: usize, color: bool) -> String {
     let mut page = String::new();
     wrapped(&mut page, &headline(suite), columns);
     for kernel in distinct(suite.phases.iter().map(|phase| phase.kernel.as_str())) {
-        let phases: Vec<&SuitePhase> = suite.phases.iter().filter(|phase| phase.kernel == kernel).collect();
-        let _ = writeln!(
-            page,
-            "\n{}",
-            palette.paint(DIM, &format!("kernel {}; latencies in us", or_unknown(kernel)))
-        );
-        rows(&mut page, &phases, palette);
+        let of_kernel = suite.phases.iter().filter(|phase| phase.kernel == kernel);
+        let (spun, woken): (Vec<&SuitePhase>, Vec<&SuitePhase>) = of_kernel.partition(|phase| is_spun(phase));
+        if !woken.is_empty() {
+            let title = format!("kernel {}; latencies in us", or_unknown(kernel));
+            let _ = writeln!(page, "\n{}", palette.paint(DIM, &title));
+            rows(&mut page, &woken, palette);
+        }
+        if !spun.is_empty() {
+            let title = stops::title(&or_unknown(kernel), &spun);
+            page.push('\n');
+            wrapped(&mut page, &palette.paint(DIM, &title), columns);
+            stops::rows(&mut page, &spun, palette);
+        }
     }
     matrix(&mut page, suite, palette);
     page.push('\n');
     for phase in suite.phases.iter().filter(|phase| !phase.valid) {
         let line = format!("! {}: {}", clean(&phase.id), clean(&phase.why));
         wrapped(&mut page, &palette.paint(RED, &line), columns);
+    }
+    for left in &suite.left_out {
+        wrapped(&mut page, &format!("- {}: {}", clean(&left.id), clean(&left.why)), columns);
     }
     for line in remarks(suite) {
         wrapped(&mut page, &line, columns);
@@ -75,52 +86,62 @@ fn rows(page: &mut String, phases: &[&SuitePhase], palette: Palette) {
     write_rows(page, &cells, palette);
 }
 
+/// Whether a thread that never sleeps was measured, or was to be.
+fn is_spun(phase: &SuitePhase) -> bool {
+    phase.measure == "spin"
+}
+
+/// What stands before the `/` of an id: the model or the boot; and the phase, of which there are two
+/// in a mirrored order (`cpu.2`).
+fn names(phase: &SuitePhase) -> (&str, &str) {
+    let (row, name) = phase.id.split_once('/').unwrap_or((&phase.model, &phase.id));
+    (row, name.strip_suffix(".2").unwrap_or(name))
+}
+
 /// The worst of each model under each load, as tables 3.2 and 3.3 have it, with the quantile of
 /// 99.99 % behind; only where there is more than one model.
 fn matrix(page: &mut String, suite: &SuiteRun, palette: Palette) {
-    let name = |phase: &SuitePhase| match phase.id.split_once('/') {
-        Some((_, load)) => load.to_owned(),
-        None => phase.id.clone(),
-    };
-    let row_of = |phase: &SuitePhase| match phase.id.split_once('/') {
-        Some((model, _)) => model.to_owned(),
-        None => phase.model.clone(),
-    };
-    let loads: Vec<String> = suite.phases.iter().map(name).collect();
-    let models: Vec<String> = suite.phases.iter().map(row_of).collect();
-    let (loads, models) =
-        (distinct(loads.iter().map(String::as_str)), distinct(models.iter().map(String::as_str)));
-    let kernels = distinct(suite.phases.iter().map(|phase| phase.kernel.as_str()));
-    if models.len() * kernels.len() < 2 {
+    let woken: Vec<&SuitePhase> = suite.phases.iter().filter(|phase| !is_spun(phase)).collect();
+    let loads = distinct(woken.iter().map(|phase| names(phase).1));
+    let models = distinct(woken.iter().map(|phase| names(phase).0));
+    let kernels = distinct(woken.iter().map(|phase| phase.kernel.as_str()));
+    let missing = suite.left_out.iter().filter(|left| !left.id.contains('/'));
+    let missing: Vec<&str> = missing.map(|left| left.id.as_str()).filter(|_| !woken.is_empty()).collect();
+    if models.len() * kernels.len() + missing.len() < 2 {
         return;
     }
     let mut cells: Vec<Vec<String>> = vec![vec!["worst (p99.99)".into()]];
     cells[0].extend(loads.iter().map(|load| clean(load)));
     for kernel in &kernels {
         for model in &models {
-            let of = |load: &&str| {
-                suite
-                    .phases
-                    .iter()
-                    .find(|phase| phase.kernel == *kernel && row_of(phase) == *model && name(phase) == **load)
+            let of = |load: &str| -> Vec<&SuitePhase> {
+                let is_it = |phase: &&SuitePhase| phase.kernel == *kernel && names(phase) == (*model, load);
+                woken.iter().copied().filter(is_it).collect()
             };
-            if loads.iter().all(|load| of(load).is_none()) {
+            if loads.iter().all(|load| of(load).is_empty()) {
                 continue;
             }
             let title = if kernels.len() > 1 { format!("{model}, {kernel}") } else { (*model).to_owned() };
             let mut row = vec![clean(&title)];
-            row.extend(loads.iter().map(|load| of(load).map_or_else(|| us_or_dash(None), worst)));
+            row.extend(loads.iter().map(|load| worst(&of(load))));
             cells.push(row);
         }
+    }
+    for row in missing {
+        let holes = loads.iter().map(|_| us_or_dash(None));
+        cells.push(std::iter::once(clean(row)).chain(holes).collect());
     }
     page.push('\n');
     write_rows(page, &cells, palette);
 }
 
-fn worst(phase: &SuitePhase) -> String {
-    match (phase.valid, phase.max_ns) {
-        (true, Some(max)) => format!("{} ({})", us(max), us_or_dash(phase.p9999_ns)),
-        _ => us_or_dash(None),
+/// The worst of the phases of one name: two in a mirrored order, of which both have to be valid.
+fn worst(phases: &[&SuitePhase]) -> String {
+    let max = phases.iter().filter_map(|phase| phase.max_ns).max();
+    let tail = phases.iter().filter_map(|phase| phase.p9999_ns).max();
+    match max.filter(|_| phases.iter().all(|phase| phase.valid && phase.max_ns.is_some())) {
+        Some(max) => format!("{} ({})", us(max), us_or_dash(tail)),
+        None => us_or_dash(None),
     }
 }
 
@@ -133,12 +154,13 @@ fn remarks(suite: &SuiteRun) -> Vec<String> {
             difference(drift.max_ns)
         ));
     }
-    let worst = suite.phases.iter().filter(|phase| phase.valid).filter_map(|phase| phase.max_ns).max();
+    let woken = suite.phases.iter().filter(|phase| phase.valid && !is_spun(phase));
+    let worst = woken.filter_map(|phase| phase.max_ns).max();
     if let (Some(limit), Some(worst)) = (suite.limit_ns, worst) {
         let said = if worst <= limit { "was not exceeded" } else { "was exceeded" };
         lines.push(format!("the recipe's limit of {} us {said}", us(limit)));
     }
-    if suite.phases.iter().any(|phase| phase.valid) {
+    if suite.phases.iter().any(|phase| phase.valid && !is_spun(phase)) {
         lines.push("a maximum of few samples says little: onbeat bounds says what each run supports".into());
     }
     lines

@@ -6,6 +6,8 @@ use model::suite::{SuiteDrift, SuitePhase};
 use model::units::Nanos;
 
 use crate::phases::SuiteStep;
+use crate::recipe_phase::StepKind;
+use crate::stops::stops;
 
 /// A step that could not be run.
 pub fn not_run(step: &SuiteStep, kernel: &str, why: &str) -> SuitePhase {
@@ -13,13 +15,18 @@ pub fn not_run(step: &SuiteStep, kernel: &str, why: &str) -> SuitePhase {
         id: step.id.clone(),
         model: step.model.clone(),
         load: step.load.clone(),
+        measure: step.kind.name().to_owned(),
+        settings: step.settings.iter().map(ToString::to_string).collect(),
         kernel: kernel.to_owned(),
         why: why.to_owned(),
         ..SuitePhase::default()
     }
 }
 
-/// The row of a step from its run: all CPUs as one.
+/// A CPU is looked at in pieces of this length where no period is set.
+const SECOND: Nanos = Nanos::SECOND;
+
+/// The row of a step from its run: all CPUs as one; of a thread that spins, its stops per CPU.
 pub fn row(step: &SuiteStep, run: &Run, bundle: &str) -> SuitePhase {
     let mut rows: Vec<Bucket> = run.cpus.iter().flat_map(|cpu| cpu.histogram.iter().copied()).collect();
     rows.sort_unstable();
@@ -27,12 +34,26 @@ pub fn row(step: &SuiteStep, run: &Run, bundle: &str) -> SuitePhase {
     let at = |per_million| quantile(&rows, max, per_million);
     let invalid = run.integrity.iter().filter(|entry| entry.invalidates).map(|entry| entry.detail.clone());
     let mut why: Vec<String> = invalid.collect();
-    if rows.is_empty() {
+    let spins = matches!(step.kind, StepKind::Spin { .. });
+    if rows.is_empty() && !spins {
         why.push("no wake-up was measured".into());
     }
     // A run that was interrupted has too few samples to be the phase.
     if !run.complete || run.ended == model::vocabulary::Ended::Signal {
         why.push("it was interrupted".into());
+    }
+    let (mut stopped, mut expected, mut by) = (Vec::new(), None, String::new());
+    if let StepKind::Spin { length, .. } = step.kind {
+        let limit = step.rt_limit();
+        stopped = stops(run, length, limit.map_or(SECOND, |limit| limit.period()));
+        expected = limit.map(|limit| limit.stop());
+        by = match (limit, run.host.fair_server_runtime_ns) {
+            (Some(_), Some(_)) => "fair server",
+            (Some(_), None) => "throttling",
+            // What was found may be either.
+            (None, _) => "",
+        }
+        .to_owned();
     }
     // PREEMPT_RT stays that whatever is switched below it: the switch's own word says more.
     let model = if step.model.is_empty() { run.host.preempt.as_str() } else { &step.model };
@@ -44,6 +65,9 @@ pub fn row(step: &SuiteStep, run: &Run, bundle: &str) -> SuitePhase {
         p99_ns: at(990_000),
         p9999_ns: at(999_900),
         max_ns: max,
+        stops: stopped,
+        expected_ns: expected,
+        stopped_by: by,
         valid: why.is_empty(),
         ..not_run(step, &run.host.release, &why.join("; "))
     }
@@ -51,9 +75,13 @@ pub fn row(step: &SuiteStep, run: &Run, bundle: &str) -> SuitePhase {
 
 /// The difference of the first and the last valid phase without a load, of one kernel and model.
 pub fn drift(phases: &[SuitePhase]) -> Option<SuiteDrift> {
-    let idle = || phases.iter().filter(|phase| phase.valid && phase.load.is_empty());
+    let is_idle = |phase: &&SuitePhase| phase.valid && phase.load.is_empty() && phase.stops.is_empty();
+    let idle = || phases.iter().filter(is_idle);
     let (first, last) = (idle().next()?, idle().next_back()?);
-    let alike = first.kernel == last.kernel && first.model == last.model && first.id != last.id;
+    let alike = first.kernel == last.kernel
+        && first.model == last.model
+        && first.settings == last.settings
+        && first.id != last.id;
     // A document that is gone on with may hold any numbers.
     let minus = |a: Option<Nanos>, b: Option<Nanos>| Some(Nanos(a?.0.saturating_sub(b?.0)));
     alike.then_some(SuiteDrift {
@@ -65,10 +93,43 @@ pub fn drift(phases: &[SuitePhase]) -> Option<SuiteDrift> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recipe_phase::LoadOn;
     use model::run::{CpuRun, Integrity};
 
     fn step(id: &str, load: &str) -> SuiteStep {
-        SuiteStep { id: id.into(), model: String::new(), load: load.into(), samples: 4 }
+        SuiteStep {
+            id: id.into(),
+            model: String::new(),
+            load: load.into(),
+            load_on: LoadOn::Same,
+            kind: StepKind::WakeUps { samples: 4 },
+            settings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_thread_that_spins_has_stops_and_no_drift() {
+        use crate::setting::SuiteSetting;
+        use model::run::SpinGap;
+        use model::units::Cpu;
+        let settings = vec![SuiteSetting::parse("rt-limit=900000/1000000").unwrap()];
+        let kind = StepKind::Spin { length: Nanos(2_000_000_000), hog: true };
+        let step = SuiteStep { kind, settings, ..step("row-1", "") };
+        let gap = |at, ns| SpinGap { cpu: Cpu(0), mono_ns: Nanos(at), ns: Nanos(ns) };
+        let mut run = run(9);
+        run.cpus[0].t0_mono_ns = Some(Nanos(0));
+        run.gaps = Some(vec![gap(900_000_000, 98_000_000), gap(1_900_000_000, 102_000_000)]);
+        let first = row(&step, &run, "");
+        assert_eq!(
+            (first.expected_ns, first.stops[0].median_ns),
+            (Some(Nanos(100_000_000)), Nanos(100_000_000))
+        );
+        assert_eq!((first.stopped_by.as_str(), first.settings.len(), first.valid), ("throttling", 1, true));
+        run.host.fair_server_runtime_ns = Some(100_000_000);
+        let again = SuiteStep { id: "row-1.2".into(), ..step };
+        let second = row(&again, &run, "");
+        assert_eq!(second.stopped_by, "fair server");
+        assert_eq!(drift(&[first, second]), None);
     }
 
     fn run(max: i64) -> Run {

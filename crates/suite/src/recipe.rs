@@ -2,9 +2,11 @@
 
 use serde::Deserialize;
 
-use load::spec;
 use model::text::{clean, steers};
 use model::units::{Bare, Nanos, parse_span};
+
+use crate::recipe_boots::RecipeBoots;
+use crate::recipe_phase::{LoadOn, RecipePhase};
 
 /// What a file says, with everything checked that can be without a machine.
 #[derive(Clone, Debug, Deserialize)]
@@ -20,6 +22,7 @@ pub struct Recipe {
     #[serde(default)]
     pub about: String,
     /// The interval of the measuring threads.
+    #[serde(default = "a_millisecond")]
     pub interval: String,
     /// Added to the interval once per further CPU, as `-d` of `measure`.
     #[serde(default)]
@@ -39,31 +42,11 @@ pub struct Recipe {
     /// The limit that the table names, in us.
     #[serde(default, rename = "limit-us")]
     pub limit_us: Option<u64>,
+    /// Two rows that take two boots.
+    #[serde(default)]
+    pub boots: Option<RecipeBoots>,
     #[serde(rename = "phase")]
     pub phases: Vec<RecipePhase>,
-}
-
-/// One phase as the recipe has it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RecipePhase {
-    pub id: String,
-    /// Loads as `--load` takes them; empty for none.
-    #[serde(default)]
-    pub load: String,
-    /// Wake-ups of each CPU.
-    pub samples: u64,
-}
-
-/// Which CPUs the load has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LoadOn {
-    /// Those that are measured: all.
-    #[default]
-    Same,
-    /// The lower half, and the upper half is measured.
-    Other,
 }
 
 /// How the phases follow each other.
@@ -75,6 +58,8 @@ pub enum PhaseOrder {
     Listed,
     /// The first and the last stay, those between are in the order that the seed gives.
     Shuffled,
+    /// All as listed, then all once more in the reverse order.
+    Abba,
 }
 
 /// No latency of an hour is a limit.
@@ -85,6 +70,10 @@ const MOST: usize = 256;
 
 fn two_seconds() -> String {
     "2s".to_owned()
+}
+
+fn a_millisecond() -> String {
+    "1ms".to_owned()
 }
 
 impl Recipe {
@@ -98,7 +87,8 @@ impl Recipe {
             format!("{origin}{}: {}", place(text, at), error.message().replace('\n', " "))
         })?;
         recipe.check().map_err(|(word, what)| {
-            let at = text.find(&word).filter(|_| !word.is_empty());
+            let quoted = text.find(&format!("\"{word}\"")).map(|at| at + 1);
+            let at = quoted.or_else(|| text.find(&word)).filter(|_| !word.is_empty());
             format!("{origin}{}: {what}", at.map_or_else(String::new, |at| place(text, at)))
         })?;
         Ok(recipe)
@@ -133,20 +123,13 @@ impl Recipe {
         if self.phases.is_empty() || self.phases.len() > MOST {
             return wrong("", format!("expected 1 to {MOST} phases"));
         }
+        if let Some(Err(what)) = self.boots.as_ref().map(RecipeBoots::check) {
+            return wrong("boots", what);
+        }
         for (at, phase) in self.phases.iter().enumerate() {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            if phase.id.is_empty() || phase.id.len() > 40 || !phase.id.chars().all(plain) {
-                let what = format!("'{}' is no id: expected small letters, digits and hyphens", phase.id);
-                return wrong(&phase.id, what);
-            }
+            phase.check()?;
             if self.phases[..at].iter().any(|other| other.id == phase.id) {
                 return wrong(&phase.id, format!("two phases are called {}", phase.id));
-            }
-            if phase.samples == 0 {
-                return wrong(&phase.id, format!("{}: samples: expected 1 or more", phase.id));
-            }
-            if let (false, Err(what)) = (phase.load.is_empty(), spec::parse(&[&phase.load])) {
-                return wrong(&phase.load, what);
             }
         }
         Ok(())

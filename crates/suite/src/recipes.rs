@@ -6,9 +6,12 @@
 use crate::recipe::Recipe;
 
 /// The texts by the names of the recipes.
-pub const RECIPES: [(&str, &str); 6] = [
+pub const RECIPES: [(&str, &str); 9] = [
     ("quick", include_str!("recipes/quick.toml")),
     ("enea", include_str!("recipes/enea.toml")),
+    ("enea-threadirqs", include_str!("recipes/enea-threadirqs.toml")),
+    ("enea-partition", include_str!("recipes/enea-partition.toml")),
+    ("throttling", include_str!("recipes/throttling.toml")),
     ("imx8", include_str!("recipes/imx8.toml")),
     ("toradex", include_str!("recipes/toradex.toml")),
     ("osadl", include_str!("recipes/osadl.toml")),

@@ -32,6 +32,15 @@ pub(super) const ALL: &[Control] = &[
         ..Control::DEFAULT
     },
     Control {
+        pattern: "/proc/sys/kernel/sched_rt_period_us",
+        accepts: Accepted::Number(1, i32::MAX as i64),
+        risk: Risk::Medium,
+        reason: "a period below sched_rt_runtime_us is EINVAL, so that which of the two is written first \
+                 depends on the direction",
+        source: RT_GROUP,
+        ..Control::DEFAULT
+    },
+    Control {
         pattern: "/proc/sys/kernel/sched_rr_timeslice_ms",
         accepts: Accepted::Number(1, i32::MAX as i64),
         reason: "0 and less set the default of 100, so that they would not be read back",

@@ -10,12 +10,13 @@ use crate::cli::outputs::Outputs;
 use crate::cli::running::{WantedRun, exit_of, prepare_run, unless_stopped};
 use crate::plan::{MachineCpus, MeasureIntent, MeasurePlan, ProbePlan};
 use crate::probe::gap_list::GapList;
+use crate::probe::hog::Hogs;
 use crate::probe::spin::Spin;
 use host::{clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::run::Host;
 use model::text::quoted;
-use model::units::{Bare, CpuSet, Nanos};
+use model::units::{Bare, Cpu, CpuSet, Nanos};
 use model::vocabulary::{Command, Policy, Probe, SchedulePhase};
 use report::run::{next_steps, table};
 use report::words::wrapped;
@@ -60,6 +61,10 @@ pub struct Args {
     /// slow to read]
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     over: Option<String>,
+    /// Keep an ordinary thread busy on each measured CPU: what takes time from a real-time task for
+    /// the sake of others, throttling and the fair server, has someone to give it to
+    #[arg(long)]
+    hog: bool,
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
@@ -77,13 +82,27 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     };
     let prepared = prepare_run(wanted, environment, |plan, machine, facts| {
         plan.notes.extend(note);
+        if args.hog {
+            plan.notes.push("an ordinary thread is busy on each measured cpu".into());
+        }
         plan.probe = Some(ProbePlan { over: Some(over), ..ProbePlan::of(Probe::Spin) });
         leave_a_cpu(plan, machine, args.flags.cpus.is_none())?;
         refuse_without_end(plan, &facts::describe(facts))
     })?;
+    let _hogs = args.hog.then(|| Hogs::start(cpus_of(&prepared.plan), latest(&prepared.plan))).transpose()?;
     let mut gaps = GapList::new(over);
     let kept = measured(prepared, Arc::new(Spin { over }), Some(&mut gaps), Vec::new)?;
     finish(args, kept, outputs)
+}
+
+fn cpus_of(plan: &MeasurePlan) -> impl Iterator<Item = Cpu> + '_ {
+    plan.cpus.iter().map(|own| own.cpu)
+}
+
+/// When the run is over for sure, with all that comes before it.
+fn latest(plan: &MeasurePlan) -> Nanos {
+    let length = plan.duration.unwrap_or_default();
+    Nanos(clock::monotonic().0.saturating_add(length.0).saturating_add(60 * Nanos::SECOND.0))
 }
 
 /// Under SCHED_OTHER unless a policy or priority is given; no CPU's start is put off.

@@ -1,43 +1,49 @@
 //! `onbeat suite`: the field's test recipes, run phase by phase and tabulated.
 
+mod chosen;
 mod folder;
-mod models;
 mod phase;
+mod plan_text;
+mod settings;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use super::Environment;
-use super::flags::{cpu_list, positive_span};
 use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::block_signals;
+use ::suite::begun::{described, difference};
 use ::suite::outcome::{drift, not_run};
-use ::suite::phases::{SuiteStep, length, steps};
+use ::suite::phases::{StepChoice, SuiteStep, length, shortens, steps};
 use ::suite::recipe::Recipe;
 use ::suite::recipes::{RECIPES, named};
-use folder::{as_begun, folder_of, keep, kept_cpus, make_folder, others, read_suite};
-use host::{random_u64, rt};
+use chosen::{Chosen, chosen};
+use folder::{folder_of, keep, make_folder, others, read_suite};
+use host::rt;
 use model::error::{Exit, Failure, Result};
-use model::suite::{SUITE_SCHEMA, SuiteRun};
+use model::suite::{SUITE_SCHEMA, SuiteLeftOut, SuiteRun};
 use model::text::{quoted, several};
-use model::units::{Bare, CpuSet, Nanos};
-use phase::{PhaseEnd, PhaseSetup, divided, spoken};
+use model::units::Nanos;
+use phase::{PhaseEnd, PhaseSetup};
+use plan_text::{plan_text, spoken};
 use report::suite::{list, render};
+use settings::Settings;
 
 /// Run a test recipe of the field: phases of measuring, each under its load
 ///
 /// Each phase is a run of `onbeat measure`, kept as a bundle; at the end there is a table of all,
 /// with quantiles beside the maxima. A phase whose load did not load, or whose run is invalid, is
-/// left out of the table with the reason, and the exit code is 7. Where a recipe compares
-/// preemption models, they are switched through the journal of `onbeat tune` and put back, also
-/// after a kill -9. Without a name the recipes are listed; a FILE.toml of your own is one too.
+/// left out of the table with the reason, and the exit code is 7. What a recipe sets, preemption
+/// models, limits of real-time tasks, a partition, goes through the journal of `onbeat tune` and is
+/// put back, also after a kill -9. Without a name the recipes are listed; a FILE.toml of your own is one too.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat suite                      the recipes\n  \
         onbeat suite quick                a table of this machine in three minutes\n  \
         onbeat suite enea --plan          what would run, for how long, what it changes\n  \
         onbeat suite enea --phase 10s     the same with short phases\n  \
-        onbeat suite enea --with OTHER    beside what another kernel gave")]
+        onbeat suite enea --with OTHER    beside what another kernel gave\n  \
+        sudo onbeat suite throttling --yes   real-time tasks with limits, and without")]
 pub struct Args {
     /// A recipe's name, or a file with one
     #[arg(value_name = "NAME|FILE")]
@@ -63,6 +69,9 @@ pub struct Args {
     /// The preemption models to compare, among those that the kernel offers
     #[arg(long, value_name = "MODELS", value_delimiter = ',')]
     models: Vec<String>,
+    /// Run also the phases in which a safeguard is taken away: real-time tasks without a limit
+    #[arg(long)]
+    yes: bool,
     /// What a shuffled order follows from; drawn and printed by default
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -89,36 +98,38 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         let (was, is) = (quoted(&before.name), quoted(&recipe.name));
         return Err(Failure::usage(format!("the suite in that folder is {was}, not {is}: name that one")));
     }
-    let chosen = chosen(args, &recipe, before.as_ref())?;
+    let kernel = host::release();
+    require_same(&recipe, before.as_ref())?;
+    let chosen = chosen(args, &recipe, before.as_ref(), &kernel)?;
     if args.plan {
-        let Chosen { cpus, load_cpus, seed, .. } = &chosen;
-        let words = format!("measured: CPU {cpus}; load: CPU {load_cpus}; seed {seed}\n");
-        outputs.print(&(plan_text(&recipe, &chosen.steps) + &words));
+        outputs.print(&plan_text(&recipe, &chosen));
         return outputs.end(Exit::Ok);
     }
+    require_login(&chosen.steps, environment)?;
     let others = others(args)?;
     let folder = folder_of(args, &recipe, environment)?;
     block_signals()?;
     make_folder(&folder)?;
-    let kernel = host::release();
     let setup = PhaseSetup {
         recipe: &recipe,
         folder: &folder,
-        cpus: chosen.cpus,
-        load_cpus: chosen.load_cpus,
+        cpus: chosen.cpus.clone(),
+        load_cpus: chosen.load_cpus.clone(),
         kernel: &kernel,
         shows: !args.output.quiet && !environment.dumb && io::stderr().is_terminal(),
     };
-    let mut suite = before.unwrap_or_else(|| empty(&recipe, chosen.seed));
-    suite.phase_samples = chosen.samples;
+    let mut suite = before.unwrap_or_else(|| begun(&recipe, &chosen, &kernel));
+    suite.left_out.clone_from(&chosen.left_out);
+    forget_found(&mut suite);
     (suite.cpus, suite.load_cpus) = (setup.cpus.to_string(), setup.load_cpus.to_string());
-    let lengths = chosen.steps.iter().map(|step| step.samples);
-    suite.shortened |=
-        lengths.zip(recipe.phases.iter().cycle()).any(|(samples, phase)| samples < phase.samples);
     // Killed in its first phase, it can be gone on with too.
     keep(&folder, &suite)?;
-    let stopped = run_steps(&setup, &chosen.steps, &mut suite, environment)?;
+    let mut settings = Settings::new(environment, &chosen.cpus, args.yes);
+    let ran = run_steps(&setup, &chosen.steps, &mut suite, &mut settings);
+    outputs.keep(settings.put_back());
+    let stopped = ran?;
     suite.phases.extend(others.into_iter().flat_map(|other| other.phases));
+    forget_found(&mut suite);
     outputs.print(&render(&suite, outputs.screen.columns, outputs.screen.color));
     outputs.print(&format!("kept in {}\n", quoted(&folder)));
     outputs.json_pretty(&args.output.json, &suite);
@@ -137,80 +148,31 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
 }
 
-/// What the flags leave open, decided.
-struct Chosen {
-    steps: Vec<SuiteStep>,
-    cpus: CpuSet,
-    load_cpus: CpuSet,
-    seed: u64,
-    /// In place of the recipe's.
-    samples: Option<u64>,
-}
-
-fn chosen(args: &Args, recipe: &Recipe, before: Option<&SuiteRun>) -> Result<Chosen> {
-    let models = chosen_models(args, recipe)?;
-    let phase =
-        args.phase.as_deref().map(|text| positive_span("--phase", text, Bare::Seconds)).transpose()?;
-    let samples = phase.map(|phase| u64::try_from(phase.0 / recipe.interval().0.max(1)).unwrap_or(1).max(1));
-    let begun = before.filter(|before| !before.cpus.is_empty());
-    let kept = begun.map(|before| before.phase_samples);
-    as_begun("--phase", samples.map(Some).as_ref(), kept.as_ref())?;
-    as_begun("--seed", args.seed.as_ref(), before.map(|suite| &suite.seed))?;
-    let samples = kept.unwrap_or(samples);
-    let seed = args.seed.or(before.map(|suite| suite.seed)).unwrap_or_else(|| random_u64() >> 32);
-    let given =
-        |flag: &str, text: &Option<String>| text.as_deref().map(|text| cpu_list(flag, text)).transpose();
-    let (cpus, load_cpus) = (given("-a", &args.cpus)?, given("--load-cpus", &args.load_cpus)?);
-    let (measured, load) = match begun {
-        None => divided(recipe, &permitted()?)?,
-        Some(before) => {
-            let (measured, load) = (kept_cpus(&before.cpus)?, kept_cpus(&before.load_cpus)?);
-            as_begun("-a", cpus.as_ref(), Some(&measured))?;
-            as_begun("--load-cpus", load_cpus.as_ref(), Some(&load))?;
-            (measured, load)
-        }
-    };
-    Ok(Chosen {
-        steps: steps(recipe, &models, samples, seed),
-        cpus: cpus.unwrap_or(measured),
-        load_cpus: load_cpus.unwrap_or(load),
-        seed,
-        samples,
-    })
-}
-
 /// Runs what is not there yet, and keeps the document after each; true if a stop signal came.
 fn run_steps(
     setup: &PhaseSetup,
     all: &[SuiteStep],
     suite: &mut SuiteRun,
-    environment: &Environment,
+    settings: &mut Settings,
 ) -> Result<bool> {
     let done = |suite: &SuiteRun, step: &SuiteStep| {
-        // A recipe may have been changed since.
-        suite.phases.iter().any(|phase| phase.id == step.id && phase.load == step.load && phase.valid)
+        suite.phases.iter().any(|phase| phase.id == step.id && phase.valid)
     };
-    let mut switched = None;
-    let mut model = String::new();
     for (at, step) in all.iter().enumerate() {
         if done(suite, step) {
             continue;
         }
         suite.phases.retain(|phase| phase.id != step.id || phase.kernel != setup.kernel);
-        if step.model != model {
-            let switch = match &mut switched {
-                Some(switched) => switched,
-                none => none.insert(models::Switched::begin()?),
-            };
-            model.clone_from(&step.model);
-            if let Err(failure) = switch.switch(&model, environment) {
-                suite.phases.push(not_run(step, setup.kernel, &failure.message));
-                model.clear();
-                continue;
+        if let Err(why) = settings.switch(step)? {
+            if rt::stop_pending() {
+                return keep(setup.folder, suite).map(|()| true);
             }
+            suite.phases.push(not_run(step, setup.kernel, &why));
+            continue;
         }
         let left = all[at + 1..].iter().filter(|step| !done(suite, step));
-        let left = left.fold(Nanos(0), |sum, step| Nanos(sum.0.saturating_add(length(setup.recipe, step).0)));
+        let left =
+            left.fold(Nanos(0), |sum, step| Nanos(sum.0.saturating_add(length(setup.recipe, step.kind).0)));
         let place = format!("{} of {}", at + 1, all.len());
         match setup.run(step, &place, left)? {
             PhaseEnd::Stopped => return keep(setup.folder, suite).map(|()| true),
@@ -218,21 +180,58 @@ fn run_steps(
         }
         keep(setup.folder, suite)?;
     }
-    if let Some(switched) = &mut switched {
-        switched.put_back()?;
-    }
     suite.complete = true;
     suite.drift = drift(&suite.phases);
     keep(setup.folder, suite)?;
     Ok(rt::stop_pending())
 }
 
-fn empty(recipe: &Recipe, seed: u64) -> SuiteRun {
+/// A row that is there, from another boot or another suite, is not left out any more.
+fn forget_found(suite: &mut SuiteRun) {
+    let phases = &suite.phases;
+    let is_there = |left: &SuiteLeftOut| {
+        let row = format!("{}/", left.id);
+        phases.iter().any(|phase| phase.id == left.id || phase.id.starts_with(&row))
+    };
+    suite.left_out.retain(|left| !is_there(left));
+}
+
+/// Refuses to go on with a suite whose recipe has changed: its rows could not be compared.
+fn require_same(recipe: &Recipe, before: Option<&SuiteRun>) -> Result<()> {
+    let changed = before.and_then(|before| difference(&before.recipe, &described(recipe)));
+    changed.map_or(Ok(()), |what| {
+        Err(Failure::usage(format!(
+            "--resume: the suite was begun with another recipe: {what}: begin a suite of its own"
+        )))
+    })
+}
+
+/// Over ssh, what may cut off the login has to undo itself unless it is confirmed from another, which
+/// a suite cannot wait for.
+fn require_login(steps: &[SuiteStep], environment: &Environment) -> Result<()> {
+    match steps.iter().find(|step| step.isolates()) {
+        Some(step) if environment.over_ssh => Err(Failure::usage(format!(
+            "{} sets CPUs apart, which can cut off this ssh session: run it as a service, with systemd-run \
+             --wait onbeat suite",
+            step.id
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn begun(recipe: &Recipe, chosen: &Chosen, kernel: &str) -> SuiteRun {
+    let samples = chosen.length.map(|length| length.0 / recipe.interval().0.max(1));
     SuiteRun {
         schema: SUITE_SCHEMA.into(),
         name: recipe.name.clone(),
         title: recipe.title.clone(),
-        seed,
+        seed: chosen.seed,
+        phase_samples: samples.and_then(|samples| u64::try_from(samples).ok()),
+        phase_ns: chosen.length,
+        recipe: described(recipe),
+        models: chosen.models.clone(),
+        kernel: kernel.to_owned(),
+        shortened: chosen.length.is_some_and(|length| shortens(recipe, length)),
         limit_ns: recipe.limit_us.and_then(|us| i64::try_from(us).ok()).map(|us| Nanos(us * 1000)),
         ..SuiteRun::default()
     }
@@ -252,63 +251,18 @@ fn recipe(name: &str) -> Result<Recipe> {
     Recipe::parse(&text, &path.display().to_string()).map_err(Failure::usage)
 }
 
-/// The models to switch to; none where the recipe does not ask, or the kernel cannot.
-fn chosen_models(args: &Args, recipe: &Recipe) -> Result<Vec<String>> {
-    if !recipe.each_model && args.models.is_empty() {
-        return Ok(Vec::new());
-    }
-    match (models::offered(), args.models.as_slice()) {
-        (Err(why), []) => {
-            remark(&format!("onbeat: {why}"));
-            Ok(Vec::new())
-        }
-        (Err(why), _) => Err(Failure::not_supported(why)),
-        (Ok(offered), []) => Ok(offered),
-        (Ok(offered), wanted) => match wanted.iter().find(|model| !offered.contains(model)) {
-            None => Ok(wanted.to_vec()),
-            Some(model) => Err(Failure::not_supported(format!(
-                "this kernel cannot switch to {}: it offers {}",
-                quoted(model),
-                offered.join(" ")
-            ))),
-        },
-    }
-}
-
-fn permitted() -> Result<CpuSet> {
-    rt::affinity().map_err(|error| {
-        Failure::of_call("this process's CPUs cannot be read", &error, Exit::Internal, "name some with -a")
-    })
-}
-
 fn overview(columns: usize) -> String {
     let known = RECIPES.iter().filter_map(|(name, _)| named(name).ok());
     let rows = known.map(|recipe| {
-        let span = steps(&recipe, &[], None, 0).iter().fold(0i64, |sum, step| sum + length(&recipe, step).0);
-        let each = if recipe.each_model { " for each preemption model" } else { "" };
+        let all = steps(&recipe, StepChoice::default());
+        let span = all.iter().fold(0i64, |sum, step| sum + length(&recipe, step.kind).0);
+        let each = match (recipe.each_model, &recipe.boots) {
+            (true, _) => " for each preemption model",
+            (_, Some(_)) => " for each boot",
+            _ => "",
+        };
         (recipe.name.clone(), format!("{}; {}{each}", recipe.title, spoken(Nanos(span))))
     });
     let rows: Vec<(String, String)> = rows.collect();
     format!("Suites:\n{}\nonbeat suite NAME --plan says what would run.\n", list(&rows, columns))
-}
-
-fn plan_text(recipe: &Recipe, all: &[SuiteStep]) -> String {
-    let mut text = format!("{}: {}\n", recipe.name, recipe.title);
-    for (at, step) in all.iter().enumerate() {
-        let load = if step.load.is_empty() { "no load" } else { &step.load };
-        let span = spoken(length(recipe, step));
-        text += &format!("{:>4}  {}: {load}, {} samples per CPU, {span}\n", at + 1, step.id, step.samples);
-    }
-    let sum = all.iter().fold(0i64, |sum, step| sum.saturating_add(length(recipe, step).0));
-    let changes = match all.iter().any(|step| !step.model.is_empty()) {
-        true => "it switches the preemption model, and puts back the one in use",
-        false => "it changes no setting",
-    };
-    text += &format!(
-        "in all {}; every {} with SCHED_FIFO {}; {changes}\n",
-        spoken(Nanos(sum)),
-        recipe.interval(),
-        recipe.priority
-    );
-    text
 }

@@ -1,17 +1,26 @@
-//! One phase of a suite: a run of `onbeat measure` in a process of its own, read from its bundle.
+//! One phase of a suite: a run of `onbeat measure` or `probe spin` in a process of its own, read from its bundle.
 
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::plan_text::spoken;
+use crate::cli::load_flags::existing;
+use ::load::running::{RunningLoads, plan};
+use ::load::spec;
 use ::suite::outcome::{not_run, row};
 use ::suite::phases::{SuiteStep, length};
-use ::suite::recipe::{LoadOn, Recipe};
+use ::suite::recipe::Recipe;
+use ::suite::recipe_phase::{LoadOn, StepKind};
 use bundle::read::Bundle;
 use host::rt::{self, Woken};
 use host::{MachineFiles, OwnRun, clock};
 use model::error::{Exit, Failure, Result};
+use model::isolation::INNER_GROUP;
+use model::load::LoadRun;
+use model::setting::Key;
 use model::suite::SuitePhase;
 use model::units::{CpuSet, Nanos};
+use report::load::sentence;
 
 /// What is common to all phases.
 pub struct PhaseSetup<'a> {
@@ -36,24 +45,6 @@ pub enum PhaseEnd {
 /// How often the run is looked at.
 const PERIOD: Nanos = Nanos(200_000_000);
 
-/// The measured CPUs and those of the load among these.
-///
-/// # Errors
-/// There are too few to divide.
-pub fn divided(recipe: &Recipe, permitted: &CpuSet) -> Result<(CpuSet, CpuSet)> {
-    match recipe.load_on {
-        LoadOn::Same => Ok((permitted.clone(), permitted.clone())),
-        LoadOn::Other if permitted.len() < 2 => Err(Failure::not_supported(format!(
-            "{} measures other CPUs than it loads, and there is one: it takes a machine with two or more",
-            recipe.name
-        ))),
-        LoadOn::Other => {
-            let load: CpuSet = permitted.iter().take(permitted.len() / 2).collect();
-            Ok((permitted.without(&load), load))
-        }
-    }
-}
-
 impl PhaseSetup<'_> {
     /// Settles, runs a step and reads what it came to. `place` is its number among all, `left` what
     /// the later ones take.
@@ -68,11 +59,23 @@ impl PhaseSetup<'_> {
         let failed = |error: io::Error| {
             Failure::of_call("the phase's run cannot be started", &error, Exit::Internal, "try again")
         };
-        let mut run = OwnRun::start(&self.arguments(step, &self.folder.join(&bundle))).map_err(failed)?;
+        let mut beside = match self.load_outside(step) {
+            Ok(beside) => beside,
+            Err(failure) => return Ok(self.hole(step, &failure.message)),
+        };
+        let group = step.isolates().then(|| Key::GroupFile(INNER_GROUP.to_owned()).path());
+        let arguments = self.arguments(step, &self.folder.join(&bundle));
+        let mut run = OwnRun::start_in(&arguments, group.as_deref().map(Path::new)).map_err(failed)?;
         let mut stopped = false;
+        let mut sampled = clock::monotonic();
         let code = loop {
             if let Some(code) = run.ended().map_err(failed)? {
                 break code;
+            }
+            let now = clock::monotonic();
+            if let Some(loads) = beside.as_mut().filter(|_| now >= sampled + Nanos::SECOND) {
+                loads.sample(now);
+                sampled = now;
             }
             if self.wait(clock::monotonic() + PERIOD, step, place, left) && !stopped {
                 stopped = true;
@@ -80,18 +83,41 @@ impl PhaseSetup<'_> {
             }
         };
         self.clear();
+        let loads = beside.map(|loads| loads.finish(clock::monotonic())).unwrap_or_default();
         if stopped {
             return Ok(PhaseEnd::Stopped);
         }
         let words = run.last_words();
         let row = match Bundle::open(&self.folder.join(&bundle)) {
-            Ok(opened) => row(step, &opened.run, &bundle),
+            Ok(opened) => beside_loads(row(step, &opened.run, &bundle), &loads),
             Err(_) if words.is_empty() => {
                 not_run(step, self.kernel, &format!("its run ended with exit code {code}"))
             }
             Err(_) => not_run(step, self.kernel, &words),
         };
         Ok(PhaseEnd::Row(Box::new(self.with_conditions(row))))
+    }
+
+    /// The load of a phase whose measuring runs where the load may not: it is started from here.
+    fn load_outside(&self, step: &SuiteStep) -> Result<Option<RunningLoads>> {
+        if !step.isolates() || step.load.is_empty() {
+            return Ok(None);
+        }
+        let specs = spec::parse(&[&step.load]).map_err(Failure::usage)?;
+        let cpus = self.load_cpus(step).without(&self.cpus);
+        let planned = plan(specs, &cpus, &existing(self.folder))?;
+        RunningLoads::start(planned, &cpus).map(Some)
+    }
+
+    fn load_cpus(&self, step: &SuiteStep) -> CpuSet {
+        match step.load_on {
+            LoadOn::All => self.load_cpus.or(&self.cpus),
+            LoadOn::Same | LoadOn::Other => self.load_cpus.clone(),
+        }
+    }
+
+    fn hole(&self, step: &SuiteStep, why: &str) -> PhaseEnd {
+        PhaseEnd::Row(Box::new(not_run(step, self.kernel, why)))
     }
 
     /// A folder that is not there yet: what a suite that was killed had measured is not the phase,
@@ -105,19 +131,26 @@ impl PhaseSetup<'_> {
 
     fn arguments(&self, step: &SuiteStep, bundle: &Path) -> Vec<String> {
         let recipe = self.recipe;
-        let mut line: Vec<String> = ["measure", "-q", "-i", &recipe.interval].map(str::to_owned).into();
-        line.extend(["-p".into(), recipe.priority.to_string(), "-l".into(), step.samples.to_string()]);
-        line.extend(["-a".into(), self.cpus.to_string(), "-o".into(), bundle.display().to_string()]);
-        if !recipe.distance.is_empty() {
-            line.extend(["-d".into(), recipe.distance.clone()]);
+        let mut line: Vec<String> = Vec::new();
+        let mut add = |words: &[&str]| line.extend(words.iter().map(|word| (*word).to_owned()));
+        match step.kind {
+            StepKind::WakeUps { samples } => {
+                add(&["measure", "-i", &recipe.interval, "-l", &samples.to_string()]);
+                if !recipe.distance.is_empty() {
+                    add(&["-d", &recipe.distance]);
+                }
+            }
+            StepKind::Spin { length, hog } => {
+                add(&["probe", "spin", "-D", &format!("{}ns", length.0)]);
+                if hog {
+                    add(&["--hog"]);
+                }
+            }
         }
-        if !step.load.is_empty() {
-            line.extend([
-                "--load".into(),
-                step.load.clone(),
-                "--load-cpus".into(),
-                self.load_cpus.to_string(),
-            ]);
+        add(&["-q", "-p", &recipe.priority.to_string(), "-a", &self.cpus.to_string()]);
+        add(&["-o", &bundle.display().to_string()]);
+        if !step.load.is_empty() && !step.isolates() {
+            add(&["--load", &step.load, "--load-cpus", &self.load_cpus(step).to_string()]);
         }
         line
     }
@@ -141,7 +174,7 @@ impl PhaseSetup<'_> {
     fn wait(&self, until: Nanos, step: &SuiteStep, place: &str, left: Nanos) -> bool {
         loop {
             if self.shows && host::in_foreground() {
-                let all = Nanos(left.0.saturating_add(length(self.recipe, step).0));
+                let all = Nanos(left.0.saturating_add(length(self.recipe, step.kind).0));
                 let line = format!("phase {place}: {}; at most {} left", step.id, spoken(all));
                 let _ = io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
             }
@@ -162,11 +195,9 @@ impl PhaseSetup<'_> {
     }
 }
 
-/// In minutes, or in seconds where they are few.
-pub fn spoken(span: Nanos) -> String {
-    match span.0 / Nanos::SECOND.0 {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", (seconds + 30) / 60),
-        seconds => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
-    }
+/// A row beside loads that are not in its run.
+fn beside_loads(row: SuitePhase, loads: &[LoadRun]) -> SuitePhase {
+    let idle = loads.iter().filter(|load| !load.held).map(sentence);
+    let why: Vec<String> = idle.chain(Some(row.why.clone()).filter(|why| !why.is_empty())).collect();
+    SuitePhase { valid: why.is_empty(), why: why.join("; "), ..row }
 }

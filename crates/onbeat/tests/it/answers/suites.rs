@@ -55,6 +55,18 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
         let line = refused(&[&["suite", &recipe, "--resume", &folder], flags].concat(), 2);
         assert!(line.contains(said), "{flags:?}: {line}");
     }
+    for (from, to, said) in [
+        ("priority = 1", "priority = 2", "priority was 1 and is 2 now"),
+        ("interval = \"10ms\"", "interval = \"5ms\"", "interval was 10 ms and is 5 ms now"),
+        ("samples = 20\n", "samples = 30\n", "samples of idle was 20 and is 30 now"),
+        ("cpu:1", "cpu:2", "load of cpu was cpu:1 and is cpu:2 now"),
+        ("settle", "order = \"abba\"\nsettle", "order was listed and is abba now"),
+    ] {
+        let changed = RECIPE.replace("LOAD", "cpu:1").replacen(from, to, 1);
+        let changed = place.text("changed.toml", &changed);
+        let line = refused(&["suite", &changed, "--resume", &folder], 2);
+        assert!(line.contains(said) && line.contains("begin a suite of its own"), "{to}: {line}");
+    }
     let line = refused(&["suite", "quick", "--resume", &folder], 2);
     assert!(line.contains("is own, not quick"), "{line}");
     // A suite from another kernel is a row of its own.
@@ -117,4 +129,67 @@ fn a_plan_runs_nothing_and_refusals_are_one_line() {
         let line = refused(arguments, exit);
         assert!(line.contains(said), "{arguments:?}: {line}");
     }
+}
+
+/// Two phases twice, one of them a thread that never sleeps; no setting is changed.
+const MIRRORED: &str = "name = \"own\"\ntitle = \"a test\"\npriority = 1\nsettle = \"1ms\"\norder = \"abba\"\n\n\
+    [[phase]]\nid = \"idle\"\nsamples = 20\n\n\
+    [[phase]]\nid = \"spin\"\nmeasure = \"spin\"\nlength = \"1s\"\nhog = true\n";
+
+#[test]
+fn a_mirrored_suite_spins_and_wakes_up_twice() {
+    let place = Place::new();
+    let recipe = place.text("own.toml", MIRRORED);
+    let output = onbeat(&["suite", &recipe, "--plan"]);
+    if code(&output) == 5 {
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert!(line.contains("it takes a machine with two or more"), "{line}");
+        return;
+    }
+    let plan = String::from_utf8(output.stdout).unwrap();
+    assert!(plan.contains("it changes no setting") && plan.contains("spinning for 1 s"), "{plan}");
+    let output = onbeat(&["suite", &recipe, "-q", "-o", &place.path("suite")]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    let document = fs::read_to_string(place.at("suite/suite.json")).unwrap();
+    let suite: Value = serde_json::from_str(&document).unwrap();
+    let ids: Vec<String> = phases(&suite).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(ids, ["idle", "spin", "spin.2", "idle.2"], "{table}");
+    for phase in suite["phases"].as_array().unwrap() {
+        let spins = phase["id"].as_str().unwrap().starts_with("spin");
+        assert_eq!(phase["measure"], if spins { "spin" } else { "wake-ups" });
+        let valid = phase["valid"] == true;
+        assert!(!valid || spins != phase["stops"].as_array().unwrap().is_empty(), "{phase}");
+    }
+    assert!(table.contains("never sleeps was off"), "{table}");
+}
+
+#[test]
+fn a_recipe_of_two_boots_says_which_is_missing() {
+    let plan = onbeat(&["suite", "enea-threadirqs", "--plan"]);
+    let plan = String::from_utf8(plan.stdout).unwrap();
+    assert!(
+        plan.contains("threadirqs on the kernel's command line") || plan.contains("PREEMPT_RT"),
+        "{plan}"
+    );
+}
+
+#[test]
+fn what_a_suite_may_not_do_is_refused_before_anything_is_made() {
+    let place = Place::new();
+    let both = MIRRORED.replace("length = \"1s\"", "length = \"11s\"");
+    let long = place.text("long.toml", &both);
+    let load = place.text("load.toml", &MIRRORED.replace("hog = true", "load = \"cpu\""));
+    let limit =
+        place.text("limit.toml", &MIRRORED.replace("hog = true", "settings = [\"rt-limit=1/1000000\"]"));
+    let word = place.text("word.toml", &MIRRORED.replace("hog = true", "settings = [\"fast\"]"));
+    for (recipe, said) in [
+        (&long, "long.toml:12:7: spin: length: expected 1 s to 10 s"),
+        (&load, "load.toml:12:7: spin: spinning takes a length"),
+        (&limit, "expected RUNTIME/PERIOD"),
+        (&word, "word.toml:15:14: spin: 'fast' is no setting"),
+    ] {
+        let line = refused(&["suite", recipe, "-o", &place.path("suite")], 2);
+        assert!(line.contains(said), "{line}");
+    }
+    assert!(!place.at("suite").exists());
 }

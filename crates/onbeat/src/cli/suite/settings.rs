@@ -1,0 +1,212 @@
+//! What is set for some phases, through the journal of changes: the preemption model, a limit of
+//! real-time tasks, a partition, rules.
+
+use crate::cli::Environment;
+use crate::cli::journal::{self, LockedJournal, UndoTime};
+use ::suite::phases::SuiteStep;
+use ::suite::setting::SuiteSetting;
+use ::tune::apply::{ApplyOptions, ApplyResult, apply, cuts_off};
+use ::tune::isolate::steps::IsolationRequest;
+use ::tune::plan::{PlanRequest, RuleRequest, high_risk};
+use ::tune::rt_limit;
+use ::tune::undo::undo_abandoned;
+use facts::survey::{Survey, SurveyRequest, survey};
+use host::settings::{Kernel, read_entry, restore, start_keeper};
+use host::{MachineFiles, rt};
+use model::error::{Exit, Failure, Result};
+use model::plan::{ChangeState, PlanDocument, PlannedChange};
+use model::setting::Key;
+use model::units::CpuSet;
+use rules::controls;
+use rules::intent::Profile;
+use study::audit::MachineSource;
+use study::isolating::plan_isolation;
+use study::tuning::{boot_id, plan_tuning};
+
+const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
+
+/// The rule whose setting it is.
+const RULE: &str = "preemption-model";
+
+/// The models that the kernel can switch to, or why it cannot.
+pub fn offered() -> Result<Vec<String>, String> {
+    let files = MachineFiles::live();
+    let read = files.read_text(SWITCH);
+    match read.known() {
+        Some(text) => {
+            Ok(text.split_whitespace().map(|word| word.trim_matches(['(', ')']).to_owned()).collect())
+        }
+        None => Err(format!(
+            "the preemption model is the one in use: {SWITCH} cannot be read (a kernel that cannot \
+             switch has none; else run as root, with debugfs mounted)"
+        )),
+    }
+}
+
+/// What is set for a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    model: String,
+    settings: Vec<SuiteSetting>,
+}
+
+/// What was set. What was found comes back when this is dropped, and when this process is killed.
+pub struct Settings<'a> {
+    environment: &'a Environment,
+    /// The measured CPUs.
+    cpus: &'a CpuSet,
+    /// Whether safeguards may be taken away.
+    yes: bool,
+    in_force: Wanted,
+    /// From the first change on it is held: nobody else changes settings meanwhile.
+    journal: Option<LockedJournal>,
+    /// The entry in force.
+    entry: Option<String>,
+}
+
+impl<'a> Settings<'a> {
+    pub fn new(environment: &'a Environment, cpus: &'a CpuSet, yes: bool) -> Settings<'a> {
+        Settings { environment, cpus, yes, in_force: Wanted::default(), journal: None, entry: None }
+    }
+
+    /// Sets what a step asks for, after what another has set is put back; what cannot be set, and
+    /// why.
+    ///
+    /// # Errors
+    /// The journal cannot be used, or what was set cannot be put back.
+    pub fn switch(&mut self, step: &SuiteStep) -> Result<Result<(), String>> {
+        let wanted = Wanted { model: step.model.clone(), settings: step.settings.clone() };
+        if self.in_force == wanted {
+            return Ok(Ok(()));
+        }
+        self.put_back()?;
+        if wanted == Wanted::default() {
+            return Ok(Ok(()));
+        }
+        let boot = boot_id()?;
+        let journal = match &mut self.journal {
+            Some(journal) => journal,
+            none => none.insert(journal::lock("changing settings for a suite")?),
+        };
+        undo_abandoned(&mut journal.kernel, journal.store.as_mut(), &boot)?;
+        let changes = match changes(&wanted, self.cpus, self.yes, &journal.kernel) {
+            Ok(changes) => changes,
+            Err(why) => return Ok(Err(why)),
+        };
+        if let Some(change) = changes.iter().find(|change| cuts_off(&change.setting.key)) {
+            if self.environment.over_ssh {
+                return Ok(Err(format!("{} can cut off this ssh session", change.setting.key)));
+            }
+        }
+        let plan = PlanDocument::new(&boot, changes, Vec::new());
+        let cpus = self.cpus.to_string();
+        let opened = journal::opened(&boot, &cpus, self.environment, UndoTime::WithProcess);
+        let options = ApplyOptions { keep_going: false, stop: &rt::stop_pending, started: &start_keeper };
+        let result = apply(&mut journal.kernel, journal.store.as_mut(), opened, plan, &options)?;
+        if let Some(why) = refusal(&result) {
+            return Ok(Err(why));
+        }
+        self.entry = Some(result.document.id);
+        self.in_force = wanted;
+        Ok(Ok(()))
+    }
+
+    /// Restores what was found.
+    pub fn put_back(&mut self) -> Result<()> {
+        self.in_force = Wanted::default();
+        let (Some(id), Some(journal)) = (self.entry.take(), &mut self.journal) else { return Ok(()) };
+        let failed = |error: std::io::Error| {
+            let what = "what the suite has set could not be restored";
+            Failure::of_call(what, &error, Exit::Limit, "run `onbeat tune undo`")
+        };
+        let Some(entry) = read_entry(journal.store.as_ref(), &id).map_err(failed)? else {
+            return Ok(());
+        };
+        let (restored, noted) = restore(&mut journal.kernel, journal.store.as_mut(), &entry, false);
+        noted.map_err(failed)?;
+        let left = restored.iter().find(|done| {
+            // Another program's value stays, and is said by `tune status`.
+            done.state == ChangeState::Refused
+        });
+        match left {
+            None => Ok(()),
+            Some(left) => Err(Failure {
+                exit: Exit::Limit,
+                message: format!(
+                    "{} could not be restored ({}): run `onbeat tune undo`",
+                    left.change.setting.key, left.why
+                ),
+            }),
+        }
+    }
+}
+
+impl Drop for Settings<'_> {
+    fn drop(&mut self) {
+        // The keeper tries again, and so does the next onbeat.
+        let _ = self.put_back();
+    }
+}
+
+/// The first change that the kernel refused, or why it ended otherwise.
+fn refusal(result: &ApplyResult) -> Option<String> {
+    let failure = result.failure.as_ref()?;
+    let refused = result.document.changes.iter().find(|change| change.state == ChangeState::Refused);
+    Some(match refused.filter(|_| failure.exit == Exit::NotSupported) {
+        Some(change) => {
+            let (key, wanted) = (&change.setting.key, &change.setting.wanted);
+            format!("{key} could not be set to {wanted}: {}", change.why)
+        }
+        None => failure.message.clone(),
+    })
+}
+
+/// All that is wanted as changes of the running machine, in their order.
+fn changes(
+    wanted: &Wanted,
+    cpus: &CpuSet,
+    yes: bool,
+    kernel: &dyn Kernel,
+) -> Result<Vec<PlannedChange>, String> {
+    let survey = survey(&MachineFiles::live(), &SurveyRequest::default());
+    let mut all = Vec::new();
+    if !wanted.model.is_empty() {
+        all.push(model_change(&survey, &wanted.model, kernel)?);
+    }
+    for setting in &wanted.settings {
+        all.extend(match setting {
+            // Whether it may take the limit away was asked before.
+            SuiteSetting::RtLimit(limit) => rt_limit::changes(&survey, cpus, *limit)?,
+            SuiteSetting::Isolate => {
+                let request = IsolationRequest { cpus: cpus.clone(), ..IsolationRequest::default() };
+                let plan = plan_isolation(Profile::ControlLoop, &request, false);
+                plan.map_err(|failure| failure.message)?.changes
+            }
+            SuiteSetting::Rule { rule, value } => of_rule(rule, value, cpus, yes)?,
+        });
+    }
+    Ok(all)
+}
+
+fn model_change(survey: &Survey, model: &str, kernel: &dyn Kernel) -> Result<PlannedChange, String> {
+    let key = Key::of_path(SWITCH);
+    let control = controls::find(SWITCH);
+    let setting = control.and_then(|control| control.setting(SWITCH, model, survey));
+    let (Some(key), Some(setting)) = (key, setting) else {
+        return Err("the switch of the preemption model has no record".to_owned());
+    };
+    let now = kernel.read(&key).known().cloned().unwrap_or_default();
+    Ok(PlannedChange::new(setting, RULE, now.trim()))
+}
+
+fn of_rule(rule: &str, value: &str, cpus: &CpuSet, yes: bool) -> Result<Vec<PlannedChange>, String> {
+    let request = RuleRequest { rule: rule.to_owned(), value: Some(value.to_owned()) };
+    let request = PlanRequest { rules: vec![request], without: Vec::new() };
+    let planned = plan_tuning(MachineSource::Live, Profile::ControlLoop, Some(cpus), &request, false);
+    let plan = planned.map_err(|failure| failure.message)?.document;
+    match (high_risk(&plan).as_slice(), plan.left_out.first()) {
+        ([risky, ..], _) if !yes => Err(format!("a safeguard would be lost with {risky}: add --yes")),
+        (_, Some(left)) if plan.changes.is_empty() => Err(format!("{}: {}", left.rule, left.why)),
+        _ => Ok(plan.changes),
+    }
+}

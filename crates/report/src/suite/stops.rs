@@ -1,0 +1,92 @@
+//! The table of how long real-time tasks were stopped.
+
+use crate::aligned::write_rows;
+use crate::palette::Palette;
+use crate::words::clean;
+use model::suite::SuitePhase;
+use model::units::{Cpu, Nanos};
+
+/// What the table has, and what stopped the threads.
+pub fn title(kernel: &str, phases: &[&SuitePhase]) -> String {
+    let mut by: Vec<&str> = phases.iter().map(|phase| phase.stopped_by.as_str()).collect();
+    by.retain(|by| !by.is_empty());
+    by.dedup();
+    let by = match by.as_slice() {
+        [one] => {
+            format!(", stopped by the {}", clean(one).replace("throttling", "throttling of the scheduler"))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "kernel {kernel}; how long a real-time thread that never sleeps was off its CPU{by}, in ms: the median \
+         of the longest of each period / the longest of all"
+    )
+}
+
+/// A row per phase, a column per CPU.
+pub fn rows(page: &mut String, phases: &[&SuitePhase], palette: Palette) {
+    let mut cpus: Vec<Cpu> =
+        phases.iter().flat_map(|phase| phase.stops.iter().map(|stop| stop.cpu)).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let mut head = vec!["phase".to_owned(), "settings".to_owned(), "expected".to_owned()];
+    head.extend(cpus.iter().map(|cpu| format!("CPU {cpu}")));
+    let mut cells = vec![head];
+    for phase in phases {
+        let of = |cpu: &Cpu| {
+            let stop = phase.stops.iter().find(|stop| stop.cpu == *cpu).filter(|_| phase.valid);
+            stop.map_or_else(hole, |stop| format!("{} / {}", ms(stop.median_ns), ms(stop.max_ns)))
+        };
+        let expected = phase.expected_ns.map_or_else(hole, ms);
+        let mut row = vec![clean(&phase.id), clean(&phase.settings.join(" ")), expected];
+        row.extend(cpus.iter().map(of));
+        cells.push(row);
+    }
+    write_rows(page, &cells, palette);
+}
+
+fn hole() -> String {
+    crate::words::us_or_dash(None)
+}
+
+/// In ms, to a microsecond where it is below one.
+fn ms(span: Nanos) -> String {
+    let digits = if span.0 < Nanos::MILLI.0 { 3 } else { 1 };
+    format!("{:.digits$}", span.0 as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::suite::SuiteStop;
+
+    #[test]
+    fn a_row_has_what_is_expected_and_what_each_cpu_saw() {
+        let stop = |cpu, median, max| SuiteStop {
+            cpu: Cpu(cpu),
+            periods: 5,
+            median_ns: Nanos(median),
+            max_ns: Nanos(max),
+        };
+        let phase = |id: &str, expected, stops| SuitePhase {
+            id: id.into(),
+            settings: vec![format!("rt-limit=x{id}")],
+            valid: true,
+            expected_ns: Some(Nanos(expected)),
+            stopped_by: "fair server".into(),
+            stops,
+            ..SuitePhase::default()
+        };
+        let first = phase("1", 100_000_000, vec![stop(1, 99_960_000, 104_000_000), stop(3, 98_000_000, 1)]);
+        let third = phase("3", 0, vec![stop(1, 44_000, 118_400)]);
+        let broken = SuitePhase { valid: false, ..first.clone() };
+        let mut page = String::new();
+        rows(&mut page, &[&first, &third, &broken], Palette(false));
+        let lines: Vec<Vec<&str>> = page.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0], ["phase", "settings", "expected", "CPU", "1", "CPU", "3"], "{page}");
+        assert_eq!(lines[1], ["1", "rt-limit=x1", "100.0", "100.0", "/", "104.0", "98.0", "/", "0.000"]);
+        assert_eq!(lines[2], ["3", "rt-limit=x3", "0.000", "0.044", "/", "0.118", "–"], "{page}");
+        assert_eq!(lines[3], ["1", "rt-limit=x1", "100.0", "–", "–"], "{page}");
+        assert!(title("6.12", &[&first, &third]).contains("stopped by the fair server, in ms"));
+    }
+}

@@ -1,0 +1,72 @@
+//! What is set for a phase.
+
+use std::fmt;
+
+use model::rt_limit::RtLimit;
+use model::text::clean;
+
+/// Something that is set through the journal of changes before a phase, and put back after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SuiteSetting {
+    /// `rt-limit=900000/1000000`: what real-time tasks may take of each period, by whatever stops
+    /// them on this kernel.
+    RtLimit(RtLimit),
+    /// `isolate`: the measured CPUs are set apart as `onbeat isolate create` does it, and what
+    /// measures runs there.
+    Isolate,
+    /// `RULE=VALUE`, as `onbeat tune apply` takes it.
+    Rule { rule: String, value: String },
+}
+
+impl SuiteSetting {
+    /// # Errors
+    /// What is expected instead.
+    pub fn parse(text: &str) -> Result<SuiteSetting, String> {
+        let is_rule = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        match text.split_once('=') {
+            None if text == "isolate" => Ok(SuiteSetting::Isolate),
+            Some(("rt-limit", limit)) => {
+                RtLimit::parse(limit).map(SuiteSetting::RtLimit).map_err(|what| format!("rt-limit: {what}"))
+            }
+            Some((rule, value)) if !rule.is_empty() && rule.chars().all(is_rule) && !value.is_empty() => {
+                Ok(SuiteSetting::Rule { rule: rule.to_owned(), value: value.to_owned() })
+            }
+            _ => Err(format!(
+                "'{}' is no setting: expected rt-limit=RUNTIME/PERIOD, isolate, or RULE=VALUE with a rule of \
+                 `onbeat rules`",
+                clean(text)
+            )),
+        }
+    }
+
+    /// Whether nothing stops a real-time task any more.
+    pub fn is_without_limit(&self) -> bool {
+        matches!(self, SuiteSetting::RtLimit(limit) if limit.is_none())
+    }
+}
+
+impl fmt::Display for SuiteSetting {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            SuiteSetting::RtLimit(limit) => write!(formatter, "rt-limit={limit}"),
+            SuiteSetting::Isolate => formatter.write_str("isolate"),
+            SuiteSetting::Rule { rule, value } => write!(formatter, "{rule}={value}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_written_as_it_is_read() {
+        for text in ["rt-limit=900000/1000000", "rt-limit=-1/1000000", "isolate", "vmstat-interval=120"] {
+            assert_eq!(SuiteSetting::parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", "rt-limit=1/2", "isolate=2", "Rule=1", "=1", "swap="] {
+            let read = SuiteSetting::parse(text);
+            assert!(read.is_err() || text == "isolate=2", "{text}: {read:?}");
+        }
+    }
+}
