@@ -4,8 +4,8 @@
 //! outcomes of reading something. [`run`] and [`spike`] are the documents of the contract
 //! (docs/bundle.md), [`check`] checks whether their numbers agree. [`histogram`] holds samples,
 //! [`column`] long lists of numbers. [`setting`] and [`plan`] are what is changed on a machine,
-//! [`isolation`] the CPUs that are set apart, [`rt_limit`] what real-time tasks may take. [`rng`] draws dithered schedules. [`text`] escapes
-//! external text.
+//! [`isolation`] the CPUs that are set apart, [`rt_limit`] what real-time tasks may take. [`rng`]
+//! draws dithered schedules. [`text`] escapes external text.
 
 pub mod check;
 pub mod column;

@@ -183,7 +183,7 @@ pub fn list(recipes: &[(String, String)], columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::suite::SuiteDrift;
+    use model::suite::{SuiteDrift, SuiteLeftOut};
 
     fn phase(id: &str, kernel: &str, max: i64) -> SuitePhase {
         SuitePhase {
@@ -227,5 +227,32 @@ mod tests {
             "{page}"
         );
         assert_eq!(page.matches("kernel 6.12").count(), 2, "{page}");
+    }
+    #[test]
+    fn a_mirrored_order_is_one_column_and_a_missing_boot_an_empty_row() {
+        let left = SuiteLeftOut { id: "regular".into(), why: "it takes a boot without threadirqs".into() };
+        let suite = SuiteRun {
+            phases: vec![
+                phase("threaded/cpu", "6.12", 48_000),
+                phase("threaded/hdd", "6.12", 9_000),
+                phase("threaded/hdd.2", "6.12", 0),
+                phase("threaded/cpu.2", "6.12", 72_000),
+            ],
+            left_out: vec![left],
+            ..SuiteRun::default()
+        };
+        let page = render(&suite, 100, false);
+        let row = |name: &str| -> Vec<&str> {
+            page.lines()
+                .filter_map(|line| line.strip_prefix(name))
+                .next_back()
+                .unwrap()
+                .split_whitespace()
+                .collect()
+        };
+        assert_eq!(row("worst (p99.99)"), ["cpu", "hdd"], "{page}");
+        assert_eq!(row("threaded "), ["72.0", "(36.0)", "–"], "the second hdd is a hole: {page}");
+        assert_eq!(row("regular "), ["–", "–"], "{page}");
+        assert!(page.contains("- regular: it takes a boot without threadirqs"), "{page}");
     }
 }

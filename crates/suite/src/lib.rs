@@ -1,8 +1,9 @@
-//! Test recipes of the field as data: which phases, under which load and settings, how many samples each.
+//! Test recipes of the field as data: which phases, under which load and settings, how many samples
+//! each.
 //!
 //! [`recipe`] reads them, from [`recipes`] or a user's file; [`phases`] puts them into the order in
-//! which they are run, with what is set for each ([`setting`]); [`outcome`] makes a row of a phase's
-//! run, [`stops`] that of a thread that never sleeps. Pure: what runs them is `onbeat`.
+//! which they are run, with what is set for each ([`setting`]); [`outcome`] makes a row of a run,
+//! [`stops`] that of a thread that never sleeps. Pure: what runs them is `onbeat`.
 
 pub mod begun;
 pub mod outcome;

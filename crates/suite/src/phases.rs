@@ -120,7 +120,10 @@ impl SuiteStep {
     pub fn measures(&self) -> String {
         match self.kind {
             StepKind::WakeUps { samples } => format!("{samples} samples per CPU"),
-            StepKind::Spin { length, .. } => format!("spinning for {}", length.spaced()),
+            StepKind::Spin { length, hog: false } => format!("spinning for {}", length.spaced()),
+            StepKind::Spin { length, hog: true } => {
+                format!("spinning for {} beside an ordinary thread", length.spaced())
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A limit of real-time tasks as settings of a machine, in the order in which its kernel takes them.
+//! A limit of real-time tasks as settings of a machine, in the order that its kernel takes.
 //!
 //! Up to 6.11 the scheduler throttles by `kernel.sched_rt_runtime_us`. From 6.12 on the fair server
 //! of each CPU gives ordinary tasks what a real-time task leaves them by the same numbers: its

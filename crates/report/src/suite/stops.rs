@@ -18,8 +18,8 @@ pub fn title(kernel: &str, phases: &[&SuitePhase]) -> String {
         _ => String::new(),
     };
     format!(
-        "kernel {kernel}; how long a real-time thread that never sleeps was off its CPU{by}, in ms: the median \
-         of the longest of each period / the longest of all"
+        "kernel {kernel}; how long a real-time thread that never sleeps was off its CPU{by}, in ms: \
+         the median of the longest of each period / the longest of all"
     )
 }
 

@@ -27,7 +27,7 @@ use model::units::Nanos;
 use phase::{PhaseEnd, PhaseSetup};
 use plan_text::{plan_text, spoken};
 use report::suite::{list, render};
-use settings::Settings;
+use settings::StepSettings;
 
 /// Run a test recipe of the field: phases of measuring, each under its load
 ///
@@ -35,7 +35,8 @@ use settings::Settings;
 /// with quantiles beside the maxima. A phase whose load did not load, or whose run is invalid, is
 /// left out of the table with the reason, and the exit code is 7. What a recipe sets, preemption
 /// models, limits of real-time tasks, a partition, goes through the journal of `onbeat tune` and is
-/// put back, also after a kill -9. Without a name the recipes are listed; a FILE.toml of your own is one too.
+/// put back, also after a kill -9. Without a name the recipes are listed; a FILE.toml of your own is
+/// one too.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat suite                      the recipes\n  \
@@ -124,7 +125,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     (suite.cpus, suite.load_cpus) = (setup.cpus.to_string(), setup.load_cpus.to_string());
     // Killed in its first phase, it can be gone on with too.
     keep(&folder, &suite)?;
-    let mut settings = Settings::new(environment, &chosen.cpus, args.yes);
+    let mut settings = StepSettings::new(environment, &chosen.cpus, args.yes);
     let ran = run_steps(&setup, &chosen.steps, &mut suite, &mut settings);
     outputs.keep(settings.put_back());
     let stopped = ran?;
@@ -153,7 +154,7 @@ fn run_steps(
     setup: &PhaseSetup,
     all: &[SuiteStep],
     suite: &mut SuiteRun,
-    settings: &mut Settings,
+    settings: &mut StepSettings,
 ) -> Result<bool> {
     let done = |suite: &SuiteRun, step: &SuiteStep| {
         suite.phases.iter().any(|phase| phase.id == step.id && phase.valid)
@@ -206,8 +207,8 @@ fn require_same(recipe: &Recipe, before: Option<&SuiteRun>) -> Result<()> {
     })
 }
 
-/// Over ssh, what may cut off the login has to undo itself unless it is confirmed from another, which
-/// a suite cannot wait for.
+/// Over ssh, what may cut off the login has to undo itself unless it is confirmed from another,
+/// which a suite cannot wait for.
 fn require_login(steps: &[SuiteStep], environment: &Environment) -> Result<()> {
     match steps.iter().find(|step| step.isolates()) {
         Some(step) if environment.over_ssh => Err(Failure::usage(format!(

@@ -1,4 +1,5 @@
-//! One phase of a suite: a run of `onbeat measure` or `probe spin` in a process of its own, read from its bundle.
+//! One phase of a suite: a run of `onbeat measure` or `probe spin` in a process of its own, read
+//! from its bundle.
 
 use std::io::{self, Write};
 use std::path::Path;

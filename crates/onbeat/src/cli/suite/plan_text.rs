@@ -10,11 +10,7 @@ use model::units::Nanos;
 pub fn plan_text(recipe: &Recipe, chosen: &Chosen) -> String {
     let mut text = format!("{}: {}\n", recipe.name, recipe.title);
     for (at, step) in chosen.steps.iter().enumerate() {
-        let load = match (step.kind, step.load.as_str()) {
-            (StepKind::Spin { hog: true, .. }, _) => "beside an ordinary thread",
-            (_, "") => "no load",
-            (_, load) => load,
-        };
+        let load = if step.load.is_empty() { "no load" } else { &step.load };
         let settings: String = step.settings.iter().map(|setting| format!(", {setting}")).collect();
         let (span, measures) = (spoken(length(recipe, step.kind)), step.measures());
         text += &format!("{:>4}  {}: {load}{settings}, {measures}, {span}\n", at + 1, step.id);

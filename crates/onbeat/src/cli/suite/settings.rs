@@ -51,7 +51,7 @@ struct Wanted {
 }
 
 /// What was set. What was found comes back when this is dropped, and when this process is killed.
-pub struct Settings<'a> {
+pub struct StepSettings<'a> {
     environment: &'a Environment,
     /// The measured CPUs.
     cpus: &'a CpuSet,
@@ -64,9 +64,9 @@ pub struct Settings<'a> {
     entry: Option<String>,
 }
 
-impl<'a> Settings<'a> {
-    pub fn new(environment: &'a Environment, cpus: &'a CpuSet, yes: bool) -> Settings<'a> {
-        Settings { environment, cpus, yes, in_force: Wanted::default(), journal: None, entry: None }
+impl<'a> StepSettings<'a> {
+    pub fn new(environment: &'a Environment, cpus: &'a CpuSet, yes: bool) -> StepSettings<'a> {
+        StepSettings { environment, cpus, yes, in_force: Wanted::default(), journal: None, entry: None }
     }
 
     /// Sets what a step asks for, after what another has set is put back; what cannot be set, and
@@ -141,7 +141,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-impl Drop for Settings<'_> {
+impl Drop for StepSettings<'_> {
     fn drop(&mut self) {
         // The keeper tries again, and so does the next onbeat.
         let _ = self.put_back();

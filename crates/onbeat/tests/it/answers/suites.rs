@@ -132,7 +132,8 @@ fn a_plan_runs_nothing_and_refusals_are_one_line() {
 }
 
 /// Two phases twice, one of them a thread that never sleeps; no setting is changed.
-const MIRRORED: &str = "name = \"own\"\ntitle = \"a test\"\npriority = 1\nsettle = \"1ms\"\norder = \"abba\"\n\n\
+const MIRRORED: &str = "name = \"own\"\ntitle = \"a test\"\npriority = 1\nsettle = \"1ms\"\n\
+    order = \"abba\"\n\n\
     [[phase]]\nid = \"idle\"\nsamples = 20\n\n\
     [[phase]]\nid = \"spin\"\nmeasure = \"spin\"\nlength = \"1s\"\nhog = true\n";
 

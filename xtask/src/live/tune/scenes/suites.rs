@@ -1,5 +1,5 @@
-//! Suites that change settings, run to their end and killed in the middle: preemption models, limits
-//! of real-time tasks.
+//! Suites that change settings, run to their end and killed in the middle: preemption models,
+//! limits of real-time tasks, a partition.
 
 use std::collections::BTreeSet;
 
@@ -110,8 +110,8 @@ fn partition(replies: &[Reply], _: &Machine) -> Measured {
     let phases = suite["phases"].as_array().ok_or("the suite has no phases")?;
     let ids: Vec<&str> = phases.iter().filter_map(|phase| phase["id"].as_str()).collect();
     require(ids == ["outside", "inside"], || format!("the phases are {ids:?}"))?;
-    // A load may be too slow under the emulator to be judged: that is a hole with a reason. Where it
-    // was measured does not depend on that.
+    // A load may be too slow under the emulator to be judged: that is a hole with a reason. Where
+    // it was measured does not depend on that.
     let counted = |phase: &serde_json::Value| phase["samples"].as_u64().unwrap_or(0);
     for phase in phases {
         require(counted(phase) >= 3_000, || format!("{} has {} samples", phase["id"], counted(phase)))?;
