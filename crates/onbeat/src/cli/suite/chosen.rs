@@ -177,7 +177,7 @@ fn has_word(word: &str) -> Result<bool> {
 }
 
 fn is_rt() -> bool {
-    Preempt::from(gather(&MachineFiles::live()).preempt) == Preempt::Rt
+    gather(&MachineFiles::live()).preempt == Preempt::Rt
 }
 
 fn permitted() -> Result<CpuSet> {
