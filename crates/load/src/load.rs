@@ -127,10 +127,15 @@ impl<'a> LoadTask<'a> {
 
     /// All is there: the starter learns that the work begins.
     pub fn begin(&mut self) -> io::Result<()> {
+        self.start_pace();
+        said_ready()
+    }
+
+    /// A rate counts from here on.
+    pub fn start_pace(&mut self) {
         if let Some(pace) = &mut self.pace {
             pace.start = clock::monotonic();
         }
-        said_ready()
     }
 
     /// How much is to be done at once: a twentieth of a second's worth where a rate holds it back.

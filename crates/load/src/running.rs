@@ -100,7 +100,9 @@ impl RunningLoads {
                 Err(error) => refused = refused.or(Some(load.refused(&error))),
             }
         }
-        load.open_gauges(&room);
+        if let Err(error) = load.open_gauges(&room) {
+            refused = refused.or(Some(load.refused(&error)));
+        }
         // Also what began is ended when this is dropped.
         self.loads.push(load);
         refused.map_or(Ok(()), Err)
@@ -198,12 +200,13 @@ impl RunningLoad {
         }
     }
 
-    fn open_gauges(&mut self, room: &LoadGroup) {
+    fn open_gauges(&mut self, room: &LoadGroup) -> std::io::Result<()> {
         let pids: Vec<u32> = self.workers.iter().map(LoadProcess::pid).collect();
-        let state = |pid: &u32| RereadFile::open(&format!("/proc/{pid}/stat"), 1024).ok();
-        self.states = pids.iter().filter_map(state).collect();
+        let state = |pid: &u32| RereadFile::open(&format!("/proc/{pid}/stat"), 1024);
+        self.states = pids.iter().map(state).collect::<std::io::Result<_>>()?;
         self.kernel = Gauge::open(self.plan.spec.load.figure, room, &pids);
         self.time = Gauge::open(host::work::Figure::CpuTime, room, &pids);
+        Ok(())
     }
 
     /// Waits until all its processes work.
@@ -244,18 +247,23 @@ impl RunningLoad {
 
     fn sample(&mut self, counters: &Counters, now: Nanos) {
         let counted = self.counted(counters);
-        let sample = self.read(&counted);
+        let sample = self.read(counters, &counted);
         self.proof.take(sample, now);
     }
 
-    fn read<'a>(&mut self, counted: &'a [u64]) -> LoadSample<'a> {
-        let running =
-            self.states.iter_mut().filter_map(|state| process_is_stopped(state).filter(|stopped| !stopped));
-        let running = running.count() as u32;
+    fn read<'a>(&mut self, counters: &Counters, counted: &'a [u64]) -> LoadSample<'a> {
+        let tasks = |index: usize| counters.get(self.first + index).map_or((0, 0), Counter::tasks);
+        let (mut processes, mut idle) = (self.workers.len() as u32, 0);
+        for (watched, stopped) in (0..self.workers.len()).map(tasks) {
+            (processes, idle) = (processes + watched, idle + stopped);
+        }
+        // One that is gone has ended.
+        let stopped = |state: &mut RereadFile| process_is_stopped(state).unwrap_or(true);
+        idle += self.states.iter_mut().map(stopped).filter(|stopped| *stopped).count() as u32;
         let own = (!self.plan.spec.load.unit.is_empty()).then_some(counted);
         let kernel = self.kernel.as_mut().and_then(Gauge::value);
         self.time_so_far = self.time.as_mut().and_then(Gauge::value).or(self.time_so_far);
-        LoadSample { own, kernel, running }
+        LoadSample { own, kernel, processes, idle }
     }
 
     fn described(&self, cpus: &CpuSet) -> LoadRun {
@@ -276,7 +284,7 @@ impl RunningLoad {
     fn finish(&mut self, counters: &Counters, cpus: &CpuSet, now: Nanos, stopped: Option<&str>) -> LoadRun {
         let counted = self.counted(counters);
         if stopped.is_none() {
-            let sample = self.read(&counted);
+            let sample = self.read(counters, &counted);
             self.proof.end(sample, now);
         }
         let judged = self.proof.judged();

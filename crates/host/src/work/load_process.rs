@@ -75,8 +75,9 @@ impl LoadProcess {
     pub fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         let _ = self.listen(Nanos(0));
-        let last = self.said.lines().rfind(|line| *line != READY);
-        Some(last.map_or_else(|| status.to_string(), |line| error_of(line).to_string()))
+        // The first: others may only say that it has ended.
+        let why = self.said.lines().find(|line| *line != READY);
+        Some(why.map_or_else(|| status.to_string(), |line| error_of(line).to_string()))
     }
 
     /// Takes what it says within a time; true if it has closed its end.

@@ -5,9 +5,7 @@ use std::io;
 
 use super::SECOND;
 use crate::load::{Count, Load, LoadKey, LoadSize, LoadTask, Needs};
-use host::clock;
-use host::work::{Figure, Stream, fork_task, pipe, socket_pair};
-use model::units::Nanos;
+use host::work::{Figure, Stream, fork_task, pipe, socket_pair, watch_tasks};
 
 pub const LOAD: Load = Load {
     name: "messaging",
@@ -61,7 +59,5 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
         })?;
     }
     work.begin()?;
-    loop {
-        clock::sleep_for(Nanos(3_600_000_000_000));
-    }
+    watch_tasks(2 * TASKS, work.counter)
 }

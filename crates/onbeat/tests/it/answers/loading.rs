@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use load::loads::LOADS;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::place::{Place, json, onbeat, refused};
@@ -156,6 +157,58 @@ fn stopped_for_three_seconds_every_load_is_found_out() {
     for (spec, load) in specs.iter().zip(loads.as_array().unwrap()) {
         assert_eq!(load["held"], Value::from(false), "{spec}: {load}");
         assert!(load["why"].as_str().is_some_and(|why| why.contains("stopped")), "{spec}: {load}");
+    }
+}
+
+/// The last process that a process has started, and that it is stopped by now; `None` where it was
+/// too short-lived, as those of `fork` may be.
+fn stop_one(worker: u32) -> Option<Pid> {
+    let last = descendants(worker).into_iter().max().unwrap_or(worker);
+    let pid = Pid::from_raw(last as i32)?;
+    kill_process(pid, Signal::STOP).ok()?;
+    std::thread::sleep(Duration::from_millis(5));
+    let stat = fs::read_to_string(format!("/proc/{last}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.starts_with('T').then_some(pid)
+}
+
+#[test]
+fn one_stopped_process_among_those_of_a_load_is_found_out() {
+    let place = Place::new();
+    let document = place.path("loads.json");
+    let mut specs = all_small();
+    specs.retain(|spec| !spec.starts_with("cmd:"));
+    let arguments = [&["load"], specs.as_slice(), &["-q", "-D", "1000s", "--json", &document]].concat();
+    let mut onbeat = start(&arguments);
+    let starter = format!("--starter={}", onbeat.id());
+    // Those that a load has started have its command line.
+    let workers = || -> Vec<u32> {
+        let of_onbeat = fs::read_to_string(format!("/proc/{0}/task/{0}/children", onbeat.id())).unwrap();
+        let children = of_onbeat.split_whitespace().map(|word| word.parse().unwrap());
+        let all = processes_with(&starter);
+        children.filter(|child| all.contains(child)).collect()
+    };
+    eventually("all processes have begun", || {
+        workers().len() == specs.len() && processes_with(&starter).len() >= specs.len() + 42
+    });
+    let mut workers = workers();
+    workers.sort_unstable();
+    let stopped: Vec<Pid> = workers
+        .iter()
+        .map(|worker| {
+            let mut tries = std::iter::repeat_with(|| stop_one(*worker)).take(10_000);
+            tries.find_map(|stopped| stopped).expect("a process that can be stopped")
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(3));
+    stopped.into_iter().for_each(|pid| kill_process(pid, Signal::CONT).unwrap());
+    // It goes on as if nothing had been.
+    std::thread::sleep(Duration::from_secs(1));
+    kill_process(Pid::from_raw(onbeat.id() as i32).unwrap(), Signal::TERM).unwrap();
+    assert_eq!(onbeat.wait().unwrap().code(), Some(6));
+    let loads: Value = serde_json::from_slice(&fs::read(document).unwrap()).unwrap();
+    for (spec, load) in specs.iter().zip(loads.as_array().unwrap()) {
+        let found = load["why"].as_str().is_some_and(|why| why.contains(" processes were stopped"));
+        assert!(found && load["held"] == Value::from(false), "{spec}: {load}");
     }
 }
 
