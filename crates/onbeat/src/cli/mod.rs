@@ -37,6 +37,7 @@ mod read_flags;
 mod recovery;
 mod report;
 mod rules;
+mod run_flags;
 mod running;
 mod suite;
 mod tune;
