@@ -125,10 +125,12 @@ impl<'a> LoadTask<'a> {
         self.wanted.command.iter().map(OsString::from).collect()
     }
 
-    /// All is there: the starter learns that the work begins.
+    /// All is there: the starter learns it, and the work begins when it is there of all loads.
     pub fn begin(&mut self) -> io::Result<()> {
+        said_ready()?;
+        self.counter.wait_until_open();
         self.start_pace();
-        said_ready()
+        Ok(())
     }
 
     /// A rate counts from here on.

@@ -31,7 +31,9 @@ struct Ending {
     what: &'static str,
     times: u32,
     end: fn(&LoadedRun, &mut Rng) -> Result<()>,
-    /// Whether its control group may stay until the next run, which removes it.
+    /// Whether nothing is left that could clear up: then the group stays until the next run, which
+    /// removes it, and in it what the program of the user's has started, for the kernel ends the
+    /// program alone.
     group_stays: bool,
 }
 
@@ -178,7 +180,9 @@ impl LoadedRun {
     /// What is left of it, in words.
     fn left(&self, group_stays: bool) -> Vec<String> {
         let process = |pid: &u32| format!("the process {pid}: {}", command_line(*pid).replace('\0', " "));
-        let mut left: Vec<String> = self.processes().iter().map(process).collect();
+        let mut processes = self.processes();
+        processes.retain(|pid| !(group_stays && command_line(*pid).starts_with("sleep\0")));
+        let mut left: Vec<String> = processes.iter().map(process).collect();
         if !group_stays {
             left.extend(self.groups().iter().map(|group| format!("the group {}", group.display())));
         }

@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::thread::futex;
 
 /// What one process of a load tells. No two share a cache line on any machine that Linux runs on,
 /// nor does what it counts with what is seldom written.
@@ -26,6 +27,8 @@ struct Apart {
     watched: AtomicU32,
     /// Those of them that are stopped or have ended.
     idle: AtomicU32,
+    /// 1 from when on it is to work.
+    open: AtomicU32,
 }
 
 /// Bytes from one counter to the next.
@@ -87,6 +90,15 @@ impl Counters {
         self.count == 0
     }
 
+    /// Has all that wait begin to work.
+    pub fn open(&self) {
+        for counter in (0..self.count).filter_map(|index| self.get(index)) {
+            counter.0.apart.open.store(1, Ordering::Release);
+            // Where nothing can be woken, nothing waits.
+            let _ = futex::wake(&counter.0.apart.open, futex::Flags::empty(), i32::MAX as u32);
+        }
+    }
+
     /// A counter; `None` beyond the last.
     pub fn get(&self, index: usize) -> Option<Counter<'_>> {
         // SAFETY: it lies within the mapping, which lives as long as `self`; every access is
@@ -109,6 +121,17 @@ impl Counter<'_> {
 
     pub fn value(self) -> u64 {
         self.0.done.load(Ordering::Relaxed)
+    }
+
+    /// Waits until all processes of all loads are there: while some work already, the others take
+    /// long to come.
+    pub fn wait_until_open(self) {
+        let open = &self.0.apart.open;
+        while open.load(Ordering::Acquire) == 0 {
+            if let Err(rustix::io::Errno::NOSYS) = futex::wait(open, futex::Flags::empty(), 0, None) {
+                return;
+            }
+        }
     }
 
     /// Tells of the processes that this one has started: how many, and how many of them are stopped
@@ -136,6 +159,12 @@ mod tests {
         counters.get(2).unwrap().tell_tasks(40, 1);
         assert_eq!((again.get(2).unwrap().value(), again.get(1).unwrap().value()), (7, 0));
         assert_eq!((again.get(2).unwrap().tasks(), again.get(1).unwrap().tasks()), ((40, 1), (0, 0)));
+        let waiting = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| again.get(1).unwrap().wait_until_open());
+            counters.open();
+            waits.join()
+        });
+        assert!(waiting.is_ok());
         assert!(again.get(3).is_none() && again.len() == 3);
     }
 }

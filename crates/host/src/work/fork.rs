@@ -10,12 +10,13 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, set_parent_process_d
 
 use super::{Counter, say_refused};
 
-/// Starts a process that does this until it is killed, which happens when its parent ends.
+/// Starts a process that does this, from when on the loads are to work until it is killed, which
+/// happens when its parent ends.
 ///
 /// # Errors
 /// In a process of several threads: in the copy the others do not go on, and one of them may hold
 /// a lock.
-pub fn fork_task(task: impl FnOnce() -> io::Result<Infallible>) -> io::Result<()> {
+pub fn fork_task(counter: Counter, task: impl FnOnce() -> io::Result<Infallible>) -> io::Result<()> {
     let parent = rustix::process::getpid();
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
@@ -27,6 +28,7 @@ pub fn fork_task(task: impl FnOnce() -> io::Result<Infallible>) -> io::Result<()
             let followed = set_parent_process_death_signal(Some(Signal::KILL));
             // The parent may have ended before it was asked for.
             if followed.is_ok() && rustix::process::getppid() == Some(parent) {
+                counter.wait_until_open();
                 let Err(error) = task();
                 say_refused(&error);
             }
@@ -38,9 +40,9 @@ pub fn fork_task(task: impl FnOnce() -> io::Result<Infallible>) -> io::Result<()
     }
 }
 
-/// Watches the processes that this one has started, so many, and tells how many of them are stopped;
-/// returns when one of them has ended. It sleeps until the kernel has something to say of them
-/// (WUNTRACED and WCONTINUED, waitpid(2)).
+/// Watches the processes that this one has started, so many, and tells how many of them are
+/// stopped; returns when one of them has ended. It sleeps until the kernel has something to say of
+/// them (WUNTRACED and WCONTINUED, waitpid(2)).
 pub fn watch_tasks(count: usize, counter: Counter) -> io::Result<Infallible> {
     let mut stopped = BTreeSet::new();
     loop {

@@ -39,9 +39,9 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     let connect = if work.wanted.key("through") == Some("pipes") { pipe } else { socket_pair };
     let pairs = (0..TASKS).map(|_| connect()).collect::<io::Result<Vec<(Stream, Stream)>>>()?;
     let message = vec![0; work.size()];
+    let counter = work.counter;
     for (receiver, _) in &pairs {
-        let counter = work.counter;
-        fork_task(|| {
+        fork_task(counter, || {
             let mut buffer = message.clone();
             loop {
                 for _ in 0..COUNTED {
@@ -52,12 +52,12 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
         })?;
     }
     for _ in 0..TASKS {
-        fork_task(|| {
+        fork_task(counter, || {
             loop {
                 pairs.iter().try_for_each(|(_, sender)| sender.send(&message))?;
             }
         })?;
     }
     work.begin()?;
-    watch_tasks(2 * TASKS, work.counter)
+    watch_tasks(2 * TASKS, counter)
 }

@@ -35,14 +35,14 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     // It fails here where there is no loopback.
     sender.send(&packet)?;
     let counter = work.counter;
-    fork_task(|| {
+    fork_task(counter, || {
         let mut buffer = packet.clone();
         loop {
             receiver.recv(&mut buffer)?;
             counter.add(1);
         }
     })?;
-    fork_task(|| {
+    fork_task(counter, || {
         work.start_pace();
         loop {
             match sender.send(&packet) {

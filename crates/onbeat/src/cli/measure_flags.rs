@@ -3,10 +3,10 @@
 
 use std::ffi::OsString;
 
-use super::flags::{cpu_list, keyword, span};
+use super::flags::{keyword, span};
 use super::outputs::remark;
 use super::run_flags::{RunFlags, ThreadFlags};
-use crate::plan::intent::{CpuChoice, MeasureIntent};
+use crate::plan::intent::MeasureIntent;
 use model::error::{Failure, Result};
 use model::units::Bare;
 use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
@@ -120,20 +120,10 @@ impl MeasureFlags {
     }
 }
 
-/// The CPUs of `-a`.
-pub fn cpu_choice(text: Option<&str>) -> Result<CpuChoice> {
-    match text.map(str::trim) {
-        None | Some("all") => Ok(CpuChoice::All),
-        Some(text) => match text.strip_prefix('!') {
-            Some(left_out) => cpu_list("-a", left_out).map(CpuChoice::AllBut),
-            None => cpu_list("-a", text).map(CpuChoice::Only),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::intent::CpuChoice;
     use clap::Parser;
     use model::units::{Cpu, Nanos};
 

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::flags::{cpu_list, keyword, span};
-use super::measure_flags::cpu_choice;
 use crate::plan::intent::CpuChoice;
 use model::error::Result;
 use model::units::{Bare, CpuSet, Nanos};
@@ -13,7 +12,8 @@ use model::vocabulary::Policy;
 #[derive(clap::Args)]
 pub struct ThreadFlags {
     /// CPUs to measure, like 0-3,8; `!0` leaves CPU 0 out; all by default
-    #[arg(short = 'a', long = "affinity", value_name = "CPUS", num_args = 0..=1, default_missing_value = "all")]
+    #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
+    #[arg(num_args = 0..=1, default_missing_value = "all")]
     pub cpus: Option<String>,
     /// Priority, 1 to 99; 0 is SCHED_OTHER; 80 by default where it is permitted
     #[arg(short, long, value_name = "N")]
@@ -44,8 +44,15 @@ pub struct RunFlags {
 }
 
 impl ThreadFlags {
+    /// The CPUs of `-a`.
     pub fn cpu_choice(&self) -> Result<CpuChoice> {
-        cpu_choice(self.cpus.as_deref())
+        match self.cpus.as_deref().map(str::trim) {
+            None | Some("all") => Ok(CpuChoice::All),
+            Some(text) => match text.strip_prefix('!') {
+                Some(left_out) => cpu_list("-a", left_out).map(CpuChoice::AllBut),
+                None => cpu_list("-a", text).map(CpuChoice::Only),
+            },
+        }
     }
 }
 

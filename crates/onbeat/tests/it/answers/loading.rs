@@ -1,7 +1,8 @@
 //! Loads as a user meets them: they load, they are found out when they do not, and nothing of them
 //! is left. None of these tests asks how fast they are.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -208,7 +209,7 @@ fn one_stopped_process_among_those_of_a_load_is_found_out() {
     let loads: Value = serde_json::from_slice(&fs::read(document).unwrap()).unwrap();
     for (spec, load) in specs.iter().zip(loads.as_array().unwrap()) {
         let found = load["why"].as_str().is_some_and(|why| why.contains(" processes were stopped"));
-        assert!(found && load["held"] == Value::from(false), "{spec}: {load}");
+        assert!(found && load["held"] == false, "{spec}: {load}");
     }
 }
 
@@ -256,7 +257,10 @@ fn what_cannot_be_is_refused_in_one_line() {
         (&["load", "cmd:no-such-program-anywhere"], 2, "name a program"),
         (&["load", "cpu", "--load-cpus", "4000"], 2, "choose CPUs"),
         (&["load", "cpu", "-D", "0"], 2, "more than 0"),
-        (&["load", "hdd,folder=/nowhere/at/all"], 5, "cannot begin"),
+        (&["load", "hdd,folder=/nowhere/at/all"], 2, "folder=PATH"),
+        (&["load", "hdd,folder=/dev/null"], 2, "folder=PATH"),
+        (&["load", "cmd:/dev/null/x"], 2, "name a program"),
+        (&["load", "cmd:/dev/null"], 4, "may run"),
         (&["measure", "--load-cpus", "0", "-D", "1s"], 2, "--load"),
         (&["measure", "--load", "cpu:0", "-D", "1s"], 2, "--load: cpu"),
         (&["load", "cpu", "--work", "0"], 2, "--starter"),
@@ -264,6 +268,23 @@ fn what_cannot_be_is_refused_in_one_line() {
         let line = refused(arguments, exit);
         assert!(line.contains(said), "{arguments:?}: {line}");
     }
+}
+
+#[test]
+fn a_program_that_ends_did_not_load() {
+    let loads = json(&["load", "cmd:sh -c 'exit 3'", "-D", "1s", "-q"], 7);
+    assert!(loads[0]["why"].as_str().is_some_and(|why| why.contains("exit status: 3")), "{loads}");
+}
+
+#[test]
+fn a_program_that_no_folder_of_the_path_has_is_not_there() {
+    let place = Place::new();
+    fs::create_dir(place.at("closed")).unwrap();
+    fs::set_permissions(place.at("closed"), Permissions::from_mode(0o0)).unwrap();
+    let mut onbeat = Command::new(ONBEAT);
+    let output = onbeat.args(["load", "cmd:no-such-program"]).env("PATH", place.path("closed")).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

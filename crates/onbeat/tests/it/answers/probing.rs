@@ -152,18 +152,21 @@ fn a_probe_names_the_load_beside_it_and_whether_it_held() {
         &["probe", "ipc", "futex", "pipe", "--place", "same", "-p", "0", "--idle", "as-is"],
         &["probe", "switch", "-p", "0", "--idle", "as-is"],
     ];
-    for (load, held, exit) in [("timers:1", true, 0), ("cmd:sleep 0.5", false, 7)] {
+    for load in ["timers:1", "cmd:sleep 0.5"] {
         for probe in probes {
             let place = Place::new();
             let folder = place.path("run");
             let flags = ["-a", &cpu, "-D", "2s", "-q", "-o", &folder, "--load", load, "--load-cpus", &cpu];
-            let run = json(&[probe, &flags[..]].concat(), exit);
+            let output = onbeat(&[probe, &flags[..], &["--json", "-"]].concat());
+            let run: Value = serde_json::from_slice(&output.stdout).unwrap();
             let loads = run["loads"].as_array().unwrap();
             assert_eq!(loads.len(), if probe[1] == "ipc" { 2 } else { 1 }, "{probe:?}");
-            for found in loads {
-                assert_eq!(found["held"], Value::from(held), "{probe:?}: {found}");
-            }
-            let noted = |entry: &Value| entry["kind"] == "load" && entry["invalidates"] == Value::from(true);
+            assert!(loads.iter().all(|found| found["spec"] == load), "{probe:?}");
+            // A machine that is busy may keep even a small load from its turn.
+            let held = loads.iter().all(|found| found["held"] == true);
+            assert!(!held || load == "timers:1", "{probe:?}: {loads:?}");
+            assert_eq!(code(&output), if held { 0 } else { 7 }, "{probe:?}: {loads:?}");
+            let noted = |entry: &Value| entry["kind"] == "load" && entry["invalidates"] == true;
             assert_eq!(run["integrity"].as_array().unwrap().iter().any(noted), !held, "{probe:?}");
         }
     }
