@@ -37,7 +37,7 @@ pub use input::{Lines, identity, is_dir, read_user_file};
 pub use kernel_log::KernelLog;
 pub use machine::{MachineFiles, NAMES_LIMIT, READ_LIMIT};
 pub use output::{check_writable, write_user_file};
-pub use own_run::OwnRun;
+pub use own_run::{OwnRun, end_with};
 pub use process::{is_root, peak_memory_kib, process_start, replace_by};
 pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};
 pub use random::random_u64;

@@ -32,6 +32,9 @@ impl OwnRun {
         let open = |group: &Path| OpenOptions::new().write(true).open(group.join("cgroup.procs"));
         let joined = group.map(open).transpose()?;
         let mut command = Command::new("/proc/self/exe");
+        // The kernel forgets the signal where this program's file has capabilities: the run asks
+        // for it again, see `end_with`.
+        command.arg(format!("--starter={}", std::process::id()));
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.process_group(0);
         // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
@@ -69,5 +72,18 @@ impl OwnRun {
         }
         let said = String::from_utf8_lossy(&said).into_owned();
         said.lines().rev().find_map(|line| line.strip_prefix("onbeat: ")).unwrap_or_default().to_owned()
+    }
+}
+
+/// Has the kernel send this process SIGTERM when its starter ends: an exec of a file with
+/// capabilities clears what was asked for before it (PR_SET_PDEATHSIG(2const)).
+///
+/// # Errors
+/// The starter has ended already.
+pub fn end_with(starter: u32) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    match rustix::process::getppid().map(|pid| pid.as_raw_pid() as u32) == Some(starter) {
+        true => Ok(()),
+        false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
     }
 }

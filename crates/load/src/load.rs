@@ -125,12 +125,19 @@ impl<'a> LoadTask<'a> {
         self.wanted.command.iter().map(OsString::from).collect()
     }
 
-    /// All is there: the starter learns that the work begins.
+    /// All is there: the starter learns it, and the work begins when it is there of all loads.
     pub fn begin(&mut self) -> io::Result<()> {
+        said_ready()?;
+        self.counter.wait_until_open();
+        self.start_pace();
+        Ok(())
+    }
+
+    /// A rate counts from here on.
+    pub fn start_pace(&mut self) {
         if let Some(pace) = &mut self.pace {
             pace.start = clock::monotonic();
         }
-        said_ready()
     }
 
     /// How much is to be done at once: a twentieth of a second's worth where a rate holds it back.

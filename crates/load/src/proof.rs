@@ -102,8 +102,10 @@ pub struct LoadSample<'a> {
     pub own: Option<&'a [u64]>,
     /// The kernel's.
     pub kernel: Option<u64>,
-    /// Processes that have neither ended nor are stopped.
-    pub running: u32,
+    /// Its processes, with those that they have started.
+    pub processes: u32,
+    /// Those of them that are stopped or have ended.
+    pub idle: u32,
 }
 
 impl LoadSample<'_> {
@@ -138,14 +140,15 @@ pub struct ProofSeries {
     window: Nanos,
     unit: &'static str,
     figure: &'static str,
+    /// The most processes that it had at any sample.
     processes: u32,
     own: WindowRates,
     kernel: WindowRates,
     seen: u64,
     begun: Option<Nanos>,
     closed: Nanos,
-    /// The fewest processes that ran at any sample, and when.
-    running: Option<(u32, Nanos)>,
+    /// The most processes that did not run at any sample, and when.
+    idle: Option<(u32, Nanos)>,
     each: Vec<ProcessCount>,
     /// The most processes that had stalled at the end of a window, and when.
     stalled: Option<(u32, Nanos)>,
@@ -171,7 +174,7 @@ impl ProofSeries {
             seen: 0,
             begun: None,
             closed: Nanos(0),
-            running: None,
+            idle: None,
             each: vec![ProcessCount::default(); processes as usize],
             stalled: None,
             unseen: None,
@@ -182,8 +185,9 @@ impl ProofSeries {
     /// Takes a sample of this instant, about once a second.
     pub fn take(&mut self, sample: LoadSample, now: Nanos) {
         let begun = *self.begun.get_or_insert(now);
-        if self.running.is_none_or(|(least, _)| sample.running < least) {
-            self.running = Some((sample.running, now - begun));
+        self.processes = self.processes.max(sample.processes);
+        if sample.idle > 0 && self.idle.is_none_or(|(most, _)| sample.idle > most) {
+            self.idle = Some((sample.idle, now - begun));
         }
         if now == begun || now - self.closed + TOLERANCE >= self.window {
             self.close(sample, now);
@@ -253,30 +257,16 @@ impl ProofSeries {
             let value = series.smallest().map(|(least, _)| least);
             proof.push(LoadProof { what, value, floor: series.floor() });
         }
-        let (running, at) = self.running.unwrap_or_default();
-        proof.push(LoadProof {
-            what: "processes running".into(),
-            value: Some(f64::from(running)),
-            floor: f64::from(self.processes),
-        });
-        if running < self.processes {
-            why.push(format!(
-                "after {:.0} s {} of {} processes were stopped or had ended",
-                at.as_secs(),
-                self.processes - running,
-                self.processes
-            ));
-        }
+        let all = self.processes;
+        proof.push(complete("processes running", self.idle, all));
+        why.extend(self.idle.map(|(idle, at)| {
+            format!("after {:.0} s {idle} of {all} processes were stopped or had ended", at.as_secs())
+        }));
         if !self.unit.is_empty() {
-            let (stalled, at) = self.stalled.unwrap_or_default();
-            let value = Some(f64::from(self.processes.saturating_sub(stalled)));
-            proof.push(LoadProof {
-                what: "processes that counted".into(),
-                value,
-                floor: f64::from(self.processes),
-            });
-            why.extend(self.stalled.map(|_| {
-                let (at, all) = (at.as_secs(), self.processes);
+            let all = self.each.len() as u32;
+            proof.push(complete("processes that counted", self.stalled, all));
+            why.extend(self.stalled.map(|(stalled, at)| {
+                let at = at.as_secs();
                 format!("after {at:.0} s {stalled} of {all} processes had done nothing for {STALLED} windows")
             }));
         }
@@ -284,6 +274,16 @@ impl ProofSeries {
             format!("after {:.0} s it had not been looked at for {:.0} s", at.as_secs(), span.as_secs())
         }));
         LoadVerdict { held: why.is_empty(), proof, why: why.join("; ") }
+    }
+}
+
+/// That none of so many is missing, where the most that were missing are known.
+fn complete(what: &str, missing: Option<(u32, Nanos)>, all: u32) -> LoadProof {
+    let (missing, _) = missing.unwrap_or_default();
+    LoadProof {
+        what: what.into(),
+        value: Some(f64::from(all.saturating_sub(missing))),
+        floor: f64::from(all),
     }
 }
 
@@ -306,12 +306,13 @@ mod tests {
     fn judged(window: i64, rates: &[(u64, u64, u32)]) -> LoadVerdict {
         let mut series = ProofSeries::new(Nanos(window * SECOND), "bytes", "ns of processor time", 2);
         let (mut own, mut kernel) = (0, 0);
-        series.take(LoadSample { own: Some(&[0, 0]), kernel: Some(0), running: 2 }, Nanos(7));
+        series.take(LoadSample { own: Some(&[0, 0]), kernel: Some(0), processes: 2, idle: 0 }, Nanos(7));
         for (second, (bytes, time, running)) in rates.iter().enumerate() {
             (own, kernel) = (own + bytes, kernel + time);
             let now = Nanos(7 + (second as i64 + 1) * SECOND);
             let counts = [own / 2, own - own / 2];
-            let sample = LoadSample { own: Some(&counts), kernel: Some(kernel), running: *running };
+            let (processes, idle) = (2, 2 - running);
+            let sample = LoadSample { own: Some(&counts), kernel: Some(kernel), processes, idle };
             let last = second + 1 == rates.len();
             if last { series.end(sample, now) } else { series.take(sample, now) }
         }
@@ -373,7 +374,7 @@ mod tests {
     fn sampled(window: i64, samples: &[(i64, [u64; 2], Option<u64>)]) -> LoadVerdict {
         let mut series = ProofSeries::new(Nanos(window * SECOND), "bytes", "ns of processor time", 2);
         for (at, (second, own, kernel)) in samples.iter().enumerate() {
-            let sample = LoadSample { own: Some(own), kernel: *kernel, running: 2 };
+            let sample = LoadSample { own: Some(own), kernel: *kernel, processes: 2, idle: 0 };
             let now = Nanos(7 + second * SECOND);
             if at + 1 == samples.len() { series.end(sample, now) } else { series.take(sample, now) }
         }

@@ -1,10 +1,11 @@
 //! Loads that run: started, sampled once a second, ended with all they have started.
 
+use std::io;
 use std::path::Path;
 
 use host::work::{
-    Cage, Counter, Counters, Gauge, LoadGroup, LoadProcess, available_memory, free_space, process_is_stopped,
-    remove_abandoned, start_keeper,
+    Cage, Counter, Counters, Figure, Gauge, LoadGroup, LoadProcess, available_memory, free_space,
+    process_is_stopped, remove_abandoned, start_keeper,
 };
 use host::{RereadFile, clock};
 use model::error::{Exit, Failure, Result};
@@ -19,6 +20,9 @@ use crate::worker::Orders;
 /// How long the processes may take to begin: a gigabyte that is filled takes a slow board seconds.
 const PATIENCE: Nanos = Nanos(60_000_000_000);
 
+/// ENOEXEC of include/uapi/asm-generic/errno-base.h.
+const NO_PROGRAM: i32 = 8;
+
 /// Loads that have begun. Dropping it ends them.
 pub struct RunningLoads {
     cage: Cage,
@@ -31,6 +35,7 @@ pub struct RunningLoads {
 
 struct RunningLoad {
     plan: Planned,
+    room: LoadGroup,
     /// The first of its counters; each process has one.
     first: usize,
     workers: Vec<LoadProcess>,
@@ -77,7 +82,9 @@ impl RunningLoads {
             running.keep(&leaders)?;
         }
         let until = clock::monotonic() + PATIENCE;
-        running.loads.iter_mut().try_for_each(|load| load.begin(until))?;
+        running.loads.iter_mut().try_for_each(|load| load.wait_until_ready(until))?;
+        running.counters.open();
+        running.loads.iter_mut().for_each(RunningLoad::begin);
         running.sample(clock::monotonic());
         Ok(running)
     }
@@ -91,16 +98,15 @@ impl RunningLoads {
         let first = self.loads.iter().map(|load| load.workers.len()).sum();
         let name = format!("{}-{}", self.loads.len(), plan.spec.load.name);
         let room = self.cage.room(&name).map_err(|error| failed("the load's control group", &error))?;
-        let mut load = RunningLoad::new(plan, first);
+        let mut load = RunningLoad::new(plan, first, room);
         let mut refused = None;
         for index in 0..load.plan.wanted.count as usize {
-            let orders = load.orders(&self.cpus, &room, first + index);
+            let orders = load.orders(&self.cpus, first + index);
             match LoadProcess::start(&orders.arguments(), &self.counters) {
                 Ok(worker) => load.workers.push(worker),
                 Err(error) => refused = refused.or(Some(load.refused(&error))),
             }
         }
-        load.open_gauges(&room);
         // Also what began is ended when this is dropped.
         self.loads.push(load);
         refused.map_or(Ok(()), Err)
@@ -170,11 +176,12 @@ impl Drop for RunningLoads {
 }
 
 impl RunningLoad {
-    fn new(plan: Planned, first: usize) -> RunningLoad {
+    fn new(plan: Planned, first: usize, room: LoadGroup) -> RunningLoad {
         let load = plan.spec.load;
         let proof = ProofSeries::new(load.window, load.unit, load.figure.words(), plan.wanted.count);
         RunningLoad {
             plan,
+            room,
             first,
             workers: Vec::new(),
             states: Vec::new(),
@@ -187,48 +194,73 @@ impl RunningLoad {
         }
     }
 
-    fn orders(&self, cpus: &CpuSet, room: &LoadGroup, counter: usize) -> Orders {
+    fn orders(&self, cpus: &CpuSet, counter: usize) -> Orders {
         Orders {
             starter: std::process::id(),
             counter,
             cpus: cpus.clone(),
-            group: room.group.clone(),
+            group: self.room.group.clone(),
             folder: self.plan.folder.clone(),
             spec: self.plan.spec.to_string(),
         }
     }
 
-    fn open_gauges(&mut self, room: &LoadGroup) {
+    fn open_gauges(&mut self) -> io::Result<()> {
         let pids: Vec<u32> = self.workers.iter().map(LoadProcess::pid).collect();
-        let state = |pid: &u32| RereadFile::open(&format!("/proc/{pid}/stat"), 1024).ok();
-        self.states = pids.iter().filter_map(state).collect();
-        self.kernel = Gauge::open(self.plan.spec.load.figure, room, &pids);
-        self.time = Gauge::open(host::work::Figure::CpuTime, room, &pids);
-    }
-
-    /// Waits until all its processes work.
-    fn begin(&mut self, until: Nanos) -> Result<()> {
-        for worker in &mut self.workers {
-            if let Err(error) = worker.wait_until_ready(until) {
-                return Err(self.refused(&error));
-            }
-        }
-        self.begun = clock::monotonic();
-        self.time_at_begin = self.time.as_mut().and_then(Gauge::value);
+        let state = |pid: &u32| RereadFile::open(&format!("/proc/{pid}/stat"), 1024);
+        self.states = pids.iter().map(state).collect::<io::Result<_>>()?;
+        self.kernel = Gauge::open(self.plan.spec.load.figure, &self.room, &pids);
+        let load = self.plan.spec.load;
+        let alone = (load.needs)(&self.plan.wanted).tasks <= 1 && load.figure != Figure::FamilyTime;
+        self.time = Gauge::open(if alone { Figure::CpuTime } else { Figure::FamilyTime }, &self.room, &pids);
         Ok(())
     }
 
-    fn refused(&self, error: &std::io::Error) -> Failure {
+    /// Waits until all its processes could work.
+    fn wait_until_ready(&mut self, until: Nanos) -> Result<()> {
+        // A program of the user's takes the worker's place without a word, and may be short.
+        let silent = self.is_program();
+        let ready = self.workers.iter_mut().try_for_each(|worker| worker.wait_until_ready(until, silent));
+        // Not before they are ready: files of a process with capabilities cannot be read until then.
+        ready.and_then(|()| self.open_gauges()).map_err(|error| self.refused(&error))
+    }
+
+    fn is_program(&self) -> bool {
+        !self.plan.wanted.command.is_empty()
+    }
+
+    fn begin(&mut self) {
+        self.begun = clock::monotonic();
+        self.time_at_begin = self.time.as_mut().and_then(Gauge::value);
+    }
+
+    fn refused(&self, error: &io::Error) -> Failure {
+        use io::ErrorKind::*;
         let what = format!("the load {} cannot begin", self.plan.spec);
         let (exit, remedy) = match error.kind() {
-            std::io::ErrorKind::NotFound if self.plan.spec.load.name == "cmd" => {
+            NotFound | NotADirectory if self.is_program() => {
                 (Exit::Usage, "name a program that is there, with its path")
             }
-            std::io::ErrorKind::NotFound => (Exit::NotSupported, "this machine has none: leave it out"),
-            std::io::ErrorKind::InvalidInput => {
+            // ENOEXEC has no kind of its own.
+            _ if self.is_program() && error.raw_os_error() == Some(NO_PROGRAM) => (
+                Exit::Usage,
+                "it is no program of this machine: name one, or a script's interpreter before it",
+            ),
+            PermissionDenied if self.is_program() => {
+                (Exit::NotPermitted, "name a program that this user may run")
+            }
+            NotFound | NotADirectory if self.plan.needs().disk > 0 => {
+                (Exit::Usage, "name a folder that is there with folder=PATH")
+            }
+            PermissionDenied | ReadOnlyFilesystem if self.plan.needs().disk > 0 => {
+                (Exit::NotPermitted, "name a folder that this user may write to with folder=PATH")
+            }
+            NotFound => (Exit::NotSupported, "this machine has none: leave it out"),
+            PermissionDenied => (Exit::NotPermitted, "leave it out, or run as a user who may"),
+            InvalidInput => {
                 (Exit::Usage, "choose CPUs that are online and not kept from this process by a cpuset")
             }
-            std::io::ErrorKind::AddrNotAvailable | std::io::ErrorKind::NetworkUnreachable => {
+            AddrNotAvailable | NetworkUnreachable => {
                 (Exit::NotSupported, "the loopback device is off: ip link set lo up")
             }
             _ => (Exit::Internal, "leave it out, or choose other CPUs with --load-cpus"),
@@ -244,18 +276,23 @@ impl RunningLoad {
 
     fn sample(&mut self, counters: &Counters, now: Nanos) {
         let counted = self.counted(counters);
-        let sample = self.read(&counted);
+        let sample = self.read(counters, &counted);
         self.proof.take(sample, now);
     }
 
-    fn read<'a>(&mut self, counted: &'a [u64]) -> LoadSample<'a> {
-        let running =
-            self.states.iter_mut().filter_map(|state| process_is_stopped(state).filter(|stopped| !stopped));
-        let running = running.count() as u32;
+    fn read<'a>(&mut self, counters: &Counters, counted: &'a [u64]) -> LoadSample<'a> {
+        let tasks = |index: usize| counters.get(self.first + index).map_or((0, 0), Counter::tasks);
+        let (mut processes, mut idle) = (self.workers.len() as u32, 0);
+        for (watched, stopped) in (0..self.workers.len()).map(tasks) {
+            (processes, idle) = (processes + watched, idle + stopped);
+        }
+        // One that is gone has ended.
+        let stopped = |state: &mut RereadFile| process_is_stopped(state).unwrap_or(true);
+        idle += self.states.iter_mut().map(stopped).filter(|stopped| *stopped).count() as u32;
         let own = (!self.plan.spec.load.unit.is_empty()).then_some(counted);
         let kernel = self.kernel.as_mut().and_then(Gauge::value);
         self.time_so_far = self.time.as_mut().and_then(Gauge::value).or(self.time_so_far);
-        LoadSample { own, kernel, running }
+        LoadSample { own, kernel, processes, idle }
     }
 
     fn described(&self, cpus: &CpuSet) -> LoadRun {
@@ -276,7 +313,7 @@ impl RunningLoad {
     fn finish(&mut self, counters: &Counters, cpus: &CpuSet, now: Nanos, stopped: Option<&str>) -> LoadRun {
         let counted = self.counted(counters);
         if stopped.is_none() {
-            let sample = self.read(&counted);
+            let sample = self.read(counters, &counted);
             self.proof.end(sample, now);
         }
         let judged = self.proof.judged();
@@ -299,6 +336,6 @@ impl RunningLoad {
     }
 }
 
-fn failed(what: &str, error: &std::io::Error) -> Failure {
+fn failed(what: &str, error: &io::Error) -> Failure {
     Failure::of_call(format!("{what} cannot be made"), error, Exit::Internal, "try again")
 }

@@ -56,6 +56,18 @@ pub fn condition(run: &Run) -> Option<String> {
     Some(format!("{} on {which} {cpus}, {held}", named.join(", ")))
 }
 
+/// The same of several runs beside the same loads: their rates where it is one run.
+pub fn condition_of_all(runs: &[&Run]) -> Option<String> {
+    let [first, others @ ..] = runs else { return None };
+    let all: Vec<LoadRun> = runs.iter().flat_map(|run| run.loads.iter().cloned()).collect();
+    let mut named = first.loads.clone();
+    if !others.is_empty() {
+        let held = all.iter().all(|load| load.held);
+        named.iter_mut().for_each(|load| (load.unit, load.held) = (String::new(), held));
+    }
+    condition(&Run { loads: named, ..Run::default() }).map(|loads| format!("load: {loads}"))
+}
+
 /// What a run has to say of a load that did not load.
 pub fn sentence(load: &LoadRun) -> String {
     format!("the load {} did not load all the time: {}", clean(&load.spec), clean(&load.why))

@@ -97,7 +97,8 @@ impl Recipe {
     /// What cannot be, with the word that is wrong.
     fn check(&self) -> Result<(), (String, String)> {
         let wrong = |word: &str, what: String| Err((word.to_owned(), what));
-        for (name, text) in [("interval", &self.interval), ("settle", &self.settle)] {
+        let spans = [("interval", &self.interval), ("settle", &self.settle), ("distance", &self.distance)];
+        for (name, text) in spans.into_iter().filter(|(name, text)| *name != "distance" || !text.is_empty()) {
             if let Err(what) = parse_span(text, Bare::Micros) {
                 return wrong(text, format!("{name}: {what}"));
             }
@@ -173,6 +174,7 @@ mod tests {
             ("\"t\"", "\"\\u001b\"", "a.toml:2:1: title"),
             ("priority", "limit-us = 9223372036854775807\npriority", "a.toml:4:1: limit-us"),
             ("1ms", "often", "a.toml:3:13: interval"),
+            ("priority", "distance = \"far\"\npriority", "a.toml:4:13: distance"),
             ("[[phase]]", "[[phases]]", "a.toml"),
             ("name", "name =", "a.toml:1"),
         ] {

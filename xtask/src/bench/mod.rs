@@ -6,6 +6,7 @@
 
 mod audit;
 mod decode;
+mod endings;
 mod held;
 mod hunted;
 mod instructions;
@@ -39,9 +40,10 @@ const DECODE: &str = "decode";
 const HUNT: &str = "hunt memory";
 const LOADS: &str = "loads";
 const PROBES: &str = "probes";
+const ENDINGS: &str = "endings";
 
 /// The measurements, in their order.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "own wake-ups",
     "memory",
     "instructions",
@@ -54,6 +56,7 @@ const PARTS: [&str; 12] = [
     HUNT,
     LOADS,
     PROBES,
+    ENDINGS,
 ];
 
 /// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
@@ -68,6 +71,9 @@ pub struct Args {
     /// Only the parts of this name.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// This binary instead of one that is built for it.
+    #[arg(long, value_name = "FILE")]
+    onbeat: Option<PathBuf>,
 }
 
 pub use decode::decode_pages;
@@ -103,16 +109,17 @@ pub fn run(options: &Args) -> Result<()> {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
     // These have no peer, and take only `time`.
-    let alone = chosen.iter().all(|part| [STATISTICS, AUDIT, DECODE, HUNT, LOADS].contains(part));
+    let alone = chosen.iter().all(|part| [STATISTICS, AUDIT, DECODE, HUNT, LOADS, ENDINGS].contains(part));
     debian::ensure(if alone { &NEEDS[2..] } else { &NEEDS })?;
     // Decoding is measured in a program of its own.
-    if chosen != [DECODE] {
+    if chosen != [DECODE] && options.onbeat.is_none() {
         Tool::new("cargo")
             .args(["build", "--quiet", "--profile", "dist", "--package", "onbeat"])
             .dir(&root())
             .show()?;
     }
-    let binary = target("dist")?.join("onbeat");
+    let built = target("dist")?.join("onbeat");
+    let binary = options.onbeat.clone().unwrap_or(built);
     let quick = options.quick;
     let measured: Vec<(&str, Rows)> =
         chosen.into_iter().map(|name| (name, part(name, &binary, quick))).collect();
@@ -154,6 +161,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         DECODE => decode::measure(quick),
         HUNT => hunted::measure(binary, quick),
         LOADS => loads::measure(binary, quick),
+        ENDINGS => endings::measure(binary, quick),
         PROBES => probes::measure(binary, quick),
         _ => statistics::measure(binary, quick),
     }

@@ -11,35 +11,72 @@ use crate::tools::Result;
 
 const LIMIT_PER_S: f64 = 4.0;
 
+/// What a load beside the measurement may add.
+const ADDED_PER_S: f64 = 2.0;
+
 pub fn measure(onbeat: &Onbeat, quick: bool) -> Rows {
     let seconds = if quick { 5 } else { 24 };
-    let ours = rate(&onbeat.line(&format!("-i 1000 -D {}", seconds + 4))?, seconds)?;
-    let peer = rate(&cyclictest_line(&format!("-i 1000 -D {}", seconds + 4)), seconds)?;
-    Ok(vec![Row {
-        what: format!("own wake-ups per second, over {seconds} s"),
-        ours: format!("{ours:.2}"),
-        peer: format!("{peer:.2}"),
-        limit: format!("{LIMIT_PER_S}"),
-        holds: Some(ours <= LIMIT_PER_S),
-    }])
+    let plain = format!("-i 1000 -D {}", seconds + 4);
+    let all: fn(&MeasuredThread) -> u64 = |thread| thread.switches;
+    let ours = rate(&onbeat.line(&plain)?, seconds, all)?;
+    let peer = rate(&cyclictest_line(&plain), seconds, all)?;
+    // A load takes the CPU from whatever runs there: only what slept has woken up.
+    let woken: fn(&MeasuredThread) -> u64 = |thread| thread.voluntary;
+    let alone = rate(&onbeat.line(&plain)?, seconds, woken)?;
+    let loads = "--load full,messaging:1,net:1 --load-cpus 0-1";
+    let loaded = rate(&onbeat.line(&format!("{plain} {loads}"))?, seconds, woken)?;
+    Ok(vec![
+        Row {
+            what: format!("own wake-ups per second, over {seconds} s"),
+            ours: format!("{ours:.2}"),
+            peer: format!("{peer:.2}"),
+            limit: format!("{LIMIT_PER_S}"),
+            holds: Some(ours <= LIMIT_PER_S),
+        },
+        Row {
+            what: "own wake-ups per second that loading adds".to_string(),
+            ours: format!("{:.2} ({loaded:.2} - {alone:.2})", loaded - alone),
+            peer: String::new(),
+            limit: format!("{ADDED_PER_S}"),
+            holds: Some(loaded - alone <= ADDED_PER_S),
+        },
+    ])
 }
 
-/// Starts the program, lets it settle, and counts for some seconds.
-fn rate(line: &[String], seconds: u64) -> Result<f64> {
+/// Starts the program, lets it settle, and counts for some seconds: of its own threads, and of the
+/// process that would clear up after it.
+fn rate(line: &[String], seconds: u64, count: fn(&MeasuredThread) -> u64) -> Result<f64> {
     let (running, _) = start(line)?;
     thread::sleep(Duration::from_secs(2));
-    let (before, since) = (switches(running.pid())?, Instant::now());
+    let own = || -> Result<BTreeMap<u32, MeasuredThread>> {
+        let mut threads = switches(running.pid())?;
+        for keeper in keepers(running.pid()) {
+            threads.extend(switches(keeper)?);
+        }
+        Ok(threads)
+    };
+    let (before, since) = (own()?, Instant::now());
     thread::sleep(Duration::from_secs(seconds));
-    let (after, elapsed) = (switches(running.pid())?, since.elapsed());
+    let (after, elapsed) = (own()?, since.elapsed());
     running.finish(Duration::from_secs(60))?;
     let measuring = after.values().filter(|thread| thread.measuring).count();
     if measuring != 2 {
         return Err(format!("{measuring} measuring threads were found instead of 2"));
     }
     let own = after.iter().filter(|(_, thread)| !thread.measuring);
-    let grown: u64 =
-        own.map(|(id, thread)| thread.switches - before.get(id).map_or(0, |before| before.switches)).sum();
+    let grown: u64 = own.map(|(id, thread)| count(thread) - before.get(id).map_or(0, count)).sum();
     Ok(grown as f64 / elapsed.as_secs_f64())
+}
+
+/// The processes that clear up when this one has ended.
+fn keepers(pid: u32) -> Vec<u32> {
+    let own = format!("--keep\0{pid}/");
+    let keeps = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&own)
+    };
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(keeps).collect()
 }
 
 /// One thread of a program.

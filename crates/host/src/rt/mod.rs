@@ -18,8 +18,8 @@ pub use memory::{
 pub use policy::{policy_of, set_policy_of};
 pub use rseq::{CpuReader, current_cpu};
 pub use sched::{
-    affinity, affinity_of, leave_real_time, nice, pin, set_affinity_of, set_minimum_timer_slack, set_policy,
-    thread_id,
+    affinity, affinity_of, come_before_others, leave_real_time, nice, pin, set_affinity_of,
+    set_minimum_timer_slack, set_policy, thread_id,
 };
 pub use signal::{
     StopsBlocked, Woken, block_signals, clear_signal_mask, ignore_file_size_signal, interrupt_sleep,

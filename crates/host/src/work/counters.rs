@@ -6,16 +6,37 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::thread::futex;
 
-/// Bytes from one counter to the next: no two share a cache line on any machine that Linux runs on.
-const STRIDE: usize = 256;
+/// What one process of a load tells. No two share a cache line on any machine that Linux runs on,
+/// nor does what it counts with what is seldom written.
+#[repr(C, align(256))]
+#[derive(Default)]
+struct CounterSlot {
+    done: AtomicU64,
+    apart: Apart,
+}
+
+#[repr(C, align(128))]
+#[derive(Default)]
+struct Apart {
+    /// Processes that it has started and watches.
+    watched: AtomicU32,
+    /// Those of them that are stopped or have ended.
+    idle: AtomicU32,
+    /// 1 from when on it is to work.
+    open: AtomicU32,
+}
+
+/// Bytes from one counter to the next.
+const STRIDE: usize = size_of::<CounterSlot>();
 
 /// Counters in memory that every process which maps the same file shares.
 pub struct Counters {
-    memory: NonNull<AtomicU64>,
+    memory: NonNull<CounterSlot>,
     count: usize,
     file: OwnedFd,
 }
@@ -27,7 +48,7 @@ unsafe impl Sync for Counters {}
 
 /// One of them.
 #[derive(Clone, Copy)]
-pub struct Counter<'a>(&'a AtomicU64);
+pub struct Counter<'a>(&'a CounterSlot);
 
 impl Counters {
     /// New counters, all 0, in a file without a name (memfd_create(2)).
@@ -69,11 +90,20 @@ impl Counters {
         self.count == 0
     }
 
+    /// Has all that wait begin to work.
+    pub fn open(&self) {
+        for counter in (0..self.count).filter_map(|index| self.get(index)) {
+            counter.0.apart.open.store(1, Ordering::Release);
+            // Where nothing can be woken, nothing waits.
+            let _ = futex::wake(&counter.0.apart.open, futex::Flags::empty(), i32::MAX as u32);
+        }
+    }
+
     /// A counter; `None` beyond the last.
     pub fn get(&self, index: usize) -> Option<Counter<'_>> {
         // SAFETY: it lies within the mapping, which lives as long as `self`; every access is
         // atomic.
-        (index < self.count).then(|| Counter(unsafe { self.memory.byte_add(index * STRIDE).as_ref() }))
+        (index < self.count).then(|| Counter(unsafe { self.memory.add(index).as_ref() }))
     }
 }
 
@@ -86,11 +116,34 @@ impl Drop for Counters {
 
 impl Counter<'_> {
     pub fn add(self, n: u64) {
-        self.0.fetch_add(n, Ordering::Relaxed);
+        self.0.done.fetch_add(n, Ordering::Relaxed);
     }
 
     pub fn value(self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.done.load(Ordering::Relaxed)
+    }
+
+    /// Waits until all processes of all loads are there: while some work already, the others take
+    /// long to come.
+    pub fn wait_until_open(self) {
+        let open = &self.0.apart.open;
+        while open.load(Ordering::Acquire) == 0 {
+            if let Err(rustix::io::Errno::NOSYS) = futex::wait(open, futex::Flags::empty(), 0, None) {
+                return;
+            }
+        }
+    }
+
+    /// Tells of the processes that this one has started: how many, and how many of them are stopped
+    /// or have ended.
+    pub fn tell_tasks(self, watched: u32, idle: u32) {
+        self.0.apart.watched.store(watched, Ordering::Relaxed);
+        self.0.apart.idle.store(idle, Ordering::Relaxed);
+    }
+
+    /// What was told of them last.
+    pub fn tasks(self) -> (u32, u32) {
+        (self.0.apart.watched.load(Ordering::Relaxed), self.0.apart.idle.load(Ordering::Relaxed))
     }
 }
 
@@ -103,7 +156,15 @@ mod tests {
         let counters = Counters::create(3).unwrap();
         let again = Counters::map(counters.file().unwrap().into(), 3).unwrap();
         counters.get(2).unwrap().add(7);
+        counters.get(2).unwrap().tell_tasks(40, 1);
         assert_eq!((again.get(2).unwrap().value(), again.get(1).unwrap().value()), (7, 0));
+        assert_eq!((again.get(2).unwrap().tasks(), again.get(1).unwrap().tasks()), ((40, 1), (0, 0)));
+        let waiting = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| again.get(1).unwrap().wait_until_open());
+            counters.open();
+            waits.join()
+        });
+        assert!(waiting.is_ok());
         assert!(again.get(3).is_none() && again.len() == 3);
     }
 }

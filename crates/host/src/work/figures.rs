@@ -10,6 +10,9 @@ use crate::pseudo_file::RereadFile;
 pub enum Figure {
     /// Processor time in ns: of a load's control group (`cpu.stat`), else of its processes.
     CpuTime,
+    /// The same of a load whose processes start others: of its control group, else of its process
+    /// groups.
+    FamilyTime,
     /// Page faults of its processes that needed no disk: field 10 of /proc/PID/stat.
     MinorFaults,
     /// Bytes that its processes had written to a disk: `write_bytes` of /proc/PID/io.
@@ -26,7 +29,7 @@ impl Figure {
     /// What it is, in words, for proofs.
     pub fn words(self) -> &'static str {
         match self {
-            Figure::CpuTime => "ns of processor time",
+            Figure::CpuTime | Figure::FamilyTime => "ns of processor time",
             Figure::MinorFaults => "page faults",
             Figure::WrittenBytes => "bytes to a disk",
             Figure::Switches => "context switches of the machine",
@@ -42,6 +45,7 @@ type ReadCount = fn(&str) -> Option<u64>;
 /// A count that is read once in a while.
 pub struct Gauge {
     files: Vec<Alternatives>,
+    families: Option<Families>,
 }
 
 /// Files of which the one that tells most counts.
@@ -56,22 +60,30 @@ impl Gauge {
         };
         let whole =
             |path: &str, read: ReadCount| RereadFile::whole(path).ok().map(|file| vec![vec![(file, read)]]);
+        let of_group = || whole(&room.cpu_file()?.display().to_string(), group_time);
         let files = match figure {
-            Figure::CpuTime => match room.cpu_file() {
-                Some(file) => whole(&file.display().to_string(), group_time),
-                None => processes.iter().map(|pid| process_time(*pid)).collect(),
-            },
+            Figure::FamilyTime if room.cpu_file().is_none() => {
+                let families = Families { leaders: processes.to_vec(), most: 0 };
+                return Some(Gauge { files: Vec::new(), families: Some(families) });
+            }
+            Figure::CpuTime if room.cpu_file().is_none() => {
+                processes.iter().map(|pid| process_time(*pid)).collect()
+            }
+            Figure::CpuTime | Figure::FamilyTime => of_group(),
             Figure::MinorFaults => of_each("stat", |text| stat_field(text, 10)),
             Figure::WrittenBytes => of_each("io", |text| after(text, "\nwrite_bytes: ")),
             Figure::Switches => whole("/proc/stat", |text| after(text, "\nctxt ")),
             Figure::Forks => whole("/proc/stat", |text| after(text, "\nprocesses ")),
             Figure::LoopbackPackets => whole("/proc/net/dev", loopback_packets),
         };
-        files.filter(|files| !files.is_empty()).map(|files| Gauge { files })
+        files.filter(|files| !files.is_empty()).map(|files| Gauge { files, families: None })
     }
 
     /// The sum over its files; `None` if one of them cannot be read any more.
     pub fn value(&mut self) -> Option<u64> {
+        if let Some(families) = &mut self.families {
+            return families.time();
+        }
         let mut sum = 0u64;
         for alternatives in &mut self.files {
             let mut most = None;
@@ -83,6 +95,41 @@ impl Gauge {
         }
         Some(sum)
     }
+}
+
+/// Process groups, by their leaders.
+struct Families {
+    leaders: Vec<u32>,
+    most: u64,
+}
+
+impl Families {
+    /// The processor time of all their processes, in ticks. That of one which has ended is in the
+    /// figures of the one that waited for it; where nothing waits it is lost, and the sum stays.
+    fn time(&mut self) -> Option<u64> {
+        let mut sum = 0u64;
+        for entry in std::fs::read_dir("/proc").ok()?.flatten() {
+            let name = entry.file_name();
+            let Some(pid) = name.to_str().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+            else {
+                continue;
+            };
+            // It may have ended since.
+            let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+            sum =
+                sum.saturating_add(family_time(&String::from_utf8_lossy(&text), &self.leaders).unwrap_or(0));
+        }
+        self.most = self.most.max(sum);
+        Some(self.most)
+    }
+}
+
+/// The time of a process and of those that it has waited for (fields 14 to 17), if one of these
+/// leads its group (field 5).
+fn family_time(stat: &str, leaders: &[u32]) -> Option<u64> {
+    let leader = u32::try_from(stat_field(stat, 5)?).ok()?;
+    let own = || (14..=17).try_fold(0u64, |sum, field| Some(sum.saturating_add(stat_field(stat, field)?)));
+    leaders.contains(&leader).then(own).flatten().map(ticks)
 }
 
 fn of_process(pid: u32, name: &str) -> Option<RereadFile> {
@@ -144,12 +191,17 @@ pub fn free_space(folder: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
+    use model::units::Nanos;
 
     #[test]
     fn figures_are_found_in_the_kernels_texts() {
         let stat = "7 (a) b) S 1 2 3 4 5 6 42 8 9 10 30 12 0 0";
         assert_eq!((stat_field(stat, 10), stat_field(stat, 14)), (Some(42), Some(30)));
         assert_eq!(stat_field("7 (a", 10), None);
+        assert_eq!((family_time(stat, &[5]), family_time(stat, &[7])), (None, None));
+        let child = "8 (a) S 7 7 7 0 -1 0 42 8 9 10 30 12 5 3 0 0";
+        assert_eq!((family_time(child, &[5, 7]), family_time(child, &[8])), (Some(500_000_000), None));
         assert_eq!(
             after("rchar: 1\nwrite_bytes: 4096\ncancelled_write_bytes: 1\n", "\nwrite_bytes: "),
             Some(4096)
@@ -160,6 +212,19 @@ mod tests {
         let devices = "Inter-| Receive\n face |bytes packets\n    lo: 100 7 0 0\n  eth0: 5 6\n";
         assert_eq!(loopback_packets(devices), Some(7));
         assert_eq!(loopback_packets("eth0: 5 6\n"), None);
+    }
+
+    #[test]
+    fn without_a_control_group_the_process_group_is_counted() {
+        let group = rustix::process::getpgrp().as_raw_pid() as u32;
+        let time = |leaders: &[u32]| {
+            Gauge::open(Figure::FamilyTime, &LoadGroup::default(), leaders)
+                .and_then(|mut gauge| gauge.value())
+        };
+        let begun = clock::monotonic();
+        while time(&[group]) == Some(0) && clock::monotonic() - begun < Nanos(60_000_000_000) {}
+        assert!(time(&[group]) > Some(0));
+        assert_eq!(time(&[]), Some(0));
     }
 
     #[test]

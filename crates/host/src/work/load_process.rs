@@ -9,11 +9,14 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use model::units::{CpuSet, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, kill_process_group, set_dumpable_behavior, set_parent_process_death_signal,
+};
 
 use super::{Counters, LoadGroup};
 use crate::clock;
@@ -53,8 +56,8 @@ impl LoadProcess {
     }
 
     /// Waits until it has begun; fails with what it says of the reason, or if it ends without a
-    /// word. A program that took the worker's place has closed its end, and runs.
-    pub fn wait_until_ready(&mut self, until: Nanos) -> io::Result<()> {
+    /// word. A program that took the worker's place is `silent`: it has closed its end.
+    pub fn wait_until_ready(&mut self, until: Nanos, silent: bool) -> io::Result<()> {
         loop {
             let left = until.0 - clock::monotonic().0;
             if left <= 0 {
@@ -64,8 +67,11 @@ impl LoadProcess {
             match self.said.lines().next() {
                 Some(READY) => return Ok(()),
                 Some(line) if self.said.contains('\n') => return Err(error_of(line)),
-                _ if closed && self.child.try_wait()?.is_none() => return Ok(()),
-                _ if closed => return Err(io::Error::other("it ended at once")),
+                _ if closed && silent => return Ok(()),
+                _ if closed => {
+                    let status = self.child.wait()?;
+                    return Err(io::Error::other(format!("it ended at once: {status}")));
+                }
                 _ => {}
             }
         }
@@ -75,8 +81,9 @@ impl LoadProcess {
     pub fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         let _ = self.listen(Nanos(0));
-        let last = self.said.lines().rfind(|line| *line != READY);
-        Some(last.map_or_else(|| status.to_string(), |line| error_of(line).to_string()))
+        // The first: others may only say that it has ended.
+        let why = self.said.lines().find(|line| *line != READY);
+        Some(why.map_or_else(|| status.to_string(), |line| error_of(line).to_string()))
     }
 
     /// Takes what it says within a time; true if it has closed its end.
@@ -118,6 +125,9 @@ pub struct Joined<'a> {
 /// (`oom_score_adj`, Documentation/filesystems/proc.rst).
 pub fn join(joined: &Joined) -> io::Result<()> {
     rt::clear_signal_mask();
+    // File capabilities of this program make it unreadable to its own user: then not even the
+    // starter may read /proc/PID/io (proc_pid_io(5), PR_SET_DUMPABLE(2const)).
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // The starter may have ended before this was asked for.
     if rustix::process::getppid().map(|pid| pid.as_raw_pid() as u32) != Some(joined.starter) {
@@ -174,12 +184,24 @@ pub fn become_program(program: &OsString, arguments: &[OsString]) -> io::Error {
     match alone() {
         Err(error) => error,
         Ok(says) => {
-            let error = crate::replace_by(program, arguments);
+            let mut error = crate::replace_by(program, arguments);
+            // As shells say it: a folder of $PATH that may not be searched hides the answer.
+            if error.kind() == io::ErrorKind::PermissionDenied && is_nowhere(program) {
+                error = io::Error::from_raw_os_error(libc::ENOENT);
+            }
             // The caller's way of telling it is closed by now.
             let _ = File::from(says).write_all(format!("{}\n", words_of(&error)).as_bytes());
             error
         }
     }
+}
+
+/// Whether no folder of $PATH shows a file of that name.
+fn is_nowhere(program: &OsStr) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    !Path::new(program).is_absolute()
+        && Path::new(program).components().count() == 1
+        && !std::env::split_paths(&folders).any(|folder| folder.join(program).symlink_metadata().is_ok())
 }
 
 fn say(line: &str) -> io::Result<()> {

@@ -19,7 +19,7 @@ mod stream;
 pub use cage::{Cage, LoadGroup, ProcessId, remove_abandoned};
 pub use counters::{Counter, Counters};
 pub use figures::{Figure, Gauge, free_space, process_is_stopped};
-pub use fork::{fork_and_wait, fork_task};
+pub use fork::{fork_and_wait, fork_task, watch_tasks};
 pub use keeper::{keep_watch, start_keeper};
 pub use load_process::{Joined, LoadProcess, become_program, join, said_ready, say_refused};
 pub use mapping::{Mapping, page_size};

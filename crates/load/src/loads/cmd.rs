@@ -21,7 +21,7 @@ pub const LOAD: Load = Load {
     paced: false,
     chunk: |_| 1,
     window: SECOND,
-    figure: Figure::CpuTime,
+    figure: Figure::FamilyTime,
     needs: |_| Needs { memory: 0, disk: 0, tasks: 1 },
     run,
 };

@@ -27,7 +27,7 @@ pub const LOAD: Load = Load {
 fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     work.begin()?;
     loop {
-        fork_and_wait()?;
+        fork_and_wait(work.counter)?;
         work.done(1);
     }
 }

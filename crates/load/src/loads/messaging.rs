@@ -5,9 +5,7 @@ use std::io;
 
 use super::SECOND;
 use crate::load::{Count, Load, LoadKey, LoadSize, LoadTask, Needs};
-use host::clock;
-use host::work::{Figure, Stream, fork_task, pipe, socket_pair};
-use model::units::Nanos;
+use host::work::{Figure, Stream, fork_task, pipe, socket_pair, watch_tasks};
 
 pub const LOAD: Load = Load {
     name: "messaging",
@@ -41,9 +39,9 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     let connect = if work.wanted.key("through") == Some("pipes") { pipe } else { socket_pair };
     let pairs = (0..TASKS).map(|_| connect()).collect::<io::Result<Vec<(Stream, Stream)>>>()?;
     let message = vec![0; work.size()];
+    let counter = work.counter;
     for (receiver, _) in &pairs {
-        let counter = work.counter;
-        fork_task(|| {
+        fork_task(counter, || {
             let mut buffer = message.clone();
             loop {
                 for _ in 0..COUNTED {
@@ -54,14 +52,12 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
         })?;
     }
     for _ in 0..TASKS {
-        fork_task(|| {
+        fork_task(counter, || {
             loop {
                 pairs.iter().try_for_each(|(_, sender)| sender.send(&message))?;
             }
         })?;
     }
     work.begin()?;
-    loop {
-        clock::sleep_for(Nanos(3_600_000_000_000));
-    }
+    watch_tasks(2 * TASKS, counter)
 }

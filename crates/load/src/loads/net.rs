@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use super::SECOND;
 use crate::load::{Count, Load, LoadSize, LoadTask, Needs};
-use host::work::{Figure, fork_task};
+use host::work::{Figure, fork_task, watch_tasks};
 
 pub const LOAD: Load = Load {
     name: "net",
@@ -23,7 +23,7 @@ pub const LOAD: Load = Load {
     chunk: |_| 1,
     window: SECOND,
     figure: Figure::LoopbackPackets,
-    needs: |_| Needs { memory: 4 << 20, disk: 0, tasks: 2 },
+    needs: |_| Needs { memory: 6 << 20, disk: 0, tasks: 3 },
     run,
 };
 
@@ -35,20 +35,26 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     // It fails here where there is no loopback.
     sender.send(&packet)?;
     let counter = work.counter;
-    fork_task(|| {
+    fork_task(counter, || {
         let mut buffer = packet.clone();
         loop {
             receiver.recv(&mut buffer)?;
             counter.add(1);
         }
     })?;
-    work.begin()?;
-    loop {
-        match sender.send(&packet) {
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock && !is_full(&error) => return Err(error),
-            _ => work.hold_back(1),
+    fork_task(counter, || {
+        work.start_pace();
+        loop {
+            match sender.send(&packet) {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock && !is_full(&error) => {
+                    return Err(error);
+                }
+                _ => work.hold_back(1),
+            }
         }
-    }
+    })?;
+    work.begin()?;
+    watch_tasks(2, counter)
 }
 
 /// ENOBUFS: the receiver is behind.

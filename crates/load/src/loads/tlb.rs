@@ -31,6 +31,7 @@ pub const LOAD: Load = Load {
 fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     let mut page = Mapping::new(host::work::page_size())?;
     page.bytes().fill(1);
+    work.begin()?;
     for cpu in work.cpus.iter() {
         let only: CpuSet = [cpu].into_iter().collect();
         Builder::new().stack_size(64 << 10).spawn(move || {
@@ -41,7 +42,6 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
             }
         })?;
     }
-    work.begin()?;
     loop {
         page.toggle_protection()?;
         work.done(2);

@@ -77,7 +77,7 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
-    let outputs = Outputs::of(&[&args.flags.json, &args.perfetto], environment)?;
+    let outputs = Outputs::of(&[&args.flags.run.json, &args.perfetto], environment)?;
     let wanted = SpikeOptions { over, stacks: !args.no_stacks };
     let host = MachineFiles::live();
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
@@ -166,7 +166,7 @@ fn finish(
     outputs.keep(kept.map(drop));
     // Without a wake-up there is no table: the last line gives the reason.
     if outputs.prints() && (!run.follows() || run.cpus.iter().any(|cpu| cpu.cycles > 0)) {
-        let render = if args.flags.quiet { text::brief } else { text::render };
+        let render = if args.flags.run.quiet { text::brief } else { text::render };
         outputs.print(&render(run, outputs.screen.columns, outputs.screen.color));
     }
     // Any other end reports it as its error.
@@ -179,7 +179,7 @@ fn finish(
             "\nkept in {shown}\nthe same again, here or elsewhere: onbeat explain {shown}\nas pictures: onbeat report {shown} -o hunt.html\n"
         ));
     }
-    outputs.json(&args.flags.json, &Document::of(run, found));
+    outputs.json(&args.flags.run.json, &Document::of(run, found));
     outputs.write(&args.perfetto, || perfetto(&path, run));
     unless_stopped(exit_of(run, outputs.into_failure()))
 }

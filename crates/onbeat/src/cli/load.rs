@@ -95,6 +95,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let planned = plan(specs, &cpus, &existing(&environment.runs()))?;
     block_signals()?;
     let mut running = RunningLoads::start(planned, &cpus)?;
+    // Not beside a measurement: there it would be the measuring threads', too.
+    rt::come_before_others();
     let shows = !args.output.quiet && !environment.dumb && io::stderr().is_terminal();
     let stopped = sample_until(&mut running, duration, shows);
     let loads = running.finish(clock::monotonic());

@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
-    let outputs = Outputs::of(&[&args.flags.json, &args.rt_tests_json, &args.hist], environment)?;
+    let outputs = Outputs::of(&[&args.flags.run.json, &args.rt_tests_json, &args.hist], environment)?;
     let PreparedRun { plan, run, core_types, before, mut sink, .. } =
         prepare(&args.flags, &args.load, Command::Measure, environment)?;
     let measured = start::measure(plan, run, &core_types, Arc::new(WakeUps), &mut sink, None);
@@ -82,10 +82,10 @@ fn finish(
     let kept_in = kept.is_ok().then(|| quoted(&path));
     outputs.keep(kept.map(drop));
     if outputs.prints() {
-        let text = text(run, kept_in.as_deref(), args.flags.quiet, outputs.screen);
+        let text = text(run, kept_in.as_deref(), args.flags.run.quiet, outputs.screen);
         outputs.print(&text);
     }
-    outputs.json(&args.flags.json, run);
+    outputs.json(&args.flags.run.json, run);
     let context = super::context_of(run, environment, &host::node_name());
     outputs.write(&args.rt_tests_json, || foreign::cyclictest_json::write(run, &context));
     outputs.write(&args.hist, || Ok(foreign::cyclictest_hist::write(run)));

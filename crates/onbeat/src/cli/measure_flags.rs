@@ -2,22 +2,20 @@
 //! meaning.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
-use super::flags::{cpu_list, keyword, span};
+use super::flags::{keyword, span};
 use super::outputs::remark;
-use crate::plan::intent::{CpuChoice, MeasureIntent};
+use super::run_flags::{RunFlags, ThreadFlags};
+use crate::plan::intent::MeasureIntent;
 use model::error::{Failure, Result};
 use model::units::Bare;
-use model::vocabulary::Policy;
 use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
 
 /// What is measured, how, and for how long.
 #[derive(clap::Args)]
 pub struct MeasureFlags {
-    /// CPUs to measure, like 0-3,8; `!0` leaves CPU 0 out; all by default
-    #[arg(short = 'a', long = "affinity", value_name = "CPUS", num_args = 0..=1, default_missing_value = "all")]
-    cpus: Option<String>,
+    #[command(flatten)]
+    threading: ThreadFlags,
     /// Interval; a bare number is in us
     #[arg(short, long, value_name = "SPAN", default_value = "1000us", allow_hyphen_values = true)]
     interval: String,
@@ -30,12 +28,6 @@ pub struct MeasureFlags {
     /// How many wake-ups per CPU; 0 is without end, as in cyclictest
     #[arg(short, long, value_name = "N")]
     loops: Option<u64>,
-    /// Priority, 1 to 99; 0 is SCHED_OTHER; 80 by default where it is permitted
-    #[arg(short, long, value_name = "N")]
-    priority: Option<u32>,
-    /// Scheduling policy
-    #[arg(long, value_name = "POLICY", ignore_case = true, value_parser = keyword::<Policy>())]
-    policy: Option<Policy>,
     /// How a thread sleeps: what your task uses is what to measure
     #[arg(long, value_name = "HOW", default_value = "nanosleep", value_parser = keyword::<WakeMechanism>())]
     wake: WakeMechanism,
@@ -48,21 +40,8 @@ pub struct MeasureFlags {
     /// The same as --idle as-is
     #[arg(long)]
     default_system: bool,
-    /// Stop at this latency, with exit code 3; a bare number is in us
-    #[arg(short, long = "breaktrace", value_name = "SPAN", allow_hyphen_values = true)]
-    breaktrace: Option<String>,
-    /// CPUs for onbeat's own thread; off the measured ones by default, where there are others
-    #[arg(long, visible_alias = "mainaffinity", value_name = "CPUS")]
-    housekeeping: Option<String>,
-    /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// No progress, and of the result the numbers without the remarks
-    #[arg(short, long)]
-    pub quiet: bool,
-    /// Write run.json there too; `-` is standard output, which then holds nothing else
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunFlags,
     /// cyclictest's --mlockall: onbeat always locks what it uses
     #[arg(short, long, hide = true)]
     mlockall: bool,
@@ -109,22 +88,18 @@ impl MeasureFlags {
     /// The flags as intent; what cannot be read is refused with its flag.
     pub fn intent(&self) -> Result<MeasureIntent> {
         Ok(MeasureIntent {
-            cpus: cpu_choice(self.cpus.as_deref())?,
+            cpus: self.threading.cpu_choice()?,
             interval: span("-i", &self.interval, Bare::Micros)?,
             distance: span("-d", &self.distance, Bare::Micros)?,
-            policy: self.policy,
-            priority: self.priority,
+            policy: self.threading.policy,
+            priority: self.threading.priority,
             wake: self.wake,
             phase: self.phase,
             idle: if self.default_system { Some(IdleStates::AsIs) } else { self.idle },
             duration: self.duration.as_deref().map(|text| span("-D", text, Bare::Seconds)).transpose()?,
             loops: self.loops.filter(|&loops| loops > 0),
-            limit: self.breaktrace.as_deref().map(|text| span("-b", text, Bare::Micros)).transpose()?,
-            housekeeping: self
-                .housekeeping
-                .as_deref()
-                .map(|text| cpu_list("--housekeeping", text))
-                .transpose()?,
+            limit: self.run.limit()?,
+            housekeeping: self.run.housekeeping()?,
             threads: self.threads.flatten(),
         })
     }
@@ -145,20 +120,10 @@ impl MeasureFlags {
     }
 }
 
-/// The CPUs of `-a`.
-pub fn cpu_choice(text: Option<&str>) -> Result<CpuChoice> {
-    match text.map(str::trim) {
-        None | Some("all") => Ok(CpuChoice::All),
-        Some(text) => match text.strip_prefix('!') {
-            Some(left_out) => cpu_list("-a", left_out).map(CpuChoice::AllBut),
-            None => cpu_list("-a", text).map(CpuChoice::Only),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::intent::CpuChoice;
     use clap::Parser;
     use model::units::{Cpu, Nanos};
 

@@ -37,6 +37,7 @@ mod read_flags;
 mod recovery;
 mod report;
 mod rules;
+mod run_flags;
 mod running;
 mod suite;
 mod tune;
@@ -95,6 +96,9 @@ impl Environment {
     after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 a limit was reached, 4 not permitted, 5 not supported here, 6 interrupted with results saved, 7 inconclusive."
 )]
 struct Cli {
+    /// Of onbeat's own processes: the one that started it, with which it ends.
+    #[arg(long, hide = true, value_name = "PID")]
+    starter: Option<u32>,
     #[command(subcommand)]
     command: Command,
 }
@@ -169,7 +173,7 @@ fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::E
 pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
     let outcome = measure_flags::refuse_lookalikes(&args).and_then(|()| {
         match parsed(compare::mark_separator(args), environment) {
-            Ok(cli) => dispatch(cli.command, environment),
+            Ok(cli) => cli.starter.map_or(Ok(()), follow).and_then(|()| dispatch(cli.command, environment)),
             Err(error) => refused_by_clap(&error),
         }
     });
@@ -180,6 +184,13 @@ pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
             failure.exit
         }
     }
+}
+
+fn follow(starter: u32) -> Result<()> {
+    host::end_with(starter).map_err(|error| {
+        let remedy = "--starter is for onbeat's own processes: leave it out";
+        Failure::of_call(format!("process {starter} does not wait for this one"), &error, Exit::Usage, remedy)
+    })
 }
 
 fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {

@@ -60,7 +60,7 @@ pub fn prepare(
     command: Command,
     environment: &Environment,
 ) -> Result<PreparedRun> {
-    let (intent, output, quiet) = (flags.intent()?, flags.output.clone(), flags.quiet);
+    let (intent, output, quiet) = (flags.intent()?, flags.run.output.clone(), flags.run.quiet);
     let wanted = WantedRun { intent, output, quiet, command, title: None, load: Some(load) };
     prepare_run(wanted, environment, |_, _, _| {
         flags.mention_needless_flags();
@@ -83,7 +83,9 @@ pub fn prepare_run(
     adjust(&mut plan, &machine, &facts)?;
     let mut run = document(wanted.command, &plan, &facts);
     block_signals()?;
-    let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
+    // Of a pair, both threads' CPUs.
+    let from = plan.probe.iter().flat_map(|probe| probe.from.iter().copied());
+    let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).chain(from).collect();
     let start = |load: &LoadFlags| load.start(&machine.permitted, &measured, &environment.runs());
     let loads = wanted.load.map(start).transpose()?.flatten();
     let path = wanted.output.unwrap_or_else(|| environment.runs().join(&run.id));

@@ -24,6 +24,9 @@ pub fn render(runs: &[&Run], quiet: bool, width: usize, color: bool) -> String {
         if quiet { &["policy"][..] } else { &["kernel", "preemption", "policy", "interval", "idle"][..] };
     let shared = known.iter().filter(|(name, _)| wanted.contains(name)).map(|(_, value)| value.as_str());
     line(&mut text, DIM, &shared.collect::<Vec<_>>().join("; "));
+    if let Some(load) = crate::load::condition_of_all(runs) {
+        line(&mut text, DIM, &load);
+    }
     line(&mut text, DIM, "from before the release to after the acquire; latencies in us");
     text.push('\n');
     let mut rows = vec![HEADS.map(str::to_owned)];

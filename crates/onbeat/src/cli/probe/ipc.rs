@@ -70,7 +70,7 @@ fn kinds_help() -> String {
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
-    let mut outputs = Outputs::of(&[&args.flags.json], environment)?;
+    let mut outputs = Outputs::of(&[&args.flags.run.json], environment)?;
     let named: Result<Vec<&IpcKind>> = args.kinds.iter().map(|name| IpcKind::named(name)).collect();
     let mut kinds = named?;
     if kinds.is_empty() {
@@ -113,7 +113,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     show(args, &mut kept, &mut outputs);
     let runs: Vec<Run> = kept.into_iter().map(|kept| kept.run).collect();
     if let Some(document) = together(&runs) {
-        outputs.json(&args.flags.json, &document);
+        outputs.json(&args.flags.run.json, &document);
     }
     let first = outputs.into_failure().or(failure);
     let ended: Result<Vec<Exit>> = match first {
@@ -133,14 +133,15 @@ fn measure_one(
     environment: &Environment,
 ) -> Result<KeptRun> {
     let name = format!("{}-{}", kind.name, place.name());
-    let output = args.flags.output.as_ref().map(|path| if several { path.join(&name) } else { path.clone() });
+    let output =
+        args.flags.run.output.as_ref().map(|path| if several { path.join(&name) } else { path.clone() });
     let wanted = WantedRun {
         intent: args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?,
         output,
-        quiet: args.flags.quiet,
+        quiet: args.flags.run.quiet,
         command: Command::Probe,
         title: Some(&name),
-        load: None,
+        load: Some(&args.flags.load),
     };
     let mut made: Vec<BothWays> = Vec::new();
     let prepared = prepare_run(wanted, environment, |plan, _, _| {
@@ -197,7 +198,8 @@ fn show(args: &Args, kept: &mut [KeptRun], outputs: &mut Outputs) {
         return;
     }
     let runs: Vec<&Run> = kept.iter().map(|one| &one.run).collect();
-    let mut text = hand_overs::render(&runs, args.flags.quiet, outputs.screen.columns, outputs.screen.color);
+    let mut text =
+        hand_overs::render(&runs, args.flags.run.quiet, outputs.screen.columns, outputs.screen.color);
     for path in &places {
         text.push_str(&format!("kept in {}\n", quoted(path)));
     }
@@ -210,6 +212,7 @@ fn together(runs: &[Run]) -> Option<Run> {
     let mut all = first.clone();
     for run in others {
         all.cpus.extend(run.cpus.iter().cloned());
+        all.loads.extend(run.loads.iter().cloned());
         all.integrity.extend(run.integrity.iter().filter(|entry| !first.integrity.contains(entry)).cloned());
         if run.plan.kind != all.plan.kind {
             all.plan.kind = "several".into();

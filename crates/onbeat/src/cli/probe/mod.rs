@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Environment;
+use super::load_flags;
 use super::running::{PreparedRun, RunSink};
 use crate::measure::hunter::Hunter;
 use crate::measure::start;
@@ -68,7 +69,7 @@ fn measured(
     let spins = hunter.is_some();
     let measured = start::measure(plan, run, &core_types, body, &mut sink, hunter);
     rt::release_code_pages(); // that of the measuring
-    let RunSink { writer, live, .. } = sink;
+    let RunSink { writer, live, loads, .. } = sink;
     drop(live);
     // What is measured next chooses among the CPUs that onbeat was started on.
     let _ = rt::pin(&machine.inherited);
@@ -79,6 +80,7 @@ fn measured(
             return Err(failure);
         }
     };
+    load_flags::end(loads, &mut run);
     run.integrity.extend(found());
     run.integrity.extend(before.changes(&run));
     for entry in run.integrity.iter_mut().filter(|entry| spins && entry.kind == IntegrityKind::Throttled) {

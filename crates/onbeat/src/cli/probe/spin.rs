@@ -47,6 +47,7 @@ const UNTHROTTLED: Nanos = Nanos(10_000_000_000);
 /// the kernel's throttling leaves them: one CPU stays free, and without throttling it ends after 10
 /// s.
 #[derive(clap::Args)]
+#[command(mut_arg("priority", |arg| arg.help("Priority, 1 to 99; 0 is SCHED_OTHER, the default")))]
 #[command(after_help = "Examples:\n  \
         onbeat probe spin                            all CPUs, 10 s, gaps of 1 us and more\n  \
         onbeat probe spin -a 2-3 -p 1 --over 20us    of isolated CPUs, as a real-time task sees them\n  \
@@ -68,17 +69,17 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
-    let outputs = Outputs::of(&[&args.flags.json], environment)?;
+    let outputs = Outputs::of(&[&args.flags.run.json], environment)?;
     let asked = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
     let (over, note) = threshold(asked, clock::clock_read_cost())?;
     let title = format!("gaps of {over} and more");
     let wanted = WantedRun {
         intent: intent(args)?,
-        output: args.flags.output.clone(),
-        quiet: args.flags.quiet,
+        output: args.flags.run.output.clone(),
+        quiet: args.flags.run.quiet,
         command: Command::Probe,
         title: Some(&title),
-        load: None,
+        load: Some(&args.flags.load),
     };
     let prepared = prepare_run(wanted, environment, |plan, machine, facts| {
         plan.notes.extend(note);
@@ -86,7 +87,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
             plan.notes.push("an ordinary thread is busy on each measured cpu".into());
         }
         plan.probe = Some(ProbePlan { over: Some(over), ..ProbePlan::of(Probe::Spin) });
-        leave_a_cpu(plan, machine, args.flags.cpus.is_none())?;
+        leave_a_cpu(plan, machine, args.flags.threads.cpus.is_none())?;
         refuse_without_end(plan, &facts::describe(facts))
     })?;
     let _hogs = args.hog.then(|| Hogs::start(cpus_of(&prepared.plan), latest(&prepared.plan))).transpose()?;
@@ -181,11 +182,11 @@ fn finish(args: &Args, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
     outputs.keep(path.map(drop));
     if outputs.prints() {
         let (columns, color) = (outputs.screen.columns, outputs.screen.color);
-        let mut text = match args.flags.quiet {
+        let mut text = match args.flags.run.quiet {
             true => table::brief(&run, columns, color),
             false => table::render(&run, columns, color),
         };
-        for line in next_steps::outlook(&run).iter().filter(|_| !args.flags.quiet) {
+        for line in next_steps::outlook(&run).iter().filter(|_| !args.flags.run.quiet) {
             wrapped(&mut text, line, columns);
         }
         if let Some(path) = kept_in {
@@ -193,7 +194,7 @@ fn finish(args: &Args, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
         }
         outputs.print(&text);
     }
-    outputs.json(&args.flags.json, &run);
+    outputs.json(&args.flags.run.json, &run);
     unless_stopped(exit_of(&run, outputs.into_failure()))
 }
 

@@ -40,14 +40,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
-    let outputs = Outputs::of(&[&args.flags.json], environment)?;
+    let outputs = Outputs::of(&[&args.flags.run.json], environment)?;
     let wanted = WantedRun {
         intent: args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?,
-        output: args.flags.output.clone(),
-        quiet: args.flags.quiet,
+        output: args.flags.run.output.clone(),
+        quiet: args.flags.run.quiet,
         command: Command::Probe,
         title: Some("switches"),
-        load: None,
+        load: Some(&args.flags.load),
     };
     let prepared = prepare_run(wanted, environment, |plan, _, _| {
         plan.probe = Some(ProbePlan::of(Probe::Switch));
@@ -63,13 +63,13 @@ fn finish(args: &Args, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
     let kept_in = path.as_ref().ok().map(quoted);
     outputs.keep(path.map(drop));
     if outputs.prints() {
-        let render = if args.flags.quiet { table::brief } else { table::render };
+        let render = if args.flags.run.quiet { table::brief } else { table::render };
         let mut text = render(&run, outputs.screen.columns, outputs.screen.color);
         if let Some(path) = kept_in {
             text.push_str(&format!("kept in {path}; draw it: onbeat report {path} -o switch.html\n"));
         }
         outputs.print(&text);
     }
-    outputs.json(&args.flags.json, &run);
+    outputs.json(&args.flags.run.json, &run);
     unless_stopped(exit_of(&run, outputs.into_failure()))
 }

@@ -1,11 +1,13 @@
 //! Loads as a user meets them: they load, they are found out when they do not, and nothing of them
 //! is left. None of these tests asks how fast they are.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use load::loads::LOADS;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::place::{Place, json, onbeat, refused};
@@ -159,6 +161,58 @@ fn stopped_for_three_seconds_every_load_is_found_out() {
     }
 }
 
+/// The last process that a process has started, and that it is stopped by now; `None` where it was
+/// too short-lived, as those of `fork` may be.
+fn stop_one(worker: u32) -> Option<Pid> {
+    let last = descendants(worker).into_iter().max().unwrap_or(worker);
+    let pid = Pid::from_raw(last as i32)?;
+    kill_process(pid, Signal::STOP).ok()?;
+    std::thread::sleep(Duration::from_millis(5));
+    let stat = fs::read_to_string(format!("/proc/{last}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.starts_with('T').then_some(pid)
+}
+
+#[test]
+fn one_stopped_process_among_those_of_a_load_is_found_out() {
+    let place = Place::new();
+    let document = place.path("loads.json");
+    let mut specs = all_small();
+    specs.retain(|spec| !spec.starts_with("cmd:"));
+    let arguments = [&["load"], specs.as_slice(), &["-q", "-D", "1000s", "--json", &document]].concat();
+    let mut onbeat = start(&arguments);
+    let starter = format!("--starter={}", onbeat.id());
+    // Those that a load has started have its command line.
+    let workers = || -> Vec<u32> {
+        let of_onbeat = fs::read_to_string(format!("/proc/{0}/task/{0}/children", onbeat.id())).unwrap();
+        let children = of_onbeat.split_whitespace().map(|word| word.parse().unwrap());
+        let all = processes_with(&starter);
+        children.filter(|child| all.contains(child)).collect()
+    };
+    eventually("all processes have begun", || {
+        workers().len() == specs.len() && processes_with(&starter).len() >= specs.len() + 42
+    });
+    let mut workers = workers();
+    workers.sort_unstable();
+    let stopped: Vec<Pid> = workers
+        .iter()
+        .map(|worker| {
+            let mut tries = std::iter::repeat_with(|| stop_one(*worker)).take(10_000);
+            tries.find_map(|stopped| stopped).expect("a process that can be stopped")
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(3));
+    stopped.into_iter().for_each(|pid| kill_process(pid, Signal::CONT).unwrap());
+    // It goes on as if nothing had been.
+    std::thread::sleep(Duration::from_secs(1));
+    kill_process(Pid::from_raw(onbeat.id() as i32).unwrap(), Signal::TERM).unwrap();
+    assert_eq!(onbeat.wait().unwrap().code(), Some(6));
+    let loads: Value = serde_json::from_slice(&fs::read(document).unwrap()).unwrap();
+    for (spec, load) in specs.iter().zip(loads.as_array().unwrap()) {
+        let found = load["why"].as_str().is_some_and(|why| why.contains(" processes were stopped"));
+        assert!(found && load["held"] == false, "{spec}: {load}");
+    }
+}
+
 #[test]
 fn no_other_folder_is_taken_for_a_cage() {
     let place = Place::new();
@@ -203,7 +257,10 @@ fn what_cannot_be_is_refused_in_one_line() {
         (&["load", "cmd:no-such-program-anywhere"], 2, "name a program"),
         (&["load", "cpu", "--load-cpus", "4000"], 2, "choose CPUs"),
         (&["load", "cpu", "-D", "0"], 2, "more than 0"),
-        (&["load", "hdd,folder=/nowhere/at/all"], 5, "cannot begin"),
+        (&["load", "hdd,folder=/nowhere/at/all"], 2, "folder=PATH"),
+        (&["load", "hdd,folder=/dev/null"], 2, "folder=PATH"),
+        (&["load", "cmd:/dev/null/x"], 2, "name a program"),
+        (&["load", "cmd:/dev/null"], 4, "may run"),
         (&["measure", "--load-cpus", "0", "-D", "1s"], 2, "--load"),
         (&["measure", "--load", "cpu:0", "-D", "1s"], 2, "--load: cpu"),
         (&["load", "cpu", "--work", "0"], 2, "--starter"),
@@ -211,6 +268,23 @@ fn what_cannot_be_is_refused_in_one_line() {
         let line = refused(arguments, exit);
         assert!(line.contains(said), "{arguments:?}: {line}");
     }
+}
+
+#[test]
+fn a_program_that_ends_did_not_load() {
+    let loads = json(&["load", "cmd:sh -c 'exit 3'", "-D", "1s", "-q"], 7);
+    assert!(loads[0]["why"].as_str().is_some_and(|why| why.contains("exit status: 3")), "{loads}");
+}
+
+#[test]
+fn a_program_that_no_folder_of_the_path_has_is_not_there() {
+    let place = Place::new();
+    fs::create_dir(place.at("closed")).unwrap();
+    fs::set_permissions(place.at("closed"), Permissions::from_mode(0o0)).unwrap();
+    let mut onbeat = Command::new(ONBEAT);
+    let output = onbeat.args(["load", "cmd:no-such-program"]).env("PATH", place.path("closed")).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

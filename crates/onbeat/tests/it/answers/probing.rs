@@ -145,6 +145,34 @@ fn a_switch_is_counted_by_its_loops() {
 }
 
 #[test]
+fn a_probe_names_the_load_beside_it_and_whether_it_held() {
+    let cpu = cpu();
+    let probes = [
+        &["probe", "spin", "-p", "0"][..],
+        &["probe", "ipc", "futex", "pipe", "--place", "same", "-p", "0", "--idle", "as-is"],
+        &["probe", "switch", "-p", "0", "--idle", "as-is"],
+    ];
+    for load in ["timers:1", "cmd:sleep 0.5"] {
+        for probe in probes {
+            let place = Place::new();
+            let folder = place.path("run");
+            let flags = ["-a", &cpu, "-D", "2s", "-q", "-o", &folder, "--load", load, "--load-cpus", &cpu];
+            let output = onbeat(&[probe, &flags[..], &["--json", "-"]].concat());
+            let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let loads = run["loads"].as_array().unwrap();
+            assert_eq!(loads.len(), if probe[1] == "ipc" { 2 } else { 1 }, "{probe:?}");
+            assert!(loads.iter().all(|found| found["spec"] == load), "{probe:?}");
+            // A machine that is busy may keep even a small load from its turn.
+            let held = loads.iter().all(|found| found["held"] == true);
+            assert!(!held || load == "timers:1", "{probe:?}: {loads:?}");
+            assert_eq!(code(&output), if held { 0 } else { 7 }, "{probe:?}: {loads:?}");
+            let noted = |entry: &Value| entry["kind"] == "load" && entry["invalidates"] == true;
+            assert_eq!(run["integrity"].as_array().unwrap().iter().any(noted), !held, "{probe:?}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused_in_a_line_and_leaves_nothing() {
     let (place, cpu) = (Place::new(), cpu());
     let output = place.path("run");
@@ -159,6 +187,13 @@ fn what_cannot_be_measured_is_refused_in_a_line_and_leaves_nothing() {
     refused_with(&["probe", "spin", "--over", "1ns"], &["one read of the clock"]);
     refused_with(&["probe", "spin", "-D", "0"], &["-D"]);
     refused_with(&["probe", "switch", "-i", "1us"], &["-i"]);
+    for probe in ["spin", "ipc", "switch"] {
+        refused_with(
+            &["probe", probe, "-p", "0", "-a", &cpu, "--load", "memory"],
+            &["--load", "choose among"],
+        );
+        refused_with(&["probe", probe, "-p", "0", "--load", "cpu"], &["none is left", "--load-cpus"]);
+    }
     // As root too: all CPUs for threads that never sleep.
     refused_with(&["probe", "spin", "-a", &cpu, "--housekeeping", &cpu, "-p", "1"], &["-p 0"]);
 }

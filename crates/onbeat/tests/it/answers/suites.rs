@@ -2,6 +2,8 @@
 //! no preemption models.
 
 use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -193,4 +195,33 @@ fn what_a_suite_may_not_do_is_refused_before_anything_is_made() {
         assert!(line.contains(said), "{line}");
     }
     assert!(!place.at("suite").exists());
+}
+
+/// As a suite's phases do where the file of the program has capabilities: what was asked of the
+/// kernel before the program began is forgotten then, so the program asks itself.
+#[test]
+fn a_run_ends_with_its_starter() {
+    let place = Place::new();
+    let line = "\"$0\" --starter=$$ measure -q -p 0 --idle as-is -i 10000 -D 1000s -o \"$1\" & wait";
+    let mut starter = Command::new("sh")
+        .args(["-c", line, env!("CARGO_BIN_EXE_onbeat"), &place.path("run")])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let document = || -> Value {
+        let text = fs::read(place.at("run/run.json")).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    };
+    while fs::read(place.at("run/blocks.jsonl")).unwrap_or_default().is_empty() {
+        assert!(starter.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    starter.kill().unwrap();
+    starter.wait().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while document()["ended"] != "signal" {
+        assert!(Instant::now() < until, "it measures on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(refused(&["--starter", "4194304", "rules"], 2).contains("onbeat's own processes"));
 }
