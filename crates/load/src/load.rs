@@ -28,8 +28,8 @@ pub struct Load {
     pub unit: &'static str,
     /// Whether `@RATE` holds it back.
     pub paced: bool,
-    /// The least that it does at once, in its own unit or in that of the kernel's count: a rate has to
-    /// leave two of them to each window.
+    /// The least that it does at once, in its own unit or in that of the kernel's count: a rate has
+    /// to leave two of them to each window.
     pub chunk: fn(&Wanted) -> u64,
     /// How long one window of its proof is.
     pub window: Nanos,

@@ -91,8 +91,8 @@ fn is_spun(phase: &SuitePhase) -> bool {
     phase.measure == "spin"
 }
 
-/// What stands before the `/` of an id: the model or the boot; and the phase, of which there are two
-/// in a mirrored order (`cpu.2`).
+/// What stands before the `/` of an id: the model or the boot; and the phase, of which there are
+/// two in a mirrored order (`cpu.2`).
 fn names(phase: &SuitePhase) -> (&str, &str) {
     let (row, name) = phase.id.split_once('/').unwrap_or((&phase.model, &phase.id));
     (row, name.strip_suffix(".2").unwrap_or(name))

@@ -239,8 +239,8 @@ mod tests {
             on,
             "fair-server",
             "25000000",
-            "as the machine is now it must not be set: take isolcpus= off the kernel's command line; then `onbeat \
-             isolate create 2 --yes` sets both in their order",
+            "as the machine is now it must not be set: take isolcpus= off the kernel's command line; then \
+             `onbeat isolate create 2 --yes` sets both in their order",
         );
     }
 

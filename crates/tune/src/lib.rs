@@ -2,8 +2,8 @@
 //!
 //! [`plan`] makes changes of failing rules and puts them in order, [`apply`] makes them and takes
 //! them back when one fails, [`admission`] judges a plan from a file, [`undo`] and [`status`] read
-//! the journal. [`isolate`] sets CPUs apart, [`rt_limit`] gives real-time tasks a limit. The machine
-//! and the journal's disk are passed in: all of it runs on made-up ones.
+//! the journal. [`isolate`] sets CPUs apart, [`rt_limit`] gives real-time tasks a limit. The
+//! machine and the journal's disk are passed in: all of it runs on made-up ones.
 
 pub mod admission;
 pub mod apply;

@@ -27,10 +27,11 @@ pub static KNOB: Knob = Knob {
                 times as long (corrected in July 2025). It costs nothing as long as the real-time \
                 tasks of a CPU leave the ordinary ones some time.",
     side_effects: "The kernel warns when it is written on a CPU that is isolated already (seen on \
-                   6.12): it is set before the CPU is isolated. With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a \
-                   real-time task that never sleeps, and with them whoever waits for them. Set \
-                   sched_rt_runtime_us to -1 first, for lowering can be refused with EBUSY \
-                   otherwise (seen on 6.12), and undo in reverse order.",
+                   6.12): it is set before the CPU is isolated. With 0 ordinary tasks and kernel \
+                   threads of a CPU can starve for good beside a real-time task that never sleeps, \
+                   and with them whoever waits for them. Set sched_rt_runtime_us to -1 first, for \
+                   lowering can be refused with EBUSY otherwise (seen on 6.12), and undo in reverse \
+                   order.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep",
     fix: Remedy::default,
     severity: Severity::High,

@@ -101,8 +101,7 @@ impl Lasting {
         for lines in [&mut self.sysctls, &mut self.files] {
             lines.retain_mut(|line| {
                 let others: Vec<&str> = line.rule.split(", ").filter(|rule| !is_of(&rules, rule)).collect();
-                let others = others.join(", ");
-                line.rule = others;
+                line.rule = others.join(", ");
                 !line.rule.is_empty()
             });
         }

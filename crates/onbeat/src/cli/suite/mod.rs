@@ -35,8 +35,8 @@ use settings::StepSettings;
 /// with quantiles beside the maxima. A phase whose load did not load, or whose run is invalid, is
 /// left out of the table with the reason, and the exit code is 7. What a recipe sets, preemption
 /// models, limits of real-time tasks, a partition, goes through the journal of `onbeat tune` and is
-/// put back, also after a kill -9. Without a name the recipes are listed; a FILE.toml of your own is
-/// one too.
+/// put back, also after a kill -9. Without a name the recipes are listed; a FILE.toml of your own
+/// is one too.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat suite                      the recipes\n  \

@@ -45,7 +45,7 @@ fn rules_of(text: &str) -> impl Iterator<Item = &str> {
     heads.flat_map(|head| head.split(", "))
 }
 
-/// The rules that the export's own page says it leaves out, even where they share a line with others.
+/// The rules that the export's own page leaves out, even where they share a line with others.
 fn left_out(readme: &str) -> BTreeSet<&str> {
     let listed = readme.split_once("\nNot in it:\n").map_or("", |(_, listed)| listed);
     listed.lines().filter_map(|line| line.strip_prefix("- ")?.split(": ").next()).collect()
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn what_the_page_leaves_out_is_not_asked_for() {
-        let page = "cmdline\n    words\n\nNot in it:\n- fair-server: its CPUs are isolated\n    instead: later\n\
-            - smt: it is the machine itself\n";
+        let page = "cmdline\n    words\n\nNot in it:\n- fair-server: its CPUs are isolated\n    \
+            instead: later\n- smt: it is the machine itself\n";
         assert_eq!(left_out(page), BTreeSet::from(["fair-server", "smt"]));
         assert!(left_out("cmdline\n").is_empty());
     }

@@ -29,8 +29,17 @@ fn models(replies: &[Reply], _: &Machine) -> Measured {
     // reason, and the others are there.
     let told = |phase: &&serde_json::Value| phase["valid"] == true || phase["why"] != "";
     require(phases.iter().all(|phase| told(&phase)), || "a hole has no reason".to_string())?;
-    let valid = phases.iter().filter(|phase| phase["valid"] == true).count();
-    require(valid * 2 > phases.len(), || format!("{valid} of {} phases are valid", phases.len()))?;
+    let valid = |load: &str| {
+        phases
+            .iter()
+            .filter(|phase| phase["valid"] == true && (phase["load"] == "") == load.is_empty())
+            .count()
+    };
+    let (idle, loaded) = (valid(""), valid("any"));
+    require(idle == models && loaded > 0, || {
+        format!("valid are {idle} phases without a load of {models}, {loaded} with one")
+    })?;
+    let valid = idle + loaded;
     let seen: BTreeSet<&str> = phases.iter().filter_map(|phase| phase["model"].as_str()).collect();
     require(reply.value("after")?.trim() == offered, || {
         format!("{offered} became {}", reply.value("after").unwrap_or_default())
