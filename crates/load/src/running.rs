@@ -68,7 +68,7 @@ impl RunningLoads {
         remove_abandoned();
         let processes: usize = planned.iter().map(|plan| plan.wanted.count as usize).sum();
         let counters = Counters::create(processes).map_err(|error| failed("the load's counters", &error))?;
-        let cage = Cage::create();
+        let cage = Cage::create(cpus);
         let mut running =
             RunningLoads { cage, counters, cpus: cpus.clone(), loads: Vec::new(), stopped: None };
         if running.cage.group().is_some() {
@@ -257,9 +257,10 @@ impl RunningLoad {
             }
             NotFound => (Exit::NotSupported, "this machine has none: leave it out"),
             PermissionDenied => (Exit::NotPermitted, "leave it out, or run as a user who may"),
-            InvalidInput => {
-                (Exit::Usage, "choose CPUs that are online and not kept from this process by a cpuset")
-            }
+            InvalidInput => (
+                Exit::Usage,
+                "choose CPUs with --load-cpus that are online and not kept from this process by a cpuset",
+            ),
             AddrNotAvailable | NetworkUnreachable => {
                 (Exit::NotSupported, "the loopback device is off: ip link set lo up")
             }

@@ -56,6 +56,9 @@ pub struct IsolatedInterrupt {
     /// The CPUs to which it may go, as a list.
     #[serde(default)]
     pub allowed: String,
+    /// Whether it may not go there any more, and leaves with its next occurrence.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
 }
 
 /// What came to an isolated CPU while it was counted.
@@ -85,6 +88,12 @@ pub struct IsolationDocument {
     /// The journal's entry; `""` where there is none.
     #[serde(default)]
     pub entry: String,
+    /// In so many ns it undoes itself; none where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone_in_ns: Option<i64>,
+    /// Whether confirming keeps it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirmable: bool,
     pub threads: Vec<IsolatedThread>,
     pub interrupts: Vec<IsolatedInterrupt>,
     /// What came in so many ns; null where nothing was counted.

@@ -61,6 +61,12 @@ pub struct PlannedChange {
     /// The journal's entry in a list of several; `""` elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub entry: String,
+    /// In so many ns its entry undoes itself, in a list of several entries; none where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone_in_ns: Option<i64>,
+    /// Whether confirming keeps such an entry.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirmable: bool,
 }
 
 impl PlannedChange {
@@ -77,9 +83,14 @@ impl PlannedChange {
             cost: String::new(),
             before: String::new(),
             entry: String::new(),
+            undone_in_ns: None,
+            confirmable: false,
         }
     }
 }
+
+/// What to do instead where a change is left out because it takes a safeguard away.
+pub const WITH_CONSENT: &str = "add --yes";
 
 /// A rule that fails, and of which nothing is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -116,6 +116,12 @@ pub fn beyond(from: Option<Nanos>) -> String {
     format!("beyond the histogram's end, values unknown{late}")
 }
 
+/// When an entry of the journal undoes itself, behind its name; nothing where it does not.
+pub fn undone_in(ns: Option<i64>, confirmable: bool) -> String {
+    let unless = if confirmable { " unless confirmed" } else { "" };
+    ns.map_or_else(String::new, |ns| format!(", undone in {}{unless}", Nanos(ns).spoken()))
+}
+
 /// Appends a line broken at blanks, what follows indented two further than the line is.
 pub fn wrapped(text: &mut String, line: &str, width: usize) {
     let indent = line.len() - line.trim_start().len();

@@ -6,8 +6,8 @@ use facts::line::parse_cpus;
 use facts::survey::survey;
 use facts::tasks::parse_task_stat;
 use facts::threads_on::read_threads_on;
-use host::MachineFiles;
 use host::settings::EntryRecords;
+use host::{MachineFiles, clock};
 use model::error::{Failure, Result};
 use model::isolation::IsolationDocument;
 use model::plan::PlanDocument;
@@ -19,6 +19,7 @@ use tune::isolate::refusal::require_separable;
 use tune::isolate::steps::{IsolationRequest, arrange, rules_request};
 use tune::isolate::{arrivals, list};
 use tune::plan::plan;
+use tune::status::undone_in;
 use tune::{reading, rivals};
 
 use crate::audit::{MachineSource, survey_request};
@@ -55,7 +56,12 @@ pub fn isolation_of(machine: MachineSource, entry: Option<&EntryRecords>) -> Res
     let state = list::state(groups.known(), &at_boot, entry);
     let threads = read_threads_on(&files, &state.cpus);
     let threads = threads.known().map_or(&[][..], |found| found.threads.as_slice());
-    Ok(list::document(&state, entry, threads, read_irqs(&files).known()))
+    let mut document = list::document(&state, entry, threads, read_irqs(&files).known());
+    let now = clock::monotonic() + clock::boot_offset();
+    document.undone_in_ns = entry.and_then(|entry| undone_in(entry, now.0));
+    document.confirmable =
+        document.undone_in_ns.is_some() && entry.is_some_and(|entry| entry.opened.confirmable);
+    Ok(document)
 }
 
 /// Counts what comes to the document's CPUs while `wait` waits.

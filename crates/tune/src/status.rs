@@ -1,9 +1,9 @@
 //! What of the journal is in force.
 
-use host::settings::{EntryRecords, EntryStep, Kernel, Outcome};
+use host::settings::{ENDED, EntryRecords, EntryStep, Kernel, Outcome};
 use model::fact::Fact;
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
-use model::setting::Comparison;
+use model::setting::{Comparison, Key};
 
 use crate::undo::not_understood;
 
@@ -17,9 +17,8 @@ pub fn status(
 ) -> PlanDocument {
     let shown = entries.iter().filter(|entry| all || is_open(entry, boot));
     let changes = shown.flat_map(|entry| {
-        let overdue = is_overdue(entry, boot_ns);
         let steps = entry.steps.iter().filter(move |step| all || step.is_live() || step.is_kept());
-        steps.map(move |step| changed(kernel, entry, step, boot, overdue))
+        steps.map(move |step| changed(kernel, entry, step, boot, boot_ns))
     });
     let left_out = not_understood(entries.iter(), boot);
     PlanDocument::new(boot, changes.collect(), left_out)
@@ -37,16 +36,26 @@ pub fn is_overdue(entry: &EntryRecords, boot_ns: i64) -> bool {
     passed && !entry.confirmed && entry.is_live()
 }
 
+/// The time that is left until it undoes itself, in ns; none where it does not, or is overdue.
+pub fn undone_in(entry: &EntryRecords, boot_ns: i64) -> Option<i64> {
+    let left = entry.opened.undo_at_boot_ns?.saturating_sub(boot_ns);
+    (left >= 0 && !entry.confirmed && entry.is_live()).then_some(left)
+}
+
 fn changed(
     kernel: &dyn Kernel,
     entry: &EntryRecords,
     step: &EntryStep,
     boot: &str,
-    overdue: bool,
+    boot_ns: i64,
 ) -> PlannedChange {
+    let overdue = is_overdue(entry, boot_ns);
+    let undone_in_ns = undone_in(entry, boot_ns).filter(|_| entry.opened.boot == boot && step.is_live());
     let mut change = PlannedChange {
         entry: entry.opened.id.clone(),
         before: step.old.clone().unwrap_or_default().trim().to_owned(),
+        undone_in_ns,
+        confirmable: undone_in_ns.is_some() && entry.opened.confirmable,
         ..step.change.clone()
     };
     let applied = match step.outcome.as_ref().map(|outcome| outcome.outcome) {
@@ -57,7 +66,7 @@ fn changed(
         }
         None => (ChangeState::Applied, "its write was cut short: undo restores what it left".to_owned()),
     };
-    let (state, why) = match &step.restored {
+    let (state, mut why) = match &step.restored {
         _ if entry.opened.boot != boot => {
             (ChangeState::Void, "gone with the boot in which it was made".to_owned())
         }
@@ -67,8 +76,14 @@ fn changed(
     };
     // Reading some has an effect.
     if entry.opened.boot == boot && change.setting.readback != Comparison::Unread {
-        if let Fact::Known(now) = kernel.read(&change.setting.key) {
-            now.trim().clone_into(&mut change.now);
+        match kernel.read(&change.setting.key) {
+            Fact::Known(now) => now.trim().clone_into(&mut change.now),
+            // What it was set to went with it.
+            Fact::Absent if matches!(change.setting.key, Key::Task { .. }) && step.is_live() => {
+                change.now.clear();
+                why = ENDED.to_owned();
+            }
+            _ => {}
         }
     }
     (change.state, change.why) = (state, why);

@@ -174,7 +174,16 @@ fn void(entry: &EntryRecords, change: &PlannedChange) -> PlannedChange {
 }
 
 fn changed(entry: &EntryRecords, done: Restored) -> PlannedChange {
-    PlannedChange { state: done.state, why: done.why, entry: entry.opened.id.clone(), ..done.change }
+    let step = entry.steps.iter().find(|step| step.change == done.change);
+    let old = step.and_then(|step| step.old.as_deref()).unwrap_or_default();
+    PlannedChange {
+        state: done.state,
+        why: done.why,
+        entry: entry.opened.id.clone(),
+        // What was not there was taken away again, and has no value.
+        before: old.trim().to_owned(),
+        ..done.change
+    }
 }
 
 /// Undoes what commands that were killed have left half made, the last first; the ids of those

@@ -27,6 +27,13 @@ impl RestoreDecision {
     }
 }
 
+/// Why nothing is left of what a thread was given.
+pub const ENDED: &str = "it has ended";
+
+fn has_ended(kernel: &dyn Kernel, key: &Key) -> bool {
+    matches!(key, Key::Task { .. }) && kernel.read(key) == Fact::Absent
+}
+
 /// What a key shall have.
 enum Target {
     /// Ours is there, or this is to be made sure of: this value, none to remove it.
@@ -64,6 +71,10 @@ pub(super) fn decide(
         // A write that was cut short, and is not to be seen, was not made.
         Target::AsItIs if step.outcome.is_none() && step.left.is_none() => {
             return nothing(ChangeState::Undone, String::new());
+        }
+        // Its group and its masks went with it.
+        Target::AsItIs if has_ended(kernel, &setting.key) => {
+            return nothing(ChangeState::Undone, ENDED.to_owned());
         }
         Target::AsItIs => None,
     };

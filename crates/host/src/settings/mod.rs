@@ -30,6 +30,7 @@ use std::io;
 use model::fact::Fact;
 use model::setting::Key;
 
+pub use decide::ENDED;
 pub use entry::{Applied, Entry};
 pub use folder::{Folder, NoJournal};
 pub use group::leave_group;

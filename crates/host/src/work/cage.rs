@@ -1,8 +1,9 @@
 //! The control group that a load's processes are in, so that all of them can be counted and killed.
 //!
 //! It is made below the group that this process is in, with no controller switched on: so it is in
-//! whatever limits a service manager or a container has set, and changes nothing for others. Its
-//! name has this process's number and start. Source: Documentation/admin-guide/cgroup-v2.rst
+//! whatever limits a service manager or a container has set, and changes nothing for others. That
+//! of a process on isolated CPUs, for a load on the others, is made above the partition. Its name
+//! has this process's number and start. Source: Documentation/admin-guide/cgroup-v2.rst
 //! (cgroup.kill, cpu.stat), Documentation/admin-guide/cgroup-v1/cpuacct.rst.
 
 use std::ffi::OsStr;
@@ -10,9 +11,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use model::units::Nanos;
+use model::units::{CpuSet, Nanos};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::beside::group_beside;
 use crate::clock;
 use crate::process::process_start;
 
@@ -46,11 +48,12 @@ pub struct LoadGroup {
 }
 
 impl Cage {
-    /// A new one, named after this process.
-    pub fn create() -> Cage {
+    /// A new one for a load on these CPUs, named after this process.
+    pub fn create(cpus: &CpuSet) -> Cage {
         let own = std::process::id();
         let name = name_of((own, process_start(own).unwrap_or(0)));
-        let made = hierarchies().into_iter().map(|above| above.join(&name)).find(|group| made(group));
+        let places = group_beside(cpus).map_or_else(hierarchies, |beside| vec![beside]);
+        let made = places.into_iter().map(|above| above.join(&name)).find(|group| made(group));
         Cage { group: made }
     }
 
@@ -125,7 +128,9 @@ impl LoadGroup {
 /// Kills and removes the cages whose process has ended; gives their names.
 pub fn remove_abandoned() -> Vec<String> {
     let mut removed = Vec::new();
-    for above in hierarchies() {
+    // One that was made from isolated CPUs is above them, and its owner may have been moved since.
+    let places = hierarchies().into_iter().flat_map(|own| with_those_above(&own));
+    for above in places {
         let Ok(entries) = fs::read_dir(above) else { continue };
         for entry in entries.flatten() {
             let Ok(name) = entry.file_name().into_string() else { continue };
@@ -162,8 +167,24 @@ fn groups_of(mounts: &str, groups: &str) -> Vec<PathBuf> {
     places.into_iter().filter_map(|(kind, controller)| own_group(mounts, groups, kind, controller)).collect()
 }
 
+/// A group and those above it, up to what is no group.
+fn with_those_above(own: &Path) -> Vec<PathBuf> {
+    let is_group = |path: &&Path| path.join("cgroup.procs").exists();
+    own.ancestors().take_while(is_group).map(Path::to_owned).collect()
+}
+
 /// The own group of a version or controller, from the same texts.
 pub(super) fn own_group(mounts: &str, groups: &str, kind: &str, controller: &str) -> Option<PathBuf> {
+    mounted_group(mounts, groups, kind, controller).map(|(_, own)| own)
+}
+
+/// The mount and the own group below it.
+pub(super) fn mounted_group(
+    mounts: &str,
+    groups: &str,
+    kind: &str,
+    controller: &str,
+) -> Option<(PathBuf, PathBuf)> {
     let mounted = |wanted: &str, option: &str| {
         mounts.lines().find_map(|line| {
             let mut fields = line.split(' ').skip(1);
@@ -180,7 +201,9 @@ pub(super) fn own_group(mounts: &str, groups: &str, kind: &str, controller: &str
             (is_this && !path.starts_with("/..")).then(|| path.trim_start_matches('/'))
         })
     };
-    Some(PathBuf::from(mounted(kind, controller)?).join(own(controller)?))
+    let mount = PathBuf::from(mounted(kind, controller)?);
+    let own = mount.join(own(controller)?);
+    Some((mount, own))
 }
 
 /// Makes a group, if processes may be put into it.

@@ -5,6 +5,7 @@
 //! Whatever ends the starter ends all of it: each worker asks for a signal at its parent's death,
 //! and a keeper outside of the cage kills and removes what is left.
 
+mod beside;
 mod cage;
 mod counters;
 mod figures;
@@ -16,6 +17,7 @@ mod memory;
 mod scratch;
 mod stream;
 
+pub use beside::cpus_beside_partition;
 pub use cage::{Cage, LoadGroup, ProcessId, remove_abandoned};
 pub use counters::{Counter, Counters};
 pub use figures::{Figure, Gauge, free_space, process_is_stopped};

@@ -6,6 +6,7 @@ use super::flags::cpu_list;
 use crate::measure::integrity::entry;
 use ::load::running::{RunningLoads, plan};
 use ::load::spec;
+use host::work::cpus_beside_partition;
 use host::{clock, is_dir};
 use model::error::{Failure, Result};
 use model::run::Run;
@@ -29,13 +30,15 @@ impl LoadFlags {
         self.load_cpus.as_deref().map(|text| cpu_list("--load-cpus", text)).transpose()
     }
 
-    /// Starts what is asked for: by default on those of `permitted` that are not `measured`.
+    /// Starts what is asked for: by default on those of `permitted` that are not `measured`; where
+    /// this process is in an isolated partition, on those beside it.
     pub fn start(&self, permitted: &CpuSet, measured: &CpuSet, runs: &Path) -> Result<Option<RunningLoads>> {
         if self.loads.is_empty() {
             return Ok(None);
         }
         let specs = spec::parse(&self.loads).map_err(|what| Failure::usage(format!("--load: {what}")))?;
-        let cpus = self.cpus()?.unwrap_or_else(|| permitted.without(measured));
+        let others = || cpus_beside_partition().unwrap_or_else(|| permitted.clone()).without(measured);
+        let cpus = self.cpus()?.unwrap_or_else(others);
         if cpus.is_empty() {
             return Err(Failure::usage(
                 "every CPU is measured and none is left for the load: name its CPUs with \

@@ -19,7 +19,9 @@ use facts::{self, Facts};
 use host::tracefs::Tracing;
 use host::{MachineFiles, clock, random_u64, rt};
 use model::error::{Exit, Failure, Result};
+use model::isolation::{INNER_GROUP, OUTER_GROUP};
 use model::run::{Integrity, Run, SCHEMA};
+use model::setting::CGROUP_MOUNT;
 use model::units::CpuSet;
 use model::wall_time::wall_time;
 
@@ -256,7 +258,22 @@ fn look_at_machine(facts: &Facts) -> Result<MachineCpus> {
     let permitted = rt::pin(&online).and_then(|()| rt::affinity()).unwrap_or_else(|_| inherited.clone());
     rt::pin(&inherited).map_err(failed)?;
     let isolated = facts.isolated.known().cloned().unwrap_or_default();
-    Ok(MachineCpus { online, inherited, permitted, isolated, preempt: facts.preempt })
+    let set_apart = cpus_set_apart();
+    Ok(MachineCpus { online, inherited, permitted, set_apart, isolated, preempt: facts.preempt })
+}
+
+/// The CPUs of an isolation of onbeat's that is in force; before Linux 6.8 its outer group is the
+/// partition.
+fn cpus_set_apart() -> CpuSet {
+    let read = |group: &str, file: &str| {
+        let text = MachineFiles::live().read_text(&format!("{CGROUP_MOUNT}/{group}/{file}"));
+        text.known().map(|text| text.trim().to_owned())
+    };
+    let isolated =
+        |group| read(group, "cpuset.cpus.partition").is_some_and(|partition| partition == "isolated");
+    let cpus = [INNER_GROUP, OUTER_GROUP].into_iter().any(isolated);
+    let cpus = cpus.then(|| read(INNER_GROUP, "cpuset.cpus.effective")).flatten();
+    cpus.and_then(|cpus| CpuSet::parse(&cpus).ok()).unwrap_or_default()
 }
 
 fn document(command: Command, plan: &MeasurePlan, facts: &Facts) -> Run {

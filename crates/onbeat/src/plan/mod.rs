@@ -21,6 +21,8 @@ pub struct MachineCpus {
     pub inherited: CpuSet,
     /// CPUs that the cpuset permits: a thread can be pinned to each of them.
     pub permitted: CpuSet,
+    /// CPUs that an isolation of onbeat's has: its group alone permits them.
+    pub set_apart: CpuSet,
     /// CPUs isolated at boot, on which nothing runs unless it is pinned there.
     pub isolated: CpuSet,
     /// Preemption model, as in `run.json`.
@@ -172,13 +174,34 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
         )));
     }
     let barred = wanted.without(&machine.permitted);
-    if !barred.is_empty() {
-        return Err(Failure::not_permitted(format!(
-            "the cpuset of this process does not permit cpus {barred}: choose from {usable}, or start \
-            onbeat in another cgroup"
-        )));
+    match barred.is_empty() {
+        true => Ok(wanted),
+        false => Err(Failure::not_permitted(why_barred(&wanted, &barred, machine))),
     }
-    Ok(wanted)
+}
+
+/// What is refused of CPUs that the cpuset does not permit: an isolation of onbeat's names the way
+/// to them.
+fn why_barred(wanted: &CpuSet, barred: &CpuSet, machine: &MachineCpus) -> String {
+    let apart = &machine.set_apart;
+    if barred.without(apart).is_empty() {
+        let others = if wanted == barred { String::new() } else { format!(", with -a {barred} alone") };
+        return format!(
+            "cpus {barred} are isolated, and only a process among them measures them: put `onbeat isolate run \
+            -c {barred} --` before `onbeat`{others}"
+        );
+    }
+    let usable = machine.online.and(&machine.permitted);
+    if !apart.is_empty() && machine.permitted.without(apart).is_empty() {
+        return format!(
+            "this process is on isolated cpus, and {barred} are outside: choose from {usable}, or put `onbeat \
+            isolate run --outside --` before `onbeat`"
+        );
+    }
+    format!(
+        "the cpuset of this process does not permit cpus {barred}: choose from {usable}, or start onbeat in \
+        another cgroup"
+    )
 }
 
 /// All CPUs, isolated ones too, unless the choice was narrowed on purpose (`taskset -c 2 onbeat
@@ -330,6 +353,7 @@ mod tests {
             online: set(online),
             inherited: set(inherited),
             permitted: set(online),
+            set_apart: CpuSet::default(),
             isolated: set(isolated),
             preempt: Preempt::Rt,
         }
@@ -406,6 +430,33 @@ mod tests {
             check(MeasureIntent { cpus: CpuChoice::Only(set("3")), ..intent() }, &barred),
             Err(Exit::NotPermitted)
         );
+    }
+
+    #[test]
+    fn the_way_to_isolated_cpus_is_named() {
+        let refused = |wanted: &str, permitted: &str, set_apart: &str| {
+            let machine = MachineCpus {
+                permitted: set(permitted),
+                set_apart: set(set_apart),
+                ..machine("0-3", "0-3", "")
+            };
+            let intent = MeasureIntent { cpus: CpuChoice::Only(set(wanted)), ..intent() };
+            let failure = plan(&intent, &machine, 1).expect_err("not permitted");
+            assert_eq!(failure.exit, Exit::NotPermitted);
+            failure.message
+        };
+        let inside = refused("2-3", "0-1", "2-3");
+        assert!(inside.ends_with("put `onbeat isolate run -c 2-3 --` before `onbeat`"), "{inside}");
+        let both = refused("1-3", "0-1", "2-3");
+        assert!(both.contains("-c 2-3 --") && both.ends_with("with -a 2-3 alone"), "{both}");
+        let outside = refused("0-3", "2-3", "2-3");
+        assert!(
+            outside.contains("cpus, and 0-1 are outside") && outside.contains("run --outside --"),
+            "{outside}"
+        );
+        for set_apart in ["", "3"] {
+            assert!(refused("2-3", "0-1", set_apart).contains("start onbeat in another cgroup"));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::palette::{BOLD, GREEN, Palette, RED, YELLOW};
-use crate::words::{clean, duration, filled, several, wrapped};
+use crate::words::{clean, duration, filled, several, undone_in, wrapped};
 use model::isolation::{
     Arrivals, IMMOVABLE, IsolatedInterrupt, IsolatedThread, IsolationDocument, PartitionState,
 };
@@ -17,8 +17,13 @@ pub fn summary(document: &IsolationDocument, columns: usize, color: bool) -> Str
     let mut page = String::new();
     let free = document.threads.iter().filter(|thread| thread.movable).count() as u64;
     let stuck = document.threads.len() as u64 - free;
+    let pending = document.interrupts.iter().filter(|irq| irq.pending).count() as u64;
+    let until = match pending {
+        0 => String::new(),
+        some => format!(" ({some} until it occurs next)"),
+    };
     let line = format!(
-        "{} {} and {} may still be there: `onbeat isolate list` names them.",
+        "{} {} and {}{until} may still be there: `onbeat isolate list` names them.",
         headline(document, Palette(color)),
         several(stuck + free, "thread", "threads"),
         several(document.interrupts.len() as u64, "interrupt", "interrupts")
@@ -35,9 +40,11 @@ pub fn render(document: &IsolationDocument, columns: usize, color: bool, verbose
     let (stuck, free): (Vec<_>, Vec<_>) = document.threads.iter().partition(|thread| !thread.movable);
     threads(&mut page, "threads that may run there", &free, palette, columns, verbose);
     threads(&mut page, "threads that cannot leave", &stuck, palette, columns, verbose);
-    let (stuck, free): (Vec<_>, Vec<_>) = document.interrupts.iter().partition(|irq| !irq.movable);
+    let (leaving, coming): (Vec<_>, Vec<_>) = document.interrupts.iter().partition(|irq| irq.pending);
+    let (stuck, free): (Vec<_>, Vec<_>) = coming.into_iter().partition(|irq| !irq.movable);
     interrupts(&mut page, "interrupts that may go there and could be moved", &free, palette, columns);
     interrupts(&mut page, "interrupts that the kernel does not move", &stuck, palette, columns);
+    interrupts(&mut page, "interrupts that are there until they occur next", &leaving, palette, columns);
     if let Some(ns) = document.counted_ns {
         arrivals(&mut page, &document.arrivals, Nanos(ns), palette, columns);
     }
@@ -55,7 +62,7 @@ fn headline(document: &IsolationDocument, palette: Palette) -> String {
     };
     let entry = match document.entry.as_str() {
         "" => String::new(),
-        id => format!(" (entry {})", clean(id)),
+        id => format!(" (entry {}{})", clean(id), undone_in(document.undone_in_ns, document.confirmable)),
     };
     let state = match document.partition {
         PartitionState::Isolated => palette.paint(GREEN, "isolated"),
@@ -127,7 +134,8 @@ fn interrupts(
     heading(page, words, interrupts.len() as u64, palette);
     for irq in interrupts {
         let name = format!("{} {}", clean(&irq.irq), clean(&irq.name));
-        let line = format!("{} (CPU {}): {}", name.trim(), clean(&irq.allowed), clean(&irq.why));
+        let may = if irq.pending { "may go to CPU" } else { "CPU" };
+        let line = format!("{} ({may} {}): {}", name.trim(), clean(&irq.allowed), clean(&irq.why));
         filled(page, "  ", &line, 4, columns);
     }
 }
@@ -171,6 +179,8 @@ mod tests {
             reason: String::new(),
             effective: "2-3".into(),
             entry: "4".into(),
+            undone_in_ns: None,
+            confirmable: false,
             threads: vec![
                 thread(25, "cpuhp/2", false, &bound("it switches this CPU on and off")),
                 thread(31, "cpuhp/3", false, &bound("it switches this CPU on and off")),
@@ -182,6 +192,7 @@ mod tests {
                 movable: false,
                 why: "the kernel refused it: EPERM".into(),
                 allowed: "2".into(),
+                pending: false,
             }],
             counted_ns: Some(10_000_000_000),
             arrivals: vec![
@@ -232,6 +243,32 @@ what came in 10.0 s
         assert!(render(&none, 80, false, false).starts_with("No CPU is isolated"));
         let summed = summary(&document(), 80, false);
         assert!(summed.contains("3 threads and 1 interrupt may still be there"), "{summed}");
+    }
+
+    #[test]
+    fn what_leaves_later_is_told_from_what_stays() {
+        let mut pending = document();
+        pending.undone_in_ns = Some(42_000_000_000);
+        pending.confirmable = true;
+        pending.interrupts.push(IsolatedInterrupt {
+            irq: "24".into(),
+            name: "eth0".into(),
+            movable: true,
+            why: "on CPU 2 until its next interrupt".into(),
+            allowed: "0-1".into(),
+            pending: true,
+        });
+        let text = render(&pending, 100, false, false);
+        assert!(
+            text.starts_with("CPU 2-3: isolated (entry 4, undone in 42.0 s unless confirmed).\n"),
+            "{text}"
+        );
+        let until = "\ninterrupts that are there until they occur next (1)\n  \
+                     24 eth0 (may go to CPU 0-1): on CPU 2 until its next interrupt\n";
+        assert!(text.contains(until), "{text}");
+        assert!(text.contains("does not move (1)\n") && !text.contains("could be moved"), "{text}");
+        let summed = summary(&pending, 200, false);
+        assert!(summed.contains("2 interrupts (1 until it occurs next) may still"), "{summed}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::palette::{BOLD, GREEN, Palette, RED, YELLOW};
-use crate::words::{clean, filled, several, wrapped};
-use model::plan::{ChangeState, LeftOut, PlanDocument, PlannedChange};
+use crate::words::{clean, filled, several, undone_in, wrapped};
+use model::plan::{ChangeState, LeftOut, PlanDocument, PlannedChange, WITH_CONSENT};
 use model::setting::{Comparison, Key, Risk, TaskSetting, marked};
 
 /// What the document is about, which decides its first line.
@@ -97,7 +97,10 @@ fn of_rule(page: &mut String, changes: &[PlannedChange], stage: Stage, layout: L
     let palette = Palette(layout.color);
     let Some(first) = changes.first() else { return };
     let name = if first.rule.is_empty() { "asked for" } else { &first.rule };
-    let entry = if first.entry.is_empty() { String::new() } else { format!("  entry {}", first.entry) };
+    let entry = match first.entry.as_str() {
+        "" => String::new(),
+        id => format!("  entry {id}{}", undone_in(first.undone_in_ns, first.confirmable)),
+    };
     let risk = match changes.iter().map(|change| change.setting.risk).max() {
         Some(Risk::High) => palette.paint(RED, "  a safeguard is lost: --yes"),
         _ => String::new(),
@@ -127,6 +130,7 @@ fn is_alike(a: &PlannedChange, b: &PlannedChange) -> bool {
     std::mem::discriminant(&a.setting.key) == std::mem::discriminant(&b.setting.key)
         && pattern(&a.setting.key) == pattern(&b.setting.key)
         && (a.now == b.now, a.setting.wanted == b.setting.wanted) == (true, true)
+        && a.before == b.before
         && told(a) == told(b)
 }
 
@@ -165,6 +169,9 @@ fn movement(change: &PlannedChange, stage: Stage) -> String {
         Stage::InForce => {
             format!("set to {}, was {}, reads {}", shown(&change.setting.wanted), shown(before), shown(now))
         }
+        Stage::Undone if change.state == ChangeState::Undone && !change.before.is_empty() => {
+            format!("{} -> {}", shown(&change.setting.wanted), shown(before))
+        }
         Stage::Undone => format!("from {}", shown(&change.setting.wanted)),
     }
 }
@@ -201,6 +208,19 @@ fn left_out(page: &mut String, left: &[LeftOut], stage: Stage, layout: Layout) {
     }
     let title = match stage {
         Stage::Applied => {
+            let (safeguards, left): (Vec<&LeftOut>, Vec<&LeftOut>) =
+                left.iter().partition(|one| one.instead == WITH_CONSENT);
+            if !safeguards.is_empty() {
+                let names: Vec<&str> = safeguards.iter().map(|one| one.rule.as_str()).collect();
+                let words = format!(
+                    "\nNot changed, because a safeguard would be lost: {}; {WITH_CONSENT} to change it, too.",
+                    names.join(", ")
+                );
+                wrapped(page, &words, layout.columns);
+            }
+            if left.is_empty() {
+                return;
+            }
             let rules = several(left.len() as u64, "failing rule is", "failing rules are");
             let words = format!("\n{rules} not changed at run time: `onbeat tune plan` says why.");
             return wrapped(page, &words, layout.columns);

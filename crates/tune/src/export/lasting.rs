@@ -81,6 +81,7 @@ impl Lasting {
             }
         }
         lasting.leave_out_servers(input.booted);
+        lasting.keep_a_console(input.booted);
         lasting
     }
 
@@ -109,6 +110,26 @@ impl Lasting {
             rule: rules,
             why: "the kernel warns when it is written on CPUs that were isolated at boot".to_owned(),
             instead: "leave isolcpus= out, then `onbeat isolate create` sets both in their order".to_owned(),
+        });
+    }
+
+    /// Without its only console nothing is seen of a boot that fails, and on many boards nobody can
+    /// log in.
+    fn keep_a_console(&mut self, booted: &Cmdline) {
+        let is_console = |word: &CmdlineWord| word.word.starts_with("console=");
+        let is_taken_off = |value: &str| {
+            self.words.iter().any(|word| !word.added && word.word == format!("console={value}"))
+        };
+        let one_stays = booted.values("console").any(|value| !is_taken_off(value));
+        let Some(first) = self.words.iter().find(|word| is_console(word)).cloned() else { return };
+        if one_stays || self.words.iter().any(|word| word.added && is_console(word)) {
+            return;
+        }
+        self.words.retain(|word| !is_console(word));
+        self.left_out.push(LeftOut {
+            rule: first.rule,
+            why: format!("{} is the only console on the command line", first.word),
+            instead: format!("name another one first, such as console=tty0, then take {} off", first.word),
         });
     }
 

@@ -17,7 +17,8 @@ const PLACES: &[(&str, &str, &str)] = &[
     ),
     (
         "tmpfiles.d/onbeat.conf",
-        "copy it to /etc/tmpfiles.d; systemd-tmpfiles reads it at each boot",
+        "copy it to /etc/tmpfiles.d; systemd-tmpfiles reads it at each boot. Without systemd, a script of \
+         the boot writes the value at the end of each line to its file",
         "remove it; the values change back with the next boot",
     ),
     (

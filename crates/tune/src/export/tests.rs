@@ -174,3 +174,19 @@ fn paths_and_values_stand_for_themselves() {
     assert_eq!(escaped_path("/sys/devices/system/cpu/cpu1/online"), "/sys/devices/system/cpu/cpu1/online");
     assert_eq!(escaped_value("50% \\n"), "50%% \\\\n");
 }
+
+#[test]
+fn the_only_console_stays() {
+    let edits = |consoles: &str| {
+        let words: Vec<String> =
+            consoles.split(' ').map(|name| format!("cmdline + console={name}\n")).collect();
+        words.concat() + "/sys/class/tty/console/active: tty0 ttyS0"
+    };
+    let made = of_rules(&edits("ttyS0,115200"), &["serial-console"]);
+    assert!(lines(&made, "cmdline").is_empty());
+    let left = made.left_out.iter().find(|left| left.rule == "serial-console").unwrap();
+    assert_eq!(left.why, "console=ttyS0,115200 is the only console on the command line");
+    assert!(left.instead.contains("such as console=tty0"), "{}", left.instead);
+    let made = of_rules(&edits("tty0 ttyS0"), &["serial-console"]);
+    assert_eq!(lines(&made, "cmdline"), ["- console=ttyS0"]);
+}

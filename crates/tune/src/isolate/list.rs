@@ -115,6 +115,8 @@ pub fn document(
         reason: state.reason.clone(),
         effective: state.effective.to_string(),
         entry: entry.map_or_else(String::new, |entry| entry.opened.id.clone()),
+        undone_in_ns: None,
+        confirmable: false,
         threads: threads.iter().map(thread).collect(),
         interrupts: interrupts.filter_map(|irq| interrupt(irq, &state.cpus, entry)).collect(),
         counted_ns: None,
@@ -177,7 +179,7 @@ fn duty_of(thread: &ThreadOn) -> &'static str {
 fn interrupt(irq: &Irq, cpus: &CpuSet, entry: Option<&EntryRecords>) -> Option<IsolatedInterrupt> {
     let allowed = irq.allowed.known()?;
     if allowed.and(cpus).is_empty() {
-        return None;
+        return leaving(irq, cpus, allowed);
     }
     let tried = entry.and_then(|entry| {
         let of = |step: &&EntryStep| step.change.setting.key == Key::Irq(irq.number);
@@ -201,5 +203,20 @@ fn interrupt(irq: &Irq, cpus: &CpuSet, entry: Option<&EntryRecords>) -> Option<I
         movable,
         why,
         allowed: allowed.to_string(),
+        pending: false,
+    })
+}
+
+/// One that may not come here any more, and is here until it occurs: many controllers move it only
+/// then (kernel/irq/migration.c).
+fn leaving(irq: &Irq, cpus: &CpuSet, allowed: &CpuSet) -> Option<IsolatedInterrupt> {
+    let here = irq.effective.known()?.and(cpus);
+    (!here.is_empty()).then(|| IsolatedInterrupt {
+        irq: irq.number.to_string(),
+        name: handler_names(irq),
+        movable: true,
+        why: format!("on CPU {here} until its next interrupt"),
+        allowed: allowed.to_string(),
+        pending: true,
     })
 }

@@ -4,7 +4,7 @@ use facts::survey::Survey;
 use model::error::{Failure, Result};
 use model::fact::Fact;
 use model::isolation::{INNER_GROUP, PARTITION_RULE};
-use model::plan::{LeftOut, PlanDocument, PlannedChange};
+use model::plan::{LeftOut, PlanDocument, PlannedChange, WITH_CONSENT};
 use model::setting::{Comparison, Key, Setting};
 use model::text::quoted_value;
 use model::units::CpuSet;
@@ -33,7 +33,7 @@ pub const RULES: [&str; 15] = [
     "writeback-interval",
 ];
 
-/// Rules that take a safeguard away: steps with --yes alone.
+/// Rules that take a safeguard away: planned as steps, and made with --yes alone.
 pub const RISKY: [&str; 2] = ["rt-throttling", "fair-server"];
 
 /// What is wanted of an isolation.
@@ -92,8 +92,7 @@ pub fn rules_request(wanted: &IsolationRequest) -> Result<PlanRequest> {
             )));
         }
     }
-    let asked = steps().filter(|rule| wanted.risky || !RISKY.contains(rule));
-    let asked = asked.filter(|rule| !wanted.without.iter().any(|name| name == rule));
+    let asked = steps().filter(|rule| !wanted.without.iter().any(|name| name == rule));
     let rules = asked.filter(|rule| knobs::ALL.iter().any(|knob| knob.id == *rule));
     Ok(PlanRequest {
         rules: rules.map(|rule| RuleRequest { rule: rule.to_owned(), value: None }).collect(),
@@ -117,6 +116,9 @@ pub fn arrange(
     };
     plan.changes.retain(moved);
     leave_detectors_on(plan);
+    if !wanted.risky {
+        leave_safeguards(plan);
+    }
     for change in &mut plan.changes {
         // What the kernel does not let move stays, and `isolate list` names it.
         change.setting.optional |= matches!(change.setting.key, Key::Irq(_) | Key::Task { .. });
@@ -150,6 +152,20 @@ fn leave_detectors_on(plan: &mut PlanDocument) {
         };
         plan.left_out.push(left);
         plan.changes.retain(|change| !is_switch(change));
+    }
+}
+
+/// Steps that take a safeguard away are left out, and named.
+fn leave_safeguards(plan: &mut PlanDocument) {
+    for rule in RISKY {
+        if plan.changes.iter().any(|change| change.rule == rule) {
+            plan.changes.retain(|change| change.rule != rule);
+            plan.left_out.push(LeftOut {
+                rule: rule.to_owned(),
+                why: "a safeguard would be lost".to_owned(),
+                instead: WITH_CONSENT.to_owned(),
+            });
+        }
     }
 }
 
@@ -242,13 +258,29 @@ mod tests {
         let names = |request: &IsolationRequest| -> Vec<String> {
             rules_request(request).unwrap().rules.into_iter().map(|rule| rule.rule).collect()
         };
-        assert_eq!(names(&wanted("2-3")), RULES);
-        let risky = IsolationRequest { risky: true, ..wanted("2-3") };
-        assert_eq!(names(&risky).len(), RULES.len() + RISKY.len());
+        assert_eq!(names(&wanted("2-3")).len(), RULES.len() + RISKY.len());
         let without = IsolationRequest { without: vec!["watchdog".to_owned()], ..wanted("2-3") };
         assert!(!names(&without).contains(&"watchdog".to_owned()));
         let other = IsolationRequest { without: vec!["swap".to_owned()], ..wanted("2-3") };
         assert_eq!(rules_request(&other).unwrap_err().exit, Exit::Usage);
+    }
+
+    #[test]
+    fn what_takes_a_safeguard_away_is_named_and_waits_for_consent() {
+        let plan = || {
+            vec![
+                change("sysctl:kernel.sched_rt_runtime_us", "rt-throttling"),
+                change("sysctl:vm.stat_interval", "vmstat-interval"),
+            ]
+        };
+        let (keys, document) = arranged(plan(), &wanted("2-3")).unwrap();
+        assert!(!keys.contains(&"sysctl:kernel.sched_rt_runtime_us".to_owned()), "{keys:?}");
+        assert_eq!(document.left_out.len(), 1);
+        let left = &document.left_out[0];
+        assert_eq!((left.rule.as_str(), left.instead.as_str()), ("rt-throttling", WITH_CONSENT));
+        let (keys, document) = arranged(plan(), &IsolationRequest { risky: true, ..wanted("2-3") }).unwrap();
+        assert!(keys.contains(&"sysctl:kernel.sched_rt_runtime_us".to_owned()), "{keys:?}");
+        assert!(document.left_out.is_empty());
     }
 
     #[test]

@@ -1,20 +1,23 @@
 //! Isolation on made-up machines: made, with processes in it, and undone.
 
 use facts::groups::{Groups, read_groups};
+use facts::irqs::{Irq, Irqs};
 use host::MachineFiles;
 use host::access::Access;
 use host::settings::fake::{DEBIAN_6_1_RT, DEBIAN_6_12_RT, FakeKernel, FakeMachine, MemoryStore};
 use host::settings::{
     Applied, Entry, EntryRecords, GroupProcess, Kernel, Opened, Restored, read_entry, restore, take_out,
 };
+use model::fact::Fact;
 use model::isolation::{PARTITION_RULE, PartitionState};
 use model::plan::{ChangeState, PlannedChange};
 use model::setting::Key;
 use model::units::CpuSet;
 use rules::partition::of_groups;
 
-use super::list::{current, state};
+use super::list::{IsolationState, current, document, state};
 use super::placing::{pin, place};
+use crate::status::status;
 
 const BOOT: &str = "6c1f1f1e-0000-4000-8000-000000000001";
 
@@ -234,4 +237,61 @@ fn nothing_is_isolated_without_a_partition() {
     assert_eq!((found.partition, found.cpus.is_empty()), (PartitionState::None, true));
     let by_boot = state(Some(&files), &CpuSet::parse("3").unwrap(), None);
     assert!(by_boot.reason.contains("isolcpus="), "{}", by_boot.reason);
+}
+
+#[test]
+fn what_has_ended_is_neither_in_force_nor_another_s() {
+    let mut isolated = Isolated::new(&DEBIAN_6_12_RT);
+    isolated.place(500, Some("3"));
+    isolated.kernel.end_thread(500);
+    let is_of_thread = |change: &PlannedChange| matches!(change.setting.key, Key::Task { .. });
+    let document = status(&isolated.kernel, &[isolated.entry()], BOOT, 0, false);
+    let of_thread: Vec<_> = document.changes.iter().filter(|change| is_of_thread(change)).collect();
+    assert_eq!(of_thread.len(), 2);
+    for change in of_thread {
+        assert_eq!(
+            (change.now.as_str(), change.why.as_str()),
+            ("", "it has ended"),
+            "{}",
+            change.setting.key
+        );
+    }
+    let restored = isolated.undo();
+    let of_thread: Vec<_> = restored.iter().filter(|done| is_of_thread(&done.change)).collect();
+    assert_eq!(of_thread.len(), 2);
+    for done in of_thread {
+        assert_eq!((done.state, done.why.as_str()), (ChangeState::Undone, "it has ended"));
+    }
+}
+
+#[test]
+fn an_interrupt_that_leaves_when_it_occurs_is_listed_until_then() {
+    let state = IsolationState {
+        cpus: CpuSet::parse("2-3").unwrap(),
+        partition: PartitionState::Isolated,
+        reason: String::new(),
+        effective: CpuSet::parse("2-3").unwrap(),
+    };
+    let irq = |number, actions: &[&str], effective| Irq {
+        number,
+        actions: actions.iter().map(|&name| name.to_owned()).collect(),
+        chip: String::new(),
+        allowed: Fact::Known(CpuSet::parse("0-1").unwrap()),
+        effective,
+        managed: None,
+        per_cpu: None,
+    };
+    let on = |cpus: &str| Fact::Known(CpuSet::parse(cpus).unwrap());
+    let irqs = Irqs {
+        irqs: vec![
+            irq(24, &["eth0"], on("2")),
+            irq(25, &["eth1"], on("0")),
+            irq(27, &["eth2"], Fact::Absent),
+        ],
+        ..Irqs::default()
+    };
+    let listed = document(&state, None, &[], Some(&irqs)).interrupts;
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!((listed[0].irq.as_str(), listed[0].pending), ("24", true));
+    assert_eq!(listed[0].why, "on CPU 2 until its next interrupt");
 }

@@ -101,6 +101,20 @@ impl Bench {
 }
 
 #[test]
+fn an_entry_says_when_it_undoes_itself_and_what_undoing_restored() {
+    let mut bench = Bench::new();
+    bench.apply(&[set(SWAPPINESS, "10")]);
+    let at = |boot_ns| {
+        let document = status(&bench.kernel, &entries(&bench.store).unwrap(), BOOT, boot_ns, false);
+        (document.changes[0].undone_in_ns, document.changes[0].state)
+    };
+    assert_eq!(at(0), (Some(1), ChangeState::Applied));
+    assert_eq!(at(5), (None, ChangeState::Overdue));
+    let undone = bench.undo(Which::Last).unwrap();
+    assert_eq!(undone.document.changes[0].before, "60");
+}
+
+#[test]
 fn what_expires_below_a_later_entry_waits_for_that_one() {
     let mut bench = Bench::new();
     bench.apply(&[set(SWAPPINESS, "10"), set(INTERVAL, "120")]);

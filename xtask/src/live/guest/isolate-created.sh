@@ -20,6 +20,9 @@ value partition "$(partition)"
 run list onbeat isolate list -q --json list.json
 send list list.json
 run inside onbeat isolate run -c 3 -p 80 -- sh -c 'cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status; cut -d" " -f40,41 /proc/$$/stat'
+run barred onbeat measure -q -a 2-3 -D 1s
+run measured onbeat isolate run -c 2-3 -- onbeat measure -q -a 2-3 --load cpu:2 -D 3s --json measured.json
+send measured measured.json
 undoing undo onbeat isolate undo -q
 state after
 run list-after onbeat isolate list -q --json after.json

@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     irqs: Option<String>,
     /// Leave out a step, by its rule; may be given several times
-    #[arg(long, value_name = "STEP")]
+    #[arg(long, value_name = "RULE")]
     without: Vec<String>,
     /// What the machine is for
     #[arg(long, value_name = "NAME", default_value = "control-loop", value_parser = keyword::<Profile>())]
@@ -58,6 +58,9 @@ pub struct Args {
     /// Count for 10 s what still comes to the CPUs
     #[arg(long)]
     check: bool,
+    /// With --dry-run, print each setting on a line of its own
+    #[arg(short, long, requires = "dry_run")]
+    verbose: bool,
     #[command(flatten)]
     end: UndoFlags,
     #[command(flatten)]
@@ -74,7 +77,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     if args.dry_run {
         use report::tuning::text::{Layout, Stage, render};
         outputs.json_pretty(&args.output.json, &plan);
-        let layout = Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: false };
+        let layout =
+            Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: args.verbose };
         outputs.print(&render(&plan, Stage::Planned, &about, layout));
         return outputs.end(Exit::Ok);
     }

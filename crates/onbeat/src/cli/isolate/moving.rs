@@ -37,12 +37,14 @@ pub fn run(args: &Args) -> Result<Exit> {
     let key = Key::Task { tid: pid, start, what: TaskSetting::Group };
     let inside = is_inside(&journal.kernel.read(&key));
     match (args.direction, inside) {
-        (Direction::In, true) | (Direction::Out, false) => {
-            let place = if inside { "in" } else { "not in" };
-            return Err(Failure::usage(format!(
-                "process {pid} is {place} the group {} already",
-                inner_group()
-            )));
+        (Direction::In, true) => {
+            let group = inner_group();
+            return Err(Failure::usage(format!("process {pid} is in the group {group} already")));
+        }
+        (Direction::Out, false) => {
+            let group = inner_group();
+            let message = format!("process {pid} is not in the group {group}: there is nothing to move out");
+            return Err(Failure::usage(message));
         }
         (Direction::In, false) => {
             require_in_force(&entry)?;

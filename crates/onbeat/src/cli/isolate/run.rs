@@ -19,7 +19,9 @@ use model::vocabulary::Policy;
 /// Run a command on the isolated CPUs
 ///
 /// It takes the place of onbeat: its exit code is the command's, and no shell sees its arguments.
-/// `onbeat isolate undo` moves it, and what it has started, back to the group that it came from.
+/// `onbeat isolate undo` moves it, and what it has started, back to the group that it came from,
+/// with the priority that it has. A command that never sleeps under SCHED_FIFO keeps the kernel's
+/// own threads (rcuc, ksoftirqd, ktimers) off its CPU, and the machine runs out of memory or hangs.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         sudo onbeat isolate run -- ./control\n  \
@@ -36,7 +38,7 @@ pub struct Args {
     #[arg(long)]
     outside: bool,
     /// The command and its arguments
-    #[arg(value_name = "COMMAND", last = true, required = true)]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, required = true)]
     command: Vec<OsString>,
 }
 
@@ -149,4 +151,31 @@ fn this_process() -> Result<(u32, u64)> {
     start
         .map(|start| (pid, start))
         .ok_or_else(|| Failure::not_supported("/proc/self/stat cannot be read: mount /proc"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_command_needs_no_separator_and_keeps_its_flags() {
+        for line in ["run -c 3 -p 80 stress-ng -c 2 --outside", "run -c 3 -p 80 -- stress-ng -c 2 --outside"]
+        {
+            let args = Only::try_parse_from(line.split(' ')).expect(line).args;
+            assert_eq!(args.command, ["stress-ng", "-c", "2", "--outside"], "{line}");
+            assert_eq!((args.cpus.as_deref(), args.priority, args.outside), (Some("3"), Some(80), false));
+        }
+        let inner = Only::try_parse_from(["run", "a", "--", "b"]).expect("a command").args;
+        assert_eq!(inner.command, ["a", "--", "b"]);
+        for line in ["run -c 3", "run --unknown a"] {
+            assert!(Only::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
+    }
 }

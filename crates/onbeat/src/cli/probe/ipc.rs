@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::probe_flags::{PairFlags, ProbeFlags};
 use super::{KeptRun, measured};
 use crate::cli::Environment;
-use crate::cli::flags::keyword;
+use crate::cli::flags::{keyword, positive_span};
 use crate::cli::outputs::{Outputs, remark};
 use crate::cli::running::{WantedRun, exit_of, prepare_run, unless_stopped};
 use crate::measure::integrity::entry;
@@ -16,7 +16,7 @@ use host::{ipc, rt};
 use model::error::{Exit, Failure, Result};
 use model::run::{Integrity, Run};
 use model::text::quoted;
-use model::units::Cpu;
+use model::units::{Bare, Cpu, Nanos};
 use model::vocabulary::{Command, Ended, IntegrityKind, Probe};
 use report::run::hand_overs;
 
@@ -82,6 +82,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         place => std::slice::from_ref(place),
     };
     let several = kinds.len() * places.len() > 1;
+    if several && !args.flags.quiet {
+        announce(&args.duration, kinds.len(), places.len())?;
+    }
     let mut kept: Vec<KeptRun> = Vec::new();
     let mut failure = None;
     'all: for kind in kinds {
@@ -122,6 +125,20 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     };
     let ended = ended.map(|codes| codes.into_iter().find(|code| *code != Exit::Ok).unwrap_or(Exit::Ok));
     unless_stopped(ended)
+}
+
+/// How long all of it takes, before it begins.
+fn announce(duration: &str, kinds: usize, places: usize) -> Result<()> {
+    let each = positive_span("-D", duration, Bare::Seconds)?;
+    let runs = (kinds * places) as i64;
+    let places = if places == 1 { String::new() } else { format!(" in {places} places") };
+    let kinds = if kinds == 1 { "1 kind".to_owned() } else { format!("{kinds} kinds") };
+    remark(&format!(
+        "onbeat: {kinds}{places}, {} each: up to {} in all",
+        each.spoken(),
+        Nanos(each.0.saturating_mul(runs)).spoken()
+    ));
+    Ok(())
 }
 
 fn measure_one(

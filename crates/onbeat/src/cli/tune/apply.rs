@@ -109,16 +109,8 @@ pub fn require_consent(
     time: UndoTime,
     environment: &Environment,
 ) -> Result<()> {
-    let risky = high_risk(plan);
-    if !risky.is_empty() && !yes {
-        let instead = match plan.changes.iter().any(|change| change.rule.is_empty()) {
-            true => "leave it out of the file",
-            false => "leave it out with --without RULE",
-        };
-        return Err(Failure::usage(format!(
-            "a safeguard would be lost with {}: add --yes, or {instead}",
-            risky.join(", ")
-        )));
+    if let (Some(why), false) = (lost_safeguards(plan), yes) {
+        return Err(Failure::usage(why));
     }
     let confirmed = matches!(time, UndoTime::UnlessConfirmed(_));
     match plan.changes.iter().find(|change| cuts_off(&change.setting.key)) {
@@ -129,6 +121,17 @@ pub fn require_consent(
         ))),
         _ => Ok(()),
     }
+}
+
+/// Which safeguards a plan takes away, and how it does not.
+fn lost_safeguards(plan: &PlanDocument) -> Option<String> {
+    let risky = high_risk(plan);
+    let instead = match plan.changes.iter().any(|change| change.rule.is_empty()) {
+        true => "leave it out of the file".to_owned(),
+        false => format!("leave it out with --without {}", risky.join(" --without ")),
+    };
+    let lost = risky.join(", ");
+    (!risky.is_empty()).then(|| format!("a safeguard would be lost with {lost}: add --yes, or {instead}"))
 }
 
 /// No plan is longer: one for 10,000 threads takes some megabytes.
@@ -189,16 +192,50 @@ pub fn make(outputs: &mut Outputs, environment: &Environment, request: Request) 
     if let Some(failure) = result.failure {
         return Err(failure);
     }
-    if let (UndoTime::UnlessConfirmed(span), false) = (request.time, request.quiet) {
-        remark(&format!(
-            "onbeat: undone in {} s unless you run: onbeat tune confirm {}",
-            span.0 / 1_000_000_000,
-            result.document.id
-        ));
+    if !request.quiet {
+        say_when_undone(request.time, &result.document.id);
     }
     Ok(Exit::Ok)
 }
 
+fn say_when_undone(time: UndoTime, id: &str) {
+    match time {
+        UndoTime::UnlessConfirmed(span) => remark(&format!(
+            "onbeat: undone in {} s unless you run: onbeat tune confirm {id}",
+            span.0 / 1_000_000_000
+        )),
+        UndoTime::After(span) => remark(&format!("onbeat: undone by itself in {}", span.spoken())),
+        UndoTime::Never | UndoTime::WithProcess => {}
+    }
+}
+
 fn layout(outputs: &Outputs) -> Layout {
     Layout { columns: outputs.screen.columns, color: outputs.screen.color, verbose: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::plan::PlannedChange;
+    use model::setting::{Risk, Setting};
+
+    #[test]
+    fn what_is_refused_names_the_flags_that_leave_it_out() {
+        let change = |key: &str, rule: &str, risk| {
+            let setting = Setting { risk, ..Setting::new(key.parse().expect("a key"), "0") };
+            PlannedChange::new(setting, rule, "1")
+        };
+        let plan = |changes| PlanDocument::new("b", changes, Vec::new());
+        let server =
+            || change("sysfs:kernel/debug/sched/fair_server/cpu2/runtime", "fair-server", Risk::High);
+        let throttling = || change("sysctl:kernel.sched_rt_runtime_us", "rt-throttling", Risk::High);
+        let harmless = || change("sysctl:vm.stat_interval", "vmstat-interval", Risk::Low);
+        let refused = lost_safeguards(&plan(vec![harmless(), server(), throttling()])).expect("a refusal");
+        assert!(
+            refused
+                .ends_with("add --yes, or leave it out with --without fair-server --without rt-throttling"),
+            "{refused}"
+        );
+        assert_eq!(lost_safeguards(&plan(vec![harmless()])), None);
+    }
 }

@@ -89,6 +89,7 @@ fn created(replies: &[Reply], machine: &Machine) -> Measured {
     require(placed && inside.contains("80 1\n"), || {
         format!("what is run inside is not FIFO 80 on CPU 3: {}", inside.replace('\n', " "))
     })?;
+    measured_beside_a_load(reply)?;
     exit(reply, "undo", 0)?;
     isolation(reply, "given-back", "none")?;
     let (left, line) = compared(&before, &after, &idle(reply)?);
@@ -103,6 +104,20 @@ fn created(replies: &[Reply], machine: &Machine) -> Measured {
             count("interrupts")
         ),
     ])
+}
+
+/// From outside the way in is named; inside they are measured, with the load on the others.
+fn measured_beside_a_load(reply: &Reply) -> Result<(), String> {
+    exit(reply, "barred", 4)?;
+    let refused = reply.file("barred.err")?;
+    require(refused.contains("onbeat isolate run -c 2-3 --"), || format!("refused with: {refused}"))?;
+    let document = document(reply, "measured").map_err(|why| {
+        format!("{why}: {}", reply.file("measured.err").unwrap_or_default().replace('\n', " "))
+    })?;
+    text_is(&document, "/loads/0/cpus", "0-1")?;
+    let counted = document.pointer("/cpus/1/cycles").and_then(Value::as_u64).unwrap_or(0);
+    let loaded = document.pointer("/loads/0/total").and_then(Value::as_u64).unwrap_or(0);
+    require(counted > 0 && loaded > 0, || format!("{counted} cycles beside a load that counted {loaded}"))
 }
 
 fn under_systemd(replies: &[Reply], machine: &Machine) -> Measured {
