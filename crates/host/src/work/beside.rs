@@ -43,7 +43,7 @@ fn beside(mount: &Path, own: &Path) -> Option<Beside> {
     let outer = mount.join(OUTER_GROUP);
     let group = partition.ancestors().skip(1).find(|above| *above != outer)?;
     let with_cpus = group.ancestors().take_while(|above| above.starts_with(mount));
-    let cpus = with_cpus.filter_map(|above| cpus_of(above)).next()?;
+    let cpus = with_cpus.filter_map(cpus_of).next()?;
     Some(Beside { group: group.to_owned(), cpus })
 }
 
