@@ -257,9 +257,10 @@ impl RunningLoad {
             }
             NotFound => (Exit::NotSupported, "this machine has none: leave it out"),
             PermissionDenied => (Exit::NotPermitted, "leave it out, or run as a user who may"),
-            InvalidInput => {
-                (Exit::Usage, "choose CPUs with --load-cpus that are online and not kept from this process by a cpuset")
-            }
+            InvalidInput => (
+                Exit::Usage,
+                "choose CPUs with --load-cpus that are online and not kept from this process by a cpuset",
+            ),
             AddrNotAvailable | NetworkUnreachable => {
                 (Exit::NotSupported, "the loopback device is off: ip link set lo up")
             }

@@ -82,7 +82,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         place => std::slice::from_ref(place),
     };
     let several = kinds.len() * places.len() > 1;
-    if several && !args.flags.quiet {
+    if several && !args.flags.run.quiet {
         announce(&args.duration, kinds.len(), places.len())?;
     }
     let mut kept: Vec<KeptRun> = Vec::new();
