@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 use model::isolation::OUTER_GROUP;
 use model::units::CpuSet;
 
-use super::cage::mounted_group;
-
 /// The group above an isolated partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Beside {
@@ -55,6 +53,35 @@ fn is_isolated(group: &Path) -> bool {
 /// A group without the controller has no such file, and the CPUs of the one above it.
 fn cpus_of(group: &Path) -> Option<CpuSet> {
     CpuSet::parse(fs::read_to_string(group.join("cpuset.cpus.effective")).ok()?.trim()).ok()
+}
+
+/// The own group of a version or controller, from the texts of /proc/self/mounts and
+/// /proc/self/cgroup (cgroups(7)).
+pub(super) fn own_group(mounts: &str, groups: &str, kind: &str, controller: &str) -> Option<PathBuf> {
+    mounted_group(mounts, groups, kind, controller).map(|(_, own)| own)
+}
+
+/// The mount and the own group below it.
+fn mounted_group(mounts: &str, groups: &str, kind: &str, controller: &str) -> Option<(PathBuf, PathBuf)> {
+    let mounted = |wanted: &str, option: &str| {
+        mounts.lines().find_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            let (place, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
+            let has = option.is_empty() || options.split(',').any(|word| word == option);
+            (kind == wanted && has).then_some(place)
+        })
+    };
+    let own = |controller: &str| {
+        groups.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            let is_this = controllers.split(',').any(|name| name == controller);
+            // A path that begins with `/..` is outside of what this process can see.
+            (is_this && !path.starts_with("/..")).then(|| path.trim_start_matches('/'))
+        })
+    };
+    let mount = PathBuf::from(mounted(kind, controller)?);
+    let own = mount.join(own(controller)?);
+    Some((mount, own))
 }
 
 #[cfg(test)]

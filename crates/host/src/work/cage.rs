@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use model::units::{CpuSet, Nanos};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::beside::group_beside;
+use super::beside::{group_beside, own_group};
 use crate::clock;
 use crate::process::process_start;
 
@@ -171,39 +171,6 @@ fn groups_of(mounts: &str, groups: &str) -> Vec<PathBuf> {
 fn with_those_above(own: &Path) -> Vec<PathBuf> {
     let is_group = |path: &&Path| path.join("cgroup.procs").exists();
     own.ancestors().take_while(is_group).map(Path::to_owned).collect()
-}
-
-/// The own group of a version or controller, from the same texts.
-pub(super) fn own_group(mounts: &str, groups: &str, kind: &str, controller: &str) -> Option<PathBuf> {
-    mounted_group(mounts, groups, kind, controller).map(|(_, own)| own)
-}
-
-/// The mount and the own group below it.
-pub(super) fn mounted_group(
-    mounts: &str,
-    groups: &str,
-    kind: &str,
-    controller: &str,
-) -> Option<(PathBuf, PathBuf)> {
-    let mounted = |wanted: &str, option: &str| {
-        mounts.lines().find_map(|line| {
-            let mut fields = line.split(' ').skip(1);
-            let (place, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
-            let has = option.is_empty() || options.split(',').any(|word| word == option);
-            (kind == wanted && has).then_some(place)
-        })
-    };
-    let own = |controller: &str| {
-        groups.lines().find_map(|line| {
-            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-            let is_this = controllers.split(',').any(|name| name == controller);
-            // A path that begins with `/..` is outside of what this process can see.
-            (is_this && !path.starts_with("/..")).then(|| path.trim_start_matches('/'))
-        })
-    };
-    let mount = PathBuf::from(mounted(kind, controller)?);
-    let own = mount.join(own(controller)?);
-    Some((mount, own))
 }
 
 /// Makes a group, if processes may be put into it.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::cage::own_group;
+use super::beside::own_group;
 use super::figures::after;
 
 /// Memory in bytes that can be had without the machine having to swap (`MemAvailable` of

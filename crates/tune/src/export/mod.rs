@@ -4,6 +4,7 @@
 mod cmdline;
 mod kernel;
 mod lasting;
+mod left_alone;
 mod readme;
 mod sysctl_d;
 pub mod tmpfiles_d;
