@@ -63,6 +63,13 @@ pub struct Args {
     pairs: PairFlags,
 }
 
+impl Args {
+    /// Whether it is more than one kind in one place.
+    fn measures_several(&self) -> bool {
+        self.kinds.len() != 1 || self.place == PairPlace::Both
+    }
+}
+
 /// The kinds with their words.
 fn kinds_help() -> String {
     let line = |kind: &&IpcKind| format!("\n- {}: {}", kind.name, kind.doc);
@@ -81,10 +88,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         PairPlace::Both => &[PairPlace::Same, PairPlace::Across],
         place => std::slice::from_ref(place),
     };
-    let several = kinds.len() * places.len() > 1;
-    if several && !args.flags.run.quiet {
-        announce(&args.duration, kinds.len(), places.len())?;
-    }
+    let mut announcement = match args.measures_several() && !args.flags.run.quiet {
+        true => Some(announcement(&args.duration, kinds.len(), places.len())?),
+        false => None,
+    };
     let mut kept: Vec<KeptRun> = Vec::new();
     let mut failure = None;
     'all: for kind in kinds {
@@ -93,7 +100,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
             if alone && kept.last().is_some_and(|last| last.run.plan.cpus.len() < 2) {
                 continue;
             }
-            match measure_one(args, kind, place, setup, several, environment) {
+            match measure_one(args, kind, place, setup, &mut announcement, environment) {
                 Ok(one) => kept.push(one),
                 Err(lacking) if args.kinds.is_empty() && lacking.exit == Exit::NotSupported => {
                     remark(&format!("onbeat: {} is left out: {}", kind.name, lacking.message));
@@ -127,18 +134,17 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     unless_stopped(ended)
 }
 
-/// How long all of it takes, before it begins.
-fn announce(duration: &str, kinds: usize, places: usize) -> Result<()> {
+/// How long all of it takes.
+fn announcement(duration: &str, kinds: usize, places: usize) -> Result<String> {
     let each = positive_span("-D", duration, Bare::Seconds)?;
     let runs = (kinds * places) as i64;
     let places = if places == 1 { String::new() } else { format!(" in {places} places") };
     let kinds = if kinds == 1 { "1 kind".to_owned() } else { format!("{kinds} kinds") };
-    remark(&format!(
+    Ok(format!(
         "onbeat: {kinds}{places}, {} each: up to {} in all",
         each.spoken(),
         Nanos(each.0.saturating_mul(runs)).spoken()
-    ));
-    Ok(())
+    ))
 }
 
 fn measure_one(
@@ -146,9 +152,10 @@ fn measure_one(
     kind: &'static IpcKind,
     place: PairPlace,
     setup: IpcSetup,
-    several: bool,
+    announcement: &mut Option<String>,
     environment: &Environment,
 ) -> Result<KeptRun> {
+    let several = args.measures_several();
     let name = format!("{}-{}", kind.name, place.name());
     let output =
         args.flags.run.output.as_ref().map(|path| if several { path.join(&name) } else { path.clone() });
@@ -167,6 +174,8 @@ fn measure_one(
         Ok(())
     })?;
     let from = prepared.plan.probe.as_ref().map_or_else(Vec::new, |probe| probe.from.clone());
+    // Not before it is known that it can begin: a refusal stands alone.
+    announcement.take().iter().for_each(|line| remark(line));
     let body = Arc::new(Ipc::new(made, &from));
     let failed = {
         let body = body.clone();
