@@ -176,10 +176,13 @@ fn with_cpuset(group: &str) -> Setting {
     Setting { readback: Comparison::Listed, moves_threads: group.is_empty(), ..Setting::new(key, "+cpuset") }
 }
 
-/// What takes the CPUs out of load balancing, and all threads off them.
+/// What takes the CPUs out of load balancing, and all threads off them. Where a group in a group
+/// can do that, the kernel takes them out of the mask of unbound workqueues, too, and does not
+/// know what that was before if it is written meanwhile (`workqueue_unbound_exclude_cpumask()`).
 fn isolated(group: &str) -> Setting {
     let key = file(group, "cpuset.cpus.partition");
-    Setting { risk: Risk::Medium, moves_threads: true, ..Setting::new(key, "isolated") }
+    let partners = vec![Key::Sysfs("devices/virtual/workqueue/cpumask".to_owned())];
+    Setting { risk: Risk::Medium, moves_threads: true, partners, ..Setting::new(key, "isolated") }
 }
 
 fn nested(cpus: &CpuSet) -> Vec<Setting> {

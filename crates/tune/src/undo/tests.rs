@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use host::settings::fake::{Countdown, Crash, Crashing, DEBIAN_6_12_RT, FakeKernel, MemoryStore};
 use host::settings::{Opened, remove_spent};
-use model::setting::Setting;
+use model::setting::{Comparison, Setting};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 
@@ -13,6 +13,7 @@ use crate::apply::{ApplyOptions, apply};
 use crate::expiry::{Expired, expire};
 use crate::status::status;
 use model::setting::Key;
+use model::units::CpuSet;
 
 const BOOT: &str = "6c1f1f1e-0000-4000-8000-000000000001";
 const OTHER_BOOT: &str = "6c1f1f1e-0000-4000-8000-000000000002";
@@ -112,6 +113,35 @@ fn an_entry_says_when_it_undoes_itself_and_what_undoing_restored() {
     assert_eq!(at(5), (None, ChangeState::Overdue));
     let undone = bench.undo(Which::Last).unwrap();
     assert_eq!(undone.document.changes[0].before, "60");
+}
+
+/// The settings that isolate two CPUs on the machine of the bench.
+fn isolation() -> Vec<PlannedChange> {
+    let file = |(path, text): (&str, &str)| {
+        (format!("/sys/fs/cgroup/{path}"), host::access::Access::File(text.as_bytes().to_vec()))
+    };
+    let files = [("cgroup.controllers", "cpuset cpu\n"), ("cpuset.cpus.isolated", "\n")];
+    let files = host::MachineFiles::in_memory(files.into_iter().map(file).collect());
+    let groups = facts::groups::read_groups(&files).known().unwrap().clone();
+    let cpus = CpuSet::parse("2-3").unwrap();
+    let settings = rules::partition::of_groups(&groups, &cpus, &CpuSet::default()).unwrap();
+    settings.into_iter().map(|setting| PlannedChange::new(setting, "", "")).collect()
+}
+
+#[test]
+fn the_mask_of_workqueues_comes_back_where_it_was_set_while_cpus_were_isolated() {
+    const WORKQUEUES: &str = "sysfs:devices/virtual/workqueue/cpumask";
+    let mut bench = Bench::new();
+    let before = bench.value(WORKQUEUES);
+    bench.apply(&isolation());
+    let isolated = bench.value(WORKQUEUES);
+    assert_ne!(isolated, before, "the kernel takes isolated CPUs out");
+    let only_first = Setting { readback: Comparison::Mask, ..set(WORKQUEUES, "1").setting };
+    bench.apply(&[PlannedChange::new(only_first, "", "")]);
+    bench.undo(Which::Last).unwrap();
+    assert_eq!(bench.value(WORKQUEUES), isolated);
+    let undone = bench.undo(Which::All).unwrap();
+    assert_eq!(bench.value(WORKQUEUES), before, "{undone:?}");
 }
 
 #[test]

@@ -29,4 +29,5 @@ value after "$(limits)"
 run plan onbeat suite throttling --plan
 run alone onbeat suite throttling -a 0-3 --plan
 ended_by KILL killed
-ended_by INT interrupted
+# A shell has its background jobs ignore SIGINT.
+ended_by TERM interrupted
