@@ -96,8 +96,8 @@ pub fn changes(survey: &Survey, cpus: &CpuSet, limit: RtLimit) -> Result<Vec<Pla
     changed.map(|(path, now, wanted)| change(survey, &path, now, wanted)).collect()
 }
 
-/// 6.12 warns in its log where the bandwidth of a CPU without its neighbours' domain is taken away
-/// (`WARN_ON` of `__dl_sub()`, kernel/sched/deadline.c).
+/// 6.12 warns in its log whenever the server of an isolated CPU is written to (`WARN_ON` of
+/// `task_non_contending()`, kernel/sched/deadline.c); of another CPU at times.
 fn refuse_isolated(survey: &Survey, cpus: &CpuSet) -> Result<(), String> {
     let at_boot = survey.facts.isolated.known().cloned().unwrap_or_default();
     let set_apart = survey.groups.known().and_then(|groups| groups.isolated.known().cloned());
