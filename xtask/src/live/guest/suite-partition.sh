@@ -18,12 +18,31 @@ try_isolation() {
     onbeat isolate undo -q >/dev/null 2>&1
 }
 
+# As enea-partition; the disk here is too small for its load, and the emulator too slow.
+cat >partition.toml <<'RECIPE'
+name = "partition"
+title = "outside and inside"
+interval = "1ms"
+priority = 99
+load-on = "other"
+[[phase]]
+id = "outside"
+load = "cpu:1"
+load-on = "all"
+samples = 300000
+[[phase]]
+id = "inside"
+load = "cpu:1"
+samples = 300000
+settings = ["isolate"]
+RECIPE
+
 machine_state >untouched
 try_isolation
 files_changed untouched touched | grep -v -e '^/sys/kernel/slab/' -e '^/sys/fs/cgroup/' -e effective >listed
 settings_of listed >before
 run ssh env SSH_CONNECTION=somewhere onbeat suite enea-partition --phase 3s -a 2-3 -o /var/lib/ssh
-onbeat suite enea-partition --phase 3s -a 2-3 -q -o /var/lib/suite --json suite.json >/run/suite.out 2>&1 &
+onbeat suite ./partition.toml --phase 3s -a 2-3 -q -o /var/lib/suite --json suite.json >/run/suite.out 2>&1 &
 suite=$!
 until_inside
 value inside "$(inside)"
@@ -33,7 +52,7 @@ value suite.exit $?
 send suite suite.json
 send suite.out /run/suite.out
 value after "$(partition)"
-onbeat suite enea-partition --phase 20s -a 2-3 -q -o /var/lib/killed >/dev/null 2>&1 &
+onbeat suite ./partition.toml --phase 20s -a 2-3 -q -o /var/lib/killed >/dev/null 2>&1 &
 suite=$!
 until_inside
 kill -9 $suite
@@ -41,5 +60,4 @@ usleep 8000000
 value killed "$(partition)"
 settings_of listed >later
 files_changed before later >differ
-value settings-left $(wc -l <differ)
 send differ differ
