@@ -2,17 +2,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use suite::phases::{length, steps};
-use suite::recipe::Recipe;
+use suite::phases::{StepChoice, length, steps};
+use suite::recipe::{PhaseOrder, Recipe};
 
 fuzz_target!(|text: &str| {
     match Recipe::parse(text, "x.toml") {
         Err(why) => assert!(!why.contains('\n'), "{why}"),
         Ok(recipe) => {
             for models in [&[][..], &["none".to_owned(), "full".to_owned()]] {
-                let planned = steps(&recipe, models, None, 7);
-                assert_eq!(planned.len(), recipe.phases.len() * models.len().max(1));
-                assert!(planned.iter().all(|step| length(&recipe, step).0 >= 0));
+                let planned = steps(&recipe, StepChoice { models, seed: 7, ..StepChoice::default() });
+                let times = if recipe.order == PhaseOrder::Abba { 2 } else { 1 };
+                assert_eq!(planned.len(), recipe.phases.len() * models.len().max(1) * times);
+                assert!(planned.iter().all(|step| length(&recipe, step.kind).0 >= 0));
             }
         }
     }

@@ -3,7 +3,7 @@ mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
 
 # inside: the programs in the partition.
 inside() {
-    for process in $(cat /sys/fs/cgroup/onbeat/rt/cgroup.procs 2>/dev/null); do cat /proc/$process/comm; done | sort -u | tr '\n' ' '
+    for process in $(cat /sys/fs/cgroup/onbeat/rt/cgroup.procs 2>/dev/null); do basename "$(readlink /proc/$process/exe)"; done | sort -u | tr '\n' ' '
 }
 
 # until_inside: waits until a program runs in the partition.
