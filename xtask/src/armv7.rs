@@ -31,6 +31,10 @@ pub fn measure(emulator: &str) -> Result<()> {
         .args(["build", "--quiet", "--package", "onbeat", "--target", TRIPLE])
         .env("CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER", LINKER)
         .env("CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_RUSTFLAGS", "-C target-feature=+crt-static")
+        // Unoptimised it has more than the 16 MiB over which a branch of Thumb-2 reaches, and ends
+        // before main().
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
         .dir(&root())
         .show()?;
     let binary = target(TRIPLE)?.join("debug/onbeat");
