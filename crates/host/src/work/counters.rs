@@ -17,12 +17,12 @@ use rustix::thread::futex;
 #[derive(Default)]
 struct CounterSlot {
     done: AtomicU64,
-    apart: Apart,
+    seldom: SeldomWritten,
 }
 
 #[repr(C, align(128))]
 #[derive(Default)]
-struct Apart {
+struct SeldomWritten {
     /// Processes that it has started and watches.
     watched: AtomicU32,
     /// Those of them that are stopped or have ended.
@@ -93,9 +93,9 @@ impl Counters {
     /// Has all that wait begin to work.
     pub fn open(&self) {
         for counter in (0..self.count).filter_map(|index| self.get(index)) {
-            counter.0.apart.open.store(1, Ordering::Release);
+            counter.0.seldom.open.store(1, Ordering::Release);
             // Where nothing can be woken, nothing waits.
-            let _ = futex::wake(&counter.0.apart.open, futex::Flags::empty(), i32::MAX as u32);
+            let _ = futex::wake(&counter.0.seldom.open, futex::Flags::empty(), i32::MAX as u32);
         }
     }
 
@@ -126,7 +126,7 @@ impl Counter<'_> {
     /// Waits until all processes of all loads are there: while some work already, the others take
     /// long to come.
     pub fn wait_until_open(self) {
-        let open = &self.0.apart.open;
+        let open = &self.0.seldom.open;
         while open.load(Ordering::Acquire) == 0 {
             if let Err(rustix::io::Errno::NOSYS) = futex::wait(open, futex::Flags::empty(), 0, None) {
                 return;
@@ -137,13 +137,13 @@ impl Counter<'_> {
     /// Tells of the processes that this one has started: how many, and how many of them are stopped
     /// or have ended.
     pub fn tell_tasks(self, watched: u32, idle: u32) {
-        self.0.apart.watched.store(watched, Ordering::Relaxed);
-        self.0.apart.idle.store(idle, Ordering::Relaxed);
+        self.0.seldom.watched.store(watched, Ordering::Relaxed);
+        self.0.seldom.idle.store(idle, Ordering::Relaxed);
     }
 
     /// What was told of them last.
     pub fn tasks(self) -> (u32, u32) {
-        (self.0.apart.watched.load(Ordering::Relaxed), self.0.apart.idle.load(Ordering::Relaxed))
+        (self.0.seldom.watched.load(Ordering::Relaxed), self.0.seldom.idle.load(Ordering::Relaxed))
     }
 }
 

@@ -1,8 +1,7 @@
 //! Ordinary threads that are busy, beside those that spin with a real-time priority.
 //!
-//! Whoever stops a real-time task gives the time to others: the fair server of 6.12 and later is
-//! armed by an ordinary task that waits for the CPU, and by nothing else (`dl_server_start()` in
-//! kernel/sched/fair.c).
+//! The fair server of 6.12 and later stops a real-time task only while an ordinary task waits for
+//! its CPU (`dl_server_start()` in kernel/sched/fair.c).
 
 use std::hint::spin_loop;
 use std::sync::Arc;

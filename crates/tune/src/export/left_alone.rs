@@ -38,8 +38,7 @@ impl Lasting {
         });
     }
 
-    /// Without its only console nothing is seen of a boot that fails, and on many boards nobody can
-    /// log in.
+    /// A boot that fails prints to the console, and many boards have no other login.
     pub(super) fn keep_a_console(&mut self, booted: &Cmdline) {
         let is_console = |word: &CmdlineWord| word.word.starts_with("console=");
         let is_taken_off = |value: &str| {

@@ -90,7 +90,7 @@ pub fn differences(before: &MachineState, after: &MachineState, idle: &BTreeSet<
 }
 
 /// Whether the key is the CPUs of a rescuer: a worker that the kernel places anew whenever it helps
-/// (`rescuer_thread()` in kernel/workqueue.c), and that nobody else may place.
+/// (`rescuer_thread()` in kernel/workqueue.c), and whose CPUs no program may set.
 fn is_place_of_rescuer(task: &str, state: &MachineState) -> bool {
     let Some((thread, "mask" | "cpus")) = task.rsplit_once('/') else { return false };
     let name = state.of_task(thread, "name");

@@ -58,7 +58,7 @@ pub struct StepSettings<'a> {
     /// Whether safeguards may be taken away.
     yes: bool,
     in_force: Wanted,
-    /// From the first change on it is held: nobody else changes settings meanwhile.
+    /// Locked at the first change, so that no other onbeat changes settings during the suite.
     journal: Option<LockedJournal>,
     /// The entry in force.
     entry: Option<String>,
