@@ -137,14 +137,16 @@ fn stopped_for_three_seconds_every_load_is_found_out() {
     let place = Place::new();
     let document = place.path("loads.json");
     let specs = all_small();
-    let arguments = [&["load"], specs.as_slice(), &["-q", "-D", "12s", "--json", &document]].concat();
+    let arguments = [&["load"], specs.as_slice(), &["-q", "-D", "15s", "--json", &document]].concat();
     let mut onbeat = start(&arguments);
     let starter = format!("--starter={}", onbeat.id());
     // The program, which is started last, has another command line; some loads have more than one.
     eventually("all processes have begun", || {
         processes_with(&starter).len() + 1 >= specs.len() && !processes_with("while :; do :; done").is_empty()
     });
-    std::thread::sleep(Duration::from_secs(4));
+    wait_until_they_work(&starter);
+    // The windows that are a slow start's are over.
+    std::thread::sleep(Duration::from_secs(3));
     let stopped = descendants(onbeat.id());
     let signal = |name: &str| {
         let pids: Vec<String> = stopped.iter().map(u32::to_string).collect();
@@ -159,6 +161,28 @@ fn stopped_for_three_seconds_every_load_is_found_out() {
         assert_eq!(load["held"], Value::from(false), "{spec}: {load}");
         assert!(load["why"].as_str().is_some_and(|why| why.contains("stopped")), "{spec}: {load}");
     }
+}
+
+/// Seconds of processor time that a process has used.
+fn processor_time(pid: u32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    (ticks(11) + ticks(12)) as f64 / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// Waits until the loads work: their processes are there before, and nothing is looked at while the
+/// slowest prepares its files. `cpu` waits for the others, and then does nothing but run.
+fn wait_until_they_work(starter: &str) {
+    let cpu = |pid: &u32| processes_with("cpu:1").contains(pid) && processor_time(*pid) > 0.05;
+    eventually("the loads work", || processes_with(starter).iter().any(cpu));
+}
+
+/// How often a process has slept.
+fn sleeps(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
 }
 
 /// The last process that a process has started, and that it is stopped by now; `None` where it was
@@ -191,6 +215,7 @@ fn one_stopped_process_among_those_of_a_load_is_found_out() {
     eventually("all processes have begun", || {
         workers().len() == specs.len() && processes_with(&starter).len() >= specs.len() + 42
     });
+    wait_until_they_work(&starter);
     let mut workers = workers();
     workers.sort_unstable();
     let stopped: Vec<Pid> = workers
@@ -200,7 +225,9 @@ fn one_stopped_process_among_those_of_a_load_is_found_out() {
             tries.find_map(|stopped| stopped).expect("a process that can be stopped")
         })
         .collect();
-    std::thread::sleep(Duration::from_secs(3));
+    // It looks once a second, and sleeps in between.
+    let slept = sleeps(onbeat.id());
+    eventually("it has looked", || sleeps(onbeat.id()) >= slept + 4);
     stopped.into_iter().for_each(|pid| kill_process(pid, Signal::CONT).unwrap());
     // It goes on as if nothing had been.
     std::thread::sleep(Duration::from_secs(1));
