@@ -13,6 +13,9 @@ use crate::tools::{Result, Tool, read, target, write};
 /// All checks of the slowest machine take a third of this.
 const LIMIT: Duration = Duration::from_secs(900);
 
+/// A scene on a disk may be killed and begin anew a dozen times within a boot.
+const LIMIT_WITH_DISK: Duration = Duration::from_secs(2700);
+
 /// How often a machine is booted at most, when the emulator makes it panic.
 const BOOTS: usize = 4;
 
@@ -104,7 +107,8 @@ pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
     }
     let emulator = Tool::new(machine.emulator).args(arguments(machine, image, &log, &channel));
     let emulator = emulator.start(Some(&logs.join(format!("{}.qemu", machine.name))))?;
-    let (ended, stalls) = stops::attend(emulator, &channel, LIMIT, machine.urgent);
+    let limit = if image.disk.is_some() { LIMIT_WITH_DISK } else { LIMIT };
+    let (ended, stalls) = stops::attend(emulator, &channel, limit, machine.urgent);
     let console = String::from_utf8_lossy(&read(&log)?).into_owned();
     let results = stalls.with(&String::from_utf8_lossy(&read(&channel)?));
     let over = results.lines().any(|line| line == "=== DONE");

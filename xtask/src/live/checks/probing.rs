@@ -1,6 +1,7 @@
-//! The probes on a real kernel: a process that is held shows as a gap, every kind hands over, and a
-//! kill leaves nothing.
+//! The probes on a real kernel: a process that is held and a machine that is held show as gaps, every
+//! kind hands over, and a kill leaves nothing.
 
+use super::super::faults::log;
 use super::super::frames::Reply;
 use super::super::judge::{CheckResult, document, exit, require};
 use super::super::machine::Machine;
@@ -10,6 +11,12 @@ use super::Check;
 const STEP_MS: i64 = 10;
 /// What the emulator may add.
 const NOISE_MS: i64 = 60;
+
+/// How often the whole machine is stopped, for how long, and how many of these have to be found to
+/// within a tenth.
+const STOPS: usize = 20;
+const STOP_MS: i64 = 200;
+const FOUND: usize = 18;
 
 pub fn checks() -> Vec<Check> {
     vec![
@@ -25,6 +32,18 @@ pub fn checks() -> Vec<Check> {
              reap\n\
              send run m.json\n",
             held,
+        ),
+        Check::new(
+            "probe-stopped",
+            &format!(
+                "start m onbeat probe spin -D 13s -a 1 --over 20ms -q -o b --json m.json\n\
+                 underway b\n\
+                 clock\n\
+                 echo \"=== STOP {STOPS} {STOP_MS} {STOP_MS} 300 7\" >&3\n\
+                 reap\n\
+                 send run m.json\n"
+            ),
+            stopped,
         ),
         Check::new(
             "probe-kinds",
@@ -58,6 +77,24 @@ fn held(reply: &Reply, _: &Machine) -> CheckResult {
     })?;
     let lost = run["cpus"][0]["lost_ppm"].as_f64().ok_or("there is no share that was lost")?;
     require(lost >= (least * 1_000) as f64 / 4.0, || format!("{lost} ppm were lost"))
+}
+
+/// The host knows when it stopped the emulator; the two clocks agree to a few milliseconds.
+fn stopped(reply: &Reply, _: &Machine) -> CheckResult {
+    exit(reply, "m", 0)?;
+    let run = document(reply, "run")?;
+    let gaps = run["gaps"].as_array().ok_or("there is no list of gaps")?;
+    let gaps: Vec<(i64, i64)> =
+        gaps.iter().filter_map(|gap| Some((gap["mono_ns"].as_i64()?, gap["ns"].as_i64()?))).collect();
+    let stops = log::parse(reply.file("stops")?)?;
+    let near = |a: i64, b: i64| (a - b).abs() <= STOP_MS * 100_000;
+    let is_found = |start: i64, end: i64| {
+        gaps.iter().any(|(begin, length)| near(*begin, start) && near(*length, end - start))
+    };
+    let found = stops.iter().filter(|stop| is_found(stop.start, stop.end)).count();
+    require(stops.len() == STOPS && found >= FOUND, || {
+        format!("{found} of {} stops are among the gaps: {gaps:?}", stops.len())
+    })
 }
 
 fn kinds(reply: &Reply, _: &Machine) -> CheckResult {

@@ -11,7 +11,7 @@ mod anywhere;
 mod build;
 mod kept;
 mod late;
-mod log;
+pub mod log;
 mod outside;
 mod own;
 mod score;

@@ -16,13 +16,6 @@ hunting() {
     clock
 }
 
-# clock: our CLOCK_MONOTONIC, some times over, for whoever watches the emulator.
-clock() {
-    for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
-        sed -n '3{s/[^0-9]*\([0-9]*\).*/=== CLOCK \1/p;q}' /proc/timer_list >&3
-    done
-}
-
 # stopping COUNT: as long as so many stops take, with their pauses.
 stopping() {
     usleep $(($1 * 230000 + 1000000))
