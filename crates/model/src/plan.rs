@@ -24,7 +24,7 @@ pub enum ChangeState {
     Refused,
     /// It was not undone: another program has changed the value since.
     Kept,
-    /// The machine was booted since: nothing of it is left.
+    /// The machine was booted since, or the thread has ended: nothing of it is left.
     Void,
     Undone,
     /// The time to undo it has passed, and it is still in force.

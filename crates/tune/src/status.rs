@@ -66,9 +66,9 @@ fn changed(
         }
         None => (ChangeState::Applied, "its write was cut short: undo restores what it left".to_owned()),
     };
-    let (state, mut why) = match &step.restored {
+    let (mut state, mut why) = match &step.restored {
         _ if entry.opened.boot != boot => {
-            (ChangeState::Void, "gone with the boot in which it was made".to_owned())
+            (ChangeState::Void, "with the boot in which it was made".to_owned())
         }
         Some((state, why)) => (*state, why.clone()),
         None if overdue => (ChangeState::Overdue, "its time has passed: run `onbeat tune undo`".to_owned()),
@@ -81,6 +81,7 @@ fn changed(
             // What it was set to went with it.
             Fact::Absent if matches!(change.setting.key, Key::Task { .. }) && step.is_live() => {
                 change.now.clear();
+                state = ChangeState::Void;
                 why = ENDED.to_owned();
             }
             _ => {}

@@ -168,7 +168,7 @@ fn void(entry: &EntryRecords, change: &PlannedChange) -> PlannedChange {
     PlannedChange {
         state: ChangeState::Void,
         entry: entry.opened.id.clone(),
-        why: "the machine was booted since: it is gone with that boot".to_owned(),
+        why: "with the boot in which it was made".to_owned(),
         ..change.clone()
     }
 }

@@ -77,7 +77,7 @@ fn summary(document: &PlanDocument, stage: Stage, about: &str) -> String {
                 (ChangeState::Kept, "kept because another program changed them"),
                 (ChangeState::Refused, "not undone"),
                 (ChangeState::Undone, "undone"),
-                (ChangeState::Void, "gone with an earlier boot"),
+                (ChangeState::Void, "gone by itself"),
             ]),
         ),
         Stage::Undone if all == 0 => "Nothing to undo.".to_owned(),
@@ -87,7 +87,7 @@ fn summary(document: &PlanDocument, stage: Stage, about: &str) -> String {
             others(&[
                 (ChangeState::Kept, "kept because another program changed them (--force restores them)"),
                 (ChangeState::Refused, "not undone"),
-                (ChangeState::Void, "gone with an earlier boot"),
+                (ChangeState::Void, "gone by itself"),
             ]),
         ),
     }
@@ -184,7 +184,7 @@ fn state_of(change: &PlannedChange, stage: Stage, palette: Palette) -> String {
         ChangeState::Pending => (YELLOW, "takes effect with its next event"),
         ChangeState::Refused => (RED, if stage == Stage::Undone { "not undone" } else { "refused" }),
         ChangeState::Kept => (YELLOW, "kept"),
-        ChangeState::Void => (YELLOW, "gone with an earlier boot"),
+        ChangeState::Void => (YELLOW, "gone by itself"),
         ChangeState::Undone => (GREEN, "undone"),
         ChangeState::Overdue => (RED, "overdue"),
     };
@@ -194,7 +194,7 @@ fn state_of(change: &PlannedChange, stage: Stage, palette: Palette) -> String {
 /// Why it is in that state; what is planned has its reason elsewhere.
 fn why_of(change: &PlannedChange, stage: Stage) -> String {
     let fine = matches!(change.state, ChangeState::Applied | ChangeState::Pending);
-    match change.why.is_empty() || (stage == Stage::Applied && fine) || change.state == ChangeState::Void {
+    match change.why.is_empty() || (stage == Stage::Applied && fine) {
         true => String::new(),
         false => format!(" ({})", clean(&change.why)),
     }

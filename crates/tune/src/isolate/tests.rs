@@ -249,12 +249,8 @@ fn what_has_ended_is_neither_in_force_nor_another_s() {
     let of_thread: Vec<_> = document.changes.iter().filter(|change| is_of_thread(change)).collect();
     assert_eq!(of_thread.len(), 2);
     for change in of_thread {
-        assert_eq!(
-            (change.now.as_str(), change.why.as_str()),
-            ("", "it has ended"),
-            "{}",
-            change.setting.key
-        );
+        let found = (change.now.as_str(), change.state, change.why.as_str());
+        assert_eq!(found, ("", ChangeState::Void, "it has ended"), "{}", change.setting.key);
     }
     let restored = isolated.undo();
     let of_thread: Vec<_> = restored.iter().filter(|done| is_of_thread(&done.change)).collect();
