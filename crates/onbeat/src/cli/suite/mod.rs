@@ -21,7 +21,7 @@ use chosen::{Chosen, chosen};
 use folder::{folder_of, keep, make_folder, others, read_suite};
 use host::rt;
 use model::error::{Exit, Failure, Result};
-use model::suite::{SUITE_SCHEMA, SuiteLeftOut, SuiteRun};
+use model::suite::{SUITE_SCHEMA, SuiteLeftOut, SuitePhase, SuiteRun};
 use model::text::{quoted, several};
 use model::units::Nanos;
 use phase::{PhaseEnd, PhaseSetup};
@@ -149,21 +149,23 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
 }
 
-/// Runs what is not there yet, and keeps the document after each; true if a stop signal came.
+/// Runs what is not there yet from this kernel, and keeps the document after each; true if a stop
+/// signal came.
 fn run_steps(
     setup: &PhaseSetup,
     all: &[SuiteStep],
     suite: &mut SuiteRun,
     settings: &mut StepSettings,
 ) -> Result<bool> {
+    let is_row = |phase: &SuitePhase, step: &SuiteStep| phase.id == step.id && phase.kernel == setup.kernel;
     let done = |suite: &SuiteRun, step: &SuiteStep| {
-        suite.phases.iter().any(|phase| phase.id == step.id && phase.valid)
+        suite.phases.iter().any(|phase| is_row(phase, step) && phase.valid)
     };
     for (at, step) in all.iter().enumerate() {
         if done(suite, step) {
             continue;
         }
-        suite.phases.retain(|phase| phase.id != step.id || phase.kernel != setup.kernel);
+        suite.phases.retain(|phase| !is_row(phase, step));
         if let Err(why) = settings.switch(step)? {
             if rt::stop_pending() {
                 return keep(setup.folder, suite).map(|()| true);

@@ -71,6 +71,19 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
     }
     let line = refused(&["suite", "quick", "--resume", &folder], 2);
     assert!(line.contains("is own, not quick"), "{line}");
+    // Gone on with on another kernel: what the first gave stays beside, none of it counts for this.
+    let mut begun = suite.clone();
+    begun["kernel"] = Value::from("9.9-rt");
+    for phase in begun["phases"].as_array_mut().unwrap() {
+        phase["kernel"] = Value::from("9.9-rt");
+    }
+    fs::write(format!("{folder}/suite.json"), begun.to_string()).unwrap();
+    let both = json(&["suite", &recipe, "-q", "--resume", &folder], 0);
+    let kernels: Vec<&Value> =
+        both["phases"].as_array().unwrap().iter().map(|phase| &phase["kernel"]).collect();
+    let own = &suite["phases"][0]["kernel"];
+    assert_eq!(kernels, [&Value::from("9.9-rt"), &Value::from("9.9-rt"), own, own]);
+    fs::write(format!("{folder}/suite.json"), resumed.to_string()).unwrap();
     // A suite from another kernel is a row of its own.
     let mut other = suite.clone();
     other["phases"][0]["kernel"] = Value::from("9.9-rt");
