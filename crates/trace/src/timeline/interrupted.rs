@@ -33,7 +33,7 @@ pub(super) fn found<'w>(case: &Case<'w>, current: Task, since: i64) -> Found<'w>
     case.stack_of(case.home(), expiry.index).map_or(Found::Unknown, |(frames, _)| below(frames))
 }
 
-fn below(frames: &[String]) -> Found<'_> {
+pub(super) fn below(frames: &[String]) -> Found<'_> {
     let names: Vec<&str> = frames.iter().map(String::as_str).collect();
     let Some(entry) = names.iter().position(|name| is_entry(name)) else { return Found::Unknown };
     let Some(at) = interrupted(&names) else {

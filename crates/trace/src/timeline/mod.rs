@@ -36,6 +36,7 @@ mod tasks;
 mod ticks;
 mod virtual_machine;
 mod why;
+pub mod without_events;
 
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;

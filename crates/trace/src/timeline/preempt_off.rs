@@ -192,7 +192,7 @@ const MAX_TRACING_FRAMES: usize = 8;
 
 /// The frame of the caller that let the scheduler preempt; `None` where an interrupt or a sleep
 /// did.
-fn let_in(frames: &[String]) -> Option<usize> {
+pub(super) fn let_in(frames: &[String]) -> Option<usize> {
     let scheduler = frames.iter().take(MAX_TRACING_FRAMES).position(|frame| is_scheduler(frame)).unwrap_or(0);
     let below = frames[scheduler..].iter().position(|frame| !is_scheduler(frame) || is_entry_code(frame));
     let top = scheduler + below?;

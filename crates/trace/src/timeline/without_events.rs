@@ -1,0 +1,215 @@
+//! The cause of a late wake-up of which no events were kept: two stacks and the threads beside them
+//! are all that a recorder of months has.
+//!
+//! What a timeline proves by events is only a sign here, so that less is named: a section with
+//! interrupts off where the timer's interrupt came right behind the instruction that let it in, a
+//! section with preemption off where the function that ended it called the scheduler, a thread of
+//! no lower priority that had the CPU until the switch. All else is unknown.
+
+use super::interrupted::{Found, below};
+use super::preempt_off::{NOT_PREEMPTED, let_in};
+use super::virtual_machine::is_virtual;
+use crate::kernel_functions::{is_idle_function, is_lock_helper, named};
+use model::run::{Host, Who};
+use model::slice::SliceKind;
+use model::units::Nanos;
+use model::vocabulary::Preempt;
+
+/// Every switch ends there: in a virtual machine it shows nothing about a stop of the CPU.
+const AFTER_SWITCH: &str = "finish_task_switch";
+
+/// A late wake-up, as far as it was seen.
+pub struct Witness<'a> {
+    /// How late its timer came; 0 where it had none.
+    pub timer: Nanos,
+    /// How long the thread then waited for its CPU.
+    pub wakeup: Nanos,
+    /// Whether who held the CPU has a lower priority, or is the idle thread.
+    pub lower: bool,
+    /// The thread that ran before the switch.
+    pub previous: &'a Who,
+    /// The thread that the timer's interrupt found.
+    pub interrupted: &'a Who,
+    /// The stack in that interrupt, innermost first; empty where none was taken.
+    pub expiry: &'a [String],
+    /// Which of its frames was interrupted as interrupts were re-enabled.
+    pub enables: Option<usize>,
+    /// The stack at the switch.
+    pub switch: &'a [String],
+}
+
+/// What took most of the time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WitnessedCause {
+    pub kind: SliceKind,
+    pub who: Who,
+    /// From the named function on.
+    pub stack: Vec<String>,
+    pub evidence: String,
+    /// How much of the latency it may have taken.
+    pub ns: Nanos,
+}
+
+/// The cause of the larger part, T or W; none where nothing that was seen proves one.
+pub fn cause(seen: &Witness<'_>, host: &Host) -> Option<WitnessedCause> {
+    if seen.timer >= seen.wakeup { before_the_timer(seen, host) } else { before_the_switch(seen, host) }
+}
+
+/// Interrupts were off while the timer should have come.
+fn before_the_timer(seen: &Witness<'_>, host: &Host) -> Option<WitnessedCause> {
+    // An idle CPU always enables interrupts at the same place: that is no proof.
+    if seen.interrupted.pid == 0 {
+        return None;
+    }
+    let stack = seen.expiry.get(seen.enables?..)?;
+    let function = stack.iter().find(|frame| !is_lock_helper(frame)).or(stack.first())?;
+    if function.is_empty() || is_idle_function(function) || (function == AFTER_SWITCH && is_virtual(host)) {
+        return None;
+    }
+    Some(WitnessedCause {
+        kind: SliceKind::IrqsOff,
+        who: named(seen.interrupted.clone(), function),
+        stack: stack.to_vec(),
+        evidence: format!("the timer's interrupt came in where {function} let interrupts in again"),
+        ns: seen.timer,
+    })
+}
+
+/// The thread waited for its CPU.
+fn before_the_switch(seen: &Witness<'_>, host: &Host) -> Option<WitnessedCause> {
+    if seen.previous.pid == 0 {
+        return None;
+    }
+    if !seen.lower {
+        return Some(WitnessedCause {
+            kind: SliceKind::Thread,
+            who: seen.previous.clone(),
+            stack: Vec::new(),
+            evidence: String::new(),
+            ns: seen.wakeup,
+        });
+    }
+    let stack = &seen.switch[let_in(seen.switch)?..];
+    let function = stack.first()?;
+    let asked = seen.switch.iter().any(|frame| frame.contains("cond_resched"));
+    let late = host.preempt == Preempt::None || host.preempt == Preempt::Voluntary;
+    let evidence = match asked || late {
+        true => format!("{NOT_PREEMPTED}: it asked in {function} whether to switch"),
+        false => format!("{function} let it in again"),
+    };
+    Some(WitnessedCause {
+        kind: SliceKind::PreemptOff,
+        who: named(seen.previous.clone(), function),
+        stack: stack.to_vec(),
+        evidence,
+        ns: seen.wakeup,
+    })
+}
+
+/// Whether the timer's interrupt found user mode: then no function of the kernel delayed it.
+pub fn found_user_mode(expiry: &[String]) -> bool {
+    below(expiry) == Found::User
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMER: &str = "hrtimer_interrupt sysvec_apic_timer_interrupt asm_sysvec_apic_timer_interrupt";
+
+    fn thread(pid: i32, prio: i32) -> Who {
+        Who { comm: format!("t{pid}"), pid, prio, ..Who::default() }
+    }
+
+    struct Case {
+        timer: i64,
+        wakeup: i64,
+        lower: bool,
+        previous: i32,
+        interrupted: i32,
+        expiry: String,
+        enables: Option<usize>,
+        switch: &'static str,
+    }
+
+    impl Case {
+        fn late_timer(below: &str, enables: usize) -> Case {
+            let (expiry, enables) = (format!("{TIMER} {below}"), Some(enables));
+            Case {
+                timer: 90,
+                wakeup: 10,
+                lower: true,
+                previous: 7,
+                interrupted: 7,
+                expiry,
+                enables,
+                switch: "",
+            }
+        }
+
+        fn waited(switch: &'static str, lower: bool) -> Case {
+            Case { timer: 10, wakeup: 90, lower, switch, ..Case::late_timer("x", 3) }
+        }
+
+        fn found(&self, host: &Host) -> Option<(SliceKind, String, i64)> {
+            let stack = |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+            let seen = Witness {
+                timer: Nanos(self.timer),
+                wakeup: Nanos(self.wakeup),
+                lower: self.lower,
+                previous: &thread(self.previous, 120),
+                interrupted: &thread(self.interrupted, 120),
+                expiry: &stack(&self.expiry),
+                enables: self.enables,
+                switch: &stack(self.switch),
+            };
+            cause(&seen, host).map(|cause| (cause.kind, cause.who.function, cause.ns.0))
+        }
+    }
+
+    fn rt() -> Host {
+        Host { preempt: Preempt::Rt.into(), ..Host::default() }
+    }
+
+    #[test]
+    fn interrupts_that_were_off_have_the_name_of_where_they_came_on() {
+        let off = Case::late_timer("_raw_spin_unlock_irqrestore hold write", 3);
+        assert_eq!(off.found(&rt()), Some((SliceKind::IrqsOff, "hold".into(), 90)));
+        assert_eq!(Case { enables: None, ..off }.found(&rt()), None, "any other place proves nothing");
+        let idle = Case::late_timer("default_idle do_idle", 3);
+        assert_eq!(idle.found(&rt()), None);
+        assert_eq!(Case { interrupted: 0, ..Case::late_timer("hold", 3) }.found(&rt()), None);
+        assert_eq!(Case { enables: Some(9), ..Case::late_timer("hold", 3) }.found(&rt()), None);
+        let switched = Case::late_timer("finish_task_switch __schedule", 3);
+        let guest = Host { virtualization: "kvm".into(), ..rt() };
+        assert!(switched.found(&rt()).is_some());
+        assert_eq!(switched.found(&guest), None);
+    }
+
+    #[test]
+    fn preemption_that_was_off_has_the_name_of_who_let_it_in() {
+        let off = Case::waited("__schedule preempt_schedule preempt_schedule_thunk hold write", true);
+        assert_eq!(off.found(&rt()), Some((SliceKind::PreemptOff, "hold".into(), 90)));
+        for unknown in [
+            "",
+            "__schedule preempt_schedule_irq irqentry_exit asm_sysvec_apic_timer_interrupt hold",
+            "__schedule schedule nanosleep",
+        ] {
+            assert_eq!(Case::waited(unknown, true).found(&rt()), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_goes_first_is_named_and_the_idle_one_never() {
+        let first = Case::waited("__schedule schedule nanosleep", false);
+        assert_eq!(first.found(&rt()), Some((SliceKind::Thread, String::new(), 90)));
+        assert_eq!(Case { previous: 0, ..first }.found(&rt()), None);
+    }
+
+    #[test]
+    fn user_mode_below_the_interrupt_is_told() {
+        let stack = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        assert!(found_user_mode(&stack(TIMER)));
+        assert!(!found_user_mode(&stack(&format!("{TIMER} hold"))));
+    }
+}
