@@ -3,7 +3,8 @@
 //! [`units`] are nanoseconds, CPUs and policies; [`error`] how a command can fail; [`fact`] the
 //! outcomes of reading something. [`run`] and [`spike`] are the documents of the contract
 //! (docs/bundle.md), [`check`] checks whether their numbers agree. [`histogram`] holds samples,
-//! [`column`] long lists of numbers. [`setting`] and [`plan`] are what is changed on a machine,
+//! [`rows`] those of months, [`column`] long lists of numbers. [`watch`] is what is recorded of an
+//! application. [`setting`] and [`plan`] are what is changed on a machine,
 //! [`isolation`] the CPUs that are set apart, [`rt_limit`] what real-time tasks may take. [`rng`]
 //! draws dithered schedules. [`text`] escapes external text.
 
@@ -18,6 +19,7 @@ pub mod keyword;
 pub mod load;
 pub mod plan;
 pub mod rng;
+pub mod rows;
 pub mod rt_limit;
 pub mod run;
 pub mod setting;
@@ -28,3 +30,4 @@ pub mod text;
 pub mod units;
 pub mod vocabulary;
 pub mod wall_time;
+pub mod watch;

@@ -1,0 +1,387 @@
+//! What `onbeat watch` records of one interval: histograms per CPU and thread, the worst wake-ups
+//! with names, what was not recorded, and what happened to the machine meanwhile.
+//!
+//! Of a wake-up T is how late its timer came, W how long it then waited for its CPU, S what the
+//! switch to it took. `WatchRow` holds the field names of `onbeat.rows/1` (docs/bundle.md).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::keyword::Word;
+use crate::keywords;
+use crate::rows::RowCounts;
+use crate::slice::SliceKind;
+use crate::units::{Cpu, Nanos};
+use crate::vocabulary::Policy;
+
+keywords! {
+    /// Which part of a wake-up a histogram holds.
+    pub enum WatchSeries {
+        /// T: from the timer's expiry to the waking
+        Timer = "timer",
+        /// W: from the waking to the switch to the thread
+        Wakeup = "wakeup",
+        /// T and W of wake-ups that have both
+        TimerWakeup = "timer+wakeup",
+        /// S: the switch itself
+        Switch = "switch",
+        /// T, W and S of wake-ups that have all three
+        TimerWakeupSwitch = "timer+wakeup+switch",
+    }
+}
+
+keywords! {
+    /// The priority of who held the CPU, next to that of the thread that waited for it.
+    pub enum Holder {
+        /// lower, or idle: the wait is the kernel's or the hardware's fault
+        Lower = "lower",
+        /// the same priority
+        Equal = "equal",
+        /// a higher one
+        Higher = "higher",
+    }
+}
+
+keywords! {
+    /// Whose wake-ups they are.
+    pub enum Victims {
+        /// threads of programs
+        User = "user",
+        /// threads of the kernel
+        Kernel = "kernel",
+    }
+}
+
+keywords! {
+    /// What happened to the machine while it was watched.
+    pub enum WatchMarkKind {
+        /// a CPU came online
+        CpuOnline = "cpu-online",
+        /// a CPU went offline
+        CpuOffline = "cpu-offline",
+        /// the machine was suspended
+        Suspend = "suspend",
+        /// the wall clock was set
+        ClockStep = "clock-step",
+        /// onbeat measured or hunted
+        Measure = "measure",
+        /// onbeat loaded the machine
+        Load = "load",
+    }
+}
+
+/// Who records: the same for all intervals of one run of `onbeat watch`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WatchRun {
+    /// The kernel's boot id.
+    pub boot: String,
+    /// The id of the recording: that of its folder.
+    pub recording: String,
+    /// What the histograms depend on, as a digest: they are added up only where it is the same.
+    pub plan: String,
+    /// How long an interval should be.
+    pub interval_ns: Nanos,
+}
+
+/// One interval, as it was read from the kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WatchInterval {
+    /// Its number, ascending within a boot.
+    pub seq: u64,
+    /// When it began.
+    pub mono_ns: Nanos,
+    pub span_ns: Nanos,
+    /// What CLOCK_REALTIME showed when it began.
+    pub wall_ns: Nanos,
+    /// The digest of the kernel and its settings.
+    pub env: String,
+    /// The same in full, where it is new.
+    pub environment: Option<WatchEnvironment>,
+    /// What stood in the way of a fair record, as in `integrity` of a run.
+    pub integrity: Vec<String>,
+    pub series: Vec<SeriesRows>,
+    /// The worst wake-ups of each series, holder and kind of victims.
+    pub worst: Vec<WorstWakeup>,
+    pub coverage: WatchCoverage,
+    pub marks: Vec<WatchMark>,
+}
+
+/// The histograms of one series.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeriesRows {
+    pub series: Word<WatchSeries>,
+    /// Every wake-up, by the CPU that it was on.
+    pub cpus: Vec<WatchRow>,
+    /// Those of chosen threads once more, by thread.
+    pub threads: Vec<WatchRow>,
+}
+
+/// A histogram with its exact values: of one CPU, or of one chosen thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WatchRow {
+    /// Null for a thread.
+    pub cpu: Option<Cpu>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<WatchTask>,
+    pub holder: Word<Holder>,
+    pub victims: Word<Victims>,
+    pub n: u64,
+    /// Wake-ups that were seen and have no latency.
+    pub missed: u64,
+    /// Those before their time.
+    pub early: u64,
+    pub min_ns: Option<Nanos>,
+    pub sum_ns: Nanos,
+    pub max_ns: Option<Nanos>,
+    /// When the largest was.
+    pub max_mono_ns: Option<Nanos>,
+    /// The largest after it, at most seven.
+    pub top_ns: Vec<Nanos>,
+    /// How the rows are numbered; `""` where the histogram was dropped.
+    pub layout: RowLayout,
+    pub hist: RowCounts,
+    /// Whose wake-up was the largest.
+    pub victim: WatchTask,
+    pub culprit: WatchCulprit,
+    /// Always null: a watch has no windows of events.
+    pub spike: Option<String>,
+}
+
+/// How the rows of a histogram are numbered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RowLayout(pub String);
+
+impl Default for RowLayout {
+    fn default() -> RowLayout {
+        RowLayout(crate::rows::LAYOUT.to_owned())
+    }
+}
+
+/// How many of the largest values a row keeps besides the largest.
+pub const TOP: usize = 7;
+
+/// A thread; numbers are null and texts `""` where unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WatchTask {
+    pub comm: String,
+    /// The process.
+    pub pid: Option<i32>,
+    /// The thread; 0 is the idle thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tid: Option<i32>,
+    /// The kernel's priority: -1 deadline, 0 to 98 real-time (99 less the priority), 100 to 139
+    /// fair.
+    pub prio: Option<i32>,
+    #[serde(skip_serializing_if = "Word::is_empty")]
+    pub policy: Word<Policy>,
+    /// Where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<Cpu>,
+}
+
+impl WatchTask {
+    /// The priority of a real-time thread as users set it, 1 to 99.
+    pub fn priority(&self) -> Option<i32> {
+        self.prio.filter(|prio| (0..99).contains(prio)).map(|prio| 99 - prio)
+    }
+
+    /// Whether nothing is known of it.
+    pub fn is_unknown(&self) -> bool {
+        *self == WatchTask::default()
+    }
+}
+
+/// What took the time, by the rules of a hunt; an empty name is that of an unknown one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WatchCulprit {
+    /// The rule that knows it.
+    pub rule: Option<String>,
+    /// The rule's title, or the thread, function or interrupt by name.
+    pub name: String,
+    pub kind: Word<SliceKind>,
+    /// Its share of the latency; null where that cannot be told.
+    pub share: Option<f64>,
+    /// The thread that it is, or that it ran in.
+    #[serde(skip_serializing_if = "WatchTask::is_unknown")]
+    pub task: WatchTask,
+}
+
+/// One of the largest wake-ups of an interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorstWakeup {
+    /// The series of which it is the largest.
+    pub worst_of: Vec<Word<WatchSeries>>,
+    pub holder: Word<Holder>,
+    pub victims: Word<Victims>,
+    /// T; null for a wake-up without a timer.
+    pub timer_ns: Option<Nanos>,
+    /// W; null where no switch was seen.
+    pub wakeup_ns: Option<Nanos>,
+    /// S; null where the kernel does not show it.
+    pub switch_ns: Option<Nanos>,
+    /// When the thread was switched to.
+    pub mono_ns: Nanos,
+    /// CLOCK_REALTIME at that time.
+    pub wall_ns: Nanos,
+    /// Where it was switched to.
+    pub cpu: Option<Cpu>,
+    pub victim: WatchTask,
+    pub culprit: WatchCulprit,
+    /// The thread that ran on the CPU before: observed, not accused.
+    pub previous: WatchTask,
+    /// The thread that the timer interrupted: observed, not accused.
+    pub interrupted: WatchTask,
+    /// The functions that the CPU was in, innermost first.
+    pub stack: Vec<String>,
+    /// The system call in which the victim slept next; `""` where unknown.
+    pub sleeps_in: String,
+}
+
+impl WorstWakeup {
+    /// What it is in a series.
+    pub fn value(&self, series: WatchSeries) -> Option<Nanos> {
+        let sum = |parts: &[Option<Nanos>]| parts.iter().try_fold(Nanos(0), |sum, part| Some(sum + (*part)?));
+        match series {
+            WatchSeries::Timer => self.timer_ns,
+            WatchSeries::Wakeup => self.wakeup_ns,
+            WatchSeries::TimerWakeup => sum(&[self.timer_ns, self.wakeup_ns]),
+            WatchSeries::Switch => self.switch_ns,
+            WatchSeries::TimerWakeupSwitch => sum(&[self.timer_ns, self.wakeup_ns, self.switch_ns]),
+        }
+    }
+
+    /// All of it that is known.
+    pub fn total(&self) -> Nanos {
+        [self.timer_ns, self.wakeup_ns, self.switch_ns].into_iter().flatten().fold(Nanos(0), |a, b| a + b)
+    }
+
+    /// Whether both are of one wake-up.
+    pub fn is_same(&self, other: &WorstWakeup) -> bool {
+        (self.mono_ns, self.cpu, self.victim.tid) == (other.mono_ns, other.cpu, other.victim.tid)
+    }
+}
+
+/// How much was recorded of what there was; null where nobody counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WatchCoverage {
+    /// Switches to real-time threads that were recorded,
+    pub recorded: u64,
+    /// and how often these threads slept by their own counts.
+    pub voluntary: Option<u64>,
+    /// Threads that found their place taken.
+    pub collisions: u64,
+    /// Runs of a program that the kernel skipped.
+    pub skipped: Option<u64>,
+    /// Threads that ended, and took their counts along.
+    pub ended: u64,
+    /// Timers without the wake-up that they belong to.
+    pub timers_unmatched: u64,
+    /// Wake-ups of threads that had not yet slept.
+    pub woken_before_sleep: u64,
+    /// Intervals before this one that could not be written.
+    pub unwritten: u64,
+}
+
+impl WatchCoverage {
+    /// Adds another interval's.
+    pub fn add(&mut self, other: &WatchCoverage) {
+        let both = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (known, None) | (None, known) => known,
+        };
+        self.recorded = self.recorded.saturating_add(other.recorded);
+        self.voluntary = both(self.voluntary, other.voluntary);
+        self.collisions = self.collisions.saturating_add(other.collisions);
+        self.skipped = both(self.skipped, other.skipped);
+        self.ended = self.ended.saturating_add(other.ended);
+        self.timers_unmatched = self.timers_unmatched.saturating_add(other.timers_unmatched);
+        self.woken_before_sleep = self.woken_before_sleep.saturating_add(other.woken_before_sleep);
+        self.unwritten = self.unwritten.saturating_add(other.unwritten);
+    }
+
+    /// The recorded share of all switches, where the threads' counts are known; more than was
+    /// counted is all.
+    pub fn share(&self) -> Option<f64> {
+        let voluntary = self.voluntary.filter(|&counted| counted > 0)?;
+        Some((self.recorded as f64 / voluntary as f64).min(1.0))
+    }
+}
+
+/// Something that happened from one time to another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WatchMark {
+    pub kind: Word<WatchMarkKind>,
+    pub from_mono_ns: Nanos,
+    pub to_mono_ns: Nanos,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<Cpu>,
+    /// What it was, for people: a run's id, the size of a step.
+    pub detail: String,
+}
+
+/// The kernel and the settings that latencies depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WatchEnvironment {
+    /// The digest by which intervals name it.
+    pub env: String,
+    pub release: String,
+    pub machine: String,
+    /// What was read of the machine, by what it is called.
+    pub settings: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_has_a_value_where_all_its_parts_are_known() {
+        let worst =
+            WorstWakeup { timer_ns: Some(Nanos(3)), wakeup_ns: Some(Nanos(40)), ..WorstWakeup::default() };
+        let values: Vec<_> = WatchSeries::ALL.iter().map(|series| worst.value(*series)).collect();
+        assert_eq!(values, [Some(Nanos(3)), Some(Nanos(40)), Some(Nanos(43)), None, None]);
+        assert_eq!(worst.total(), Nanos(43));
+    }
+
+    #[test]
+    fn coverage_says_nothing_where_nobody_counted() {
+        let mut coverage = WatchCoverage { recorded: 5, ..WatchCoverage::default() };
+        assert_eq!(coverage.share(), None);
+        coverage.add(&WatchCoverage { recorded: 4, voluntary: Some(10), ..WatchCoverage::default() });
+        assert_eq!((coverage.recorded, coverage.share()), (9, Some(0.9)));
+    }
+
+    #[test]
+    fn names_are_those_of_the_rows() {
+        let row = WatchRow { cpu: Some(Cpu(1)), n: 2, holder: Holder::Lower.into(), ..WatchRow::default() };
+        let json = serde_json::to_value(&row).unwrap();
+        let names = "cpu holder victims n missed early min_ns sum_ns max_ns max_mono_ns top_ns layout hist victim culprit spike";
+        for name in names.split(' ') {
+            assert!(json.get(name).is_some(), "{name} of {json}");
+        }
+        assert_eq!(
+            (&json["layout"], &json["holder"], &json["hist"]),
+            (&"log32".into(), &"lower".into(), &"".into())
+        );
+        assert_eq!(serde_json::from_value::<WatchRow>(json).unwrap(), row);
+    }
+
+    #[test]
+    fn priorities_are_those_that_users_set() {
+        let of = |prio| WatchTask { prio, ..WatchTask::default() }.priority();
+        assert_eq!(
+            [of(Some(19)), of(Some(98)), of(Some(0)), of(Some(120)), of(Some(-1)), of(None)],
+            [Some(80), Some(1), Some(99), None, None, None]
+        );
+    }
+}
