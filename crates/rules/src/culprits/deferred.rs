@@ -86,7 +86,7 @@ fn pool(key: GroupKey, kind: &Word<SliceKind>) -> GroupKey {
 }
 
 /// What distinguishes the slice's culprit from others of the same rule.
-fn group_name(by: Grouping, slice: &run::Slice) -> String {
+pub(super) fn group_name(by: Grouping, slice: &run::Slice) -> String {
     match by {
         Grouping::Single => String::new(),
         Grouping::Function => names::function_with_module(&slice.who),

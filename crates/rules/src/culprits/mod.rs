@@ -25,6 +25,7 @@ pub mod subsystems;
 pub mod tally;
 #[cfg(test)]
 mod tests;
+pub mod watched;
 #[cfg(test)]
 mod windows;
 

@@ -10,16 +10,22 @@ use super::interrupted::{Found, below};
 use super::preempt_off::{NOT_PREEMPTED, let_in};
 use super::virtual_machine::is_virtual;
 use crate::kernel_functions::{is_idle_function, is_lock_helper, named};
-use model::run::{Host, Who};
+use model::run::{Host, Slice, Spike, Who};
 use model::slice::SliceKind;
-use model::units::Nanos;
-use model::vocabulary::Preempt;
+use model::units::{Cpu, Nanos};
 
 /// Every switch ends there: in a virtual machine it shows nothing about a stop of the CPU.
 const AFTER_SWITCH: &str = "finish_task_switch";
 
 /// A late wake-up, as far as it was seen.
 pub struct Witness<'a> {
+    pub cpu: Cpu,
+    /// When the thread was switched to.
+    pub at: Nanos,
+    /// The thread that came late.
+    pub victim: &'a Who,
+    /// Whether a timer of another CPU was late at the same time: all may have been stopped.
+    pub contested: bool,
     /// How late its timer came; 0 where it had none.
     pub timer: Nanos,
     /// How long the thread then waited for its CPU.
@@ -38,25 +44,29 @@ pub struct Witness<'a> {
     pub switch: &'a [String],
 }
 
-/// What took most of the time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WitnessedCause {
-    pub kind: SliceKind,
-    pub who: Who,
-    /// From the named function on.
-    pub stack: Vec<String>,
-    pub evidence: String,
-    /// How much of the latency it may have taken.
-    pub ns: Nanos,
-}
-
-/// The cause of the larger part, T or W; none where nothing that was seen proves one.
-pub fn cause(seen: &Witness<'_>, host: &Host) -> Option<WitnessedCause> {
-    if seen.timer >= seen.wakeup { before_the_timer(seen, host) } else { before_the_switch(seen, host) }
+/// The wake-up as a spike of one slice, the cause of the larger part, T or W, where what was seen
+/// shows one; the rest of its time is unexplained.
+pub fn spike(seen: &Witness<'_>, host: &Host) -> Spike {
+    let late = seen.timer >= seen.wakeup;
+    let slice = if late { before_the_timer(seen, host) } else { before_the_switch(seen) };
+    let latency = Nanos(seen.timer.0.saturating_add(seen.wakeup.0));
+    let taken = slice.as_ref().map_or(0, |slice| slice.ns.0);
+    Spike {
+        cpu: seen.cpu,
+        expected_ns: Nanos(seen.at.0.saturating_sub(latency.0)),
+        actual_ns: seen.at,
+        latency_ns: latency,
+        unexplained_ns: Nanos(latency.0.saturating_sub(taken)),
+        classes: slice.iter().map(|slice| slice.kind.clone()).collect(),
+        slices: slice.into_iter().collect(),
+        victim: seen.victim.clone(),
+        switched_ns: Some(seen.at),
+        ..Spike::default()
+    }
 }
 
 /// Interrupts were off while the timer should have come.
-fn before_the_timer(seen: &Witness<'_>, host: &Host) -> Option<WitnessedCause> {
+fn before_the_timer(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
     // An idle CPU always enables interrupts at the same place: that is no proof.
     if seen.interrupted.pid == 0 {
         return None;
@@ -66,43 +76,46 @@ fn before_the_timer(seen: &Witness<'_>, host: &Host) -> Option<WitnessedCause> {
     if function.is_empty() || is_idle_function(function) || (function == AFTER_SWITCH && is_virtual(host)) {
         return None;
     }
-    Some(WitnessedCause {
-        kind: SliceKind::IrqsOff,
+    Some(Slice {
+        kind: SliceKind::IrqsOff.into(),
+        start_ns: Nanos(seen.at.0.saturating_sub(seen.wakeup.0).saturating_sub(seen.timer.0)),
+        ns: seen.timer,
         who: named(seen.interrupted.clone(), function),
         stack: stack.to_vec(),
         evidence: format!("the timer's interrupt came in where {function} let interrupts in again"),
-        ns: seen.timer,
+        contested: seen.contested,
+        ..Slice::default()
     })
 }
 
 /// The thread waited for its CPU.
-fn before_the_switch(seen: &Witness<'_>, host: &Host) -> Option<WitnessedCause> {
+fn before_the_switch(seen: &Witness<'_>) -> Option<Slice> {
     if seen.previous.pid == 0 {
         return None;
     }
+    let slice = Slice {
+        start_ns: Nanos(seen.at.0.saturating_sub(seen.wakeup.0)),
+        ns: seen.wakeup,
+        who: seen.previous.clone(),
+        contested: seen.contested,
+        ..Slice::default()
+    };
     if !seen.lower {
-        return Some(WitnessedCause {
-            kind: SliceKind::Thread,
-            who: seen.previous.clone(),
-            stack: Vec::new(),
-            evidence: String::new(),
-            ns: seen.wakeup,
-        });
+        return Some(Slice { kind: SliceKind::Thread.into(), ..slice });
     }
     let stack = &seen.switch[let_in(seen.switch)?..];
     let function = stack.first()?;
     let asked = seen.switch.iter().any(|frame| frame.contains("cond_resched"));
-    let late = host.preempt == Preempt::None || host.preempt == Preempt::Voluntary;
-    let evidence = match asked || late {
+    let evidence = match asked {
         true => format!("{NOT_PREEMPTED}: it asked in {function} whether to switch"),
         false => format!("{function} let it in again"),
     };
-    Some(WitnessedCause {
-        kind: SliceKind::PreemptOff,
-        who: named(seen.previous.clone(), function),
+    Some(Slice {
+        kind: SliceKind::PreemptOff.into(),
+        who: named(slice.who, function),
         stack: stack.to_vec(),
         evidence,
-        ns: seen.wakeup,
+        ..slice
     })
 }
 
@@ -114,6 +127,7 @@ pub fn found_user_mode(expiry: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::vocabulary::Preempt;
 
     const TIMER: &str = "hrtimer_interrupt sysvec_apic_timer_interrupt asm_sysvec_apic_timer_interrupt";
 
@@ -154,6 +168,10 @@ mod tests {
         fn found(&self, host: &Host) -> Option<(SliceKind, String, i64)> {
             let stack = |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
             let seen = Witness {
+                cpu: Cpu(1),
+                at: Nanos(1000),
+                victim: &thread(50, 19),
+                contested: false,
                 timer: Nanos(self.timer),
                 wakeup: Nanos(self.wakeup),
                 lower: self.lower,
@@ -163,7 +181,11 @@ mod tests {
                 enables: self.enables,
                 switch: &stack(self.switch),
             };
-            cause(&seen, host).map(|cause| (cause.kind, cause.who.function, cause.ns.0))
+            let spike = spike(&seen, host);
+            let sum: i64 = spike.slices.iter().map(|slice| slice.ns.0).sum();
+            assert_eq!((sum + spike.unexplained_ns.0, spike.latency_ns.0), (100, 100));
+            let slice = spike.slices.into_iter().next()?;
+            Some((slice.kind.known()?, slice.who.function, slice.ns.0))
         }
     }
 

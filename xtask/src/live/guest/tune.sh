@@ -32,5 +32,5 @@ done <<END
 END
 # The machine settles: workers of the boot end, the disk is looked at.
 usleep 1500000
-each_check 600 onbeat tune-helpers.sh
+each_check 2400 onbeat tune-helpers.sh
 sync
