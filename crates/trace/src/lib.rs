@@ -20,6 +20,7 @@ pub mod kernel_functions;
 pub mod naming;
 pub mod page;
 pub mod symbols;
+pub mod symbols_near;
 pub mod timeline;
 pub mod window;
 pub mod x86;

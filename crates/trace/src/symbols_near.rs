@@ -1,0 +1,158 @@
+//! The functions around some addresses, out of the kernel's list as it streams by: a program that
+//! runs for months does not hold the whole list for a dozen names.
+
+use crate::symbols::{NoNames, Symbols};
+
+/// A line is cut here; no symbol's is as long (KSYM_NAME_LEN is 512).
+const LONGEST_LINE: usize = 1024;
+
+/// Takes the text of /proc/kallsyms in pieces of any size.
+#[derive(Clone, Debug, Default)]
+pub struct SymbolsNear {
+    around: Vec<Neighbours>,
+    /// The beginning of a line whose end has not come.
+    begun: Vec<u8>,
+    /// Whether a line was code with its address hidden.
+    hidden: bool,
+}
+
+/// The functions on both sides of an address: the one that it may lie in, and where that ends.
+#[derive(Clone, Debug, Default)]
+struct Neighbours {
+    address: u64,
+    below: Option<(u64, Vec<u8>)>,
+    above: Option<(u64, Vec<u8>)>,
+}
+
+impl SymbolsNear {
+    pub fn new(addresses: impl IntoIterator<Item = u64>) -> SymbolsNear {
+        let of = |address| Neighbours { address, ..Neighbours::default() };
+        SymbolsNear { around: addresses.into_iter().map(of).collect(), ..SymbolsNear::default() }
+    }
+
+    /// Takes the next piece.
+    pub fn take(&mut self, piece: &[u8]) {
+        for part in piece.split_inclusive(|&byte| byte == b'\n') {
+            let room = LONGEST_LINE - self.begun.len().min(LONGEST_LINE);
+            self.begun.extend(&part[..part.len().min(room)]);
+            if part.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.begun);
+        if let Some((address, code)) = address_of(&line).filter(|(_, code)| *code) {
+            self.hidden |= address == 0;
+            if address != 0 && !is_padding(code, &line) {
+                self.around.iter_mut().for_each(|around| around.look(address, &line));
+            }
+        }
+        // Its room is for the next.
+        self.begun = line;
+        self.begun.clear();
+    }
+
+    /// The functions that were found.
+    pub fn symbols(mut self) -> Result<Symbols, NoNames> {
+        self.end_line();
+        let lines = self.around.iter().flat_map(|around| [&around.below, &around.above]).flatten();
+        let mut text = Vec::new();
+        for (_, line) in lines {
+            text.extend(line);
+            text.push(b'\n');
+        }
+        match Symbols::parse(&text) {
+            Err(NoNames::Empty) if self.hidden => Err(NoNames::Hidden),
+            found => found,
+        }
+    }
+}
+
+impl Neighbours {
+    fn look(&mut self, address: u64, line: &[u8]) {
+        let is_below = address <= self.address;
+        let place = if is_below { &mut self.below } else { &mut self.above };
+        // Of several names of one address the first is kept, as the kernel itself has it.
+        if place.as_ref().is_none_or(|known| if is_below { known.0 < address } else { known.0 > address }) {
+            *place = Some((address, line.trim_ascii_end().to_vec()));
+        }
+    }
+}
+
+/// The address of a symbol, and whether it is code.
+fn address_of(line: &[u8]) -> Option<(u64, bool)> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let address = std::str::from_utf8(fields.next()?).ok()?;
+    let address = u64::from_str_radix(address, 16).ok()?;
+    Some((address, matches!(fields.next()?, b"t" | b"T" | b"w" | b"W")))
+}
+
+/// What stands before a function for call thunks is not the function.
+fn is_padding(code: bool, line: &[u8]) -> bool {
+    code && line.split(|&byte| byte == b' ').nth(2).is_some_and(|name| name.starts_with(b"__pfx_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIST: &str = "ffffffff81000000 T first
+ffffffff81000000 T alias
+ffffffff810000f0 t __pfx_second
+ffffffff81000100 t second.isra.0
+ffffffff81000180 d data
+ffffffff81000200 T third
+ffffffffc0000000 t driver_poll\t[driver]
+";
+
+    fn name(symbols: &Symbols, address: u64) -> Option<String> {
+        symbols.name_of(address).map(|place| format!("{}+{:x}", place.function, place.offset))
+    }
+
+    #[test]
+    fn a_few_names_are_those_of_the_whole_list() {
+        let whole = Symbols::parse(LIST.as_bytes()).unwrap();
+        let asked = [0xffff_ffff_8100_0010, 0xffff_ffff_8100_01ff, 0xffff_ffff_c000_0004, 7];
+        let mut near = SymbolsNear::new(asked);
+        near.take(LIST.as_bytes());
+        let near = near.symbols().unwrap();
+        for address in asked {
+            assert_eq!(name(&near, address), name(&whole, address), "{address:x}");
+        }
+        assert_eq!(name(&near, asked[1]).unwrap(), "second+ff");
+    }
+
+    #[test]
+    fn hidden_addresses_are_told_from_an_empty_list() {
+        let of = |text: &str| {
+            let mut near = SymbolsNear::new([9]);
+            near.take(text.as_bytes());
+            near.symbols().map(|_| ())
+        };
+        assert_eq!(of("0000000000000000 T first\n"), Err(NoNames::Hidden));
+        assert_eq!(of(""), Err(NoNames::Empty));
+        assert_eq!(of("no list\n\n"), Err(NoNames::Empty));
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_do_not_matter(cuts in prop::collection::vec(0usize..LIST.len(), 0..6), junk in prop::collection::vec(any::<u8>(), 0..3000)) {
+            let mut at: Vec<usize> = cuts;
+            at.push(LIST.len());
+            at.sort_unstable();
+            let mut near = SymbolsNear::new([0xffff_ffff_8100_0234]);
+            near.take(&junk);
+            near.take(b"\n");
+            let mut from = 0;
+            for to in at {
+                near.take(&LIST.as_bytes()[from..to]);
+                from = to;
+            }
+            let found = near.symbols().unwrap();
+            prop_assert_eq!(name(&found, 0xffff_ffff_8100_0234), Some("third+34".to_owned()));
+        }
+    }
+}
