@@ -10,6 +10,7 @@
 
 pub mod access;
 mod beneath;
+pub mod capabilities;
 pub mod clock;
 pub mod dir;
 #[cfg(target_env = "musl")]
@@ -25,6 +26,7 @@ mod own_run;
 mod process;
 mod pseudo_file;
 mod random;
+pub mod reaction;
 pub mod rt;
 pub mod settings;
 mod system;

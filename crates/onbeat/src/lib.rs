@@ -7,8 +7,10 @@
 //! has one file per subcommand: it gathers, calls and prints. ARCHITECTURE.md follows a latency, a
 //! number, a setting and a spike through the crates.
 
+pub mod alarm;
 pub mod cli;
 pub mod hunt;
 pub mod measure;
 pub mod plan;
 pub mod probe;
+pub mod watch;

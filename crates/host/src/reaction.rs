@@ -1,0 +1,118 @@
+//! What a user wants to be done at once when a wake-up was late: a program, a signal, an end of
+//! another's trace. None of it goes through a shell.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process};
+
+/// The tracer of the whole machine, not an instance of ours.
+const TRACERS: [&str; 2] = ["/sys/kernel/tracing/tracing_on", "/sys/kernel/debug/tracing/tracing_on"];
+
+/// Programs that were started and have not been waited for.
+#[derive(Debug, Default)]
+pub struct StartedPrograms(Vec<Child>);
+
+impl StartedPrograms {
+    /// Starts a program with its arguments and, besides the own environment, these variables. It
+    /// runs on its own: its output goes where ours goes.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(&mut self, words: &[String], variables: &[(&str, String)]) -> io::Result<()> {
+        self.reap();
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).process_group(0);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        self.0.push(command.spawn()?);
+        Ok(())
+    }
+
+    /// Collects those that have ended.
+    pub fn reap(&mut self) {
+        self.0.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    }
+}
+
+/// A signal by its name, with or without `SIG`.
+pub fn signal_of(name: &str) -> Option<Signal> {
+    let bare = name.strip_prefix("SIG").unwrap_or(name);
+    let named = [
+        ("HUP", Signal::HUP),
+        ("INT", Signal::INT),
+        ("QUIT", Signal::QUIT),
+        ("ABRT", Signal::ABORT),
+        ("KILL", Signal::KILL),
+        ("USR1", Signal::USR1),
+        ("USR2", Signal::USR2),
+        ("ALRM", Signal::ALARM),
+        ("TERM", Signal::TERM),
+        ("CONT", Signal::CONT),
+        ("STOP", Signal::STOP),
+    ];
+    named.into_iter().find(|(known, _)| *known == bare).map(|(_, signal)| signal)
+}
+
+/// Sends it.
+///
+/// # Errors
+/// No such process, or not permitted.
+pub fn send_signal(signal: Signal, pid: i32) -> io::Result<()> {
+    // 0 and negative numbers are groups of processes (kill(2)).
+    let one = if pid > 0 { Pid::from_raw(pid) } else { None };
+    let pid = one.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    Ok(kill_process(pid, signal)?)
+}
+
+/// Stops the machine's own tracer, so that its buffer keeps what led here; buffers of instances go
+/// on.
+///
+/// # Errors
+/// There is no tracefs, or it may not be written.
+pub fn stop_tracer() -> io::Result<()> {
+    let open =
+        |path| OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(path);
+    let mut file = open(TRACERS[0]).or_else(|_| open(TRACERS[1]))?;
+    file.write_all(b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_has_its_words_and_its_variables_and_is_collected() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = folder.path().join("told");
+        let script = format!("printf '%s %s' \"$1\" \"$LATE\" >{}.tmp; mv {0}.tmp {0}", told.display());
+        let words = ["sh", "-c", &script, "sh", "a b; c"].map(str::to_owned);
+        let mut programs = StartedPrograms::default();
+        programs.start(&words, &[("LATE", "7 us".to_owned())]).unwrap();
+        while !told.exists() {
+            std::thread::yield_now();
+        }
+        assert_eq!(std::fs::read_to_string(&told).unwrap(), "a b; c 7 us");
+        while !programs.0.is_empty() {
+            programs.reap();
+        }
+        assert!(programs.start(&["no-such-program".to_owned()], &[]).is_err());
+        assert!(programs.start(&[], &[]).is_err());
+    }
+
+    #[test]
+    fn signals_have_names_and_processes_numbers() {
+        assert_eq!((signal_of("SIGUSR1"), signal_of("USR1")), (Some(Signal::USR1), Some(Signal::USR1)));
+        assert_eq!((signal_of("usr1"), signal_of("NONE")), (None, None));
+        for group_or_all in [0, -1, i32::MIN] {
+            assert!(send_signal(Signal::CONT, group_or_all).is_err(), "{group_or_all}");
+        }
+        assert!(send_signal(Signal::CONT, std::process::id() as i32).is_ok());
+    }
+}

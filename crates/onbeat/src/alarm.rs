@@ -1,0 +1,193 @@
+//! What is done when a wake-up was late: `--on-alarm` of a watch, `--on-spike` of a hunt.
+
+use std::fmt;
+use std::str::FromStr;
+
+use host::reaction::{self, Signal, StartedPrograms};
+use model::text::clean;
+use model::units::Nanos;
+
+/// The least time between two: what comes earlier is counted.
+const PAUSE: Nanos = Nanos(60_000_000_000);
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlarmAction {
+    /// `exec:PROGRAM ARGS`: no shell, words as a shell would split them.
+    Exec(Vec<String>),
+    /// `signal:NAME:PID`.
+    Signal(Signal, i32),
+    /// `trace-off`: the machine's own tracer keeps what it has.
+    TraceOff,
+}
+
+impl FromStr for AlarmAction {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<AlarmAction, String> {
+        let expected =
+            || format!("expected exec:PROGRAM ARGS, signal:NAME:PID or trace-off, not {}", clean(text));
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        match kind {
+            "trace-off" if text == "trace-off" => Ok(AlarmAction::TraceOff),
+            "exec" => {
+                let words = shell_words::split(rest).map_err(|_| "exec: a quote is not closed".to_owned())?;
+                if words.is_empty() { Err(expected()) } else { Ok(AlarmAction::Exec(words)) }
+            }
+            "signal" => {
+                let (name, pid) = rest.split_once(':').ok_or_else(expected)?;
+                let signal =
+                    reaction::signal_of(name).ok_or_else(|| format!("there is no signal {}", clean(name)))?;
+                let pid = pid.parse().ok().filter(|pid| *pid > 0).ok_or_else(expected)?;
+                Ok(AlarmAction::Signal(signal, pid))
+            }
+            _ => Err(expected()),
+        }
+    }
+}
+
+impl fmt::Display for AlarmAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AlarmAction::Exec(words) => write!(f, "exec:{}", shell_words::join(words)),
+            AlarmAction::Signal(signal, pid) => write!(f, "signal:{}:{pid}", signal.as_raw()),
+            AlarmAction::TraceOff => f.write_str("trace-off"),
+        }
+    }
+}
+
+/// A late wake-up as an action is told of it; texts are `""` where unknown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LateWakeup {
+    pub latency: Nanos,
+    pub cpu: u32,
+    pub victim: String,
+    pub victim_pid: i32,
+    pub culprit: String,
+    /// The folder of the record.
+    pub record: String,
+}
+
+impl LateWakeup {
+    fn variables(&self) -> [(&'static str, String); 6] {
+        [
+            ("ONBEAT_LATENCY_NS", self.latency.0.to_string()),
+            ("ONBEAT_CPU", self.cpu.to_string()),
+            ("ONBEAT_VICTIM", self.victim.clone()),
+            ("ONBEAT_VICTIM_PID", self.victim_pid.to_string()),
+            ("ONBEAT_CULPRIT", self.culprit.clone()),
+            ("ONBEAT_RECORD", self.record.clone()),
+        ]
+        .map(|(name, value)| (name, value.replace('\0', "")))
+    }
+
+    /// For people, in a line.
+    fn sentence(&self) -> String {
+        let victim = if self.victim.is_empty() { "a thread" } else { &self.victim };
+        let culprit = if self.culprit.is_empty() { "an unknown culprit" } else { &self.culprit };
+        let latency = self.latency.spaced();
+        format!("{} on CPU {} came {latency} late, by {}", clean(victim), self.cpu, clean(culprit))
+    }
+}
+
+/// The actions of a run, with how often they were due.
+#[derive(Debug, Default)]
+pub struct Alarms {
+    limit: Option<Nanos>,
+    actions: Vec<AlarmAction>,
+    programs: StartedPrograms,
+    last: Option<Nanos>,
+    /// Raised.
+    pub raised: u64,
+    /// Due within the pause after another.
+    pub held_back: u64,
+}
+
+impl Alarms {
+    /// From this latency on; without one there are none.
+    pub fn new(limit: Option<Nanos>, actions: Vec<AlarmAction>) -> Alarms {
+        Alarms { limit, actions, ..Alarms::default() }
+    }
+
+    pub fn limit(&self) -> Option<Nanos> {
+        self.limit
+    }
+
+    /// Takes a late wake-up at this time; the lines to print: that it was late, and what could not
+    /// be done.
+    pub fn take(&mut self, late: &LateWakeup, now: Nanos) -> Vec<String> {
+        self.programs.reap();
+        if self.limit.is_none_or(|limit| late.latency < limit) {
+            return Vec::new();
+        }
+        if self.last.is_some_and(|last| now.0.saturating_sub(last.0) < PAUSE.0) {
+            self.held_back += 1;
+            return Vec::new();
+        }
+        (self.last, self.raised) = (Some(now), self.raised + 1);
+        let mut lines = vec![format!("alarm: {}", late.sentence())];
+        for action in &self.actions {
+            let done = match action {
+                AlarmAction::Exec(words) => self.programs.start(words, &late.variables()),
+                AlarmAction::Signal(signal, pid) => reaction::send_signal(*signal, *pid),
+                AlarmAction::TraceOff => reaction::stop_tracer(),
+            };
+            lines.extend(
+                done.err().map(|error| format!("alarm: {} failed: {error}", clean(&action.to_string()))),
+            );
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_are_read_or_refused_in_a_line() {
+        let read = |text: &str| text.parse::<AlarmAction>();
+        assert_eq!(read("trace-off"), Ok(AlarmAction::TraceOff));
+        assert_eq!(read("signal:USR1:12"), Ok(AlarmAction::Signal(Signal::USR1, 12)));
+        let words = ["/bin/mail", "a b", "-s"].map(str::to_owned).to_vec();
+        assert_eq!(read("exec:/bin/mail 'a b' -s"), Ok(AlarmAction::Exec(words)));
+        for wrong in [
+            "",
+            "exec:",
+            "exec:'a",
+            "signal:USR1",
+            "signal:USR1:0",
+            "signal:USR1:-1",
+            "signal:X:1",
+            "trace-off:",
+            "mail",
+        ] {
+            assert!(read(wrong).is_err_and(|why| !why.contains('\n')), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn at_most_one_a_minute_is_raised_and_the_rest_is_counted() {
+        let mut alarms = Alarms::new(Some(Nanos(1000)), Vec::new());
+        let late = |ns| LateWakeup { latency: Nanos(ns), ..LateWakeup::default() };
+        let minute = |n: i64| Nanos(n * 60_000_000_000);
+        assert!(alarms.take(&late(999), minute(1)).is_empty());
+        assert_eq!(
+            alarms.take(&late(1000), minute(2)),
+            ["alarm: a thread on CPU 0 came 1 us late, by an unknown culprit"]
+        );
+        assert!(alarms.take(&late(5000), Nanos(minute(3).0 - 1)).is_empty());
+        assert_eq!(alarms.take(&late(5000), minute(3)).len(), 1);
+        assert_eq!((alarms.raised, alarms.held_back), (2, 1));
+        assert!(Alarms::default().take(&late(i64::MAX), minute(1)).is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_told() {
+        let actions = vec!["exec:/no/such/program".parse().unwrap()];
+        let mut alarms = Alarms::new(Some(Nanos(1)), actions);
+        let late = LateWakeup { latency: Nanos(2), ..LateWakeup::default() };
+        let lines = alarms.take(&late, Nanos(0));
+        assert!(lines.len() == 2 && lines[1].contains("/no/such/program failed"), "{lines:?}");
+    }
+}

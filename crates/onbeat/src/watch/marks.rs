@@ -1,0 +1,212 @@
+//! What happened to the machine while it was watched: CPUs that came and went, suspends, steps of
+//! the clock, and runs of onbeat's own beside it.
+
+use std::collections::BTreeMap;
+
+use model::text::clean;
+use model::units::{CpuSet, Nanos};
+use model::watch::{WatchMark, WatchMarkKind};
+
+/// A shorter difference is that of two reads one after the other, and of the clock's adjustment
+/// (adjtimex(2) slews by at most 500 ppm: 30 ms a minute).
+const STEP: Nanos = Nanos(100_000_000);
+
+/// The clocks do not run apart by as much while the machine is awake.
+const SUSPENDED: Nanos = Nanos(1_000_000);
+
+/// What the machine shows at a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineState {
+    /// CLOCK_MONOTONIC.
+    pub at: Nanos,
+    /// CLOCK_REALTIME less CLOCK_MONOTONIC.
+    pub wall_offset: Nanos,
+    /// CLOCK_BOOTTIME less CLOCK_MONOTONIC, which stands still in a suspend.
+    pub boot_offset: Nanos,
+    pub online: CpuSet,
+    pub runs: Vec<OwnRunBeside>,
+}
+
+/// A process of onbeat's that measures or loads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OwnRunBeside {
+    pub pid: u32,
+    /// On CLOCK_MONOTONIC.
+    pub begun: Nanos,
+    pub is_load: bool,
+    /// Its arguments.
+    pub line: String,
+}
+
+impl OwnRunBeside {
+    /// From a command line's words: `None` for other programs and other commands. What a load or a
+    /// suite starts is part of it.
+    pub fn of(pid: u32, words: &[&str], begun: Nanos) -> Option<OwnRunBeside> {
+        let (program, arguments) = words.split_first()?;
+        let is_own = program.rsplit('/').next() == Some("onbeat");
+        if !is_own || arguments.iter().any(|word| word.starts_with("--starter") || *word == "--keep") {
+            return None;
+        }
+        let is_load = match arguments.first() {
+            Some(&"load") => true,
+            Some(&("measure" | "hunt" | "probe" | "suite")) => false,
+            _ => return None,
+        };
+        Some(OwnRunBeside { pid, begun, is_load, line: clean(&arguments.join(" ")) })
+    }
+}
+
+/// Compares what is seen with what was seen before.
+#[derive(Clone, Debug, Default)]
+pub struct Marks {
+    last: Option<MachineState>,
+    /// Runs that go on.
+    running: BTreeMap<(u32, Nanos), OwnRunBeside>,
+    found: Vec<WatchMark>,
+}
+
+impl Marks {
+    /// Takes what the machine shows; true if it was suspended since the last time.
+    pub fn look(&mut self, state: MachineState) -> bool {
+        let mut suspended = false;
+        if let Some(last) = self.last.take() {
+            suspended = self.clocks(&last, &state);
+            let (at, before) = (state.at, last.at);
+            for (kind, cpus) in [
+                (WatchMarkKind::CpuOnline, state.online.without(&last.online)),
+                (WatchMarkKind::CpuOffline, last.online.without(&state.online)),
+            ] {
+                for cpu in cpus.iter() {
+                    self.found.push(WatchMark { cpu: Some(cpu), ..mark(kind, before, at) });
+                }
+            }
+        }
+        self.runs(&state);
+        self.last = Some(state);
+        suspended
+    }
+
+    fn clocks(&mut self, last: &MachineState, state: &MachineState) -> bool {
+        let asleep = Nanos(state.boot_offset.0.saturating_sub(last.boot_offset.0));
+        let wall = Nanos(state.wall_offset.0.saturating_sub(last.wall_offset.0));
+        let suspended = asleep > SUSPENDED;
+        if suspended {
+            let detail = format!("for {}", asleep.spoken());
+            self.found.push(WatchMark { detail, ..mark(WatchMarkKind::Suspend, last.at, state.at) });
+        }
+        // The wall clock goes on in a suspend: that is no step.
+        let step = Nanos(wall.0.saturating_sub(if suspended { asleep.0 } else { 0 }));
+        if step.0.unsigned_abs() > STEP.0.unsigned_abs() {
+            let way = if step.0 < 0 { "back" } else { "forward" };
+            let detail = format!("{way} by {}", Nanos(step.0.saturating_abs()).spoken());
+            self.found.push(WatchMark { detail, ..mark(WatchMarkKind::ClockStep, last.at, state.at) });
+        }
+        suspended
+    }
+
+    fn runs(&mut self, state: &MachineState) {
+        let now: BTreeMap<(u32, Nanos), OwnRunBeside> =
+            state.runs.iter().map(|run| ((run.pid, run.begun), run.clone())).collect();
+        for (key, ended) in std::mem::take(&mut self.running) {
+            if !now.contains_key(&key) {
+                self.found.push(of_run(&ended, state.at));
+            }
+        }
+        self.running = now;
+    }
+
+    /// What was found since the last time; a run that goes on is marked up to now, in each
+    /// interval.
+    pub fn take(&mut self) -> Vec<WatchMark> {
+        let at = self.last.as_ref().map_or(Nanos(0), |last| last.at);
+        let mut found = std::mem::take(&mut self.found);
+        found.extend(self.running.values().map(|run| of_run(run, at)));
+        found
+    }
+}
+
+fn mark(kind: WatchMarkKind, from: Nanos, to: Nanos) -> WatchMark {
+    WatchMark { kind: kind.into(), from_mono_ns: from, to_mono_ns: to, ..WatchMark::default() }
+}
+
+fn of_run(run: &OwnRunBeside, until: Nanos) -> WatchMark {
+    let kind = if run.is_load { WatchMarkKind::Load } else { WatchMarkKind::Measure };
+    WatchMark { detail: run.line.clone(), ..mark(kind, run.begun, until) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn state(at: i64) -> MachineState {
+        MachineState {
+            at: Nanos(at * SECOND),
+            online: CpuSet::parse("0-3").unwrap(),
+            ..MachineState::default()
+        }
+    }
+
+    fn marks(before: MachineState, after: MachineState) -> Vec<(String, String)> {
+        let mut marks = Marks::default();
+        marks.look(before);
+        marks.look(after);
+        marks.take().into_iter().map(|mark| (mark.kind.to_string(), mark.detail)).collect()
+    }
+
+    #[test]
+    fn a_quiet_minute_has_no_marks() {
+        let slewed = MachineState { wall_offset: Nanos(30_000_000), ..state(60) };
+        assert_eq!(marks(state(0), slewed), []);
+    }
+
+    #[test]
+    fn a_suspend_is_no_step_and_a_step_no_suspend() {
+        let hour = Nanos(3600 * SECOND);
+        let slept = MachineState { wall_offset: hour, boot_offset: hour, ..state(60) };
+        assert_eq!(marks(state(0), slept), [("suspend".into(), "for 1 h".into())]);
+        let stepped = MachineState { wall_offset: Nanos(-2 * SECOND), ..state(60) };
+        assert_eq!(marks(state(0), stepped), [("clock-step".into(), "back by 2.0 s".into())]);
+    }
+
+    #[test]
+    fn cpus_that_come_and_go_are_named() {
+        let one_less = MachineState { online: CpuSet::parse("0-1,3").unwrap(), ..state(60) };
+        assert_eq!(marks(state(0), one_less.clone()), [("cpu-offline".into(), String::new())]);
+        assert_eq!(marks(one_less, state(60)), [("cpu-online".into(), String::new())]);
+    }
+
+    #[test]
+    fn a_run_is_marked_in_each_interval_until_it_ends() {
+        let run = OwnRunBeside::of(7, &["/usr/bin/onbeat", "measure", "-a", "1"], Nanos(5 * SECOND)).unwrap();
+        let mut marks = Marks::default();
+        marks.look(MachineState { runs: vec![run], ..state(60) });
+        let first = marks.take();
+        assert_eq!((first[0].from_mono_ns, first[0].to_mono_ns), (Nanos(5 * SECOND), Nanos(60 * SECOND)));
+        assert_eq!((first[0].kind.to_string(), first[0].detail.as_str()), ("measure".into(), "measure -a 1"));
+        marks.look(state(90));
+        assert_eq!(marks.take()[0].to_mono_ns, Nanos(90 * SECOND));
+        marks.look(state(120));
+        assert_eq!(marks.take(), []);
+    }
+
+    #[test]
+    fn only_runs_of_its_own_are_runs() {
+        let of = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            OwnRunBeside::of(1, &words, Nanos(0)).map(|run| run.is_load)
+        };
+        assert_eq!(of("./onbeat load cpu"), Some(true));
+        assert_eq!(of("onbeat suite quick"), Some(false));
+        for other in [
+            "onbeat report x",
+            "onbeat --starter=7 measure",
+            "onbeat load --work 1 --starter=7 cpu",
+            "cyclictest -m",
+            "",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! `onbeat watch`: every wake-up of every real-time thread, for months.
+
+pub mod coverage;
+pub mod marks;
