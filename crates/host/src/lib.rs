@@ -2,14 +2,15 @@
 //!
 //! A running machine, a tree, a captured bundle and answers in memory differ in where
 //! [`MachineFiles`] reads, not in code paths. [`access`] records what was read, [`dir`] and
-//! `output` write below descriptors, [`rt`] and [`clock`] are the real-time calls of the measuring
-//! loop, [`tracefs`] an instance of the kernel's tracing, [`work`] what loads are made of. All
-//! `unsafe` of onbeat is in here.
+//! `output` write below descriptors, [`bpf`] loads programs into the kernel, [`rt`] and [`clock`]
+//! are the real-time calls of the measuring loop, [`tracefs`] an instance of the kernel's tracing,
+//! [`work`] what loads are made of. All `unsafe` of onbeat is in here.
 
 #![allow(clippy::disallowed_methods)] // This is the replacement that clippy.toml names.
 
 pub mod access;
 mod beneath;
+pub mod bpf;
 pub mod capabilities;
 pub mod clock;
 pub mod dir;
@@ -31,6 +32,7 @@ pub mod rt;
 pub mod settings;
 mod system;
 mod terminal;
+pub mod threads;
 pub mod tracefs;
 mod trusted_path;
 pub mod work;

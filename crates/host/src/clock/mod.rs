@@ -116,10 +116,15 @@ impl TimerFd {
     /// Arms the timer and reads it; false if a signal came first.
     #[inline(always)]
     pub fn sleep_until(&self, instant: Nanos) -> bool {
-        let once = Itimerspec { it_interval: Timespec::default(), it_value: timespec_of(instant) };
         let mut expirations = [0u8; 8];
+        self.arm(instant) && rustix::io::read(&self.0, &mut expirations).is_ok()
+    }
+
+    /// Arms the timer, without waiting for it.
+    #[inline(always)]
+    pub fn arm(&self, instant: Nanos) -> bool {
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: timespec_of(instant) };
         rustix::time::timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &once).is_ok()
-            && rustix::io::read(&self.0, &mut expirations).is_ok()
     }
 }
 

@@ -25,6 +25,18 @@ impl SignalTimer {
         let signal = libc::SIGRTMIN();
         let set = SignalSet::from_iter([signal]);
         change_mask(libc::SIG_BLOCK, set)?;
+        SignalTimer::made(signal, set)
+    }
+
+    /// Sets a timer and deletes it; its signal would come at that time, and so never does. It shows
+    /// the kernel's events what such a timer looks like.
+    pub fn set_and_delete(instant: Nanos) -> io::Result<()> {
+        let signal = libc::SIGRTMIN();
+        let timer = SignalTimer::made(signal, SignalSet::from_iter([signal]))?;
+        if timer.arm(instant) { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn made(signal: libc::c_int, set: SignalSet) -> io::Result<SignalTimer> {
         // SAFETY: sigevent is plain data for which all zeros is a value.
         let mut event: libc::sigevent = unsafe { mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -39,14 +51,18 @@ impl SignalTimer {
     /// Arms the timer and waits for its signal; false if another signal came first.
     #[inline(always)]
     pub fn sleep_until(&self, instant: Nanos) -> bool {
+        self.arm(instant) && wait_for(&self.set, None) == self.signal
+    }
+
+    #[inline(always)]
+    fn arm(&self, instant: Nanos) -> bool {
         let time = timespec_of(instant);
         let value = libc::timespec { tv_sec: time.tv_sec as _, tv_nsec: time.tv_nsec as _ };
         let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let once = libc::itimerspec { it_interval: none, it_value: value };
         // SAFETY: this value owns the timer until drop; the pointers are to locals, and a null old
         // value is allowed.
-        let armed = unsafe { libc::timer_settime(self.timer, libc::TIMER_ABSTIME, &once, ptr::null_mut()) };
-        armed == 0 && wait_for(&self.set, None) == self.signal
+        unsafe { libc::timer_settime(self.timer, libc::TIMER_ABSTIME, &once, ptr::null_mut()) == 0 }
     }
 }
 

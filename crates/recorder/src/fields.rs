@@ -1,0 +1,200 @@
+//! How a program reads what an event says: from the event's record, whose layout its `format` file
+//! gives, or from the tracepoint's own arguments, by the kernel's types.
+//!
+//! The second is cheaper, and a program of somebody else's on the same CPU does not make the kernel
+//! skip it (`bpf_prog_active` of kernel/trace/bpf_trace.c counts for trace events alone).
+
+use host::bpf::Attached;
+use trace::format::{Format, Place};
+
+use crate::assembler::Width;
+use crate::btf::Btf;
+
+/// The events that programs run at, each with its subsystem.
+pub const EVENTS: [(&str, &str); 5] = [
+    ("timer", "hrtimer_start"),
+    ("timer", "hrtimer_expire_entry"),
+    ("sched", "sched_waking"),
+    ("sched", "sched_switch"),
+    ("power", "suspend_resume"),
+];
+pub const START: usize = 0;
+pub const EXPIRE: usize = 1;
+pub const WAKING: usize = 2;
+pub const SWITCH: usize = 3;
+pub const SUSPEND: usize = 4;
+
+/// A field of an event's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub offset: i16,
+    pub width: Width,
+}
+
+/// By the `format` files.
+#[derive(Clone, Debug)]
+pub struct ByFormat {
+    pub ids: [u32; 4],
+    pub start_timer: Field,
+    pub start_function: Field,
+    pub start_expiry: Field,
+    pub expire_timer: Field,
+    pub expire_function: Field,
+    pub expire_now: Field,
+    pub waking_tid: Field,
+    pub waking_prio: Field,
+    pub previous_tid: Field,
+    pub previous_prio: Field,
+    pub previous_state: Field,
+    pub previous_comm: i16,
+    pub next_tid: Field,
+    pub next_prio: Field,
+    pub next_comm: i16,
+    /// The event of a suspend, where the kernel has it.
+    pub suspend: Option<u32>,
+}
+
+/// By the kernel's types.
+#[derive(Clone, Debug)]
+pub struct ByTypes {
+    pub ids: [u32; 4],
+    pub suspend: Option<u32>,
+    /// Of `struct task_struct`.
+    pub tid: i16,
+    pub process: i16,
+    pub prio: i16,
+    pub comm: i16,
+    pub flags: i16,
+    /// Of `struct hrtimer`, and of what its `base` points to.
+    pub function: i16,
+    pub expiry: i16,
+    pub base: i16,
+    pub clock_offset: i16,
+    /// The arguments of sched_switch.
+    pub previous: i16,
+    pub next: i16,
+    pub preempted: i16,
+    /// `None` before 5.18: the thread's own state is read.
+    pub state: Option<i16>,
+    pub task_state: Option<(i16, Width)>,
+}
+
+/// Which of the two.
+#[derive(Clone, Debug)]
+pub enum Fields {
+    Format(ByFormat),
+    Types(ByTypes),
+}
+
+impl Fields {
+    /// What the program of an event is attached to.
+    pub fn attached(&self, event: usize) -> Option<Attached> {
+        match self {
+            Fields::Format(format) => format.ids.get(event).copied().or(format.suspend).map(Attached::Event),
+            Fields::Types(types) => {
+                types.ids.get(event).copied().or(types.suspend).map(Attached::RawTracepoint)
+            }
+        }
+    }
+}
+
+impl ByFormat {
+    /// Reads the formats of all events through `text`, which is given a path below tracefs.
+    pub fn read(text: impl Fn(&str) -> std::io::Result<String>) -> Result<ByFormat, String> {
+        let format = |event: usize| {
+            let (subsystem, name) = EVENTS[event];
+            let read = text(&format!("events/{subsystem}/{name}/format"));
+            Format::parse(&read.map_err(|error| format!("the event {name} cannot be read: {error}"))?)
+        };
+        let (start, expire) = (format(START)?, format(EXPIRE)?);
+        let (waking, switch) = (format(WAKING)?, format(SWITCH)?);
+        Ok(ByFormat {
+            ids: [&start, &expire, &waking, &switch].map(|format| format.id.into()),
+            start_timer: number(&start, "hrtimer", 8)?,
+            start_function: number(&start, "function", 8)?,
+            start_expiry: number(&start, "softexpires", 8)?,
+            expire_timer: number(&expire, "hrtimer", 8)?,
+            expire_function: number(&expire, "function", 8)?,
+            expire_now: number(&expire, "now", 8)?,
+            waking_tid: number(&waking, "pid", 4)?,
+            waking_prio: number(&waking, "prio", 4)?,
+            previous_tid: number(&switch, "prev_pid", 4)?,
+            previous_prio: number(&switch, "prev_prio", 4)?,
+            previous_state: number(&switch, "prev_state", 8)?,
+            previous_comm: name(&switch, "prev_comm")?,
+            next_tid: number(&switch, "next_pid", 4)?,
+            next_prio: number(&switch, "next_prio", 4)?,
+            next_comm: name(&switch, "next_comm")?,
+            suspend: format(SUSPEND).ok().map(|format| format.id.into()),
+        })
+    }
+}
+
+/// A field of a record that is read whole. The first 8 bytes are not a program's to read.
+fn number(format: &Format, wanted: &str, size: usize) -> Result<Field, String> {
+    let found = format.field(wanted).filter(|field| field.place == Place::Inside && field.size == size);
+    let aligned = found.filter(|field| field.offset >= 8 && field.offset.is_multiple_of(size));
+    aligned
+        .and_then(|field| Some(Field { offset: i16::try_from(field.offset).ok()?, width: Width::of(size)? }))
+        .ok_or_else(|| format!("the event {} has no field {wanted} of {size} bytes", format.name))
+}
+
+/// A thread's name in a record.
+fn name(format: &Format, wanted: &str) -> Result<i16, String> {
+    let found = format.field(wanted).filter(|field| field.place == Place::Inside && field.size == 16);
+    let aligned = found.filter(|field| field.offset >= 8 && field.offset.is_multiple_of(4));
+    aligned
+        .and_then(|field| i16::try_from(field.offset).ok())
+        .ok_or_else(|| format!("the event {} has no field {wanted} of 16 letters", format.name))
+}
+
+impl ByTypes {
+    /// Finds all places in the kernel's types.
+    pub fn find(btf: Btf<'_>) -> Result<ByTypes, String> {
+        let member = |structure: &str, member: &str| {
+            btf.member(structure, member).ok_or_else(|| format!("this kernel's {structure} has no {member}"))
+        };
+        let tracepoint = |event: usize| {
+            let name = EVENTS[event].1;
+            btf.tracepoint(name).ok_or_else(|| format!("this kernel has no tracepoint {name}"))
+        };
+        let switch = tracepoint(SWITCH)?;
+        let (tasks, numbers) = (switch.pointers_to("task_struct"), switch.numbers());
+        let ([previous, next], [preempted, state @ ..]) = (tasks.as_slice(), numbers.as_slice()) else {
+            return Err("this kernel's sched_switch has other arguments".to_owned());
+        };
+        let (start, expire) = (tracepoint(START)?, tracepoint(EXPIRE)?);
+        let waking = tracepoint(WAKING)?;
+        let first = |pointers: Vec<i16>| pointers.first() == Some(&0);
+        if !first(start.pointers_to("hrtimer"))
+            || !first(expire.pointers_to("hrtimer"))
+            || !first(waking.pointers_to("task_struct"))
+        {
+            return Err("this kernel's timer or waking events have other arguments".to_owned());
+        }
+        // `__state` of 4 bytes since 5.14, `state` of a long before.
+        let newer = btf.member("task_struct", "__state").map(|at| (at, Width::B4));
+        let task_state = newer.or_else(|| btf.member("task_struct", "state").map(|at| (at, Width::B8)));
+        if state.is_empty() && task_state.is_none() {
+            return Err("this kernel's task_struct has no state".to_owned());
+        }
+        Ok(ByTypes {
+            ids: [start.id, expire.id, waking.id, switch.id],
+            suspend: tracepoint(SUSPEND).ok().map(|found| found.id),
+            tid: member("task_struct", "pid")?,
+            process: member("task_struct", "tgid")?,
+            prio: member("task_struct", "prio")?,
+            comm: member("task_struct", "comm")?,
+            flags: member("task_struct", "flags")?,
+            function: member("hrtimer", "function")?,
+            expiry: member("hrtimer", "_softexpires")?,
+            base: member("hrtimer", "base")?,
+            clock_offset: member("hrtimer_clock_base", "offset")?,
+            previous: *previous,
+            next: *next,
+            preempted: *preempted,
+            state: state.first().copied(),
+            task_state,
+        })
+    }
+}

@@ -1,0 +1,209 @@
+//! The maps that the programs share with this process: what lies where.
+//!
+//! Kernel memory is bounded: 1.8 MiB of slots, 170 kB per CPU, 26 kB per chosen thread.
+
+/// Slots, one per thread that is recorded: thread id modulo their number.
+pub const SLOTS: usize = 1 << 14;
+pub const SLOT_MASK: i32 = SLOTS as i32 - 1;
+/// Threads with histograms of their own.
+pub const THREADS_LIMIT: usize = 64;
+
+/// What a program remembers of a thread.
+pub mod slot {
+    pub const TID: i16 = 0;
+    /// [`USER`], [`KERNEL`] or [`UNKNOWN`].
+    pub const KIND: i16 = 4;
+    /// The timer that its sleep waits for, when it should fire, and after which suspend it was
+    /// set; then the same of timers that stand beside a sleep.
+    pub const TIMERS: [i16; 2] = [8, 24];
+    pub const EXPIRIES: [i16; 2] = [16, 32];
+    pub const SUSPENDS: [i16; 2] = [84, 88];
+    /// When it was woken; 0 where it runs.
+    pub const WAKE: i16 = 40;
+    /// T of that waking, or -1.
+    pub const LATE: i16 = 48;
+    /// Its wake-ups that were recorded.
+    pub const RECORDED: i16 = 56;
+    /// 1 from its falling asleep until it is switched to.
+    pub const SLEPT: i16 = 60;
+    /// The number of its own histograms, plus 1.
+    pub const THREAD: i16 = 64;
+    /// The saved stack of T, plus 1.
+    pub const STACK: i16 = 68;
+    /// Process (upper half) and thread that its timer interrupted.
+    pub const INTERRUPTED: i16 = 72;
+    pub const INTERRUPTED_PRIO: i16 = 80;
+    /// The record of which it is a maximum, plus 1, until it sleeps again; with the time of the
+    /// maximum and its epoch.
+    pub const PENDING: i16 = 92;
+    pub const PENDING_TIME: i16 = 96;
+    pub const PENDING_EPOCH: i16 = 104;
+    pub const SIZE: usize = 112;
+
+    pub const USER: i32 = 0;
+    pub const KERNEL: i32 = 1;
+    pub const UNKNOWN: i32 = 2;
+}
+
+/// What a program remembers of a CPU.
+pub mod cpu {
+    /// The last timer of each kind that fired here, the time of its clock then, and that clock's
+    /// distance from CLOCK_MONOTONIC.
+    pub const TIMERS: [i16; 2] = [0, 24];
+    pub const FIRED: [i16; 2] = [8, 32];
+    pub const SHIFTS: [i16; 2] = [16, 40];
+    /// Not 0 while a program writes to a record.
+    pub const BUSY: i16 = 48;
+    pub const NEXT_STACK: i16 = 52;
+    /// The largest T that was seen here in an epoch, and that epoch.
+    pub const LATEST: i16 = 56;
+    pub const LATEST_EPOCH: i16 = 64;
+    /// The counts, which only grow.
+    pub const COUNTS: i16 = 128;
+    pub const SIZE: usize = 256;
+}
+
+/// What is counted per CPU besides wake-ups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// Wake-ups recorded.
+    Recorded,
+    /// Switches to threads whose slot another thread has.
+    Collisions,
+    /// Timers that had expired when their thread was woken, and were not seen to fire.
+    Unmatched,
+    /// Wakings of threads that had not yet slept.
+    Early,
+    /// Threads that slept and ran again without a waking that was seen.
+    Unwoken,
+    /// Wake-ups of threads that had been preempted before they slept: they are recorded, and no
+    /// voluntary switch corresponds to them.
+    Preempted,
+    /// Latencies that a suspend lay in.
+    Suspended,
+    /// Threads that ended.
+    Ended,
+}
+
+pub const COUNTS: usize = 8;
+
+impl Count {
+    pub fn offset(self) -> i16 {
+        cpu::COUNTS + 8 * self as i16
+    }
+}
+
+/// The word that both sides share.
+pub mod config {
+    /// The number of the epoch; its lowest bit is which half is written.
+    pub const EPOCH: i16 = 0;
+    /// How many times the machine began or ended a suspend.
+    pub const SUSPENDS: i16 = 4;
+    /// When that was last.
+    pub const RESUMED: i16 = 8;
+    /// 1 where no other clock is near CLOCK_MONOTONIC.
+    pub const CLOCKS_APART: i16 = 16;
+    /// 1 where programs claim slots for all real-time threads.
+    pub const CLAIM: i16 = 20;
+    /// What learning found: a timer's function and the thread that set it, for each kind.
+    pub const LEARNED: i16 = 32;
+    pub const LEARNED_TIDS: i16 = 64;
+    pub const SIZE: usize = 128;
+}
+
+/// The rows of a histogram that a program can count: those of `model::rows` up to 2^36 ns, and one
+/// more for what is longer.
+pub const ROWS: usize = 1025;
+pub const BEYOND: usize = ROWS;
+pub const LARGEST: u64 = (1 << 36) - 1;
+
+/// A histogram: the sum, the complement of the smallest value, the rows.
+pub mod histogram {
+    pub const SUM: i16 = 0;
+    pub const LEAST: i16 = 8;
+    pub const ROWS: i16 = 16;
+    pub const SIZE: usize = (16 + 4 * (super::ROWS + 1)).next_multiple_of(8);
+}
+
+/// One of the largest wake-ups.
+pub mod maximum {
+    pub const VALUE: i16 = 0;
+    pub const LATE: i16 = 8;
+    pub const WAIT: i16 = 16;
+    pub const TIME: i16 = 24;
+    pub const VICTIM: i16 = 32;
+    pub const VICTIM_PRIO: i16 = 36;
+    pub const PREVIOUS: i16 = 40;
+    pub const PREVIOUS_PRIO: i16 = 48;
+    pub const INTERRUPTED_PRIO: i16 = 52;
+    pub const INTERRUPTED: i16 = 56;
+    pub const VICTIM_COMM: i16 = 64;
+    pub const PREVIOUS_COMM: i16 = 80;
+    pub const INTERRUPTED_COMM: i16 = 96;
+    /// 0 none, 1 that of the expiry, 2 that of the switch.
+    pub const STACK_OF: i16 = 112;
+    pub const STACK_BYTES: i16 = 116;
+    pub const SLEEP_BYTES: i16 = 120;
+    /// Known when it sleeps again.
+    pub const VICTIM_PROCESS: i16 = 124;
+    /// Without its stacks.
+    pub const SHORT: usize = 128;
+    pub const STACK: i16 = 128;
+    pub const STACK_ROOM: usize = 192;
+    pub const SLEEP: i16 = STACK + STACK_ROOM as i16;
+    pub const SLEEP_ROOM: usize = 128;
+    pub const SIZE: usize = SHORT + STACK_ROOM + SLEEP_ROOM;
+}
+
+/// The series of a record, in the order of their histograms.
+pub const SERIES: usize = 3;
+pub const TIMER: usize = 0;
+pub const WAKEUP: usize = 1;
+pub const BOTH: usize = 2;
+
+/// A record: the histograms and maxima of one CPU, epoch, holder and kind of victims; or, with
+/// short maxima, of one chosen thread and epoch.
+pub mod record {
+    use super::{SERIES, histogram, maximum};
+
+    pub const MAXIMA: usize = SERIES * histogram::SIZE;
+    pub const SIZE: usize = MAXIMA + SERIES * maximum::SIZE;
+    pub const THREAD_SIZE: usize = MAXIMA + SERIES * maximum::SHORT;
+    /// Holders times kinds of victims.
+    pub const CLASSES: usize = 6;
+
+    pub fn of_cpu(cpu: usize, epoch: u32, holder: usize, victims: usize) -> usize {
+        ((cpu * 2 + (epoch & 1) as usize) * 3 + holder) * 2 + victims
+    }
+
+    pub fn of_thread(thread: usize, epoch: u32) -> usize {
+        thread * 2 + (epoch & 1) as usize
+    }
+}
+
+/// A stack of T, kept until its thread is switched to.
+pub mod saved {
+    pub const TID: i16 = 0;
+    pub const BYTES: i16 = 4;
+    pub const WAKE: i16 = 8;
+    pub const COMM: i16 = 16;
+    pub const STACK: i16 = 32;
+    pub const SIZE: usize = 32 + super::maximum::STACK_ROOM;
+    pub const PER_CPU: usize = 4;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_memory_is_bounded() {
+        let per_cpu = 2 * record::CLASSES * record::SIZE + cpu::SIZE + saved::PER_CPU * saved::SIZE;
+        assert!(SLOTS * slot::SIZE + config::SIZE < 2 << 20);
+        assert!(per_cpu < (2 << 20) / 10, "{per_cpu}");
+        assert!(2 * record::THREAD_SIZE < 50_000);
+        // Offsets in an instruction have 16 bits.
+        assert!(record::SIZE < i16::MAX as usize);
+        assert_eq!(model::rows::row_edges(ROWS).0.0 as u64, LARGEST + 1);
+    }
+}

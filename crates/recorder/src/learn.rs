@@ -1,0 +1,91 @@
+//! Which functions the timers of sleeping threads have: the kernel is asked for timers of expiries
+//! that nobody else asks for, and a program looks for them.
+//!
+//! Never by thread: other timers are started while a thread runs.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use host::bpf::{Link, MapView, Program};
+use host::clock;
+use host::rt::SignalTimer;
+use model::error::Failure;
+use model::units::Nanos;
+
+use crate::fields::{EVENTS, Fields, START};
+use crate::layout::config;
+use crate::programs::{Functions, Maps, TimerKind, timers};
+use crate::refusals;
+
+/// What threads sleep with.
+pub const KINDS: [(&str, TimerKind); 4] = [
+    ("nanosleep", TimerKind::Sleep),
+    ("futex", TimerKind::Sleep),
+    ("timerfd", TimerKind::Standing),
+    ("POSIX timer", TimerKind::Standing),
+];
+
+/// What was learned.
+pub struct Learned {
+    pub functions: Functions,
+    /// Kinds whose timers were not seen: their wake-ups have no T.
+    pub unknown: Vec<&'static str>,
+    /// By which number the kernel knows this thread.
+    pub tid: Option<u32>,
+}
+
+/// Timers that are set and deleted, never to fire.
+const FAR: i64 = 3_600_000_000_000;
+/// A sleep that shows its timer.
+const NEAR: i64 = 2_000_000;
+/// Another program at the event may make the kernel skip ours.
+const TRIES: usize = 3;
+
+/// Asks for timers of all kinds.
+pub fn learn(fields: &Fields, maps: &Maps, shared: &MapView, cpu: u32) -> Result<Learned, Failure> {
+    let mut functions = [0u64; 4];
+    for _ in 0..TRIES {
+        // Nobody asks for these to the nanosecond.
+        let now = clock::monotonic().0;
+        let expiries =
+            [now + NEAR + 1_237, now + 2 * NEAR + 2_371, now + FAR + 3_713, now + FAR + 7_919].map(Nanos);
+        ask(fields, maps, cpu, expiries)?;
+        for (nth, function) in functions.iter_mut().enumerate() {
+            let found = shared.u64(0, config::LEARNED + 8 * nth as i16).load(Relaxed);
+            *function = if found == 0 { *function } else { found };
+        }
+        if functions.iter().all(|function| *function != 0) {
+            break;
+        }
+    }
+    let tids = shared.u32s(0, config::LEARNED_TIDS, KINDS.len());
+    let tid = tids.iter().map(|tid| tid.load(Relaxed)).find(|tid| *tid != 0);
+    let mut learned = Learned { functions: Vec::new(), unknown: Vec::new(), tid };
+    for (function, (name, kind)) in functions.into_iter().zip(KINDS) {
+        if function == 0 {
+            learned.unknown.push(name);
+        } else if learned.functions.iter().all(|known| known.0 != function) {
+            learned.functions.push((function, kind));
+        }
+    }
+    Ok(learned)
+}
+
+fn ask(fields: &Fields, maps: &Maps, cpu: u32, expiries: [Nanos; 4]) -> Result<(), Failure> {
+    let name = EVENTS[START].1;
+    let words = expiries.map(|expiry| expiry.0 as u64);
+    let code = timers::learning(fields, maps, &words)
+        .map_err(|bad| Failure::internal(format!("the program for {name} is none ({bad}): report this")))?;
+    let attached =
+        fields.attached(START).ok_or_else(|| Failure::not_supported(format!("this kernel has no {name}")))?;
+    let program = Program::load("onbeat_learn", attached, &code)
+        .map_err(|refused| refusals::no_program("learn", &refused))?;
+    let _link = Link::new(&program, cpu).map_err(|error| refusals::no_link(name, &error))?;
+    // What cannot be asked for is not learned, and said to be unknown.
+    clock::nanosleep_until(expiries[0]);
+    clock::futex_until(&clock::futex_word(), expiries[1]);
+    if let Ok(timer) = clock::TimerFd::new() {
+        timer.arm(expiries[2]);
+    }
+    let _ = SignalTimer::set_and_delete(expiries[3]);
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! sched_switch: a thread leaves its CPU, another gets it: W.
+
+use super::counting::{RECORD, VALUES};
+use super::leaving::Side;
+use super::maxima::{INDEX, NOW};
+use super::{Maps, NOT_REAL_TIME, SLOT, Writer};
+use crate::assembler::{Alu, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, R4, R8, R9, Reg, Width};
+use crate::fields::Fields;
+use crate::layout::{BOTH, Count, TIMER, WAKEUP, config, cpu, slot};
+
+/// The thread that gets the CPU; later, when it was woken.
+const TID: Reg = R8;
+const WAKE: Reg = R8;
+/// This CPU's values, as long as no record is at hand; then they are on the stack.
+const CPU: Reg = R9;
+const KEPT_CPU: i16 = -72;
+const EPOCH: i16 = -88;
+
+/// The program.
+pub fn switched(fields: &Fields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
+    let mut w = Writer::new(fields, maps);
+    let (out, next) = (w.code.label(), w.code.label());
+    w.leaving(next);
+    w.code.place(next);
+    w.arriving(out);
+    w.finish(out)
+}
+
+impl Writer<'_> {
+    fn arriving(&mut self, out: Label) {
+        let (ours, taken, woken) = (self.code.label(), self.code.label(), self.code.label());
+        self.priority(R1, R2, Side::Next);
+        self.code.jump_imm_32(Cond::SGe, R1, NOT_REAL_TIME, out);
+        self.tid(TID, R2, Side::Next);
+        self.slot_at(TID, out);
+        self.code.load(Width::B4, R1, SLOT, slot::TID);
+        self.code.jump_reg_32(Cond::Eq, R1, TID, ours);
+        self.code.jump_imm_32(Cond::Ne, R1, 0, taken);
+        self.claim(Side::Next, out);
+        self.code.jump(out);
+        self.code.place(taken);
+        self.config(R1, R2, Width::B4, config::CLAIM);
+        self.code.jump_imm(Cond::Eq, R1, 0, out);
+        self.this_cpu(CPU, out);
+        self.count(CPU, Count::Collisions);
+        self.code.jump(out);
+        self.code.place(ours);
+        self.this_cpu(CPU, out);
+        self.code.load(Width::B8, WAKE, SLOT, slot::WAKE);
+        self.code.jump_imm(Cond::Ne, WAKE, 0, woken);
+        // Preempted, and now it goes on; or it slept, and its waking was not seen.
+        self.code.load(Width::B4, R1, SLOT, slot::SLEPT);
+        self.code.jump_imm(Cond::Eq, R1, 0, out);
+        self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
+        self.count(CPU, Count::Unwoken);
+        self.code.jump(out);
+        self.code.place(woken);
+        self.measure(out);
+        self.keep();
+    }
+
+    /// T, W and T + W on the stack, or on to `out`.
+    fn measure(&mut self, out: Label) {
+        let (awake, slept) = (self.code.label(), self.code.label());
+        let (counted, untimed) = (self.code.label(), self.code.label());
+        self.code.store_imm(Width::B8, SLOT, slot::WAKE, 0);
+        self.code.call(Helper::KtimeGetNs);
+        self.code.store(Width::B8, FP, NOW, R0);
+        self.code.alu(Alu::Sub, R0, WAKE);
+        self.code.store(Width::B8, FP, VALUES[WAKEUP], R0);
+        self.config(R1, R2, Width::B8, config::RESUMED);
+        self.code.jump_reg(Cond::Ge, WAKE, R1, awake);
+        self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
+        self.count(CPU, Count::Suspended);
+        self.code.jump(out);
+        self.code.place(awake);
+        self.code.load(Width::B4, R1, SLOT, slot::SLEPT);
+        self.code.jump_imm(Cond::Ne, R1, 0, slept);
+        self.count(CPU, Count::Preempted);
+        self.code.jump(counted);
+        self.code.place(slept);
+        self.code.load(Width::B4, R1, SLOT, slot::RECORDED);
+        self.code.alu_imm(Alu::Add, R1, 1);
+        self.code.store(Width::B4, SLOT, slot::RECORDED, R1);
+        self.code.place(counted);
+        self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
+        self.count(CPU, Count::Recorded);
+        self.code.load(Width::B8, R1, SLOT, slot::LATE);
+        self.code.store(Width::B8, FP, VALUES[TIMER], R1);
+        self.code.jump_imm(Cond::SLt, R1, 0, untimed);
+        self.code.load(Width::B8, R2, FP, VALUES[WAKEUP]);
+        self.code.alu(Alu::Add, R1, R2);
+        self.code.place(untimed);
+        self.code.store(Width::B8, FP, VALUES[BOTH], R1);
+    }
+
+    /// Into the record of this CPU and class, and into that of the thread, if it has one.
+    fn keep(&mut self) {
+        let (done, unchosen) = (self.code.label(), self.code.label());
+        self.code.store(Width::B8, FP, KEPT_CPU, CPU);
+        // Said before the epoch is read: who flips it waits until nobody is busy.
+        self.code.store_imm(Width::B4, CPU, cpu::BUSY, 1);
+        self.config(R1, R2, Width::B4, config::EPOCH);
+        self.code.alu_imm(Alu::And, R1, 1);
+        self.code.store(Width::B8, FP, EPOCH, R1);
+        self.record_index();
+        self.code.store(Width::B8, FP, INDEX, R1);
+        self.look_up(self.maps.records, R1, RECORD, done);
+        self.find_rows();
+        self.count_rows();
+        self.keep_maxima(true);
+        self.code.load(Width::B4, R1, SLOT, slot::THREAD);
+        self.code.jump_imm(Cond::Eq, R1, 0, unchosen);
+        self.code.alu_imm(Alu::Sub, R1, 1);
+        self.code.alu_imm(Alu::Lsh, R1, 1);
+        self.code.load(Width::B8, R2, FP, EPOCH);
+        self.code.alu(Alu::Add, R1, R2);
+        self.look_up(self.maps.threads, R1, RECORD, unchosen);
+        self.count_rows();
+        self.keep_maxima(false);
+        self.code.place(unchosen);
+        self.code.place(done);
+        self.code.load(Width::B8, R1, FP, KEPT_CPU);
+        self.code.store_imm(Width::B4, R1, cpu::BUSY, 0);
+    }
+
+    /// `record::of_cpu`, in `R1`, for the epoch in `R1`.
+    fn record_index(&mut self) {
+        let classed = self.code.label();
+        self.code.call(Helper::SmpProcessorId);
+        self.code.mov_32(R4, R0);
+        self.code.load(Width::B8, R1, FP, EPOCH);
+        self.code.alu_imm(Alu::Lsh, R4, 1);
+        self.code.alu(Alu::Add, R1, R4);
+        self.code.alu_imm(Alu::Mul, R1, 3);
+        self.priority(R2, R3, Side::Previous);
+        self.priority(R3, R4, Side::Next);
+        // Smaller numbers are higher priorities. A thread of lower priority, or none: the wait is
+        // the kernel's.
+        self.code.jump_reg_32(Cond::SGt, R2, R3, classed);
+        self.code.alu_imm(Alu::Add, R1, 1);
+        self.code.jump_reg_32(Cond::Eq, R2, R3, classed);
+        self.code.alu_imm(Alu::Add, R1, 1);
+        self.code.place(classed);
+        self.code.alu_imm(Alu::Lsh, R1, 1);
+        self.code.load(Width::B4, R2, SLOT, slot::KIND);
+        self.code.alu_imm(Alu::And, R2, 1);
+        self.code.alu(Alu::Add, R1, R2);
+    }
+}

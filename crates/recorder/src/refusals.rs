@@ -1,0 +1,129 @@
+//! Why there is no recorder, in one line.
+
+use std::io;
+
+use host::MachineFiles;
+use host::bpf::Refused;
+use model::error::{Exit, Failure, run_with};
+use model::fact::Fact;
+
+/// CAP_PERFMON and CAP_BPF of include/uapi/linux/capability.h; CAP_SYS_ADMIN includes both.
+const SYS_ADMIN: u32 = 21;
+const PERFMON: u32 = 38;
+const BPF: u32 = 39;
+
+/// A map was not made.
+pub fn no_map(error: &io::Error) -> Failure {
+    let what = "the kernel makes no map for the recorder's programs";
+    match error.raw_os_error() {
+        Some(libc_errno::EPERM) => not_permitted(what, error, BPF, "CAP_BPF"),
+        Some(libc_errno::ENOSYS) => {
+            Failure::not_supported(format!("{what} ({error}): it is built without CONFIG_BPF_SYSCALL"))
+        }
+        Some(libc_errno::EINVAL) => {
+            Failure::not_supported(format!("{what} ({error}): it takes Linux 5.5 or later"))
+        }
+        _ => Failure::of_call(what, error, Exit::NotSupported, "look into the kernel's log (dmesg)"),
+    }
+}
+
+/// A program was not loaded.
+pub fn no_program(name: &str, refused: &Refused) -> Failure {
+    let what = format!("the kernel does not load the recorder's program {name}");
+    let error = &refused.error;
+    match error.raw_os_error() {
+        Some(libc_errno::EPERM) => not_permitted(&what, error, PERFMON, "CAP_PERFMON"),
+        _ if !refused.log.is_empty() => {
+            Failure::not_supported(format!("{what} ({error}); its verifier says: {}", one_line(&refused.log)))
+        }
+        _ => Failure::of_call(what, error, Exit::NotSupported, "this kernel lacks what it uses"),
+    }
+}
+
+/// A program was not put to its event.
+pub fn no_link(name: &str, error: &io::Error) -> Failure {
+    let what = format!("the kernel does not run the recorder's program at {name}");
+    match error.raw_os_error() {
+        Some(libc_errno::EPERM | libc_errno::EACCES) => not_permitted(&what, error, PERFMON, "CAP_PERFMON"),
+        Some(libc_errno::EEXIST) => {
+            Failure::not_supported(format!("{what} ({error}): too many programs run there, end some"))
+        }
+        _ => Failure::of_call(
+            what,
+            error,
+            Exit::NotSupported,
+            "it takes CONFIG_BPF_EVENTS and CONFIG_PERF_EVENTS",
+        ),
+    }
+}
+
+/// What is missing: a capability, or what else forbids it.
+fn not_permitted(what: &str, error: &io::Error, capability: u32, name: &str) -> Failure {
+    let held = capabilities();
+    let has = |bit: u32| held.is_some_and(|held| held >> bit & 1 == 1);
+    let remedy = if held.is_none() || !(has(capability) || has(SYS_ADMIN)) {
+        run_with(name)
+    } else if is_locked_down() {
+        "the kernel is locked down to keep its memory confidential (/sys/kernel/security/lockdown)".to_owned()
+    } else {
+        format!("{name} is there, so a filter of system calls or a security module refuses it")
+    };
+    Failure::not_permitted(format!("{what} ({error}): {remedy}"))
+}
+
+/// The effective capabilities of this thread.
+fn capabilities() -> Option<u64> {
+    let Fact::Known(status) = MachineFiles::live().read_text("/proc/thread-self/status") else { return None };
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(line.trim(), 16).ok()
+}
+
+fn is_locked_down() -> bool {
+    let text = MachineFiles::live().read_text("/sys/kernel/security/lockdown");
+    text.known().is_some_and(|text| text.contains("[confidentiality]"))
+}
+
+/// A message of the kernel's on one line, not too long.
+fn one_line(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match text.char_indices().nth(300) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
+    }
+}
+
+/// The error numbers in question, the same on all of Linux's architectures that onbeat runs on.
+mod libc_errno {
+    pub const EPERM: i32 = 1;
+    pub const EACCES: i32 = 13;
+    pub const EEXIST: i32 = 17;
+    pub const EINVAL: i32 = 22;
+    pub const ENOSYS: i32 = 38;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_one_line_with_a_remedy() {
+        for errno in [1, 7, 12, 13, 17, 22, 38] {
+            let error = || io::Error::from_raw_os_error(errno);
+            let refused = |log: &str| Refused { error: error(), log: log.to_owned() };
+            for failure in [
+                no_map(&error()),
+                no_program("a", &refused("")),
+                no_program("a", &refused("R1 is bad\nline")),
+                no_link("a", &error()),
+            ] {
+                assert!(
+                    !failure.message.contains('\n') && failure.message.contains("): ")
+                        || failure.message.contains("); ")
+                );
+                assert!(failure.exit != Exit::Ok && !failure.message.ends_with(": "), "{failure}");
+            }
+        }
+        assert_eq!(no_map(&io::Error::from_raw_os_error(38)).exit, Exit::NotSupported);
+        assert_eq!(no_map(&io::Error::from_raw_os_error(1)).exit, Exit::NotPermitted);
+    }
+}

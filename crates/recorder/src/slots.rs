@@ -1,0 +1,182 @@
+//! The slots from this side: threads that are there already, chosen ones, and what each thread
+//! counts of its own sleeps.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use host::bpf::{ArrayMap, MapView};
+use host::threads::{ThreadFacts, real_time_threads, thread_facts};
+use model::error::{Failure, Result};
+use model::watch::WatchTask;
+
+use crate::layout::{SLOT_MASK, SLOTS, slot};
+use crate::refusals;
+
+/// Slots that are looked at in one piece, so that their memory is never resident as a whole.
+const PIECE: usize = 512;
+
+/// What is known of a thread from the last look.
+struct Known {
+    start: u64,
+    /// Sleeps that ended, by its own count, and those recorded.
+    slept: u64,
+    recorded: u32,
+}
+
+/// Threads in slots.
+pub struct Slots {
+    /// Whether `/proc` has the same numbers as the kernel.
+    numbered: bool,
+    known: BTreeMap<u32, Known>,
+    /// By the number of their histograms.
+    pub chosen: Vec<Option<WatchTask>>,
+}
+
+/// What a look at all slots has found since the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    pub recorded: u64,
+    pub voluntary: Option<u64>,
+    /// Threads in slots.
+    pub threads: usize,
+    /// Slots that were swept, because their thread is gone.
+    pub swept: u64,
+}
+
+fn index_of(tid: u32) -> usize {
+    tid as usize & SLOT_MASK as usize
+}
+
+fn view_of(slots: &ArrayMap, entries: std::ops::Range<usize>) -> Result<MapView> {
+    slots.view(entries).map_err(|error| refusals::no_map(&error))
+}
+
+impl Slots {
+    pub fn new(numbered: bool, chosen: usize) -> Slots {
+        Slots { numbered, known: BTreeMap::new(), chosen: vec![None; chosen] }
+    }
+
+    /// Gives a slot to each real-time thread that is there; before the programs run.
+    pub fn claim_present(&mut self, slots: &ArrayMap) -> Result<()> {
+        if !self.numbered {
+            return Ok(());
+        }
+        for facts in real_time_threads() {
+            let index = index_of(facts.tid);
+            let view = view_of(slots, index..index + 1)?;
+            if view.u32(index, slot::TID).load(Relaxed) == 0 {
+                claim(&view, index, &facts);
+                self.note(&view, index, &facts);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, view: &MapView, index: usize, facts: &ThreadFacts) {
+        let recorded = view.u32(index, slot::RECORDED).load(Relaxed);
+        // A thread that sleeps has counted a sleep that is not over.
+        let asleep = view.u32(index, slot::SLEPT).load(Relaxed) != 0;
+        let slept = facts.voluntary.unwrap_or(0).saturating_sub(asleep.into());
+        self.known.insert(facts.tid, Known { start: facts.start, slept, recorded });
+    }
+
+    /// Gives a thread histograms of its own.
+    pub fn choose(&mut self, slots: &ArrayMap, tid: u32) -> Result<()> {
+        let facts = thread_facts(tid).ok_or_else(|| Failure::usage(format!("there is no thread {tid}")))?;
+        let index = index_of(tid);
+        let view = view_of(slots, index..index + 1)?;
+        match view.u32(index, slot::TID).load(Relaxed) {
+            0 => {
+                claim(&view, index, &facts);
+                self.note(&view, index, &facts);
+            }
+            other if other == tid => {}
+            other => {
+                return Err(Failure::not_supported(format!(
+                    "thread {tid} cannot be recorded: thread {other} has its place"
+                )));
+            }
+        }
+        if view.u32(index, slot::THREAD).load(Relaxed) != 0 {
+            return Ok(());
+        }
+        let free = self.chosen.iter().position(Option::is_none).ok_or_else(|| {
+            Failure::usage(format!("at most {} threads have histograms of their own", self.chosen.len()))
+        })?;
+        self.chosen[free] = Some(WatchTask {
+            comm: facts.comm,
+            pid: i32::try_from(facts.process).ok(),
+            tid: i32::try_from(tid).ok(),
+            ..WatchTask::default()
+        });
+        view.u32(index, slot::THREAD).store(free as u32 + 1, Release);
+        Ok(())
+    }
+
+    /// Looks at all slots: what was recorded of each thread beside what it counted itself. Threads
+    /// that are gone lose their slots; one that is new since the last look counts from now on.
+    pub fn look(&mut self, slots: &ArrayMap) -> Result<Looked> {
+        let mut looked = Looked { voluntary: self.numbered.then_some(0), ..Looked::default() };
+        let mut before = std::mem::take(&mut self.known);
+        for begin in (0..SLOTS).step_by(PIECE) {
+            let view = view_of(slots, begin..begin + PIECE)?;
+            for index in view.entries() {
+                let tid = view.u32(index, slot::TID).load(Relaxed);
+                if tid == 0 {
+                    continue;
+                }
+                looked.threads += 1;
+                if self.numbered {
+                    self.look_at(&view, index, tid, before.remove(&tid), &mut looked);
+                }
+            }
+        }
+        for task in &mut self.chosen {
+            let gone = task
+                .as_ref()
+                .and_then(|task| task.tid)
+                .is_some_and(|tid| !self.known.contains_key(&(tid as u32)));
+            if gone {
+                *task = None;
+            }
+        }
+        Ok(looked)
+    }
+
+    fn look_at(&mut self, view: &MapView, index: usize, tid: u32, known: Option<Known>, looked: &mut Looked) {
+        let Some(facts) = thread_facts(tid) else {
+            // Its end was not seen.
+            view.u32(index, slot::TID).store(0, Relaxed);
+            looked.swept += 1;
+            return;
+        };
+        self.note(view, index, &facts);
+        let Some(now) = self.known.get(&tid) else { return };
+        match known {
+            Some(last) if last.start == now.start => {
+                looked.recorded += u64::from(now.recorded.wrapping_sub(last.recorded));
+                if let Some(sum) = &mut looked.voluntary {
+                    *sum += now.slept.saturating_sub(last.slept);
+                }
+            }
+            Some(_) => {
+                // Another thread of the same number, and nobody saw the first one end.
+                view.u64(index, slot::WAKE).store(0, Relaxed);
+                slot::TIMERS.iter().for_each(|timer| view.u64(index, *timer).store(0, Relaxed));
+                view.u32(index, slot::THREAD).store(0, Relaxed);
+            }
+            None => {}
+        }
+    }
+}
+
+/// Fills a free slot.
+fn claim(view: &MapView, index: usize, facts: &ThreadFacts) {
+    view.u64s(index, 0, slot::SIZE / 8).iter().for_each(|word| word.store(0, Relaxed));
+    view.u64(index, slot::LATE).store(u64::MAX, Relaxed);
+    let kind = if facts.kernel { slot::KERNEL } else { slot::USER };
+    view.u32(index, slot::KIND).store(kind as u32, Relaxed);
+    // One that sleeps now has counted that already.
+    view.u32(index, slot::SLEPT).store(facts.asleep.into(), Relaxed);
+    view.u32(index, slot::TID).store(facts.tid, Release);
+}
