@@ -3,7 +3,7 @@
 //! A running machine, a tree, a captured bundle and answers in memory differ in where
 //! [`MachineFiles`] reads, not in code paths. [`access`] records what was read, [`dir`] and
 //! `output` write below descriptors, [`rt`] and [`clock`] are the real-time calls of the measuring
-//! loop, [`tracefs`] an instance of the kernel's tracing, [`work`] what loads are made of. All
+//! loop, [`tracefs`] an instance of the kernel's tracing, [`RecordFolder`] what a watch writes to, [`work`] what loads are made of. All
 //! `unsafe` of onbeat is in here.
 
 #![allow(clippy::disallowed_methods)] // This is the replacement that clippy.toml names.
@@ -12,6 +12,7 @@ pub mod access;
 mod beneath;
 pub mod clock;
 pub mod dir;
+mod folder_lock;
 #[cfg(target_env = "musl")]
 pub mod heap;
 mod input;
@@ -25,6 +26,7 @@ mod own_run;
 mod process;
 mod pseudo_file;
 mod random;
+mod record_folder;
 pub mod rt;
 pub mod settings;
 mod system;
@@ -33,6 +35,7 @@ pub mod tracefs;
 mod trusted_path;
 pub mod work;
 
+pub use folder_lock::{FolderLock, LockOwner};
 pub use input::{Lines, identity, is_dir, read_user_file};
 pub use kernel_log::KernelLog;
 pub use machine::{MachineFiles, NAMES_LIMIT, READ_LIMIT};
@@ -41,6 +44,7 @@ pub use own_run::{OwnRun, end_with};
 pub use process::{is_root, peak_memory_kib, process_start, replace_by};
 pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};
 pub use random::random_u64;
+pub use record_folder::{RecordDisk, RecordFolder};
 pub use system::{machine, memory_kib, node_name, release};
 pub use terminal::{columns_of, in_foreground, is_character_device, terminal_size};
 pub use trusted_path::CreatedDirs;
