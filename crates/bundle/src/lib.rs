@@ -2,7 +2,7 @@
 //!
 //! `run.json` holds the statistics, `blocks.jsonl` one line per CPU and second, `host/` the files
 //! of the kernel that were read. A capture has `capture.json` in place of the first two. See
-//! `docs/bundle.md`.
+//! `docs/bundle.md`. What `onbeat watch` writes for months is a [`record`].
 
 pub mod capture;
 pub mod document;
@@ -11,6 +11,7 @@ pub mod explained;
 pub mod foreign;
 mod host_files;
 pub mod read;
+pub mod record;
 mod recover;
 pub mod room;
 pub mod tail;

@@ -2,9 +2,10 @@
 //!
 //! A running machine, a tree, a captured bundle and answers in memory differ in where
 //! [`MachineFiles`] reads, not in code paths. [`access`] records what was read, [`dir`] and
-//! `output` write below descriptors, [`bpf`] loads programs into the kernel, [`rt`] and [`clock`]
-//! are the real-time calls of the measuring loop, [`tracefs`] an instance of the kernel's tracing,
-//! [`work`] what loads are made of. All `unsafe` of onbeat is in here.
+//! `output` write below descriptors, [`RecordFolder`] is what a watch writes to, [`bpf`] loads
+//! programs into the kernel, [`rt`] and [`clock`] are the real-time calls of the measuring loop,
+//! [`tracefs`] an instance of the kernel's tracing, [`work`] what loads are made of. All `unsafe` of
+//! onbeat is in here.
 
 #![allow(clippy::disallowed_methods)] // This is the replacement that clippy.toml names.
 
@@ -14,6 +15,7 @@ pub mod bpf;
 pub mod capabilities;
 pub mod clock;
 pub mod dir;
+mod folder_lock;
 #[cfg(target_env = "musl")]
 pub mod heap;
 mod input;
@@ -28,6 +30,7 @@ mod process;
 mod pseudo_file;
 mod random;
 pub mod reaction;
+mod record_folder;
 pub mod rt;
 pub mod settings;
 mod system;
@@ -37,6 +40,7 @@ pub mod tracefs;
 mod trusted_path;
 pub mod work;
 
+pub use folder_lock::{FolderLock, LockOwner};
 pub use input::{Lines, identity, is_dir, read_user_file};
 pub use kernel_log::KernelLog;
 pub use machine::{MachineFiles, NAMES_LIMIT, READ_LIMIT};
@@ -45,6 +49,7 @@ pub use own_run::{OwnRun, end_with};
 pub use process::{is_root, peak_memory_kib, process_start, replace_by};
 pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};
 pub use random::random_u64;
+pub use record_folder::{RecordDisk, RecordFolder};
 pub use system::{machine, memory_kib, node_name, release};
 pub use terminal::{columns_of, in_foreground, is_character_device, terminal_size};
 pub use trusted_path::CreatedDirs;

@@ -109,9 +109,9 @@ pub struct WatchInterval {
 }
 
 /// The histograms of one series.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SeriesRows {
-    pub series: Word<WatchSeries>,
+    pub series: WatchSeries,
     /// Every wake-up, by the CPU that it was on.
     pub cpus: Vec<WatchRow>,
     /// Those of chosen threads once more, by thread.

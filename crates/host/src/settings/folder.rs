@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 
 use super::Store;
+use crate::folder_lock::{FolderLock, LockOwner, lock_folder};
 use crate::trusted_path::{self, CreatedDirs, Target};
 
 /// The journal of a machine that has none: it is empty, and nothing can be added.
@@ -75,6 +76,11 @@ impl Folder {
         }
         Ok(())
     }
+}
+
+/// Takes the lock of a journal: one process at a time changes settings.
+pub fn take_lock(folder: &Folder) -> io::Result<Result<FolderLock, LockOwner>> {
+    lock_folder(&folder.fd)
 }
 
 /// Has a directory's entries reach the disk; its descriptor may be one that cannot be read.

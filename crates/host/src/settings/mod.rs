@@ -18,7 +18,6 @@ mod hold;
 mod journal;
 mod keeper;
 mod live;
-mod lock;
 mod placing;
 mod restore;
 mod take_out;
@@ -30,9 +29,10 @@ use std::io;
 use model::fact::Fact;
 use model::setting::Key;
 
+pub use crate::folder_lock::{FolderLock as JournalLock, LockOwner};
 pub use decide::ENDED;
 pub use entry::{Applied, Entry};
-pub use folder::{Folder, NoJournal};
+pub use folder::{Folder, NoJournal, take_lock};
 pub use group::leave_group;
 pub use hold::hold;
 pub use journal::{
@@ -41,7 +41,6 @@ pub use journal::{
 };
 pub use keeper::start_keeper;
 pub use live::LiveKernel;
-pub use lock::{JournalLock, LockOwner, take_lock};
 pub use restore::{Restored, held_back, restore, restore_all};
 pub use take_out::take_out;
 

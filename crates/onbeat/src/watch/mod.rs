@@ -1,4 +1,3 @@
 //! `onbeat watch`: every wake-up of every real-time thread, for months.
 
-pub mod coverage;
 pub mod marks;

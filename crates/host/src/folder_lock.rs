@@ -1,12 +1,12 @@
-//! The lock of the journal: one process at a time changes settings.
+//! The lock of a folder: one process at a time writes to the journal, or to a record.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use super::Folder;
 use crate::process::process_start;
 
 /// Who holds the lock.
@@ -16,7 +16,7 @@ pub struct LockOwner {
 }
 
 /// The lock, until this is dropped or the process ends, however it ends.
-pub struct JournalLock {
+pub struct FolderLock {
     _file: File,
 }
 
@@ -24,11 +24,15 @@ pub struct JournalLock {
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(5);
 
-/// Takes the lock of a journal; who has it where it is taken, 0 where that cannot be told.
-pub fn take_lock(folder: &Folder) -> io::Result<Result<JournalLock, LockOwner>> {
+/// Takes the lock of a folder; who has it where it is taken, 0 where that cannot be told.
+pub fn lock_folder(folder: impl AsFd) -> io::Result<Result<FolderLock, LockOwner>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let fd = rustix::fs::openat(&folder.fd, "lock", flags, Mode::from_raw_mode(0o600))?;
+    let fd = rustix::fs::openat(&folder, "lock", flags, Mode::from_raw_mode(0o600))?;
     let mut file = File::from(fd);
+    // What is at the end of a link or a pipe is no lock of ours.
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("its lock is not a plain file"));
+    }
     let mut looks = 0;
     loop {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -48,7 +52,7 @@ pub fn take_lock(folder: &Folder) -> io::Result<Result<JournalLock, LockOwner>> 
     file.rewind()?;
     let own = process_start(std::process::id()).unwrap_or(0);
     writeln!(file, "{} {own}", std::process::id())?;
-    Ok(Ok(JournalLock { _file: file }))
+    Ok(Ok(FolderLock { _file: file }))
 }
 
 /// The process that the file names, if it is running: the one before has left its number there.

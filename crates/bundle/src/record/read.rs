@@ -1,0 +1,377 @@
+//! Reads a record, line by line in order of time, while it is written or long after; of a damaged
+//! one what can be read, with a remark on what cannot.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use host::{RecordDisk, RecordFolder};
+use model::error::{Exit, Failure, Result};
+use model::keyword::Keyword;
+use model::text::{quoted, several};
+use model::watch::{WatchEnvironment, WatchRun, WatchSeries};
+
+use super::lines::{EnvironmentLine, HeaderLine, ROWS_SCHEMA, RowsLine, WATCH_SCHEMA, WorstLine};
+use super::manifest::{MANIFEST, Manifest, ManifestFault, RecordTier, SegmentKind, is_record_file};
+use super::sections::{DiskFile, SectionLine, SectionReader};
+use super::tail::each_block;
+
+/// What comes from the files of worst wake-ups.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RecordItem {
+    Environment(Box<WatchEnvironment>),
+    Worst(RecordTier, WatchRun, Box<WorstLine>),
+}
+
+/// A record as it is at one moment.
+pub struct RecordReader<D> {
+    disk: D,
+    /// None where it is lost: then the files' names say what they are.
+    manifest: Option<Manifest>,
+    files: Vec<ListedFile>,
+    tail: Option<(String, u64)>,
+    /// What was found wrong, in sentences.
+    pub remarks: Vec<String>,
+}
+
+/// A file of lines.
+#[derive(Clone, Debug)]
+struct ListedFile {
+    name: String,
+    tier: RecordTier,
+    /// None for that of worst wake-ups.
+    series: Option<WatchSeries>,
+    bytes: u64,
+}
+
+/// What reading a file met.
+#[derive(Default)]
+struct Faults {
+    changed: u64,
+    unread: u64,
+    newer: u64,
+    cut: bool,
+    /// Lines of which an earlier file has the intervals.
+    repeated: u64,
+}
+
+/// Whether a folder is a record, whole or not.
+pub fn is_record(path: &Path) -> bool {
+    let Ok(folder) = RecordFolder::open(path) else { return false };
+    let names = folder.names().unwrap_or_default();
+    names.iter().any(|name| name == MANIFEST || is_record_file(name) && !name.ends_with(".json"))
+}
+
+impl RecordReader<RecordFolder> {
+    /// Opens the record in a folder.
+    pub fn open_folder(path: &Path) -> Result<RecordReader<RecordFolder>> {
+        let shown = quoted(path);
+        let failed = |error: &io::Error| {
+            Failure::of_call(
+                format!("cannot read {shown}"),
+                error,
+                Exit::Usage,
+                "expected a record of `onbeat watch`",
+            )
+        };
+        let folder = RecordFolder::open(path).map_err(|error| failed(&error))?;
+        RecordReader::open(folder).map_err(|fault| match fault {
+            ManifestFault::Newer(schema) => Failure::usage(format!(
+                "the record in {shown} is of schema {schema:?} instead of {WATCH_SCHEMA:?}: it was written by a newer onbeat, use that one"
+            )),
+            ManifestFault::Io(error) => failed(&error),
+            ManifestFault::Missing | ManifestFault::Damaged => {
+                Failure::usage(format!("{shown} is no record: expected a folder of `onbeat watch`"))
+            }
+        })
+    }
+}
+
+impl<D: RecordDisk> RecordReader<D> {
+    /// The same on any disk.
+    pub fn open(disk: D) -> std::result::Result<RecordReader<D>, ManifestFault> {
+        let mut reader =
+            RecordReader { disk, manifest: None, files: Vec::new(), tail: None, remarks: Vec::new() };
+        match Manifest::read(&reader.disk) {
+            Ok(manifest) => reader.list(&manifest).map_err(ManifestFault::Io)?,
+            Err(ManifestFault::Missing | ManifestFault::Damaged) => {
+                reader.salvage().map_err(ManifestFault::Io)?;
+            }
+            Err(fault) => return Err(fault),
+        }
+        Ok(reader)
+    }
+
+    fn list(&mut self, manifest: &Manifest) -> io::Result<()> {
+        for kind in [SegmentKind::Worst, SegmentKind::Rows] {
+            for (tier, segment) in manifest.in_order(kind) {
+                for file in &segment.files {
+                    let series = WatchSeries::named(&file.series);
+                    if (kind == SegmentKind::Rows) != series.is_some() {
+                        self.remarks.push(format!("{} is of a series that is not known", file.name));
+                        continue;
+                    }
+                    let bytes = match self.disk.length(&file.name) {
+                        Ok(length) if length >= file.bytes => file.bytes,
+                        Ok(length) => {
+                            self.remarks.push(format!("{} is cut short", file.name));
+                            length
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                            self.remarks.push(format!("{} is missing, with what it held", file.name));
+                            continue;
+                        }
+                        Err(error) => return Err(error),
+                    };
+                    self.files.push(ListedFile { name: file.name.clone(), tier, series, bytes });
+                }
+            }
+        }
+        self.tail = match self.disk.length(&manifest.tail) {
+            Ok(length) => Some((manifest.tail.clone(), length)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.remarks.push(format!("{} is missing, with what was recorded last", manifest.tail));
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        self.manifest = Some(manifest.clone());
+        Ok(())
+    }
+
+    /// Takes all files that by their names are a record's.
+    fn salvage(&mut self) -> io::Result<()> {
+        let mut names = self.disk.names()?;
+        names.sort_unstable();
+        for tier in [RecordTier::Day, RecordTier::Hour, RecordTier::Interval] {
+            for name in names.iter().filter(|name| is_record_file(name)) {
+                let parts: Vec<&str> = name.split('.').collect();
+                let series = match parts.as_slice() {
+                    [_, of, "worst", "jsonl", "gz"] if *of == tier.name() => None,
+                    [_, of, series, "rows", "jsonl"] if *of == tier.name() => {
+                        match WatchSeries::named(series) {
+                            None => continue,
+                            known => known,
+                        }
+                    }
+                    _ => continue,
+                };
+                let bytes = self.disk.length(name)?;
+                self.files.push(ListedFile { name: name.clone(), tier, series, bytes });
+            }
+        }
+        if let Some(name) = names.iter().rfind(|name| is_record_file(name) && name.ends_with(".tail")) {
+            self.tail = Some((name.clone(), self.disk.length(name)?));
+        }
+        if self.files.is_empty() && self.tail.is_none() {
+            return Err(io::Error::other("it holds no files of a record"));
+        }
+        self.remarks.push(format!(
+            "{MANIFEST} is missing or damaged: what the other files hold is shown, what was dropped is not known"
+        ));
+        Ok(())
+    }
+
+    /// What is known of the whole; none where the manifest is lost.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()
+    }
+
+    /// Environments, worst wake-ups, coverage and marks, in order of time.
+    pub fn each_item(&mut self, f: impl FnMut(RecordItem)) -> io::Result<()> {
+        let parse = |tier, run: &WatchRun, line: &[u8]| {
+            if line.starts_with(b"{\"environment\"") {
+                let line: EnvironmentLine = serde_json::from_slice(line)?;
+                return Ok((None, RecordItem::Environment(Box::new(line.environment))));
+            }
+            let line: WorstLine = serde_json::from_slice(line)?;
+            let span = Some((line.at.seq, line.at.last_seq()));
+            Ok((span, RecordItem::Worst(tier, run.clone(), Box::new(line))))
+        };
+        self.each_line(None, parse, f)
+    }
+
+    /// The histograms of a series, in order of time.
+    pub fn each_row(
+        &mut self,
+        series: WatchSeries,
+        mut f: impl FnMut(RecordTier, &WatchRun, RowsLine),
+    ) -> io::Result<()> {
+        let mut wrong = 0;
+        let parse = |tier, run: &WatchRun, line: &[u8]| {
+            let line: RowsLine = serde_json::from_slice(line)?;
+            let span = Some((line.at.seq, line.at.last_seq()));
+            Ok((span, (tier, run.clone(), line)))
+        };
+        self.each_line(Some(series), parse, |(tier, run, line)| {
+            let rows = line.cpus.iter().chain(&line.threads);
+            wrong += rows.filter(|row| !row.layout.0.is_empty() && row.hist.total() != row.n).count() as u64;
+            f(tier, &run, line);
+        })?;
+        if wrong > 0 {
+            self.remark(format!(
+                "{} of {} do not add up to the wake-ups that they are of",
+                several(wrong, "histogram", "histograms"),
+                series.name()
+            ));
+        }
+        Ok(())
+    }
+
+    fn remark(&mut self, remark: String) {
+        // Several series may be asked for, and each more than once.
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
+        }
+    }
+
+    fn each_line<T>(
+        &mut self,
+        series: Option<WatchSeries>,
+        parse: impl Fn(RecordTier, &WatchRun, &[u8]) -> serde_json::Result<(Option<(u64, u64)>, T)>,
+        mut f: impl FnMut(T),
+    ) -> io::Result<()> {
+        let mut seen = Seen { wanted: self.manifest.is_none(), ..Seen::default() };
+        let files: Vec<ListedFile> =
+            self.files.iter().filter(|file| file.series == series).cloned().collect();
+        for file in files {
+            let mut faults = Faults::default();
+            let read = self.read_file(&file, &mut seen, &mut faults, &parse, &mut f);
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.remark(format!("{} was merged or dropped while it was read: read again", file.name));
+                }
+                read => read?,
+            }
+            faults.remarks(&file.name).into_iter().for_each(|remark| self.remark(remark));
+        }
+        let Some((name, length)) = self.tail.clone() else { return Ok(()) };
+        let tag = series.map_or("worst", WatchSeries::name);
+        let mut faults = Faults::default();
+        let found = each_block(&self.disk, &name, length, |block| {
+            for (of, line) in block.lines() {
+                if of == tag || series.is_none() && of == "environment" {
+                    match parse(RecordTier::Interval, &block.head.run, line) {
+                        Ok((span, item)) if seen.is_new(&block.head.run, span) => f(item),
+                        Ok(_) => faults.repeated += 1,
+                        Err(_) => faults.unread += 1,
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        if found.damaged > 0 {
+            self.remark(format!(
+                "{} in {name} cannot be read any more",
+                several(found.damaged, "interval", "intervals")
+            ));
+        }
+        if found.end < length {
+            self.remark(format!(
+                "the last {} bytes of {name} are of an interval that was not complete",
+                length - found.end
+            ));
+        }
+        faults.remarks(&name).into_iter().for_each(|remark| self.remark(remark));
+        Ok(())
+    }
+
+    fn read_file<T>(
+        &self,
+        file: &ListedFile,
+        seen: &mut Seen,
+        faults: &mut Faults,
+        parse: &impl Fn(RecordTier, &WatchRun, &[u8]) -> serde_json::Result<(Option<(u64, u64)>, T)>,
+        f: &mut impl FnMut(T),
+    ) -> io::Result<()> {
+        let packed = file.series.is_none();
+        let mut sections = SectionReader::new(DiskFile::new(&self.disk, &file.name, file.bytes), packed);
+        let schema = if packed { WATCH_SCHEMA } else { ROWS_SCHEMA };
+        let mut run = WatchRun::default();
+        let mut known = true;
+        while let Some(next) = sections.next_line()? {
+            let line = match next {
+                SectionLine::Line(line) => line,
+                SectionLine::Intact => continue,
+                SectionLine::Changed => {
+                    faults.changed += 1;
+                    continue;
+                }
+                SectionLine::Cut => {
+                    faults.cut = true;
+                    continue;
+                }
+            };
+            if line.starts_with(b"{\"schema\"") {
+                match serde_json::from_slice::<HeaderLine>(line) {
+                    Ok(header) => {
+                        known = header.schema == schema;
+                        faults.newer += u64::from(!known);
+                        run = header.run;
+                    }
+                    Err(_) => faults.unread += 1,
+                }
+            } else if known {
+                match parse(file.tier, &run, line) {
+                    Ok((span, item)) if seen.is_new(&run, span) => f(item),
+                    Ok(_) => faults.repeated += 1,
+                    Err(_) => faults.unread += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which intervals there were: files that no manifest tells apart may hold the same ones, added up
+/// and not.
+#[derive(Default)]
+struct Seen {
+    wanted: bool,
+    spans: BTreeMap<String, Vec<(u64, u64)>>,
+}
+
+impl Seen {
+    fn is_new(&mut self, run: &WatchRun, span: Option<(u64, u64)>) -> bool {
+        let (true, Some((from, to))) = (self.wanted, span) else { return true };
+        let spans = self.spans.entry(run.boot.clone()).or_default();
+        if spans.iter().any(|known| from <= known.1 && known.0 <= to) {
+            return false;
+        }
+        match spans.last_mut() {
+            // Nearly always the next one.
+            Some(last) if last.1 + 1 == from => last.1 = to,
+            _ => spans.push((from, to)),
+        }
+        true
+    }
+}
+
+impl Faults {
+    fn remarks(&self, name: &str) -> Vec<String> {
+        let lines = |n| several(n, "line", "lines");
+        let mut remarks = Vec::new();
+        if self.changed > 0 {
+            remarks.push(format!(
+                "{name} was changed after it was written: the checksum of {} is another",
+                several(self.changed, "section", "sections")
+            ));
+        }
+        if self.cut {
+            remarks.push(format!("{name} is cut short"));
+        }
+        if self.unread > 0 {
+            remarks.push(format!("{} of {name} cannot be read", lines(self.unread)));
+        }
+        if self.newer > 0 {
+            remarks.push(format!("{name} is of another schema: use a newer onbeat"));
+        }
+        if self.repeated > 0 {
+            remarks.push(format!(
+                "{} of {name} repeat what another file holds, and are not counted twice",
+                lines(self.repeated)
+            ));
+        }
+        remarks
+    }
+}

@@ -1,0 +1,338 @@
+//! Adds intervals to a record: each is on the disk when `append` returns, by one flush.
+
+use std::io;
+use std::path::Path;
+
+use host::{FolderLock, RecordDisk, RecordFolder};
+use model::error::{Exit, Failure, Result, meaning_of};
+use model::text::quoted;
+use model::units::Nanos;
+use model::watch::{WatchEnvironment, WatchInterval, WatchRun};
+
+use super::keep::KeepLimits;
+use super::manifest::{
+    MANIFEST, Manifest, ManifestFault, NEXT, RecordLosses, RecordTier, RecordTime, is_record_file,
+};
+use super::tail::{self, BlockHead, TailContents};
+
+/// The most that a record takes where the user names nothing else.
+pub const DEFAULT_SIZE: u64 = 64 << 20;
+
+/// The least that a user may name: a tail, and two segments of each kind.
+pub const LEAST_SIZE: u64 = 1 << 20;
+
+/// A record that is being written. One process at a time has it.
+pub struct RecordWriter<D> {
+    pub(super) disk: D,
+    pub(super) manifest: Manifest,
+    pub(super) limits: KeepLimits,
+    /// What is in the tail; `end` is its length.
+    pub(super) tail: TailContents,
+    /// The environment of the last interval, to be stated in each tail once.
+    environment: Option<WatchEnvironment>,
+    stated: bool,
+    /// Intervals since the last one that was written.
+    unwritten: u64,
+    buffer: Vec<u8>,
+    _lock: Option<FolderLock>,
+}
+
+/// What became of an interval.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Appended {
+    pub seq: u64,
+    /// What could not be done besides, and is tried again; the interval is on the disk.
+    pub trouble: Option<String>,
+}
+
+impl RecordWriter<RecordFolder> {
+    /// Opens the record in a folder, or begins one there; with remarks on what was repaired.
+    pub fn open_folder(path: &Path, size: u64) -> Result<(RecordWriter<RecordFolder>, Vec<String>)> {
+        let shown = quoted(path);
+        if size < LEAST_SIZE {
+            return Err(Failure::usage(format!(
+                "a record takes at least {} MiB: give --size that or more",
+                LEAST_SIZE >> 20
+            )));
+        }
+        let failed = |error: &io::Error| {
+            Failure::of_call(
+                format!("cannot write to {shown}"),
+                error,
+                Exit::Usage,
+                "choose another folder with -o",
+            )
+        };
+        let folder = RecordFolder::make(path).map_err(|error| failed(&error))?;
+        let lock = match folder.lock().map_err(|error| failed(&error))? {
+            Ok(lock) => lock,
+            Err(owner) => {
+                let who =
+                    if owner.pid > 0 { format!("process {}", owner.pid) } else { "another onbeat".into() };
+                return Err(Failure::not_permitted(format!(
+                    "{who} records to {shown}: stop it, or choose another folder with -o"
+                )));
+            }
+        };
+        let id = format!("{:016x}", host::random_u64());
+        let opened = RecordWriter::open(folder, size, &id).map_err(|fault| fault.failure(&shown))?;
+        let (mut writer, remarks) = opened;
+        writer._lock = Some(lock);
+        Ok((writer, remarks.into_iter().map(|remark| format!("{shown}: {remark}")).collect()))
+    }
+}
+
+/// Why nothing can be recorded in a folder.
+#[derive(Debug)]
+pub enum RecordFault {
+    Io(io::Error),
+    Manifest(ManifestFault),
+    /// There are files of others; one of them.
+    Foreign(String),
+}
+
+impl From<io::Error> for RecordFault {
+    fn from(error: io::Error) -> RecordFault {
+        RecordFault::Io(error)
+    }
+}
+
+impl RecordFault {
+    fn failure(self, shown: &str) -> Failure {
+        match self {
+            RecordFault::Io(error) | RecordFault::Manifest(ManifestFault::Io(error)) => Failure::of_call(
+                format!("cannot write to {shown}"),
+                &error,
+                Exit::Usage,
+                "choose another folder with -o",
+            ),
+            RecordFault::Manifest(ManifestFault::Newer(schema)) => Failure::usage(format!(
+                "the record in {shown} is of schema {schema:?}, from a newer onbeat: use that one, or choose another folder with -o"
+            )),
+            RecordFault::Manifest(_) => Failure::usage(format!(
+                "{MANIFEST} in {shown} is damaged: `onbeat report` still shows what can be read; record to another folder with -o"
+            )),
+            RecordFault::Foreign(name) => Failure::usage(format!(
+                "{shown} holds {} and no record: choose a new folder with -o",
+                quoted(&name)
+            )),
+        }
+    }
+}
+
+impl<D: RecordDisk> RecordWriter<D> {
+    /// The same on any disk, which nobody else writes to; `id` names a recording that begins.
+    pub fn open(
+        disk: D,
+        size: u64,
+        id: &str,
+    ) -> std::result::Result<(RecordWriter<D>, Vec<String>), RecordFault> {
+        let mut writer = RecordWriter {
+            disk,
+            manifest: Manifest::new(id, size),
+            limits: KeepLimits::of(size),
+            tail: TailContents::default(),
+            environment: None,
+            stated: false,
+            unwritten: 0,
+            buffer: Vec::new(),
+            _lock: None,
+        };
+        let mut remarks = Vec::new();
+        match Manifest::read(&writer.disk) {
+            Ok(manifest) => {
+                writer.manifest = Manifest { size, ..manifest };
+                writer.repair(&mut remarks)?;
+            }
+            Err(ManifestFault::Missing) => {
+                // A tail in which nothing is: a kill came before the first manifest.
+                let is_ours = |name: &String| {
+                    name == "lock"
+                        || name == NEXT
+                        || is_record_file(name) && writer.disk.length(name).is_ok_and(|length| length == 0)
+                };
+                if let Some(other) = writer.disk.names()?.into_iter().find(|name| !is_ours(name)) {
+                    return Err(RecordFault::Foreign(other));
+                }
+                writer.begin()?;
+            }
+            Err(fault) => return Err(RecordFault::Manifest(fault)),
+        }
+        Ok((writer, remarks))
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.manifest.tail = self.manifest.name("tail");
+        let name = self.manifest.tail.clone();
+        self.disk.append(&name, b"")?;
+        self.commit()
+    }
+
+    /// Takes away what a kill left, and reads how far the record goes.
+    fn repair(&mut self, remarks: &mut Vec<String>) -> io::Result<()> {
+        for name in self.disk.names()? {
+            if name == NEXT || is_record_file(&name) && !self.manifest.has(&name) {
+                let _ = self.disk.remove(&name);
+            }
+        }
+        let mut short = Vec::new();
+        for segment in &mut self.manifest.segments {
+            for file in &mut segment.files {
+                let length = match self.disk.length(&file.name) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+                    length => length?,
+                };
+                if length > file.bytes {
+                    self.disk.truncate(&file.name, file.bytes)?;
+                } else if length < file.bytes {
+                    short.push(format!("{} is cut short by {} bytes", file.name, file.bytes - length));
+                    file.bytes = length;
+                }
+            }
+        }
+        self.manifest.losses.damaged_sections += short.len() as u64;
+        remarks.append(&mut short);
+        let name = self.manifest.tail.clone();
+        let length = match self.disk.length(&name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                remarks.push(format!("{name} is missing, with what was recorded last"));
+                self.disk.append(&name, b"")?;
+                self.disk.sync_names()?;
+                0
+            }
+            length => length?,
+        };
+        self.tail = tail::each_block(&self.disk, &name, length, |_| Ok(()))?;
+        if self.tail.end < length {
+            self.disk.truncate(&name, self.tail.end)?;
+            self.manifest.losses.cut_bytes += length - self.tail.end;
+            remarks.push(format!(
+                "{} bytes of an interval that was not complete were cut",
+                length - self.tail.end
+            ));
+        }
+        Ok(())
+    }
+
+    /// Has the next interval name its environment in full.
+    pub(super) fn restate(&mut self) {
+        self.stated = false;
+    }
+
+    /// Adds an interval and flushes it. Its number is the record's: `seq` of the value is not looked
+    /// at.
+    pub fn append(
+        &mut self,
+        run: &WatchRun,
+        interval: &WatchInterval,
+    ) -> std::result::Result<Appended, String> {
+        let run = WatchRun { recording: self.manifest.recording.clone(), ..run.clone() };
+        if interval.environment.is_some() && interval.environment != self.environment {
+            (self.environment, self.stated) = (interval.environment.clone(), false);
+        }
+        let seq = self.next_seq(&run.boot);
+        let stated = self.environment.as_ref().filter(|_| !self.stated);
+        self.buffer.clear();
+        let written = tail::encode(&mut self.buffer, &run, interval, seq, self.unwritten, stated)
+            .and_then(|()| self.write_block());
+        if let Err(error) = written {
+            self.unwritten += 1;
+            // Half a block is none; where it cannot be cut, the next reader passes over it.
+            let _ = self.disk.truncate(&self.manifest.tail, self.tail.end);
+            return Err(self.lost(&error));
+        }
+        (self.stated, self.unwritten) = (true, 0);
+        self.note(BlockHead {
+            run,
+            seq,
+            mono_ns: interval.mono_ns,
+            span_ns: interval.span_ns,
+            wall_ns: interval.wall_ns,
+            env: interval.env.clone(),
+        });
+        let kept = if self.is_due() { self.close() } else { Ok(()) };
+        let kept = kept.and_then(|()| self.keep());
+        Ok(Appended { seq, trouble: kept.err().map(|error| self.lost(&error)) })
+    }
+
+    fn write_block(&mut self) -> io::Result<()> {
+        self.disk.append(&self.manifest.tail, &self.buffer)?;
+        self.disk.sync(&self.manifest.tail)
+    }
+
+    fn note(&mut self, head: BlockHead) {
+        self.tail.blocks += 1;
+        self.tail.end += self.buffer.len() as u64;
+        self.tail.span_ns = Nanos(self.tail.span_ns.0.saturating_add(head.span_ns.0));
+        if self.tail.first.is_none() {
+            self.tail.first = Some(head.clone());
+        }
+        self.tail.last = Some(head);
+    }
+
+    /// Numbers go on within a boot, however often the watch is started in it.
+    fn next_seq(&self, boot: &str) -> u64 {
+        let last = match &self.tail.last {
+            Some(head) => (head.run.boot.as_str(), head.seq),
+            None => (self.manifest.last.boot.as_str(), self.manifest.last.seq),
+        };
+        if last.0 == boot { last.1 + 1 } else { 1 }
+    }
+
+    /// Whether the tail should be closed: it is long, and the next interval belongs to another
+    /// hour, so that hours stay whole; or it is far too long.
+    fn is_due(&self) -> bool {
+        let Some(last) = &self.tail.last else { return false };
+        let hour = |mono: Nanos| mono.0.div_euclid(RecordTier::Hour.span().0);
+        let next = Nanos(last.mono_ns.0.saturating_add(last.span_ns.0));
+        let long = self.tail.end >= self.limits.segment || self.tail.span_ns >= RecordTier::Day.span();
+        long && hour(next) != hour(last.mono_ns) || self.tail.end >= self.limits.most
+    }
+
+    /// Makes the manifest as it is now that of the folder.
+    pub(super) fn commit(&mut self) -> io::Result<()> {
+        if self.disk.length(NEXT).is_ok() {
+            self.disk.truncate(NEXT, 0)?;
+        }
+        let mut section = super::sections::SectionWriter::new(&self.disk, NEXT, false);
+        section.json(&self.manifest)?;
+        section.finish()?;
+        // New files have to be there when the manifest is that names them.
+        self.disk.sync_names()?;
+        self.disk.rename(NEXT, MANIFEST)?;
+        self.disk.sync_names()
+    }
+
+    /// What was merged, dropped and repaired so far.
+    pub fn losses(&self) -> &RecordLosses {
+        &self.manifest.losses
+    }
+
+    /// The id of the recording.
+    pub fn recording(&self) -> &str {
+        &self.manifest.recording
+    }
+
+    /// Gives back the disk.
+    pub fn into_disk(self) -> D {
+        self.disk
+    }
+
+    fn lost(&self, error: &io::Error) -> String {
+        let remedy = meaning_of(error).map_or("", |(_, remedy)| remedy);
+        let remedy = if remedy.is_empty() { "make its folder writable again" } else { remedy };
+        format!("cannot write to the record ({error}): {remedy}; what is on the disk stays")
+    }
+}
+
+impl RecordTime {
+    /// When a block began.
+    pub(super) fn of(head: &BlockHead) -> RecordTime {
+        RecordTime {
+            boot: head.run.boot.clone(),
+            seq: head.seq,
+            mono_ns: head.mono_ns,
+            wall_ns: head.wall_ns,
+        }
+    }
+}
