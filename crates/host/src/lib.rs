@@ -21,6 +21,7 @@ pub mod heap;
 mod input;
 pub mod ipc;
 pub mod keeper;
+mod kernel_list;
 mod kernel_log;
 pub mod kernel_text;
 mod machine;
@@ -42,6 +43,7 @@ pub mod work;
 
 pub use folder_lock::{FolderLock, LockOwner};
 pub use input::{Lines, identity, is_dir, read_user_file};
+pub use kernel_list::KernelList;
 pub use kernel_log::KernelLog;
 pub use machine::{MachineFiles, NAMES_LIMIT, READ_LIMIT};
 pub use output::{check_writable, write_user_file};

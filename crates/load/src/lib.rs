@@ -11,6 +11,6 @@ pub mod loads;
 pub mod page;
 pub mod proof;
 pub mod running;
-mod size;
+pub mod size;
 pub mod spec;
 pub mod worker;

@@ -124,7 +124,7 @@ impl Recorder {
 
     fn take_records(&mut self, epoch: u32, busy: &[bool], drained: &mut Drained) -> Result<()> {
         drained.series =
-            SERIES_NAMES.map(|series| SeriesRows { series: series.into(), ..SeriesRows::default() }).to_vec();
+            SERIES_NAMES.map(|series| SeriesRows { series, cpus: Vec::new(), threads: Vec::new() }).to_vec();
         for cpu in (0..busy.len()).filter(|cpu| !busy[*cpu]) {
             let first = record::of_cpu(cpu, epoch, 0, 0);
             let view = self.maps.records.view(first..first + record::CLASSES);

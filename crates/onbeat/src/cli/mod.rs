@@ -41,6 +41,7 @@ mod run_flags;
 mod running;
 mod suite;
 mod tune;
+mod watch;
 
 /// What the process brings along; nothing else of its environment is read.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +116,7 @@ enum Command {
     Isolate(isolate::Args),
     Load(load::Args),
     Suite(Box<suite::Args>),
+    Watch(watch::Args),
     Rules(rules::Args),
     Report(report::Args),
     Bounds(bounds::Args),
@@ -205,6 +207,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
         Command::Isolate(args) => isolate::run(&args, environment),
         Command::Load(args) => load::run(&args, environment),
         Command::Suite(args) => suite::run(&args, environment),
+        Command::Watch(args) => watch::run(&args, environment),
         Command::Rules(args) => rules::run(&args, environment),
         Command::Report(args) => report::run(&args, environment),
         Command::Bounds(args) => bounds::run(&args, environment),

@@ -1,3 +1,235 @@
 //! `onbeat watch`: every wake-up of every real-time thread, for months.
+//!
+//! The kernel's own programs count ([`recorder`]); once an interval they are asked, names are found
+//! for the worst, and the interval goes to the disk. In between this process sleeps, but for a look
+//! a minute at what happens to the machine.
 
+pub mod culprits;
+pub mod machine;
 pub mod marks;
+pub mod names;
+pub mod unit;
+
+use bundle::record::write::RecordWriter;
+use host::{RecordFolder, clock, rt};
+use model::error::Result;
+use model::run::Host;
+use model::units::Nanos;
+use model::watch::{WatchInterval, WatchRun, WorstWakeup};
+use recorder::{Drained, Recorder};
+use rules::culprits::watched::CulpritNames;
+
+use crate::alarm::{Alarms, LateWakeup};
+use machine::Beside;
+use marks::Marks;
+use names::StackNames;
+
+/// How often the machine is looked at.
+const LOOK: Nanos = Nanos(60_000_000_000);
+
+/// What is recorded, until when.
+pub struct WatchPlan {
+    pub interval: Nanos,
+    /// Until a signal where there is none.
+    pub duration: Option<Nanos>,
+    pub run: WatchRun,
+    /// The folder, for people.
+    pub folder: String,
+}
+
+/// All that a watch has opened.
+pub struct Watch {
+    pub plan: WatchPlan,
+    pub recorder: Recorder,
+    pub writer: RecordWriter<RecordFolder>,
+    pub stacks: StackNames,
+    pub beside: Beside,
+    pub alarms: Alarms,
+    pub host: Host,
+}
+
+/// How a watch went.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WatchResult {
+    pub intervals: u64,
+    /// Wake-ups in the histograms.
+    pub recorded: u64,
+    /// The worst wake-up of a program's thread that was not held up by its own kind: the largest
+    /// that the kernel or the hardware is to blame for, else the largest at all.
+    pub worst: Option<WorstWakeup>,
+    /// Intervals that could not be written.
+    pub unwritten: u64,
+    /// Whether a signal ended it.
+    pub stopped: bool,
+}
+
+/// What is told while it goes on.
+pub enum WatchEvent<'a> {
+    /// An interval is on the disk.
+    Interval(&'a WatchInterval),
+    /// A remark, for people.
+    Remark(String),
+}
+
+impl Watch {
+    /// Records until the time is over or a signal comes; the open interval is written then, too.
+    ///
+    /// # Errors
+    /// The kernel does not hand over what it counted.
+    pub fn run(mut self, mut tell: impl FnMut(WatchEvent<'_>)) -> Result<WatchResult> {
+        let begun = clock::monotonic();
+        let end = self.plan.duration.map(|duration| begun + duration);
+        let mut result = WatchResult::default();
+        let mut marks = Marks::default();
+        let mut culprits = CulpritNames::default();
+        let mut next_interval = begun + self.plan.interval;
+        marks.look(self.beside.look());
+        loop {
+            let due = end.map_or(next_interval, |end| end.min(next_interval));
+            let woken = rt::wait_until(due.min(clock::monotonic() + LOOK));
+            let now = clock::monotonic();
+            let stopped = woken == rt::Woken::Stop;
+            let over = stopped || end.is_some_and(|end| now >= end);
+            marks.look(self.beside.look());
+            if over || now >= next_interval {
+                let drained = self.recorder.take()?;
+                let interval = self.interval(drained, &mut marks, &mut culprits);
+                self.keep(&interval, &mut result, &mut tell);
+                while next_interval <= now {
+                    next_interval = next_interval + self.plan.interval;
+                }
+            }
+            if over {
+                result.stopped = stopped;
+                return Ok(result);
+            }
+        }
+    }
+
+    fn interval(
+        &mut self,
+        drained: Drained,
+        marks: &mut Marks,
+        culprits: &mut CulpritNames,
+    ) -> WatchInterval {
+        let mut worst =
+            culprits::named(drained.worst, &drained.series, &self.host, &mut self.stacks, culprits);
+        let mut series = drained.series;
+        worst.iter_mut().for_each(|worst| worst.wall_ns = Nanos(worst.mono_ns.0 + drained.wall_offset.0));
+        for row in series.iter_mut().flat_map(|series| series.cpus.iter_mut()) {
+            let same = |worst: &&WorstWakeup| Some(worst.mono_ns) == row.max_mono_ns && worst.cpu == row.cpu;
+            if let Some(worst) = worst.iter().find(same) {
+                row.culprit = worst.culprit.clone();
+            }
+        }
+        let environment = self.beside.environment();
+        WatchInterval {
+            mono_ns: drained.mono_ns,
+            span_ns: drained.span_ns,
+            wall_ns: Nanos(drained.mono_ns.0 + drained.wall_offset.0),
+            env: environment.env.clone(),
+            environment: Some(environment),
+            integrity: integrity(&drained.counts),
+            series,
+            worst,
+            coverage: drained.coverage,
+            marks: marks.take(),
+            ..WatchInterval::default()
+        }
+    }
+
+    fn keep(
+        &mut self,
+        interval: &WatchInterval,
+        result: &mut WatchResult,
+        tell: &mut impl FnMut(WatchEvent<'_>),
+    ) {
+        result.intervals += 1;
+        result.recorded += interval.coverage.recorded;
+        if let Some(worst) = worst_of(interval) {
+            let late = LateWakeup {
+                latency: worst.total(),
+                cpu: worst.cpu.map_or(0, |cpu| cpu.0),
+                victim: worst.victim.comm.clone(),
+                victim_pid: worst.victim.pid.or(worst.victim.tid).unwrap_or(0),
+                culprit: worst.culprit.name.clone(),
+                record: self.plan.folder.clone(),
+            };
+            for line in self.alarms.take(&late, clock::monotonic()) {
+                tell(WatchEvent::Remark(line));
+            }
+            if result.worst.as_ref().is_none_or(|last| last.total() < worst.total()) {
+                result.worst = Some(worst.clone());
+            }
+        }
+        match self.writer.append(&self.plan.run, interval) {
+            Ok(appended) => {
+                if let Some(trouble) = appended.trouble {
+                    tell(WatchEvent::Remark(trouble));
+                }
+                tell(WatchEvent::Interval(interval));
+            }
+            Err(why) => {
+                result.unwritten += 1;
+                tell(WatchEvent::Remark(format!("this interval is lost: {why}")));
+            }
+        }
+    }
+}
+
+/// The worst of an interval as people ask for it: of programs' threads before the kernel's, and
+/// what no thread of the same or a higher priority caused before what one did.
+pub fn worst_of(interval: &WatchInterval) -> Option<&WorstWakeup> {
+    use model::watch::{Holder, Victims};
+    let rank =
+        |worst: &&WorstWakeup| (worst.victims == Victims::User, worst.holder == Holder::Lower, worst.total());
+    interval.worst.iter().max_by_key(rank)
+}
+
+fn integrity(counts: &recorder::Counts) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut say = |count: u64, what: &str| {
+        if count > 0 {
+            found.push(format!("{what}: {count}"));
+        }
+    };
+    say(counts.unwoken, "ran again without a waking that was seen");
+    say(counts.suspended, "latencies that a suspend lay in, not recorded");
+    say(counts.beyond, "longer than 68.7 s, counted as that");
+    say(counts.late_cpus as u64, "CPUs whose counts come with the next interval");
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::watch::{Holder, Victims};
+
+    #[test]
+    fn the_worst_is_the_kernel_s_fault_before_the_application_s_own() {
+        let worst = |ns, holder: Holder, victims: Victims| WorstWakeup {
+            wakeup_ns: Some(Nanos(ns)),
+            holder: holder.into(),
+            victims: victims.into(),
+            ..WorstWakeup::default()
+        };
+        let interval = WatchInterval {
+            worst: vec![
+                worst(900, Holder::Higher, Victims::User),
+                worst(50, Holder::Lower, Victims::User),
+                worst(40, Holder::Lower, Victims::User),
+                worst(5000, Holder::Lower, Victims::Kernel),
+            ],
+            ..WatchInterval::default()
+        };
+        assert_eq!(worst_of(&interval).unwrap().total(), Nanos(50));
+        assert_eq!(worst_of(&WatchInterval::default()), None);
+    }
+
+    #[test]
+    fn what_was_not_counted_as_usual_is_said() {
+        let counts = recorder::Counts { suspended: 2, late_cpus: 1, ..recorder::Counts::default() };
+        assert_eq!(integrity(&counts).len(), 2);
+        assert_eq!(integrity(&recorder::Counts::default()), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,112 @@
+//! From the worst wake-ups as the kernel's programs kept them to values with names.
+
+use model::run::{Host, Who};
+use model::units::{Cpu, Nanos};
+use model::watch::{Holder, SeriesRows, WatchSeries, WatchTask, WorstWakeup};
+use recorder::Worst;
+use rules::culprits::watched::CulpritNames;
+use trace::timeline::without_events::{Witness, spike};
+
+use super::names::{StackNames, system_call};
+
+/// Names stacks, system calls and culprits of an interval's worst wake-ups.
+pub fn named(
+    worst: Vec<Worst>,
+    series: &[SeriesRows],
+    host: &Host,
+    stacks: &mut StackNames,
+    culprits: &mut CulpritNames,
+) -> Vec<WorstWakeup> {
+    stacks.learn(worst.iter().flat_map(|worst| worst.stack.iter().chain(&worst.sleeps).copied()));
+    let late = late_timers(series);
+    let mut wakeups = Vec::with_capacity(worst.len());
+    let mut spikes = Vec::with_capacity(worst.len());
+    for found in worst {
+        let (stack, enables) = stacks.stack(found.stack);
+        let (sleeps, _) = stacks.stack(found.sleeps);
+        let mut wakeup = found.wakeup;
+        let none = Vec::new();
+        let (expiry, switch) = if found.at_expiry { (&stack, &none) } else { (&none, &stack) };
+        let witness = Witness {
+            cpu: wakeup.cpu.unwrap_or_default(),
+            at: wakeup.mono_ns,
+            victim: &who(&wakeup.victim),
+            contested: is_contested(&wakeup, &late),
+            timer: wakeup.timer_ns.unwrap_or_default(),
+            wakeup: wakeup.wakeup_ns.unwrap_or_default(),
+            lower: wakeup.holder == Holder::Lower,
+            previous: &who(&wakeup.previous),
+            interrupted: &who(&wakeup.interrupted),
+            expiry,
+            enables,
+            switch,
+        };
+        spikes.push(spike(&witness, host));
+        wakeup.sleeps_in = system_call(&sleeps).unwrap_or_default().to_owned();
+        wakeup.stack = stack;
+        wakeups.push(wakeup);
+    }
+    for (wakeup, culprit) in wakeups.iter_mut().zip(culprits.name(host, spikes)) {
+        wakeup.culprit = culprit;
+    }
+    wakeups
+}
+
+fn who(task: &WatchTask) -> Who {
+    Who {
+        comm: task.comm.clone(),
+        pid: task.tid.or(task.pid).unwrap_or(0),
+        prio: task.prio.unwrap_or(0),
+        ..Who::default()
+    }
+}
+
+/// The latest timer of each CPU: when it should have come, and when it came.
+fn late_timers(series: &[SeriesRows]) -> Vec<(Cpu, Nanos, Nanos)> {
+    let timers = series.iter().filter(|series| series.series == WatchSeries::Timer);
+    let rows = timers.flat_map(|series| &series.cpus);
+    rows.filter_map(|row| Some((row.cpu?, row.max_mono_ns? - row.max_ns?, row.max_mono_ns?))).collect()
+}
+
+/// Whether another CPU's timer was late during at least half of the time in which this one was: all
+/// CPUs may have been stopped from outside.
+fn is_contested(wakeup: &WorstWakeup, late: &[(Cpu, Nanos, Nanos)]) -> bool {
+    let to = wakeup.mono_ns;
+    let from = to - wakeup.total();
+    late.iter().filter(|(cpu, ..)| Some(*cpu) != wakeup.cpu).any(|&(_, begun, came)| {
+        let shared = to.min(came).0.saturating_sub(from.max(begun).0);
+        shared > 0 && shared.saturating_mul(2) >= wakeup.total().0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::watch::WatchRow;
+
+    fn late(cpu: u32, begun: i64, came: i64) -> SeriesRows {
+        let row = WatchRow {
+            cpu: Some(Cpu(cpu)),
+            max_ns: Some(Nanos(came - begun)),
+            max_mono_ns: Some(Nanos(came)),
+            ..WatchRow::default()
+        };
+        SeriesRows { series: WatchSeries::Timer, cpus: vec![row, WatchRow::default()], threads: Vec::new() }
+    }
+
+    #[test]
+    fn another_cpu_that_was_late_at_the_same_time_contests() {
+        let wakeup = WorstWakeup {
+            timer_ns: Some(Nanos(90)),
+            wakeup_ns: Some(Nanos(10)),
+            mono_ns: Nanos(1000),
+            cpu: Some(Cpu(1)),
+            ..WorstWakeup::default()
+        };
+        let is = |cpu, begun, came| is_contested(&wakeup, &late_timers(&[late(cpu, begun, came)]));
+        assert!(is(0, 905, 990));
+        assert!(!is(1, 905, 990), "its own");
+        assert!(!is(0, 905, 930), "for a moment");
+        assert!(!is(0, 100, 190), "at another time");
+    }
+}

@@ -1,0 +1,158 @@
+//! What a watch reads of the machine beside the wake-ups: its settings, its clocks, the other runs
+//! of onbeat.
+
+use std::collections::BTreeMap;
+
+use super::marks::{MachineState, OwnRunBeside};
+use host::{MachineFiles, clock, process_start};
+use model::run::Host;
+use model::units::{CpuSet, Nanos};
+use model::watch::WatchEnvironment;
+
+/// The ticks that /proc counts time in (USER_HZ, sysconf(3)): 100 on all that onbeat runs on.
+const TICK: i64 = 10_000_000;
+
+/// The longest command line that is looked at.
+const LINE: u64 = 4096;
+
+/// Reads it.
+pub struct Beside {
+    files: MachineFiles,
+}
+
+impl Beside {
+    pub fn new() -> Beside {
+        Beside { files: MachineFiles::live() }
+    }
+
+    /// What the machine shows now.
+    pub fn look(&self) -> MachineState {
+        let online = self.files.read_text("/sys/devices/system/cpu/online");
+        let boot_offset = clock::boot_offset();
+        MachineState {
+            at: clock::monotonic(),
+            wall_offset: clock::wall_offset(),
+            boot_offset,
+            online: online.known().and_then(|text| CpuSet::parse(text.trim()).ok()).unwrap_or_default(),
+            runs: self.runs(boot_offset),
+        }
+    }
+
+    /// The runs of onbeat's own.
+    fn runs(&self, boot_offset: Nanos) -> Vec<OwnRunBeside> {
+        let names = self.files.list("/proc");
+        let pids = names.known().into_iter().flatten().filter_map(|name| name.parse::<u32>().ok());
+        let is_own = |pid: &u32| {
+            let comm = self.files.read_text(&format!("/proc/{pid}/comm"));
+            comm.known().is_some_and(|comm| comm.trim() == "onbeat")
+        };
+        pids.filter(is_own).filter_map(|pid| self.run(pid, boot_offset)).collect()
+    }
+
+    fn run(&self, pid: u32, boot_offset: Nanos) -> Option<OwnRunBeside> {
+        let line = self.files.read_at_most(&format!("/proc/{pid}/cmdline"), LINE);
+        let line = String::from_utf8_lossy(line.known()?).into_owned();
+        let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+        // Since the boot, with the time of suspends.
+        let start = i64::try_from(process_start(pid)?).ok()?.saturating_mul(TICK);
+        OwnRunBeside::of(pid, &words, Nanos(start.saturating_sub(boot_offset.0)))
+    }
+
+    /// The kernel and the settings that latencies depend on.
+    pub fn environment(&self) -> WatchEnvironment {
+        environment_of(&self.host())
+    }
+
+    /// The same as a run has it.
+    pub fn host(&self) -> Host {
+        facts::describe(&facts::gather(&self.files))
+    }
+}
+
+/// The threads of a name, in the order of their numbers.
+pub fn threads_named(files: &MachineFiles, name: &str) -> Vec<u32> {
+    let numbers = |path: &str| -> Vec<u32> {
+        files.list(path).known().into_iter().flatten().filter_map(|entry| entry.parse().ok()).collect()
+    };
+    let tasks = |pid: u32| numbers(&format!("/proc/{pid}/task")).into_iter().map(move |tid| (pid, tid));
+    let is_called = |&(pid, tid): &(u32, u32)| {
+        let comm = files.read_text(&format!("/proc/{pid}/task/{tid}/comm"));
+        comm.known().is_some_and(|comm| comm.trim_end_matches('\n') == name)
+    };
+    let mut found: Vec<u32> =
+        numbers("/proc").into_iter().flat_map(tasks).filter(is_called).map(|(_, tid)| tid).collect();
+    found.sort_unstable();
+    found
+}
+
+impl Default for Beside {
+    fn default() -> Beside {
+        Beside::new()
+    }
+}
+
+/// What of a machine's description is this process's own, or has a mark of its own.
+const NO_SETTING: [&str; 7] = [
+    "capabilities",
+    "cgroup_rt_runtime_us",
+    "idle_exit_ns",
+    "memlock_limit",
+    "online",
+    "rtprio_limit",
+    "unknown",
+];
+
+fn environment_of(host: &Host) -> WatchEnvironment {
+    let mut settings = BTreeMap::new();
+    if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(host) {
+        for (name, value) in fields.into_iter().filter(|(name, _)| !NO_SETTING.contains(&name.as_str())) {
+            let text = match value {
+                serde_json::Value::String(text) => text,
+                serde_json::Value::Null => String::new(),
+                other => other.to_string(),
+            };
+            if !text.is_empty() {
+                settings.insert(name, text);
+            }
+        }
+    }
+    let text: String = settings.iter().map(|(name, value)| format!("{name}\0{value}\0")).collect();
+    WatchEnvironment {
+        env: format!("{:016x}", digest(text.as_bytes())),
+        release: host.release.clone(),
+        machine: host.machine.clone(),
+        settings,
+    }
+}
+
+/// FNV-1a: equal settings have the same name, and that is all that is asked of it.
+pub fn digest(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_setting_is_another_environment_and_an_empty_text_is_none() {
+        let host = Host { cmdline: "isolcpus=3".into(), release: "6.12".into(), ..Host::default() };
+        let (one, same) = (environment_of(&host), environment_of(&host));
+        assert_eq!(one, same);
+        assert_eq!(one.settings["cmdline"], "isolcpus=3");
+        assert!(!one.settings.contains_key("model"));
+        let other = environment_of(&Host { cmdline: "isolcpus=2".into(), ..host });
+        assert_ne!(one.env, other.env);
+    }
+
+    #[test]
+    fn this_machine_is_read_and_this_process_is_no_run() {
+        let beside = Beside::new();
+        let state = beside.look();
+        assert!(state.online.len() > 0 && state.at > Nanos(0));
+        assert!(state.runs.iter().all(|run| run.pid != std::process::id()));
+        assert!(!beside.environment().release.is_empty());
+    }
+}

@@ -1,0 +1,141 @@
+//! Names for the stacks of the worst wake-ups, in little memory: what is needed of the kernel's
+//! list is taken out of it as it streams by, and kept for the next interval.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use host::KernelList;
+use host::kernel_text::KernelText;
+use trace::naming::Naming;
+use trace::symbols::{READ_LIMIT, Symbols};
+use trace::symbols_near::SymbolsNear;
+
+use crate::hunt::names::{Names, ReadCode};
+
+/// Addresses that are remembered; beyond, all are looked for anew, and modules may have gone.
+const MAX_KNOWN: usize = 4096;
+
+/// How a kernel spells the functions of system calls (include/linux/syscalls.h,
+/// arch/*/include/asm/syscall_wrapper.h).
+const SYSTEM_CALLS: [&str; 8] = [
+    "__x64_sys_",
+    "__ia32_sys_",
+    "__ia32_compat_sys_",
+    "__arm64_sys_",
+    "__arm64_compat_sys_",
+    "__riscv_sys_",
+    "__se_sys_",
+    "__do_sys_",
+];
+
+/// The files that names come from, opened while that is permitted.
+pub struct StackNames {
+    list: Option<KernelList>,
+    text: Option<Arc<KernelText>>,
+    machine: String,
+    known: BTreeSet<u64>,
+    names: Option<Names>,
+}
+
+impl StackNames {
+    /// Opens them, and says what is missing.
+    pub fn open() -> (StackNames, Vec<String>) {
+        let mut missing = Vec::new();
+        let list = KernelList::open()
+            .map_err(|error| missing.push(format!("stacks have no names: /proc/kallsyms: {error}")))
+            .ok();
+        let text = KernelText::open().map_err(|error| {
+            missing.push(format!(
+                "where interrupts came on again is known by the function's name alone: /proc/kcore: {error}"
+            ));
+        });
+        let names = StackNames {
+            list,
+            text: text.ok().map(Arc::new),
+            machine: host::machine(),
+            known: BTreeSet::new(),
+            names: None,
+        };
+        (names, missing)
+    }
+
+    /// Has names ready for these addresses; false where the list cannot be read or hides them.
+    pub fn learn(&mut self, addresses: impl IntoIterator<Item = u64>) -> bool {
+        // A return address may be the first of the next function.
+        let wanted: BTreeSet<u64> = addresses.into_iter().flat_map(|at| [at, at.saturating_sub(1)]).collect();
+        if self.names.is_some() && wanted.is_subset(&self.known) {
+            return true;
+        }
+        let Some(list) = &mut self.list else { return false };
+        if self.known.len() + wanted.len() > MAX_KNOWN {
+            self.known.clear();
+        }
+        self.known.extend(wanted);
+        let mut near = SymbolsNear::new(self.known.iter().copied());
+        let symbols = list.read(READ_LIMIT, |piece| near.take(piece)).ok().and_then(|()| near.symbols().ok());
+        self.names = symbols.map(|symbols| self.names_of(symbols));
+        self.names.is_some()
+    }
+
+    fn names_of(&self, symbols: Symbols) -> Names {
+        let read = self
+            .text
+            .clone()
+            .map(|text| -> ReadCode { Box::new(move |at, into: &mut [u8]| text.read(at, into).is_ok()) });
+        Names::new(Some(symbols), "", &self.machine, read)
+    }
+
+    /// The functions of a stack, innermost first, without those of the recording; and which of them
+    /// an interrupt stopped as interrupts were re-enabled.
+    pub fn stack(&mut self, frames: Vec<u64>) -> (Vec<String>, Option<usize>) {
+        let Some(names) = &mut self.names else { return (Vec::new(), None) };
+        let (names, enables) = names.stack(frames);
+        let recording =
+            names.iter().take(RECORDING).rposition(|name| is_of_recording(name)).map_or(0, |at| at + 1);
+        (names[recording..].to_vec(), enables.and_then(|at| at.checked_sub(recording)))
+    }
+}
+
+/// The frames among which those of the recording are.
+const RECORDING: usize = 8;
+
+/// Whether a function belongs to the way from an event to a program (kernel/trace/bpf_trace.c,
+/// include/trace/bpf_probe.h, include/trace/perf.h).
+fn is_of_recording(name: &str) -> bool {
+    ["bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "perf_trace_", "bpf_trampoline_"]
+        .iter()
+        .any(|start| name.starts_with(start))
+        || matches!(name, "trace_call_bpf" | "perf_trace_run_bpf_submit" | "perf_call_bpf_enter")
+}
+
+/// The system call in which a thread sleeps, by its stack: the innermost.
+pub fn system_call(stack: &[String]) -> Option<&str> {
+    stack.iter().find_map(|name| SYSTEM_CALLS.iter().find_map(|start| name.strip_prefix(start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_call_is_named_as_programs_know_it() {
+        let stack = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let sleeping =
+            stack("schedule do_nanosleep hrtimer_nanosleep __x64_sys_clock_nanosleep do_syscall_64");
+        assert_eq!(system_call(&sleeping), Some("clock_nanosleep"));
+        assert_eq!(system_call(&stack("schedule worker_thread kthread")), None);
+    }
+
+    #[test]
+    fn frames_of_the_recording_are_known() {
+        for name in [
+            "bpf_prog_6deef7357e7b4530_onbeat_switch",
+            "__traceiter_sched_switch",
+            "bpf_trace_run4",
+            "trace_call_bpf",
+        ] {
+            assert!(is_of_recording(name), "{name}");
+        }
+        assert!(!is_of_recording("__schedule"));
+    }
+}
