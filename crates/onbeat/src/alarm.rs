@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use host::reaction::{self, Signal, StartedPrograms};
-use model::text::clean;
+use model::text::{clean, several};
 use model::units::Nanos;
 
 /// The least time between two: what comes earlier is counted.
@@ -64,19 +64,18 @@ pub struct LateWakeup {
     pub victim: String,
     pub victim_pid: i32,
     pub culprit: String,
-    /// The folder of the record.
-    pub record: String,
 }
 
 impl LateWakeup {
-    fn variables(&self) -> [(&'static str, String); 6] {
+    /// With the folder of the record.
+    fn variables(&self, record: &str) -> [(&'static str, String); 6] {
         [
             ("ONBEAT_LATENCY_NS", self.latency.0.to_string()),
             ("ONBEAT_CPU", self.cpu.to_string()),
             ("ONBEAT_VICTIM", self.victim.clone()),
             ("ONBEAT_VICTIM_PID", self.victim_pid.to_string()),
             ("ONBEAT_CULPRIT", self.culprit.clone()),
-            ("ONBEAT_RECORD", self.record.clone()),
+            ("ONBEAT_RECORD", record.to_owned()),
         ]
         .map(|(name, value)| (name, value.replace('\0', "")))
     }
@@ -101,16 +100,28 @@ pub struct Alarms {
     pub raised: u64,
     /// Due within the pause after another.
     pub held_back: u64,
+    record: String,
 }
 
 impl Alarms {
-    /// From this latency on; without one there are none.
-    pub fn new(limit: Option<Nanos>, actions: Vec<AlarmAction>) -> Alarms {
-        Alarms { limit, actions, ..Alarms::default() }
+    /// From this latency on; without one there are none. `record` is the folder of the run, for the
+    /// programs.
+    pub fn new(limit: Option<Nanos>, actions: Vec<AlarmAction>, record: String) -> Alarms {
+        Alarms { limit, actions, record, ..Alarms::default() }
     }
 
     pub fn limit(&self) -> Option<Nanos> {
         self.limit
+    }
+
+    /// How many there were, for people; none where none was.
+    pub fn note(&self) -> Option<String> {
+        let more = match self.held_back {
+            0 => String::new(),
+            more => format!(", {more} more were due within a minute after another"),
+        };
+        (self.raised > 0 && !self.actions.is_empty())
+            .then(|| format!("{} raised{more}", several(self.raised, "alarm was", "alarms were")))
     }
 
     /// Takes a late wake-up at this time; the lines to print: that it was late, and what could not
@@ -128,7 +139,7 @@ impl Alarms {
         let mut lines = vec![format!("alarm: {}", late.sentence())];
         for action in &self.actions {
             let done = match action {
-                AlarmAction::Exec(words) => self.programs.start(words, &late.variables()),
+                AlarmAction::Exec(words) => self.programs.start(words, &late.variables(&self.record)),
                 AlarmAction::Signal(signal, pid) => reaction::send_signal(*signal, *pid),
                 AlarmAction::TraceOff => reaction::stop_tracer(),
             };
@@ -168,7 +179,7 @@ mod tests {
 
     #[test]
     fn at_most_one_a_minute_is_raised_and_the_rest_is_counted() {
-        let mut alarms = Alarms::new(Some(Nanos(1000)), Vec::new());
+        let mut alarms = Alarms::new(Some(Nanos(1000)), Vec::new(), String::new());
         let late = |ns| LateWakeup { latency: Nanos(ns), ..LateWakeup::default() };
         let minute = |n: i64| Nanos(n * 60_000_000_000);
         assert!(alarms.take(&late(999), minute(1)).is_empty());
@@ -185,7 +196,7 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_told() {
         let actions = vec!["exec:/no/such/program".parse().unwrap()];
-        let mut alarms = Alarms::new(Some(Nanos(1)), actions);
+        let mut alarms = Alarms::new(Some(Nanos(1)), actions, String::new());
         let late = LateWakeup { latency: Nanos(2), ..LateWakeup::default() };
         let lines = alarms.take(&late, Nanos(0));
         assert!(lines.len() == 2 && lines[1].contains("/no/such/program failed"), "{lines:?}");

@@ -11,6 +11,7 @@ use super::load_flags::{self, LoadFlags};
 use super::measure_flags::MeasureFlags;
 use super::outputs::Outputs;
 use super::running::{PreparedRun, RunSink, exit_of, nothing_seen, prepare, unless_stopped};
+use crate::alarm::{AlarmAction, Alarms};
 use crate::hunt::explainer::Explainer;
 use crate::hunt::follow_threads::{FollowLimits, FollowThreads};
 use crate::hunt::found_spikes::FoundSpikes;
@@ -23,10 +24,10 @@ use crate::measure::task::WakeUps;
 use bundle::document::Document;
 use bundle::write::BundleWriter;
 use host::{self, MachineFiles, rt};
-use model::error::{Exit, Result};
+use model::error::{Exit, Failure, Result};
 use model::run::Run;
 use model::text::{clean, quoted};
-use model::units::Bare;
+use model::units::{Bare, Nanos};
 use report::hunt::text;
 use study::page::{MAX_TRACED_SPIKES, perfetto};
 
@@ -56,6 +57,10 @@ pub struct Args {
     /// A wake-up this late is a spike; a bare number is in us; from the first wake-ups by default
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     over: Option<String>,
+    /// What is done at a spike, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID,
+    /// trace-off; may be given several times
+    #[arg(long, value_name = "ACTION")]
+    on_spike: Vec<String>,
     /// Take no stacks: cheaper; time with interrupts off then stays unexplained, and preemption off
     /// has no function
     #[arg(long)]
@@ -79,6 +84,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
     let outputs = Outputs::of(&[&args.flags.run.json, &args.perfetto], environment)?;
     let wanted = SpikeOptions { over, stacks: !args.no_stacks };
+    let actions = actions(args)?;
     let host = MachineFiles::live();
     let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     let PreparedRun { plan, machine, housekeeping, mut run, core_types, before, mut sink } =
@@ -86,7 +92,11 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     // If the online CPUs cannot be read, those that this process may use are recorded instead.
     let (source, names) = source::open(&machine.online)?;
     let events = sink.writer.events()?;
-    let explainer = Explainer::new(source, names, &run, events, host::memory_kib());
+    let mut explainer = Explainer::new(source, names, &run, events, host::memory_kib());
+    if !actions.is_empty() {
+        let record = sink.writer.path().display().to_string();
+        explainer.set_alarms(Alarms::new(Some(Nanos(0)), actions, record));
+    }
     rt::release_code_pages(); // what made the recorder
     // The hunt owns the instance, before anything can fail.
     let (measured, found) = match followed {
@@ -125,6 +135,12 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         .extend(changes.filter(|entry| args.victim.is_none() || entry.kind != IntegrityKind::RtCompetitor));
     load_flags::end(loads, &mut run);
     finish(args, run, &found, writer, outputs)
+}
+
+fn actions(args: &Args) -> Result<Vec<AlarmAction>> {
+    let action =
+        |text: &String| text.parse().map_err(|why: String| Failure::usage(format!("--on-spike: {why}")));
+    args.on_spike.iter().map(action).collect()
 }
 
 fn following(victims: &[Victim]) -> String {

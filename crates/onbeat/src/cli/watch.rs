@@ -14,7 +14,7 @@ use crate::watch::names::StackNames;
 use crate::watch::unit::unit;
 use crate::watch::{Watch, WatchEvent, WatchPlan, WatchResult, worst_of};
 use ::load::size;
-use bundle::record::write::RecordWriter;
+use bundle::record::write::{LEAST_SIZE, RecordWriter};
 use host::{MachineFiles, capabilities};
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, quoted, several};
@@ -96,13 +96,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     remarks.extend(about(&recorder));
     let beside = Beside::new();
     let host = beside.host();
-    let plan = WatchPlan {
-        interval: asked.interval,
-        duration: asked.duration,
-        run: asked.run(&host.release),
-        folder: folder.display().to_string(),
-    };
-    let alarms = Alarms::new(asked.alarm, asked.actions.clone());
+    let plan =
+        WatchPlan { interval: asked.interval, duration: asked.duration, run: asked.run(&host.release) };
+    let alarms = Alarms::new(asked.alarm, asked.actions.clone(), folder.display().to_string());
     let mut watch = Watch { plan, recorder, writer, stacks, beside, alarms, host };
     remarks.extend(choose(&mut watch.recorder, &args.threads)?);
     remarks.extend(give_up_rights(&asked.actions));
@@ -162,7 +158,7 @@ impl Asked {
         Ok(Asked {
             interval,
             duration: span("-D", &args.duration, Bare::Seconds)?,
-            size: size::parse(&args.size).map_err(|why| Failure::usage(format!("--size: {why}")))?,
+            size: size_of(&args.size)?,
             alarm: span("--alarm", &args.alarm, Bare::Micros)?,
             actions: args.on_alarm.iter().map(action).collect::<Result<_>>()?,
             threads: args.threads.len(),
@@ -213,6 +209,18 @@ impl Asked {
         args.on_alarm.iter().for_each(|action| flag("--on-alarm", action));
         Ok(unit(&text(program)?, &line, !self.actions.is_empty()))
     }
+}
+
+fn size_of(text: &str) -> Result<u64> {
+    let bytes = size::parse(text).map_err(|why| Failure::usage(format!("--size: {why}")))?;
+    if bytes < LEAST_SIZE {
+        let least = size::text(LEAST_SIZE);
+        return Err(Failure::usage(format!(
+            "--size: a record takes at least {least}, not {}",
+            size::text(bytes)
+        )));
+    }
+    Ok(bytes)
 }
 
 /// What of the recorder is not as it could be.

@@ -8,12 +8,14 @@ use super::response::ResponseTime;
 use super::scope::{Scope, buffer_kib};
 use super::source::{Collected, EventSource, RecordingLevel, WantedSpan};
 use super::window::{WindowEvents, WindowRequest, window_events};
+use crate::alarm::{self, Alarms};
 use crate::measure::late::LateWakeup;
 use bundle::events::Events;
 use host::clock;
 use model::error::Result;
-use model::run::{Block, Host, Run};
+use model::run::{Block, Host, Run, Spike};
 use model::units::{CpuSet, Nanos};
+use rules::culprits::names::fallback_name;
 use study::findings::Findings;
 use trace::event::{Raw, Task, What};
 use trace::timeline::Cost;
@@ -25,6 +27,9 @@ const MAX_INTERIM_CULPRITS: usize = 100;
 /// How long spikes are explained without a pause. No signal is handled meanwhile, and the buffers
 /// have to reach back to the spikes that wait: in a flood it is better to know some of them well.
 const MAX_STRETCH: Nanos = Nanos(100_000_000);
+
+/// What could not be done at a spike is told so often.
+const MAX_FAILURES: usize = 3;
 
 /// A wake-up that is to be explained.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +73,9 @@ pub struct Explainer {
     skipped: Skipped,
     /// How long one spike took lately.
     one_takes: Nanos,
+    /// What is done at a spike, and what could not be done.
+    alarms: Alarms,
+    alarm_failures: Vec<String>,
 }
 
 impl Explainer {
@@ -92,7 +100,14 @@ impl Explainer {
             memory_kib,
             skipped: Skipped::default(),
             one_takes: Nanos(0),
+            alarms: Alarms::default(),
+            alarm_failures: Vec::new(),
         }
+    }
+
+    /// What is done at a spike.
+    pub fn set_alarms(&mut self, alarms: Alarms) {
+        self.alarms = alarms;
     }
 
     /// The threads whose wake-ups are of interest.
@@ -206,7 +221,22 @@ impl Explainer {
             Err(error) => self.account.not_written(Some(error.to_string())),
         }
         self.findings.add(&mut spike, &self.host);
+        self.raise(&spike);
         self.events.explained.add(&spike);
+    }
+
+    fn raise(&mut self, spike: &Spike) {
+        let longest = spike.slices.iter().max_by_key(|slice| slice.ns);
+        let late = alarm::LateWakeup {
+            latency: spike.latency_ns,
+            cpu: spike.cpu.0,
+            victim: spike.victim.comm.clone(),
+            victim_pid: spike.victim.pid,
+            culprit: longest.map(fallback_name).unwrap_or_default(),
+        };
+        let failed = self.alarms.take(&late, clock::monotonic()).into_iter().skip(1);
+        self.alarm_failures.extend(failed.take(MAX_FAILURES));
+        self.alarm_failures.truncate(MAX_FAILURES);
     }
 
     /// The spike's window, with names instead of addresses.
@@ -250,6 +280,8 @@ impl Explainer {
                 .notes
                 .push(format!("explained spikes could not be written as they came ({why}): free some space"));
         }
+        account.notes.extend(self.alarms.note());
+        account.notes.extend(self.alarm_failures.iter().cloned());
         account.notes.extend(self.findings.notes());
         run.recorder = Some(account);
         match last {

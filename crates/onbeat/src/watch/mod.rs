@@ -33,8 +33,6 @@ pub struct WatchPlan {
     /// Until a signal where there is none.
     pub duration: Option<Nanos>,
     pub run: WatchRun,
-    /// The folder, for people.
-    pub folder: String,
 }
 
 /// All that a watch has opened.
@@ -145,7 +143,7 @@ impl Watch {
         tell: &mut impl FnMut(WatchEvent<'_>),
     ) {
         result.intervals += 1;
-        result.recorded += interval.coverage.recorded;
+        result.recorded += wakeups_of(interval);
         if let Some(worst) = worst_of(interval) {
             let late = LateWakeup {
                 latency: worst.total(),
@@ -153,7 +151,6 @@ impl Watch {
                 victim: worst.victim.comm.clone(),
                 victim_pid: worst.victim.pid.or(worst.victim.tid).unwrap_or(0),
                 culprit: worst.culprit.name.clone(),
-                record: self.plan.folder.clone(),
             };
             for line in self.alarms.take(&late, clock::monotonic()) {
                 tell(WatchEvent::Remark(line));
@@ -184,6 +181,12 @@ pub fn worst_of(interval: &WatchInterval) -> Option<&WorstWakeup> {
     let rank =
         |worst: &&WorstWakeup| (worst.victims == Victims::User, worst.holder == Holder::Lower, worst.total());
     interval.worst.iter().max_by_key(rank)
+}
+
+/// How many wake-ups an interval's histograms hold.
+fn wakeups_of(interval: &WatchInterval) -> u64 {
+    let waits = interval.series.iter().filter(|series| series.series == model::watch::WatchSeries::Wakeup);
+    waits.flat_map(|series| &series.cpus).map(|row| row.n).sum()
 }
 
 fn integrity(counts: &recorder::Counts) -> Vec<String> {

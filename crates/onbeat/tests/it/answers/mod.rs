@@ -9,4 +9,5 @@ mod measuring;
 mod place;
 mod probing;
 mod suites;
+mod watching;
 mod words;

@@ -1,0 +1,109 @@
+//! A watch as a user meets it: it records, refuses in a line, and leaves a record that is whole
+//! whatever ended it. A kernel that takes no programs is refused with what it lacks.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::place::{Place, onbeat, refused};
+
+/// Whether this machine takes programs for its kernel; if not, that is said in one line.
+fn records(place: &Place) -> bool {
+    let tried = onbeat(&["watch", "-q", "-D", "1s", "--interval", "1s", "-o", &place.path("try")]);
+    let said = String::from_utf8(tried.stderr).unwrap();
+    match tried.status.code() {
+        Some(0) => true,
+        Some(4 | 5) => {
+            assert!(said.lines().count() == 1 && said.starts_with("onbeat: "), "{said}");
+            assert!(!place.at("try").exists(), "nothing is made before it is refused");
+            false
+        }
+        other => panic!("{other:?}: {said}"),
+    }
+}
+
+#[test]
+fn every_wake_up_of_a_measurement_is_in_the_record() {
+    let place = Place::new();
+    if !records(&place) {
+        return;
+    }
+    let record = place.path("record");
+    let mut watch = Command::new(env!("CARGO_BIN_EXE_onbeat"))
+        .args(["watch", "-q", "--interval", "2s", "-o", &record])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let has_tail = || fs::read_dir(&record).into_iter().flatten().flatten().count() > 1;
+    while !has_tail() {
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(watch.try_wait().unwrap().is_none());
+    }
+    let measured =
+        onbeat(&["measure", "-p", "50", "-i", "2000", "-D", "3s", "-q", "-a", "0", "-o", &place.path("run")]);
+    let pid = rustix::process::Pid::from_raw(watch.id() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let said = watch.wait_with_output().unwrap();
+    assert_eq!(said.status.code(), Some(6), "interrupted, with all saved");
+    let said = String::from_utf8(said.stdout).unwrap();
+    if measured.status.success() {
+        let wakeups: u64 = said.split(' ').next().unwrap().parse().unwrap();
+        assert!(wakeups >= 1400, "{said}");
+        let tail = fs::read_dir(&record).unwrap().flatten().map(|entry| entry.path());
+        let tail = tail.filter(|path| path.extension().is_some_and(|kind| kind == "tail"));
+        let text: String =
+            tail.map(|path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()).collect();
+        assert!(text.contains("\"onbeat/0\""), "its thread is among the worst of an interval: {text}");
+    }
+}
+
+#[test]
+fn a_record_has_one_writer() {
+    let place = Place::new();
+    if !records(&place) {
+        return;
+    }
+    let record = place.path("record");
+    let arguments = ["watch", "-q", "-o", &record];
+    let mut first =
+        Command::new(env!("CARGO_BIN_EXE_onbeat")).args(arguments).stdout(Stdio::null()).spawn().unwrap();
+    while !place.at("record/lock").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let line = refused(&arguments, 4);
+    assert!(line.contains(&first.id().to_string()), "{line}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // Killed in its first interval it leaves a record that can be gone on with.
+    let again = onbeat(&["watch", "-q", "-D", "1s", "--interval", "1s", "-o", &record]);
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    for (arguments, said) in [
+        (&["watch", "--interval", "10ms"][..], "--interval: at least 1 s"),
+        (&["watch", "--size", "12KiB"], "--size"),
+        (&["watch", "--size", "many"], "--size"),
+        (&["watch", "--on-alarm", "trace-off"], "--alarm"),
+        (&["watch", "--alarm", "1ms", "--on-alarm", "mail me"], "--on-alarm: expected exec:PROGRAM"),
+        (&["hunt", "--on-spike", "signal:USR1"], "--on-spike: expected exec:PROGRAM"),
+    ] {
+        let line = refused(arguments, 2);
+        assert!(line.contains(said), "{arguments:?}: {line}");
+    }
+    let many: Vec<String> = (1..=65).map(|n| n.to_string()).collect();
+    let line = refused(&["watch", "--threads", &many.join(",")], 2);
+    assert!(line.contains("at most 64"), "{line}");
+}
+
+#[test]
+fn a_unit_runs_what_was_asked_for() {
+    let unit =
+        onbeat(&["watch", "--unit", "--alarm", "200us", "--on-alarm", "exec:mail 'a b'", "-o", "/var/w"]);
+    let text = String::from_utf8(unit.stdout).unwrap();
+    let line = text.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+    assert!(line.contains(" watch -o /var/w --interval 5m --size 64MiB --alarm 200us"), "{line}");
+    assert!(text.contains("SuccessExitStatus=6") && text.contains("[Install]"), "{text}");
+}
