@@ -8,5 +8,6 @@ mod loading;
 mod measuring;
 mod place;
 mod probing;
+mod recording;
 mod suites;
 mod words;
