@@ -14,4 +14,5 @@ pub mod isolating;
 pub mod measurement;
 pub mod page;
 pub mod parallel;
+pub mod recorded;
 pub mod tuning;

@@ -5,11 +5,12 @@ use std::io;
 use host::RecordDisk;
 
 use super::lines::{HeaderLine, ROWS_SCHEMA, WATCH_SCHEMA};
-use super::manifest::{RecordSegment, RecordTier, RecordTime, SegmentFile, SegmentKind};
+use super::manifest::{RecordSegment, SegmentFile, SegmentKind};
 use super::sections::SectionWriter;
 use super::tail::{BlockHead, TailContents, each_block};
 use super::write::RecordWriter;
 use model::keyword::Keyword;
+use model::record::{RecordTier, RecordTime};
 use model::units::Nanos;
 use model::watch::WatchSeries;
 
@@ -41,8 +42,8 @@ impl<D: RecordDisk> RecordWriter<D> {
             tier: RecordTier::Interval.into(),
             intervals: tail.blocks,
             span_ns: tail.span_ns,
-            from: RecordTime::of(first),
-            to: RecordTime::of(last),
+            from: first.time(),
+            to: last.time(),
             ..RecordSegment::default()
         };
         let name = self.manifest.tail.clone();
@@ -69,7 +70,7 @@ impl<D: RecordDisk> RecordWriter<D> {
                 self.move_lines(at, tag, &name, tail.end)?;
             }
         }
-        self.manifest.last = RecordTime::of(last);
+        self.manifest.last = last.time();
         self.manifest.tail = self.manifest.name("tail");
         self.disk.append(&self.manifest.tail, b"")?;
         self.commit()

@@ -9,31 +9,13 @@ use std::io;
 use host::RecordDisk;
 use model::units::Nanos;
 
-use super::manifest::{RecordSegment, RecordTier, SegmentKind};
+use super::manifest::{RecordSegment, SegmentKind};
 use super::merge::{MergeCounts, merge_rows, merge_worst};
 use super::sections::{DiskFile, SectionReader, SectionWriter};
 use super::write::RecordWriter;
+use model::record::RecordTier;
 
 const DAY: i64 = 86_400 * Nanos::SECOND.0;
-
-/// When something is old, and what the folder may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeepLimits {
-    /// A segment of this size is followed by another where a span ends,
-    pub segment: u64,
-    /// one of this size everywhere.
-    pub most: u64,
-    /// What closed files take at most: the rest is for the tail and for what a step makes before it
-    /// removes.
-    pub closed: u64,
-}
-
-impl KeepLimits {
-    /// Those of a folder of that size.
-    pub fn of(size: u64) -> KeepLimits {
-        KeepLimits { segment: size / 64, most: size / 16, closed: size / 16 * 12 }
-    }
-}
 
 /// How long lines stay as they are. What is older is added up; days stay.
 fn keeps(kind: SegmentKind, tier: RecordTier) -> Option<Nanos> {

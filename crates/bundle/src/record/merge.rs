@@ -10,8 +10,8 @@ use model::units::Nanos;
 use model::watch::{TOP, WatchEnvironment, WatchRow, WorstWakeup};
 
 use super::lines::{EnvironmentLine, HeaderLine, RowsLine, WorstLine, add_worst};
-use super::manifest::RecordTier;
 use super::sections::{SectionLine, SectionReader, SectionWriter};
+use model::record::RecordTier;
 
 /// Marks that a line keeps.
 const MARKS: usize = 64;

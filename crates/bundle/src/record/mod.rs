@@ -11,8 +11,12 @@
 mod close;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fake;
+mod faults;
 mod keep;
+mod limits;
 pub mod lines;
+#[cfg(any(test, feature = "fixture"))]
+pub mod made;
 pub mod manifest;
 mod merge;
 pub mod read;

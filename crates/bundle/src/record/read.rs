@@ -1,7 +1,6 @@
 //! Reads a record, line by line in order of time, while it is written or long after; of a damaged
 //! one what can be read, with a remark on what cannot.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -11,10 +10,12 @@ use model::keyword::Keyword;
 use model::text::{quoted, several};
 use model::watch::{WatchEnvironment, WatchRun, WatchSeries};
 
+use super::faults::{Faults, Seen};
 use super::lines::{EnvironmentLine, HeaderLine, ROWS_SCHEMA, RowsLine, WATCH_SCHEMA, WorstLine};
-use super::manifest::{MANIFEST, Manifest, ManifestFault, RecordTier, SegmentKind, is_record_file};
+use super::manifest::{MANIFEST, Manifest, ManifestFault, SegmentKind, is_record_file};
 use super::sections::{DiskFile, SectionLine, SectionReader};
 use super::tail::each_block;
+use model::record::RecordTier;
 
 /// What comes from the files of worst wake-ups.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,17 +43,6 @@ struct ListedFile {
     /// None for that of worst wake-ups.
     series: Option<WatchSeries>,
     bytes: u64,
-}
-
-/// What reading a file met.
-#[derive(Default)]
-struct Faults {
-    changed: u64,
-    unread: u64,
-    newer: u64,
-    cut: bool,
-    /// Lines of which an earlier file has the intervals.
-    repeated: u64,
 }
 
 /// Whether a folder is a record, whole or not.
@@ -231,7 +221,7 @@ impl<D: RecordDisk> RecordReader<D> {
         parse: impl Fn(RecordTier, &WatchRun, &[u8]) -> serde_json::Result<(Option<(u64, u64)>, T)>,
         mut f: impl FnMut(T),
     ) -> io::Result<()> {
-        let mut seen = Seen { wanted: self.manifest.is_none(), ..Seen::default() };
+        let mut seen = Seen::new(self.manifest.is_none());
         let files: Vec<ListedFile> =
             self.files.iter().filter(|file| file.series == series).cloned().collect();
         for file in files {
@@ -320,58 +310,5 @@ impl<D: RecordDisk> RecordReader<D> {
             }
         }
         Ok(())
-    }
-}
-
-/// Which intervals there were: files that no manifest tells apart may hold the same ones, added up
-/// and not.
-#[derive(Default)]
-struct Seen {
-    wanted: bool,
-    spans: BTreeMap<String, Vec<(u64, u64)>>,
-}
-
-impl Seen {
-    fn is_new(&mut self, run: &WatchRun, span: Option<(u64, u64)>) -> bool {
-        let (true, Some((from, to))) = (self.wanted, span) else { return true };
-        let spans = self.spans.entry(run.boot.clone()).or_default();
-        if spans.iter().any(|known| from <= known.1 && known.0 <= to) {
-            return false;
-        }
-        match spans.last_mut() {
-            // Nearly always the next one.
-            Some(last) if last.1 + 1 == from => last.1 = to,
-            _ => spans.push((from, to)),
-        }
-        true
-    }
-}
-
-impl Faults {
-    fn remarks(&self, name: &str) -> Vec<String> {
-        let lines = |n| several(n, "line", "lines");
-        let mut remarks = Vec::new();
-        if self.changed > 0 {
-            remarks.push(format!(
-                "{name} was changed after it was written: the checksum of {} is another",
-                several(self.changed, "section", "sections")
-            ));
-        }
-        if self.cut {
-            remarks.push(format!("{name} is cut short"));
-        }
-        if self.unread > 0 {
-            remarks.push(format!("{} of {name} cannot be read", lines(self.unread)));
-        }
-        if self.newer > 0 {
-            remarks.push(format!("{name} is of another schema: use a newer onbeat"));
-        }
-        if self.repeated > 0 {
-            remarks.push(format!(
-                "{} of {name} repeat what another file holds, and are not counted twice",
-                lines(self.repeated)
-            ));
-        }
-        remarks
     }
 }

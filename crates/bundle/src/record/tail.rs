@@ -7,6 +7,7 @@
 use std::io;
 
 use host::RecordDisk;
+use model::record::RecordTime;
 use model::units::Nanos;
 use model::watch::{WatchEnvironment, WatchInterval, WatchRun};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,18 @@ pub struct BlockHead {
     pub span_ns: Nanos,
     pub wall_ns: Nanos,
     pub env: String,
+}
+
+impl BlockHead {
+    /// When it began.
+    pub fn time(&self) -> RecordTime {
+        RecordTime {
+            boot: self.run.boot.clone(),
+            seq: self.seq,
+            mono_ns: self.mono_ns,
+            wall_ns: self.wall_ns,
+        }
+    }
 }
 
 /// Writes an interval as a block. The environment comes apart: each tail names it anew.
@@ -68,12 +81,12 @@ fn tagged(to: &mut Vec<u8>, tag: &str, line: &impl Serialize) -> io::Result<()> 
 }
 
 /// A block that is as it was written.
-pub struct Block<'a> {
+pub struct TailBlock<'a> {
     pub head: BlockHead,
     bytes: &'a [u8],
 }
 
-impl<'a> Block<'a> {
+impl<'a> TailBlock<'a> {
     /// Its lines, each with what it is: `environment`, `worst` or a series.
     pub fn lines(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
         self.bytes.split(|byte| *byte == b'\n').filter_map(split).skip(1)
@@ -104,7 +117,7 @@ pub fn each_block<D: RecordDisk>(
     disk: &D,
     name: &str,
     length: u64,
-    mut f: impl FnMut(&Block) -> io::Result<()>,
+    mut f: impl FnMut(&TailBlock) -> io::Result<()>,
 ) -> io::Result<TailContents> {
     let mut lines = LineReader::new(DiskFile::new(disk, name, length));
     let mut found = TailContents::default();
@@ -148,11 +161,11 @@ pub fn each_block<D: RecordDisk>(
     Ok(found)
 }
 
-fn whole<'a>(bytes: &'a [u8], sum: &[u8]) -> Option<Block<'a>> {
+fn whole<'a>(bytes: &'a [u8], sum: &[u8]) -> Option<TailBlock<'a>> {
     let wanted = u32::from_str_radix(std::str::from_utf8(sum.strip_suffix(b"\n")?).ok()?, 16).ok()?;
     if checksum(bytes) != wanted {
         return None;
     }
     let (tag, head) = split(bytes.split(|byte| *byte == b'\n').next()?)?;
-    Some(Block { head: serde_json::from_slice(head).ok().filter(|_| tag == "begin")?, bytes })
+    Some(TailBlock { head: serde_json::from_slice(head).ok().filter(|_| tag == "begin")?, bytes })
 }

@@ -9,11 +9,10 @@ use model::text::quoted;
 use model::units::Nanos;
 use model::watch::{WatchEnvironment, WatchInterval, WatchRun};
 
-use super::keep::KeepLimits;
-use super::manifest::{
-    MANIFEST, Manifest, ManifestFault, NEXT, RecordLosses, RecordTier, RecordTime, is_record_file,
-};
+use super::limits::KeepLimits;
+use super::manifest::{MANIFEST, Manifest, ManifestFault, NEXT, is_record_file};
 use super::tail::{self, BlockHead, TailContents};
+use model::record::{RecordLosses, RecordTier};
 
 /// The most that a record takes where the user names nothing else.
 pub const DEFAULT_SIZE: u64 = 64 << 20;
@@ -322,17 +321,5 @@ impl<D: RecordDisk> RecordWriter<D> {
         let remedy = meaning_of(error).map_or("", |(_, remedy)| remedy);
         let remedy = if remedy.is_empty() { "make its folder writable again" } else { remedy };
         format!("cannot write to the record ({error}): {remedy}; what is on the disk stays")
-    }
-}
-
-impl RecordTime {
-    /// When a block began.
-    pub(super) fn of(head: &BlockHead) -> RecordTime {
-        RecordTime {
-            boot: head.run.boot.clone(),
-            seq: head.seq,
-            mono_ns: head.mono_ns,
-            wall_ns: head.wall_ns,
-        }
     }
 }

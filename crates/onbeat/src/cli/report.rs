@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 use super::Environment;
 use super::bounds::Asked;
-use super::outputs::{OutputFlags, Outputs, Screen};
+use super::outputs::{OutputFlags, Outputs, Screen, remark};
 use super::read_flags::print_remarks;
 use bundle::capture::is_capture;
 use bundle::foreign::{cyclictest_hist, cyclictest_json};
+use bundle::record::read::is_record;
 use model::error::{Exit, Failure, Result};
 use model::text::clean;
 use model::vocabulary::Command;
 use report::run::table;
-use report::{Input, ReportFormat, hunt};
+use report::{Input, ReportFormat, hunt, watch};
 use rules::intent::Profile;
 use stats::bounds::DEFAULT_REACH;
 use study::audit::{MachineSource, judge};
@@ -32,8 +33,8 @@ use study::page::ReportedRun;
     after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run --limit 50us --horizon 24h -o run.html\n  onbeat report run -o run.svg"
 )]
 pub struct Args {
-    /// Bundles, as `onbeat measure -o` makes them, or one of `onbeat capture`: then the page is
-    /// that of its audit
+    /// Bundles, as `onbeat measure -o` makes them; one of `onbeat capture`: then the page is that
+    /// of its audit; or the folder of `onbeat watch`
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// The file to write: .html, .svg, .csv or .json; `-` is standard output, with --format
@@ -70,6 +71,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&files, environment)?;
     if args.bundles.iter().any(|path| is_capture(path)) {
         return args.of_capture(format, outputs);
+    }
+    if args.bundles.iter().any(|path| is_record(path)) {
+        return args.of_record(format, outputs);
     }
     let question = args.asked.question(DEFAULT_REACH)?;
     let mut pages = Vec::new();
@@ -126,6 +130,35 @@ impl Args {
                 "a capture holds no run: `report CAPTURE -o FILE.html` makes the page of its audit, `onbeat audit --bundle CAPTURE` all else",
             )),
         }
+    }
+
+    /// A record of `onbeat watch`: its worst wake-ups with names, and what it no longer holds.
+    fn of_record(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
+        let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
+        let ([one], false) = (self.bundles.as_slice(), of_runs) else {
+            return Err(Failure::usage(
+                "a record of `onbeat watch` is shown by itself: `report DIR`, with -o FILE.html, .svg, .csv or .json",
+            ));
+        };
+        let record = study::recorded::record(one)?;
+        if !self.output.quiet {
+            record.remarks.iter().for_each(|line| remark(line));
+        }
+        outputs.json(&self.output.json, &record);
+        let Screen { columns, color } = outputs.screen;
+        let text = |columns, color| watch::text::render(&record, columns, color);
+        match format {
+            Some(ReportFormat::Html) => outputs.write(&self.file_or_stdout(), || watch::page::html(&record)),
+            Some(ReportFormat::Svg) => {
+                outputs.write(&self.file_or_stdout(), || Ok(watch::page::svg(&record)))
+            }
+            Some(ReportFormat::Csv) => outputs.write(&self.file_or_stdout(), || Ok(watch::csv::csv(&record))),
+            Some(ReportFormat::Json) => outputs.json(&self.file_or_stdout(), &record),
+            None if self.file.is_some() => outputs.write(&self.file, || Ok(text(columns, false))),
+            None if self.prints_table() => outputs.print(&text(columns, color)),
+            None => {}
+        }
+        outputs.end(Exit::Ok)
     }
 
     /// The kind of output; none is the text table.

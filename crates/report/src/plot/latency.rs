@@ -24,9 +24,35 @@ const FLOOR: f64 = 0.45;
 /// The number of labels of largest values that fit without hiding the data.
 const LABELS: usize = 8;
 
+/// A value that is marked by a name of its own, in the colour of its line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LatencyMark {
+    pub latency: Nanos,
+    pub name: String,
+    /// Which line it is on.
+    pub line: usize,
+}
+
 /// The plot of some lines, with the run's latency limit where it had one, and with modes to be
 /// named.
 pub fn draw(lines: &[PlotLine], limit: Option<Nanos>, modes: &[Mode], size: Size, theme: &Theme) -> Picture {
+    let largest = |(line, of): (usize, &PlotLine)| {
+        let name = svg::fit(&of.name, 150.0);
+        Some(LatencyMark { latency: of.max?, name: format!("{name}: {}", span(of.max?)), line })
+    };
+    let marks: Vec<LatencyMark> = lines.iter().enumerate().filter_map(largest).collect();
+    draw_marked(lines, &marks, limit, modes, size, theme)
+}
+
+/// The same with other marks than each line's largest value.
+pub fn draw_marked(
+    lines: &[PlotLine],
+    marks: &[LatencyMark],
+    limit: Option<Nanos>,
+    modes: &[Mode],
+    size: Size,
+    theme: &Theme,
+) -> Picture {
     let Some((lo, hi)) = line::extent(lines) else { return nothing(size, theme) };
     let columns = choose(lines, lo, hi.max(limit_within(limit, hi)));
     let counts: Vec<Vec<u64>> = lines.iter().map(|line| columns.count(line)).collect();
@@ -43,7 +69,7 @@ pub fn draw(lines: &[PlotLine], limit: Option<Nanos>, modes: &[Mode], size: Size
         }
         @if let Some(limit) = limit { (sketch.limit(limit, theme)) }
         (modes::draw(modes, &sketch.plot, &sketch.x, size, theme))
-        (sketch.worst(lines, &counts, &shown, size, theme))
+        (sketch.marks(marks, &counts, &shown, size, theme))
         (sketch.plot.frame(theme))
         (legend)
     };
@@ -213,22 +239,20 @@ impl Sketch {
         }
     }
 
-    /// A mark at each line's largest value, its name next to a leader above it.
-    fn worst(
+    /// The marks of lines that are drawn, each name next to a leader above it.
+    fn marks(
         &self,
-        lines: &[PlotLine],
+        marks: &[LatencyMark],
         counts: &[Vec<u64>],
         shown: &[usize],
         size: Size,
         theme: &Theme,
     ) -> Markup {
-        let mut marks: Vec<(f64, String, usize)> = shown
+        let mut marks: Vec<(f64, String, usize)> = marks
             .iter()
-            .enumerate()
-            .filter_map(|(colour, &i)| {
-                let max = lines[i].max?;
-                let name = svg::fit(&lines[i].name, 150.0);
-                Some((self.x.at(max.0 as f64), format!("{name}: {}", span(max)), colour))
+            .filter_map(|mark| {
+                let colour = shown.iter().position(|line| *line == mark.line)?;
+                Some((self.x.at(mark.latency.0 as f64), mark.name.clone(), colour))
             })
             .collect();
         marks.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -19,3 +19,5 @@ pub mod overlay;
 pub mod shift;
 pub mod svg;
 pub mod theme;
+mod wall_ticks;
+pub mod watch_over_time;

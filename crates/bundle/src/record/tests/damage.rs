@@ -11,7 +11,7 @@ use host::RecordDisk;
 fn recorded() -> MemoryDisk {
     let disk = MemoryDisk::default();
     let (mut writer, _) = RecordWriter::open(&disk, 1 << 20, "r1").unwrap();
-    writer.limits = super::super::keep::KeepLimits { segment: 20_000, most: 80_000, closed: 150_000 };
+    writer.limits = super::super::limits::KeepLimits { segment: 20_000, most: 80_000, closed: 150_000 };
     for i in 0..150 {
         writer.append(&run("b1"), &interval(i, 1, 20)).unwrap();
     }

@@ -2,7 +2,7 @@
 //! with all its counts; and the record goes on from there.
 
 use super::super::fake::{MemoryDisk, Survives};
-use super::super::keep::KeepLimits;
+use super::super::limits::KeepLimits;
 use super::super::manifest::SegmentKind;
 use super::super::read::RecordReader;
 use super::super::write::RecordWriter;
@@ -142,7 +142,7 @@ fn years_stay_below_the_size() {
         .manifest()
         .unwrap()
         .in_order(SegmentKind::Worst)
-        .filter(|(tier, _)| *tier == super::super::manifest::RecordTier::Interval)
+        .filter(|(tier, _)| *tier == model::record::RecordTier::Interval)
         .map(|(_, segment)| segment.span_ns.0)
         .sum();
     assert!(kept >= 89 * 86_400 * Nanos::SECOND.0, "{kept}");

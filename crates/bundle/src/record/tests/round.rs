@@ -2,11 +2,12 @@
 
 use super::super::fake::MemoryDisk;
 use super::super::lines::{HeaderLine, RowsLine};
-use super::super::manifest::{RecordTier, SegmentKind};
+use super::super::manifest::SegmentKind;
 use super::super::read::{RecordItem, RecordReader};
 use super::super::write::{DEFAULT_SIZE, RecordWriter};
 use super::*;
 use host::RecordDisk;
+use model::record::RecordTier;
 
 fn written(disk: &MemoryDisk, size: u64, n: u64, cpus: u32) -> Sums {
     let (mut writer, remarks) = RecordWriter::open(disk, size, "r1").unwrap();

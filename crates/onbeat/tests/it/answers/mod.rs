@@ -8,6 +8,7 @@ mod loading;
 mod measuring;
 mod place;
 mod probing;
+mod recording;
 mod suites;
 mod watching;
 mod words;

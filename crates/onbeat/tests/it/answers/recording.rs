@@ -1,0 +1,69 @@
+//! Records of `onbeat watch` as a user reads them.
+
+use std::fs;
+use std::path::Path;
+
+use bundle::record::made::MadeRecord;
+use bundle::record::write::{DEFAULT_SIZE, RecordWriter};
+use model::units::Nanos;
+
+use super::place::{Place, code, json, onbeat, refused};
+
+const HOURLY: MadeRecord =
+    MadeRecord { cpus: 2, span: Nanos(3_600 * Nanos::SECOND.0), reboot: 25, wakeups: 3_600_000 };
+
+fn record(path: &str, made: &MadeRecord, intervals: u64) {
+    let (mut writer, remarks) = RecordWriter::open_folder(Path::new(path), DEFAULT_SIZE).unwrap();
+    assert!(remarks.is_empty(), "{remarks:?}");
+    for n in 0..intervals {
+        let appended = writer.append(&made.run(n), &made.interval(n)).unwrap();
+        assert_eq!(appended.trouble, None);
+    }
+}
+
+#[test]
+fn a_record_is_shown_with_its_worst_by_name() {
+    let place = Place::new();
+    let folder = place.path("record");
+    record(&folder, &HOURLY, 40);
+    let output = onbeat(&["report", &folder]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{text}");
+    assert!(text.starts_with("The longest wake-up in 40 h: "), "{text}");
+    for words in ["control/1 (2211, fifo 80)", "nvme0q1", "logger", "ktimers/0", "over 99.9 %"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let document = json(&["report", &folder], 0);
+    assert_eq!(document["schema"], "onbeat.watch-report/1");
+    assert_eq!((&document["intervals"], &document["boots"]), (&40.into(), &2.into()));
+    assert_eq!(document["coverage"]["recorded"], 40 * 7_200_000u64);
+    let counted = &document["series"][0]["cpus"][0]["n"];
+    assert_eq!(counted.as_u64(), Some(40 * 3_600_000));
+    for (format, words) in [("html", "sleeps in"), ("svg", "<svg"), ("csv", "timer+wakeup/system/cpu1")] {
+        let file = place.path(&format!("report.{format}"));
+        assert_eq!(code(&onbeat(&["report", &folder, "-o", &file])), 0);
+        assert!(fs::read_to_string(&file).unwrap().contains(words), "{format}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_record_is_one_line_each() {
+    let place = Place::new();
+    let folder = place.path("record");
+    record(&folder, &HOURLY, 5);
+    assert!(refused(&["report", &folder, "--hist", &place.path("hist")], 2).contains("shown by itself"));
+    let at = |name: &str| Path::new(&folder).join(name);
+    let manifest = fs::read_to_string(at("record.json")).unwrap();
+    fs::write(at("record.json"), manifest.replace("onbeat.watch/1", "onbeat.watch/9")).unwrap();
+    assert!(refused(&["report", &folder], 2).contains("newer onbeat"));
+    fs::remove_file(at("record.json")).unwrap();
+    let tail = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let tail = tail.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "tail")).unwrap();
+    let bytes = fs::read(&tail).unwrap();
+    fs::write(&tail, &bytes[..bytes.len() - 100]).unwrap();
+    let output = onbeat(&["report", &folder]);
+    let (text, remarks) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success() && text.contains("4 intervals in 1 boot"), "{text}");
+    assert!(remarks.contains("record.json is missing") && remarks.contains("not complete"), "{remarks}");
+}

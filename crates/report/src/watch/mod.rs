@@ -1,0 +1,10 @@
+//! What `onbeat watch` recorded, as text, as a page, and as tables.
+
+pub mod csv;
+pub mod page;
+pub mod summary;
+pub mod text;
+pub mod words;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! A record as a page: the answer, T above W over time, the histogram with its worst marked, and
+//! below it, in the same colours, the table of the worst.
+
+use std::borrow::Cow;
+
+use maud::{Markup, html};
+
+use super::summary::{PlacedWorst, SeriesTotals, WatchSummary};
+use super::words::{answer, culprit, day, losses, parts, priority, task, when};
+use crate::html::{document, figure, page_of, pairs, scroll};
+use crate::plot::latency::{self, LatencyMark};
+use crate::plot::line::PlotLine;
+use crate::plot::svg::Picture;
+use crate::plot::svg::Size;
+use crate::plot::theme::{PAGE, PAPER, Theme};
+use crate::plot::watch_over_time::{self, MARKED, colour_of_worst, coloured};
+use crate::prose::prose;
+use crate::words::{UNKNOWN, clean, or_dash, several, span, us, us_or_dash};
+use model::error::{Result, json};
+use model::histogram::quantile;
+
+/// How many of the worst the page lists.
+const WORST: usize = 20;
+
+/// The page.
+pub fn html(of: &WatchSummary) -> Result<String> {
+    let json = json(of)?;
+    let answer = answer(of);
+    let (first, rest) = answer.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+    Ok(page_of(
+        &format!("Wake-ups of real-time threads: {}", clean(&of.title)),
+        html! {
+            p class="lead" { (prose(first)) }
+            @for line in rest { p { (prose(line)) } }
+            @for remark in &of.remarks { div class="banner" role="alert" { (prose(remark)) } }
+            h2 { "What was recorded" }
+            (conditions(of))
+            @for line in losses(of) { p { (prose(&line)) } }
+            h2 { "Over time" }
+            (figure("", |size| watch_over_time::draw(of, size, &PAGE)))
+            @if let Some(main) = of.main() {
+                h2 { "How many wake-ups took how long" }
+                (figure(&format!("{}, of threads that waited for the system. The numbers are those of the table below.", main.series), |size| {
+                    Some(histogram(of, main, size, &PAGE))
+                }))
+            }
+            (list("The worst", "T: how late the timer came. W: how long the thread then waited for its CPU.", of, &of.worst))
+            (list("Behind the same or a higher priority", "Threads of the application that waited for each other: its own matter, and no latency of the system.", of, &of.worst_by_priority))
+            (list("Threads of the kernel", "", of, &of.worst_of_kernel_threads))
+            (stacks(of))
+            @for totals in &of.series { (series(totals)) }
+            (marks(of))
+            (environments(of))
+            footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) "." } }
+            (document(&json))
+        },
+    ))
+}
+
+/// The histogram alone, as a file of its own.
+pub fn svg(of: &WatchSummary) -> String {
+    let picture = match of.main() {
+        Some(main) => histogram(of, main, Size::Wide, &PAPER),
+        None => latency::draw(&[], None, &[], Size::Wide, &PAPER),
+    };
+    let (width, height) = (picture.width, picture.height);
+    html! {
+        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) }
+            role="img" aria-label=(picture.label) {
+            rect width="100%" height="100%" fill=(PAPER.background) {}
+            (picture.body)
+        }
+    }
+    .into_string()
+}
+
+/// A line per CPU, the worst marked by their numbers.
+fn histogram(of: &WatchSummary, main: &SeriesTotals, size: Size, theme: &Theme) -> Picture {
+    let lines: Vec<PlotLine> = main
+        .cpus
+        .iter()
+        .map(|cpu| PlotLine {
+            name: format!("CPU {}", or_dash(cpu.cpu)),
+            detail: String::new(),
+            rows: Cow::Borrowed(&cpu.histogram),
+            deadline: None,
+            min: cpu.min_ns,
+            max: cpu.max_ns,
+            overflows: 0,
+            beyond_from: None,
+            early: cpu.early,
+        })
+        .collect();
+    let mark = |(at, worst): (usize, &PlacedWorst)| {
+        let line = main.cpus.iter().position(|cpu| cpu.cpu == worst.wakeup.cpu)?;
+        let latency = worst.wakeup.value(main.series.known()?)?;
+        Some(LatencyMark { latency, name: format!("{}: {}", at + 1, span(latency)), line })
+    };
+    let marks: Vec<LatencyMark> = of.worst.iter().take(MARKED).enumerate().filter_map(mark).collect();
+    latency::draw_marked(&lines, &marks, None, &[], size, theme)
+}
+
+fn conditions(of: &WatchSummary) -> Markup {
+    let times = match of.from.is_empty() {
+        true => "the clock was not set".into(),
+        false => format!("{} to {} UTC", day(&of.from), day(&of.to)),
+    };
+    let kernels: Vec<String> =
+        of.environments.iter().map(|environment| clean(&environment.release)).collect();
+    pairs(&[
+        ("when", times),
+        ("recorded", crate::words::duration(of.recorded_ns)),
+        ("intervals", of.intervals.to_string()),
+        ("boots", of.boots.to_string()),
+        ("kernel", if kernels.is_empty() { UNKNOWN.into() } else { kernels.join(", ") }),
+        ("recording", clean(&of.recording)),
+    ])
+}
+
+/// A table of the worst; the first ones have the colours that mark them in the pictures.
+fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -> Markup {
+    let main = std::ptr::eq(list.as_ptr(), of.worst.as_ptr());
+    let shown = coloured(of);
+    html! {
+        @if !list.is_empty() {
+            h2 { (heading) }
+            @if !caption.is_empty() { p class="muted" { (caption) " Latencies in us, times in UTC." } }
+            (scroll(heading, html! {
+                table {
+                    thead { tr {
+                        th { "#" } th class="left" { "victim" } th { "pid" } th class="left" { "priority" } th { "CPU" }
+                        th class="left" { "culprit" } th { "CPU" } th { "T" } th { "W" } th { "total" }
+                        th class="left" { "when" } th class="left" { "sleeps in" }
+                    } }
+                    tbody { @for (at, worst) in list.iter().take(WORST).enumerate() {
+                        tr {
+                            th {
+                                @if main && at < MARKED { (swatch(colour_of_worst(of, worst, &shown, &PAGE))) " " }
+                                (at + 1)
+                            }
+                            (cells(worst, of))
+                        }
+                    } }
+                }
+            }))
+            @if list.len() > WORST { p class="muted" { (several((list.len() - WORST) as u64, "more is", "more are")) " in the data at the end of this page." } }
+        }
+    }
+}
+
+fn swatch(colour: &str) -> Markup {
+    html! { svg class="swatch" viewBox="0 0 10 10" aria-hidden="true" { rect width="10" height="10" fill=(colour) {} } }
+}
+
+fn cells(worst: &PlacedWorst, of: &WatchSummary) -> Markup {
+    let wakeup = &worst.wakeup;
+    let or_unknown = |text: &str| if text.is_empty() { UNKNOWN.to_owned() } else { clean(text) };
+    html! {
+        td class="left" { (or_unknown(&wakeup.victim.comm)) }
+        td { (or_dash(wakeup.victim.tid.or(wakeup.victim.pid))) }
+        td class="left" { (or_dash(priority(&wakeup.victim))) }
+        td { (or_dash(wakeup.cpu)) }
+        td class="left" { (culprit(&wakeup.culprit)) }
+        td { (or_dash(wakeup.culprit.task.cpu)) }
+        td { (us_or_dash(wakeup.timer_ns)) }
+        td { (us_or_dash(wakeup.wakeup_ns)) }
+        td class="top" { (us(worst.total_ns)) }
+        td class="left" { (when(worst, of)) }
+        td class="left" { (or_unknown(&wakeup.sleeps_in)) }
+    }
+}
+
+/// What was observed at the marked ones, for who wants to look further.
+fn stacks(of: &WatchSummary) -> Markup {
+    html! {
+        @for (at, worst) in of.worst.iter().take(MARKED).enumerate() {
+            @let wakeup = &worst.wakeup;
+            details {
+                summary { "Observed at " (at + 1) ": " (parts(wakeup)) }
+                p { "Before it on the CPU: " (task(&wakeup.previous)) ". Interrupted by its timer: " (task(&wakeup.interrupted)) "." }
+                @if wakeup.stack.is_empty() {
+                    p { "No stack was taken." }
+                } @else {
+                    p class="muted" { "The functions that the CPU was in, innermost first." }
+                    pre { @for function in &wakeup.stack { (clean(function)) "\n" } }
+                }
+            }
+        }
+    }
+}
+
+/// The totals of a series, as numbers.
+fn series(totals: &SeriesTotals) -> Markup {
+    let name = format!("{}, {}", totals.series, totals.class);
+    html! {
+        @if totals.cpus.iter().chain(&totals.threads).any(|row| row.n > 0) {
+            details {
+                summary { "Totals: " (name) }
+                (scroll(&name, html! {
+                    table {
+                        thead { tr { th class="left" { "of" } th { "wake-ups" } th { "missed" } th { "early" } th { "min" } th { "mean" } th { "p50" } th { "p99" } th { "p99.99" } th { "max" } } }
+                        tbody { @for row in totals.cpus.iter().chain(&totals.threads) {
+                            @let at = |per_million| us_or_dash(quantile(&row.histogram, row.max_ns, per_million));
+                            tr {
+                                th class="left" {
+                                    @match &row.thread { Some(thread) => (task(thread)), None => { "CPU " (or_dash(row.cpu)) } }
+                                }
+                                td { (row.n) } td { (row.missed) } td { (row.early) } td { (us_or_dash(row.min_ns)) } td { (us_or_dash(row.mean_ns)) }
+                                td { (at(500_000)) } td { (at(990_000)) } td { (at(999_900)) } td class="top" { (us_or_dash(row.max_ns)) }
+                            }
+                        } }
+                    }
+                }))
+            }
+        }
+    }
+}
+
+fn marks(of: &WatchSummary) -> Markup {
+    html! {
+        @if !of.marks.is_empty() {
+            details {
+                summary { (several(of.marks.len() as u64, "mark", "marks")) ": what happened to the machine, and when onbeat itself was at work" }
+                ul { @for mark in &of.marks {
+                    li {
+                        @if !mark.time.is_empty() { (day(&mark.time)) " UTC: " }
+                        (mark.mark.kind) @if let Some(cpu) = mark.mark.cpu { ", CPU " (cpu) }
+                        @if !mark.mark.detail.is_empty() { ", " (clean(&mark.mark.detail)) }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+fn environments(of: &WatchSummary) -> Markup {
+    html! {
+        @for environment in of.environments.iter().filter(|environment| !environment.settings.is_empty()) {
+            details {
+                summary { "Settings of " (clean(&environment.release)) }
+                dl { @for (name, value) in &environment.settings { div { dt { (clean(name)) } dd { (clean(value)) } } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! A made-up record as text and as a page.

@@ -1,0 +1,111 @@
+//! A record on the terminal: the answer, the worst, the CPUs, what is not in it.
+
+use super::summary::{PlacedWorst, WatchSummary};
+use super::words::{answer, culprit, day, losses, task, when};
+use crate::aligned::write_rows;
+use crate::palette::{DIM, Palette, YELLOW};
+use crate::words::{UNKNOWN, clean, or_dash, several, us_or_dash, wrapped};
+use model::histogram::quantile;
+
+/// How many are listed of those that the system is to blame for, and of the others.
+const WORST: usize = 10;
+const OTHERS: usize = 3;
+
+/// The columns of the worst, and which are left out on a narrow terminal, one after the other.
+const HEAD: [&str; 9] = ["victim", "CPU", "culprit", "on", "T", "W", "total", "when (UTC)", "sleeps in"];
+const LEFT_OUT: [usize; 3] = [8, 3, 6];
+
+/// The record as text of up to this number of columns.
+pub fn render(of: &WatchSummary, columns: usize, color: bool) -> String {
+    let palette = Palette(color);
+    let mut page = String::new();
+    for (at, line) in answer(of).iter().enumerate() {
+        let line = if at == 0 { palette.paint(crate::palette::BOLD, line) } else { line.clone() };
+        wrapped(&mut page, &line, columns);
+    }
+    wrapped(&mut page, &palette.paint(DIM, &span_of(of)), columns);
+    let lists = [
+        (&of.worst, WORST, "the worst, latencies in us"),
+        (&of.worst_by_priority, OTHERS, "behind the same or a higher priority"),
+        (&of.worst_of_kernel_threads, OTHERS, "threads of the kernel"),
+    ];
+    for (list, most, title) in lists {
+        if !list.is_empty() {
+            page.push_str(&format!("\n{}\n", palette.paint(DIM, title)));
+            table(&mut page, of, &list[..list.len().min(most)], columns, palette);
+        }
+    }
+    cpus(&mut page, of, palette);
+    for line in losses(of).iter().chain(&of.remarks) {
+        wrapped(&mut page, &palette.paint(YELLOW, &clean(line)), columns);
+    }
+    page
+}
+
+fn span_of(of: &WatchSummary) -> String {
+    let kernels: Vec<String> =
+        of.environments.iter().map(|environment| clean(&environment.release)).collect();
+    let mut kernels: Vec<&str> = kernels.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    kernels.dedup();
+    let times =
+        if of.from.is_empty() { String::new() } else { format!(", {} to {}", day(&of.from), day(&of.to)) };
+    let kernels = if kernels.is_empty() { String::new() } else { format!("; kernel {}", kernels.join(", ")) };
+    format!(
+        "{} in {}{times}{kernels}",
+        several(of.intervals, "interval", "intervals"),
+        several(of.boots, "boot", "boots")
+    )
+}
+
+fn cells(worst: &PlacedWorst, of: &WatchSummary) -> [String; 9] {
+    let wakeup = &worst.wakeup;
+    [
+        task(&wakeup.victim),
+        or_dash(wakeup.cpu),
+        culprit(&wakeup.culprit),
+        or_dash(wakeup.culprit.task.cpu),
+        us_or_dash(wakeup.timer_ns),
+        us_or_dash(wakeup.wakeup_ns),
+        us_or_dash(Some(worst.total_ns)),
+        when(worst, of),
+        if wakeup.sleeps_in.is_empty() { UNKNOWN.into() } else { clean(&wakeup.sleeps_in) },
+    ]
+}
+
+fn table(page: &mut String, of: &WatchSummary, list: &[PlacedWorst], columns: usize, palette: Palette) {
+    let mut rows: Vec<Vec<String>> = vec![HEAD.map(str::to_owned).to_vec()];
+    rows.extend(list.iter().map(|worst| cells(worst, of).to_vec()));
+    let width = |rows: &[Vec<String>]| {
+        let widest = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0) + 2;
+        (0..rows[0].len()).map(widest).sum::<usize>().saturating_sub(2)
+    };
+    for left_out in LEFT_OUT {
+        if width(&rows) <= columns {
+            break;
+        }
+        rows.iter_mut().for_each(|row| drop(row.remove(left_out)));
+    }
+    write_rows(page, &rows, palette);
+}
+
+/// The totals of the series that says most, a row per CPU.
+fn cpus(page: &mut String, of: &WatchSummary, palette: Palette) {
+    let Some(main) = of.main() else { return };
+    let title = format!("{} of all wake-ups that waited for the system, in us", main.series);
+    page.push_str(&format!("\n{}\n", palette.paint(DIM, &title)));
+    let mut rows = vec![["CPU", "wake-ups", "min", "mean", "p50", "p99", "p99.99", "max"].map(str::to_owned)];
+    rows.extend(main.cpus.iter().map(|cpu| {
+        let at = |per_million| us_or_dash(quantile(&cpu.histogram, cpu.max_ns, per_million));
+        [
+            or_dash(cpu.cpu),
+            cpu.n.to_string(),
+            us_or_dash(cpu.min_ns),
+            us_or_dash(cpu.mean_ns),
+            at(500_000),
+            at(990_000),
+            at(999_900),
+            us_or_dash(cpu.max_ns),
+        ]
+    }));
+    write_rows(page, &rows, palette);
+}

@@ -1,0 +1,187 @@
+//! The sentences about a record, for the terminal and the page alike.
+
+use super::summary::{PlacedWorst, WatchSummary};
+use crate::words::{clean, duration, percent, several, span, time_of_day};
+use model::units::Nanos;
+use model::watch::{WatchCulprit, WatchTask, WorstWakeup};
+
+/// A thread with what is known of it: `control (4711, fifo 80)`.
+pub fn task(task: &WatchTask) -> String {
+    let mut known: Vec<String> = Vec::new();
+    known.extend(task.tid.or(task.pid).filter(|id| *id != 0).map(|id| id.to_string()));
+    known.extend(priority(task));
+    match (clean(&task.comm), known.is_empty()) {
+        (name, true) if name.is_empty() => "not known".into(),
+        (name, true) => name,
+        (name, false) if name.is_empty() => known.join(", "),
+        (name, false) => format!("{name} ({})", known.join(", ")),
+    }
+}
+
+/// The priority as its user set it; nothing where that is not known.
+pub fn priority(task: &WatchTask) -> Option<String> {
+    if task.tid == Some(0) {
+        return None; // the idle thread has none
+    }
+    let policy = if task.policy.is_empty() { "rt" } else { task.policy.as_str() };
+    match (task.priority(), task.prio?) {
+        (Some(priority), _) => Some(format!("{} {priority}", clean(policy))),
+        (None, -1) => Some("deadline".into()),
+        (None, prio @ 100..=139) => Some(format!("nice {}", prio - 120)),
+        (None, _) => None,
+    }
+}
+
+/// Who took the time; `unknown` where nothing proves it.
+pub fn culprit(culprit: &WatchCulprit) -> String {
+    let name = clean(&culprit.name);
+    match (name.is_empty(), culprit.task.is_unknown()) {
+        (true, true) => "unknown".into(),
+        (true, false) => task(&culprit.task),
+        (false, true) => name,
+        (false, false) if clean(&culprit.task.comm) == name => task(&culprit.task),
+        (false, false) => format!("{name}, in {}", task(&culprit.task)),
+    }
+}
+
+/// Its parts: `T 4.1 us + W 308.3 us`.
+pub fn parts(wakeup: &WorstWakeup) -> String {
+    let parts = [("T", wakeup.timer_ns), ("W", wakeup.wakeup_ns), ("S", wakeup.switch_ns)];
+    let known: Vec<String> =
+        parts.iter().filter_map(|(name, ns)| Some(format!("{name} {}", span((*ns)?)))).collect();
+    known.join(" + ")
+}
+
+/// When it was, in UTC, or since the record began.
+pub fn when(worst: &PlacedWorst, of: &WatchSummary) -> String {
+    match worst.time.is_empty() {
+        true => duration(Nanos(worst.at.0 - of.axis.from.0)),
+        false => {
+            let time = time_of_day(&worst.time, "");
+            time.split('.').next().unwrap_or_default().to_owned()
+        }
+    }
+}
+
+/// A time to the minute: `2026-11-20 12:33`.
+pub fn day(time: &str) -> String {
+    clean(time).replace('T', " ").chars().take(16).collect()
+}
+
+/// The answer, in the order of importance.
+pub fn answer(of: &WatchSummary) -> Vec<String> {
+    let mut lines = Vec::new();
+    let time = |worst: &PlacedWorst| match worst.time.is_empty() {
+        true => format!("{} after the record began", when(worst, of)),
+        false => format!("{} UTC", when(worst, of)),
+    };
+    let one = |worst: &PlacedWorst| {
+        let cpu = worst.wakeup.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
+        format!("{}{cpu} ({}), {}", span(worst.total_ns), parts(&worst.wakeup), time(worst))
+    };
+    lines.push(match of.worst.first() {
+        Some(worst) => format!(
+            "The longest wake-up in {}: {}. {} waited; the culprit is {}.",
+            duration(of.recorded_ns),
+            one(worst),
+            task(&worst.wakeup.victim),
+            culprit(&worst.wakeup.culprit)
+        ),
+        None => format!("No wake-up of a real-time thread in {}.", duration(of.recorded_ns)),
+    });
+    if let Some(worst) = of.worst_by_priority.first() {
+        lines.push(format!(
+            "Behind a thread of the same or a higher priority, which is the application's own matter: {}. {} waited for {}.",
+            one(worst),
+            task(&worst.wakeup.victim),
+            task(&worst.wakeup.previous)
+        ));
+    }
+    lines.push(coverage(of));
+    lines
+}
+
+/// What was recorded of what there was.
+pub fn coverage(of: &WatchSummary) -> String {
+    let counts = &of.coverage;
+    let mut line = match of.coverage_share {
+        Some(share) => format!(
+            "{} of the switches to real-time threads were recorded ({} of {})",
+            percent(share),
+            counts.recorded,
+            counts.voluntary.unwrap_or_default()
+        ),
+        None => format!(
+            "{} to real-time threads were recorded; how many there were nobody counted",
+            several(counts.recorded, "switch", "switches")
+        ),
+    };
+    let others = [
+        (counts.collisions, "thread found its place taken", "threads found their place taken"),
+        (
+            counts.skipped.unwrap_or(0),
+            "program run was skipped by the kernel",
+            "program runs were skipped by the kernel",
+        ),
+        (counts.timers_unmatched, "timer had no wake-up", "timers had no wake-up"),
+        (
+            counts.woken_before_sleep,
+            "wake-up came before the thread slept",
+            "wake-ups came before the thread slept",
+        ),
+        (counts.ended, "thread ended", "threads ended"),
+        (counts.unwritten, "interval could not be written", "intervals could not be written"),
+    ];
+    for (n, one, more) in others.into_iter().filter(|(n, ..)| *n > 0) {
+        line += &format!("; {}", several(n, one, more));
+    }
+    line + "."
+}
+
+/// What the record no longer holds.
+pub fn losses(of: &WatchSummary) -> Vec<String> {
+    let losses = &of.losses;
+    let intervals = |n| several(n, "interval", "intervals");
+    let mut lines = Vec::new();
+    let to = |n: u64, what: &str| (n > 0).then(|| format!("{} {what}", intervals(n)));
+    let merged: Vec<String> = [
+        to(losses.rows_to_hours, "to histograms of hours"),
+        to(losses.rows_to_days, "of these on to days"),
+        to(losses.worst_to_hours, "to the worst of each hour"),
+        to(losses.worst_to_days, "of these on to the worst of each day"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !merged.is_empty() {
+        lines.push(format!("Added up: {}. No count is lost by that.", merged.join(", ")));
+    }
+    for (n, ns, until, what) in [
+        (losses.rows_dropped, losses.rows_dropped_ns, &losses.rows_dropped_until, "histograms"),
+        (losses.worst_dropped, losses.worst_dropped_ns, &losses.worst_dropped_until, "worst wake-ups"),
+    ] {
+        if n > 0 {
+            let time = model::wall_time::wall_time(until.wall_ns);
+            let day = time.split('T').next().unwrap_or_default();
+            lines.push(format!(
+                "Dropped to stay below the size: the {what} of the first {} ({}), up to {day}.",
+                duration(ns),
+                intervals(n)
+            ));
+        }
+    }
+    let damage = [
+        (losses.cut_bytes > 0)
+            .then(|| format!("{} bytes cut from an interval that was not complete", losses.cut_bytes)),
+        (losses.damaged_intervals > 0).then(|| format!("{} damaged", intervals(losses.damaged_intervals))),
+        (losses.damaged_sections > 0)
+            .then(|| format!("{} damaged", several(losses.damaged_sections, "section", "sections"))),
+        (losses.unread_lines > 0)
+            .then(|| format!("{} not readable", several(losses.unread_lines, "line", "lines"))),
+    ];
+    let damage: Vec<String> = damage.into_iter().flatten().collect();
+    if !damage.is_empty() {
+        lines.push(format!("Repaired: {}.", damage.join(", ")));
+    }
+    lines
+}
