@@ -10,6 +10,7 @@ mod probing;
 mod refusals;
 mod stall;
 mod untouched;
+mod watching;
 
 use super::frames::Reply;
 use super::judge::CheckResult;
@@ -44,6 +45,7 @@ pub fn of(machine: &Machine) -> Vec<Check> {
         checks.extend(ending::checks());
         checks.extend(disturbance::checks());
         checks.extend(probing::checks());
+        checks.extend(watching::checks());
         checks.extend(refusals::checks());
         checks.extend(answers::checks());
         checks.extend(untouched::checks());

@@ -19,6 +19,7 @@ mod stalls;
 pub mod stops;
 mod table;
 mod trial;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! A series: what the guest does in it, and how its reply is judged.
 
 use super::table::{By, FAULTS, Fault, On};
-use super::{answer, anywhere, late, log, outside, score, stalls};
+use super::{answer, anywhere, late, log, outside, score, stalls, watched};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, exit};
 use crate::live::machine::{Machine, OLD_RT};
@@ -16,7 +16,13 @@ pub enum Trial {
     Among(Stops, &'static score::Demand),
     /// Made of recorded windows: stops at any place of onbeat's own path.
     Anywhere(Stops, &'static score::Demand),
+    /// Beside a watch: faults of a kind, or stops of the emulator.
+    Watched(&'static Fault),
+    WatchedStops(Stops),
 }
+
+/// The kinds that a watch names by what it keeps.
+const WATCHED: [&str; 4] = ["irqs-off", "spin-irqsave", "preempt-off", "fifo"];
 
 /// How often the emulator is stopped, and what the lengths are drawn from.
 #[derive(Clone, Copy)]
@@ -45,6 +51,9 @@ pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
         trials.push(Trial::Anywhere(stops(400, 200), demand));
         if all {
             trials.push(Trial::Among(stops(120, 0), demand));
+            let watched = FAULTS.iter().filter(|fault| WATCHED.contains(&fault.word));
+            trials.extend(watched.map(Trial::Watched));
+            trials.push(Trial::WatchedStops(stops(100, 0)));
         }
     }
     trials
@@ -58,6 +67,8 @@ impl Trial {
             Trial::Stopped(..) => "fault-stopped".to_string(),
             Trial::Among(..) => "fault-stopped-among".to_string(),
             Trial::Anywhere(..) => "fault-stopped-anywhere".to_string(),
+            Trial::Watched(fault) => format!("watched-{}", fault.word),
+            Trial::WatchedStops(..) => "watched-stops".to_string(),
         }
     }
 
@@ -67,6 +78,8 @@ impl Trial {
             Trial::Fault(fault, _) => script(fault),
             Trial::Stopped(stops, _) => stopped(stops),
             Trial::Among(stops, _) => among(stops),
+            Trial::Watched(fault) => watched::script(fault),
+            Trial::WatchedStops(stops) => watched::stops_script(stops.count, stops.seed),
             // What they are made of: each stop is a wake-up with a silence to take out.
             Trial::Anywhere(Stops { seed, .. }, _) => {
                 format!("tree=1\n{}", stopped(&Stops { count: 40, seed: *seed }))
@@ -95,11 +108,17 @@ impl Trial {
 
     /// The row of the table and the verdict.
     pub fn judge(&self, reply: &Reply) -> Result<(String, StepOutcome), String> {
+        match self {
+            Trial::Watched(fault) => return watched::judge(fault, reply),
+            Trial::WatchedStops(stops) => return watched::judge_stops(stops.count, reply),
+            _ => {}
+        }
         // An interrupted run saves its results, and says so. One whose victim has ended is over.
         let ends = matches!(self, Trial::Fault(fault, _) if fault.follows());
         exit(reply, "h", 6).or_else(|why| if ends { exit(reply, "h", 0) } else { Err(why) })?;
         let answer = answer::of(&document(reply, "run")?)?;
         Ok(match self {
+            Trial::Watched(_) | Trial::WatchedStops(_) => return Err("judged above".to_string()),
             Trial::Fault(fault, demand) => {
                 let stalls = stalls::parse(reply.file("stalls").unwrap_or_default());
                 let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer, &stalls);

@@ -1,0 +1,106 @@
+//! What `onbeat watch` says of faults that were injected beside an application, and of stops of the
+//! whole machine: the interval's largest wake-up has the right culprit, or none.
+
+use serde_json::Value;
+
+use super::table::Fault;
+use crate::live::frames::Reply;
+use crate::live::judge::{document, exit};
+use crate::tally::StepOutcome;
+
+/// Each takes 20 ms; other latencies of the emulator's are below this.
+const LEAST_NS: i64 = 15_000_000;
+
+/// Faults, one an interval.
+const FAULTS: usize = 30;
+
+/// So many of them are the largest of an interval at least.
+const SEEN: usize = 20;
+
+/// The measuring thread is the application. `done` is what happens meanwhile.
+fn around(done: &str) -> String {
+    format!(
+        "start w onbeat watch -q --interval 1s -o rec\n\
+         watch=$pid\n\
+         onbeat measure -p 80 -a 1 -i 1000 -D 140s -q -o b >/dev/null 2>&1 &\n\
+         measure=$!\n\
+         underway b\n\
+         usleep 2000000\n\
+         {done}\
+         kill -TERM $measure\n\
+         wait $measure\n\
+         usleep 1500000\n\
+         pid=$watch\n\
+         kill -INT $pid\n\
+         reap\n\
+         run r onbeat report rec --json r.json\n\
+         send record r.json\n"
+    )
+}
+
+pub fn script(fault: &Fault) -> String {
+    around(&format!("inject {} cpu=1 from=0 us=20000 count={FAULTS} period_ms=1100 jitter_ms=150\n", fault.word))
+}
+
+/// Stops of the emulator, in some minutes.
+pub fn stops_script(count: usize, seed: u64) -> String {
+    around(&format!("clock\necho \"=== STOP {count} 20 60 500 {seed}\" >&3\nusleep {}\n", count * 560_000))
+}
+
+/// The largest wake-ups of intervals, and how many of them have the right name, another, and none.
+struct Told {
+    right: usize,
+    wrong: Vec<String>,
+    none: usize,
+}
+
+fn told(reply: &Reply, names: &[&str]) -> Result<Told, String> {
+    exit(reply, "w", 6)?;
+    exit(reply, "r", 0)?;
+    let record = document(reply, "record")?;
+    let (mut right, mut wrong, mut none) = (0, Vec::new(), 0);
+    let lists = ["worst", "worst_by_priority"].map(|list| record[list].as_array().cloned().unwrap_or_default());
+    let of_victim = |worst: &Value| worst["victim"]["comm"] == "onbeat/1";
+    for worst in lists.concat().iter().filter(|worst| of_victim(worst)) {
+        if worst["total_ns"].as_i64().is_none_or(|ns| ns < LEAST_NS) {
+            continue;
+        }
+        let name = worst["culprit"]["name"].as_str().unwrap_or_default();
+        match () {
+            () if name.is_empty() => none += 1,
+            () if names.iter().any(|wanted| name.contains(wanted)) => right += 1,
+            () => wrong.push(name.to_string()),
+        }
+    }
+    Ok(Told { right, wrong, none })
+}
+
+pub fn judge(fault: &Fault, reply: &Reply) -> Result<(String, StepOutcome), String> {
+    let names: Vec<&str> = fault.parts.iter().flat_map(|part| part.names.iter().copied()).collect();
+    let Told { right, wrong, none } = told(reply, &names)?;
+    let seen = right + wrong.len() + none;
+    let row = row(fault.word, seen, right, &wrong);
+    let fails = match () {
+        () if seen < SEEN => Some(format!("{seen} of {FAULTS} faults are the largest of an interval")),
+        () if !wrong.is_empty() => Some(format!("false names: {wrong:?}")),
+        () if right * 10 < seen * 9 => Some(format!("{right} of {seen} have a name")),
+        () => None,
+    };
+    Ok((row, fails.map_or(StepOutcome::Passed, StepOutcome::Failed)))
+}
+
+/// No stop has a name.
+pub fn judge_stops(count: usize, reply: &Reply) -> Result<(String, StepOutcome), String> {
+    let Told { wrong, none, .. } = told(reply, &[])?;
+    let row = row("stops", wrong.len() + none, 0, &wrong);
+    let fails = match () {
+        () if none + wrong.len() < count / 3 => Some(format!("{none} of {count} stops were seen")),
+        () if !wrong.is_empty() => Some(format!("false names: {wrong:?}")),
+        () => None,
+    };
+    Ok((row, fails.map_or(StepOutcome::Passed, StepOutcome::Failed)))
+}
+
+fn row(what: &str, seen: usize, right: usize, wrong: &[String]) -> String {
+    format!("  {:<22} largest of an interval {seen}, named rightly {right}, falsely {}", format!("watched {what}"), wrong.len())
+}
