@@ -294,7 +294,7 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
 fn fields_by(way: Reading) -> Result<Fields> {
     let unsupported = |why: String| Failure::not_supported(why);
     if way == Reading::Format {
-        let tracing = Tracing::open().map_err(|why| no_tracing(why))?;
+        let tracing = Tracing::open().map_err(no_tracing)?;
         return ByFormat::read(|path| tracing.read(path)).map(Fields::Format).map_err(unsupported);
     }
     let mut types = KernelTypes::read().map_err(|error| {

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use host::bpf::MapView;
-use model::keyword::Word;
 use model::rows::RowCounts;
 use model::units::{Cpu, Nanos};
 use model::watch::{Holder, Victims, WatchRow, WatchSeries, WatchTask, WorstWakeup};
@@ -216,7 +215,7 @@ pub(crate) fn keep_worst(list: &mut Vec<Worst>, new: Worst, series: WatchSeries)
         if last.wakeup.value(series) >= value {
             return;
         }
-        last.wakeup.worst_of.retain(|of| *of != Word::from(series));
+        last.wakeup.worst_of.retain(|of| *of != series);
     }
     list.retain(|other| !other.wakeup.worst_of.is_empty());
     match list.iter_mut().find(|other| other.wakeup.is_same(&new.wakeup)) {
