@@ -133,7 +133,7 @@ impl ByFormat {
 /// A field of a record that is read whole. The first 8 bytes are not a program's to read.
 fn number(format: &Format, wanted: &str, size: usize) -> Result<Field, String> {
     let found = format.field(wanted).filter(|field| field.place == Place::Inside && field.size == size);
-    let aligned = found.filter(|field| field.offset >= 8 && field.offset.is_multiple_of(size));
+    let aligned = found.filter(|field| field.offset >= 8 && field.offset % size == 0);
     aligned
         .and_then(|field| Some(Field { offset: i16::try_from(field.offset).ok()?, width: Width::of(size)? }))
         .ok_or_else(|| format!("the event {} has no field {wanted} of {size} bytes", format.name))
@@ -142,7 +142,7 @@ fn number(format: &Format, wanted: &str, size: usize) -> Result<Field, String> {
 /// A thread's name in a record.
 fn name(format: &Format, wanted: &str) -> Result<i16, String> {
     let found = format.field(wanted).filter(|field| field.place == Place::Inside && field.size == 16);
-    let aligned = found.filter(|field| field.offset >= 8 && field.offset.is_multiple_of(4));
+    let aligned = found.filter(|field| field.offset >= 8 && field.offset % 4 == 0);
     aligned
         .and_then(|field| i16::try_from(field.offset).ok())
         .ok_or_else(|| format!("the event {} has no field {wanted} of 16 letters", format.name))

@@ -1,6 +1,6 @@
 //! The maps that the programs share with this process: what lies where.
 //!
-//! Kernel memory is bounded: 1.8 MiB of slots, 170 kB per CPU, 26 kB per chosen thread.
+//! Kernel memory is bounded: 1.8 MiB of slots, 173 kB per CPU, 26 kB per chosen thread.
 
 /// Slots, one per thread that is recorded: thread id modulo their number.
 pub const SLOTS: usize = 1 << 14;
@@ -74,7 +74,7 @@ pub enum Count {
     Unmatched,
     /// Wakings of threads that had not yet slept.
     Early,
-    /// Threads that slept and ran again without a waking that was seen.
+    /// Sleeps that ended without a waking, or a switch back, that was seen.
     Unwoken,
     /// Wake-ups of threads that had been preempted before they slept: they are recorded, and no
     /// voluntary switch corresponds to them.
@@ -140,19 +140,21 @@ pub mod maximum {
     pub const VICTIM_COMM: i16 = 64;
     pub const PREVIOUS_COMM: i16 = 80;
     pub const INTERRUPTED_COMM: i16 = 96;
-    /// 0 none, 1 that of the expiry, 2 that of the switch.
-    pub const STACK_OF: i16 = 112;
-    pub const STACK_BYTES: i16 = 116;
+    /// How much there is of each stack, in bytes; not positive where there is none.
+    pub const EXPIRY_BYTES: i16 = 112;
+    pub const SWITCH_BYTES: i16 = 116;
     pub const SLEEP_BYTES: i16 = 120;
     /// Known when it sleeps again.
     pub const VICTIM_PROCESS: i16 = 124;
     /// Without its stacks.
     pub const SHORT: usize = 128;
-    pub const STACK: i16 = 128;
+    /// In the timer's interrupt; at the switch; of the victim when it sleeps again.
+    pub const EXPIRY: i16 = SHORT as i16;
     pub const STACK_ROOM: usize = 192;
-    pub const SLEEP: i16 = STACK + STACK_ROOM as i16;
+    pub const SWITCH: i16 = EXPIRY + STACK_ROOM as i16;
+    pub const SLEEP: i16 = SWITCH + STACK_ROOM as i16;
     pub const SLEEP_ROOM: usize = 128;
-    pub const SIZE: usize = SHORT + STACK_ROOM + SLEEP_ROOM;
+    pub const SIZE: usize = SHORT + 2 * STACK_ROOM + SLEEP_ROOM;
 }
 
 /// The series of a record, in the order of their histograms.

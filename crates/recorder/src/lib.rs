@@ -14,8 +14,11 @@ pub mod layout;
 mod learn;
 pub mod programs;
 mod recorder;
+mod records;
 mod refusals;
 mod slots;
 
-pub use drain::{Counts, Drained, Worst};
-pub use recorder::{About, Options, Reading, Recorder};
+pub use drain::{Counts, Drained};
+pub use recorder::{About, Options, Reading, Recorder, ThreadSums};
+pub use records::Worst;
+pub use slots::Covered;

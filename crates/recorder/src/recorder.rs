@@ -11,11 +11,11 @@ use model::units::{CpuSet, Nanos};
 use crate::assembler::BadCode;
 use crate::btf::Btf;
 use crate::fields::{ByFormat, ByTypes, EVENTS, EXPIRE, Fields, START, SUSPEND, SWITCH, WAKING};
-use crate::layout::{SLOTS, THREADS_LIMIT, config, cpu, record, saved, slot};
+use crate::layout::{SERIES, SLOTS, THREADS_LIMIT, config, cpu, histogram, record, saved, slot};
 use crate::learn::{self, Learned};
 use crate::programs::{self, Functions, Maps, switch, timers, waking};
 use crate::refusals;
-use crate::slots::Slots;
+use crate::slots::{Chosen, Slots};
 
 /// How the programs read events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -181,6 +181,15 @@ impl Recorder {
         self.slots.choose(&self.maps.slots, tid)
     }
 
+    /// The sums of a chosen thread's latencies, as they grow.
+    pub fn sums_of(&self, tid: u32) -> Result<ThreadSums> {
+        let is_it = |chosen: &Option<Chosen>| chosen.as_ref().is_some_and(|chosen| chosen.tid == tid);
+        let number = self.slots.chosen.iter().position(is_it);
+        let number = number.ok_or_else(|| Failure::usage(format!("thread {tid} was not chosen")))?;
+        let records = self.maps.threads.view(number * 2..number * 2 + 2);
+        Ok(ThreadSums { records: records.map_err(|error| refusals::no_map(&error))? })
+    }
+
     /// Runs that the kernel has skipped, of all programs.
     pub(crate) fn missed_by_kernel(&self) -> Option<u64> {
         self.programs.iter().map(|(_, program)| program.counts().ok()?.missed).sum()
@@ -189,6 +198,23 @@ impl Recorder {
     /// Takes the programs off; what is recorded can still be taken.
     pub fn disarm(&mut self) {
         self.links.clear();
+    }
+}
+
+/// What a thread may compare its own latencies with, one by one.
+pub struct ThreadSums {
+    records: MapView,
+}
+
+impl ThreadSums {
+    /// The sums of T, of W, and of both where there are both, of the epoch that is written.
+    pub fn now(&self) -> [Nanos; SERIES] {
+        let sum = |series: usize, entry: usize| {
+            let at = (series * histogram::SIZE) as i16 + histogram::SUM;
+            self.records.u64(entry, at).load(Relaxed) as i64
+        };
+        // The other half is empty, but for the moment of a flip.
+        std::array::from_fn(|series| Nanos(self.records.entries().map(|entry| sum(series, entry)).sum()))
     }
 }
 
@@ -268,7 +294,7 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
 fn fields_by(way: Reading) -> Result<Fields> {
     let unsupported = |why: String| Failure::not_supported(why);
     if way == Reading::Format {
-        let tracing = Tracing::open().map_err(|why| no_tracing(why))?;
+        let tracing = Tracing::open().map_err(no_tracing)?;
         return ByFormat::read(|path| tracing.read(path)).map(Fields::Format).map_err(unsupported);
     }
     let mut types = KernelTypes::read().map_err(|error| {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use host::bpf::{ArrayMap, MapView};
 use host::threads::{ThreadFacts, real_time_threads, thread_facts};
 use model::error::{Failure, Result};
-use model::watch::WatchTask;
+use model::watch::{Victims, WatchTask};
 
 use crate::layout::{SLOT_MASK, SLOTS, slot};
 use crate::refusals;
@@ -19,8 +19,17 @@ const PIECE: usize = 512;
 struct Known {
     start: u64,
     /// Sleeps that ended, by its own count, and those recorded.
-    slept: u64,
+    slept: Option<u64>,
     recorded: u32,
+}
+
+/// A thread with histograms of its own.
+pub struct Chosen {
+    pub tid: u32,
+    pub task: WatchTask,
+    pub victims: Victims,
+    /// Its last wake-ups come with the next interval.
+    ended: bool,
 }
 
 /// Threads in slots.
@@ -29,12 +38,24 @@ pub struct Slots {
     numbered: bool,
     known: BTreeMap<u32, Known>,
     /// By the number of their histograms.
-    pub chosen: Vec<Option<WatchTask>>,
+    pub chosen: Vec<Option<Chosen>>,
+}
+
+/// What was recorded of a thread beside what it counted itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Covered {
+    pub tid: u32,
+    pub process: u32,
+    /// Wake-ups after a sleep.
+    pub recorded: u64,
+    /// Sleeps that are over, as `voluntary_ctxt_switches` has them.
+    pub voluntary: Option<u64>,
 }
 
 /// What a look at all slots has found since the last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
+    pub covered: Vec<Covered>,
     pub recorded: u64,
     pub voluntary: Option<u64>,
     /// Threads in slots.
@@ -53,7 +74,7 @@ fn view_of(slots: &ArrayMap, entries: std::ops::Range<usize>) -> Result<MapView>
 
 impl Slots {
     pub fn new(numbered: bool, chosen: usize) -> Slots {
-        Slots { numbered, known: BTreeMap::new(), chosen: vec![None; chosen] }
+        Slots { numbered, known: BTreeMap::new(), chosen: (0..chosen).map(|_| None).collect() }
     }
 
     /// Gives a slot to each real-time thread that is there; before the programs run.
@@ -76,7 +97,7 @@ impl Slots {
         let recorded = view.u32(index, slot::RECORDED).load(Relaxed);
         // A thread that sleeps has counted a sleep that is not over.
         let asleep = view.u32(index, slot::SLEPT).load(Relaxed) != 0;
-        let slept = facts.voluntary.unwrap_or(0).saturating_sub(asleep.into());
+        let slept = facts.voluntary.map(|voluntary| voluntary.saturating_sub(asleep.into()));
         self.known.insert(facts.tid, Known { start: facts.start, slept, recorded });
     }
 
@@ -90,7 +111,11 @@ impl Slots {
                 claim(&view, index, &facts);
                 self.note(&view, index, &facts);
             }
-            other if other == tid => {}
+            other if other == tid => {
+                if !self.known.contains_key(&tid) {
+                    self.note(&view, index, &facts);
+                }
+            }
             other => {
                 return Err(Failure::not_supported(format!(
                     "thread {tid} cannot be recorded: thread {other} has its place"
@@ -103,12 +128,14 @@ impl Slots {
         let free = self.chosen.iter().position(Option::is_none).ok_or_else(|| {
             Failure::usage(format!("at most {} threads have histograms of their own", self.chosen.len()))
         })?;
-        self.chosen[free] = Some(WatchTask {
+        let task = WatchTask {
             comm: facts.comm,
             pid: i32::try_from(facts.process).ok(),
             tid: i32::try_from(tid).ok(),
             ..WatchTask::default()
-        });
+        };
+        let victims = if facts.kernel { Victims::Kernel } else { Victims::User };
+        self.chosen[free] = Some(Chosen { tid, task, victims, ended: false });
         view.u32(index, slot::THREAD).store(free as u32 + 1, Release);
         Ok(())
     }
@@ -131,14 +158,11 @@ impl Slots {
                 }
             }
         }
-        for task in &mut self.chosen {
-            let gone = task
-                .as_ref()
-                .and_then(|task| task.tid)
-                .is_some_and(|tid| !self.known.contains_key(&(tid as u32)));
-            if gone {
-                *task = None;
-            }
+        for chosen in &mut self.chosen {
+            *chosen = chosen.take().filter(|chosen| !chosen.ended).map(|chosen| {
+                let ended = !self.known.contains_key(&chosen.tid);
+                Chosen { ended, ..chosen }
+            });
         }
         Ok(looked)
     }
@@ -154,10 +178,17 @@ impl Slots {
         let Some(now) = self.known.get(&tid) else { return };
         match known {
             Some(last) if last.start == now.start => {
-                looked.recorded += u64::from(now.recorded.wrapping_sub(last.recorded));
-                if let Some(sum) = &mut looked.voluntary {
-                    *sum += now.slept.saturating_sub(last.slept);
+                let covered = Covered {
+                    tid,
+                    process: facts.process,
+                    recorded: now.recorded.wrapping_sub(last.recorded).into(),
+                    voluntary: now.slept.zip(last.slept).map(|(now, last)| now.saturating_sub(last)),
+                };
+                looked.recorded += covered.recorded;
+                if let Some((sum, slept)) = looked.voluntary.as_mut().zip(covered.voluntary) {
+                    *sum += slept;
                 }
+                looked.covered.push(covered);
             }
             Some(_) => {
                 // Another thread of the same number, and nobody saw the first one end.

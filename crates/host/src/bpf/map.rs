@@ -41,7 +41,7 @@ pub struct ArrayMap {
 impl ArrayMap {
     /// Makes a map of zeros. `value_size` is a multiple of 8, as the kernel rounds it.
     pub fn new(name: &str, value_size: usize, entries: usize) -> io::Result<ArrayMap> {
-        assert!(value_size.is_multiple_of(8), "values of whole words");
+        assert!(value_size % 8 == 0, "values of whole words");
         let narrow = |size: usize| u32::try_from(size).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG));
         let mut attributes = MapCreate {
             kind: ARRAY,
@@ -140,7 +140,7 @@ impl MapView {
         assert!(self.entries.contains(&entry), "an entry of this view");
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.value_size);
-        assert!(inside && offset.is_multiple_of(alignment), "aligned, and inside a value");
+        assert!(inside && offset % alignment == 0, "aligned, and inside a value");
         let begin = self.skipped + (entry - self.entries.start) * self.value_size + offset;
         // SAFETY: inside the mapping, which holds all entries of the view.
         unsafe { self.memory.as_ptr().add(begin) }

@@ -17,16 +17,16 @@ pub fn named(
     stacks: &mut StackNames,
     culprits: &mut CulpritNames,
 ) -> Vec<WorstWakeup> {
-    stacks.learn(worst.iter().flat_map(|worst| worst.stack.iter().chain(&worst.sleeps).copied()));
+    let all = |worst: &Worst| [worst.expiry.clone(), worst.switch.clone(), worst.sleeps.clone()].concat();
+    stacks.learn(worst.iter().flat_map(all));
     let late = late_timers(series);
     let mut wakeups = Vec::with_capacity(worst.len());
     let mut spikes = Vec::with_capacity(worst.len());
     for found in worst {
-        let (stack, enables) = stacks.stack(found.stack);
+        let (expiry, enables) = stacks.stack(found.expiry);
+        let (switch, _) = stacks.stack(found.switch);
         let (sleeps, _) = stacks.stack(found.sleeps);
         let mut wakeup = found.wakeup;
-        let none = Vec::new();
-        let (expiry, switch) = if found.at_expiry { (&stack, &none) } else { (&none, &stack) };
         let witness = Witness {
             cpu: wakeup.cpu.unwrap_or_default(),
             at: wakeup.mono_ns,
@@ -37,13 +37,15 @@ pub fn named(
             lower: wakeup.holder == Holder::Lower,
             previous: &who(&wakeup.previous),
             interrupted: &who(&wakeup.interrupted),
-            expiry,
+            expiry: &expiry,
             enables,
-            switch,
+            switch: &switch,
         };
         spikes.push(spike(&witness, host));
         wakeup.sleeps_in = system_call(&sleeps).unwrap_or_default().to_owned();
-        wakeup.stack = stack;
+        // That of the larger part.
+        let of_timer = wakeup.timer_ns >= wakeup.wakeup_ns && !expiry.is_empty();
+        wakeup.stack = if of_timer { expiry } else { switch };
         wakeups.push(wakeup);
     }
     for (wakeup, culprit) in wakeups.iter_mut().zip(culprits.name(host, spikes)) {

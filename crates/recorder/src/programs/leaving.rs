@@ -75,6 +75,7 @@ impl Writer<'_> {
         self.code.place(gone);
         self.code.jump(next);
         self.code.place(sleeps);
+        self.unseen(next);
         self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 1);
         self.sleeps_in(next);
     }
@@ -152,13 +153,25 @@ impl Writer<'_> {
 
     /// It goes on where it was interrupted: what woke it before, it knows already.
     fn preempted(&mut self, next: Label) {
-        self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
+        self.unseen(next);
         self.code.load(Width::B8, R1, SLOT, slot::WAKE);
         self.code.jump_imm(Cond::Eq, R1, 0, next);
         self.code.store_imm(Width::B8, SLOT, slot::WAKE, 0);
         self.this_cpu(R9, next);
         self.count(R9, Count::Early);
         self.code.jump(next);
+    }
+
+    /// It slept before, and ran again without an event: what woke it then is over.
+    fn unseen(&mut self, next: Label) {
+        let seen = self.code.label();
+        self.code.load(Width::B4, R1, SLOT, slot::SLEPT);
+        self.code.jump_imm(Cond::Eq, R1, 0, seen);
+        self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
+        self.code.store_imm(Width::B8, SLOT, slot::WAKE, 0);
+        self.this_cpu(R9, next);
+        self.count(R9, Count::Unwoken);
+        self.code.place(seen);
     }
 
     /// The stack of a victim that sleeps again, for those maxima that are its own.

@@ -35,11 +35,11 @@ impl Writer<'_> {
             self.code.store(Width::B8, RECORD, base + to, R1);
         }
         self.threads(base);
-        self.code.store_imm(Width::B8, RECORD, base + maximum::STACK_OF, 0);
+        self.code.store_imm(Width::B8, RECORD, base + maximum::EXPIRY_BYTES, 0);
         self.code.store_imm(Width::B8, RECORD, base + maximum::SLEEP_BYTES, 0);
         self.interrupted(base);
         if with_stacks {
-            self.stack(series, base);
+            self.stacks(base);
             self.code.load(Width::B8, R1, FP, INDEX);
             self.code.alu_imm(Alu::Add, R1, 1);
             self.code.store(Width::B4, SLOT, slot::PENDING, R1);
@@ -107,41 +107,25 @@ impl Writer<'_> {
         self.code.place(untimed);
     }
 
-    /// The stack of what delayed it: where the timer came late, that of the expiry if it was kept;
-    /// of a wait for the CPU, that of the switch.
-    fn stack(&mut self, series: usize, base: i16) {
-        let (switch, done) = (self.code.label(), self.code.label());
-        let otherwise = if series == TIMER { done } else { switch };
-        if series != WAKEUP {
-            self.code.load(Width::B4, R1, SLOT, slot::STACK);
-            self.code.jump_imm(Cond::Eq, R1, 0, otherwise);
-            self.code.alu_imm(Alu::Sub, R1, 1);
-            self.look_up(self.maps.saved, R1, R0, otherwise);
-            // Is it still that of this wake-up?
-            self.code.load(Width::B8, R1, R0, saved::WAKE);
-            self.code.jump_reg(Cond::Ne, R1, WAKE, otherwise);
-            self.code.load(Width::B4, R1, R0, saved::TID);
-            self.code.load(Width::B4, R2, SLOT, slot::TID);
-            self.code.jump_reg(Cond::Ne, R1, R2, otherwise);
-            self.copy(R0, saved::COMM, base + maximum::INTERRUPTED_COMM, 16);
-            if series != TIMER {
-                // Of both, the larger part.
-                self.code.load(Width::B8, R1, FP, VALUES[TIMER]);
-                self.code.load(Width::B8, R2, FP, VALUES[WAKEUP]);
-                self.code.jump_reg(Cond::SLt, R1, R2, switch);
-            }
-            self.code.load(Width::B4, R1, R0, saved::BYTES);
-            self.code.store(Width::B4, RECORD, base + maximum::STACK_BYTES, R1);
-            self.code.store_imm(Width::B4, RECORD, base + maximum::STACK_OF, 1);
-            self.copy(R0, saved::STACK, base + maximum::STACK, maximum::STACK_ROOM as i16);
-            self.code.jump(done);
-        }
-        if series != TIMER {
-            self.code.place(switch);
-            self.stack_into(RECORD, base + maximum::STACK, maximum::STACK_ROOM);
-            self.code.store(Width::B4, RECORD, base + maximum::STACK_BYTES, R0);
-            self.code.store_imm(Width::B4, RECORD, base + maximum::STACK_OF, 2);
-        }
-        self.code.place(done);
+    /// The stack that the timer interrupted, if it was kept, and the one at the switch.
+    fn stacks(&mut self, base: i16) {
+        let none = self.code.label();
+        self.code.load(Width::B4, R1, SLOT, slot::STACK);
+        self.code.jump_imm(Cond::Eq, R1, 0, none);
+        self.code.alu_imm(Alu::Sub, R1, 1);
+        self.look_up(self.maps.saved, R1, R0, none);
+        // Is it still that of this wake-up?
+        self.code.load(Width::B8, R1, R0, saved::WAKE);
+        self.code.jump_reg(Cond::Ne, R1, WAKE, none);
+        self.code.load(Width::B4, R1, R0, saved::TID);
+        self.code.load(Width::B4, R2, SLOT, slot::TID);
+        self.code.jump_reg(Cond::Ne, R1, R2, none);
+        self.copy(R0, saved::COMM, base + maximum::INTERRUPTED_COMM, 16);
+        self.code.load(Width::B4, R1, R0, saved::BYTES);
+        self.code.store(Width::B4, RECORD, base + maximum::EXPIRY_BYTES, R1);
+        self.copy(R0, saved::STACK, base + maximum::EXPIRY, maximum::STACK_ROOM as i16);
+        self.code.place(none);
+        self.stack_into(RECORD, base + maximum::SWITCH, maximum::STACK_ROOM);
+        self.code.store(Width::B4, RECORD, base + maximum::SWITCH_BYTES, R0);
     }
 }

@@ -1,0 +1,250 @@
+//! One record of the kernel's: histograms and maxima to values.
+
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use host::bpf::MapView;
+use model::rows::RowCounts;
+use model::units::{Cpu, Nanos};
+use model::watch::{Holder, Victims, WatchRow, WatchSeries, WatchTask, WorstWakeup};
+
+use crate::layout::{BEYOND, SERIES, histogram, maximum, record};
+use crate::programs::counting::LEAST_FROM;
+use crate::slots::Chosen;
+
+/// The series in the order of a record's histograms.
+pub(crate) const SERIES_NAMES: [WatchSeries; SERIES] =
+    [WatchSeries::Timer, WatchSeries::Wakeup, WatchSeries::TimerWakeup];
+pub(crate) const HOLDERS: [Holder; 3] = [Holder::Lower, Holder::Equal, Holder::Higher];
+pub(crate) const VICTIMS: [Victims; 2] = [Victims::User, Victims::Kernel];
+
+/// A worst wake-up with its stacks as addresses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Worst {
+    pub wakeup: WorstWakeup,
+    /// In the timer's interrupt; empty without T, and where an earlier T of the interval was larger
+    /// on that CPU.
+    pub expiry: Vec<u64>,
+    /// At the switch: that of the previous thread.
+    pub switch: Vec<u64>,
+    /// Of the victim when it slept again; empty where it did not before the interval ended.
+    pub sleeps: Vec<u64>,
+}
+
+/// A histogram that was taken out.
+pub(crate) struct Taken {
+    pub row: WatchRow,
+    pub worst: Option<Worst>,
+    /// Samples beyond the last row.
+    pub beyond: u64,
+}
+
+/// Of whom a record is.
+pub(crate) struct Class {
+    pub cpu: Option<Cpu>,
+    pub holder: Option<Holder>,
+    pub victims: Victims,
+    pub thread: Option<WatchTask>,
+    pub entry: usize,
+}
+
+impl Class {
+    /// All of a chosen thread.
+    pub fn of_thread(chosen: &Chosen, entry: usize) -> Class {
+        Class { cpu: None, holder: None, victims: chosen.victims, thread: Some(chosen.task.clone()), entry }
+    }
+
+    /// A class of a CPU, whose first record is that of lower priorities and user threads.
+    pub fn of_cpu(cpu: usize, first: usize, class: usize) -> Class {
+        Class {
+            cpu: Some(Cpu(cpu as u32)),
+            holder: Some(HOLDERS[class / 2]),
+            victims: VICTIMS[class % 2],
+            thread: None,
+            entry: first + class,
+        }
+    }
+
+    /// Moves a histogram and its maximum out of the record.
+    pub fn take(&self, view: &MapView, series: usize) -> Option<Taken> {
+        let at = |member: i16| (series * histogram::SIZE) as i16 + member;
+        let rows = view.u32s(self.entry, at(histogram::ROWS), BEYOND + 1);
+        let filled: Vec<(usize, u64)> = rows
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| count.load(Relaxed) != 0)
+            .map(|(row, count)| (row, u64::from(count.swap(0, Relaxed))))
+            .collect();
+        let sum = view.u64(self.entry, at(histogram::SUM)).swap(0, Relaxed) as i64;
+        let least = view.u64(self.entry, at(histogram::LEAST)).swap(0, Relaxed);
+        let worst = self.maximum(view, series);
+        self.clear_maximum(view, series);
+        if filled.is_empty() {
+            return None;
+        }
+        let n = filled.iter().map(|(_, count)| count).sum();
+        let in_row =
+            |wanted: usize| filled.iter().find(|(row, _)| *row == wanted).map_or(0, |(_, count)| *count);
+        let found = worst.as_ref().map(|worst| &worst.wakeup);
+        let row = WatchRow {
+            cpu: self.cpu,
+            thread: self.thread.clone(),
+            holder: self.holder.map(Into::into).unwrap_or_default(),
+            victims: self.victims.into(),
+            n,
+            early: in_row(0),
+            min_ns: (least != 0).then(|| Nanos((LEAST_FROM - least) as i64)),
+            sum_ns: Nanos(sum),
+            max_ns: found.and_then(|found| found.value(SERIES_NAMES[series])),
+            max_mono_ns: found.map(|found| found.mono_ns),
+            hist: RowCounts::of_rows(filled.iter().copied()),
+            victim: found.map(|found| found.victim.clone()).unwrap_or_default(),
+            ..WatchRow::default()
+        };
+        Some(Taken { row, worst, beyond: in_row(BEYOND) })
+    }
+
+    /// Where the maximum of a series is, and how much there is of it.
+    fn place_of_maximum(&self, series: usize) -> (i16, usize) {
+        let size = if self.cpu.is_some() { maximum::SIZE } else { maximum::SHORT };
+        ((record::MAXIMA + series * size) as i16, size)
+    }
+
+    fn clear_maximum(&self, view: &MapView, series: usize) {
+        let (base, size) = self.place_of_maximum(series);
+        view.u64s(self.entry, base, size / 8).iter().for_each(|word| word.store(0, Relaxed));
+    }
+
+    /// When the maximum of a series was.
+    pub fn time_of_maximum(&self, view: &MapView, series: usize) -> u64 {
+        view.u64(self.entry, self.place_of_maximum(series).0 + maximum::TIME).load(SeqCst)
+    }
+
+    /// The maximum of a series.
+    pub fn maximum(&self, view: &MapView, series: usize) -> Option<Worst> {
+        let (base, _) = self.place_of_maximum(series);
+        let long = |member: i16| view.u64(self.entry, base + member).load(Relaxed);
+        let short = |member: i16| view.u32(self.entry, base + member).load(Relaxed);
+        let comm = |member: i16| comm_of(view, self.entry, base + member);
+        if long(maximum::TIME) == 0 {
+            return None;
+        }
+        let span = |member: i16| Some(Nanos(long(member) as i64)).filter(|span| span.0 >= 0);
+        let process = Some(short(maximum::VICTIM_PROCESS) as i32).filter(|process| *process != 0);
+        let previous = WatchTask {
+            comm: comm(maximum::PREVIOUS_COMM),
+            prio: Some(short(maximum::PREVIOUS_PRIO) as i32),
+            ..task_of(long(maximum::PREVIOUS))
+        };
+        let late = span(maximum::LATE);
+        let mut interrupted = late.map(|_| WatchTask {
+            comm: comm(maximum::INTERRUPTED_COMM),
+            prio: Some(short(maximum::INTERRUPTED_PRIO) as i32).filter(|prio| *prio != i32::MIN),
+            ..task_of(long(maximum::INTERRUPTED))
+        });
+        // The thread that the timer found is mostly the one that then had to leave; idle threads of
+        // all CPUs have the number 0.
+        let is_previous = |task: &&mut WatchTask| {
+            task.tid != Some(0) && (task.pid, task.tid) == (previous.pid, previous.tid)
+        };
+        if let Some(task) = interrupted.as_mut().filter(is_previous) {
+            let prio = task.prio.or(previous.prio);
+            *task = WatchTask { prio, ..previous.clone() };
+        }
+        let interrupted = interrupted.unwrap_or_default();
+        let wakeup = WorstWakeup {
+            holder: self.holder.map(Into::into).unwrap_or_default(),
+            victims: self.victims.into(),
+            timer_ns: late,
+            wakeup_ns: Some(Nanos(long(maximum::WAIT) as i64)),
+            mono_ns: Nanos(long(maximum::TIME) as i64),
+            cpu: self.cpu,
+            victim: WatchTask {
+                comm: comm(maximum::VICTIM_COMM),
+                pid: process,
+                tid: Some(short(maximum::VICTIM) as i32),
+                prio: Some(short(maximum::VICTIM_PRIO) as i32),
+                ..WatchTask::default()
+            },
+            previous,
+            interrupted,
+            ..WorstWakeup::default()
+        };
+        let stacks = self.cpu.is_some();
+        let addresses = |place: i16, bytes: i16, room: usize| match short(bytes) as i32 {
+            bytes if stacks && bytes > 0 => {
+                addresses_of(view, self.entry, base + place, (bytes as usize).min(room))
+            }
+            _ => Vec::new(),
+        };
+        Some(Worst {
+            wakeup,
+            expiry: addresses(maximum::EXPIRY, maximum::EXPIRY_BYTES, maximum::STACK_ROOM),
+            switch: addresses(maximum::SWITCH, maximum::SWITCH_BYTES, maximum::STACK_ROOM),
+            sleeps: addresses(maximum::SLEEP, maximum::SLEEP_BYTES, maximum::SLEEP_ROOM),
+        })
+    }
+}
+
+/// The process in the upper half, the thread in the lower.
+fn task_of(both: u64) -> WatchTask {
+    WatchTask { pid: Some((both >> 32) as i32), tid: Some(both as u32 as i32), ..WatchTask::default() }
+}
+
+fn comm_of(view: &MapView, entry: usize, place: i16) -> String {
+    let words = view.u64s(entry, place, 2);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect();
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+fn addresses_of(view: &MapView, entry: usize, place: i16, bytes: usize) -> Vec<u64> {
+    let words = view.u64s(entry, place, bytes / 8);
+    words.iter().map(|word| word.load(Relaxed)).take_while(|address| *address != 0).collect()
+}
+
+/// Keeps the largest of a series, holder and kind of victims; one wake-up may be that of
+/// several.
+pub(crate) fn keep_worst(list: &mut Vec<Worst>, new: Worst, series: WatchSeries) {
+    let value = new.wakeup.value(series);
+    let same_class = |other: &Worst| {
+        other.wakeup.holder == new.wakeup.holder
+            && other.wakeup.victims == new.wakeup.victims
+            && other.wakeup.worst_of.contains(&series.into())
+    };
+    if let Some(last) = list.iter_mut().find(|other| same_class(other)) {
+        if last.wakeup.value(series) >= value {
+            return;
+        }
+        last.wakeup.worst_of.retain(|of| *of != series);
+    }
+    list.retain(|other| !other.wakeup.worst_of.is_empty());
+    match list.iter_mut().find(|other| other.wakeup.is_same(&new.wakeup)) {
+        Some(same) => same.take_also(new, series),
+        None => {
+            let mut new = new;
+            new.wakeup.worst_of.push(series.into());
+            list.push(new);
+        }
+    }
+}
+
+impl Worst {
+    /// The same wake-up from another series' record: what was known of it there.
+    fn take_also(&mut self, other: Worst, series: WatchSeries) {
+        self.wakeup.worst_of.push(series.into());
+        let fuller = |own: &mut Vec<u64>, other: Vec<u64>| {
+            if own.is_empty() {
+                *own = other;
+            }
+        };
+        fuller(&mut self.expiry, other.expiry);
+        fuller(&mut self.switch, other.switch);
+        fuller(&mut self.sleeps, other.sleeps);
+        if self.wakeup.victim.pid.is_none() {
+            self.wakeup.victim.pid = other.wakeup.victim.pid;
+        }
+        if self.wakeup.interrupted.comm.is_empty() {
+            self.wakeup.interrupted = other.wakeup.interrupted;
+        }
+    }
+}

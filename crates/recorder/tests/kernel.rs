@@ -1,0 +1,246 @@
+//! The recorder on the kernel that this runs on, beside threads that know their own latencies.
+//! Where the kernel, or what this process may do, allows no programs, the refusal has to say what
+//! is missing.
+
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use host::clock::{TimerFd, futex_until, futex_word, monotonic, nanosleep_until};
+use host::rt::{self, SignalTimer};
+use model::error::{Exit, Failure};
+use model::units::Nanos;
+use model::vocabulary::Policy;
+use model::watch::WatchSeries;
+use recorder::{Drained, Options, Reading, Recorder};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+const READINGS: [Reading; 2] = [Reading::Types, Reading::Format];
+const STEP: i64 = 500_000;
+
+/// One at a time: programs at the same events, and descriptors that are counted.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The recorder, or none where a refusal says why.
+fn armed(reading: Reading) -> Option<Recorder> {
+    match Recorder::arm(&Options { reading, chosen_limit: 4, ..Options::default() }) {
+        Ok(recorder) => {
+            assert_eq!(recorder.about().by_types, reading == Reading::Types);
+            Some(recorder)
+        }
+        Err(failure) => {
+            is_a_refusal(&failure);
+            None
+        }
+    }
+}
+
+fn is_a_refusal(failure: &Failure) {
+    assert!(!failure.message.contains('\n') && failure.message.len() > 20, "{failure}");
+    assert!(matches!(failure.exit, Exit::NotPermitted | Exit::NotSupported), "{failure}");
+}
+
+/// Whether a thread of this process may have a real-time policy: not everywhere where programs may
+/// be loaded.
+fn real_time() -> bool {
+    std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok()).join().unwrap()
+}
+
+/// Starts a real-time thread, which waits until the recorder knows it.
+fn thread<T: Send + 'static>(
+    recorder: &mut Recorder,
+    body: impl FnOnce(recorder::ThreadSums) -> T + Send + 'static,
+) -> (u32, JoinHandle<T>) {
+    let (told, tells) = channel();
+    let (go, goes) = channel();
+    let handle = std::thread::spawn(move || {
+        rt::set_policy(Policy::Fifo, 80).unwrap();
+        told.send(rt::thread_id() as u32).unwrap();
+        body(goes.recv().unwrap())
+    });
+    let tid = tells.recv().unwrap();
+    recorder.choose(tid).unwrap();
+    go.send(recorder.sums_of(tid).unwrap()).unwrap();
+    (tid, handle)
+}
+
+/// Sleeps in one way again and again: own latency, T, W of each wake-up.
+fn cycles(count: usize, sums: &recorder::ThreadSums, mut sleep: impl FnMut(Nanos)) -> Vec<(i64, i64, i64)> {
+    let mut next = monotonic().0 + STEP;
+    let mut before = sums.now();
+    let one = |_| {
+        sleep(Nanos(next));
+        let now = monotonic().0;
+        let after = sums.now();
+        // Of a wake-up without T, or none at all, the sum of both stays.
+        let part = |series: usize| after[series].0 - before[series].0;
+        let seen = (now - next, part(0), if part(2) == 0 { 0 } else { part(1) });
+        assert!(part(2) == 0 || part(0) + part(1) == part(2), "{seen:?}");
+        before = after;
+        next = (next + STEP).max(now + STEP / 2);
+        seen
+    };
+    (0..count).map(one).collect()
+}
+
+/// Wake-ups of the chosen thread in a series.
+fn of_thread(drained: &Drained, tid: u32, series: WatchSeries) -> u64 {
+    let rows = drained.series.iter().filter(|rows| rows.series == series).flat_map(|rows| &rows.threads);
+    let own = rows.filter(|row| row.thread.as_ref().and_then(|task| task.tid) == Some(tid as i32));
+    own.map(|row| row.n).sum()
+}
+
+#[test]
+fn a_thread_is_never_earlier_than_was_recorded() {
+    const COUNT: usize = 300;
+    let _one = alone();
+    for reading in READINGS {
+        let Some(mut recorder) = armed(reading).filter(|_| real_time()) else { continue };
+        assert_eq!(recorder.about().unlearned, [""; 0], "{reading:?}");
+        let (done, ends) = channel::<()>();
+        let (result, results) = channel();
+        let (tid, handle) = thread(&mut recorder, move |sums| {
+            let timer = TimerFd::new().unwrap();
+            let signal = SignalTimer::new().unwrap();
+            let word = futex_word();
+            let all = [
+                cycles(COUNT, &sums, |at| _ = nanosleep_until(at)),
+                cycles(COUNT, &sums, |at| _ = futex_until(&word, at)),
+                cycles(COUNT, &sums, |at| _ = timer.sleep_until(at)),
+                cycles(COUNT, &sums, |at| _ = signal.sleep_until(at)),
+            ];
+            result.send(all).unwrap();
+            // The record is taken while it lives.
+            let _ = ends.recv();
+        });
+        let all = results.recv().unwrap();
+        let largest = recorder.largest().unwrap().unwrap();
+        let drained = recorder.take().unwrap();
+        assert!(drained.worst.iter().any(|worst| worst.wakeup.total() >= largest.wakeup.total()));
+        drop(done);
+        handle.join().unwrap();
+        let mut timed = 0;
+        for (way, seen) in all.iter().enumerate() {
+            let both: Vec<_> = seen.iter().filter(|(_, late, wait)| late + wait != 0).collect();
+            for (own, late, wait) in &both {
+                assert!(
+                    *late >= 0 && *wait >= 0 && own - late - wait >= 0,
+                    "{reading:?} {way}: {own} {late} {wait}"
+                );
+            }
+            assert!(both.len() * 10 >= COUNT * 9, "{reading:?} {way}: T of {} in {COUNT}", both.len());
+            timed += both.len() as u64;
+        }
+        assert_eq!(of_thread(&drained, tid, WatchSeries::TimerWakeup), timed);
+        assert_eq!(of_thread(&drained, tid, WatchSeries::Timer), timed);
+        assert!(of_thread(&drained, tid, WatchSeries::Wakeup) >= timed);
+        let worst = drained.worst.iter().find(|worst| worst.wakeup.victim.tid == Some(tid as i32));
+        if let Some(worst) = worst {
+            assert_eq!(worst.wakeup.victim.priority(), Some(80));
+            assert!(!worst.switch.is_empty() && !worst.wakeup.previous.comm.is_empty(), "{worst:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_by_reading() {
+    let _one = alone();
+    for reading in READINGS {
+        let Some(mut recorder) = armed(reading).filter(|_| real_time()) else { continue };
+        let (end, ends) = channel::<()>();
+        let (done, is_done) = channel();
+        let (tid, handle) = thread(&mut recorder, move |_| {
+            let begin = monotonic().0;
+            (1..500).for_each(|nth| _ = nanosleep_until(Nanos(begin + nth * STEP)));
+            done.send(()).unwrap();
+            let _ = ends.recv();
+        });
+        let (mut rows, mut recorded, mut voluntary, mut apart, mut skipped) = (0, 0, 0, 0, 0);
+        for nth in 0..5 {
+            if nth == 4 {
+                // The last is taken while it sleeps for long.
+                is_done.recv().unwrap();
+            }
+            let drained = recorder.take().unwrap();
+            rows += of_thread(&drained, tid, WatchSeries::Wakeup);
+            let own = drained.threads.iter().find(|thread| thread.tid == tid);
+            recorded += own.map_or(0, |own| own.recorded);
+            voluntary += own.and_then(|own| own.voluntary).unwrap_or(0);
+            apart += drained.counts.preempted + drained.counts.unwoken + drained.coverage.woken_before_sleep;
+            skipped += drained.coverage.skipped.unwrap_or(0);
+        }
+        drop(end);
+        handle.join().unwrap();
+        // It may have been chosen in the middle of a wake-up.
+        assert!(recorded > 400 && rows.abs_diff(recorded) <= apart + 1, "{rows} {recorded} {apart}");
+        // What is not recorded is counted: a guest of a hypervisor was seen to switch without an
+        // event, and then the thread seems to have been woken before it slept.
+        let room = apart + skipped + 1;
+        assert!(recorded <= voluntary + 1 && voluntary <= recorded + room, "{recorded} {voluntary} {room}");
+    }
+}
+
+/// The kernel's programs and maps among this process's descriptors.
+fn held() -> usize {
+    let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    links
+        .filter(|link| std::fs::read_link(link.path()).is_ok_and(|to| to.to_string_lossy().contains("bpf")))
+        .count()
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let _one = alone();
+    for reading in READINGS {
+        if let Some(recorder) = armed(reading) {
+            assert!(held() >= 10);
+            drop(recorder);
+        }
+        assert_eq!(held(), 0);
+    }
+}
+
+/// Takes all capabilities but these from the calling thread.
+fn keep_only(kept: CapabilitySet) {
+    let now = rustix::thread::capabilities(None).unwrap();
+    let left = now.permitted & kept;
+    let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };
+    rustix::thread::set_capabilities(None, sets).unwrap();
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let _one = alone();
+    let had = rustix::thread::capabilities(None).unwrap().permitted;
+    for (kept, missing) in [(CapabilitySet::empty(), "CAP_BPF"), (CapabilitySet::BPF, "CAP_PERFMON")] {
+        let refused = std::thread::spawn(move || {
+            keep_only(kept);
+            Recorder::arm(&Options::default()).err().expect("no recorder without capabilities")
+        });
+        let failure = refused.join().unwrap();
+        is_a_refusal(&failure);
+        let supported = failure.exit == Exit::NotPermitted;
+        assert!(!supported || failure.message.contains(missing) || !had.contains(kept), "{failure}");
+    }
+}
+
+#[test]
+fn privileges_can_be_dropped_once_armed() {
+    let _one = alone();
+    for reading in READINGS {
+        let drained = std::thread::spawn(move || {
+            let mut recorder = armed(reading)?;
+            keep_only(CapabilitySet::empty());
+            let first = recorder.take().unwrap();
+            let second = recorder.take().unwrap();
+            assert_eq!(first.mono_ns + first.span_ns, second.mono_ns);
+            Some(second)
+        });
+        if let Some(drained) = drained.join().unwrap() {
+            assert_eq!(drained.counts.late_cpus, 0);
+        }
+    }
+}
