@@ -114,6 +114,11 @@ impl Alarms {
         self.limit
     }
 
+    /// Whether a latency is one to tell of.
+    pub fn is_due(&self, latency: Nanos) -> bool {
+        self.limit.is_some_and(|limit| latency >= limit)
+    }
+
     /// How many there were, for people; none where none was.
     pub fn note(&self) -> Option<String> {
         let more = match self.held_back {
@@ -128,7 +133,7 @@ impl Alarms {
     /// be done.
     pub fn take(&mut self, late: &LateWakeup, now: Nanos) -> Vec<String> {
         self.programs.reap();
-        if self.limit.is_none_or(|limit| late.latency < limit) {
+        if !self.is_due(late.latency) {
             return Vec::new();
         }
         if self.last.is_some_and(|last| now.0.saturating_sub(last.0) < PAUSE.0) {

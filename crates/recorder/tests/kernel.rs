@@ -2,6 +2,9 @@
 //! Where the kernel, or what this process may do, allows no programs, the refusal has to say what
 //! is missing.
 
+#![allow(clippy::disallowed_methods)] // These tests start threads of their own.
+#![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
+
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard};
 use std::thread::JoinHandle;

@@ -99,7 +99,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let plan =
         WatchPlan { interval: asked.interval, duration: asked.duration, run: asked.run(&host.release) };
     let alarms = Alarms::new(asked.alarm, asked.actions.clone(), folder.display().to_string());
-    let mut watch = Watch { plan, recorder, writer, stacks, beside, alarms, host };
+    let mut watch = Watch { plan, recorder, writer, stacks, beside, alarms, alarmed: Nanos(0), host };
     remarks.extend(choose(&mut watch.recorder, &args.threads)?);
     remarks.extend(give_up_rights(&asked.actions));
     let shows = !args.quiet;

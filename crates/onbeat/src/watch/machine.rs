@@ -151,7 +151,7 @@ mod tests {
     fn this_machine_is_read_and_this_process_is_no_run() {
         let beside = Beside::new();
         let state = beside.look();
-        assert!(state.online.len() > 0 && state.at > Nanos(0));
+        assert!(!state.online.is_empty() && state.at > Nanos(0));
         assert!(state.runs.iter().all(|run| run.pid != std::process::id()));
         assert!(!beside.environment().release.is_empty());
     }

@@ -43,6 +43,8 @@ pub struct Watch {
     pub stacks: StackNames,
     pub beside: Beside,
     pub alarms: Alarms,
+    /// When the wake-up was of which an alarm told last.
+    pub alarmed: Nanos,
     pub host: Host,
 }
 
@@ -89,6 +91,7 @@ impl Watch {
             let stopped = woken == rt::Woken::Stop;
             let over = stopped || end.is_some_and(|end| now >= end);
             marks.look(self.beside.look());
+            self.look_for_alarms(&culprits, &mut tell)?;
             if over || now >= next_interval {
                 let drained = self.recorder.take()?;
                 let interval = self.interval(drained, &mut marks, &mut culprits);
@@ -102,6 +105,38 @@ impl Watch {
                 return Ok(result);
             }
         }
+    }
+
+    /// Raises an alarm for the largest wake-up since the last interval, once.
+    fn look_for_alarms(
+        &mut self,
+        culprits: &CulpritNames,
+        tell: &mut impl FnMut(WatchEvent<'_>),
+    ) -> Result<()> {
+        if self.alarms.limit().is_none() {
+            return Ok(());
+        }
+        let Some(worst) = self.recorder.largest()? else { return Ok(()) };
+        if !self.alarms.is_due(worst.wakeup.total()) || self.alarmed == worst.wakeup.mono_ns {
+            return Ok(());
+        }
+        self.alarmed = worst.wakeup.mono_ns;
+        // The interval's end counts it for the names.
+        let mut names = culprits.clone();
+        let named = culprits::named(vec![worst], &[], &self.host, &mut self.stacks, &mut names);
+        for worst in named {
+            let late = LateWakeup {
+                latency: worst.total(),
+                cpu: worst.cpu.map_or(0, |cpu| cpu.0),
+                victim: worst.victim.comm.clone(),
+                victim_pid: worst.victim.pid.or(worst.victim.tid).unwrap_or(0),
+                culprit: worst.culprit.name.clone(),
+            };
+            for line in self.alarms.take(&late, clock::monotonic()) {
+                tell(WatchEvent::Remark(line));
+            }
+        }
+        Ok(())
     }
 
     fn interval(
@@ -145,16 +180,6 @@ impl Watch {
         result.intervals += 1;
         result.recorded += wakeups_of(interval);
         if let Some(worst) = worst_of(interval) {
-            let late = LateWakeup {
-                latency: worst.total(),
-                cpu: worst.cpu.map_or(0, |cpu| cpu.0),
-                victim: worst.victim.comm.clone(),
-                victim_pid: worst.victim.pid.or(worst.victim.tid).unwrap_or(0),
-                culprit: worst.culprit.name.clone(),
-            };
-            for line in self.alarms.take(&late, clock::monotonic()) {
-                tell(WatchEvent::Remark(line));
-            }
             if result.worst.as_ref().is_none_or(|last| last.total() < worst.total()) {
                 result.worst = Some(worst.clone());
             }
