@@ -201,11 +201,11 @@ mod tests {
     #[test]
     fn kernel_memory_is_bounded() {
         let per_cpu = 2 * record::CLASSES * record::SIZE + cpu::SIZE + saved::PER_CPU * saved::SIZE;
-        assert!(SLOTS * slot::SIZE + config::SIZE < 2 << 20);
+        const { assert!(SLOTS * slot::SIZE + config::SIZE < 2 << 20) };
         assert!(per_cpu < (2 << 20) / 10, "{per_cpu}");
-        assert!(2 * record::THREAD_SIZE < 50_000);
+        const { assert!(2 * record::THREAD_SIZE < 50_000) };
         // Offsets in an instruction have 16 bits.
-        assert!(record::SIZE < i16::MAX as usize);
+        const { assert!(record::SIZE < i16::MAX as usize) };
         assert_eq!(model::rows::row_edges(ROWS).0.0 as u64, LARGEST + 1);
     }
 }

@@ -335,7 +335,7 @@ mod tests {
         let result = WatchResult { recorded: 5, worst: Some(worst), ..result };
         assert!(
             summary(&result, "w")
-                .starts_with("5 wake-ups, worst 1.2 ms (control on CPU 1, culprit unknown); "),
+                .starts_with("5 wake-ups, worst 1.20 ms (control on CPU 1, culprit unknown); "),
             "{}",
             summary(&result, "w")
         );
