@@ -49,14 +49,28 @@ impl Writer<'_> {
         self.code.load(Width::B8, WAKE, SLOT, slot::WAKE);
         self.code.jump_imm(Cond::Ne, WAKE, 0, woken);
         // Preempted, and now it goes on; or it slept, and its waking was not seen.
+        let unseen = self.code.label();
         self.code.load(Width::B4, R1, SLOT, slot::SLEPT);
         self.code.jump_imm(Cond::Eq, R1, 0, out);
-        self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
-        self.count(CPU, Count::Unwoken);
-        self.code.jump(out);
+        self.code.jump(unseen);
         self.code.place(woken);
+        self.known_kind(unseen);
         self.measure(out);
         self.keep();
+        self.code.jump(out);
+        self.code.place(unseen);
+        self.code.store_imm(Width::B8, SLOT, slot::WAKE, 0);
+        self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
+        self.count(CPU, Count::Unwoken);
+    }
+
+    /// Whose thread it is, a record shows when it leaves; of one that was not seen to leave since
+    /// it has its slot, that is unknown.
+    fn known_kind(&mut self, unknown: Label) {
+        if let Fields::Format(_) = self.fields {
+            self.code.load(Width::B4, R1, SLOT, slot::KIND);
+            self.code.jump_imm_32(Cond::Eq, R1, slot::UNKNOWN, unknown);
+        }
     }
 
     /// T, W and T + W on the stack, or on to `out`.
