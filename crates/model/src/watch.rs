@@ -56,6 +56,8 @@ keywords! {
 keywords! {
     /// What happened to the machine while it was watched.
     pub enum WatchMarkKind {
+        /// the machine was started
+        Boot = "boot",
         /// a CPU came online
         CpuOnline = "cpu-online",
         /// a CPU went offline

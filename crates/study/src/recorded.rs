@@ -15,7 +15,9 @@ use model::rows::{EARLY_ROW, RowSums, row_edges};
 use model::text::{quoted, several};
 use model::units::{Cpu, Nanos};
 use model::wall_time::wall_time;
-use model::watch::{WatchEnvironment, WatchMark, WatchRow, WatchSeries, WatchTask, WorstWakeup};
+use model::watch::{
+    WatchEnvironment, WatchMark, WatchMarkKind, WatchRow, WatchSeries, WatchTask, WorstWakeup,
+};
 use report::watch::summary::{
     CpuColumns, PlacedMark, PlacedWorst, REPORT_SCHEMA, SeriesTotals, WaitClass, WaitTotals, WatchAxis,
     WatchSummary,
@@ -120,10 +122,7 @@ impl Fold {
     /// A place on the axis, and RFC 3339 where that is known.
     fn place(&self, boot: &str, mono: Nanos) -> (Nanos, String) {
         let Some(boot) = self.boot(boot) else { return (self.summary.axis.from, String::new()) };
-        let at = Nanos(mono.0.saturating_add(boot.shift));
-        let time =
-            if boot.is_set() { wall_time(Nanos(mono.0.saturating_add(boot.offset))) } else { String::new() };
-        (at, time)
+        (Nanos(mono.0.saturating_add(boot.shift)), boot.time(mono))
     }
 
     fn item(&mut self, item: RecordItem) {
@@ -249,6 +248,11 @@ impl Fold {
 
     fn finish(mut self) -> WatchSummary {
         let mut summary = self.summary;
+        for boot in self.boots.iter().skip(1) {
+            let at = Nanos(boot.first.0.saturating_add(boot.shift));
+            let mark = WatchMark { kind: WatchMarkKind::Boot.into(), ..WatchMark::default() };
+            summary.marks.push(PlacedMark { from: at, to: at, time: boot.time(boot.first), mark });
+        }
         cut(&mut summary.worst);
         cut(&mut summary.worst_by_priority);
         cut(&mut summary.worst_of_kernel_threads);

@@ -94,7 +94,7 @@ impl<D: RecordDisk> RecordWriter<D> {
             Ok(())
         })?;
         let added = section.finish()?;
-        self.manifest.segments[at].files[file].bytes += added;
+        self.manifest.segments[at].files[file].grow(added);
         Ok(())
     }
 
@@ -142,7 +142,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         };
         let name = self.manifest.name(&what);
         let files = &mut self.manifest.segments[at].files;
-        files.push(SegmentFile { name, series: series.to_owned(), bytes: 0 });
+        files.push(SegmentFile { name, series: series.to_owned(), ..SegmentFile::default() });
         files.len() - 1
     }
 

@@ -130,13 +130,16 @@ impl<D: RecordDisk> RecordWriter<D> {
             let at = self.file_for(to, tag);
             let name = self.manifest.segments[to].files[at].name.clone();
             let packed = kind == SegmentKind::Worst;
-            let reader = SectionReader::new(DiskFile::new(&self.disk, &file.name, file.bytes), packed);
+            let readers = file.stretches(file.bytes).into_iter().map(|(from, to)| {
+                SectionReader::new(DiskFile::new(&self.disk, &file.name, from, to), packed)
+            });
             let mut section = SectionWriter::new(&self.disk, &name, packed);
             let counts = match kind {
-                SegmentKind::Rows => merge_rows(reader, tier, &mut section)?,
-                SegmentKind::Worst => merge_worst(reader, tier, &mut section)?,
+                SegmentKind::Rows => merge_rows(readers, tier, &mut section)?,
+                SegmentKind::Worst => merge_worst(readers, tier, &mut section)?,
             };
-            self.manifest.segments[to].files[at].bytes += section.finish()?;
+            let added = section.finish()?;
+            self.manifest.segments[to].files[at].grow(added);
             sum.unread += counts.unread;
             sum.damaged += counts.damaged;
         }

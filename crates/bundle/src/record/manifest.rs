@@ -39,6 +39,32 @@ pub struct SegmentFile {
     /// `""` where it is not of one series.
     pub series: String,
     pub bytes: u64,
+    /// Where each section ends. A packed one that is damaged hides where the next begins.
+    pub ends: Vec<u64>,
+}
+
+impl SegmentFile {
+    /// A section was added.
+    pub fn grow(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.ends.push(self.bytes);
+    }
+
+    /// The stretches to read by themselves, up to a length: sections, and what no section is known
+    /// for.
+    pub fn stretches(&self, length: u64) -> Vec<(u64, u64)> {
+        let length = length.min(self.bytes);
+        let mut from = 0;
+        let mut stretches = Vec::new();
+        for &end in self.ends.iter().chain([&length]) {
+            let end = end.min(length);
+            if end > from {
+                stretches.push((from, end));
+                from = end;
+            }
+        }
+        stretches
+    }
 }
 
 /// Files of one stretch of time, which are kept, merged and dropped together.
@@ -119,7 +145,7 @@ impl Manifest {
         if length > MANIFEST_LIMIT {
             return Err(ManifestFault::Damaged);
         }
-        let mut sections = SectionReader::new(DiskFile::new(disk, MANIFEST, length), false);
+        let mut sections = SectionReader::new(DiskFile::new(disk, MANIFEST, 0, length), false);
         let Some(SectionLine::Line(line)) = sections.next_line().map_err(ManifestFault::Io)? else {
             return Err(ManifestFault::Damaged);
         };

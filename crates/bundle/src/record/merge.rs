@@ -7,7 +7,7 @@ use host::RecordDisk;
 use model::keyword::Word;
 use model::rows::RowSums;
 use model::units::Nanos;
-use model::watch::{TOP, WatchEnvironment, WatchRow, WorstWakeup};
+use model::watch::{TOP, WatchEnvironment, WatchRow, WatchRun, WorstWakeup};
 
 use super::lines::{EnvironmentLine, HeaderLine, RowsLine, WorstLine, add_worst};
 use super::sections::{SectionLine, SectionReader, SectionWriter};
@@ -160,6 +160,26 @@ impl<D: RecordDisk, L: Summable> Sum<'_, '_, D, L> {
         Ok(())
     }
 
+    /// Takes a line, whatever it is.
+    fn take(&mut self, line: &[u8]) -> io::Result<()> {
+        let parsed = if line.starts_with(b"{\"schema\"") {
+            serde_json::from_slice(line).map(|header| self.header(header))
+        } else if line.starts_with(b"{\"environment\"") {
+            serde_json::from_slice(line).map(|environment| self.environment(environment))
+        } else {
+            serde_json::from_slice(line).map(|line| self.line(line))
+        };
+        match parsed {
+            Ok(taken) => taken,
+            Err(_) => {
+                self.counts.unread += 1;
+                // What follows is of a boot that is not known, and not of the one before.
+                let lost = HeaderLine { run: WatchRun::default(), ..self.header.clone() };
+                if line.starts_with(b"{\"schema\"") { self.header(lost) } else { Ok(()) }
+            }
+        }
+    }
+
     fn header(&mut self, header: HeaderLine) -> io::Result<()> {
         if (&header.run, &header.series) != (&self.header.run, &self.header.series) {
             self.flush()?;
@@ -177,8 +197,8 @@ impl<D: RecordDisk, L: Summable> Sum<'_, '_, D, L> {
     }
 }
 
-fn merge<D: RecordDisk, L: Summable>(
-    mut from: SectionReader,
+fn merge<'r, D: RecordDisk, L: Summable>(
+    from: impl Iterator<Item = SectionReader<'r>>,
     tier: RecordTier,
     to: &mut SectionWriter<'_, D>,
 ) -> io::Result<MergeCounts> {
@@ -192,21 +212,13 @@ fn merge<D: RecordDisk, L: Summable>(
         sums: RowSums::default(),
         counts: MergeCounts::default(),
     };
-    while let Some(next) = from.next_line()? {
-        let SectionLine::Line(line) = next else {
-            sum.counts.damaged += u64::from(next != SectionLine::Intact);
-            continue;
-        };
-        let parsed = if line.starts_with(b"{\"schema\"") {
-            serde_json::from_slice(line).map(|header| sum.header(header))
-        } else if line.starts_with(b"{\"environment\"") {
-            serde_json::from_slice(line).map(|environment| sum.environment(environment))
-        } else {
-            serde_json::from_slice(line).map(|line| sum.line(line))
-        };
-        match parsed {
-            Ok(done) => done?,
-            Err(_) => sum.counts.unread += 1,
+    for mut sections in from {
+        while let Some(next) = sections.next_line()? {
+            match next {
+                SectionLine::Line(line) => sum.take(line)?,
+                SectionLine::Intact => {}
+                SectionLine::Changed | SectionLine::Cut => sum.counts.damaged += 1,
+            }
         }
     }
     sum.flush()?;
@@ -214,8 +226,8 @@ fn merge<D: RecordDisk, L: Summable>(
 }
 
 /// Adds up the rows of one series.
-pub fn merge_rows<D: RecordDisk>(
-    from: SectionReader,
+pub fn merge_rows<'r, D: RecordDisk>(
+    from: impl Iterator<Item = SectionReader<'r>>,
     tier: RecordTier,
     to: &mut SectionWriter<'_, D>,
 ) -> io::Result<MergeCounts> {
@@ -223,8 +235,8 @@ pub fn merge_rows<D: RecordDisk>(
 }
 
 /// Adds up all else.
-pub fn merge_worst<D: RecordDisk>(
-    from: SectionReader,
+pub fn merge_worst<'r, D: RecordDisk>(
+    from: impl Iterator<Item = SectionReader<'r>>,
     tier: RecordTier,
     to: &mut SectionWriter<'_, D>,
 ) -> io::Result<MergeCounts> {

@@ -42,7 +42,8 @@ struct ListedFile {
     tier: RecordTier,
     /// None for that of worst wake-ups.
     series: Option<WatchSeries>,
-    bytes: u64,
+    /// What is read by itself, so that damage hides nothing behind it.
+    stretches: Vec<(u64, u64)>,
 }
 
 /// Whether a folder is a record, whole or not.
@@ -101,8 +102,8 @@ impl<D: RecordDisk> RecordReader<D> {
                         self.remarks.push(format!("{} is of a series that is not known", file.name));
                         continue;
                     }
-                    let bytes = match self.disk.length(&file.name) {
-                        Ok(length) if length >= file.bytes => file.bytes,
+                    let length = match self.disk.length(&file.name) {
+                        Ok(length) if length >= file.bytes => length,
                         Ok(length) => {
                             self.remarks.push(format!("{} is cut short", file.name));
                             length
@@ -113,7 +114,8 @@ impl<D: RecordDisk> RecordReader<D> {
                         }
                         Err(error) => return Err(error),
                     };
-                    self.files.push(ListedFile { name: file.name.clone(), tier, series, bytes });
+                    let stretches = file.stretches(length);
+                    self.files.push(ListedFile { name: file.name.clone(), tier, series, stretches });
                 }
             }
         }
@@ -146,8 +148,8 @@ impl<D: RecordDisk> RecordReader<D> {
                     }
                     _ => continue,
                 };
-                let bytes = self.disk.length(name)?;
-                self.files.push(ListedFile { name: name.clone(), tier, series, bytes });
+                let stretches = vec![(0, self.disk.length(name)?)];
+                self.files.push(ListedFile { name: name.clone(), tier, series, stretches });
             }
         }
         if let Some(name) = names.iter().rfind(|name| is_record_file(name) && name.ends_with(".tail")) {
@@ -274,38 +276,45 @@ impl<D: RecordDisk> RecordReader<D> {
         parse: &impl Fn(RecordTier, &WatchRun, &[u8]) -> serde_json::Result<(Option<(u64, u64)>, T)>,
         f: &mut impl FnMut(T),
     ) -> io::Result<()> {
-        let packed = file.series.is_none();
-        let mut sections = SectionReader::new(DiskFile::new(&self.disk, &file.name, file.bytes), packed);
-        let schema = if packed { WATCH_SCHEMA } else { ROWS_SCHEMA };
-        let mut run = WatchRun::default();
-        let mut known = true;
-        while let Some(next) = sections.next_line()? {
-            let line = match next {
-                SectionLine::Line(line) => line,
-                SectionLine::Intact => continue,
-                SectionLine::Changed => {
-                    faults.changed += 1;
-                    continue;
-                }
-                SectionLine::Cut => {
-                    faults.cut = true;
-                    continue;
-                }
-            };
-            if line.starts_with(b"{\"schema\"") {
-                match serde_json::from_slice::<HeaderLine>(line) {
-                    Ok(header) => {
-                        known = header.schema == schema;
-                        faults.newer += u64::from(!known);
-                        run = header.run;
+        for &(from, to) in &file.stretches {
+            let packed = file.series.is_none();
+            let stretch = DiskFile::new(&self.disk, &file.name, from, to);
+            let mut sections = SectionReader::new(stretch, packed);
+            let schema = if packed { WATCH_SCHEMA } else { ROWS_SCHEMA };
+            let mut run = WatchRun::default();
+            let mut known = true;
+            while let Some(next) = sections.next_line()? {
+                let line = match next {
+                    SectionLine::Line(line) => line,
+                    SectionLine::Intact => continue,
+                    SectionLine::Changed => {
+                        faults.changed += 1;
+                        continue;
                     }
-                    Err(_) => faults.unread += 1,
-                }
-            } else if known {
-                match parse(file.tier, &run, line) {
-                    Ok((span, item)) if seen.is_new(&run, span) => f(item),
-                    Ok(_) => faults.repeated += 1,
-                    Err(_) => faults.unread += 1,
+                    SectionLine::Cut => {
+                        faults.cut = true;
+                        continue;
+                    }
+                };
+                if line.starts_with(b"{\"schema\"") {
+                    match serde_json::from_slice::<HeaderLine>(line) {
+                        Ok(header) => {
+                            known = header.schema == schema;
+                            faults.newer += u64::from(!known);
+                            run = header.run;
+                        }
+                        Err(_) => {
+                            faults.unread += 1;
+                            // What follows is of a boot that is not known.
+                            run = WatchRun::default();
+                        }
+                    }
+                } else if known {
+                    match parse(file.tier, &run, line) {
+                        Ok((span, item)) if seen.is_new(&run, span) => f(item),
+                        Ok(_) => faults.repeated += 1,
+                        Err(_) => faults.unread += 1,
+                    }
                 }
             }
         }

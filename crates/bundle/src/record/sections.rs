@@ -102,7 +102,7 @@ impl<'a, D: RecordDisk> SectionWriter<'a, D> {
     }
 }
 
-/// A file of a disk from its start to a length.
+/// A stretch of a file.
 pub struct DiskFile<'a, D> {
     disk: &'a D,
     name: &'a str,
@@ -111,9 +111,9 @@ pub struct DiskFile<'a, D> {
 }
 
 impl<'a, D: RecordDisk> DiskFile<'a, D> {
-    /// What is behind `end` is not read.
-    pub fn new(disk: &'a D, name: &'a str, end: u64) -> DiskFile<'a, D> {
-        DiskFile { disk, name, at: 0, end }
+    /// From one place to another, however long it is.
+    pub fn new(disk: &'a D, name: &'a str, from: u64, to: u64) -> DiskFile<'a, D> {
+        DiskFile { disk, name, at: from, end: to.max(from) }
     }
 }
 

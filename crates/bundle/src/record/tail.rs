@@ -119,7 +119,7 @@ pub fn each_block<D: RecordDisk>(
     length: u64,
     mut f: impl FnMut(&TailBlock) -> io::Result<()>,
 ) -> io::Result<TailContents> {
-    let mut lines = LineReader::new(DiskFile::new(disk, name, length));
+    let mut lines = LineReader::new(DiskFile::new(disk, name, 0, length));
     let mut found = TailContents::default();
     let (mut bytes, mut damaged, mut open): (Vec<u8>, u64, bool) = (Vec::new(), 0, false);
     // Whether there was a line outside of any block.

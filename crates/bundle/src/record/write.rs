@@ -186,6 +186,7 @@ impl<D: RecordDisk> RecordWriter<D> {
                 } else if length < file.bytes {
                     short.push(format!("{} is cut short by {} bytes", file.name, file.bytes - length));
                     file.bytes = length;
+                    file.ends.retain(|end| *end <= length);
                 }
             }
         }

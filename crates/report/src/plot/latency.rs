@@ -41,12 +41,14 @@ pub fn draw(lines: &[PlotLine], limit: Option<Nanos>, modes: &[Mode], size: Size
         Some(LatencyMark { latency: of.max?, name: format!("{name}: {}", span(of.max?)), line })
     };
     let marks: Vec<LatencyMark> = lines.iter().enumerate().filter_map(largest).collect();
-    draw_marked(lines, &marks, limit, modes, size, theme)
+    draw_marked(lines, &line::alone(lines), &marks, limit, modes, size, theme)
 }
 
-/// The same with other marks than each line's largest value.
+/// The same with other marks than each line's largest value, and with the lines named that are
+/// drawn by themselves, each in the next colour.
 pub fn draw_marked(
     lines: &[PlotLine],
+    shown: &[usize],
     marks: &[LatencyMark],
     limit: Option<Nanos>,
     modes: &[Mode],
@@ -57,8 +59,7 @@ pub fn draw_marked(
     let columns = choose(lines, lo, hi.max(limit_within(limit, hi)));
     let counts: Vec<Vec<u64>> = lines.iter().map(|line| columns.count(line)).collect();
     let sketch = Sketch::new(&columns, &counts, modes, size);
-    let shown = line::alone(lines);
-    let keys = keys(lines, &shown, theme);
+    let keys = keys(lines, shown, theme);
     let (legend, legend_height) = legend(&keys, &sketch.plot, sketch.plot.bottom + 58.0, theme);
     let body = html! {
         (sketch.axes(&columns, size, theme))
@@ -69,7 +70,7 @@ pub fn draw_marked(
         }
         @if let Some(limit) = limit { (sketch.limit(limit, theme)) }
         (modes::draw(modes, &sketch.plot, &sketch.x, size, theme))
-        (sketch.marks(marks, &counts, &shown, size, theme))
+        (sketch.marks(marks, &counts, shown, size, theme))
         (sketch.plot.frame(theme))
         (legend)
     };

@@ -43,7 +43,7 @@ struct Panel<'a> {
 
 /// The picture; none where nothing was recorded.
 pub fn draw(of: &WatchSummary, size: Size, theme: &Theme) -> Option<Picture> {
-    let shown = shown(of);
+    let shown = coloured(of);
     let holds = |part: &Part| of.columns.iter().any(|cpu| (part.columns)(cpu).iter().any(Option::is_some));
     let held: Vec<Part> = PARTS.into_iter().filter(holds).collect();
     if held.is_empty() {
@@ -136,12 +136,15 @@ fn scale(of: &WatchSummary, part: Part, plot: &Plot) -> Scale {
     )
 }
 
-/// All of few CPUs, the worst of many.
-fn shown(of: &WatchSummary) -> Vec<usize> {
+/// The CPUs that have a colour, the same in all pictures and in the table: all of few; of many
+/// those of the marked wake-ups, then the worst.
+pub fn coloured(of: &WatchSummary) -> Vec<usize> {
     let mut order: Vec<usize> = (0..of.columns.len()).collect();
     if order.len() > LINES {
+        let marked =
+            |cpu: &CpuColumns| of.worst.iter().take(MARKED).any(|worst| worst.wakeup.cpu == Some(cpu.cpu));
         let worst = |cpu: &CpuColumns| cpu.timer.iter().chain(&cpu.wakeup).flatten().max().copied();
-        order.sort_by_key(|&at| std::cmp::Reverse(worst(&of.columns[at])));
+        order.sort_by_key(|&at| std::cmp::Reverse((marked(&of.columns[at]), worst(&of.columns[at]))));
         order.truncate(line::WORST);
         order.sort_unstable();
     }
@@ -187,7 +190,7 @@ fn spans(own: &[&PlacedMark], panels: &[Panel], time: &Scale, strip: f64, theme:
             @let (left, right) = (time.at(mark.from.0 as f64), time.at(mark.to.0 as f64));
             @let (width, colour) = ((right - left).max(2.0), colour_of(kind, theme));
             // One above the other, because a load runs while something is measured.
-            @let y = first.plot.top - strip - 9.0 + if kind == WatchMarkKind::Load { strip / 2.0 } else { 0.0 };
+            @let y = if kind == WatchMarkKind::Load { 3.0 + strip / 2.0 } else { 3.0 };
             rect x=(Px(left)) y=(Px(y)) width=(Px(width)) height=(Px(strip / 2.0 - 1.5)) fill=(colour) {
                 title { (kind.name()) " " (crate::words::clean(&mark.mark.detail)) }
             }
@@ -271,16 +274,25 @@ impl Panel<'_> {
 
     /// The worst of the table, by their numbers in it.
     fn worst(&self, of: &WatchSummary, shown: &[usize], theme: &Theme) -> Markup {
+        let mut named: Vec<(f64, f64)> = Vec::new();
+        let mut places = Vec::new();
+        for (at, worst) in of.worst.iter().take(MARKED).enumerate() {
+            let Some(ns) = (self.part.of)(&worst.wakeup) else { continue };
+            let (x, y) = (self.time.at(worst.at.0 as f64), self.y.at(ns.0 as f64));
+            // One number above the other where two would meet.
+            let mut above = y - 7.0;
+            while named.iter().any(|place| (place.0 - x).abs() < 9.0 && (place.1 - above).abs() < 12.0) {
+                above -= 1.0;
+            }
+            named.push((x, above));
+            places.push((at + 1, span(ns), x, y, above, colour_of_worst(of, worst, shown, theme)));
+        }
         html! {
-            @for (at, worst) in of.worst.iter().take(MARKED).enumerate() {
-                @if let Some(ns) = (self.part.of)(&worst.wakeup) {
-                    @let (x, y) = (self.time.at(worst.at.0 as f64), self.y.at(ns.0 as f64));
-                    @let colour = colour_of_worst(of, worst, shown, theme);
-                    circle cx=(Px(x)) cy=(Px(y)) r="3.6" fill=(colour) stroke=(theme.background) stroke-width="1.2" {
-                        title { (at + 1) ": " (span(ns)) }
-                    }
-                    (text_over(x, y - 6.0, "middle", colour, theme, &(at + 1).to_string()))
+            @for (number, words, x, y, above, colour) in places {
+                circle cx=(Px(x)) cy=(Px(y)) r="3.6" fill=(colour) stroke=(theme.background) stroke-width="1.2" {
+                    title { (number) ": " (words) }
                 }
+                (text_over(x, above, "middle", colour, theme, &number.to_string()))
             }
         }
     }
@@ -295,9 +307,4 @@ pub fn colour_of_worst(
 ) -> &'static str {
     let line = shown.iter().position(|&at| Some(of.columns[at].cpu) == worst.wakeup.cpu);
     line.map_or(theme.ink, |line| theme.lines[line % LINES])
-}
-
-/// The CPUs that have a colour.
-pub fn coloured(of: &WatchSummary) -> Vec<usize> {
-    shown(of)
 }

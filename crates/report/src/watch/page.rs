@@ -18,6 +18,7 @@ use crate::prose::prose;
 use crate::words::{UNKNOWN, clean, or_dash, several, span, us, us_or_dash};
 use model::error::{Result, json};
 use model::histogram::quantile;
+use model::units::Cpu;
 
 /// How many of the worst the page lists.
 const WORST: usize = 20;
@@ -76,28 +77,37 @@ pub fn svg(of: &WatchSummary) -> String {
 
 /// A line per CPU, the worst marked by their numbers.
 fn histogram(of: &WatchSummary, main: &SeriesTotals, size: Size, theme: &Theme) -> Picture {
-    let lines: Vec<PlotLine> = main
+    // The CPUs of the picture over time come first, so that a colour means the same in both.
+    let others = main
         .cpus
         .iter()
-        .map(|cpu| PlotLine {
-            name: format!("CPU {}", or_dash(cpu.cpu)),
-            detail: String::new(),
-            rows: Cow::Borrowed(&cpu.histogram),
-            deadline: None,
-            min: cpu.min_ns,
-            max: cpu.max_ns,
-            overflows: 0,
-            beyond_from: None,
-            early: cpu.early,
+        .map(|cpu| cpu.cpu)
+        .filter(|cpu| !of.columns.iter().any(|known| Some(known.cpu) == *cpu));
+    let cpus: Vec<Option<Cpu>> = of.columns.iter().map(|known| Some(known.cpu)).chain(others).collect();
+    let lines: Vec<PlotLine> = cpus
+        .iter()
+        .map(|cpu| {
+            let totals = main.cpus.iter().find(|totals| totals.cpu == *cpu);
+            PlotLine {
+                name: format!("CPU {}", or_dash(*cpu)),
+                detail: String::new(),
+                rows: Cow::Borrowed(totals.map_or(&[], |totals| &totals.histogram)),
+                deadline: None,
+                min: totals.and_then(|totals| totals.min_ns),
+                max: totals.and_then(|totals| totals.max_ns),
+                overflows: 0,
+                beyond_from: None,
+                early: totals.map_or(0, |totals| totals.early),
+            }
         })
         .collect();
     let mark = |(at, worst): (usize, &PlacedWorst)| {
-        let line = main.cpus.iter().position(|cpu| cpu.cpu == worst.wakeup.cpu)?;
+        let line = cpus.iter().position(|cpu| *cpu == worst.wakeup.cpu)?;
         let latency = worst.wakeup.value(main.series.known()?)?;
         Some(LatencyMark { latency, name: format!("{}: {}", at + 1, span(latency)), line })
     };
     let marks: Vec<LatencyMark> = of.worst.iter().take(MARKED).enumerate().filter_map(mark).collect();
-    latency::draw_marked(&lines, &marks, None, &[], size, theme)
+    latency::draw_marked(&lines, &coloured(of), &marks, None, &[], size, theme)
 }
 
 fn conditions(of: &WatchSummary) -> Markup {

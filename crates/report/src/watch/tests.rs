@@ -1,1 +1,182 @@
 //! A made-up record as text and as a page.
+
+use super::summary::*;
+use super::{csv, page, text, words};
+use crate::plot::svg::Size;
+use crate::plot::theme::PAPER;
+use crate::plot::watch_over_time::{self, coloured};
+use model::histogram::Bucket;
+use model::units::{Cpu, Nanos};
+use model::watch::*;
+
+fn worst(at: i64, cpu: u32, timer: i64, wakeup: i64) -> PlacedWorst {
+    let victim = WatchTask {
+        comm: "control".into(),
+        pid: Some(700),
+        tid: Some(701),
+        prio: Some(19),
+        ..WatchTask::default()
+    };
+    let wakeup = WorstWakeup {
+        timer_ns: Some(Nanos(timer)),
+        wakeup_ns: Some(Nanos(wakeup)),
+        cpu: Some(Cpu(cpu)),
+        victim,
+        sleeps_in: "clock_nanosleep".into(),
+        stack: vec!["do_idle".into()],
+        ..WorstWakeup::default()
+    };
+    PlacedWorst {
+        total_ns: wakeup.total(),
+        time: "2026-03-03T02:12:30.000000Z".into(),
+        at: Nanos(at),
+        wakeup,
+    }
+}
+
+/// So many CPUs, the worst on the last.
+fn summary(cpus: u32) -> WatchSummary {
+    let column = |cpu: u32, base: i64| (0..40).map(|i| Some(Nanos(base + i * 10 + i64::from(cpu)))).collect();
+    let totals = |cpu: u32| WaitTotals {
+        cpu: Some(Cpu(cpu)),
+        n: 3,
+        min_ns: Some(Nanos(100)),
+        mean_ns: Some(Nanos(200)),
+        max_ns: Some(Nanos(310)),
+        histogram: vec![Bucket::new(Nanos(100), Nanos(104), 2), Bucket::new(Nanos(304), Nanos(312), 1)],
+        ..WaitTotals::default()
+    };
+    WatchSummary {
+        title: "lathe".into(),
+        from: "2026-03-02T06:00:00.000000Z".into(),
+        to: "2026-03-05T01:00:00.000000Z".into(),
+        recorded_ns: Nanos(86_400 * Nanos::SECOND.0),
+        intervals: 288,
+        boots: 1,
+        worst: vec![worst(90, cpus - 1, 40, 300), worst(10, 0, 50, 200)],
+        series: vec![SeriesTotals {
+            series: WatchSeries::TimerWakeup.into(),
+            class: WaitClass::System.into(),
+            cpus: (0..cpus).map(totals).collect(),
+            threads: Vec::new(),
+        }],
+        axis: WatchAxis { from: Nanos(0), to: Nanos(100), wall: true },
+        columns: (0..cpus)
+            .map(|cpu| CpuColumns { cpu: Cpu(cpu), timer: column(cpu, 50), wakeup: column(cpu, 500) })
+            .collect(),
+        ..WatchSummary::default()
+    }
+}
+
+#[test]
+fn the_answer_comes_first_and_unknown_is_said() {
+    let mut of = summary(2);
+    let text = text::render(&of, 100, false);
+    let first = "The longest wake-up in 24 h: 340 ns on CPU 1 (T 40 ns + W 300 ns), 2026-03-03 02:12:30 UTC.";
+    assert!(text.starts_with(first), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("control (701, rt 80) waited; the culprit is unknown."), "{text}");
+    of.worst[0].wakeup.culprit.name = "nvme".into();
+    assert!(text::render(&of, 100, false).contains("culprit is nvme."));
+    of.worst.clear();
+    assert!(text::render(&of, 100, false).starts_with("No wake-up of a real-time thread in 24 h."));
+}
+
+#[test]
+fn a_narrow_terminal_leaves_columns_out_and_never_the_latencies() {
+    let of = summary(2);
+    let head = |columns| {
+        let text = text::render(&of, columns, false);
+        text.lines().find(|line| line.starts_with("victim")).unwrap().to_owned()
+    };
+    assert!(head(140).ends_with("total           when (UTC)        sleeps in"), "{}", head(140));
+    assert!(head(60).ends_with("total") && head(60).contains("culprit"), "{}", head(60));
+}
+
+#[test]
+fn coverage_is_a_share_or_says_that_nobody_counted() {
+    let mut of = summary(1);
+    of.coverage = WatchCoverage { recorded: 1, collisions: 2, ..WatchCoverage::default() };
+    assert_eq!(
+        words::coverage(&of),
+        "1 switch to real-time threads recorded; how many there were nobody counted; 2 threads found their place taken."
+    );
+    of.coverage_share = Some(0.5);
+    of.coverage.voluntary = Some(2);
+    assert!(
+        words::coverage(&of).starts_with("Of the switches to real-time threads 50 % were recorded (1 of 2);")
+    );
+}
+
+#[test]
+fn what_was_merged_and_dropped_is_said() {
+    let mut of = summary(1);
+    assert!(words::losses(&of).is_empty());
+    of.losses.rows_to_hours = 24;
+    of.losses.rows_dropped = 1;
+    of.losses.rows_dropped_ns = Nanos(300 * Nanos::SECOND.0);
+    of.losses.cut_bytes = 9;
+    let lines = words::losses(&of);
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[0].contains("24 intervals to histograms of hours"), "{lines:?}");
+    assert!(lines[1].contains("the first 5 min (1 interval)"), "{lines:?}");
+}
+
+#[test]
+fn a_colour_is_of_one_cpu_in_all_pictures_and_in_the_table() {
+    let of = summary(12);
+    let shown = coloured(&of);
+    assert!(shown.contains(&11) && shown.contains(&0), "those of the marked wake-ups: {shown:?}");
+    let colour = PAPER.lines[shown.iter().position(|cpu| *cpu == 11).unwrap()];
+    assert_eq!(watch_over_time::colour_of_worst(&of, &of.worst[0], &shown, &PAPER), colour);
+    let picture = watch_over_time::draw(&of, Size::Wide, &PAPER).unwrap().body.into_string();
+    assert!(picture.contains(&format!(
+        "stroke=\"{colour}\" stroke-width=\"1.3\" stroke-linejoin=\"round\"><title>CPU 11"
+    )));
+    let svg = page::svg(&of);
+    assert!(svg.contains(&format!(
+        "stroke=\"{colour}\" stroke-width=\"1.6\" stroke-linejoin=\"round\"><title>CPU 11"
+    )));
+    assert!(svg.contains("1: 340 ns"), "the worst is marked by its number");
+    let html = page::html(&of).unwrap();
+    assert!(
+        html.contains(&format!("fill=\"var(--line{})\"", shown.iter().position(|cpu| *cpu == 11).unwrap()))
+    );
+}
+
+#[test]
+fn own_work_is_marked_on_top() {
+    let mut of = summary(2);
+    let plain = watch_over_time::draw(&of, Size::Narrow, &PAPER).unwrap().body.into_string();
+    assert!(!plain.contains("onbeat measured"));
+    let mark = WatchMark { kind: WatchMarkKind::Measure.into(), ..WatchMark::default() };
+    of.marks = vec![PlacedMark { from: Nanos(10), to: Nanos(30), time: String::new(), mark }];
+    let marked = watch_over_time::draw(&of, Size::Narrow, &PAPER).unwrap().body.into_string();
+    assert!(marked.contains("onbeat measured") && !marked.contains("onbeat loaded"));
+}
+
+#[test]
+fn nothing_recorded_is_no_picture_and_a_page_all_the_same() {
+    let of = WatchSummary::default();
+    assert!(watch_over_time::draw(&of, Size::Wide, &PAPER).is_none());
+    assert!(page::html(&of).unwrap().contains("No wake-up"));
+    assert!(page::svg(&of).contains("no samples") && csv::csv(&of).contains("lower_ns"));
+}
+
+#[test]
+fn names_of_threads_are_hostile_input() {
+    let mut of = summary(1);
+    let wakeup = &mut of.worst[0].wakeup;
+    wakeup.victim.comm = "<script>\u{1b}[31m".into();
+    wakeup.culprit.name = "=cmd()\n</script>".into();
+    wakeup.stack = vec!["<b>".into()];
+    wakeup.sleeps_in = "\u{202e}evil".into();
+    of.title = "<i>".into();
+    of.remarks = vec!["<u>\u{7}".into()];
+    for page in [page::html(&of).unwrap(), page::svg(&of)] {
+        let raw = ["<script>\u{fffd}", "<b>", "<i>", "<u>", "\u{1b}", "\u{202e}"];
+        assert!(raw.iter().all(|text| !page.contains(text)), "{page}");
+    }
+    let plain = text::render(&of, 80, false) + &csv::csv(&of);
+    assert!(!plain.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{plain:?}");
+}

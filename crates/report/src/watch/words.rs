@@ -106,13 +106,13 @@ pub fn coverage(of: &WatchSummary) -> String {
     let counts = &of.coverage;
     let mut line = match of.coverage_share {
         Some(share) => format!(
-            "{} of the switches to real-time threads were recorded ({} of {})",
+            "Of the switches to real-time threads {} were recorded ({} of {})",
             percent(share),
             counts.recorded,
             counts.voluntary.unwrap_or_default()
         ),
         None => format!(
-            "{} to real-time threads were recorded; how many there were nobody counted",
+            "{} to real-time threads recorded; how many there were nobody counted",
             several(counts.recorded, "switch", "switches")
         ),
     };

@@ -2,6 +2,7 @@
 
 use model::text::several;
 use model::units::Nanos;
+use model::wall_time::wall_time;
 use report::watch::summary::WatchAxis;
 
 /// A clock before this was never set: 2020.
@@ -21,6 +22,11 @@ pub struct PlacedBoot {
 }
 
 impl PlacedBoot {
+    /// RFC 3339, where its clock was set.
+    pub fn time(&self, mono: Nanos) -> String {
+        if self.is_set() { wall_time(Nanos(mono.0.saturating_add(self.offset))) } else { String::new() }
+    }
+
     /// Whether its clock was set.
     pub fn is_set(&self) -> bool {
         self.end.0.saturating_add(self.offset) >= SET.0

@@ -58,6 +58,32 @@ fn one_changed_byte_is_said_and_the_rest_is_read() {
     }
 }
 
+/// A packed section that is damaged takes none of those behind it along, neither for a reader nor
+/// when they are added up.
+#[test]
+fn damage_stays_in_its_section() {
+    let disk = recorded();
+    let name = names(&disk).into_iter().find(|name| name.ends_with("worst.jsonl.gz")).unwrap();
+    let manifest = RecordReader::open(&disk).unwrap().manifest().unwrap().clone();
+    let files = manifest.segments.iter().flat_map(|segment| &segment.files);
+    let ends = files.into_iter().find(|file| file.name == name).unwrap().ends.clone();
+    assert!(ends.len() > 2, "{ends:?}");
+    let whole = sums(&disk);
+    let mut bytes = disk.bytes(&name).unwrap();
+    (bytes[ends[0] as usize + 2], bytes[ends[0] as usize + 40]) = (0, 0);
+    disk.put(&name, Some(&bytes));
+    let found = sums(&disk);
+    assert!(found.named.contains(&1) && found.named.last() == whole.named.last(), "{:?}", found.named);
+    assert!(found.intervals > 100 && found.intervals < 150, "{}", found.intervals);
+    assert_eq!(found.rows, whole.rows);
+    // Everything is added up.
+    let (mut writer, _) = RecordWriter::open(&disk, 1 << 20, "r1").unwrap();
+    writer.limits = super::super::limits::KeepLimits { segment: 1_000, most: 4_000, closed: 10_000 };
+    writer.append(&run("b1"), &interval(151, 1, 20)).unwrap();
+    assert!(writer.losses().damaged_sections > 0, "{:?}", writer.losses());
+    assert_eq!(sums(&disk).intervals, found.intervals + 1);
+}
+
 #[test]
 fn a_file_that_is_missing_or_cut_short_is_said() {
     let disk = recorded();

@@ -14,11 +14,11 @@ const SIZE: u64 = 1 << 20;
 const SMALL: KeepLimits = KeepLimits { segment: 2_000, most: 9_000, closed: 46_000 };
 
 /// A disk on which so many intervals were recorded, with the length of its log after each.
-fn recorded(n: u64) -> (MemoryDisk, Vec<usize>) {
+fn recorded(n: u64, limits: KeepLimits) -> (MemoryDisk, Vec<usize>) {
     let disk = MemoryDisk::logged();
     let mut acknowledged = Vec::new();
     let (mut writer, _) = RecordWriter::open(&disk, SIZE, "r1").unwrap();
-    writer.limits = SMALL;
+    writer.limits = limits;
     for i in 0..n {
         let appended = writer.append(&run("b1"), &interval(i * 2, 1, 6)).unwrap();
         assert_eq!(appended.trouble, None);
@@ -45,7 +45,7 @@ fn holds(disk: &MemoryDisk, n: u64, at: &str) -> u64 {
 
 #[test]
 fn cut_anywhere_no_interval_is_lost_and_none_comes_twice() {
-    let (disk, acknowledged) = recorded(36);
+    let (disk, acknowledged) = recorded(36, SMALL);
     let losses = RecordReader::open(&disk).unwrap().manifest().unwrap().losses.clone();
     assert!(losses.rows_to_hours > 0 && losses.rows_dropped == 0, "{losses:?}");
     let mut points = 0;
@@ -70,8 +70,43 @@ fn cut_anywhere_no_interval_is_lost_and_none_comes_twice() {
             assert_eq!(holds(&cut, held + 2, &at), held + 2, "{at}");
         }
     }
-    println!("{points} points, {losses:?}");
     assert!(points >= 1_000, "only {points} points");
+}
+
+/// So small that histograms are dropped, and the worst wake-ups added up.
+const TINY: KeepLimits = KeepLimits { segment: 1_000, most: 4_000, closed: 20_000 };
+
+/// The same where what is oldest is dropped: of histograms there are those that the manifest has,
+/// and no interval is without its coverage and marks.
+#[test]
+fn cut_anywhere_what_is_dropped_is_counted() {
+    let (disk, acknowledged) = recorded(60, TINY);
+    let losses = RecordReader::open(&disk).unwrap().manifest().unwrap().losses.clone();
+    assert!(losses.rows_dropped > 0 && losses.worst_to_hours > 0, "{losses:?}");
+    let mut points = 0;
+    for steps in (0..=disk.steps()).step_by(3) {
+        let n = acknowledged.iter().filter(|&&end| end <= steps).count() as u64;
+        for survives in Survives::ALL {
+            let at = format!("{steps} steps, {survives:?}");
+            let cut = disk.cut(steps, survives);
+            let manifest = RecordReader::open(&cut).ok().and_then(|reader| reader.manifest().cloned());
+            let Some(manifest) = manifest else {
+                assert_eq!(n, 0, "{at}");
+                continue;
+            };
+            points += 1;
+            let dropped = manifest.losses.rows_dropped;
+            let found = sums(&cut);
+            let all = |from: u64, to: u64| wanted((from..to).map(|i| interval(i * 2, 1, 6)));
+            let held = if found.intervals == n { n } else { n + 1 };
+            let whole = all(0, held);
+            let of = (found.intervals, found.span, found.recorded, found.marks, found.largest);
+            let wanted = (whole.intervals, whole.span, whole.recorded, whole.marks, whole.largest);
+            assert_eq!(of, wanted, "{at}");
+            assert_eq!(found.rows, all(dropped, held).rows, "{at}: {dropped} dropped");
+        }
+    }
+    assert!(points >= 500, "only {points} points");
 }
 
 /// The same where there is no more room, at each append in turn: what could be written is there, and
