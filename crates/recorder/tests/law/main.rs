@@ -1,6 +1,8 @@
 //! The law of the recorder: on any sequence of events its programs count what the rules say, by
 //! types and by formats.
 
+#![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
+
 mod machine;
 mod rules;
 
