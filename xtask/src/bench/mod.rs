@@ -20,6 +20,7 @@ mod program;
 mod ratio;
 mod statistics;
 mod wakeups;
+mod watched;
 
 use std::path::{Path, PathBuf};
 
@@ -41,9 +42,10 @@ const HUNT: &str = "hunt memory";
 const LOADS: &str = "loads";
 const PROBES: &str = "probes";
 const ENDINGS: &str = "endings";
+const WATCH: &str = "watch";
 
 /// The measurements, in their order.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "own wake-ups",
     "memory",
     "instructions",
@@ -57,6 +59,7 @@ const PARTS: [&str; 13] = [
     LOADS,
     PROBES,
     ENDINGS,
+    WATCH,
 ];
 
 /// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
@@ -109,10 +112,11 @@ pub fn run(options: &Args) -> Result<()> {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
     // These have no peer, and take only `time`.
-    let alone = chosen.iter().all(|part| [STATISTICS, AUDIT, DECODE, HUNT, LOADS, ENDINGS].contains(part));
+    let alone =
+        chosen.iter().all(|part| [STATISTICS, AUDIT, DECODE, HUNT, LOADS, ENDINGS, WATCH].contains(part));
     debian::ensure(if alone { &NEEDS[2..] } else { &NEEDS })?;
-    // Decoding is measured in a program of its own.
-    if chosen != [DECODE] && options.onbeat.is_none() {
+    // Decoding is measured in a program of its own, the recorder in this one.
+    if chosen != [DECODE] && chosen != [WATCH] && options.onbeat.is_none() {
         Tool::new("cargo")
             .args(["build", "--quiet", "--profile", "dist", "--package", "onbeat"])
             .dir(&root())
@@ -146,6 +150,9 @@ pub fn run(options: &Args) -> Result<()> {
 }
 
 fn part(name: &str, binary: &Path, quick: bool) -> Rows {
+    if name == WATCH {
+        return watched::measure(quick);
+    }
     let default = Onbeat::at(binary.to_owned())?;
     match name {
         "own wake-ups" => wakeups::measure(&default, quick),
