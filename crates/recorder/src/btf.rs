@@ -335,7 +335,8 @@ pub(crate) mod tests {
             if valid {
                 let length = (bytes.len() - 24) as u32;
                 bytes[..4].copy_from_slice(&[MAGIC.to_ne_bytes()[0], MAGIC.to_ne_bytes()[1], 1, 0]);
-                for (at, word) in [24, 0, length / 2, length / 2, length - length / 2].into_iter().enumerate() {
+                let half = length / 2;
+                for (at, word) in [24, 0, half, half, length - half].into_iter().enumerate() {
                     bytes[4 + at * 4..8 + at * 4].copy_from_slice(&u32::to_ne_bytes(word));
                 }
             }

@@ -9,8 +9,8 @@ use model::units::Nanos;
 use model::watch::{SeriesRows, WatchCoverage};
 
 use crate::layout::{BOTH, COUNTS, Count, WAKEUP, config, cpu, record};
-use crate::recorder::Recorder;
-use crate::records::{Class, HOLDERS, SERIES_NAMES, Worst, keep_worst};
+use crate::recorder::KernelRecorder;
+use crate::records::{Class, HOLDERS, SERIES_NAMES, WorstFound, keep_worst};
 use crate::refusals;
 use crate::slots::Covered;
 
@@ -32,16 +32,16 @@ pub struct Drained {
     pub boot_offset: Nanos,
     pub series: Vec<SeriesRows>,
     /// The worst of each series, holder and kind of victims, over all CPUs.
-    pub worst: Vec<Worst>,
+    pub worst: Vec<WorstFound>,
     pub coverage: WatchCoverage,
     /// The threads in slots that were there during all of the interval.
     pub threads: Vec<Covered>,
-    pub counts: Counts,
+    pub counts: RecorderCounts,
 }
 
 /// What was seen and could not be counted as a wake-up, or only apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RecorderCounts {
     /// Wake-ups in the histograms.
     pub recorded: u64,
     /// Sleeps that ended without a waking, or a switch back, that was seen.
@@ -60,7 +60,7 @@ pub struct Counts {
     pub late_cpus: usize,
 }
 
-impl Recorder {
+impl KernelRecorder {
     /// Ends the interval and begins the next; what comes from now on is counted there.
     pub fn flip(&mut self) {
         let word = self.maps.config.u32(0, config::EPOCH);
@@ -90,9 +90,9 @@ impl Recorder {
 
     /// The largest wake-up of a program's thread since the last flip, T + W or, without T, W; for
     /// looking now and then, as it takes nothing out.
-    pub fn largest(&self) -> Result<Option<Worst>> {
+    pub fn largest(&self) -> Result<Option<WorstFound>> {
         let epoch = self.maps.config.u32(0, config::EPOCH).load(Relaxed);
-        let mut largest: Option<Worst> = None;
+        let mut largest: Option<WorstFound> = None;
         for cpu in self.maps.cpus.entries() {
             let first = record::of_cpu(cpu, epoch, 0, 0);
             let view = self.maps.records.view(first..first + record::CLASSES);
@@ -190,7 +190,7 @@ impl Recorder {
             unwritten: 0,
         };
         drained.threads = looked.covered;
-        drained.counts = Counts {
+        drained.counts = RecorderCounts {
             recorded: of(Count::Recorded),
             unwoken: of(Count::Unwoken),
             preempted: of(Count::Preempted),

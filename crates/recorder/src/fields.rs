@@ -26,7 +26,7 @@ pub const SUSPEND: usize = 4;
 
 /// A field of an event's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct EventField {
     pub offset: i16,
     pub width: Width,
 }
@@ -35,20 +35,20 @@ pub struct Field {
 #[derive(Clone, Debug)]
 pub struct ByFormat {
     pub ids: [u32; 4],
-    pub start_timer: Field,
-    pub start_function: Field,
-    pub start_expiry: Field,
-    pub expire_timer: Field,
-    pub expire_function: Field,
-    pub expire_now: Field,
-    pub waking_tid: Field,
-    pub waking_prio: Field,
-    pub previous_tid: Field,
-    pub previous_prio: Field,
-    pub previous_state: Field,
+    pub start_timer: EventField,
+    pub start_function: EventField,
+    pub start_expiry: EventField,
+    pub expire_timer: EventField,
+    pub expire_function: EventField,
+    pub expire_now: EventField,
+    pub waking_tid: EventField,
+    pub waking_prio: EventField,
+    pub previous_tid: EventField,
+    pub previous_prio: EventField,
+    pub previous_state: EventField,
     pub previous_comm: i16,
-    pub next_tid: Field,
-    pub next_prio: Field,
+    pub next_tid: EventField,
+    pub next_prio: EventField,
     pub next_comm: i16,
     /// The event of a suspend, where the kernel has it.
     pub suspend: Option<u32>,
@@ -131,11 +131,13 @@ impl ByFormat {
 }
 
 /// A field of a record that is read whole. The first 8 bytes are not a program's to read.
-fn number(format: &Format, wanted: &str, size: usize) -> Result<Field, String> {
+fn number(format: &Format, wanted: &str, size: usize) -> Result<EventField, String> {
     let found = format.field(wanted).filter(|field| field.place == Place::Inside && field.size == size);
     let aligned = found.filter(|field| field.offset >= 8 && field.offset % size == 0);
     aligned
-        .and_then(|field| Some(Field { offset: i16::try_from(field.offset).ok()?, width: Width::of(size)? }))
+        .and_then(|field| {
+            Some(EventField { offset: i16::try_from(field.offset).ok()?, width: Width::of(size)? })
+        })
         .ok_or_else(|| format!("the event {} has no field {wanted} of {size} bytes", format.name))
 }
 

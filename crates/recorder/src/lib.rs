@@ -3,13 +3,14 @@
 //!
 //! [`assembler`] makes instructions, [`fields`] says where an event's fields are ([`btf`] by the
 //! kernel's types), [`programs`] are the five programs, [`layout`] what they share with this
-//! process. [`Recorder`] arms them; `drain` turns what they counted into the values of
+//! process. [`KernelRecorder`] arms them; `drain` turns what they counted into the values of
 //! `model::watch`, whose stacks are addresses still.
 
 pub mod assembler;
 pub mod btf;
 mod drain;
 pub mod fields;
+mod instructions;
 pub mod layout;
 mod learn;
 pub mod programs;
@@ -18,7 +19,7 @@ mod records;
 mod refusals;
 mod slots;
 
-pub use drain::{Counts, Drained};
-pub use recorder::{About, Options, Reading, Recorder, ThreadSums};
-pub use records::Worst;
+pub use drain::{Drained, RecorderCounts};
+pub use recorder::{About, KernelRecorder, Options, Reading, ThreadSums};
+pub use records::WorstFound;
 pub use slots::Covered;

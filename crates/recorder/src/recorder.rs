@@ -15,7 +15,7 @@ use crate::layout::{SERIES, SLOTS, THREADS_LIMIT, config, cpu, histogram, record
 use crate::learn::{self, Learned};
 use crate::programs::{self, Functions, Maps, switch, timers, waking};
 use crate::refusals;
-use crate::slots::{Chosen, Slots};
+use crate::slots::{ChosenThread, Slots};
 
 /// How the programs read events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Reading {
 #[derive(Clone, Debug)]
 pub struct Options {
     pub reading: Reading,
-    /// All real-time threads, now and later; else those that [`Recorder::choose`] names.
+    /// All real-time threads, now and later; else those that [`KernelRecorder::choose`] names.
     pub all: bool,
     /// How many threads may have histograms of their own, at most [`THREADS_LIMIT`].
     pub chosen_limit: usize,
@@ -46,7 +46,7 @@ impl Default for Options {
 }
 
 /// The armed recorder. Dropping it takes the programs off, as does any end of this process.
-pub struct Recorder {
+pub struct KernelRecorder {
     /// First, so that programs end before their maps do.
     links: Vec<Link>,
     pub(crate) programs: Vec<(&'static str, Program)>,
@@ -92,9 +92,9 @@ pub(crate) struct Held {
     _kept: [ArrayMap; 3],
 }
 
-impl Recorder {
+impl KernelRecorder {
     /// Loads the programs and lets them run.
-    pub fn arm(options: &Options) -> Result<Recorder> {
+    pub fn arm(options: &Options) -> Result<KernelRecorder> {
         refuse_old_preempt_rt()?;
         let cpus = cpus_of_the_machine()?;
         let maps = Held::new(cpus.possible, options.chosen_limit.min(THREADS_LIMIT))?;
@@ -151,7 +151,7 @@ impl Recorder {
         for (name, program) in &programs {
             links.push(Link::new(program, cpus.online).map_err(|error| refusals::no_link(name, &error))?);
         }
-        let mut recorder = Recorder {
+        let mut recorder = KernelRecorder {
             links,
             programs,
             began: clock::monotonic(),
@@ -183,7 +183,7 @@ impl Recorder {
 
     /// The sums of a chosen thread's latencies, as they grow.
     pub fn sums_of(&self, tid: u32) -> Result<ThreadSums> {
-        let is_it = |chosen: &Option<Chosen>| chosen.as_ref().is_some_and(|chosen| chosen.tid == tid);
+        let is_it = |chosen: &Option<ChosenThread>| chosen.as_ref().is_some_and(|chosen| chosen.tid == tid);
         let number = self.slots.chosen.iter().position(is_it);
         let number = number.ok_or_else(|| Failure::usage(format!("thread {tid} was not chosen")))?;
         let records = self.maps.threads.view(number * 2..number * 2 + 2);
@@ -280,7 +280,7 @@ fn refuse_old_preempt_rt() -> Result<()> {
     let release = host::release();
     if is_real_time && version_of(&release).is_some_and(|version| version < (5, 10)) {
         return Err(Failure::not_supported(format!(
-            "no programs are loaded into PREEMPT_RT before 5.10 (this is {release}), where they are not safe: use a newer kernel"
+            "programs are not safe in PREEMPT_RT before 5.10 (this is {release}): use a newer kernel"
         )));
     }
     Ok(())
@@ -312,7 +312,7 @@ fn no_tracing(why: host::tracefs::NotHere) -> Failure {
             Failure::not_supported("tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing")
         }
         NotHere::NotPermitted(_) => Failure::not_permitted(
-            "tracefs may not be read: run with CAP_DAC_READ_SEARCH, and without ProtectKernelTunables in a unit",
+            "tracefs may not be read: run with CAP_DAC_READ_SEARCH, a unit without ProtectKernelTunables",
         ),
         NotHere::Failed(errno) => {
             let error = std::io::Error::from_raw_os_error(errno);

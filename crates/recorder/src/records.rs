@@ -9,7 +9,7 @@ use model::watch::{Holder, Victims, WatchRow, WatchSeries, WatchTask, WorstWakeu
 
 use crate::layout::{BEYOND, SERIES, histogram, maximum, record};
 use crate::programs::counting::LEAST_FROM;
-use crate::slots::Chosen;
+use crate::slots::ChosenThread;
 
 /// The series in the order of a record's histograms.
 pub(crate) const SERIES_NAMES: [WatchSeries; SERIES] =
@@ -19,7 +19,7 @@ pub(crate) const VICTIMS: [Victims; 2] = [Victims::User, Victims::Kernel];
 
 /// A worst wake-up with its stacks as addresses.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Worst {
+pub struct WorstFound {
     pub wakeup: WorstWakeup,
     /// In the timer's interrupt; empty without T, and where an earlier T of the interval was larger
     /// on that CPU.
@@ -33,7 +33,7 @@ pub struct Worst {
 /// A histogram that was taken out.
 pub(crate) struct Taken {
     pub row: WatchRow,
-    pub worst: Option<Worst>,
+    pub worst: Option<WorstFound>,
     /// Samples beyond the last row.
     pub beyond: u64,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Class {
 
 impl Class {
     /// All of a chosen thread.
-    pub fn of_thread(chosen: &Chosen, entry: usize) -> Class {
+    pub fn of_thread(chosen: &ChosenThread, entry: usize) -> Class {
         Class { cpu: None, holder: None, victims: chosen.victims, thread: Some(chosen.task.clone()), entry }
     }
 
@@ -120,7 +120,7 @@ impl Class {
     }
 
     /// The maximum of a series.
-    pub fn maximum(&self, view: &MapView, series: usize) -> Option<Worst> {
+    pub fn maximum(&self, view: &MapView, series: usize) -> Option<WorstFound> {
         let (base, _) = self.place_of_maximum(series);
         let long = |member: i16| view.u64(self.entry, base + member).load(Relaxed);
         let short = |member: i16| view.u32(self.entry, base + member).load(Relaxed);
@@ -176,7 +176,7 @@ impl Class {
             }
             _ => Vec::new(),
         };
-        Some(Worst {
+        Some(WorstFound {
             wakeup,
             expiry: addresses(maximum::EXPIRY, maximum::EXPIRY_BYTES, maximum::STACK_ROOM),
             switch: addresses(maximum::SWITCH, maximum::SWITCH_BYTES, maximum::STACK_ROOM),
@@ -204,9 +204,9 @@ fn addresses_of(view: &MapView, entry: usize, place: i16, bytes: usize) -> Vec<u
 
 /// Keeps the largest of a series, holder and kind of victims; one wake-up may be that of
 /// several.
-pub(crate) fn keep_worst(list: &mut Vec<Worst>, new: Worst, series: WatchSeries) {
+pub(crate) fn keep_worst(list: &mut Vec<WorstFound>, new: WorstFound, series: WatchSeries) {
     let value = new.wakeup.value(series);
-    let same_class = |other: &Worst| {
+    let same_class = |other: &WorstFound| {
         other.wakeup.holder == new.wakeup.holder
             && other.wakeup.victims == new.wakeup.victims
             && other.wakeup.worst_of.contains(&series.into())
@@ -228,9 +228,9 @@ pub(crate) fn keep_worst(list: &mut Vec<Worst>, new: Worst, series: WatchSeries)
     }
 }
 
-impl Worst {
+impl WorstFound {
     /// The same wake-up from another series' record: what was known of it there.
-    fn take_also(&mut self, other: Worst, series: WatchSeries) {
+    fn take_also(&mut self, other: WorstFound, series: WatchSeries) {
         self.wakeup.worst_of.push(series.into());
         let fuller = |own: &mut Vec<u64>, other: Vec<u64>| {
             if own.is_empty() {

@@ -24,7 +24,7 @@ struct Known {
 }
 
 /// A thread with histograms of its own.
-pub struct Chosen {
+pub struct ChosenThread {
     pub tid: u32,
     pub task: WatchTask,
     pub victims: Victims,
@@ -38,7 +38,7 @@ pub struct Slots {
     numbered: bool,
     known: BTreeMap<u32, Known>,
     /// By the number of their histograms.
-    pub chosen: Vec<Option<Chosen>>,
+    pub chosen: Vec<Option<ChosenThread>>,
 }
 
 /// What was recorded of a thread beside what it counted itself.
@@ -135,7 +135,7 @@ impl Slots {
             ..WatchTask::default()
         };
         let victims = if facts.kernel { Victims::Kernel } else { Victims::User };
-        self.chosen[free] = Some(Chosen { tid, task, victims, ended: false });
+        self.chosen[free] = Some(ChosenThread { tid, task, victims, ended: false });
         view.u32(index, slot::THREAD).store(free as u32 + 1, Release);
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Slots {
         for chosen in &mut self.chosen {
             *chosen = chosen.take().filter(|chosen| !chosen.ended).map(|chosen| {
                 let ended = !self.known.contains_key(&chosen.tid);
-                Chosen { ended, ..chosen }
+                ChosenThread { ended, ..chosen }
             });
         }
         Ok(looked)

@@ -15,7 +15,7 @@ use model::error::{Exit, Failure};
 use model::units::Nanos;
 use model::vocabulary::Policy;
 use model::watch::WatchSeries;
-use recorder::{Drained, Options, Reading, Recorder};
+use recorder::{Drained, KernelRecorder, Options, Reading};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 const READINGS: [Reading; 2] = [Reading::Types, Reading::Format];
@@ -28,8 +28,8 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// The recorder, or none where a refusal says why.
-fn armed(reading: Reading) -> Option<Recorder> {
-    match Recorder::arm(&Options { reading, chosen_limit: 4, ..Options::default() }) {
+fn armed(reading: Reading) -> Option<KernelRecorder> {
+    match KernelRecorder::arm(&Options { reading, chosen_limit: 4, ..Options::default() }) {
         Ok(recorder) => {
             assert_eq!(recorder.about().by_types, reading == Reading::Types);
             Some(recorder)
@@ -54,7 +54,7 @@ fn real_time() -> bool {
 
 /// Starts a real-time thread, which waits until the recorder knows it.
 fn thread<T: Send + 'static>(
-    recorder: &mut Recorder,
+    recorder: &mut KernelRecorder,
     body: impl FnOnce(recorder::ThreadSums) -> T + Send + 'static,
 ) -> (u32, JoinHandle<T>) {
     let (told, tells) = channel();
@@ -221,7 +221,7 @@ fn what_is_missing_is_named() {
     for (kept, missing) in [(CapabilitySet::empty(), "CAP_BPF"), (CapabilitySet::BPF, "CAP_PERFMON")] {
         let refused = std::thread::spawn(move || {
             keep_only(kept);
-            Recorder::arm(&Options::default()).err().expect("no recorder without capabilities")
+            KernelRecorder::arm(&Options::default()).err().expect("no recorder without capabilities")
         });
         let failure = refused.join().unwrap();
         is_a_refusal(&failure);

@@ -1,5 +1,5 @@
-//! The recorder of `onbeat watch` beside a thread that knows its own latency, beside cyclictest, and
-//! what it costs: blocks with and without it in turns.
+//! The recorder of `onbeat watch` beside a thread that knows its own latency, beside cyclictest,
+//! and what it costs: blocks with and without it in turns.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use model::rows::row_edges;
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
 use model::watch::WatchSeries;
-use recorder::{Drained, Options, Reading, Recorder};
+use recorder::{Drained, KernelRecorder, Options, Reading};
 
 use super::{Row, Rows};
 use crate::debian::{self, Need};
@@ -36,8 +36,8 @@ pub fn measure(quick: bool) -> Rows {
     Ok(rows)
 }
 
-fn armed(reading: Reading) -> Result<Recorder> {
-    Recorder::arm(&Options { reading, chosen_limit: 2, ..Options::default() })
+fn armed(reading: Reading) -> Result<KernelRecorder> {
+    KernelRecorder::arm(&Options { reading, chosen_limit: 2, ..Options::default() })
         .map_err(|failure| failure.message)
 }
 

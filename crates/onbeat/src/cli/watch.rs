@@ -21,7 +21,7 @@ use model::text::{clean, quoted, several};
 use model::units::{Bare, Nanos};
 use model::wall_time::wall_time;
 use model::watch::{WatchInterval, WatchRun, WorstWakeup};
-use recorder::{Options, Recorder};
+use recorder::{KernelRecorder, Options};
 
 /// Fewer seconds would wake the machine more often than they show.
 const SHORTEST: Nanos = Nanos(1_000_000_000);
@@ -88,7 +88,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let folder = args.output.clone().unwrap_or_else(|| environment.runs().with_file_name("watch"));
     block_signals()?;
     // Refused before anything is made on the disk.
-    let recorder = Recorder::arm(&Options { chosen_limit: asked.chosen(), ..Options::default() })?;
+    let recorder = KernelRecorder::arm(&Options { chosen_limit: asked.chosen(), ..Options::default() })?;
     let (writer, repaired) = RecordWriter::open_folder(&folder, asked.size)?;
     let (stacks, missing) = StackNames::open();
     let mut remarks = repaired;
@@ -224,7 +224,7 @@ fn size_of(text: &str) -> Result<u64> {
 }
 
 /// What of the recorder is not as it could be.
-fn about(recorder: &Recorder) -> Vec<String> {
+fn about(recorder: &KernelRecorder) -> Vec<String> {
     let about = recorder.about();
     let mut lines = Vec::new();
     if let Some(why) = &about.why_not_types {
@@ -249,7 +249,7 @@ fn about(recorder: &Recorder) -> Vec<String> {
 }
 
 /// Chooses threads by number and by name; what was not found is said.
-fn choose(recorder: &mut Recorder, wanted: &[String]) -> Result<Vec<String>> {
+fn choose(recorder: &mut KernelRecorder, wanted: &[String]) -> Result<Vec<String>> {
     let mut remarks = Vec::new();
     let mut left = THREADS;
     for word in wanted {

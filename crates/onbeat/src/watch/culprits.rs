@@ -3,7 +3,7 @@
 use model::run::{Host, Who};
 use model::units::{Cpu, Nanos};
 use model::watch::{Holder, SeriesRows, WatchSeries, WatchTask, WorstWakeup};
-use recorder::Worst;
+use recorder::WorstFound;
 use rules::culprits::watched::CulpritNames;
 use trace::timeline::without_events::{Witness, spike};
 
@@ -11,13 +11,14 @@ use super::names::{StackNames, system_call};
 
 /// Names stacks, system calls and culprits of an interval's worst wake-ups.
 pub fn named(
-    worst: Vec<Worst>,
+    worst: Vec<WorstFound>,
     series: &[SeriesRows],
     host: &Host,
     stacks: &mut StackNames,
     culprits: &mut CulpritNames,
 ) -> Vec<WorstWakeup> {
-    let all = |worst: &Worst| [worst.expiry.clone(), worst.switch.clone(), worst.sleeps.clone()].concat();
+    let all =
+        |worst: &WorstFound| [worst.expiry.clone(), worst.switch.clone(), worst.sleeps.clone()].concat();
     stacks.learn(worst.iter().flat_map(all));
     let late = late_timers(series);
     let mut wakeups = Vec::with_capacity(worst.len());

@@ -16,7 +16,7 @@ use model::error::Result;
 use model::run::Host;
 use model::units::Nanos;
 use model::watch::{WatchInterval, WatchRun, WorstWakeup};
-use recorder::{Drained, Recorder};
+use recorder::{Drained, KernelRecorder};
 use rules::culprits::watched::CulpritNames;
 
 use crate::alarm::{Alarms, LateWakeup};
@@ -38,7 +38,7 @@ pub struct WatchPlan {
 /// All that a watch has opened.
 pub struct Watch {
     pub plan: WatchPlan,
-    pub recorder: Recorder,
+    pub recorder: KernelRecorder,
     pub writer: RecordWriter<RecordFolder>,
     pub stacks: StackNames,
     pub beside: Beside,
@@ -214,7 +214,7 @@ fn wakeups_of(interval: &WatchInterval) -> u64 {
     waits.flat_map(|series| &series.cpus).map(|row| row.n).sum()
 }
 
-fn integrity(counts: &recorder::Counts) -> Vec<String> {
+fn integrity(counts: &recorder::RecorderCounts) -> Vec<String> {
     let mut found = Vec::new();
     let mut say = |count: u64, what: &str| {
         if count > 0 {
@@ -256,8 +256,9 @@ mod tests {
 
     #[test]
     fn what_was_not_counted_as_usual_is_said() {
-        let counts = recorder::Counts { suspended: 2, late_cpus: 1, ..recorder::Counts::default() };
+        let counts =
+            recorder::RecorderCounts { suspended: 2, late_cpus: 1, ..recorder::RecorderCounts::default() };
         assert_eq!(integrity(&counts).len(), 2);
-        assert_eq!(integrity(&recorder::Counts::default()), Vec::<String>::new());
+        assert_eq!(integrity(&recorder::RecorderCounts::default()), Vec::<String>::new());
     }
 }

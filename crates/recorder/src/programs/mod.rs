@@ -13,7 +13,7 @@ pub mod timers;
 pub mod waking;
 
 use crate::assembler::{Alu, Assembler, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, Reg, Width};
-use crate::fields::{Field, Fields};
+use crate::fields::{EventField, Fields};
 use crate::layout::{Count, SLOT_MASK, config, slot};
 
 /// The lowest priority that is not real-time, in the kernel's numbers (include/linux/sched/prio.h).
@@ -73,7 +73,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A field of the event's record.
-    pub fn field(&mut self, to: Reg, field: Field) {
+    pub fn field(&mut self, to: Reg, field: EventField) {
         self.code.load(field.width, to, CONTEXT, field.offset);
     }
 

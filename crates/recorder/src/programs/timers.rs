@@ -2,7 +2,7 @@
 
 use super::{CONTEXT, Functions, Maps, SLOT, TimerKind, Writer};
 use crate::assembler::{Alu, BadCode, Cond, Helper, Label, R0, R1, R2, R3, R4, R7, R8, Reg, Width};
-use crate::fields::{Field, Fields};
+use crate::fields::{EventField, Fields};
 use crate::layout::{config, cpu, slot};
 
 /// A CPU's clock and the time its timers were compared with differ by less, where both are
@@ -15,7 +15,7 @@ impl Writer<'_> {
         &mut self,
         to: Reg,
         through: Reg,
-        by_format: impl Fn(&crate::fields::ByFormat) -> Field,
+        by_format: impl Fn(&crate::fields::ByFormat) -> EventField,
         member: impl Fn(&crate::fields::ByTypes) -> i16,
     ) {
         match self.fields {

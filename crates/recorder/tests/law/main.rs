@@ -9,7 +9,7 @@ mod rules;
 use machine::{KERNEL, Kernel};
 use proptest::prelude::*;
 use recorder::assembler::Width;
-use recorder::fields::{ByFormat, ByTypes, Field, Fields};
+use recorder::fields::{ByFormat, ByTypes, EventField, Fields};
 use recorder::layout::{ROWS, SLOTS, config, cpu, histogram, maximum, record, saved, slot};
 use recorder::programs::counting::LEAST_FROM;
 use recorder::programs::{Maps, TimerKind, suspended, switch, timers, waking};
@@ -60,8 +60,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn field(offset: i16, width: Width) -> Field {
-    Field { offset, width }
+fn field(offset: i16, width: Width) -> EventField {
+    EventField { offset, width }
 }
 
 /// As on a kernel whose records are shifted, and names not aligned to 8 bytes.
