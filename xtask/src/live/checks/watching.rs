@@ -51,7 +51,8 @@ fn beside(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "r", 0)?;
     let (run, record) = (document(reply, "run")?, document(reply, "record")?);
     let own = run["cpus"][0]["max_ns"].as_i64().ok_or("there is no maximum")?;
-    let lists = ["worst", "worst_by_priority"].map(|list| record[list].as_array().cloned().unwrap_or_default());
+    let lists =
+        ["worst", "worst_by_priority"].map(|list| record[list].as_array().cloned().unwrap_or_default());
     let of_thread = |worst: &&Value| worst["victim"]["comm"] == "onbeat/1" && worst["timer_ns"].is_i64();
     let begun = run["cpus"][0]["t0_mono_ns"].as_i64().ok_or("there is no begin")?;
     let all = lists.concat();

@@ -39,7 +39,10 @@ fn around(done: &str) -> String {
 }
 
 pub fn script(fault: &Fault) -> String {
-    around(&format!("inject {} cpu=1 from=0 us=20000 count={FAULTS} period_ms=1100 jitter_ms=150\n", fault.word))
+    around(&format!(
+        "inject {} cpu=1 from=0 us=20000 count={FAULTS} period_ms=1100 jitter_ms=150\n",
+        fault.word
+    ))
 }
 
 /// Stops of the emulator, in some minutes.
@@ -59,7 +62,8 @@ fn told(reply: &Reply, names: &[&str]) -> Result<Told, String> {
     exit(reply, "r", 0)?;
     let record = document(reply, "record")?;
     let (mut right, mut wrong, mut none) = (0, Vec::new(), 0);
-    let lists = ["worst", "worst_by_priority"].map(|list| record[list].as_array().cloned().unwrap_or_default());
+    let lists =
+        ["worst", "worst_by_priority"].map(|list| record[list].as_array().cloned().unwrap_or_default());
     let of_victim = |worst: &Value| worst["victim"]["comm"] == "onbeat/1";
     for worst in lists.concat().iter().filter(|worst| of_victim(worst)) {
         if worst["total_ns"].as_i64().is_none_or(|ns| ns < LEAST_NS) {
@@ -102,5 +106,9 @@ pub fn judge_stops(count: usize, reply: &Reply) -> Result<(String, StepOutcome),
 }
 
 fn row(what: &str, seen: usize, right: usize, wrong: &[String]) -> String {
-    format!("  {:<22} largest of an interval {seen}, named rightly {right}, falsely {}", format!("watched {what}"), wrong.len())
+    format!(
+        "  {:<22} largest of an interval {seen}, named rightly {right}, falsely {}",
+        format!("watched {what}"),
+        wrong.len()
+    )
 }
