@@ -205,6 +205,10 @@ fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Failure {
             "{} is a capture and holds no run: judge it with `onbeat audit --bundle`",
             quoted(path)
         )),
+        io::ErrorKind::NotFound if super::record::read::is_record(path) => Failure::usage(format!(
+            "{} is a record of `onbeat watch` and holds no run: show it with `onbeat report`",
+            quoted(path)
+        )),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::usage(format!(
             "{} is not a bundle: expected a folder with a run.json, as `onbeat measure -o` makes one",
             quoted(path)

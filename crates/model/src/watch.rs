@@ -367,7 +367,8 @@ mod tests {
     fn names_are_those_of_the_rows() {
         let row = WatchRow { cpu: Some(Cpu(1)), n: 2, holder: Holder::Lower.into(), ..WatchRow::default() };
         let json = serde_json::to_value(&row).unwrap();
-        let names = "cpu holder victims n missed early min_ns sum_ns max_ns max_mono_ns top_ns layout hist victim culprit spike";
+        let names = "cpu holder victims n missed early min_ns sum_ns max_ns max_mono_ns top_ns layout hist \
+            victim culprit spike";
         for name in names.split(' ') {
             assert!(json.get(name).is_some(), "{name} of {json}");
         }

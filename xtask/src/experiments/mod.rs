@@ -1,5 +1,5 @@
 //! The long synthetic experiments by which the statistics are accepted: how often they are wrong,
-//! on drawn data.
+//! on drawn data; and records of years.
 //!
 //! Seeds are fixed: a number changes only with the code that makes it. Each line stands between the
 //! bounds that the design set for it; a published rate is a simulation too, so that the errors of
@@ -15,6 +15,7 @@ mod line;
 mod pairs;
 mod printed;
 mod rates;
+mod records;
 mod tails;
 
 use std::sync::Mutex;
@@ -81,6 +82,7 @@ pub fn run_here(options: &Args) -> Result<()> {
         hidden::all(),
         gates::all(),
         disturbed::all(),
+        records::all(),
     ]
     .into_iter()
     .flatten()

@@ -68,7 +68,8 @@ impl RecordReader<RecordFolder> {
         let folder = RecordFolder::open(path).map_err(|error| failed(&error))?;
         RecordReader::open(folder).map_err(|fault| match fault {
             ManifestFault::Newer(schema) => Failure::usage(format!(
-                "the record in {shown} is of schema {schema:?} instead of {WATCH_SCHEMA:?}: it was written by a newer onbeat, use that one"
+                "the record in {shown} is of schema {schema:?} instead of {WATCH_SCHEMA:?}: \
+                 it was written by a newer onbeat, use that one"
             )),
             ManifestFault::Io(error) => failed(&error),
             ManifestFault::Missing | ManifestFault::Damaged => {
@@ -159,7 +160,8 @@ impl<D: RecordDisk> RecordReader<D> {
             return Err(io::Error::other("it holds no files of a record"));
         }
         self.remarks.push(format!(
-            "{MANIFEST} is missing or damaged: what the other files hold is shown, what was dropped is not known"
+            "{MANIFEST} is missing or damaged: what the other files hold is shown, \
+             what was dropped is not known"
         ));
         Ok(())
     }

@@ -106,10 +106,12 @@ impl RecordFault {
                 "choose another folder with -o",
             ),
             RecordFault::Manifest(ManifestFault::Newer(schema)) => Failure::usage(format!(
-                "the record in {shown} is of schema {schema:?}, from a newer onbeat: use that one, or choose another folder with -o"
+                "the record in {shown} is of schema {schema:?}, from a newer onbeat: \
+                 use that one, or choose another folder with -o"
             )),
             RecordFault::Manifest(_) => Failure::usage(format!(
-                "{MANIFEST} in {shown} is damaged: `onbeat report` still shows what can be read; record to another folder with -o"
+                "{MANIFEST} in {shown} is damaged: `onbeat report` still shows what can be read; \
+                 record to another folder with -o"
             )),
             RecordFault::Foreign(name) => Failure::usage(format!(
                 "{shown} holds {} and no record: choose a new folder with -o",

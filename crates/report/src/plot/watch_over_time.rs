@@ -186,16 +186,18 @@ fn spans(own: &[&PlacedMark], panels: &[Panel], time: &Scale, strip: f64, theme:
     let (Some(first), Some(last)) = (panels.first(), panels.last()) else { return html! {} };
     html! {
         @for mark in own {
-            @let kind = if mark.mark.kind == WatchMarkKind::Load { WatchMarkKind::Load } else { WatchMarkKind::Measure };
+            @let load = mark.mark.kind == WatchMarkKind::Load;
+            @let kind = if load { WatchMarkKind::Load } else { WatchMarkKind::Measure };
             @let (left, right) = (time.at(mark.from.0 as f64), time.at(mark.to.0 as f64));
             @let (width, colour) = ((right - left).max(2.0), colour_of(kind, theme));
             // One above the other, because a load runs while something is measured.
-            @let y = if kind == WatchMarkKind::Load { 3.0 + strip / 2.0 } else { 3.0 };
-            rect x=(Px(left)) y=(Px(y)) width=(Px(width)) height=(Px(strip / 2.0 - 1.5)) fill=(colour) {
+            @let y = if load { 3.0 + strip / 2.0 } else { 3.0 };
+            rect x=(Px(left)) y=(Px(y)) width=(Px(width)) height=(Px(strip / 2.0 - 1.5))
+                fill=(colour) {
                 title { (kind.name()) " " (crate::words::clean(&mark.mark.detail)) }
             }
-            rect x=(Px(left)) y=(Px(first.plot.top)) width=(Px(width)) height=(Px(last.plot.bottom - first.plot.top))
-                fill=(colour) fill-opacity="0.10" {}
+            rect x=(Px(left)) y=(Px(first.plot.top)) width=(Px(width))
+                height=(Px(last.plot.bottom - first.plot.top)) fill=(colour) fill-opacity="0.10" {}
         }
     }
 }
@@ -204,8 +206,9 @@ fn spans(own: &[&PlacedMark], panels: &[Panel], time: &Scale, strip: f64, theme:
 fn events(of: &WatchSummary, panel: &Panel, theme: &Theme) -> Markup {
     html! {
         @for mark in of.marks.iter().filter(|mark| !mark.is_own()) {
-            path d=(svg::stroke(panel.time.at(mark.from.0 as f64), panel.plot.top, panel.plot.bottom)) fill="none"
-                stroke=(theme.muted) stroke-width="1" stroke-dasharray="3 3" {
+            @let x = panel.time.at(mark.from.0 as f64);
+            path d=(svg::stroke(x, panel.plot.top, panel.plot.bottom)) fill="none" stroke=(theme.muted)
+                stroke-width="1" stroke-dasharray="3 3" {
                 title { (mark.mark.kind) " " (crate::words::clean(&mark.mark.detail)) }
             }
         }
@@ -234,8 +237,10 @@ impl Panel<'_> {
         html! {
             @if shown.len() < of.columns.len() { path d=(self.band(of).0) fill=(theme.band) {} }
             @for (colour, &at) in shown.iter().enumerate() {
-                path d=(self.steps((self.part.columns)(&of.columns[at])).0) fill="none" stroke=(theme.lines[colour % LINES])
-                    stroke-width="1.3" stroke-linejoin="round" { title { "CPU " (of.columns[at].cpu) } }
+                path d=(self.steps((self.part.columns)(&of.columns[at])).0) fill="none"
+                    stroke=(theme.lines[colour % LINES]) stroke-width="1.3" stroke-linejoin="round" {
+                    title { "CPU " (of.columns[at].cpu) }
+                }
             }
         }
     }
@@ -289,7 +294,8 @@ impl Panel<'_> {
         }
         html! {
             @for (number, words, x, y, above, colour) in places {
-                circle cx=(Px(x)) cy=(Px(y)) r="3.6" fill=(colour) stroke=(theme.background) stroke-width="1.2" {
+                circle cx=(Px(x)) cy=(Px(y)) r="3.6" fill=(colour) stroke=(theme.background)
+                    stroke-width="1.2" {
                     title { (number) ": " (words) }
                 }
                 (text_over(x, above, "middle", colour, theme, &number.to_string()))

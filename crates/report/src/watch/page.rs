@@ -23,6 +23,14 @@ use model::units::Cpu;
 /// How many of the worst the page lists.
 const WORST: usize = 20;
 
+/// The numbers of a series.
+const COLUMNS: [&str; 9] = ["wake-ups", "missed", "early", "min", "mean", "p50", "p99", "p99.99", "max"];
+
+const NUMBERS: &str = "The numbers are those of the table below.";
+const PARTS: &str = "T: how late the timer came. W: how long the thread then waited for its CPU.";
+const OWN_MATTER: &str =
+    "Threads of the application that waited for each other: its own matter, and no latency of the system.";
+
 /// The page.
 pub fn html(of: &WatchSummary) -> Result<String> {
     let json = json(of)?;
@@ -41,12 +49,11 @@ pub fn html(of: &WatchSummary) -> Result<String> {
             (figure("", |size| watch_over_time::draw(of, size, &PAGE)))
             @if let Some(main) = of.main() {
                 h2 { "How many wake-ups took how long" }
-                (figure(&format!("{}, of threads that waited for the system. The numbers are those of the table below.", main.series), |size| {
-                    Some(histogram(of, main, size, &PAGE))
-                }))
+                @let caption = format!("{}, of threads that waited for the system. {NUMBERS}", main.series);
+                (figure(&caption, |size| Some(histogram(of, main, size, &PAGE))))
             }
-            (list("The worst", "T: how late the timer came. W: how long the thread then waited for its CPU.", of, &of.worst))
-            (list("Behind the same or a higher priority", "Threads of the application that waited for each other: its own matter, and no latency of the system.", of, &of.worst_by_priority))
+            (list("The worst", PARTS, of, &of.worst))
+            (list("Behind the same or a higher priority", OWN_MATTER, of, &of.worst_by_priority))
             (list("Threads of the kernel", "", of, &of.worst_of_kernel_threads))
             (stacks(of))
             @for totals in &of.series { (series(totals)) }
@@ -66,8 +73,8 @@ pub fn svg(of: &WatchSummary) -> String {
     };
     let (width, height) = (picture.width, picture.height);
     html! {
-        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) }
-            role="img" aria-label=(picture.label) {
+        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
+            viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(picture.label) {
             rect width="100%" height="100%" fill=(PAPER.background) {}
             (picture.body)
         }
@@ -138,14 +145,18 @@ fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -
             (scroll(heading, html! {
                 table {
                     thead { tr {
-                        th { "#" } th class="left" { "victim" } th { "pid" } th class="left" { "priority" } th { "CPU" }
-                        th class="left" { "culprit" } th { "CPU" } th { "T" } th { "W" } th { "total" }
+                        th { "#" }
+                        th class="left" { "victim" } th { "pid" } th class="left" { "priority" } th { "CPU" }
+                        th class="left" { "culprit" } th { "CPU" }
+                        th { "T" } th { "W" } th { "total" }
                         th class="left" { "when" } th class="left" { "sleeps in" }
                     } }
                     tbody { @for (at, worst) in list.iter().take(WORST).enumerate() {
                         tr {
                             th {
-                                @if main && at < MARKED { (swatch(colour_of_worst(of, worst, &shown, &PAGE))) " " }
+                                @if main && at < MARKED {
+                                    (swatch(colour_of_worst(of, worst, &shown, &PAGE))) " "
+                                }
                                 (at + 1)
                             }
                             (cells(worst, of))
@@ -153,13 +164,22 @@ fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -
                     } }
                 }
             }))
-            @if list.len() > WORST { p class="muted" { (several((list.len() - WORST) as u64, "more is", "more are")) " in the data at the end of this page." } }
+            @if list.len() > WORST {
+                p class="muted" {
+                    (several((list.len() - WORST) as u64, "more is", "more are"))
+                    " in the data at the end of this page."
+                }
+            }
         }
     }
 }
 
 fn swatch(colour: &str) -> Markup {
-    html! { svg class="swatch" viewBox="0 0 10 10" aria-hidden="true" { rect width="10" height="10" fill=(colour) {} } }
+    html! {
+        svg class="swatch" viewBox="0 0 10 10" aria-hidden="true" {
+            rect width="10" height="10" fill=(colour) {}
+        }
+    }
 }
 
 fn cells(worst: &PlacedWorst, of: &WatchSummary) -> Markup {
@@ -187,7 +207,10 @@ fn stacks(of: &WatchSummary) -> Markup {
             @let wakeup = &worst.wakeup;
             details {
                 summary { "Observed at " (at + 1) ": " (parts(wakeup)) }
-                p { "Before it on the CPU: " (task(&wakeup.previous)) ". Interrupted by its timer: " (task(&wakeup.interrupted)) "." }
+                p {
+                    "Before it on the CPU: " (task(&wakeup.previous)) ". "
+                    "Interrupted by its timer: " (task(&wakeup.interrupted)) "."
+                }
                 @if wakeup.stack.is_empty() {
                     p { "No stack was taken." }
                 } @else {
@@ -208,15 +231,20 @@ fn series(totals: &SeriesTotals) -> Markup {
                 summary { "Totals: " (name) }
                 (scroll(&name, html! {
                     table {
-                        thead { tr { th class="left" { "of" } th { "wake-ups" } th { "missed" } th { "early" } th { "min" } th { "mean" } th { "p50" } th { "p99" } th { "p99.99" } th { "max" } } }
+                        thead { tr { th class="left" { "of" } @for name in COLUMNS { th { (name) } } } }
                         tbody { @for row in totals.cpus.iter().chain(&totals.threads) {
-                            @let at = |per_million| us_or_dash(quantile(&row.histogram, row.max_ns, per_million));
+                            @let at = |q| us_or_dash(quantile(&row.histogram, row.max_ns, q));
                             tr {
                                 th class="left" {
-                                    @match &row.thread { Some(thread) => (task(thread)), None => { "CPU " (or_dash(row.cpu)) } }
+                                    @match &row.thread {
+                                        Some(thread) => (task(thread)),
+                                        None => { "CPU " (or_dash(row.cpu)) },
+                                    }
                                 }
-                                td { (row.n) } td { (row.missed) } td { (row.early) } td { (us_or_dash(row.min_ns)) } td { (us_or_dash(row.mean_ns)) }
-                                td { (at(500_000)) } td { (at(990_000)) } td { (at(999_900)) } td class="top" { (us_or_dash(row.max_ns)) }
+                                td { (row.n) } td { (row.missed) } td { (row.early) }
+                                td { (us_or_dash(row.min_ns)) } td { (us_or_dash(row.mean_ns)) }
+                                td { (at(500_000)) } td { (at(990_000)) } td { (at(999_900)) }
+                                td class="top" { (us_or_dash(row.max_ns)) }
                             }
                         } }
                     }
@@ -230,7 +258,10 @@ fn marks(of: &WatchSummary) -> Markup {
     html! {
         @if !of.marks.is_empty() {
             details {
-                summary { (several(of.marks.len() as u64, "mark", "marks")) ": what happened to the machine, and when onbeat itself was at work" }
+                summary {
+                    (several(of.marks.len() as u64, "mark", "marks"))
+                    ": what happened to the machine, and when onbeat itself was at work"
+                }
                 ul { @for mark in &of.marks {
                     li {
                         @if !mark.time.is_empty() { (day(&mark.time)) " UTC: " }
@@ -248,7 +279,11 @@ fn environments(of: &WatchSummary) -> Markup {
         @for environment in of.environments.iter().filter(|environment| !environment.settings.is_empty()) {
             details {
                 summary { "Settings of " (clean(&environment.release)) }
-                dl { @for (name, value) in &environment.settings { div { dt { (clean(name)) } dd { (clean(value)) } } } }
+                dl {
+                    @for (name, value) in &environment.settings {
+                        div { dt { (clean(name)) } dd { (clean(value)) } }
+                    }
+                }
             }
         }
     }

@@ -99,7 +99,8 @@ fn coverage_is_a_share_or_says_that_nobody_counted() {
     of.coverage = WatchCoverage { recorded: 1, collisions: 2, ..WatchCoverage::default() };
     assert_eq!(
         words::coverage(&of),
-        "1 switch to real-time threads recorded; how many there were nobody counted; 2 threads found their place taken."
+        "1 switch to real-time threads recorded; how many there were nobody counted; \
+         2 threads found their place taken."
     );
     of.coverage_share = Some(0.5);
     of.coverage.voluntary = Some(2);

@@ -91,7 +91,8 @@ pub fn answer(of: &WatchSummary) -> Vec<String> {
     });
     if let Some(worst) = of.worst_by_priority.first() {
         lines.push(format!(
-            "Behind a thread of the same or a higher priority, which is the application's own matter: {}. {} waited for {}.",
+            "Behind a thread of the same or a higher priority, which is the application's own matter: \
+             {}. {} waited for {}.",
             one(worst),
             task(&worst.wakeup.victim),
             task(&worst.wakeup.previous)

@@ -52,6 +52,9 @@ fn what_is_wrong_with_a_record_is_one_line_each() {
     let folder = place.path("record");
     record(&folder, &HOURLY, 5);
     assert!(refused(&["report", &folder, "--hist", &place.path("hist")], 2).contains("shown by itself"));
+    for command in ["bounds", "explain"] {
+        assert!(refused(&[command, &folder], 2).contains("record of `onbeat watch`"), "{command}");
+    }
     let at = |name: &str| Path::new(&folder).join(name);
     let manifest = fs::read_to_string(at("record.json")).unwrap();
     fs::write(at("record.json"), manifest.replace("onbeat.watch/1", "onbeat.watch/9")).unwrap();
