@@ -1,4 +1,5 @@
-//! The folder of a record: any files are read or refused, and what can be opened is written on without a loss.
+//! The folder of a record: any files are read or refused, and what can be opened is written on
+//! without a loss.
 
 #![no_main]
 

@@ -360,7 +360,10 @@ mod tests {
 
         #[test]
         fn damage_is_refused_or_is_another_histogram(
-            rows in proptest::collection::vec((0..ROWS, 1u64..1 << 20), 1..99), at in 0usize..999, to: u8, cut in 0usize..999,
+            rows in proptest::collection::vec((0..ROWS, 1u64..1 << 20), 1..99),
+            at in 0usize..999,
+            to: u8,
+            cut in 0usize..999,
         ) {
             let mut bytes = RowCounts::of_rows(rows).bytes().to_vec();
             let length = bytes.len();
@@ -372,7 +375,9 @@ mod tests {
         }
 
         #[test]
-        fn finer_buckets_become_rows_without_a_loss(samples in proptest::collection::vec(-9i64..i64::MAX, 1..99)) {
+        fn finer_buckets_become_rows_without_a_loss(
+            samples in proptest::collection::vec(-9i64..i64::MAX, 1..99),
+        ) {
             let direct = RowCounts::of_rows(samples.iter().map(|&ns| (row_of(Nanos(ns)), 1)));
             let by_buckets = RowCounts::of_buckets(samples.iter().map(|&ns| (bucket_of(Nanos(ns)), 1)));
             prop_assert_eq!(direct, by_buckets);
@@ -380,7 +385,8 @@ mod tests {
 
         #[test]
         fn adding_histograms_is_counting_together(
-            a in proptest::collection::vec((0..ROWS, 1u64..99), 0..99), b in proptest::collection::vec((0..ROWS, 1u64..99), 0..99),
+            a in proptest::collection::vec((0..ROWS, 1u64..99), 0..99),
+            b in proptest::collection::vec((0..ROWS, 1u64..99), 0..99),
         ) {
             let mut sums = RowSums::default();
             sums.add_all(&RowCounts::of_rows(a.iter().copied()));

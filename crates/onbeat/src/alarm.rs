@@ -58,7 +58,7 @@ impl fmt::Display for AlarmAction {
 
 /// A late wake-up as an action is told of it; texts are `""` where unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct LateWakeup {
+pub struct AlarmCause {
     pub latency: Nanos,
     pub cpu: u32,
     pub victim: String,
@@ -66,7 +66,7 @@ pub struct LateWakeup {
     pub culprit: String,
 }
 
-impl LateWakeup {
+impl AlarmCause {
     /// With the folder of the record.
     fn variables(&self, record: &str) -> [(&'static str, String); 6] {
         [
@@ -131,7 +131,7 @@ impl Alarms {
 
     /// Takes a late wake-up at this time; the lines to print: that it was late, and what could not
     /// be done.
-    pub fn take(&mut self, late: &LateWakeup, now: Nanos) -> Vec<String> {
+    pub fn take(&mut self, late: &AlarmCause, now: Nanos) -> Vec<String> {
         self.programs.reap();
         if !self.is_due(late.latency) {
             return Vec::new();
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn at_most_one_a_minute_is_raised_and_the_rest_is_counted() {
         let mut alarms = Alarms::new(Some(Nanos(1000)), Vec::new(), String::new());
-        let late = |ns| LateWakeup { latency: Nanos(ns), ..LateWakeup::default() };
+        let late = |ns| AlarmCause { latency: Nanos(ns), ..AlarmCause::default() };
         let minute = |n: i64| Nanos(n * 60_000_000_000);
         assert!(alarms.take(&late(999), minute(1)).is_empty());
         assert_eq!(
@@ -202,7 +202,7 @@ mod tests {
     fn what_cannot_be_done_is_told() {
         let actions = vec!["exec:/no/such/program".parse().unwrap()];
         let mut alarms = Alarms::new(Some(Nanos(1)), actions, String::new());
-        let late = LateWakeup { latency: Nanos(2), ..LateWakeup::default() };
+        let late = AlarmCause { latency: Nanos(2), ..AlarmCause::default() };
         let lines = alarms.take(&late, Nanos(0));
         assert!(lines.len() == 2 && lines[1].contains("/no/such/program failed"), "{lines:?}");
     }

@@ -8,7 +8,7 @@ use model::error::Result;
 use model::units::Nanos;
 use model::watch::{SeriesRows, WatchCoverage};
 
-use crate::layout::{BOTH, COUNTS, Count, WAKEUP, config, cpu, record};
+use crate::layout::{BOTH, COUNTS, CountedEvent, WAKEUP, config, cpu, record};
 use crate::recorder::KernelRecorder;
 use crate::records::{Class, HOLDERS, SERIES_NAMES, WorstFound, keep_worst};
 use crate::refusals;
@@ -22,7 +22,7 @@ const TRIES: usize = 5;
 
 /// What was recorded since the last time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Drained {
+pub struct DrainedEpoch {
     /// When it began.
     pub mono_ns: Nanos,
     pub span_ns: Nanos,
@@ -68,18 +68,18 @@ impl KernelRecorder {
     }
 
     /// Flips, and takes what the last interval has.
-    pub fn take(&mut self) -> Result<Drained> {
+    pub fn take(&mut self) -> Result<DrainedEpoch> {
         self.maps.set_clocks_apart();
         self.flip();
         let end = clock::monotonic();
         let written = self.maps.config.u32(0, config::EPOCH).load(Relaxed);
         let busy = self.wait_for_programs();
-        let mut drained = Drained {
+        let mut drained = DrainedEpoch {
             mono_ns: self.began,
             span_ns: end - self.began,
             wall_offset: clock::wall_offset(),
             boot_offset: clock::boot_offset(),
-            ..Drained::default()
+            ..DrainedEpoch::default()
         };
         self.began = end;
         self.take_records(written.wrapping_sub(1), &busy, &mut drained)?;
@@ -132,7 +132,7 @@ impl KernelRecorder {
         busy
     }
 
-    fn take_records(&mut self, epoch: u32, busy: &[bool], drained: &mut Drained) -> Result<()> {
+    fn take_records(&mut self, epoch: u32, busy: &[bool], drained: &mut DrainedEpoch) -> Result<()> {
         drained.series =
             SERIES_NAMES.map(|series| SeriesRows { series, cpus: Vec::new(), threads: Vec::new() }).to_vec();
         for cpu in (0..busy.len()).filter(|cpu| !busy[*cpu]) {
@@ -163,7 +163,7 @@ impl KernelRecorder {
         Ok(())
     }
 
-    fn take_counts(&mut self, drained: &mut Drained) -> Result<()> {
+    fn take_counts(&mut self, drained: &mut DrainedEpoch) -> Result<()> {
         let mut sums = [0u64; COUNTS];
         for (cpu, last) in self.cpu_counts.iter_mut().enumerate() {
             let counts = self.maps.cpus.u64s(cpu, cpu::COUNTS, COUNTS);
@@ -173,7 +173,7 @@ impl KernelRecorder {
                 *last = now;
             }
         }
-        let of = |count: Count| sums[count as usize];
+        let of = |count: CountedEvent| sums[count as usize];
         let looked = self.slots.look(&self.maps.slots)?;
         let missed = self.missed_by_kernel();
         let skipped = missed.zip(self.missed).map(|(now, last)| now - last);
@@ -182,19 +182,19 @@ impl KernelRecorder {
         drained.coverage = WatchCoverage {
             recorded: looked.recorded,
             voluntary: looked.voluntary,
-            collisions: of(Count::Collisions),
+            collisions: of(CountedEvent::Collisions),
             skipped,
-            ended: of(Count::Ended) + looked.swept,
-            timers_unmatched: of(Count::Unmatched),
-            woken_before_sleep: of(Count::Early),
+            ended: of(CountedEvent::Ended) + looked.swept,
+            timers_unmatched: of(CountedEvent::Unmatched),
+            woken_before_sleep: of(CountedEvent::Early),
             unwritten: 0,
         };
         drained.threads = looked.covered;
         drained.counts = RecorderCounts {
-            recorded: of(Count::Recorded),
-            unwoken: of(Count::Unwoken),
-            preempted: of(Count::Preempted),
-            suspended: of(Count::Suspended),
+            recorded: of(CountedEvent::Recorded),
+            unwoken: of(CountedEvent::Unwoken),
+            preempted: of(CountedEvent::Preempted),
+            suspended: of(CountedEvent::Suspended),
             suspends: suspends.wrapping_sub(std::mem::replace(&mut self.suspends, suspends)),
             threads: looked.threads,
             ..drained.counts

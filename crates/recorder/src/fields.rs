@@ -81,17 +81,19 @@ pub struct ByTypes {
 
 /// Which of the two.
 #[derive(Clone, Debug)]
-pub enum Fields {
+pub enum EventFields {
     Format(ByFormat),
     Types(ByTypes),
 }
 
-impl Fields {
+impl EventFields {
     /// What the program of an event is attached to.
     pub fn attached(&self, event: usize) -> Option<Attached> {
         match self {
-            Fields::Format(format) => format.ids.get(event).copied().or(format.suspend).map(Attached::Event),
-            Fields::Types(types) => {
+            EventFields::Format(format) => {
+                format.ids.get(event).copied().or(format.suspend).map(Attached::Event)
+            }
+            EventFields::Types(types) => {
                 types.ids.get(event).copied().or(types.suspend).map(Attached::RawTracepoint)
             }
         }

@@ -65,7 +65,7 @@ pub mod cpu {
 
 /// What is counted per CPU besides wake-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
+pub enum CountedEvent {
     /// Wake-ups recorded.
     Recorded,
     /// Switches to threads whose slot another thread has.
@@ -87,7 +87,7 @@ pub enum Count {
 
 pub const COUNTS: usize = 8;
 
-impl Count {
+impl CountedEvent {
     pub fn offset(self) -> i16 {
         cpu::COUNTS + 8 * self as i16
     }

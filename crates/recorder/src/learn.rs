@@ -11,7 +11,7 @@ use host::rt::SignalTimer;
 use model::error::Failure;
 use model::units::Nanos;
 
-use crate::fields::{EVENTS, Fields, START};
+use crate::fields::{EVENTS, EventFields, START};
 use crate::layout::config;
 use crate::programs::{Functions, Maps, TimerKind, timers};
 use crate::refusals;
@@ -41,7 +41,7 @@ const NEAR: i64 = 2_000_000;
 const TRIES: usize = 3;
 
 /// Asks for timers of all kinds.
-pub fn learn(fields: &Fields, maps: &Maps, shared: &MapView, cpu: u32) -> Result<Learned, Failure> {
+pub fn learn(fields: &EventFields, maps: &Maps, shared: &MapView, cpu: u32) -> Result<Learned, Failure> {
     let mut functions = [0u64; 4];
     for _ in 0..TRIES {
         // Nobody asks for these to the nanosecond.
@@ -70,7 +70,7 @@ pub fn learn(fields: &Fields, maps: &Maps, shared: &MapView, cpu: u32) -> Result
     Ok(learned)
 }
 
-fn ask(fields: &Fields, maps: &Maps, cpu: u32, expiries: [Nanos; 4]) -> Result<(), Failure> {
+fn ask(fields: &EventFields, maps: &Maps, cpu: u32, expiries: [Nanos; 4]) -> Result<(), Failure> {
     let name = EVENTS[START].1;
     let words = expiries.map(|expiry| expiry.0 as u64);
     let code = timers::learning(fields, maps, &words)

@@ -19,7 +19,7 @@ mod records;
 mod refusals;
 mod slots;
 
-pub use drain::{Drained, RecorderCounts};
+pub use drain::{DrainedEpoch, RecorderCounts};
 pub use recorder::{About, KernelRecorder, Options, Reading, ThreadSums};
 pub use records::WorstFound;
 pub use slots::Covered;

@@ -10,7 +10,7 @@ use model::units::{CpuSet, Nanos};
 
 use crate::assembler::BadCode;
 use crate::btf::Btf;
-use crate::fields::{ByFormat, ByTypes, EVENTS, EXPIRE, Fields, START, SUSPEND, SWITCH, WAKING};
+use crate::fields::{ByFormat, ByTypes, EVENTS, EXPIRE, EventFields, START, SUSPEND, SWITCH, WAKING};
 use crate::layout::{SERIES, SLOTS, THREADS_LIMIT, config, cpu, histogram, record, saved, slot};
 use crate::learn::{self, Learned};
 use crate::programs::{self, Functions, Maps, switch, timers, waking};
@@ -132,7 +132,7 @@ impl KernelRecorder {
         };
         let other_numbers = learned.tid.is_some_and(|tid| tid != rt::thread_id() as u32);
         let about = About {
-            by_types: matches!(fields, Fields::Types(_)),
+            by_types: matches!(fields, EventFields::Types(_)),
             why_not_types: refused.map(|failure| failure.message),
             unlearned: learned.unknown,
             other_numbers,
@@ -291,16 +291,16 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-fn fields_by(way: Reading) -> Result<Fields> {
+fn fields_by(way: Reading) -> Result<EventFields> {
     let unsupported = |why: String| Failure::not_supported(why);
     if way == Reading::Format {
         let tracing = Tracing::open().map_err(no_tracing)?;
-        return ByFormat::read(|path| tracing.read(path)).map(Fields::Format).map_err(unsupported);
+        return ByFormat::read(|path| tracing.read(path)).map(EventFields::Format).map_err(unsupported);
     }
     let mut types = KernelTypes::read().map_err(|error| {
         unsupported(format!("this kernel does not describe its types (/sys/kernel/btf/vmlinux: {error})"))
     })?;
-    let found = Btf::parse(types.bytes()).and_then(ByTypes::find).map(Fields::Types);
+    let found = Btf::parse(types.bytes()).and_then(ByTypes::find).map(EventFields::Types);
     found.map_err(unsupported)
 }
 
@@ -324,10 +324,10 @@ fn no_tracing(why: host::tracefs::NotHere) -> Failure {
 type Opened = (Learned, Vec<(&'static str, Program)>);
 
 /// Learns the timers and loads all programs; the order is that of linking.
-fn open(fields: &Fields, maps: &Held, cpu: u32) -> Result<Opened> {
+fn open(fields: &EventFields, maps: &Held, cpu: u32) -> Result<Opened> {
     let learned = learn::learn(fields, &maps.numbers, &maps.config, cpu)?;
     let numbers = &maps.numbers;
-    type Generator = fn(&Fields, &Maps, &Functions) -> Result<Vec<u64>, BadCode>;
+    type Generator = fn(&EventFields, &Maps, &Functions) -> Result<Vec<u64>, BadCode>;
     let generators: [(usize, Generator); 5] = [
         (SWITCH, |fields, maps, _| switch::switched(fields, maps)),
         (WAKING, |fields, maps, _| waking::woken(fields, maps)),

@@ -15,7 +15,7 @@ use model::error::{Exit, Failure};
 use model::units::Nanos;
 use model::vocabulary::Policy;
 use model::watch::WatchSeries;
-use recorder::{Drained, KernelRecorder, Options, Reading};
+use recorder::{DrainedEpoch, KernelRecorder, Options, Reading};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 const READINGS: [Reading; 2] = [Reading::Types, Reading::Format];
@@ -90,7 +90,7 @@ fn cycles(count: usize, sums: &recorder::ThreadSums, mut sleep: impl FnMut(Nanos
 }
 
 /// Wake-ups of the chosen thread in a series.
-fn of_thread(drained: &Drained, tid: u32, series: WatchSeries) -> u64 {
+fn of_thread(drained: &DrainedEpoch, tid: u32, series: WatchSeries) -> u64 {
     let rows = drained.series.iter().filter(|rows| rows.series == series).flat_map(|rows| &rows.threads);
     let own = rows.filter(|row| row.thread.as_ref().and_then(|task| task.tid) == Some(tid as i32));
     own.map(|row| row.n).sum()

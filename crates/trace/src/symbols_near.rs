@@ -139,7 +139,10 @@ ffffffffc0000000 t driver_poll\t[driver]
 
     proptest! {
         #[test]
-        fn the_pieces_do_not_matter(cuts in prop::collection::vec(0usize..LIST.len(), 0..6), junk in prop::collection::vec(any::<u8>(), 0..3000)) {
+        fn the_pieces_do_not_matter(
+            cuts in prop::collection::vec(0usize..LIST.len(), 0..6),
+            junk in prop::collection::vec(any::<u8>(), 0..3000),
+        ) {
             let mut at: Vec<usize> = cuts;
             at.push(LIST.len());
             at.sort_unstable();

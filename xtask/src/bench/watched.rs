@@ -13,7 +13,7 @@ use model::rows::row_edges;
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
 use model::watch::WatchSeries;
-use recorder::{Drained, KernelRecorder, Options, Reading};
+use recorder::{DrainedEpoch, KernelRecorder, Options, Reading};
 
 use super::{Row, Rows};
 use crate::debian::{self, Need};
@@ -141,7 +141,7 @@ fn own_latency(reading: Reading, name: &str, cycles: usize) -> Rows {
 }
 
 /// Rows of one thread as buckets.
-fn buckets_of(drained: &Drained, tid: u32) -> Vec<Bucket> {
+fn buckets_of(drained: &DrainedEpoch, tid: u32) -> Vec<Bucket> {
     let series = drained.series.iter().filter(|rows| rows.series == WatchSeries::TimerWakeup);
     let own = series.flat_map(|rows| &rows.threads);
     own.filter(|row| row.thread.as_ref().and_then(|task| task.tid) == Some(tid as i32))

@@ -137,7 +137,8 @@ impl Args {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
             return Err(Failure::usage(
-                "a record of `onbeat watch` is shown by itself: `report DIR`, with -o FILE.html, .svg, .csv or .json",
+                "a record of `onbeat watch` is shown by itself: `report DIR`, with -o FILE.html, .svg, \
+                 .csv or .json",
             ));
         };
         let record = study::recorded::record(one)?;

@@ -9,7 +9,7 @@ use super::flags::positive_span;
 use super::outputs::{Outputs, print, remark};
 use super::running::block_signals;
 use crate::alarm::{AlarmAction, Alarms};
-use crate::watch::machine::{Beside, digest, threads_named};
+use crate::watch::machine::{MachineReader, digest, threads_named};
 use crate::watch::names::StackNames;
 use crate::watch::unit::unit;
 use crate::watch::{Watch, WatchEvent, WatchPlan, WatchResult, worst_of};
@@ -31,7 +31,7 @@ const THREADS: usize = 64;
 
 /// Record every wake-up of every real-time thread, for months
 ///
-/// Beside the application as it runs, on a kernel as it is: how late each timer came (T), how long
+/// MachineReader the application as it runs, on a kernel as it is: how late each timer came (T), how long
 /// the thread then waited for its CPU (W), and both together. Programs of a few hundred
 /// instructions, made at run time and loaded into the kernel, count them in histograms per CPU; of
 /// every interval the worst wake-ups are kept with victim, culprit and stack. Nothing is patched,
@@ -43,7 +43,7 @@ const THREADS: usize = 64;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat watch                                        until Ctrl-C, an interval each 5 minutes\n  \
-        onbeat watch -D 1h --interval 1m -o /tmp/hour\n  \
+        onbeat watch -D 1h --interval 1m -o hour\n  \
         onbeat watch --threads control,1234                 with histograms of these threads, too\n  \
         onbeat watch --alarm 200us --on-alarm 'exec:/usr/local/bin/tell-me'\n  \
         onbeat watch --unit >/etc/systemd/system/onbeat-watch.service")]
@@ -94,7 +94,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut remarks = repaired;
     remarks.extend(missing);
     remarks.extend(about(&recorder));
-    let beside = Beside::new();
+    let beside = MachineReader::new();
     let host = beside.host();
     let plan =
         WatchPlan { interval: asked.interval, duration: asked.duration, run: asked.run(&host.release) };
@@ -240,7 +240,8 @@ fn about(recorder: &KernelRecorder) -> Vec<String> {
         lines.push("a latency may hold a suspend: this kernel does not tell of them".into());
     }
     if !about.compiled {
-        lines.push("the kernel interprets the programs, at about six times the cost: sysctl net.core.bpf_jit_enable=1".into());
+        let cost = "the kernel interprets the programs, at about six times the cost";
+        lines.push(format!("{cost}: sysctl net.core.bpf_jit_enable=1"));
     }
     if about.other_numbers {
         lines.push("in a PID namespace threads have other numbers: coverage is unknown".into());

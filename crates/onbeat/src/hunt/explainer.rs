@@ -227,7 +227,7 @@ impl Explainer {
 
     fn raise(&mut self, spike: &Spike) {
         let longest = spike.slices.iter().max_by_key(|slice| slice.ns);
-        let late = alarm::LateWakeup {
+        let late = alarm::AlarmCause {
             latency: spike.latency_ns,
             cpu: spike.cpu.0,
             victim: spike.victim.comm.clone(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::marks::{MachineState, OwnRunBeside};
+use super::marks::{MachineLook, OwnRunBeside};
 use host::{MachineFiles, clock, process_start};
 use model::run::Host;
 use model::units::{CpuSet, Nanos};
@@ -16,20 +16,20 @@ const TICK: i64 = 10_000_000;
 const LINE: u64 = 4096;
 
 /// Reads it.
-pub struct Beside {
+pub struct MachineReader {
     files: MachineFiles,
 }
 
-impl Beside {
-    pub fn new() -> Beside {
-        Beside { files: MachineFiles::live() }
+impl MachineReader {
+    pub fn new() -> MachineReader {
+        MachineReader { files: MachineFiles::live() }
     }
 
     /// What the machine shows now.
-    pub fn look(&self) -> MachineState {
+    pub fn look(&self) -> MachineLook {
         let online = self.files.read_text("/sys/devices/system/cpu/online");
         let boot_offset = clock::boot_offset();
-        MachineState {
+        MachineLook {
             at: clock::monotonic(),
             wall_offset: clock::wall_offset(),
             boot_offset,
@@ -85,9 +85,9 @@ pub fn threads_named(files: &MachineFiles, name: &str) -> Vec<u32> {
     found
 }
 
-impl Default for Beside {
-    fn default() -> Beside {
-        Beside::new()
+impl Default for MachineReader {
+    fn default() -> MachineReader {
+        MachineReader::new()
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_read_and_this_process_is_no_run() {
-        let beside = Beside::new();
+        let beside = MachineReader::new();
         let state = beside.look();
         assert!(!state.online.is_empty() && state.at > Nanos(0));
         assert!(state.runs.iter().all(|run| run.pid != std::process::id()));

@@ -16,7 +16,7 @@ const SUSPENDED: Nanos = Nanos(1_000_000);
 
 /// What the machine shows at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MachineState {
+pub struct MachineLook {
     /// CLOCK_MONOTONIC.
     pub at: Nanos,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC.
@@ -58,16 +58,16 @@ impl OwnRunBeside {
 
 /// Compares what is seen with what was seen before.
 #[derive(Clone, Debug, Default)]
-pub struct Marks {
-    last: Option<MachineState>,
+pub struct MarkFinder {
+    last: Option<MachineLook>,
     /// Runs that go on.
     running: BTreeMap<(u32, Nanos), OwnRunBeside>,
     found: Vec<WatchMark>,
 }
 
-impl Marks {
+impl MarkFinder {
     /// Takes what the machine shows; true if it was suspended since the last time.
-    pub fn look(&mut self, state: MachineState) -> bool {
+    pub fn look(&mut self, state: MachineLook) -> bool {
         let mut suspended = false;
         if let Some(last) = self.last.take() {
             suspended = self.clocks(&last, &state);
@@ -86,7 +86,7 @@ impl Marks {
         suspended
     }
 
-    fn clocks(&mut self, last: &MachineState, state: &MachineState) -> bool {
+    fn clocks(&mut self, last: &MachineLook, state: &MachineLook) -> bool {
         let asleep = Nanos(state.boot_offset.0.saturating_sub(last.boot_offset.0));
         let wall = Nanos(state.wall_offset.0.saturating_sub(last.wall_offset.0));
         let suspended = asleep > SUSPENDED;
@@ -104,7 +104,7 @@ impl Marks {
         suspended
     }
 
-    fn runs(&mut self, state: &MachineState) {
+    fn runs(&mut self, state: &MachineLook) {
         let now: BTreeMap<(u32, Nanos), OwnRunBeside> =
             state.runs.iter().map(|run| ((run.pid, run.begun), run.clone())).collect();
         for (key, ended) in std::mem::take(&mut self.running) {
@@ -140,16 +140,16 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    fn state(at: i64) -> MachineState {
-        MachineState {
+    fn state(at: i64) -> MachineLook {
+        MachineLook {
             at: Nanos(at * SECOND),
             online: CpuSet::parse("0-3").unwrap(),
-            ..MachineState::default()
+            ..MachineLook::default()
         }
     }
 
-    fn marks(before: MachineState, after: MachineState) -> Vec<(String, String)> {
-        let mut marks = Marks::default();
+    fn marks(before: MachineLook, after: MachineLook) -> Vec<(String, String)> {
+        let mut marks = MarkFinder::default();
         marks.look(before);
         marks.look(after);
         marks.take().into_iter().map(|mark| (mark.kind.to_string(), mark.detail)).collect()
@@ -157,22 +157,22 @@ mod tests {
 
     #[test]
     fn a_quiet_minute_has_no_marks() {
-        let slewed = MachineState { wall_offset: Nanos(30_000_000), ..state(60) };
+        let slewed = MachineLook { wall_offset: Nanos(30_000_000), ..state(60) };
         assert_eq!(marks(state(0), slewed), []);
     }
 
     #[test]
     fn a_suspend_is_no_step_and_a_step_no_suspend() {
         let hour = Nanos(3600 * SECOND);
-        let slept = MachineState { wall_offset: hour, boot_offset: hour, ..state(60) };
+        let slept = MachineLook { wall_offset: hour, boot_offset: hour, ..state(60) };
         assert_eq!(marks(state(0), slept), [("suspend".into(), "for 1 h".into())]);
-        let stepped = MachineState { wall_offset: Nanos(-2 * SECOND), ..state(60) };
+        let stepped = MachineLook { wall_offset: Nanos(-2 * SECOND), ..state(60) };
         assert_eq!(marks(state(0), stepped), [("clock-step".into(), "back by 2.0 s".into())]);
     }
 
     #[test]
     fn cpus_that_come_and_go_are_named() {
-        let one_less = MachineState { online: CpuSet::parse("0-1,3").unwrap(), ..state(60) };
+        let one_less = MachineLook { online: CpuSet::parse("0-1,3").unwrap(), ..state(60) };
         assert_eq!(marks(state(0), one_less.clone()), [("cpu-offline".into(), String::new())]);
         assert_eq!(marks(one_less, state(60)), [("cpu-online".into(), String::new())]);
     }
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn a_run_is_marked_in_each_interval_until_it_ends() {
         let run = OwnRunBeside::of(7, &["/usr/bin/onbeat", "measure", "-a", "1"], Nanos(5 * SECOND)).unwrap();
-        let mut marks = Marks::default();
-        marks.look(MachineState { runs: vec![run], ..state(60) });
+        let mut marks = MarkFinder::default();
+        marks.look(MachineLook { runs: vec![run], ..state(60) });
         let first = marks.take();
         assert_eq!((first[0].from_mono_ns, first[0].to_mono_ns), (Nanos(5 * SECOND), Nanos(60 * SECOND)));
         assert_eq!((first[0].kind.to_string(), first[0].detail.as_str()), ("measure".into(), "measure -a 1"));

@@ -16,12 +16,12 @@ use model::error::Result;
 use model::run::Host;
 use model::units::Nanos;
 use model::watch::{WatchInterval, WatchRun, WorstWakeup};
-use recorder::{Drained, KernelRecorder};
+use recorder::{DrainedEpoch, KernelRecorder};
 use rules::culprits::watched::CulpritNames;
 
-use crate::alarm::{Alarms, LateWakeup};
-use machine::Beside;
-use marks::Marks;
+use crate::alarm::{AlarmCause, Alarms};
+use machine::MachineReader;
+use marks::MarkFinder;
 use names::StackNames;
 
 /// How often the machine is looked at.
@@ -41,7 +41,7 @@ pub struct Watch {
     pub recorder: KernelRecorder,
     pub writer: RecordWriter<RecordFolder>,
     pub stacks: StackNames,
-    pub beside: Beside,
+    pub beside: MachineReader,
     pub alarms: Alarms,
     /// When the wake-up was of which an alarm told last.
     pub alarmed: Nanos,
@@ -80,7 +80,7 @@ impl Watch {
         let begun = clock::monotonic();
         let end = self.plan.duration.map(|duration| begun + duration);
         let mut result = WatchResult::default();
-        let mut marks = Marks::default();
+        let mut marks = MarkFinder::default();
         let mut culprits = CulpritNames::default();
         let mut next_interval = begun + self.plan.interval;
         marks.look(self.beside.look());
@@ -125,7 +125,7 @@ impl Watch {
         let mut names = culprits.clone();
         let named = culprits::named(vec![worst], &[], &self.host, &mut self.stacks, &mut names);
         for worst in named {
-            let late = LateWakeup {
+            let late = AlarmCause {
                 latency: worst.total(),
                 cpu: worst.cpu.map_or(0, |cpu| cpu.0),
                 victim: worst.victim.comm.clone(),
@@ -141,8 +141,8 @@ impl Watch {
 
     fn interval(
         &mut self,
-        drained: Drained,
-        marks: &mut Marks,
+        drained: DrainedEpoch,
+        marks: &mut MarkFinder,
         culprits: &mut CulpritNames,
     ) -> WatchInterval {
         let mut worst =

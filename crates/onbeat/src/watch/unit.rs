@@ -17,7 +17,8 @@ SuccessExitStatus=6
 Restart=on-failure
 RestartSec=60
 StateDirectory=onbeat/watch
-# Programs for the kernel (bpf(2)), the formats of its events, the names and the code of its functions: opened first, and given up then.
+# Programs for the kernel (bpf(2)), the formats of its events, the names and the code of its
+# functions: opened first, and given up then.
 CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_DAC_READ_SEARCH CAP_SYSLOG CAP_SYS_RAWIO{kill}
 {hardened}
 [Install]

@@ -3,8 +3,8 @@
 
 use super::{CONTEXT, NOT_REAL_TIME, SLOT, Writer};
 use crate::assembler::{Alu, Cond, FP, Helper, Label, R0, R1, R2, R3, R4, R5, R8, R9, Reg, Width};
-use crate::fields::Fields;
-use crate::layout::{Count, SERIES, config, cpu, maximum, record, slot};
+use crate::fields::EventFields;
+use crate::layout::{CountedEvent, SERIES, config, cpu, maximum, record, slot};
 
 /// TASK_DEAD of a thread's state; EXIT_DEAD and EXIT_ZOMBIE as a record shows it
 /// (include/linux/sched.h, include/trace/events/sched.h).
@@ -33,9 +33,9 @@ impl Writer<'_> {
     /// The priority of a thread of the switch, in 32 bits.
     pub(super) fn priority(&mut self, to: Reg, through: Reg, side: Side) {
         match (self.fields, side) {
-            (Fields::Format(format), Side::Previous) => self.field(to, format.previous_prio),
-            (Fields::Format(format), Side::Next) => self.field(to, format.next_prio),
-            (Fields::Types(types), _) => {
+            (EventFields::Format(format), Side::Previous) => self.field(to, format.previous_prio),
+            (EventFields::Format(format), Side::Next) => self.field(to, format.next_prio),
+            (EventFields::Types(types), _) => {
                 self.member(to, through, types.argument(side), Width::B4, types.prio);
             }
         }
@@ -43,9 +43,11 @@ impl Writer<'_> {
 
     pub(super) fn tid(&mut self, to: Reg, through: Reg, side: Side) {
         match (self.fields, side) {
-            (Fields::Format(format), Side::Previous) => self.field(to, format.previous_tid),
-            (Fields::Format(format), Side::Next) => self.field(to, format.next_tid),
-            (Fields::Types(types), _) => self.member(to, through, types.argument(side), Width::B4, types.tid),
+            (EventFields::Format(format), Side::Previous) => self.field(to, format.previous_tid),
+            (EventFields::Format(format), Side::Next) => self.field(to, format.next_tid),
+            (EventFields::Types(types), _) => {
+                self.member(to, through, types.argument(side), Width::B4, types.tid)
+            }
         }
     }
 
@@ -71,7 +73,7 @@ impl Writer<'_> {
         self.code.store_imm(Width::B4, SLOT, slot::TID, 0);
         let gone = self.code.label();
         self.this_cpu(R9, gone);
-        self.count(R9, Count::Ended);
+        self.count(R9, CountedEvent::Ended);
         self.code.place(gone);
         self.code.jump(next);
         self.code.place(sleeps);
@@ -90,8 +92,8 @@ impl Writer<'_> {
         self.code.store_imm(Width::B8, SLOT, slot::LATE, -1);
         match self.fields {
             // Known when it leaves its CPU: see `kind_by_stack`.
-            Fields::Format(_) => self.code.store_imm(Width::B4, SLOT, slot::KIND, slot::UNKNOWN),
-            Fields::Types(types) => {
+            EventFields::Format(_) => self.code.store_imm(Width::B4, SLOT, slot::KIND, slot::UNKNOWN),
+            EventFields::Types(types) => {
                 let user = self.code.label();
                 self.member(R1, R2, types.argument(side), Width::B4, types.flags);
                 self.code.jump_imm(Cond::Set, R1, KERNEL_THREAD, user);
@@ -108,7 +110,7 @@ impl Writer<'_> {
     /// A record does not say whether a thread is the kernel's. The thread that leaves still runs,
     /// and one of the kernel's has no stack of a program.
     fn kind_by_stack(&mut self) {
-        if let Fields::Types(_) = self.fields {
+        if let EventFields::Types(_) = self.fields {
             return;
         }
         let (known, user) = (self.code.label(), self.code.label());
@@ -131,12 +133,12 @@ impl Writer<'_> {
     fn state(&mut self, sleeps: Label, ended: Label) {
         let runnable = self.code.label();
         match self.fields {
-            Fields::Format(format) => {
+            EventFields::Format(format) => {
                 self.field(R1, format.previous_state);
                 self.code.jump_imm(Cond::Set, R1, SHOWN_DEAD, ended);
                 self.code.jump_imm(Cond::Set, R1, SHOWN_STATES, sleeps);
             }
-            Fields::Types(types) => {
+            EventFields::Types(types) => {
                 self.code.load(Width::B8, R1, CONTEXT, types.preempted);
                 self.code.jump_imm(Cond::Ne, R1, 0, runnable);
                 match (types.state, types.task_state) {
@@ -158,7 +160,7 @@ impl Writer<'_> {
         self.code.jump_imm(Cond::Eq, R1, 0, next);
         self.code.store_imm(Width::B8, SLOT, slot::WAKE, 0);
         self.this_cpu(R9, next);
-        self.count(R9, Count::Early);
+        self.count(R9, CountedEvent::Early);
         self.code.jump(next);
     }
 
@@ -170,7 +172,7 @@ impl Writer<'_> {
         self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
         self.code.store_imm(Width::B8, SLOT, slot::WAKE, 0);
         self.this_cpu(R9, next);
-        self.count(R9, Count::Unwoken);
+        self.count(R9, CountedEvent::Unwoken);
         self.code.place(seen);
     }
 

@@ -4,7 +4,7 @@ use super::counting::{RECORD, VALUES};
 use super::leaving::Side;
 use super::{CONTEXT, SLOT, Writer};
 use crate::assembler::{Alu, Cond, FP, Helper, R0, R1, R2, R3, R8, Reg, Width};
-use crate::fields::Fields;
+use crate::fields::EventFields;
 use crate::layout::{TIMER, WAKEUP, config, maximum, record, saved, slot};
 
 /// On the stack, besides what is counted.
@@ -68,9 +68,9 @@ impl Writer<'_> {
 
     fn comm(&mut self, side: Side, to: i16) {
         match (self.fields, side) {
-            (Fields::Format(format), Side::Previous) => self.copy(CONTEXT, format.previous_comm, to, 16),
-            (Fields::Format(format), Side::Next) => self.copy(CONTEXT, format.next_comm, to, 16),
-            (Fields::Types(types), _) => {
+            (EventFields::Format(format), Side::Previous) => self.copy(CONTEXT, format.previous_comm, to, 16),
+            (EventFields::Format(format), Side::Next) => self.copy(CONTEXT, format.next_comm, to, 16),
+            (EventFields::Types(types), _) => {
                 let argument = if side == Side::Previous { types.previous } else { types.next };
                 self.code.mov(R1, RECORD);
                 self.code.alu_imm(Alu::Add, R1, to.into());

@@ -13,8 +13,8 @@ pub mod timers;
 pub mod waking;
 
 use crate::assembler::{Alu, Assembler, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, Reg, Width};
-use crate::fields::{EventField, Fields};
-use crate::layout::{Count, SLOT_MASK, config, slot};
+use crate::fields::{EventField, EventFields};
+use crate::layout::{CountedEvent, SLOT_MASK, config, slot};
 
 /// The lowest priority that is not real-time, in the kernel's numbers (include/linux/sched/prio.h).
 pub const NOT_REAL_TIME: i32 = 100;
@@ -44,7 +44,7 @@ pub type Functions = Vec<(u64, TimerKind)>;
 /// A program in the making.
 pub(crate) struct Writer<'a> {
     pub code: Assembler,
-    pub fields: &'a Fields,
+    pub fields: &'a EventFields,
     pub maps: &'a Maps,
 }
 
@@ -58,7 +58,7 @@ const KEY: i16 = -4;
 
 impl<'a> Writer<'a> {
     /// Begins with the context kept; `R1` still holds it.
-    pub fn new(fields: &'a Fields, maps: &'a Maps) -> Writer<'a> {
+    pub fn new(fields: &'a EventFields, maps: &'a Maps) -> Writer<'a> {
         let mut code = Assembler::default();
         code.mov(CONTEXT, R1);
         Writer { code, fields, maps }
@@ -122,7 +122,7 @@ impl<'a> Writer<'a> {
     }
 
     /// One more in a CPU's count; destroys `R1`.
-    pub fn count(&mut self, cpu: Reg, count: Count) {
+    pub fn count(&mut self, cpu: Reg, count: CountedEvent) {
         self.code.load(Width::B8, R1, cpu, count.offset());
         self.code.alu_imm(Alu::Add, R1, 1);
         self.code.store(Width::B8, cpu, count.offset(), R1);
@@ -147,7 +147,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Counts suspends, and when the last began or ended: no latency may span one.
-pub fn suspended(fields: &Fields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
+pub fn suspended(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let out = w.code.label();
     w.code.call(Helper::KtimeGetNs);

@@ -5,8 +5,8 @@ use super::leaving::Side;
 use super::maxima::{INDEX, NOW};
 use super::{Maps, NOT_REAL_TIME, SLOT, Writer};
 use crate::assembler::{Alu, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, R4, R8, R9, Reg, Width};
-use crate::fields::Fields;
-use crate::layout::{BOTH, Count, TIMER, WAKEUP, config, cpu, slot};
+use crate::fields::EventFields;
+use crate::layout::{BOTH, CountedEvent, TIMER, WAKEUP, config, cpu, slot};
 
 /// The thread that gets the CPU; later, when it was woken.
 const TID: Reg = R8;
@@ -17,7 +17,7 @@ const KEPT_CPU: i16 = -72;
 const EPOCH: i16 = -88;
 
 /// The program.
-pub fn switched(fields: &Fields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
+pub fn switched(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let (out, next) = (w.code.label(), w.code.label());
     w.leaving(next);
@@ -42,7 +42,7 @@ impl Writer<'_> {
         self.config(R1, R2, Width::B4, config::CLAIM);
         self.code.jump_imm(Cond::Eq, R1, 0, out);
         self.this_cpu(CPU, out);
-        self.count(CPU, Count::Collisions);
+        self.count(CPU, CountedEvent::Collisions);
         self.code.jump(out);
         self.code.place(ours);
         self.this_cpu(CPU, out);
@@ -61,13 +61,13 @@ impl Writer<'_> {
         self.code.place(unseen);
         self.code.store_imm(Width::B8, SLOT, slot::WAKE, 0);
         self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
-        self.count(CPU, Count::Unwoken);
+        self.count(CPU, CountedEvent::Unwoken);
     }
 
     /// Whose thread it is, a record shows when it leaves; of one that was not seen to leave since
     /// it has its slot, that is unknown.
     fn known_kind(&mut self, unknown: Label) {
-        if let Fields::Format(_) = self.fields {
+        if let EventFields::Format(_) = self.fields {
             self.code.load(Width::B4, R1, SLOT, slot::KIND);
             self.code.jump_imm_32(Cond::Eq, R1, slot::UNKNOWN, unknown);
         }
@@ -85,12 +85,12 @@ impl Writer<'_> {
         self.config(R1, R2, Width::B8, config::RESUMED);
         self.code.jump_reg(Cond::Ge, WAKE, R1, awake);
         self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
-        self.count(CPU, Count::Suspended);
+        self.count(CPU, CountedEvent::Suspended);
         self.code.jump(out);
         self.code.place(awake);
         self.code.load(Width::B4, R1, SLOT, slot::SLEPT);
         self.code.jump_imm(Cond::Ne, R1, 0, slept);
-        self.count(CPU, Count::Preempted);
+        self.count(CPU, CountedEvent::Preempted);
         self.code.jump(counted);
         self.code.place(slept);
         self.code.load(Width::B4, R1, SLOT, slot::RECORDED);
@@ -98,7 +98,7 @@ impl Writer<'_> {
         self.code.store(Width::B4, SLOT, slot::RECORDED, R1);
         self.code.place(counted);
         self.code.store_imm(Width::B4, SLOT, slot::SLEPT, 0);
-        self.count(CPU, Count::Recorded);
+        self.count(CPU, CountedEvent::Recorded);
         self.code.load(Width::B8, R1, SLOT, slot::LATE);
         self.code.store(Width::B8, FP, VALUES[TIMER], R1);
         self.code.jump_imm(Cond::SLt, R1, 0, untimed);

@@ -2,7 +2,7 @@
 
 use super::{CONTEXT, Functions, Maps, SLOT, TimerKind, Writer};
 use crate::assembler::{Alu, BadCode, Cond, Helper, Label, R0, R1, R2, R3, R4, R7, R8, Reg, Width};
-use crate::fields::{EventField, Fields};
+use crate::fields::{EventField, EventFields};
 use crate::layout::{config, cpu, slot};
 
 /// A CPU's clock and the time its timers were compared with differ by less, where both are
@@ -19,8 +19,8 @@ impl Writer<'_> {
         member: impl Fn(&crate::fields::ByTypes) -> i16,
     ) {
         match self.fields {
-            Fields::Format(format) => self.field(to, by_format(format)),
-            Fields::Types(types) => self.member(to, through, 0, Width::B8, member(types)),
+            EventFields::Format(format) => self.field(to, by_format(format)),
+            EventFields::Types(types) => self.member(to, through, 0, Width::B8, member(types)),
         }
     }
 
@@ -40,7 +40,7 @@ impl Writer<'_> {
 const KINDS: [TimerKind; 2] = [TimerKind::Sleep, TimerKind::Standing];
 
 /// hrtimer_start: a thread of ours sets a timer that will wake it.
-pub fn started(fields: &Fields, maps: &Maps, functions: &Functions) -> Result<Vec<u64>, BadCode> {
+pub fn started(fields: &EventFields, maps: &Maps, functions: &Functions) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let out = w.code.label();
     w.of_timer(R1, R2, |format| format.start_function, |types| types.function);
@@ -52,8 +52,8 @@ pub fn started(fields: &Fields, maps: &Maps, functions: &Functions) -> Result<Ve
         w.current_tid(R8);
         w.slot_of(R8, out);
         match fields {
-            Fields::Format(format) => w.field(R1, format.start_timer),
-            Fields::Types(_) => w.code.load(Width::B8, R1, CONTEXT, 0),
+            EventFields::Format(format) => w.field(R1, format.start_timer),
+            EventFields::Types(_) => w.code.load(Width::B8, R1, CONTEXT, 0),
         }
         w.code.store(Width::B8, SLOT, slot::TIMERS[kind], R1);
         w.of_timer(R1, R2, |format| format.start_expiry, |types| types.expiry);
@@ -71,7 +71,7 @@ pub fn started(fields: &Fields, maps: &Maps, functions: &Functions) -> Result<Ve
 /// this one: a timer before this one may have taken long. So the time is that of the clock, by the
 /// distance of the timer's clock from CLOCK_MONOTONIC. That is a member of its base; a record does
 /// not hold it, but says whether it is zero, as long as no other clock is near.
-pub fn fired(fields: &Fields, maps: &Maps, functions: &Functions) -> Result<Vec<u64>, BadCode> {
+pub fn fired(fields: &EventFields, maps: &Maps, functions: &Functions) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let out = w.code.label();
     w.of_timer(R1, R2, |format| format.expire_function, |types| types.function);
@@ -84,12 +84,12 @@ pub fn fired(fields: &Fields, maps: &Maps, functions: &Functions) -> Result<Vec<
         w.code.call(Helper::KtimeGetNs);
         w.code.mov(R8, R0);
         match fields {
-            Fields::Types(types) => {
+            EventFields::Types(types) => {
                 w.code.load(Width::B8, R1, CONTEXT, 0);
                 w.code.load(Width::B8, R3, R1, types.base);
                 w.code.load(Width::B8, R3, R3, types.clock_offset);
             }
-            Fields::Format(format) => {
+            EventFields::Format(format) => {
                 let (apart, zero) = (w.code.label(), w.code.label());
                 w.field(R3, format.expire_now);
                 w.code.alu(Alu::Sub, R3, R8);
@@ -115,7 +115,7 @@ pub fn fired(fields: &Fields, maps: &Maps, functions: &Functions) -> Result<Vec<
 }
 
 /// What learning asks: which function has the timer of exactly this expiry?
-pub fn learning(fields: &Fields, maps: &Maps, expiries: &[u64]) -> Result<Vec<u64>, BadCode> {
+pub fn learning(fields: &EventFields, maps: &Maps, expiries: &[u64]) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let out = w.code.label();
     w.of_timer(R1, R2, |format| format.start_expiry, |types| types.expiry);

@@ -2,8 +2,8 @@
 
 use super::{Maps, NOT_REAL_TIME, SLOT, Writer};
 use crate::assembler::{Alu, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, R8, R9, Reg, Width};
-use crate::fields::Fields;
-use crate::layout::{Count, config, cpu, maximum, saved, slot};
+use crate::fields::EventFields;
+use crate::layout::{CountedEvent, config, cpu, maximum, saved, slot};
 
 /// The time of the waking, and this CPU's values.
 const NOW: Reg = R8;
@@ -13,17 +13,17 @@ const LATE: i16 = -16;
 const PLACE: i16 = -24;
 
 /// The program.
-pub fn woken(fields: &Fields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
+pub fn woken(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let (out, awake, matched) = (w.code.label(), w.code.label(), w.code.label());
     match fields {
-        Fields::Format(format) => w.field(R1, format.waking_prio),
-        Fields::Types(types) => w.member(R1, R2, 0, Width::B4, types.prio),
+        EventFields::Format(format) => w.field(R1, format.waking_prio),
+        EventFields::Types(types) => w.member(R1, R2, 0, Width::B4, types.prio),
     }
     w.code.jump_imm_32(Cond::SGe, R1, NOT_REAL_TIME, out);
     match fields {
-        Fields::Format(format) => w.field(R8, format.waking_tid),
-        Fields::Types(types) => w.member(R8, R2, 0, Width::B4, types.tid),
+        EventFields::Format(format) => w.field(R8, format.waking_tid),
+        EventFields::Types(types) => w.member(R8, R2, 0, Width::B4, types.tid),
     }
     w.slot_of(R8, out);
     w.this_cpu(CPU, out);
@@ -32,7 +32,7 @@ pub fn woken(fields: &Fields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     // A waking that no switch followed was one of a thread that had not slept.
     w.code.load(Width::B8, R1, SLOT, slot::WAKE);
     w.code.jump_imm(Cond::Eq, R1, 0, awake);
-    w.count(CPU, Count::Early);
+    w.count(CPU, CountedEvent::Early);
     w.code.place(awake);
     w.code.store(Width::B8, SLOT, slot::WAKE, NOW);
     w.code.store_imm(Width::B8, SLOT, slot::LATE, -1);
@@ -58,7 +58,7 @@ impl Writer<'_> {
         self.code.store_imm(Width::B8, SLOT, slot::TIMERS[0], 0);
         self.code.load(Width::B8, R1, SLOT, slot::EXPIRIES[0]);
         self.code.jump_reg(Cond::SLt, NOW, R1, not);
-        self.count(CPU, Count::Unmatched);
+        self.count(CPU, CountedEvent::Unmatched);
         self.code.place(not);
     }
 
@@ -77,7 +77,7 @@ impl Writer<'_> {
         self.config(R1, R3, Width::B4, config::SUSPENDS);
         self.code.load(Width::B4, R3, SLOT, slot::SUSPENDS[kind]);
         self.code.jump_reg_32(Cond::Eq, R1, R3, same);
-        self.count(CPU, Count::Suspended);
+        self.count(CPU, CountedEvent::Suspended);
         self.code.jump(not);
         self.code.place(same);
         // T = the timer's clock now - expiry.
@@ -100,12 +100,12 @@ impl Writer<'_> {
         self.code.call(Helper::CurrentPidTgid);
         self.code.store(Width::B8, SLOT, slot::INTERRUPTED, R0);
         match self.fields {
-            Fields::Types(types) => {
+            EventFields::Types(types) => {
                 self.code.call(Helper::CurrentTaskBtf);
                 self.code.load(Width::B4, R1, R0, types.prio);
                 self.code.store(Width::B4, SLOT, slot::INTERRUPTED_PRIO, R1);
             }
-            Fields::Format(_) => self.code.store_imm(Width::B4, SLOT, slot::INTERRUPTED_PRIO, i32::MIN),
+            EventFields::Format(_) => self.code.store_imm(Width::B4, SLOT, slot::INTERRUPTED_PRIO, i32::MIN),
         }
         self.config(R1, R2, Width::B4, config::EPOCH);
         self.code.load(Width::B4, R2, CPU, cpu::LATEST_EPOCH);

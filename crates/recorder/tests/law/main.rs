@@ -9,7 +9,7 @@ mod rules;
 use machine::{KERNEL, Kernel};
 use proptest::prelude::*;
 use recorder::assembler::Width;
-use recorder::fields::{ByFormat, ByTypes, EventField, Fields};
+use recorder::fields::{ByFormat, ByTypes, EventField, EventFields};
 use recorder::layout::{ROWS, SLOTS, config, cpu, histogram, maximum, record, saved, slot};
 use recorder::programs::counting::LEAST_FROM;
 use recorder::programs::{Maps, TimerKind, suspended, switch, timers, waking};
@@ -65,8 +65,8 @@ fn field(offset: i16, width: Width) -> EventField {
 }
 
 /// As on a kernel whose records are shifted, and names not aligned to 8 bytes.
-fn by_format() -> Fields {
-    Fields::Format(ByFormat {
+fn by_format() -> EventFields {
+    EventFields::Format(ByFormat {
         ids: [1, 2, 3, 4],
         suspend: Some(5),
         start_timer: field(8, Width::B8),
@@ -87,8 +87,8 @@ fn by_format() -> Fields {
     })
 }
 
-fn by_types() -> Fields {
-    Fields::Types(ByTypes {
+fn by_types() -> EventFields {
+    EventFields::Types(ByTypes {
         ids: [1, 2, 3, 4],
         suspend: Some(5),
         tid: 0,

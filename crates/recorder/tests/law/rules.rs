@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::rows::row_of;
 use model::units::Nanos;
-use recorder::layout::Count;
+use recorder::layout::CountedEvent;
 
 /// A thread of the made-up machine.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ pub struct Rules {
     resumed: u64,
     pub records: BTreeMap<Key, Expected>,
     pub chosen: BTreeMap<(u32, usize), Expected>,
-    /// In the order of `layout::Count`.
+    /// In the order of `layout::CountedEvent`.
     pub counts: [u64; 8],
 }
 
@@ -120,9 +120,9 @@ impl Rules {
                 unmatched = now as i64 >= expiry;
             }
         }
-        self.counts[Count::Early as usize] += u64::from(early);
-        self.counts[Count::Suspended as usize] += spans;
-        self.counts[Count::Unmatched as usize] += u64::from(unmatched);
+        self.counts[CountedEvent::Early as usize] += u64::from(early);
+        self.counts[CountedEvent::Suspended as usize] += spans;
+        self.counts[CountedEvent::Unmatched as usize] += u64::from(unmatched);
     }
 
     pub fn switch(&mut self, cpu: usize, previous: Task, next: Task, leaves: Leaves, now: u64) {
@@ -149,7 +149,7 @@ impl Rules {
         slot.kernel = Some(task.kernel);
         if leaves == Leaves::Ends {
             slot.tid = None;
-            self.counts[Count::Ended as usize] += 1;
+            self.counts[CountedEvent::Ended as usize] += 1;
             return;
         }
         // It slept, and here it is: it ran again unseen.
@@ -163,14 +163,14 @@ impl Rules {
         } else {
             early = slot.wake.take().is_some();
         }
-        self.counts[Count::Unwoken as usize] += u64::from(unseen);
-        self.counts[Count::Early as usize] += u64::from(early);
+        self.counts[CountedEvent::Unwoken as usize] += u64::from(unseen);
+        self.counts[CountedEvent::Early as usize] += u64::from(early);
     }
 
     fn arrive(&mut self, cpu: usize, previous: Task, task: Task, now: u64) {
         match self.slot(task.tid).tid {
             Some(tid) if tid != task.tid => {
-                self.counts[Count::Collisions as usize] += 1;
+                self.counts[CountedEvent::Collisions as usize] += 1;
                 return;
             }
             Some(_) => {}
@@ -180,20 +180,20 @@ impl Rules {
         let slot = self.slot(task.tid);
         let slept = std::mem::take(&mut slot.slept);
         let Some(wake) = slot.wake.take() else {
-            self.counts[Count::Unwoken as usize] += u64::from(slept);
+            self.counts[CountedEvent::Unwoken as usize] += u64::from(slept);
             return;
         };
         let (late, chosen) = (slot.late, slot.chosen);
         let Some(kernel) = slot.kernel else {
-            self.counts[Count::Unwoken as usize] += 1;
+            self.counts[CountedEvent::Unwoken as usize] += 1;
             return;
         };
         if wake < resumed {
-            self.counts[Count::Suspended as usize] += 1;
+            self.counts[CountedEvent::Suspended as usize] += 1;
             return;
         }
-        self.counts[Count::Preempted as usize] += u64::from(!slept);
-        self.counts[Count::Recorded as usize] += 1;
+        self.counts[CountedEvent::Preempted as usize] += u64::from(!slept);
+        self.counts[CountedEvent::Recorded as usize] += 1;
         let wait = now as i64 - wake as i64;
         let holder = match previous.prio.cmp(&task.prio) {
             std::cmp::Ordering::Greater => 0,
