@@ -1,4 +1,5 @@
-//! Histograms of a record: any bytes are refused, or are a histogram that is written and read again.
+//! Histograms of a record: any bytes are refused, or are a histogram that is written and read
+//! again.
 
 #![no_main]
 

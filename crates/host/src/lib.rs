@@ -4,8 +4,8 @@
 //! [`MachineFiles`] reads, not in code paths. [`access`] records what was read, [`dir`] and
 //! `output` write below descriptors, [`RecordFolder`] is what a watch writes to, [`bpf`] loads
 //! programs into the kernel, [`rt`] and [`clock`] are the real-time calls of the measuring loop,
-//! [`tracefs`] an instance of the kernel's tracing, [`work`] what loads are made of. All `unsafe` of
-//! onbeat is in here.
+//! [`tracefs`] an instance of the kernel's tracing, [`work`] what loads are made of. All `unsafe`
+//! of onbeat is in here.
 
 #![allow(clippy::disallowed_methods)] // This is the replacement that clippy.toml names.
 

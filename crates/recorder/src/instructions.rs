@@ -1,4 +1,5 @@
-//! What instructions are made of: registers, widths, operations, conditions, the kernel's functions.
+//! What instructions are made of: registers, widths, operations, conditions, the kernel's
+//! functions.
 //!
 //! Source: Documentation/bpf/standardization/instruction-set.rst, include/uapi/linux/bpf.h.
 

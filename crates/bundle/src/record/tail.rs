@@ -2,7 +2,8 @@
 //! checksum. What a kill left behind the last such end was never recorded.
 //!
 //! A block is `begin` with what holds for its lines, `environment` where that is new, `worst`, a
-//! line per series, and `end`. The lines are those of the closed files, so that closing copies them.
+//! line per series, and `end`. The lines are those of the closed files, so that closing copies
+//! them.
 
 use std::io;
 

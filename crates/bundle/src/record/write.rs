@@ -221,8 +221,8 @@ impl<D: RecordDisk> RecordWriter<D> {
         self.stated = false;
     }
 
-    /// Adds an interval and flushes it. Its number is the record's: `seq` of the value is not looked
-    /// at.
+    /// Adds an interval and flushes it. Its number is the record's: `seq` of the value is not
+    /// looked at.
     pub fn append(
         &mut self,
         run: &WatchRun,

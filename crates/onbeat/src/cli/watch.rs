@@ -31,15 +31,15 @@ const THREADS: usize = 64;
 
 /// Record every wake-up of every real-time thread, for months
 ///
-/// MachineReader the application as it runs, on a kernel as it is: how late each timer came (T), how long
-/// the thread then waited for its CPU (W), and both together. Programs of a few hundred
+/// MachineReader the application as it runs, on a kernel as it is: how late each timer came (T),
+/// how long the thread then waited for its CPU (W), and both together. Programs of a few hundred
 /// instructions, made at run time and loaded into the kernel, count them in histograms per CPU; of
 /// every interval the worst wake-ups are kept with victim, culprit and stack. Nothing is patched,
 /// compiled or left behind: the programs are gone when this process is, whatever ends it.
 ///
 /// The record is a folder of at most --size, one flush to the disk per interval. When it is full
-/// old intervals are merged to hours and days, and the oldest histograms go first; worst cases stay.
-/// `onbeat report DIR` shows it, also while it is being written.
+/// old intervals are merged to hours and days, and the oldest histograms go first; worst cases
+/// stay. `onbeat report DIR` shows it, also while it is being written.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat watch                                        until Ctrl-C, an interval each 5 minutes\n  \

@@ -1,5 +1,5 @@
-//! The probes on a real kernel: a process that is held and a machine that is held show as gaps, every
-//! kind hands over, and a kill leaves nothing.
+//! The probes on a real kernel: a process that is held and a machine that is held show as gaps,
+//! every kind hands over, and a kill leaves nothing.
 
 use super::super::faults::log;
 use super::super::frames::Reply;

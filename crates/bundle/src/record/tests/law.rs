@@ -109,8 +109,8 @@ fn cut_anywhere_what_is_dropped_is_counted() {
     assert!(points >= 500, "only {points} points");
 }
 
-/// The same where there is no more room, at each append in turn: what could be written is there, and
-/// what could not is counted with the next interval.
+/// The same where there is no more room, at each append in turn: what could be written is there,
+/// and what could not is counted with the next interval.
 #[test]
 fn a_full_disk_costs_the_intervals_that_had_no_room() {
     for room in [12_000, 20_000, 30_000, 40_000] {
