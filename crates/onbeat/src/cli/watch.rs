@@ -31,7 +31,7 @@ const THREADS: usize = 64;
 
 /// Record every wake-up of every real-time thread, for months
 ///
-/// MachineReader the application as it runs, on a kernel as it is: how late each timer came (T),
+/// Beside the application as it runs, on a kernel as it is: how late each timer came (T),
 /// how long the thread then waited for its CPU (W), and both together. Programs of a few hundred
 /// instructions, made at run time and loaded into the kernel, count them in histograms per CPU; of
 /// every interval the worst wake-ups are kept with victim, culprit and stack. Nothing is patched,
