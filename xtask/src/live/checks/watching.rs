@@ -22,7 +22,7 @@ pub fn checks() -> Vec<Check> {
              run m onbeat measure -p 80 -i 5000 -a 1 -D 5s -q -o b --json m.json\n\
              usleep 500000\n\
              pid=$watch\n\
-             kill -INT $pid\n\
+             kill -TERM $pid\n\
              reap\n\
              run r onbeat report rec --json r.json\n\
              send run m.json\nsend record r.json\n",

@@ -31,7 +31,7 @@ fn around(done: &str) -> String {
          wait $measure\n\
          usleep 1500000\n\
          pid=$watch\n\
-         kill -INT $pid\n\
+         kill -TERM $pid\n\
          reap\n\
          run r onbeat report rec --json r.json\n\
          send record r.json\n"

@@ -42,7 +42,7 @@ fn every_wake_up_of_a_measurement_is_in_the_record() {
     let measured =
         onbeat(&["measure", "-p", "50", "-i", "2000", "-D", "3s", "-q", "-a", "0", "-o", &place.path("run")]);
     let pid = rustix::process::Pid::from_raw(watch.id() as i32).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let said = watch.wait_with_output().unwrap();
     assert_eq!(said.status.code(), Some(6), "interrupted, with all saved");
     let said = String::from_utf8(said.stdout).unwrap();
