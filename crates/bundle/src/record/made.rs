@@ -257,7 +257,7 @@ impl MadeRecord {
         if hour == 14 {
             marks.push(mark(WatchMarkKind::Load, "mem:2x64M"));
         }
-        if n == self.reboot + 2 {
+        if n.checked_sub(2) == Some(self.reboot) {
             let step = WatchMark { to_mono_ns: Nanos(mono), ..mark(WatchMarkKind::ClockStep, "+2.1 s") };
             marks.push(step);
         }

@@ -275,8 +275,11 @@ mod tests {
     fn a_hunt_without_a_spike_fails_every_series() {
         let empty = json!({ "cpus": [], "spikes": [], "culprits": [] }).to_string();
         let mut reply = Reply { over: Some(0), ..Reply::default() };
-        reply.values.insert("h.exit".into(), "6".into());
-        for (label, text) in [("run", empty.as_str()), ("log", "dropped=0\n"), ("stops", "dropped=0\n")] {
+        for (program, code) in [("h", "6"), ("w", "6"), ("r", "0")] {
+            reply.values.insert(format!("{program}.exit"), code.into());
+        }
+        let logs = [("log", "dropped=0\n"), ("stops", "dropped=0\n")];
+        for (label, text) in [("run", empty.as_str()), ("record", "{}")].into_iter().chain(logs) {
             reply.files.insert(label.into(), Some(text.into()));
         }
         for trial in trials(&MACHINES[0], true, 1) {
