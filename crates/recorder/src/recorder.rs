@@ -163,6 +163,8 @@ impl KernelRecorder {
             about,
         };
         recorder.missed = recorder.missed_by_kernel();
+        // Arming takes a while, in which threads slept that nobody recorded.
+        recorder.slots.look(&recorder.maps.slots)?;
         Ok(recorder)
     }
 

@@ -70,8 +70,18 @@ fn beside(reply: &Reply, _: &Machine) -> CheckResult {
     require(seen <= own && (own - seen <= REST_NS || before >= own), || {
         format!("{own} ns by itself, {seen} ns in the record, {before} ns before it began")
     })?;
-    let share = record["coverage_share"].as_f64().ok_or("there is no coverage")?;
-    require(share >= 0.999, || format!("coverage is {share}"))
+    // Each of its wake-ups is counted, those of its warm-up too.
+    let cycles = run["cpus"][0]["cycles"].as_u64().ok_or("there are no cycles")?;
+    let counted = counted(&record);
+    require(counted >= cycles, || format!("{cycles} wake-ups by itself, {counted} in the record"))
+}
+
+/// The wake-ups of programs' threads on CPU 1 that have T and W.
+fn counted(record: &Value) -> u64 {
+    let series = record["series"].as_array().cloned().unwrap_or_default();
+    let is_wanted = |rows: &&Value| rows["series"] == "timer+wakeup" && rows["class"] != "kernel";
+    let rows = series.iter().filter(is_wanted).filter_map(|rows| rows["cpus"].as_array()).flatten();
+    rows.filter(|row| row["cpu"] == 1).filter_map(|row| row["n"].as_u64()).sum()
 }
 
 fn killed(reply: &Reply, _: &Machine) -> CheckResult {
