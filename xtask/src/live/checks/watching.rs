@@ -79,7 +79,7 @@ fn beside(reply: &Reply, _: &Machine) -> CheckResult {
 /// The wake-ups of programs' threads on CPU 1 that have T and W.
 fn counted(record: &Value) -> u64 {
     let series = record["series"].as_array().cloned().unwrap_or_default();
-    let is_wanted = |rows: &&Value| rows["series"] == "timer+wakeup" && rows["class"] != "kernel";
+    let is_wanted = |rows: &&Value| rows["series"] == "timer+wakeup" && rows["class"] != "kernel-threads";
     let rows = series.iter().filter(is_wanted).filter_map(|rows| rows["cpus"].as_array()).flatten();
     rows.filter(|row| row["cpu"] == 1).filter_map(|row| row["n"].as_u64()).sum()
 }
