@@ -175,6 +175,11 @@ impl Slots {
             return;
         };
         self.note(view, index, &facts);
+        // One that only inherited a real-time priority for a while (rt_mutex) sleeps mostly without
+        // it, and that is not recorded.
+        if !facts.real_time && view.u32(index, slot::THREAD).load(Relaxed) == 0 {
+            return;
+        }
         let Some(now) = self.known.get(&tid) else { return };
         match known {
             Some(last) if last.start == now.start => {
