@@ -73,7 +73,9 @@ fn beside(reply: &Reply, _: &Machine) -> CheckResult {
     // Each of its wake-ups is counted, those of its warm-up too.
     let cycles = run["cpus"][0]["cycles"].as_u64().ok_or("there are no cycles")?;
     let counted = counted(&record);
-    require(counted >= cycles, || format!("{cycles} wake-ups by itself, {counted} in the record"))
+    require(counted >= cycles, || format!("{cycles} wake-ups by itself, {counted} in the record"))?;
+    let share = record["coverage_share"].as_f64().ok_or("there is no coverage")?;
+    require(share >= 0.999, || format!("coverage is {share}: {}", record["coverage"]))
 }
 
 /// The wake-ups of programs' threads on CPU 1 that have T and W.
