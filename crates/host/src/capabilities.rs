@@ -9,6 +9,8 @@ use std::io;
 /// The only version since Linux 2.6.26: two words for each set.
 const VERSION_3: u32 = 0x2008_0522;
 
+/// Read, write and search files as root does.
+pub const DAC_OVERRIDE: u32 = 1;
 /// Send signals to processes of other users.
 pub const KILL: u32 = 5;
 /// See the kernel's addresses.

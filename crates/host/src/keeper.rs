@@ -3,6 +3,16 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
+use model::units::Nanos;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::clock;
+use crate::process::process_start;
+
+/// How often a process is looked for where the kernel has no pidfd_open (before Linux 5.3).
+const PERIOD: Nanos = Nanos(100_000_000);
+
 /// What the process writes when it is on its own.
 const READY: &str = "ready\n";
 
@@ -40,4 +50,22 @@ pub fn keep_alive() -> io::Result<()> {
     let mut out = io::stdout();
     out.write_all(READY.as_bytes())?;
     out.flush()
+}
+
+/// Becomes independent as [`keep_alive`] has it, and waits until the process of that number and
+/// start has ended.
+pub fn outlive((pid, start): (u32, u64)) -> io::Result<()> {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let watched = number.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    keep_alive()?;
+    // What was opened may be a later process of that number.
+    match watched.filter(|_| process_start(pid) == Some(start)) {
+        Some(pidfd) => while poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None) != Ok(1) {},
+        None => {
+            while process_start(pid) == Some(start) {
+                clock::sleep_for(PERIOD);
+            }
+        }
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@
 
 mod below;
 mod instance;
+mod keeper;
 mod names;
 
 use std::io;
@@ -18,6 +19,7 @@ use rustix::mount::{
 };
 
 pub use instance::{Instance, RawPipe};
+pub use keeper::{remove_after, start_keeper};
 pub use names::Stats;
 
 /// Usual mount points of tracefs; the second is that of older systems.
@@ -132,6 +134,11 @@ impl Tracing {
         let (pid, start) =
             life_of("self").ok_or_else(|| io::Error::other("/proc/self/stat does not say who this is"))?;
         Instance::make(self.instances.try_clone()?, names::name_of(pid, start))
+    }
+
+    /// Whether the instance of a process is there.
+    pub fn has_instance_of(&self, (pid, start): (u32, u64)) -> bool {
+        below::exists(&self.instances, &names::name_of(pid, start))
     }
 
     /// Removes the instances of runs that were killed; the names of those removed.

@@ -261,7 +261,12 @@ impl WorstWakeup {
 
     /// All of it that is known.
     pub fn total(&self) -> Nanos {
-        [self.timer_ns, self.wakeup_ns, self.switch_ns].into_iter().flatten().fold(Nanos(0), |a, b| a + b)
+        self.until_switch() + self.switch_ns.unwrap_or_default()
+    }
+
+    /// What of it was before `mono_ns`.
+    pub fn until_switch(&self) -> Nanos {
+        self.timer_ns.unwrap_or_default() + self.wakeup_ns.unwrap_or_default()
     }
 
     /// Whether both are of one wake-up.
@@ -270,7 +275,7 @@ impl WorstWakeup {
     }
 }
 
-/// How much was recorded of what there was; null where nobody counted.
+/// How much was recorded of what there was; null where it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchCoverage {
@@ -280,7 +285,7 @@ pub struct WatchCoverage {
     pub voluntary: Option<u64>,
     /// Threads that found their place taken.
     pub collisions: u64,
-    /// Runs of a program that the kernel skipped.
+    /// Runs of a program that the kernel skipped; through a ring, events that were lost.
     pub skipped: Option<u64>,
     /// Threads that ended, and took their counts along.
     pub ended: u64,
@@ -353,10 +358,13 @@ mod tests {
         let values: Vec<_> = WatchSeries::ALL.iter().map(|series| worst.value(*series)).collect();
         assert_eq!(values, [Some(Nanos(3)), Some(Nanos(40)), Some(Nanos(43)), None, None]);
         assert_eq!(worst.total(), Nanos(43));
+        let worst = WorstWakeup { switch_ns: Some(Nanos(2)), ..worst };
+        assert_eq!(worst.value(WatchSeries::TimerWakeupSwitch), Some(Nanos(45)));
+        assert_eq!((worst.total(), worst.until_switch()), (Nanos(45), Nanos(43)));
     }
 
     #[test]
-    fn coverage_says_nothing_where_nobody_counted() {
+    fn coverage_is_unknown_where_switches_are_not_counted() {
         let mut coverage = WatchCoverage { recorded: 5, ..WatchCoverage::default() };
         assert_eq!(coverage.share(), None);
         coverage.add(&WatchCoverage { recorded: 4, voluntary: Some(10), ..WatchCoverage::default() });

@@ -10,15 +10,18 @@ const SIZE_LIMIT: usize = 64 << 20;
 /// Typedefs, qualifiers and unnamed members are followed so far.
 const DEPTH_LIMIT: usize = 8;
 
-const PTR: u32 = 2;
+pub(crate) const INT: u32 = 1;
+/// Of an integer's encoding: it is `bool`.
+const TRUTH: u32 = 4;
+pub(crate) const PTR: u32 = 2;
 const ARRAY: u32 = 3;
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
-const TYPEDEF: u32 = 8;
+pub(crate) const TYPEDEF: u32 = 8;
 const VOLATILE: u32 = 9;
 const CONST: u32 = 10;
 const RESTRICT: u32 = 11;
-const FUNC_PROTO: u32 = 13;
+pub(crate) const FUNC_PROTO: u32 = 13;
 const TYPE_TAG: u32 = 18;
 
 /// The types of a kernel.
@@ -96,7 +99,7 @@ impl<'a> Btf<'a> {
         // btf_type's tail by kind: integers, declarations' tags and variables have 4 bytes, arrays
         // 12, members and values of 64 bits 12 each, values and parameters 8 each, sections 12.
         let rest = match kind {
-            1 | 14 | 17 => 4,
+            INT | 14 | 17 => 4,
             ARRAY => 12,
             STRUCT | UNION | 15 | 19 => count * 12,
             6 | FUNC_PROTO => count * 8,
@@ -168,6 +171,17 @@ impl<'a> Btf<'a> {
     }
 }
 
+/// What a parameter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parameter {
+    /// `bool`.
+    Truth,
+    /// Any other integer, of so many bytes.
+    Number(u32),
+    /// What is no integer.
+    Other,
+}
+
 /// A tracepoint's parameters.
 #[derive(Clone, Copy)]
 pub struct Tracepoint<'a> {
@@ -199,6 +213,18 @@ impl Tracepoint<'_> {
         self.places(|parameter| parameter.is_some_and(|found| found.kind != PTR))
     }
 
+    /// All of them, for who takes none but the ones that are known.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        let what = |parameter: Option<Type<'_>>| match parameter {
+            Some(found) if found.kind == INT => match word(found.rest, 0).map(|word| word >> 24 & 0xf) {
+                Some(encoding) if encoding & TRUTH != 0 => Parameter::Truth,
+                _ => Parameter::Number(found.of),
+            },
+            _ => Parameter::Other,
+        };
+        self.each().map(what).collect()
+    }
+
     fn places(&self, is_one: impl Fn(Option<Type<'_>>) -> bool) -> Vec<i16> {
         (0..)
             .step_by(8)
@@ -224,6 +250,7 @@ pub fn ask_all(bytes: &[u8]) {
         if let Some(found) = btf.tracepoint(name) {
             found.pointers_to("task_struct");
             found.numbers();
+            found.parameters();
         }
     }
 }
@@ -254,7 +281,7 @@ pub(crate) mod tests {
             at
         }
 
-        fn add(&mut self, name: &str, kind: u32, count: usize, of: u32, rest: &[u32]) -> u32 {
+        pub(crate) fn add(&mut self, name: &str, kind: u32, count: usize, of: u32, rest: &[u32]) -> u32 {
             let name = self.name(name);
             for word in [name, kind << 24 | count as u32, of].iter().chain(rest) {
                 self.types.extend(word.to_ne_bytes());
@@ -263,13 +290,13 @@ pub(crate) mod tests {
             self.count
         }
 
-        fn structure(&mut self, name: &str, members: &[(&str, u32, u32)]) -> u32 {
+        pub(crate) fn structure(&mut self, name: &str, members: &[(&str, u32, u32)]) -> u32 {
             let words: Vec<u32> =
                 members.iter().flat_map(|(name, of, bytes)| [self.name(name), *of, bytes * 8]).collect();
             self.add(name, STRUCT, members.len(), 0, &words)
         }
 
-        fn bytes(&self) -> Vec<u8> {
+        pub(crate) fn bytes(&self) -> Vec<u8> {
             let (types, strings) = (self.types.len() as u32, self.strings.len() as u32);
             let mut out = MAGIC.to_ne_bytes().to_vec();
             out.extend([1, 0]);
@@ -306,6 +333,8 @@ pub(crate) mod tests {
         let found = btf.tracepoint("sched_switch").unwrap();
         assert_eq!((found.pointers_to("task_struct"), found.numbers()), (vec![8, 16], vec![0, 24]));
         assert_eq!(found.id, 9);
+        let (number, other) = (Parameter::Number(4), Parameter::Other);
+        assert_eq!(found.parameters(), [number, other, other, number]);
         assert!(btf.tracepoint("sched").is_none());
     }
 

@@ -1,5 +1,5 @@
-//! Reading what was counted: the epoch is flipped, and the half that nobody writes any more is read
-//! and cleared.
+//! Reading what was counted: the epoch is flipped, and the half that is not written any more is
+//! read and cleared.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -12,11 +12,14 @@ use crate::layout::{BOTH, COUNTS, CountedEvent, WAKEUP, config, cpu, record};
 use crate::recorder::KernelRecorder;
 use crate::records::{Class, HOLDERS, SERIES_NAMES, WorstFound, keep_worst};
 use crate::refusals;
-use crate::slots::Covered;
+use crate::slots::{Covered, Looked};
 
 /// A program runs for a microsecond; where a hypervisor holds a CPU it may take longer.
 const WAIT: Nanos = Nanos(20_000_000);
 const WAITS: usize = 5;
+/// What a CPU has stored is seen by all after nanoseconds; waited for without a sleep, which would
+/// be one more wake-up.
+const STORED: Nanos = Nanos(100_000);
 /// A maximum that is being written is looked at again.
 const TRIES: usize = 5;
 
@@ -58,6 +61,12 @@ pub struct RecorderCounts {
     pub threads: usize,
     /// CPUs that were in the middle of a program all the time: theirs comes with the next interval.
     pub late_cpus: usize,
+    /// Events of a ring that were overwritten before they were read, or could not be read.
+    pub lost_events: u64,
+    /// Latencies that were not recorded, because events were lost within them.
+    pub lost_spans: u64,
+    /// Reads of a ring that failed.
+    pub failed_reads: u64,
 }
 
 impl KernelRecorder {
@@ -120,8 +129,14 @@ impl KernelRecorder {
     fn wait_for_programs(&self) -> Vec<bool> {
         let cpus = &self.maps.cpus;
         let mut busy = vec![true; cpus.entries().len()];
-        for _ in 0..WAITS {
-            clock::sleep_for(WAIT);
+        let flipped = clock::monotonic();
+        while clock::monotonic() - flipped < STORED {
+            std::hint::spin_loop();
+        }
+        for nth in 0..=WAITS {
+            if nth > 0 {
+                clock::sleep_for(WAIT);
+            }
             for (cpu, busy) in busy.iter_mut().enumerate() {
                 *busy = *busy && cpus.u32(cpu, cpu::BUSY).load(SeqCst) != 0;
             }
@@ -160,7 +175,7 @@ impl KernelRecorder {
                 rows.threads.extend(class.take(&view, series).map(|taken| taken.row));
             }
         }
-        Ok(())
+        self.take_switched(epoch, busy, drained)
     }
 
     fn take_counts(&mut self, drained: &mut DrainedEpoch) -> Result<()> {
@@ -179,16 +194,7 @@ impl KernelRecorder {
         let skipped = missed.zip(self.missed).map(|(now, last)| now - last);
         self.missed = missed;
         let suspends = self.maps.config.u32(0, config::SUSPENDS).load(Relaxed);
-        drained.coverage = WatchCoverage {
-            recorded: looked.recorded,
-            voluntary: looked.voluntary,
-            collisions: of(CountedEvent::Collisions),
-            skipped,
-            ended: of(CountedEvent::Ended) + looked.swept,
-            timers_unmatched: of(CountedEvent::Unmatched),
-            woken_before_sleep: of(CountedEvent::Early),
-            unwritten: 0,
-        };
+        drained.coverage = coverage_of(&sums, &looked, skipped);
         drained.threads = looked.covered;
         drained.counts = RecorderCounts {
             recorded: of(CountedEvent::Recorded),
@@ -200,5 +206,20 @@ impl KernelRecorder {
             ..drained.counts
         };
         Ok(())
+    }
+}
+
+/// How much was recorded, by what was counted, the look at the threads, and what was skipped or lost.
+pub(crate) fn coverage_of(counts: &[u64; COUNTS], looked: &Looked, skipped: Option<u64>) -> WatchCoverage {
+    let of = |count: CountedEvent| counts[count as usize];
+    WatchCoverage {
+        recorded: looked.recorded,
+        voluntary: looked.voluntary,
+        collisions: of(CountedEvent::Collisions),
+        skipped,
+        ended: of(CountedEvent::Ended) + looked.swept,
+        timers_unmatched: of(CountedEvent::Unmatched),
+        woken_before_sleep: of(CountedEvent::Early),
+        unwritten: 0,
     }
 }

@@ -8,21 +8,24 @@ use host::bpf::Attached;
 use trace::format::{Format, Place};
 
 use crate::assembler::Width;
-use crate::btf::Btf;
+use crate::btf::{Btf, Parameter};
 
 /// The events that programs run at, each with its subsystem.
-pub const EVENTS: [(&str, &str); 5] = [
+pub const EVENTS: [(&str, &str); 6] = [
     ("timer", "hrtimer_start"),
     ("timer", "hrtimer_expire_entry"),
     ("sched", "sched_waking"),
     ("sched", "sched_switch"),
     ("power", "suspend_resume"),
+    ("sched", "sched_exit_tp"),
 ];
 pub const START: usize = 0;
 pub const EXPIRE: usize = 1;
 pub const WAKING: usize = 2;
 pub const SWITCH: usize = 3;
 pub const SUSPEND: usize = 4;
+/// A tracepoint without an event: only the kernel's types tell of it.
+pub const EXIT: usize = 5;
 
 /// A field of an event's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,19 @@ pub struct ByTypes {
     /// `None` before 5.18: the thread's own state is read.
     pub state: Option<i16>,
     pub task_state: Option<(i16, Width)>,
+    /// Of sched_exit_tp; or why there is no S on this kernel.
+    pub exit: Result<ExitFields, String>,
+}
+
+/// What a program at sched_exit_tp reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExitFields {
+    pub id: u32,
+    /// The argument that says whether there was a switch.
+    pub is_switch: i16,
+    /// Of `struct task_struct`: how often it left its CPU, of its own will and not.
+    pub slept: i16,
+    pub preempted: i16,
 }
 
 /// Which of the two.
@@ -89,13 +105,15 @@ pub enum EventFields {
 impl EventFields {
     /// What the program of an event is attached to.
     pub fn attached(&self, event: usize) -> Option<Attached> {
-        match self {
-            EventFields::Format(format) => {
-                format.ids.get(event).copied().or(format.suspend).map(Attached::Event)
+        match (self, event) {
+            (EventFields::Format(_), EXIT) => None,
+            (EventFields::Format(format), SUSPEND) => format.suspend.map(Attached::Event),
+            (EventFields::Format(format), _) => format.ids.get(event).copied().map(Attached::Event),
+            (EventFields::Types(types), EXIT) => {
+                types.exit.as_ref().ok().map(|exit| Attached::RawTracepoint(exit.id))
             }
-            EventFields::Types(types) => {
-                types.ids.get(event).copied().or(types.suspend).map(Attached::RawTracepoint)
-            }
+            (EventFields::Types(types), SUSPEND) => types.suspend.map(Attached::RawTracepoint),
+            (EventFields::Types(types), _) => types.ids.get(event).copied().map(Attached::RawTracepoint),
         }
     }
 }
@@ -199,6 +217,76 @@ impl ByTypes {
             preempted: *preempted,
             state: state.first().copied(),
             task_state,
+            exit: ExitFields::find(btf),
         })
+    }
+}
+
+impl ExitFields {
+    /// sched_exit_tp says whether there was a switch; before 6.17 also where it was called
+    /// (include/trace/events/sched.h). Nothing is known of other arguments.
+    fn find(btf: Btf<'_>) -> Result<ExitFields, String> {
+        let name = EVENTS[EXIT].1;
+        let found = btf.tracepoint(name).ok_or_else(|| format!("this kernel has no tracepoint {name}"))?;
+        match found.parameters().as_slice() {
+            [Parameter::Truth] | [Parameter::Truth, Parameter::Number(8)] => {}
+            _ => return Err(format!("this kernel's {name} has other arguments")),
+        }
+        let member = |member: &str| {
+            btf.member("task_struct", member)
+                .ok_or_else(|| format!("this kernel's task_struct has no {member}"))
+        };
+        Ok(ExitFields { id: found.id, is_switch: 0, slept: member("nvcsw")?, preempted: member("nivcsw")? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btf::tests::Made;
+    use crate::btf::{FUNC_PROTO, INT, PTR, TYPEDEF};
+
+    /// Integers by encoding and size: those of sched_exit_tp.
+    fn exit_with(parameters: &[(u32, u32)], members: &[&str]) -> Result<ExitFields, String> {
+        let mut made = Made::default();
+        let data = made.add("", PTR, 0, 0, &[]);
+        let mut words = vec![0, data];
+        for (encoding, size) in parameters {
+            let number = made.add("int", INT, 0, *size, &[(encoding << 24) | (size * 8)]);
+            words.extend([0, made.add("name", TYPEDEF, 0, number, &[])]);
+        }
+        let long = made.add("long unsigned int", INT, 0, 8, &[64]);
+        let members: Vec<_> =
+            members.iter().zip((0..).step_by(8)).map(|(name, at)| (*name, long, at)).collect();
+        made.structure("task_struct", &members);
+        let function = made.add("", FUNC_PROTO, words.len() / 2, 0, &words);
+        let pointer = made.add("", PTR, 0, function, &[]);
+        made.add("btf_trace_sched_exit_tp", TYPEDEF, 0, pointer, &[]);
+        ExitFields::find(Btf::parse(&made.bytes()).unwrap())
+    }
+
+    #[test]
+    fn the_end_of_a_switch_is_read_from_known_arguments_alone() {
+        const TRUTH: (u32, u32) = (4, 1);
+        let both = ["nvcsw", "nivcsw"];
+        let known = exit_with(&[TRUTH], &both).unwrap();
+        assert_eq!((known.is_switch, known.slept, known.preempted), (0, 0, 8));
+        assert!(exit_with(&[TRUTH, (0, 8)], &both).is_ok(), "with an address, as before 6.17");
+        for other in [
+            &[][..],
+            &[(0, 1)],
+            &[(0, 8), TRUTH],
+            &[TRUTH, TRUTH],
+            &[TRUTH, (0, 4)],
+            &[TRUTH, (0, 8), (0, 8)],
+        ] {
+            let why = exit_with(other, &both).unwrap_err();
+            assert!(why.contains("sched_exit_tp has other arguments"), "{why}");
+        }
+        assert!(exit_with(&[TRUTH], &["nvcsw"]).unwrap_err().contains("nivcsw"));
+        let mut none = Made::default();
+        none.add("int", INT, 0, 4, &[32]);
+        let why = ExitFields::find(Btf::parse(&none.bytes()).unwrap()).unwrap_err();
+        assert!(why.contains("no tracepoint sched_exit_tp"), "{why}");
     }
 }

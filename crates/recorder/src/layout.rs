@@ -1,6 +1,7 @@
 //! The maps that the programs share with this process: what lies where.
 //!
-//! Kernel memory is bounded: 1.8 MiB of slots, 173 kB per CPU, 26 kB per chosen thread.
+//! Kernel memory is bounded: 1.8 MiB of slots, 173 kB per CPU, 26 kB per chosen thread; where S is
+//! recorded, 34 kB more per CPU and 17 kB per chosen thread.
 
 /// Slots, one per thread that is recorded: thread id modulo their number.
 pub const SLOTS: usize = 1 << 14;
@@ -58,6 +59,23 @@ pub mod cpu {
     /// The largest T that was seen here in an epoch, and that epoch.
     pub const LATEST: i16 = 56;
     pub const LATEST_EPOCH: i16 = 64;
+    /// Of the wake-up that was recorded here last, until its thread goes on behind the switch: when
+    /// it was switched to (0 where there is none), T or -1, and W.
+    pub const SWITCHED: i16 = 72;
+    pub const SWITCHED_LATE: i16 = 80;
+    pub const SWITCHED_WAIT: i16 = 88;
+    /// How often its thread had left a CPU until then, and who that is.
+    pub const SWITCHED_LEFT: i16 = 96;
+    pub const SWITCHED_TID: i16 = 104;
+    /// The holder times two, plus the kind of the victim.
+    pub const SWITCHED_CLASS: i16 = 108;
+    /// The number of its own histograms, plus 1.
+    pub const SWITCHED_THREAD: i16 = 112;
+    /// The record that it was counted in, and the epoch.
+    pub const SWITCHED_RECORD: i16 = 116;
+    pub const SWITCHED_EPOCH: i16 = 120;
+    /// From when on S counts: the programs' own work at the switch is before it.
+    pub const SWITCHED_FROM: i16 = 192;
     /// The counts, which only grow.
     pub const COUNTS: i16 = 128;
     pub const SIZE: usize = 256;
@@ -146,8 +164,10 @@ pub mod maximum {
     pub const SLEEP_BYTES: i16 = 120;
     /// Known when it sleeps again.
     pub const VICTIM_PROCESS: i16 = 124;
+    /// S, plus 1, once it is known.
+    pub const SWITCH_TIME: i16 = 128;
     /// Without its stacks.
-    pub const SHORT: usize = 128;
+    pub const SHORT: usize = 136;
     /// In the timer's interrupt; at the switch; of the victim when it sleeps again.
     pub const EXPIRY: i16 = SHORT as i16;
     pub const STACK_ROOM: usize = 192;
@@ -183,6 +203,44 @@ pub mod record {
     }
 }
 
+/// Where S is recorded: S and T + W + S of one CPU, epoch and kind of victims, or of one chosen
+/// thread and epoch, each with its largest.
+///
+/// S does not depend on who held the CPU before. T + W + S does, and is kept of a CPU where that
+/// was a lower priority alone, which is what the system is to blame for: with a histogram for each
+/// holder it would be 240 kB per CPU, and 0.2 MiB is the limit.
+pub mod switched {
+    use super::histogram;
+
+    pub const SERIES: usize = 2;
+    /// The largest: its value, T or -1, W, S, and when it was switched to.
+    pub const VALUE: i16 = 0;
+    pub const LATE: i16 = 8;
+    pub const WAIT: i16 = 16;
+    pub const SWITCH: i16 = 24;
+    pub const TIME: i16 = 32;
+    pub const VICTIM: i16 = 40;
+    pub const VICTIM_PRIO: i16 = 44;
+    pub const VICTIM_PROCESS: i16 = 48;
+    pub const HOLDER: i16 = 52;
+    pub const VICTIM_COMM: i16 = 56;
+    pub const LARGEST: usize = 72;
+
+    pub const MAXIMA: usize = SERIES * histogram::SIZE;
+    pub const SIZE: usize = MAXIMA + SERIES * LARGEST;
+
+    pub fn of_cpu(cpu: usize, epoch: u32, victims: usize) -> usize {
+        (cpu * 2 + (epoch & 1) as usize) * 2 + victims
+    }
+
+    pub fn of_thread(thread: usize, epoch: u32) -> usize {
+        super::record::of_thread(thread, epoch)
+    }
+
+    /// Entries per CPU.
+    pub const PER_CPU: usize = 4;
+}
+
 /// A stack of T, kept until its thread is switched to.
 pub mod saved {
     pub const TID: i16 = 0;
@@ -201,11 +259,17 @@ mod tests {
     #[test]
     fn kernel_memory_is_bounded() {
         let per_cpu = 2 * record::CLASSES * record::SIZE + cpu::SIZE + saved::PER_CPU * saved::SIZE;
+        let with_switch = per_cpu + switched::PER_CPU * switched::SIZE;
         const { assert!(SLOTS * slot::SIZE + config::SIZE < 2 << 20) };
-        assert!(per_cpu < (2 << 20) / 10, "{per_cpu}");
-        const { assert!(2 * record::THREAD_SIZE < 50_000) };
+        assert!(per_cpu < 173_000 && with_switch < (2 << 20) / 10, "{per_cpu} {with_switch}");
+        const { assert!(2 * (record::THREAD_SIZE + switched::SIZE) < 50_000) };
         // Offsets in an instruction have 16 bits.
         const { assert!(record::SIZE < i16::MAX as usize) };
+        const { assert!(switched::SIZE < record::SIZE) };
+        // Nothing lies on something else.
+        const { assert!(cpu::SWITCHED_EPOCH + 4 <= cpu::COUNTS) };
+        const { assert!(cpu::COUNTS as usize + 8 * COUNTS <= cpu::SWITCHED_FROM as usize) };
+        const { assert!(switched::LARGEST % 8 == 0) };
         assert_eq!(model::rows::row_edges(ROWS).0.0 as u64, LARGEST + 1);
     }
 }

@@ -1,5 +1,5 @@
 //! Which functions the timers of sleeping threads have: the kernel is asked for timers of expiries
-//! that nobody else asks for, and a program looks for them.
+//! that no other program asks for, and a program looks for them.
 //!
 //! Never by thread: other timers are started while a thread runs.
 
@@ -38,16 +38,13 @@ const FAR: i64 = 3_600_000_000_000;
 /// A sleep that shows its timer.
 const NEAR: i64 = 2_000_000;
 /// Another program at the event may make the kernel skip ours.
-const TRIES: usize = 3;
+pub const TRIES: usize = 3;
 
 /// Asks for timers of all kinds.
 pub fn learn(fields: &EventFields, maps: &Maps, shared: &MapView, cpu: u32) -> Result<Learned, Failure> {
     let mut functions = [0u64; 4];
     for _ in 0..TRIES {
-        // Nobody asks for these to the nanosecond.
-        let now = clock::monotonic().0;
-        let expiries =
-            [now + NEAR + 1_237, now + 2 * NEAR + 2_371, now + FAR + 3_713, now + FAR + 7_919].map(Nanos);
+        let expiries = unusual_expiries();
         ask(fields, maps, cpu, expiries)?;
         for (nth, function) in functions.iter_mut().enumerate() {
             let found = shared.u64(0, config::LEARNED + 8 * nth as i16).load(Relaxed);
@@ -59,15 +56,28 @@ pub fn learn(fields: &EventFields, maps: &Maps, shared: &MapView, cpu: u32) -> R
     }
     let tids = shared.u32s(0, config::LEARNED_TIDS, KINDS.len());
     let tid = tids.iter().map(|tid| tid.load(Relaxed)).find(|tid| *tid != 0);
-    let mut learned = Learned { functions: Vec::new(), unknown: Vec::new(), tid };
-    for (function, (name, kind)) in functions.into_iter().zip(KINDS) {
-        if function == 0 {
-            learned.unknown.push(name);
-        } else if learned.functions.iter().all(|known| known.0 != function) {
-            learned.functions.push((function, kind));
+    Ok(Learned::of(functions, tid))
+}
+
+/// Expiries for all kinds that no other program asks for to the nanosecond.
+pub fn unusual_expiries() -> [Nanos; 4] {
+    let now = clock::monotonic().0;
+    [now + NEAR + 1_237, now + 2 * NEAR + 2_371, now + FAR + 3_713, now + FAR + 7_919].map(Nanos)
+}
+
+impl Learned {
+    /// Of the functions of all kinds, 0 where unknown.
+    pub fn of(functions: [u64; 4], tid: Option<u32>) -> Learned {
+        let mut learned = Learned { functions: Vec::new(), unknown: Vec::new(), tid };
+        for (function, (name, kind)) in functions.into_iter().zip(KINDS) {
+            if function == 0 {
+                learned.unknown.push(name);
+            } else if learned.functions.iter().all(|known| known.0 != function) {
+                learned.functions.push((function, kind));
+            }
         }
+        learned
     }
-    Ok(learned)
 }
 
 fn ask(fields: &EventFields, maps: &Maps, cpu: u32, expiries: [Nanos; 4]) -> Result<(), Failure> {
@@ -80,6 +90,12 @@ fn ask(fields: &EventFields, maps: &Maps, cpu: u32, expiries: [Nanos; 4]) -> Res
     let program = Program::load("onbeat_learn", attached, &code)
         .map_err(|refused| refusals::no_program("learn", &refused))?;
     let _link = Link::new(&program, cpu).map_err(|error| refusals::no_link(name, &error))?;
+    ask_for(expiries);
+    Ok(())
+}
+
+/// Has a timer of each kind set, with these expiries.
+pub fn ask_for(expiries: [Nanos; 4]) {
     // What cannot be asked for is not learned, and said to be unknown.
     clock::nanosleep_until(expiries[0]);
     clock::futex_until(&clock::futex_word(), expiries[1]);
@@ -87,5 +103,4 @@ fn ask(fields: &EventFields, maps: &Maps, cpu: u32, expiries: [Nanos; 4]) -> Res
         timer.arm(expiries[2]);
     }
     let _ = SignalTimer::set_and_delete(expiries[3]);
-    Ok(())
 }

@@ -1,8 +1,8 @@
 //! Arming: everything that takes privileges is opened here, so that they can be dropped afterwards.
 
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 
-use host::bpf::{ArrayMap, KernelTypes, Link, MapView, Program};
+use host::bpf::{KernelTypes, Link, Program};
 use host::tracefs::Tracing;
 use host::{MachineFiles, clock, rt};
 use model::error::{Failure, Result};
@@ -10,23 +10,48 @@ use model::units::{CpuSet, Nanos};
 
 use crate::assembler::BadCode;
 use crate::btf::Btf;
-use crate::fields::{ByFormat, ByTypes, EVENTS, EXPIRE, EventFields, START, SUSPEND, SWITCH, WAKING};
-use crate::layout::{SERIES, SLOTS, THREADS_LIMIT, config, cpu, histogram, record, saved, slot};
+use crate::fields::{ByFormat, ByTypes, EVENTS, EXIT, EXPIRE, EventFields, START, SUSPEND, SWITCH, WAKING};
+use crate::held::{Held, ThreadSums};
+use crate::layout::{THREADS_LIMIT, config};
 use crate::learn::{self, Learned};
-use crate::programs::{self, Functions, Maps, switch, timers, waking};
+use crate::programs::{self, Functions, Maps, exit, switch, timers, waking};
 use crate::refusals;
 use crate::slots::{ChosenThread, Slots};
 
 /// How the programs read events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// By the kernel's types where it has them, else by the events' formats.
+    /// By the kernel's types where it has them, else by the events' formats; where the kernel takes
+    /// no programs, through a ring.
     #[default]
     Best,
     /// By the kernel's types.
     Types,
     /// By the events' formats.
     Format,
+    /// Not by programs: the events go through a ring to this process.
+    Ring,
+}
+
+impl Reading {
+    /// The ways of programs, in the order in which they are tried.
+    fn by_programs(self) -> &'static [Reading] {
+        match self {
+            Reading::Best => &[Reading::Types, Reading::Format],
+            Reading::Types => &[Reading::Types],
+            Reading::Format => &[Reading::Format],
+            Reading::Ring => &[],
+        }
+    }
+}
+
+impl EventFields {
+    fn reading(&self) -> Reading {
+        match self {
+            EventFields::Types(_) => Reading::Types,
+            EventFields::Format(_) => Reading::Format,
+        }
+    }
 }
 
 /// What is to be recorded.
@@ -37,11 +62,21 @@ pub struct Options {
     pub all: bool,
     /// How many threads may have histograms of their own, at most [`THREADS_LIMIT`].
     pub chosen_limit: usize,
+    /// Also S, how long the switch itself takes: a program more at each switch of all threads.
+    pub switch: bool,
+    /// The size of a CPU's ring, where it is not to be that which the number of CPUs allows.
+    pub ring_kib: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { reading: Reading::Best, all: true, chosen_limit: THREADS_LIMIT }
+        Options {
+            reading: Reading::Best,
+            all: true,
+            chosen_limit: THREADS_LIMIT,
+            switch: false,
+            ring_kib: None,
+        }
     }
 }
 
@@ -62,10 +97,10 @@ pub struct KernelRecorder {
 /// How it records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// Whether by the kernel's types; else by the events' formats.
-    pub by_types: bool,
-    /// Why not by types, where they were wanted.
-    pub why_not_types: Option<String>,
+    /// In which way; never `Best`, once it is armed.
+    pub reading: Reading,
+    /// Why not in a better way, where one was wanted.
+    pub why_not_better: Option<String>,
     /// Ways to sleep whose timers are not known: these wake-ups have no T.
     pub unlearned: Vec<&'static str>,
     /// Whether the kernel knows threads by other numbers than this process does, as in a PID
@@ -75,21 +110,8 @@ pub struct About {
     pub sees_suspends: bool,
     /// Whether the programs are machine code; interpreted they cost about six times as much.
     pub compiled: bool,
-    /// Kernel memory of the maps, in bytes.
+    /// Kernel memory of the maps or of the rings, in bytes.
     pub kernel_memory: usize,
-}
-
-/// The maps, and the small ones in memory.
-pub(crate) struct Held {
-    pub slots: ArrayMap,
-    pub cpus: MapView,
-    pub records: ArrayMap,
-    pub threads: ArrayMap,
-    pub config: MapView,
-    numbers: Maps,
-    bytes: usize,
-    /// Kept open for the programs' sake.
-    _kept: [ArrayMap; 3],
 }
 
 impl KernelRecorder {
@@ -97,17 +119,16 @@ impl KernelRecorder {
     pub fn arm(options: &Options) -> Result<KernelRecorder> {
         refuse_old_preempt_rt()?;
         let cpus = cpus_of_the_machine()?;
-        let maps = Held::new(cpus.possible, options.chosen_limit.min(THREADS_LIMIT))?;
+        let maps = Held::new(cpus.possible, options.chosen_limit.min(THREADS_LIMIT), options.switch)?;
         maps.set_clocks_apart();
         let mut refused: Option<Failure> = None;
-        let ways: &[Reading] = match options.reading {
-            Reading::Best => &[Reading::Types, Reading::Format],
-            Reading::Types => &[Reading::Types],
-            Reading::Format => &[Reading::Format],
-        };
         let mut opened = None;
-        for way in ways {
+        // Only the types tell of the tracepoint of S.
+        let types: &[Reading] = &[Reading::Types];
+        let best_of_switch = options.switch && options.reading == Reading::Best;
+        for way in if best_of_switch { types } else { options.reading.by_programs() } {
             match fields_by(*way)
+                .and_then(|fields| with_switch(options.switch, fields))
                 .and_then(|fields| open(&fields, &maps, cpus.online).map(|open| (fields, open)))
             {
                 Ok(found) => {
@@ -132,8 +153,8 @@ impl KernelRecorder {
         };
         let other_numbers = learned.tid.is_some_and(|tid| tid != rt::thread_id() as u32);
         let about = About {
-            by_types: matches!(fields, EventFields::Types(_)),
-            why_not_types: refused.map(|failure| failure.message),
+            reading: fields.reading(),
+            why_not_better: refused.map(|failure| failure.message),
             unlearned: learned.unknown,
             other_numbers,
             sees_suspends: programs.iter().any(|(name, _)| *name == EVENTS[SUSPEND].1),
@@ -163,7 +184,7 @@ impl KernelRecorder {
             about,
         };
         recorder.missed = recorder.missed_by_kernel();
-        // Arming takes a while, in which threads slept that nobody recorded.
+        // Arming takes a while, in which threads slept unrecorded.
         recorder.slots.look(&recorder.maps.slots)?;
         Ok(recorder)
     }
@@ -188,8 +209,7 @@ impl KernelRecorder {
         let is_it = |chosen: &Option<ChosenThread>| chosen.as_ref().is_some_and(|chosen| chosen.tid == tid);
         let number = self.slots.chosen.iter().position(is_it);
         let number = number.ok_or_else(|| Failure::usage(format!("thread {tid} was not chosen")))?;
-        let records = self.maps.threads.view(number * 2..number * 2 + 2);
-        Ok(ThreadSums { records: records.map_err(|error| refusals::no_map(&error))? })
+        self.maps.sums_of(number)
     }
 
     /// Runs that the kernel has skipped, of all programs.
@@ -203,66 +223,16 @@ impl KernelRecorder {
     }
 }
 
-/// What a thread may compare its own latencies with, one by one.
-pub struct ThreadSums {
-    records: MapView,
-}
-
-impl ThreadSums {
-    /// The sums of T, of W, and of both where there are both, of the epoch that is written.
-    pub fn now(&self) -> [Nanos; SERIES] {
-        let sum = |series: usize, entry: usize| {
-            let at = (series * histogram::SIZE) as i16 + histogram::SUM;
-            self.records.u64(entry, at).load(Relaxed) as i64
-        };
-        // The other half is empty, but for the moment of a flip.
-        std::array::from_fn(|series| Nanos(self.records.entries().map(|entry| sum(series, entry)).sum()))
-    }
-}
-
-impl Held {
-    fn new(cpus: usize, chosen: usize) -> Result<Held> {
-        let map = |name: &str, size: usize, entries: usize| {
-            ArrayMap::new(name, size, entries.max(1)).map_err(|error| refusals::no_map(&error))
-        };
-        let view = |map: &ArrayMap| map.whole().map_err(|error| refusals::no_map(&error));
-        let slots = map("onbeat_slots", slot::SIZE, SLOTS)?;
-        let per_cpu = map("onbeat_cpus", cpu::SIZE, cpus)?;
-        let records = map("onbeat_records", record::SIZE, cpus * 2 * record::CLASSES)?;
-        let threads = map("onbeat_threads", record::THREAD_SIZE, chosen * 2)?;
-        let stacks = map("onbeat_stacks", saved::SIZE, cpus * saved::PER_CPU)?;
-        let word = map("onbeat_config", config::SIZE, 1)?;
-        let numbers = Maps {
-            slots: slots.number(),
-            cpus: per_cpu.number(),
-            records: records.number(),
-            threads: threads.number(),
-            saved: stacks.number(),
-            config: word.number(),
-        };
-        let bytes =
-            [&slots, &per_cpu, &records, &threads, &stacks, &word].iter().map(|map| map.bytes()).sum();
-        let (cpus, config) = (view(&per_cpu)?, view(&word)?);
-        Ok(Held { slots, cpus, records, threads, config, numbers, bytes, _kept: [per_cpu, stacks, word] })
-    }
-
-    /// Tells the programs whether a time near CLOCK_MONOTONIC's can only be one: not where the wall
-    /// clock was set to 1970, or after a short suspend.
-    pub(crate) fn set_clocks_apart(&self) {
-        const FAR: i64 = 10_000_000_000;
-        const SAME: i64 = 1_000_000;
-        let (wall, boot) = (clock::wall_offset().0, clock::boot_offset().0);
-        let apart = wall.abs() > FAR && (boot.abs() < SAME || boot > FAR);
-        self.config.u32(0, config::CLOCKS_APART).store(apart.into(), Relaxed);
-    }
-}
-
-struct Cpus {
+pub(crate) struct Cpus {
+    /// One more than the largest number.
     possible: usize,
+    /// The first that is online.
     online: u32,
+    pub all_possible: CpuSet,
+    pub all_online: CpuSet,
 }
 
-fn cpus_of_the_machine() -> Result<Cpus> {
+pub(crate) fn cpus_of_the_machine() -> Result<Cpus> {
     let list = |name: &str| {
         let text = MachineFiles::live().read_text(&format!("/sys/devices/system/cpu/{name}"));
         let set = text.known().and_then(|text| CpuSet::parse(text.trim()).ok());
@@ -270,9 +240,10 @@ fn cpus_of_the_machine() -> Result<Cpus> {
             Failure::not_supported(format!("/sys/devices/system/cpu/{name} cannot be read: mount sysfs"))
         })
     };
-    let (possible, online) = (list("possible")?, list("online")?);
-    let largest = possible.iter().map(|cpu| cpu.0).max().unwrap_or(0);
-    Ok(Cpus { possible: largest as usize + 1, online: online.iter().map(|cpu| cpu.0).min().unwrap_or(0) })
+    let (all_possible, all_online) = (list("possible")?, list("online")?);
+    let largest = all_possible.iter().map(|cpu| cpu.0).max().unwrap_or(0);
+    let first = all_online.iter().map(|cpu| cpu.0).min().unwrap_or(0);
+    Ok(Cpus { possible: largest as usize + 1, online: first, all_possible, all_online })
 }
 
 /// PREEMPT_RT before 5.10 could freeze with a program in the scheduler, or had none.
@@ -296,7 +267,7 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
 fn fields_by(way: Reading) -> Result<EventFields> {
     let unsupported = |why: String| Failure::not_supported(why);
     if way == Reading::Format {
-        let tracing = Tracing::open().map_err(no_tracing)?;
+        let tracing = Tracing::open().map_err(refusals::no_tracing)?;
         return ByFormat::read(|path| tracing.read(path)).map(EventFields::Format).map_err(unsupported);
     }
     let mut types = KernelTypes::read().map_err(|error| {
@@ -306,21 +277,22 @@ fn fields_by(way: Reading) -> Result<EventFields> {
     found.map_err(unsupported)
 }
 
-fn no_tracing(why: host::tracefs::NotHere) -> Failure {
-    use host::tracefs::NotHere;
-    match why {
-        NotHere::NoTracefs => Failure::not_supported("the kernel was built without tracing (CONFIG_FTRACE)"),
-        NotHere::NotMounted => {
-            Failure::not_supported("tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing")
-        }
-        NotHere::NotPermitted(_) => Failure::not_permitted(
-            "tracefs may not be read: run with CAP_DAC_READ_SEARCH, a unit without ProtectKernelTunables",
-        ),
-        NotHere::Failed(errno) => {
-            let error = std::io::Error::from_raw_os_error(errno);
-            Failure::not_supported(format!("tracefs cannot be read ({error})"))
-        }
-    }
+/// Whether S can be had, where it is wanted.
+fn with_switch(wanted: bool, fields: EventFields) -> Result<EventFields> {
+    let why = match &fields {
+        _ if !wanted => return Ok(fields),
+        EventFields::Types(types) => match &types.exit {
+            Ok(_) => return Ok(fields),
+            Err(why) => why.as_str(),
+        },
+        EventFields::Format(_) => "only the kernel's types tell of its end",
+    };
+    Err(no_switch(why))
+}
+
+/// Why S cannot be had.
+pub(crate) fn no_switch(why: &str) -> Failure {
+    Failure::not_supported(format!("the switch (S) cannot be recorded: {why}; record without it"))
 }
 
 type Opened = (Learned, Vec<(&'static str, Program)>);
@@ -330,19 +302,24 @@ fn open(fields: &EventFields, maps: &Held, cpu: u32) -> Result<Opened> {
     let learned = learn::learn(fields, &maps.numbers, &maps.config, cpu)?;
     let numbers = &maps.numbers;
     type Generator = fn(&EventFields, &Maps, &Functions) -> Result<Vec<u64>, BadCode>;
-    let generators: [(usize, Generator); 5] = [
+    let generators: [(usize, Generator); 6] = [
         (SWITCH, |fields, maps, _| switch::switched(fields, maps)),
         (WAKING, |fields, maps, _| waking::woken(fields, maps)),
         (EXPIRE, timers::fired),
         (START, timers::started),
         (SUSPEND, |fields, maps, _| programs::suspended(fields, maps)),
+        (EXIT, |fields, maps, _| exit::gone_on(fields, maps)),
     ];
     let mut loaded = Vec::new();
     for (event, generator) in generators {
-        // Without a known timer there is none to look for; a kernel may have no suspend.
-        let timers = matches!(event, EXPIRE | START);
-        let Some(attached) = fields.attached(event).filter(|_| !timers || !learned.functions.is_empty())
-        else {
+        // Without a known timer there is none to look for; a kernel may have no suspend; S is
+        // recorded where it is wanted.
+        let wanted = match event {
+            EXPIRE | START => !learned.functions.is_empty(),
+            EXIT => numbers.switched.is_some(),
+            _ => true,
+        };
+        let Some(attached) = fields.attached(event).filter(|_| wanted) else {
             continue;
         };
         let name = EVENTS[event].1;

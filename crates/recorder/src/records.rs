@@ -30,6 +30,15 @@ pub struct WorstFound {
     pub sleeps: Vec<u64>,
 }
 
+/// What was counted of a class in a series.
+pub(crate) struct CountedRows {
+    /// Rows that are not empty.
+    pub filled: Vec<(usize, u64)>,
+    pub sum: Nanos,
+    pub least: Option<Nanos>,
+    pub worst: Option<WorstFound>,
+}
+
 /// A histogram that was taken out.
 pub(crate) struct Taken {
     pub row: WatchRow,
@@ -38,46 +47,28 @@ pub(crate) struct Taken {
     pub beyond: u64,
 }
 
-/// Of whom a record is.
-pub(crate) struct Class {
+/// Whose wake-ups they are.
+pub(crate) struct RowOwner {
     pub cpu: Option<Cpu>,
     pub holder: Option<Holder>,
     pub victims: Victims,
     pub thread: Option<WatchTask>,
-    pub entry: usize,
 }
 
-impl Class {
+impl RowOwner {
     /// All of a chosen thread.
-    pub fn of_thread(chosen: &ChosenThread, entry: usize) -> Class {
-        Class { cpu: None, holder: None, victims: chosen.victims, thread: Some(chosen.task.clone()), entry }
+    pub fn of_thread(chosen: &ChosenThread) -> RowOwner {
+        RowOwner { cpu: None, holder: None, victims: chosen.victims, thread: Some(chosen.task.clone()) }
     }
 
-    /// A class of a CPU, whose first record is that of lower priorities and user threads.
-    pub fn of_cpu(cpu: usize, first: usize, class: usize) -> Class {
-        Class {
-            cpu: Some(Cpu(cpu as u32)),
-            holder: Some(HOLDERS[class / 2]),
-            victims: VICTIMS[class % 2],
-            thread: None,
-            entry: first + class,
-        }
+    /// On a CPU, by the number of the holder and that of the victims.
+    pub fn of_cpu(cpu: Cpu, holder: usize, victims: usize) -> RowOwner {
+        RowOwner { cpu: Some(cpu), holder: Some(HOLDERS[holder]), victims: VICTIMS[victims], thread: None }
     }
 
-    /// Moves a histogram and its maximum out of the record.
-    pub fn take(&self, view: &MapView, series: usize) -> Option<Taken> {
-        let at = |member: i16| (series * histogram::SIZE) as i16 + member;
-        let rows = view.u32s(self.entry, at(histogram::ROWS), BEYOND + 1);
-        let filled: Vec<(usize, u64)> = rows
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| count.load(Relaxed) != 0)
-            .map(|(row, count)| (row, u64::from(count.swap(0, Relaxed))))
-            .collect();
-        let sum = view.u64(self.entry, at(histogram::SUM)).swap(0, Relaxed) as i64;
-        let least = view.u64(self.entry, at(histogram::LEAST)).swap(0, Relaxed);
-        let worst = self.maximum(view, series);
-        self.clear_maximum(view, series);
+    /// As a row, where there were any.
+    pub fn row(&self, counted: CountedRows, series: WatchSeries) -> Option<Taken> {
+        let CountedRows { filled, sum, least, worst } = counted;
         if filled.is_empty() {
             return None;
         }
@@ -92,9 +83,9 @@ impl Class {
             victims: self.victims.into(),
             n,
             early: in_row(0),
-            min_ns: (least != 0).then(|| Nanos((LEAST_FROM - least) as i64)),
-            sum_ns: Nanos(sum),
-            max_ns: found.and_then(|found| found.value(SERIES_NAMES[series])),
+            min_ns: least,
+            sum_ns: sum,
+            max_ns: found.and_then(|found| found.value(series)),
             max_mono_ns: found.map(|found| found.mono_ns),
             hist: RowCounts::of_rows(filled.iter().copied()),
             victim: found.map(|found| found.victim.clone()).unwrap_or_default(),
@@ -102,10 +93,57 @@ impl Class {
         };
         Some(Taken { row, worst, beyond: in_row(BEYOND) })
     }
+}
+
+/// A record of the kernel's.
+pub(crate) struct Class {
+    pub owner: RowOwner,
+    pub entry: usize,
+}
+
+impl Class {
+    /// All of a chosen thread.
+    pub fn of_thread(chosen: &ChosenThread, entry: usize) -> Class {
+        Class { owner: RowOwner::of_thread(chosen), entry }
+    }
+
+    /// A class of a CPU, whose first record is that of lower priorities and user threads.
+    pub fn of_cpu(cpu: usize, first: usize, class: usize) -> Class {
+        Class { owner: RowOwner::of_cpu(Cpu(cpu as u32), class / 2, class % 2), entry: first + class }
+    }
+
+    /// Moves a histogram and its maximum out of the record.
+    pub fn take(&self, view: &MapView, series: usize) -> Option<Taken> {
+        let worst = self.maximum(view, series);
+        self.clear_maximum(view, series);
+        self.taken(view, series, SERIES_NAMES[series], worst)
+    }
+
+    /// Moves a histogram out; with its maximum, which was.
+    pub fn taken(
+        &self,
+        view: &MapView,
+        number: usize,
+        series: WatchSeries,
+        worst: Option<WorstFound>,
+    ) -> Option<Taken> {
+        let at = |member: i16| (number * histogram::SIZE) as i16 + member;
+        let rows = view.u32s(self.entry, at(histogram::ROWS), BEYOND + 1);
+        let filled: Vec<(usize, u64)> = rows
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| count.load(Relaxed) != 0)
+            .map(|(row, count)| (row, u64::from(count.swap(0, Relaxed))))
+            .collect();
+        let sum = view.u64(self.entry, at(histogram::SUM)).swap(0, Relaxed) as i64;
+        let least = view.u64(self.entry, at(histogram::LEAST)).swap(0, Relaxed);
+        let least = (least != 0).then(|| Nanos((LEAST_FROM - least) as i64));
+        self.owner.row(CountedRows { filled, sum: Nanos(sum), least, worst }, series)
+    }
 
     /// Where the maximum of a series is, and how much there is of it.
     fn place_of_maximum(&self, series: usize) -> (i16, usize) {
-        let size = if self.cpu.is_some() { maximum::SIZE } else { maximum::SHORT };
+        let size = if self.owner.cpu.is_some() { maximum::SIZE } else { maximum::SHORT };
         ((record::MAXIMA + series * size) as i16, size)
     }
 
@@ -152,12 +190,13 @@ impl Class {
         }
         let interrupted = interrupted.unwrap_or_default();
         let wakeup = WorstWakeup {
-            holder: self.holder.map(Into::into).unwrap_or_default(),
-            victims: self.victims.into(),
+            holder: self.owner.holder.map(Into::into).unwrap_or_default(),
+            victims: self.owner.victims.into(),
             timer_ns: late,
             wakeup_ns: Some(Nanos(long(maximum::WAIT) as i64)),
+            switch_ns: long(maximum::SWITCH_TIME).checked_sub(1).map(|span| Nanos(span as i64)),
             mono_ns: Nanos(long(maximum::TIME) as i64),
-            cpu: self.cpu,
+            cpu: self.owner.cpu,
             victim: WatchTask {
                 comm: comm(maximum::VICTIM_COMM),
                 pid: process,
@@ -169,7 +208,7 @@ impl Class {
             interrupted,
             ..WorstWakeup::default()
         };
-        let stacks = self.cpu.is_some();
+        let stacks = self.owner.cpu.is_some();
         let addresses = |place: i16, bytes: i16, room: usize| match short(bytes) as i32 {
             bytes if stacks && bytes > 0 => {
                 addresses_of(view, self.entry, base + place, (bytes as usize).min(room))
@@ -190,7 +229,7 @@ fn task_of(both: u64) -> WatchTask {
     WatchTask { pid: Some((both >> 32) as i32), tid: Some(both as u32 as i32), ..WatchTask::default() }
 }
 
-fn comm_of(view: &MapView, entry: usize, place: i16) -> String {
+pub(crate) fn comm_of(view: &MapView, entry: usize, place: i16) -> String {
     let words = view.u64s(entry, place, 2);
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect();
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -206,8 +245,10 @@ fn addresses_of(view: &MapView, entry: usize, place: i16, bytes: usize) -> Vec<u
 /// several.
 pub(crate) fn keep_worst(list: &mut Vec<WorstFound>, new: WorstFound, series: WatchSeries) {
     let value = new.wakeup.value(series);
+    // Who held the CPU before has no part in S.
+    let any_holder = series == WatchSeries::Switch;
     let same_class = |other: &WorstFound| {
-        other.wakeup.holder == new.wakeup.holder
+        (any_holder || other.wakeup.holder == new.wakeup.holder)
             && other.wakeup.victims == new.wakeup.victims
             && other.wakeup.worst_of.contains(&series.into())
     };
@@ -240,11 +281,55 @@ impl WorstFound {
         fuller(&mut self.expiry, other.expiry);
         fuller(&mut self.switch, other.switch);
         fuller(&mut self.sleeps, other.sleeps);
+        self.wakeup.switch_ns = self.wakeup.switch_ns.or(other.wakeup.switch_ns);
         if self.wakeup.victim.pid.is_none() {
             self.wakeup.victim.pid = other.wakeup.victim.pid;
         }
         if self.wakeup.interrupted.comm.is_empty() {
             self.wakeup.interrupted = other.wakeup.interrupted;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(mono: i64, holder: Holder, wakeup: i64, switch: Option<i64>) -> WorstFound {
+        let wakeup = WorstWakeup {
+            holder: holder.into(),
+            wakeup_ns: Some(Nanos(wakeup)),
+            switch_ns: switch.map(Nanos),
+            mono_ns: Nanos(mono),
+            ..WorstWakeup::default()
+        };
+        WorstFound { wakeup, ..WorstFound::default() }
+    }
+
+    #[test]
+    fn one_wake_up_is_the_worst_of_several_series() {
+        let mut list = Vec::new();
+        keep_worst(
+            &mut list,
+            WorstFound { switch: vec![7], ..found(1, Holder::Lower, 50, None) },
+            WatchSeries::Wakeup,
+        );
+        keep_worst(&mut list, found(1, Holder::Lower, 50, Some(3)), WatchSeries::Switch);
+        assert_eq!((list.len(), list[0].switch.len(), list[0].wakeup.switch_ns), (1, 1, Some(Nanos(3))));
+        assert_eq!(list[0].wakeup.worst_of, [WatchSeries::Wakeup, WatchSeries::Switch]);
+    }
+
+    #[test]
+    fn the_worst_switch_is_one_whoever_held_the_cpu() {
+        let mut list = Vec::new();
+        keep_worst(&mut list, found(1, Holder::Lower, 50, Some(3)), WatchSeries::Switch);
+        keep_worst(&mut list, found(2, Holder::Equal, 50, Some(4)), WatchSeries::Switch);
+        keep_worst(&mut list, found(3, Holder::Higher, 50, Some(2)), WatchSeries::Switch);
+        let times = |list: &[WorstFound]| list.iter().map(|one| one.wakeup.mono_ns.0).collect::<Vec<_>>();
+        assert_eq!(times(&list), [2]);
+        // Of waits each holder has its own.
+        keep_worst(&mut list, found(4, Holder::Lower, 60, None), WatchSeries::Wakeup);
+        keep_worst(&mut list, found(5, Holder::Higher, 50, None), WatchSeries::Wakeup);
+        assert_eq!(times(&list), [2, 4, 5]);
     }
 }

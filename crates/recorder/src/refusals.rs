@@ -4,6 +4,7 @@ use std::io;
 
 use host::MachineFiles;
 use host::bpf::Refused;
+use host::tracefs::NotHere;
 use model::error::{Exit, Failure, run_with};
 use model::fact::Fact;
 
@@ -55,6 +56,40 @@ pub fn no_link(name: &str, error: &io::Error) -> Failure {
             "it takes CONFIG_BPF_EVENTS and CONFIG_PERF_EVENTS",
         ),
     }
+}
+
+/// There is no tracefs.
+pub fn no_tracing(why: NotHere) -> Failure {
+    match why {
+        NotHere::NoTracefs => Failure::not_supported("the kernel was built without tracing (CONFIG_FTRACE)"),
+        NotHere::NotMounted => {
+            Failure::not_supported("tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing")
+        }
+        NotHere::NotPermitted(_) => Failure::not_permitted(
+            "tracefs may not be read: run with CAP_DAC_READ_SEARCH, a unit without ProtectKernelTunables",
+        ),
+        NotHere::Failed(errno) => {
+            let error = io::Error::from_raw_os_error(errno);
+            Failure::not_supported(format!("tracefs cannot be read ({error})"))
+        }
+    }
+}
+
+/// There is no tracing instance of our own.
+pub fn no_instance(error: &io::Error) -> Failure {
+    let what = "the kernel makes no tracing instance for the recorder";
+    match error.raw_os_error() {
+        Some(libc_errno::EPERM | libc_errno::EACCES) => {
+            Failure::not_permitted(format!("{what} ({error}): {}", run_with("CAP_DAC_OVERRIDE")))
+        }
+        _ => Failure::of_call(what, error, Exit::NotSupported, "look into the kernel's log (dmesg)"),
+    }
+}
+
+/// An event was not let in.
+pub fn no_event(name: &str, error: &io::Error) -> Failure {
+    let what = format!("the event {name} cannot be recorded");
+    Failure::of_call(what, error, Exit::NotSupported, "it takes CONFIG_EVENT_TRACING")
 }
 
 /// What is missing: a capability, or what else forbids it.
@@ -115,6 +150,8 @@ mod tests {
                 no_program("a", &refused("")),
                 no_program("a", &refused("R1 is bad\nline")),
                 no_link("a", &error()),
+                no_instance(&error()),
+                no_event("a", &error()),
             ] {
                 assert!(
                     !failure.message.contains('\n') && failure.message.contains("): ")

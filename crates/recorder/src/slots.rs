@@ -16,11 +16,29 @@ use crate::refusals;
 const PIECE: usize = 512;
 
 /// What is known of a thread from the last look.
-struct Known {
-    start: u64,
+pub(crate) struct KnownThread {
+    pub start: u64,
     /// Sleeps that ended, by its own count, and those recorded.
     slept: Option<u64>,
     recorded: u32,
+}
+
+impl KnownThread {
+    /// From its own counts; one that sleeps has counted a sleep that is not over.
+    pub fn of(facts: &ThreadFacts, asleep: bool, recorded: u32) -> KnownThread {
+        let slept = facts.voluntary.map(|voluntary| voluntary.saturating_sub(asleep.into()));
+        KnownThread { start: facts.start, slept, recorded }
+    }
+
+    /// What there was since the last look at the same thread.
+    pub fn since(&self, last: &KnownThread, facts: &ThreadFacts) -> Covered {
+        Covered {
+            tid: facts.tid,
+            process: facts.process,
+            recorded: self.recorded.wrapping_sub(last.recorded).into(),
+            voluntary: self.slept.zip(last.slept).map(|(now, last)| now.saturating_sub(last)),
+        }
+    }
 }
 
 /// A thread with histograms of its own.
@@ -29,14 +47,27 @@ pub struct ChosenThread {
     pub task: WatchTask,
     pub victims: Victims,
     /// Its last wake-ups come with the next interval.
-    ended: bool,
+    pub ended: bool,
+}
+
+impl ChosenThread {
+    pub fn of(facts: &ThreadFacts) -> ChosenThread {
+        let task = WatchTask {
+            comm: facts.comm.clone(),
+            pid: i32::try_from(facts.process).ok(),
+            tid: i32::try_from(facts.tid).ok(),
+            ..WatchTask::default()
+        };
+        let victims = if facts.kernel { Victims::Kernel } else { Victims::User };
+        ChosenThread { tid: facts.tid, task, victims, ended: false }
+    }
 }
 
 /// Threads in slots.
 pub struct Slots {
     /// Whether `/proc` has the same numbers as the kernel.
     numbered: bool,
-    known: BTreeMap<u32, Known>,
+    known: BTreeMap<u32, KnownThread>,
     /// By the number of their histograms.
     pub chosen: Vec<Option<ChosenThread>>,
 }
@@ -62,6 +93,17 @@ pub struct Looked {
     pub threads: usize,
     /// Slots that were swept, because their thread is gone.
     pub swept: u64,
+}
+
+impl Looked {
+    /// Adds a thread that was there at both looks.
+    pub fn add(&mut self, covered: Covered) {
+        self.recorded += covered.recorded;
+        if let Some((sum, slept)) = self.voluntary.as_mut().zip(covered.voluntary) {
+            *sum += slept;
+        }
+        self.covered.push(covered);
+    }
 }
 
 fn index_of(tid: u32) -> usize {
@@ -95,10 +137,8 @@ impl Slots {
 
     fn note(&mut self, view: &MapView, index: usize, facts: &ThreadFacts) {
         let recorded = view.u32(index, slot::RECORDED).load(Relaxed);
-        // A thread that sleeps has counted a sleep that is not over.
         let asleep = view.u32(index, slot::SLEPT).load(Relaxed) != 0;
-        let slept = facts.voluntary.map(|voluntary| voluntary.saturating_sub(asleep.into()));
-        self.known.insert(facts.tid, Known { start: facts.start, slept, recorded });
+        self.known.insert(facts.tid, KnownThread::of(facts, asleep, recorded));
     }
 
     /// Gives a thread histograms of its own.
@@ -128,14 +168,7 @@ impl Slots {
         let free = self.chosen.iter().position(Option::is_none).ok_or_else(|| {
             Failure::usage(format!("at most {} threads have histograms of their own", self.chosen.len()))
         })?;
-        let task = WatchTask {
-            comm: facts.comm,
-            pid: i32::try_from(facts.process).ok(),
-            tid: i32::try_from(tid).ok(),
-            ..WatchTask::default()
-        };
-        let victims = if facts.kernel { Victims::Kernel } else { Victims::User };
-        self.chosen[free] = Some(ChosenThread { tid, task, victims, ended: false });
+        self.chosen[free] = Some(ChosenThread::of(&facts));
         view.u32(index, slot::THREAD).store(free as u32 + 1, Release);
         Ok(())
     }
@@ -167,7 +200,14 @@ impl Slots {
         Ok(looked)
     }
 
-    fn look_at(&mut self, view: &MapView, index: usize, tid: u32, known: Option<Known>, looked: &mut Looked) {
+    fn look_at(
+        &mut self,
+        view: &MapView,
+        index: usize,
+        tid: u32,
+        known: Option<KnownThread>,
+        looked: &mut Looked,
+    ) {
         let Some(facts) = thread_facts(tid) else {
             // Its end was not seen.
             view.u32(index, slot::TID).store(0, Relaxed);
@@ -182,21 +222,9 @@ impl Slots {
         }
         let Some(now) = self.known.get(&tid) else { return };
         match known {
-            Some(last) if last.start == now.start => {
-                let covered = Covered {
-                    tid,
-                    process: facts.process,
-                    recorded: now.recorded.wrapping_sub(last.recorded).into(),
-                    voluntary: now.slept.zip(last.slept).map(|(now, last)| now.saturating_sub(last)),
-                };
-                looked.recorded += covered.recorded;
-                if let Some((sum, slept)) = looked.voluntary.as_mut().zip(covered.voluntary) {
-                    *sum += slept;
-                }
-                looked.covered.push(covered);
-            }
+            Some(last) if last.start == now.start => looked.add(now.since(&last, &facts)),
             Some(_) => {
-                // Another thread of the same number, and nobody saw the first one end.
+                // Another thread of the same number, and the end of the first was not seen.
                 view.u64(index, slot::WAKE).store(0, Relaxed);
                 slot::TIMERS.iter().for_each(|timer| view.u64(index, *timer).store(0, Relaxed));
                 view.u32(index, slot::THREAD).store(0, Relaxed);

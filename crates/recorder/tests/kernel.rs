@@ -31,7 +31,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn armed(reading: Reading) -> Option<KernelRecorder> {
     match KernelRecorder::arm(&Options { reading, chosen_limit: 4, ..Options::default() }) {
         Ok(recorder) => {
-            assert_eq!(recorder.about().by_types, reading == Reading::Types);
+            assert_eq!(recorder.about().reading, reading);
             Some(recorder)
         }
         Err(failure) => {
@@ -144,6 +144,91 @@ fn a_thread_is_never_earlier_than_was_recorded() {
         if let Some(worst) = worst {
             assert_eq!(worst.wakeup.victim.priority(), Some(80));
             assert!(!worst.switch.is_empty() && !worst.wakeup.previous.comm.is_empty(), "{worst:?}");
+        }
+    }
+}
+
+/// T + W and, where S was seen, T + W + S of a cycle, with the thread's own latency.
+type Whole = (i64, i64, Option<i64>);
+
+fn whole_cycles(count: usize, sums: &recorder::ThreadSums) -> Vec<Whole> {
+    let mut next = monotonic().0 + STEP;
+    let mut before = (sums.now(), sums.switched_now().unwrap());
+    let one = |_| {
+        nanosleep_until(Nanos(next));
+        let now = monotonic().0;
+        let after = (sums.now(), sums.switched_now().unwrap());
+        let both = after.0[2].0 - before.0[2].0;
+        let (switch, whole) = (after.1[0].0 - before.1[0].0, after.1[1].0 - before.1[1].0);
+        assert!(whole == 0 || whole == both + switch, "{both} {switch} {whole}");
+        let seen = (now - next, both, Some(whole).filter(|whole| *whole != 0));
+        before = after;
+        next = (next + STEP).max(now + STEP / 2);
+        seen
+    };
+    (0..count).map(one).collect()
+}
+
+#[test]
+fn the_switch_is_part_of_what_a_thread_waits() {
+    const COUNT: usize = 500;
+    let _one = alone();
+    let options = Options { chosen_limit: 4, switch: true, ..Options::default() };
+    let mut recorder = match KernelRecorder::arm(&options) {
+        Ok(recorder) => recorder,
+        Err(failure) => return is_a_refusal(&failure),
+    };
+    if !real_time() {
+        return;
+    }
+    let (done, ends) = channel::<()>();
+    let (result, results) = channel();
+    let (tid, handle) = thread(&mut recorder, move |sums| {
+        result.send(whole_cycles(COUNT, &sums)).unwrap();
+        let _ = ends.recv();
+    });
+    let seen = results.recv().unwrap();
+    let drained = recorder.take().unwrap();
+    drop(done);
+    handle.join().unwrap();
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for (own, both, whole) in seen.iter().filter(|(_, both, _)| *both != 0) {
+        let Some(whole) = whole else { continue };
+        assert!(both < whole && whole <= own, "{own} {both} {whole}");
+        with.push(own - whole);
+        without.push(own - both);
+    }
+    assert!(with.len() * 10 >= COUNT * 9, "S of {} in {COUNT}", with.len());
+    with.sort_unstable();
+    without.sort_unstable();
+    assert!(with[with.len() / 2] < without[without.len() / 2]);
+    assert_eq!(of_thread(&drained, tid, WatchSeries::TimerWakeupSwitch), with.len() as u64);
+    let (switches, waits) =
+        (of_thread(&drained, tid, WatchSeries::Switch), of_thread(&drained, tid, WatchSeries::Wakeup));
+    assert!(with.len() as u64 <= switches && switches <= waits, "{} {switches} {waits}", with.len());
+    let of_cpus = |series: WatchSeries| -> u64 {
+        let rows = drained.series.iter().filter(|rows| rows.series == series).flat_map(|rows| &rows.cpus);
+        rows.map(|row| row.n).sum()
+    };
+    assert!(of_cpus(WatchSeries::Switch) >= switches);
+    // One may lack it: a guest of a hypervisor was seen to switch without an event.
+    let mut ours = drained.worst.iter().filter(|worst| worst.wakeup.victim.tid == Some(tid as i32));
+    assert!(ours.clone().count() == 0 || ours.any(|worst| worst.wakeup.switch_ns.is_some()));
+}
+
+#[test]
+fn the_switch_is_recorded_where_it_is_wanted_alone() {
+    let _one = alone();
+    let by_format = Options { reading: Reading::Format, switch: true, ..Options::default() };
+    let refused = KernelRecorder::arm(&by_format).err().expect("events have no field that shows it");
+    is_a_refusal(&refused);
+    for reading in READINGS {
+        let Some(mut recorder) = armed(reading) else { continue };
+        let series: Vec<_> = recorder.take().unwrap().series.iter().map(|rows| rows.series).collect();
+        assert_eq!(series, [WatchSeries::Timer, WatchSeries::Wakeup, WatchSeries::TimerWakeup]);
+        let options = Options { chosen_limit: 4, switch: true, ..Options::default() };
+        if let Ok(with) = KernelRecorder::arm(&options) {
+            assert!(with.about().kernel_memory > recorder.about().kernel_memory);
         }
     }
 }

@@ -31,6 +31,10 @@ const WORST: usize = 200;
 const MARKS: usize = 2_000;
 /// and its CPUs and threads.
 const ROWS_KEPT: usize = 1_024;
+/// Runs of onbeat's own that go on at the same time.
+const RECENT: usize = 64;
+/// A begin is known to ticks of 10 ms.
+const SAME_BEGIN: Nanos = Nanos(20_000_000);
 /// Reads a record; with what could not be read among the remarks.
 pub fn record(path: &Path) -> Result<WatchSummary> {
     let mut reader = RecordReader::open_folder(path)?;
@@ -165,7 +169,18 @@ impl Fold {
     fn mark(&mut self, boot: &str, mark: WatchMark) {
         let ((from, time), (to, _)) =
             (self.place(boot, mark.from_mono_ns), self.place(boot, mark.to_mono_ns));
-        if self.summary.marks.len() < MARKS {
+        // A run is marked in each interval up to that; where the watch was started again meanwhile,
+        // its begin is read anew.
+        let goes_on = |known: &&mut PlacedMark| {
+            let apart = known.from.0.saturating_sub(from.0).saturating_abs();
+            let same =
+                |a: &WatchMark, b: &WatchMark| (&a.kind, &a.detail, a.cpu) == (&b.kind, &b.detail, b.cpu);
+            apart < SAME_BEGIN.0 && known.is_own() && same(&known.mark, &mark)
+        };
+        if let Some(known) = self.summary.marks.iter_mut().rev().take(RECENT).find(goes_on) {
+            known.to = known.to.max(to);
+            known.mark.to_mono_ns = known.mark.to_mono_ns.max(mark.to_mono_ns);
+        } else if self.summary.marks.len() < MARKS {
             self.summary.marks.push(PlacedMark { from, to, time, mark });
         } else {
             self.summary.marks_dropped += 1;

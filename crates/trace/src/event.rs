@@ -301,6 +301,9 @@ pub enum What<N> {
     ContentionEnd {
         lock: u64,
     },
+    /// suspend_resume: a step into or out of a suspend begins or ends. A watch asks for it, a hunt
+    /// does not.
+    Suspend,
     /// printk:console: a message goes to the consoles.
     Console,
     /// preemptirq:irq_disable and the like, where they are built in.

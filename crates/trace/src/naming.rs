@@ -69,6 +69,7 @@ impl<N> What<N> {
             Fault { user } => Fault { user },
             ContentionBegin { lock, flags } => ContentionBegin { lock: by.object(lock), flags },
             ContentionEnd { lock } => ContentionEnd { lock: by.object(lock) },
+            Suspend => Suspend,
             Console => Console,
             Toggle { irqs, off, caller } => Toggle { irqs, off, caller: by.function(caller) },
             // The first and the last are addresses of the program's; what it asks for is in

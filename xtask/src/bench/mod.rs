@@ -7,6 +7,7 @@
 mod audit;
 mod decode;
 mod endings;
+mod foreign;
 mod held;
 mod hunted;
 mod instructions;
@@ -151,7 +152,9 @@ pub fn run(options: &Args) -> Result<()> {
 
 fn part(name: &str, binary: &Path, quick: bool) -> Rows {
     if name == WATCH {
-        return watched::measure(quick);
+        let mut rows = watched::measure(quick)?;
+        rows.extend(foreign::measure(quick)?);
+        return Ok(rows);
     }
     let default = Onbeat::at(binary.to_owned())?;
     match name {

@@ -13,16 +13,23 @@ use model::rows::row_edges;
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
 use model::watch::WatchSeries;
-use recorder::{DrainedEpoch, KernelRecorder, Options, Reading};
+use recorder::{DrainedEpoch, KernelRecorder, Options, Reading, WakeupRecorder};
 
 use super::{Row, Rows};
 use crate::debian::{self, Need};
 use crate::tools::{Result, Tool};
 
 const STEP: i64 = 1_000_000;
-const WAYS: [(Reading, &str); 2] = [(Reading::Types, "by types"), (Reading::Format, "by formats")];
-/// Most that recording a wake-up may cost, in ns: of a real-time thread, of another.
-const COSTS: [[i64; 2]; 2] = [[500, 200], [600, 300]];
+pub(super) const WAYS: [(Reading, &str); 2] = [(Reading::Types, "by types"), (Reading::Format, "by formats")];
+/// Reading, with S or without, name; and the most that recording a wake-up may cost, in ns: of a
+/// real-time thread, of another. Of S and of the ring it is said.
+type Costed = (Reading, bool, &'static str, Option<[i64; 2]>);
+const COSTS: [Costed; 4] = [
+    (Reading::Types, false, "by types", Some([500, 200])),
+    (Reading::Types, true, "by types, with S", None),
+    (Reading::Format, false, "by formats", Some([600, 300])),
+    (Reading::Ring, false, "through the ring", None),
+];
 
 /// All of it.
 pub fn measure(quick: bool) -> Rows {
@@ -36,12 +43,12 @@ pub fn measure(quick: bool) -> Rows {
     Ok(rows)
 }
 
-fn armed(reading: Reading) -> Result<KernelRecorder> {
-    KernelRecorder::arm(&Options { reading, chosen_limit: 2, ..Options::default() })
+fn armed(reading: Reading, switch: bool) -> Result<KernelRecorder> {
+    KernelRecorder::arm(&Options { reading, chosen_limit: 2, switch, ..Options::default() })
         .map_err(|failure| failure.message)
 }
 
-fn row(what: String, ours: String, peer: &str, limit: String, holds: Option<bool>) -> Row {
+pub(super) fn row(what: String, ours: String, peer: &str, limit: String, holds: Option<bool>) -> Row {
     Row { what, ours, peer: peer.to_string(), limit, holds }
 }
 
@@ -59,9 +66,17 @@ fn quantile(sorted: &[i64], per_thousand: usize) -> i64 {
         .unwrap_or(0)
 }
 
-/// Own latency less T + W, wake-up by wake-up.
-fn own_latency(reading: Reading, name: &str, cycles: usize) -> Rows {
-    let mut recorder = armed(reading)?;
+/// A thread that knew its own latencies, and what was recorded of it.
+pub(super) struct OwnLatencies {
+    /// Of each wake-up: its own, and T + W; 0 where there was none.
+    pub seen: Vec<(i64, i64)>,
+    pub drained: DrainedEpoch,
+    pub tid: u32,
+}
+
+/// Has a thread sleep so often beside a recorder.
+pub(super) fn own_latencies(reading: Reading, cycles: usize) -> Result<OwnLatencies> {
+    let mut recorder = armed(reading, false)?;
     let (told, tells) = channel();
     let (go, goes) = channel();
     let (end, ends) = channel::<()>();
@@ -92,6 +107,12 @@ fn own_latency(reading: Reading, name: &str, cycles: usize) -> Rows {
     let drained = recorder.take().map_err(|failure| failure.message)?;
     drop(end);
     let seen = worker.join().map_err(|_| "the thread ended badly")??;
+    Ok(OwnLatencies { seen, drained, tid })
+}
+
+/// Own latency less T + W, wake-up by wake-up.
+fn own_latency(reading: Reading, name: &str, cycles: usize) -> Rows {
+    let OwnLatencies { seen, drained, tid } = own_latencies(reading, cycles)?;
     let mut rest: Vec<i64> =
         seen.iter().filter(|(_, both)| *both > 0).map(|(own, both)| own - both).collect();
     rest.sort_unstable();
@@ -151,7 +172,7 @@ fn buckets_of(drained: &DrainedEpoch, tid: u32) -> Vec<Bucket> {
 }
 
 fn beside_cyclictest(seconds: u64) -> Rows {
-    let mut recorder = armed(Reading::Best)?;
+    let mut recorder = armed(Reading::Best, false)?;
     let peer = thread::spawn(move || {
         let time = seconds.to_string();
         Tool::new("cyclictest")
@@ -230,10 +251,20 @@ fn hand_over(policy: Policy, count: i64) -> Result<i64> {
 
 fn costs(blocks: usize) -> Rows {
     let policies = [(Policy::Fifo, "real-time"), (Policy::Other, "other")];
-    let mut took = vec![vec![Vec::new(); policies.len()]; 1 + WAYS.len()];
+    let mut took = vec![vec![Vec::new(); policies.len()]; 1 + COSTS.len()];
     for _ in 0..blocks {
         for (way, blocks) in took.iter_mut().enumerate() {
-            let recorder = if way == 0 { None } else { Some(armed(WAYS[way - 1].0)?) };
+            let recorder = match way.checked_sub(1).map(|way| COSTS[way]) {
+                None => None,
+                Some((reading, switch, ..)) => {
+                    let options = Options { reading, chosen_limit: 2, switch, ..Options::default() };
+                    match WakeupRecorder::arm(&options) {
+                        // A kernel need not show it.
+                        Err(_) if switch => continue,
+                        armed => Some(armed.map_err(|why| why.message)?),
+                    }
+                }
+            };
             for ((policy, _), blocks) in policies.iter().zip(blocks.iter_mut()) {
                 blocks.push(hand_over(*policy, 1_000)?);
             }
@@ -242,17 +273,17 @@ fn costs(blocks: usize) -> Rows {
     }
     took.iter_mut().flatten().for_each(|blocks| blocks.sort_unstable());
     let mut rows = Vec::new();
-    for (way, (_, name)) in WAYS.iter().enumerate() {
-        for (nth, (_, whose)) in policies.iter().enumerate() {
+    for (way, (.., name, limits)) in COSTS.iter().enumerate() {
+        for (nth, (_, whose)) in policies.iter().enumerate().filter(|_| !took[way + 1][0].is_empty()) {
             let p10 = |way: usize| quantile(&took[way][nth], 100);
             let cost = p10(way + 1) - p10(0);
-            let limit = COSTS[way][nth];
+            let limit = limits.map(|limits| limits[nth]);
             rows.push(row(
                 format!("{name}: cost of a wake-up, {whose}, ns"),
                 cost.to_string(),
                 &format!("of {}", p10(0)),
-                limit.to_string(),
-                Some(cost <= limit),
+                limit.map_or_else(String::new, |limit| limit.to_string()),
+                limit.map(|limit| cost <= limit),
             ));
         }
     }

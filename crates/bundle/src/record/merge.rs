@@ -7,7 +7,7 @@ use host::RecordDisk;
 use model::keyword::Word;
 use model::rows::RowSums;
 use model::units::Nanos;
-use model::watch::{TOP, WatchEnvironment, WatchRow, WatchRun, WorstWakeup};
+use model::watch::{TOP, WatchEnvironment, WatchRow, WatchRun, WatchSeries, WorstWakeup};
 
 use super::lines::{EnvironmentLine, HeaderLine, RowsLine, WorstLine, add_worst};
 use super::sections::{SectionLine, SectionReader, SectionWriter};
@@ -101,7 +101,9 @@ fn largest(all: &[WorstWakeup]) -> Vec<WorstWakeup> {
     let mut best: Vec<(Key, Option<Nanos>, usize)> = Vec::new();
     for (at, one) in all.iter().enumerate() {
         for series in &one.worst_of {
-            let key = (series.as_str(), one.holder.as_str(), one.victims.as_str());
+            // Who held the CPU before has no part in the switch.
+            let holder = if *series == WatchSeries::Switch { "" } else { one.holder.as_str() };
+            let key = (series.as_str(), holder, one.victims.as_str());
             let value = series.known().and_then(|series| one.value(series));
             match best.iter_mut().find(|known| known.0 == key) {
                 Some(known) if known.1 >= value => {}

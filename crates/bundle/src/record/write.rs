@@ -30,7 +30,7 @@ pub struct RecordWriter<D> {
     /// The environment of the last interval, to be stated in each tail once.
     environment: Option<WatchEnvironment>,
     stated: bool,
-    /// Intervals since the last one that was written.
+    /// Intervals that were given up since the last one that was written.
     unwritten: u64,
     buffer: Vec<u8>,
     _lock: Option<FolderLock>,
@@ -122,7 +122,7 @@ impl RecordFault {
 }
 
 impl<D: RecordDisk> RecordWriter<D> {
-    /// The same on any disk, which nobody else writes to; `id` names a recording that begins.
+    /// The same on any disk, which has no other writer; `id` names a recording that begins.
     pub fn open(
         disk: D,
         size: u64,
@@ -222,7 +222,7 @@ impl<D: RecordDisk> RecordWriter<D> {
     }
 
     /// Adds an interval and flushes it. Its number is the record's: `seq` of the value is not
-    /// looked at.
+    /// looked at. What fails may be tried again, or be given up.
     pub fn append(
         &mut self,
         run: &WatchRun,
@@ -238,7 +238,6 @@ impl<D: RecordDisk> RecordWriter<D> {
         let written = tail::encode(&mut self.buffer, &run, interval, seq, self.unwritten, stated)
             .and_then(|()| self.write_block());
         if let Err(error) = written {
-            self.unwritten += 1;
             // Half a block is none; where it cannot be cut, the next reader passes over it.
             let _ = self.disk.truncate(&self.manifest.tail, self.tail.end);
             return Err(self.lost(&error));
@@ -255,6 +254,11 @@ impl<D: RecordDisk> RecordWriter<D> {
         let kept = if self.is_due() { self.close() } else { Ok(()) };
         let kept = kept.and_then(|()| self.keep());
         Ok(Appended { seq, trouble: kept.err().map(|error| self.lost(&error)) })
+    }
+
+    /// An interval that could not be written will not be tried again: the next one says so.
+    pub fn give_up(&mut self) {
+        self.unwritten += 1;
     }
 
     fn write_block(&mut self) -> io::Result<()> {

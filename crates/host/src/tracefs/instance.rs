@@ -81,7 +81,8 @@ impl Drop for Made {
     /// Switches everything off and removes the instance, and with it its triggers
     /// (event_trace_del_tracer). What cannot be removed now is removed by the next run.
     fn drop(&mut self) {
-        let _ = below::write(&self.dir, "tracing_on", "0");
+        // By what is open: rights may have been given up since.
+        let _ = self.held.as_ref().map(|held| rustix::io::write(held, b"0"));
         let _ = below::write(&self.dir, "events/enable", "0");
         self.held.take();
         for _ in 0..TRIES {

@@ -3,17 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use model::units::Nanos;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{Cage, ProcessId};
-use crate::clock;
-use crate::keeper::{keep_alive, start};
+use crate::keeper::{outlive, start};
 use crate::process::process_start;
-
-/// How often a process is looked for where the kernel has no pidfd_open (before Linux 5.3).
-const PERIOD: Nanos = Nanos(100_000_000);
 
 /// Starts the keeper of what this process has started: `onbeat load --keep PID/START`, with the
 /// cage, or with the process groups where there is none.
@@ -32,17 +26,7 @@ pub fn start_keeper(cage: &Cage, groups: &[u32]) -> io::Result<()> {
 /// keeper does.
 pub fn keep_watch(owner: ProcessId, cage: Option<&Path>, groups: &[ProcessId]) -> io::Result<()> {
     let cage = cage.map(|group| Cage::of(owner, group)).transpose()?;
-    let watched = process(owner.0).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    keep_alive()?;
-    // What was opened may be a later process of that number.
-    match watched.filter(|_| process_start(owner.0) == Some(owner.1)) {
-        Some(pidfd) => while poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None) != Ok(1) {},
-        None => {
-            while process_start(owner.0) == Some(owner.1) {
-                clock::sleep_for(PERIOD);
-            }
-        }
-    }
+    outlive(owner)?;
     for (leader, start) in groups {
         // A number is not given to another process as long as a group has it.
         if process_start(*leader).is_none_or(|now| now == *start) {

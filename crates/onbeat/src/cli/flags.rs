@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use host::work::ProcessId;
 use model::error::{Failure, Result};
 use model::keyword::Keyword;
 use model::units::{Bare, CpuSet, Nanos, parse_span};
@@ -47,6 +48,15 @@ pub fn limit(text: &str) -> Result<Nanos> {
             "--limit: '{text}' is not a rate with a period of 1 ns or more: expected one like 8kHz"
         ))
     })
+}
+
+/// A process that one of onbeat's own looks after.
+pub fn process_id(text: &str) -> std::result::Result<ProcessId, String> {
+    let read = || {
+        let (pid, start) = text.split_once('/')?;
+        Some((pid.parse().ok()?, start.parse().ok()?))
+    };
+    read().ok_or_else(|| "expected PID/START".to_owned())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use super::Environment;
-use super::flags::{cpu_list, positive_span};
+use super::flags::{cpu_list, positive_span, process_id};
 use super::load_flags::existing;
 use super::outputs::{OutputFlags, Outputs};
 use super::running::block_signals;
@@ -183,14 +183,6 @@ fn cpus(args: &Args) -> Result<CpuSet> {
             )
         }),
     }
-}
-
-fn process_id(text: &str) -> Result<ProcessId, String> {
-    let read = || {
-        let (pid, start) = text.split_once('/')?;
-        Some((pid.parse().ok()?, start.parse().ok()?))
-    };
-    read().ok_or_else(|| "expected PID/START".to_owned())
 }
 
 /// The loads with their defaults, and the mixes.

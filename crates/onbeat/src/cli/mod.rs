@@ -42,6 +42,7 @@ mod running;
 mod suite;
 mod tune;
 mod watch;
+mod watch_way;
 
 /// What the process brings along; nothing else of its environment is read.
 #[derive(Clone, Debug, Default)]

@@ -119,10 +119,11 @@ pub fn prepare_run(
     })
 }
 
-/// Events that a killed hunt left enabled cost every wake-up: they are removed before measuring.
+/// Events that a killed hunt or watch left enabled cost every wake-up: they are removed before
+/// measuring.
 fn remove_stale_instances() -> Option<Integrity> {
     let removed = Tracing::open().ok()?.remove_dead();
-    let detail = format!("removed what a killed hunt had left armed: {}", removed.join(", "));
+    let detail = format!("removed what a killed onbeat had left armed: {}", removed.join(", "));
     (!removed.is_empty()).then(|| entry(IntegrityKind::Tracing, None, false, detail))
 }
 

@@ -5,9 +5,10 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use super::Environment;
-use super::flags::positive_span;
+use super::flags::{positive_span, process_id};
 use super::outputs::{Outputs, print, remark};
 use super::running::block_signals;
+use super::watch_way::{RecordWay, about, give_up_rights, keep_after, reading, remove_leftovers};
 use crate::alarm::{AlarmAction, Alarms};
 use crate::watch::machine::{MachineReader, digest, threads_named};
 use crate::watch::names::StackNames;
@@ -15,13 +16,16 @@ use crate::watch::unit::unit;
 use crate::watch::{Watch, WatchEvent, WatchPlan, WatchResult, worst_of};
 use ::load::size;
 use bundle::record::write::{LEAST_SIZE, RecordWriter};
-use host::{MachineFiles, capabilities};
+use host::MachineFiles;
+use host::threads::thread_facts;
+use host::tracefs::remove_after;
+use host::work::ProcessId;
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, quoted, several};
 use model::units::{Bare, Nanos};
 use model::wall_time::wall_time;
 use model::watch::{WatchInterval, WatchRun, WorstWakeup};
-use recorder::{KernelRecorder, Options};
+use recorder::{Options, Reading, WakeupRecorder};
 
 /// Fewer seconds would wake the machine more often than they show.
 const SHORTEST: Nanos = Nanos(1_000_000_000);
@@ -34,8 +38,9 @@ const THREADS: usize = 64;
 /// Beside the application as it runs, on a kernel as it is: how late each timer came (T),
 /// how long the thread then waited for its CPU (W), and both together. Programs of a few hundred
 /// instructions, made at run time and loaded into the kernel, count them in histograms per CPU; of
-/// every interval the worst wake-ups are kept with victim, culprit and stack. Nothing is patched,
-/// compiled or left behind: the programs are gone when this process is, whatever ends it.
+/// every interval the worst wake-ups are kept with victim, culprit and stack. A kernel that takes
+/// no programs writes the events to a private trace ring, which is read and counted here. Nothing
+/// is patched, compiled or left behind: all of it is gone when this process is, whatever ends it.
 ///
 /// The record is a folder of at most --size, one flush to the disk per interval. When it is full
 /// old intervals are merged to hours and days, and the oldest histograms go first; worst cases
@@ -60,6 +65,10 @@ pub struct Args {
     /// Threads with histograms of their own, by number or name; at most 64
     #[arg(long, value_name = "THREADS", value_delimiter = ',')]
     threads: Vec<String>,
+    /// Also S, how long the switch to the thread takes (Linux from about 6.15 with BTF); it costs a
+    /// program more at each switch of every thread
+    #[arg(long)]
+    switch: bool,
     /// The most that the record may take, in bytes or with KiB, MiB or GiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     size: String,
@@ -70,15 +79,27 @@ pub struct Args {
     /// may be given several times
     #[arg(long, value_name = "ACTION", requires = "alarm")]
     on_alarm: Vec<String>,
+    /// How events are recorded [default: the first of these that works]
+    #[arg(long, value_enum, value_name = "WAY")]
+    by: Option<RecordWay>,
     /// Print a systemd unit that runs this, and do nothing
     #[arg(long)]
     unit: bool,
     /// Only the result, no remarks
     #[arg(short, long)]
     quiet: bool,
+    /// Remove the trace ring when this process has ended
+    #[arg(long, hide = true, value_name = "PID/START", value_parser = process_id)]
+    keep: Option<ProcessId>,
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    if let Some(owner) = args.keep {
+        return remove_after(owner).map(|()| Exit::Ok).map_err(|error| {
+            let what = "the trace ring that a watch left cannot be removed";
+            Failure::of_call(what, &error, Exit::Internal, "start onbeat watch again, which removes it")
+        });
+    }
     let mut outputs = Outputs::of(&[], environment)?;
     let asked = Asked::of(args)?;
     if args.unit {
@@ -88,19 +109,28 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let folder = args.output.clone().unwrap_or_else(|| environment.runs().with_file_name("watch"));
     block_signals()?;
     // Refused before anything is made on the disk.
-    let recorder = KernelRecorder::arm(&Options { chosen_limit: asked.chosen(), ..Options::default() })?;
+    let mut remarks: Vec<String> = remove_leftovers().into_iter().collect();
+    let chosen_limit = asked.chosen();
+    let switch = args.switch;
+    let options = Options { reading: reading(args.by), chosen_limit, switch, ..Options::default() };
+    let mut recorder = WakeupRecorder::arm(&options)?;
+    remarks.extend(keep_after(recorder.about()));
+    remarks.extend(choose(&mut recorder, &args.threads)?);
     let (writer, repaired) = RecordWriter::open_folder(&folder, asked.size)?;
-    let (stacks, missing) = StackNames::open();
-    let mut remarks = repaired;
-    remarks.extend(missing);
-    remarks.extend(about(&recorder));
+    let by_ring = recorder.about().reading == Reading::Ring;
+    // No event of a ring has a stack.
+    let (stacks, missing) = if by_ring { (StackNames::none(), Vec::new()) } else { StackNames::open() };
+    remarks.extend(repaired.into_iter().chain(missing));
+    remarks.extend(about(recorder.about()));
     let beside = MachineReader::new();
     let host = beside.host();
-    let plan =
-        WatchPlan { interval: asked.interval, duration: asked.duration, run: asked.run(&host.release) };
+    let plan = WatchPlan {
+        interval: asked.interval,
+        duration: asked.duration,
+        run: asked.run(&host.release, by_ring),
+    };
     let alarms = Alarms::new(asked.alarm, asked.actions.clone(), folder.display().to_string());
-    let mut watch = Watch { plan, recorder, writer, stacks, beside, alarms, alarmed: Nanos(0), host };
-    remarks.extend(choose(&mut watch.recorder, &args.threads)?);
+    let watch = Watch { plan, recorder, writer, stacks, beside, alarms, alarmed: Nanos(0), host };
     remarks.extend(give_up_rights(&asked.actions));
     let shows = !args.quiet;
     remarks.iter().filter(|_| shows).for_each(|line| remark(&format!("onbeat: {line}")));
@@ -171,8 +201,8 @@ impl Asked {
     }
 
     /// What histograms may be added up with.
-    fn run(&self, release: &str) -> WatchRun {
-        let plan = format!("watch {release}");
+    fn run(&self, release: &str, by_ring: bool) -> WatchRun {
+        let plan = format!("watch {release}{}", if by_ring { " by ring" } else { "" });
         let boot = MachineFiles::live().read_text("/proc/sys/kernel/random/boot_id");
         WatchRun {
             boot: boot.known().map(|boot| boot.trim().to_owned()).unwrap_or_default(),
@@ -203,10 +233,14 @@ impl Asked {
         if !args.threads.is_empty() {
             flag("--threads", &args.threads.join(","));
         }
+        if let Some(way) = args.by {
+            flag("--by", way.name());
+        }
         if let Some(alarm) = &args.alarm {
             flag("--alarm", alarm);
         }
         args.on_alarm.iter().for_each(|action| flag("--on-alarm", action));
+        line.extend(args.switch.then(|| "--switch".to_owned()));
         Ok(unit(&text(program)?, &line, !self.actions.is_empty()))
     }
 }
@@ -223,34 +257,8 @@ fn size_of(text: &str) -> Result<u64> {
     Ok(bytes)
 }
 
-/// What of the recorder is not as it could be.
-fn about(recorder: &KernelRecorder) -> Vec<String> {
-    let about = recorder.about();
-    let mut lines = Vec::new();
-    if let Some(why) = &about.why_not_types {
-        lines.push(format!(
-            "events are read by their formats, which loses wake-ups while programs of others run: {why}"
-        ));
-    }
-    if !about.unlearned.is_empty() {
-        lines
-            .push(format!("no T for what sleeps by {}: its timer was not found", about.unlearned.join(", ")));
-    }
-    if !about.sees_suspends {
-        lines.push("a latency may hold a suspend: this kernel does not tell of them".into());
-    }
-    if !about.compiled {
-        let cost = "the kernel interprets the programs, at about six times the cost";
-        lines.push(format!("{cost}: sysctl net.core.bpf_jit_enable=1"));
-    }
-    if about.other_numbers {
-        lines.push("in a PID namespace threads have other numbers: coverage is unknown".into());
-    }
-    lines
-}
-
 /// Chooses threads by number and by name; what was not found is said.
-fn choose(recorder: &mut KernelRecorder, wanted: &[String]) -> Result<Vec<String>> {
+fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String>> {
     let mut remarks = Vec::new();
     let mut left = THREADS;
     for word in wanted {
@@ -261,7 +269,12 @@ fn choose(recorder: &mut KernelRecorder, wanted: &[String]) -> Result<Vec<String
         if found.is_empty() {
             remarks.push(format!("no thread is called {}", clean(word)));
         }
+        let by_name = word.parse::<u32>().is_err();
         for tid in found {
+            // One of a name may end at any moment; one named by its number should be there.
+            if by_name && thread_facts(tid).is_none() {
+                continue;
+            }
             if left == 0 {
                 remarks.push(format!(
                     "more than {THREADS} threads are called so: the rest is in its CPU's histogram"
@@ -273,14 +286,6 @@ fn choose(recorder: &mut KernelRecorder, wanted: &[String]) -> Result<Vec<String
         }
     }
     Ok(remarks)
-}
-
-/// Gives up what is not needed any more; what an alarm does may take any of it.
-fn give_up_rights(actions: &[AlarmAction]) -> Option<String> {
-    if !actions.is_empty() {
-        return None;
-    }
-    capabilities::keep_only(&[]).err().map(|error| format!("keeps all capabilities: {error}"))
 }
 
 /// An interval in a line.

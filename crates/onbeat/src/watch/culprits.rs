@@ -75,10 +75,11 @@ fn late_timers(series: &[SeriesRows]) -> Vec<(Cpu, Nanos, Nanos)> {
 /// CPUs may have been stopped from outside.
 fn is_contested(wakeup: &WorstWakeup, late: &[(Cpu, Nanos, Nanos)]) -> bool {
     let to = wakeup.mono_ns;
-    let from = to - wakeup.total();
+    let waited = wakeup.until_switch();
+    let from = to - waited;
     late.iter().filter(|(cpu, ..)| Some(*cpu) != wakeup.cpu).any(|&(_, begun, came)| {
         let shared = to.min(came).0.saturating_sub(from.max(begun).0);
-        shared > 0 && shared.saturating_mul(2) >= wakeup.total().0
+        shared > 0 && shared.saturating_mul(2) >= waited.0
     })
 }
 
@@ -98,10 +99,42 @@ mod tests {
     }
 
     #[test]
+    fn without_stacks_a_thread_is_named_only_where_it_may_keep_the_cpu() {
+        let task = |comm: &str, tid, prio| WatchTask {
+            comm: comm.into(),
+            tid: Some(tid),
+            prio: Some(prio),
+            ..WatchTask::default()
+        };
+        let culprit = |holder: Holder, prio, late| {
+            let wakeup = WorstWakeup {
+                holder: holder.into(),
+                timer_ns: Some(Nanos(late)),
+                wakeup_ns: Some(Nanos(900_000)),
+                mono_ns: Nanos(5_000_000_000),
+                cpu: Some(Cpu(1)),
+                victim: task("control", 50, 19),
+                previous: task("hog", 71, prio),
+                interrupted: task("hog", 71, prio),
+                ..WorstWakeup::default()
+            };
+            let found = vec![WorstFound { wakeup, ..WorstFound::default() }];
+            let (mut stacks, mut names) = (StackNames::none(), CulpritNames::default());
+            named(found, &[], &Host::default(), &mut stacks, &mut names)[0].culprit.name.clone()
+        };
+        assert_eq!(culprit(Holder::Higher, 9, 0), "hog");
+        assert_eq!(culprit(Holder::Equal, 19, 0), "hog");
+        assert_eq!(culprit(Holder::Lower, 120, 0), "", "why it kept the CPU is not known");
+        assert_eq!(culprit(Holder::Higher, 9, 2_000_000), "", "the timer was late");
+    }
+
+    #[test]
     fn another_cpu_that_was_late_at_the_same_time_contests() {
         let wakeup = WorstWakeup {
             timer_ns: Some(Nanos(90)),
             wakeup_ns: Some(Nanos(10)),
+            // After the time of the switch.
+            switch_ns: Some(Nanos(400)),
             mono_ns: Nanos(1000),
             cpu: Some(Cpu(1)),
             ..WorstWakeup::default()

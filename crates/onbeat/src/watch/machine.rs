@@ -54,8 +54,9 @@ impl MachineReader {
         let line = String::from_utf8_lossy(line.known()?).into_owned();
         let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
         // Since the boot, with the time of suspends.
-        let start = i64::try_from(process_start(pid)?).ok()?.saturating_mul(TICK);
-        OwnRunBeside::of(pid, &words, Nanos(start.saturating_sub(boot_offset.0)))
+        let start = process_start(pid)?;
+        let begun = i64::try_from(start).ok()?.saturating_mul(TICK).saturating_sub(boot_offset.0);
+        OwnRunBeside::of(pid, start, &words, Nanos(begun))
     }
 
     /// The kernel and the settings that latencies depend on.

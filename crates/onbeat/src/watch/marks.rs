@@ -31,6 +31,8 @@ pub struct MachineLook {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnRunBeside {
     pub pid: u32,
+    /// When it began, as `/proc` counts it: with its number, which process it is.
+    pub start: u64,
     /// On CLOCK_MONOTONIC.
     pub begun: Nanos,
     pub is_load: bool,
@@ -41,7 +43,7 @@ pub struct OwnRunBeside {
 impl OwnRunBeside {
     /// From a command line's words: `None` for other programs and other commands. What a load or a
     /// suite starts is part of it.
-    pub fn of(pid: u32, words: &[&str], begun: Nanos) -> Option<OwnRunBeside> {
+    pub fn of(pid: u32, start: u64, words: &[&str], begun: Nanos) -> Option<OwnRunBeside> {
         let (program, arguments) = words.split_first()?;
         let is_own = program.rsplit('/').next() == Some("onbeat");
         if !is_own || arguments.iter().any(|word| word.starts_with("--starter") || *word == "--keep") {
@@ -52,7 +54,7 @@ impl OwnRunBeside {
             Some(&("measure" | "hunt" | "probe" | "suite")) => false,
             _ => return None,
         };
-        Some(OwnRunBeside { pid, begun, is_load, line: clean(&arguments.join(" ")) })
+        Some(OwnRunBeside { pid, start, begun, is_load, line: clean(&arguments.join(" ")) })
     }
 }
 
@@ -61,7 +63,7 @@ impl OwnRunBeside {
 pub struct MarkFinder {
     last: Option<MachineLook>,
     /// Runs that go on.
-    running: BTreeMap<(u32, Nanos), OwnRunBeside>,
+    running: BTreeMap<(u32, u64), OwnRunBeside>,
     found: Vec<WatchMark>,
 }
 
@@ -105,8 +107,13 @@ impl MarkFinder {
     }
 
     fn runs(&mut self, state: &MachineLook) {
-        let now: BTreeMap<(u32, Nanos), OwnRunBeside> =
-            state.runs.iter().map(|run| ((run.pid, run.begun), run.clone())).collect();
+        // The time at which a run began comes from two clocks, read one after the other: that of
+        // the first look stays.
+        let known = |run: &OwnRunBeside| {
+            let key = (run.pid, run.start);
+            (key, self.running.get(&key).unwrap_or(run).clone())
+        };
+        let now: BTreeMap<(u32, u64), OwnRunBeside> = state.runs.iter().map(known).collect();
         for (key, ended) in std::mem::take(&mut self.running) {
             if !now.contains_key(&key) {
                 self.found.push(of_run(&ended, state.at));
@@ -122,6 +129,15 @@ impl MarkFinder {
         let mut found = std::mem::take(&mut self.found);
         found.extend(self.running.values().map(|run| of_run(run, at)));
         found
+    }
+}
+
+/// Marks a suspend that the kernel told of and no clock shows: where CPUs cannot stop their clocks,
+/// as under most hypervisors, CLOCK_MONOTONIC goes on while all threads are frozen.
+pub fn note_suspend(marks: &mut Vec<WatchMark>, from: Nanos, to: Nanos) {
+    if !marks.iter().any(|mark| mark.kind == WatchMarkKind::Suspend) {
+        let detail = "the clocks went on meanwhile".into();
+        marks.push(WatchMark { detail, ..mark(WatchMarkKind::Suspend, from, to) });
     }
 }
 
@@ -162,6 +178,15 @@ mod tests {
     }
 
     #[test]
+    fn a_suspend_that_no_clock_shows_is_marked_once() {
+        let mut found = Vec::new();
+        note_suspend(&mut found, Nanos(1), Nanos(2));
+        note_suspend(&mut found, Nanos(1), Nanos(2));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].kind, WatchMarkKind::Suspend);
+    }
+
+    #[test]
     fn a_suspend_is_no_step_and_a_step_no_suspend() {
         let hour = Nanos(3600 * SECOND);
         let slept = MachineLook { wall_offset: hour, boot_offset: hour, ..state(60) };
@@ -179,10 +204,14 @@ mod tests {
 
     #[test]
     fn a_run_is_marked_in_each_interval_until_it_ends() {
-        let run = OwnRunBeside::of(7, &["/usr/bin/onbeat", "measure", "-a", "1"], Nanos(5 * SECOND)).unwrap();
+        let words = ["/usr/bin/onbeat", "measure", "-a", "1"];
+        let run = OwnRunBeside::of(7, 500, &words, Nanos(5 * SECOND)).unwrap();
         let mut marks = MarkFinder::default();
-        marks.look(MachineLook { runs: vec![run], ..state(60) });
+        let again = OwnRunBeside { begun: Nanos(5 * SECOND + 70), ..run.clone() };
+        marks.look(MachineLook { runs: vec![run], ..state(30) });
+        marks.look(MachineLook { runs: vec![again], ..state(60) });
         let first = marks.take();
+        assert_eq!(first.len(), 1);
         assert_eq!((first[0].from_mono_ns, first[0].to_mono_ns), (Nanos(5 * SECOND), Nanos(60 * SECOND)));
         assert_eq!((first[0].kind.to_string(), first[0].detail.as_str()), ("measure".into(), "measure -a 1"));
         marks.look(state(90));
@@ -195,7 +224,7 @@ mod tests {
     fn only_runs_of_its_own_are_runs() {
         let of = |line: &str| {
             let words: Vec<&str> = line.split(' ').collect();
-            OwnRunBeside::of(1, &words, Nanos(0)).map(|run| run.is_load)
+            OwnRunBeside::of(1, 0, &words, Nanos(0)).map(|run| run.is_load)
         };
         assert_eq!(of("./onbeat load cpu"), Some(true));
         assert_eq!(of("onbeat suite quick"), Some(false));

@@ -1,31 +1,37 @@
 //! `onbeat watch`: every wake-up of every real-time thread, for months.
 //!
-//! The kernel's own programs count ([`recorder`]); once an interval they are asked, names are found
-//! for the worst, and the interval goes to the disk. In between this process sleeps, but for a look
-//! a minute at what happens to the machine.
+//! The kernel's own programs count, or a ring is read and counted ([`recorder`]); once an interval
+//! they are asked, names are found for the worst, and the interval goes to the disk. In between
+//! this process sleeps, but for a look at what happens to the machine now and then.
 
 pub mod culprits;
 pub mod machine;
 pub mod marks;
 pub mod names;
 pub mod unit;
+mod waiting;
 
 use bundle::record::write::RecordWriter;
 use host::{RecordFolder, clock, rt};
 use model::error::Result;
 use model::run::Host;
+use model::text::several;
 use model::units::Nanos;
-use model::watch::{WatchInterval, WatchRun, WorstWakeup};
-use recorder::{DrainedEpoch, KernelRecorder};
+use model::watch::{WatchInterval, WatchRun, WatchSeries, WorstWakeup};
+use recorder::{DrainedEpoch, Reading, WakeupRecorder};
 use rules::culprits::watched::CulpritNames;
 
 use crate::alarm::{AlarmCause, Alarms};
 use machine::MachineReader;
 use marks::MarkFinder;
 use names::StackNames;
+use waiting::WaitingIntervals;
 
-/// How often the machine is looked at.
-const LOOK: Nanos = Nanos(60_000_000_000);
+/// How often the machine is looked at: so that all that wakes this process is one a minute.
+const LOOK: Nanos = Nanos(100_000_000_000);
+
+/// How often the recorder is asked where alarms are wanted.
+const LOOK_FOR_ALARMS: Nanos = Nanos(60_000_000_000);
 
 /// What is recorded, until when.
 pub struct WatchPlan {
@@ -38,7 +44,7 @@ pub struct WatchPlan {
 /// All that a watch has opened.
 pub struct Watch {
     pub plan: WatchPlan,
-    pub recorder: KernelRecorder,
+    pub recorder: WakeupRecorder,
     pub writer: RecordWriter<RecordFolder>,
     pub stacks: StackNames,
     pub beside: MachineReader,
@@ -57,7 +63,7 @@ pub struct WatchResult {
     /// The worst wake-up of a program's thread that was not held up by its own kind: the largest
     /// that the kernel or the hardware is to blame for, else the largest at all.
     pub worst: Option<WorstWakeup>,
-    /// Intervals that could not be written.
+    /// Intervals that could not be written, however often it was tried.
     pub unwritten: u64,
     /// Whether a signal ended it.
     pub stopped: bool,
@@ -65,7 +71,7 @@ pub struct WatchResult {
 
 /// What is told while it goes on.
 pub enum WatchEvent<'a> {
-    /// An interval is on the disk.
+    /// An interval is over.
     Interval(&'a WatchInterval),
     /// A remark, for people.
     Remark(String),
@@ -82,11 +88,14 @@ impl Watch {
         let mut result = WatchResult::default();
         let mut marks = MarkFinder::default();
         let mut culprits = CulpritNames::default();
+        let mut waiting = WaitingIntervals::default();
         let mut next_interval = begun + self.plan.interval;
+        let look = if self.alarms.limit().is_some() { LOOK_FOR_ALARMS } else { LOOK };
         marks.look(self.beside.look());
+        rt::release_code_pages(); // what armed the recorder
         loop {
             let due = end.map_or(next_interval, |end| end.min(next_interval));
-            let woken = rt::wait_until(due.min(clock::monotonic() + LOOK));
+            let woken = rt::wait_until(due.min(clock::monotonic() + look));
             let now = clock::monotonic();
             let stopped = woken == rt::Woken::Stop;
             let over = stopped || end.is_some_and(|end| now >= end);
@@ -94,14 +103,20 @@ impl Watch {
             self.look_for_alarms(&culprits, &mut tell)?;
             if over || now >= next_interval {
                 let drained = self.recorder.take()?;
+                losses(&drained).into_iter().for_each(|line| tell(WatchEvent::Remark(line)));
                 let interval = self.interval(drained, &mut marks, &mut culprits);
-                self.keep(&interval, &mut result, &mut tell);
+                note(&interval, &mut result);
+                tell(WatchEvent::Interval(&interval));
+                let told = waiting.write(&mut self.writer, &self.plan.run, interval);
+                told.into_iter().for_each(|line| tell(WatchEvent::Remark(line)));
+                rt::release_code_pages(); // what named and wrote
                 while next_interval <= now {
                     next_interval = next_interval + self.plan.interval;
                 }
             }
             if over {
                 result.stopped = stopped;
+                result.unwritten = waiting.unwritten();
                 return Ok(result);
             }
         }
@@ -149,52 +164,43 @@ impl Watch {
             culprits::named(drained.worst, &drained.series, &self.host, &mut self.stacks, culprits);
         let mut series = drained.series;
         worst.iter_mut().for_each(|worst| worst.wall_ns = Nanos(worst.mono_ns.0 + drained.wall_offset.0));
-        for row in series.iter_mut().flat_map(|series| series.cpus.iter_mut()) {
+        // What took the time until the switch had no part in the switch itself.
+        let until = series.iter_mut().filter(|series| series.series != WatchSeries::Switch);
+        for row in until.flat_map(|series| series.cpus.iter_mut()) {
             let same = |worst: &&WorstWakeup| Some(worst.mono_ns) == row.max_mono_ns && worst.cpu == row.cpu;
             if let Some(worst) = worst.iter().find(same) {
                 row.culprit = worst.culprit.clone();
             }
         }
         let environment = self.beside.environment();
+        let mut marks = marks.take();
+        if drained.counts.suspends > 0 {
+            marks::note_suspend(&mut marks, drained.mono_ns, drained.mono_ns + drained.span_ns);
+        }
+        let by_ring = self.recorder.about().reading == Reading::Ring;
         WatchInterval {
             mono_ns: drained.mono_ns,
             span_ns: drained.span_ns,
             wall_ns: Nanos(drained.mono_ns.0 + drained.wall_offset.0),
             env: environment.env.clone(),
             environment: Some(environment),
-            integrity: integrity(&drained.counts),
+            integrity: integrity(&drained.counts, by_ring),
             series,
             worst,
             coverage: drained.coverage,
-            marks: marks.take(),
+            marks,
             ..WatchInterval::default()
         }
     }
+}
 
-    fn keep(
-        &mut self,
-        interval: &WatchInterval,
-        result: &mut WatchResult,
-        tell: &mut impl FnMut(WatchEvent<'_>),
-    ) {
-        result.intervals += 1;
-        result.recorded += wakeups_of(interval);
-        if let Some(worst) = worst_of(interval) {
-            if result.worst.as_ref().is_none_or(|last| last.total() < worst.total()) {
-                result.worst = Some(worst.clone());
-            }
-        }
-        match self.writer.append(&self.plan.run, interval) {
-            Ok(appended) => {
-                if let Some(trouble) = appended.trouble {
-                    tell(WatchEvent::Remark(trouble));
-                }
-                tell(WatchEvent::Interval(interval));
-            }
-            Err(why) => {
-                result.unwritten += 1;
-                tell(WatchEvent::Remark(format!("this interval is lost: {why}")));
-            }
+/// Counts an interval for the result.
+fn note(interval: &WatchInterval, result: &mut WatchResult) {
+    result.intervals += 1;
+    result.recorded += wakeups_of(interval);
+    if let Some(worst) = worst_of(interval) {
+        if result.worst.as_ref().is_none_or(|last| last.total() < worst.total()) {
+            result.worst = Some(worst.clone());
         }
     }
 }
@@ -210,12 +216,28 @@ pub fn worst_of(interval: &WatchInterval) -> Option<&WorstWakeup> {
 
 /// How many wake-ups an interval's histograms hold.
 fn wakeups_of(interval: &WatchInterval) -> u64 {
-    let waits = interval.series.iter().filter(|series| series.series == model::watch::WatchSeries::Wakeup);
+    let waits = interval.series.iter().filter(|series| series.series == WatchSeries::Wakeup);
     waits.flat_map(|series| &series.cpus).map(|row| row.n).sum()
 }
 
-fn integrity(counts: &recorder::RecorderCounts) -> Vec<String> {
+/// What a ring lost of an interval: a load that it is too small for goes on.
+fn losses(drained: &DrainedEpoch) -> Option<String> {
+    let counts = &drained.counts;
+    (counts.lost_events > 0).then(|| {
+        format!(
+            "{} of the trace ring and with them {} are missing from this interval: more wake-ups came than \
+             it has room for",
+            several(counts.lost_events, "event", "events"),
+            several(counts.lost_spans, "latency", "latencies")
+        )
+    })
+}
+
+fn integrity(counts: &recorder::RecorderCounts, by_ring: bool) -> Vec<String> {
     let mut found = Vec::new();
+    if by_ring {
+        found.push("recorded through a trace ring: no stacks".to_owned());
+    }
     let mut say = |count: u64, what: &str| {
         if count > 0 {
             found.push(format!("{what}: {count}"));
@@ -224,6 +246,9 @@ fn integrity(counts: &recorder::RecorderCounts) -> Vec<String> {
     say(counts.unwoken, "ran again without a waking that was seen");
     say(counts.suspended, "latencies that a suspend lay in, not recorded");
     say(counts.beyond, "longer than 68.7 s, counted as that");
+    say(counts.lost_events, "events of the trace ring that were lost");
+    say(counts.lost_spans, "latencies within which events were lost, not recorded");
+    say(counts.failed_reads, "reads of the trace ring that failed");
     say(counts.late_cpus as u64, "CPUs whose counts come with the next interval");
     found
 }
@@ -258,7 +283,13 @@ mod tests {
     fn what_was_not_counted_as_usual_is_said() {
         let counts =
             recorder::RecorderCounts { suspended: 2, late_cpus: 1, ..recorder::RecorderCounts::default() };
-        assert_eq!(integrity(&counts).len(), 2);
-        assert_eq!(integrity(&recorder::RecorderCounts::default()), Vec::<String>::new());
+        assert_eq!(integrity(&counts, false).len(), 2);
+        assert_eq!(integrity(&recorder::RecorderCounts::default(), false), Vec::<String>::new());
+        assert_eq!(integrity(&recorder::RecorderCounts::default(), true).len(), 1);
+        assert_eq!(losses(&DrainedEpoch { counts, ..DrainedEpoch::default() }), None);
+        let counts = recorder::RecorderCounts { lost_events: 7, lost_spans: 1, ..counts };
+        let said = losses(&DrainedEpoch { counts, ..DrainedEpoch::default() }).unwrap();
+        assert!(said.starts_with("7 events") && said.contains("1 latency"), "{said}");
+        assert_eq!(integrity(&counts, false).len(), 4);
     }
 }

@@ -59,6 +59,12 @@ impl StackNames {
         (names, missing)
     }
 
+    /// For where there are no stacks.
+    pub fn none() -> StackNames {
+        let (list, text, machine) = (None, None, host::machine());
+        StackNames { list, text, machine, known: BTreeSet::new(), names: None }
+    }
+
     /// Has names ready for these addresses; false where the list cannot be read or hides them.
     pub fn learn(&mut self, addresses: impl IntoIterator<Item = u64>) -> bool {
         // A return address may be the first of the next function.

@@ -26,14 +26,14 @@ impl Writer<'_> {
 
     /// The rows of all values.
     pub(super) fn find_rows(&mut self) {
-        self.each_series(Self::find_row);
+        self.each_series(|w, series| w.find_row(VALUES[series], ROWS[series]));
     }
 
-    /// As `model::rows::row_of`; the logarithm in six steps without a jump, so that the verifier
-    /// walks one way and not 64.
-    fn find_row(&mut self, series: usize) {
+    /// From a value's place on the stack to that of its row. As `model::rows::row_of`; the
+    /// logarithm in six steps without a jump, so that the verifier walks one way and not 64.
+    pub(super) fn find_row(&mut self, value: i16, row: i16) {
         let (early, beyond, done) = (self.code.label(), self.code.label(), self.code.label());
-        self.code.load(Width::B8, R3, FP, VALUES[series]);
+        self.code.load(Width::B8, R3, FP, value);
         self.code.jump_imm(Cond::SLt, R3, 0, early);
         self.code.set_wide(R2, LARGEST);
         self.code.jump_reg(Cond::Gt, R3, R2, beyond);
@@ -64,25 +64,26 @@ impl Writer<'_> {
         self.code.set(R1, BEYOND as i32);
         self.code.place(done);
         self.code.alu_imm(Alu::Lsh, R1, 2);
-        self.code.store(Width::B8, FP, ROWS[series], R1);
+        self.code.store(Width::B8, FP, row, R1);
     }
 
     /// One more in the record's histograms.
     pub(super) fn count_rows(&mut self) {
-        self.each_series(Self::count_row);
+        self.each_series(|w, series| w.count_row(VALUES[series], ROWS[series], series));
     }
 
-    fn count_row(&mut self, series: usize) {
+    /// One more in the histogram of that number of the record.
+    pub(super) fn count_row(&mut self, value: i16, row: i16, series: usize) {
         let (outside, larger) = (self.code.label(), self.code.label());
         let at = |member: i16| (series * histogram::SIZE) as i16 + member;
-        self.code.load(Width::B8, R1, FP, ROWS[series]);
+        self.code.load(Width::B8, R1, FP, row);
         self.code.jump_imm(Cond::Gt, R1, BEYOND as i32 * 4, outside);
         self.code.mov(R2, RECORD);
         self.code.alu(Alu::Add, R2, R1);
         self.code.load(Width::B4, R3, R2, at(histogram::ROWS));
         self.code.alu_imm(Alu::Add, R3, 1);
         self.code.store(Width::B4, R2, at(histogram::ROWS), R3);
-        self.code.load(Width::B8, R3, FP, VALUES[series]);
+        self.code.load(Width::B8, R3, FP, value);
         self.code.load(Width::B8, R2, RECORD, at(histogram::SUM));
         self.code.alu(Alu::Add, R2, R3);
         self.code.store(Width::B8, RECORD, at(histogram::SUM), R2);

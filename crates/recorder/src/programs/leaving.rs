@@ -9,9 +9,9 @@ use crate::layout::{CountedEvent, SERIES, config, cpu, maximum, record, slot};
 /// TASK_DEAD of a thread's state; EXIT_DEAD and EXIT_ZOMBIE as a record shows it
 /// (include/linux/sched.h, include/trace/events/sched.h).
 const DEAD: i32 = 0x80;
-const SHOWN_DEAD: i32 = 0x30;
+pub(crate) const SHOWN_DEAD: i32 = 0x30;
 /// The states of a record; above them is that a thread was preempted.
-const SHOWN_STATES: i32 = 0xff;
+pub(crate) const SHOWN_STATES: i32 = 0xff;
 /// PF_KTHREAD of include/linux/sched.h.
 const KERNEL_THREAD: i32 = 0x0020_0000;
 /// BPF_F_USER_STACK.
@@ -185,7 +185,7 @@ impl Writer<'_> {
         self.code.alu_imm(Alu::Sub, R8, 1);
         self.this_cpu(R9, next);
         self.code.store(Width::B8, FP, CPU, R9);
-        // Said before the epoch is read: who flips it waits until nobody is busy.
+        // Said before the epoch is read: who flips it waits until no CPU is busy.
         self.code.store_imm(Width::B4, R9, cpu::BUSY, 1);
         self.config(R1, R2, Width::B4, config::EPOCH);
         self.code.load(Width::B4, R2, SLOT, slot::PENDING_EPOCH);

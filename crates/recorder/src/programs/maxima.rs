@@ -37,6 +37,7 @@ impl Writer<'_> {
         self.threads(base);
         self.code.store_imm(Width::B8, RECORD, base + maximum::EXPIRY_BYTES, 0);
         self.code.store_imm(Width::B8, RECORD, base + maximum::SLEEP_BYTES, 0);
+        self.code.store_imm(Width::B8, RECORD, base + maximum::SWITCH_TIME, 0);
         self.interrupted(base);
         if with_stacks {
             self.stacks(base);

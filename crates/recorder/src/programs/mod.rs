@@ -2,10 +2,12 @@
 //!
 //! Timers: [`timers::started`] notes the timer of a thread that will sleep, [`timers::fired`] that
 //! a timer fired on this CPU. [`waking`] joins the two: T. [`switch`] sees the thread get its CPU:
-//! W, and counts both. They use array maps alone: nothing that could take a lock, so nothing that
+//! W, and counts both; [`exit`] sees it go on behind the switch, where the kernel shows that: S.
+//! They use array maps alone: nothing that could take a lock, so nothing that
 //! differs on PREEMPT_RT.
 
 pub mod counting;
+pub mod exit;
 pub mod leaving;
 pub mod maxima;
 pub mod switch;
@@ -28,6 +30,15 @@ pub struct Maps {
     pub threads: i32,
     pub saved: i32,
     pub config: i32,
+    /// Where S is recorded.
+    pub switched: Option<SwitchedMaps>,
+}
+
+/// The maps of S.
+#[derive(Clone, Copy, Debug)]
+pub struct SwitchedMaps {
+    pub records: i32,
+    pub threads: i32,
 }
 
 /// Whether a timer is that of a sleep, of which a thread has one at a time, or stands beside it, as

@@ -3,8 +3,8 @@
 use super::counting::{RECORD, VALUES};
 use super::leaving::Side;
 use super::maxima::{INDEX, NOW};
-use super::{Maps, NOT_REAL_TIME, SLOT, Writer};
-use crate::assembler::{Alu, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, R4, R8, R9, Reg, Width};
+use super::{CONTEXT, Maps, NOT_REAL_TIME, SLOT, Writer};
+use crate::assembler::{Alu, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, R4, R5, R8, R9, Reg, Width};
 use crate::fields::EventFields;
 use crate::layout::{BOTH, CountedEvent, TIMER, WAKEUP, config, cpu, slot};
 
@@ -46,6 +46,9 @@ impl Writer<'_> {
         self.code.jump(out);
         self.code.place(ours);
         self.this_cpu(CPU, out);
+        if self.maps.switched.is_some() {
+            self.code.store_imm(Width::B8, CPU, cpu::SWITCHED, 0);
+        }
         self.code.load(Width::B8, WAKE, SLOT, slot::WAKE);
         self.code.jump_imm(Cond::Ne, WAKE, 0, woken);
         // Preempted, and now it goes on; or it slept, and its waking was not seen.
@@ -112,13 +115,17 @@ impl Writer<'_> {
     fn keep(&mut self) {
         let (done, unchosen) = (self.code.label(), self.code.label());
         self.code.store(Width::B8, FP, KEPT_CPU, CPU);
-        // Said before the epoch is read: who flips it waits until nobody is busy.
+        // Said before the epoch is read: who flips it waits until no CPU is busy.
         self.code.store_imm(Width::B4, CPU, cpu::BUSY, 1);
         self.config(R1, R2, Width::B4, config::EPOCH);
+        if self.maps.switched.is_some() {
+            self.code.store(Width::B4, CPU, cpu::SWITCHED_EPOCH, R1);
+        }
         self.code.alu_imm(Alu::And, R1, 1);
         self.code.store(Width::B8, FP, EPOCH, R1);
         self.record_index();
         self.code.store(Width::B8, FP, INDEX, R1);
+        self.note_switch();
         self.look_up(self.maps.records, R1, RECORD, done);
         self.find_rows();
         self.count_rows();
@@ -134,8 +141,12 @@ impl Writer<'_> {
         self.keep_maxima(false);
         self.code.place(unchosen);
         self.code.place(done);
-        self.code.load(Width::B8, R1, FP, KEPT_CPU);
-        self.code.store_imm(Width::B4, R1, cpu::BUSY, 0);
+        self.code.load(Width::B8, CPU, FP, KEPT_CPU);
+        self.code.store_imm(Width::B4, CPU, cpu::BUSY, 0);
+        if self.maps.switched.is_some() {
+            self.code.call(Helper::KtimeGetNs);
+            self.code.store(Width::B8, CPU, cpu::SWITCHED_FROM, R0);
+        }
     }
 
     /// `record::of_cpu`, in `R1`, for the epoch in `R1`.
@@ -147,18 +158,49 @@ impl Writer<'_> {
         self.code.alu_imm(Alu::Lsh, R4, 1);
         self.code.alu(Alu::Add, R1, R4);
         self.code.alu_imm(Alu::Mul, R1, 3);
+        self.code.set(R5, 0);
         self.priority(R2, R3, Side::Previous);
         self.priority(R3, R4, Side::Next);
         // Smaller numbers are higher priorities. A thread of lower priority, or none: the wait is
         // the kernel's.
         self.code.jump_reg_32(Cond::SGt, R2, R3, classed);
-        self.code.alu_imm(Alu::Add, R1, 1);
+        self.code.set(R5, 1);
         self.code.jump_reg_32(Cond::Eq, R2, R3, classed);
-        self.code.alu_imm(Alu::Add, R1, 1);
+        self.code.set(R5, 2);
         self.code.place(classed);
+        self.code.alu(Alu::Add, R1, R5);
         self.code.alu_imm(Alu::Lsh, R1, 1);
         self.code.load(Width::B4, R2, SLOT, slot::KIND);
         self.code.alu_imm(Alu::And, R2, 1);
         self.code.alu(Alu::Add, R1, R2);
+        if self.maps.switched.is_some() {
+            self.code.alu_imm(Alu::Lsh, R5, 1);
+            self.code.alu(Alu::Add, R5, R2);
+            self.code.store(Width::B4, CPU, cpu::SWITCHED_CLASS, R5);
+        }
+    }
+
+    /// What the program of S has to know of this wake-up. The record's index is in `R1`, before and
+    /// afterwards.
+    fn note_switch(&mut self) {
+        let (Some(_), EventFields::Types(types)) = (self.maps.switched, self.fields) else { return };
+        let Ok(exit) = &types.exit else { return };
+        self.code.store(Width::B4, CPU, cpu::SWITCHED_RECORD, R1);
+        for (from, to) in
+            [(NOW, cpu::SWITCHED), (VALUES[TIMER], cpu::SWITCHED_LATE), (VALUES[WAKEUP], cpu::SWITCHED_WAIT)]
+        {
+            self.code.load(Width::B8, R1, FP, from);
+            self.code.store(Width::B8, CPU, to, R1);
+        }
+        for (from, to) in [(slot::TID, cpu::SWITCHED_TID), (slot::THREAD, cpu::SWITCHED_THREAD)] {
+            self.code.load(Width::B4, R1, SLOT, from);
+            self.code.store(Width::B4, CPU, to, R1);
+        }
+        self.code.load(Width::B8, R2, CONTEXT, types.next);
+        self.code.load(Width::B8, R1, R2, exit.slept);
+        self.code.load(Width::B8, R2, R2, exit.preempted);
+        self.code.alu(Alu::Add, R1, R2);
+        self.code.store(Width::B8, CPU, cpu::SWITCHED_LEFT, R1);
+        self.code.load(Width::B8, R1, FP, INDEX);
     }
 }

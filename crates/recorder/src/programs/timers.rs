@@ -7,7 +7,7 @@ use crate::layout::{config, cpu, slot};
 
 /// A CPU's clock and the time its timers were compared with differ by less, where both are
 /// CLOCK_MONOTONIC.
-const ONE_PASS: i32 = 1 << 30;
+pub(crate) const ONE_PASS: i32 = 1 << 30;
 
 impl Writer<'_> {
     /// What is stored of a timer: by its record's field, or by its member.

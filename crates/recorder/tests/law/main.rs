@@ -1,21 +1,24 @@
 //! The law of the recorder: on any sequence of events its programs count what the rules say, by
-//! types and by formats.
+//! types and by formats, and so does the ring.
 
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
+mod gaps;
 mod machine;
+mod ring;
 mod rules;
 
 use machine::{KERNEL, Kernel};
 use proptest::prelude::*;
 use recorder::assembler::Width;
-use recorder::fields::{ByFormat, ByTypes, EventField, EventFields};
-use recorder::layout::{ROWS, SLOTS, config, cpu, histogram, maximum, record, saved, slot};
+use recorder::fields::{ByFormat, ByTypes, EventField, EventFields, ExitFields};
+use recorder::layout::{ROWS, SLOTS, config, cpu, histogram, maximum, record, saved, slot, switched};
 use recorder::programs::counting::LEAST_FROM;
-use recorder::programs::{Maps, TimerKind, suspended, switch, timers, waking};
+use recorder::programs::{Maps, SwitchedMaps, TimerKind, exit, suspended, switch, timers, waking};
 use rules::{Expected, Leaves, Rules, Task};
 
-const MAPS: Maps = Maps { slots: 1, cpus: 2, records: 3, threads: 4, saved: 5, config: 6 };
+const MAPS: Maps = Maps { slots: 1, cpus: 2, records: 3, threads: 4, saved: 5, config: 6, switched: None };
+const SWITCHED: SwitchedMaps = SwitchedMaps { records: 7, threads: 8 };
 const CPUS: usize = 2;
 const TASKS: [Task; 6] = [
     Task { tid: 0, prio: 120, kernel: true },
@@ -33,10 +36,40 @@ const WALL: i64 = 1_700_000_000_000_000_000;
 #[derive(Clone, Debug)]
 enum Op {
     Pass(u64),
-    Start { task: usize, kind: usize, timer: u64, in_ns: i64, wall: bool },
-    Fire { cpu: usize, kind: usize, timer: u64, pass: i64, wall: bool },
-    Wake { cpu: usize, task: usize },
-    Switch { cpu: usize, previous: usize, next: usize, leaves: Leaves },
+    Start {
+        task: usize,
+        kind: usize,
+        timer: u64,
+        in_ns: i64,
+        wall: bool,
+    },
+    Fire {
+        cpu: usize,
+        kind: usize,
+        timer: u64,
+        pass: i64,
+        wall: bool,
+    },
+    Wake {
+        cpu: usize,
+        task: usize,
+    },
+    Switch {
+        cpu: usize,
+        previous: usize,
+        next: usize,
+        leaves: Leaves,
+    },
+    /// A switch at which the kernel skipped the program.
+    Skipped {
+        cpu: usize,
+        next: usize,
+    },
+    /// The end of `__schedule`, with or without a switch before it.
+    GoneOn {
+        cpu: usize,
+        switched: bool,
+    },
     Suspend,
     Flip,
 }
@@ -53,8 +86,10 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (cpu.clone(), kind, timer, 0i64..9_000, any::<bool>())
             .prop_map(|(cpu, kind, timer, pass, wall)| Op::Fire { cpu, kind, timer, pass, wall }),
         5 => (cpu.clone(), task.clone()).prop_map(|(cpu, task)| Op::Wake { cpu, task }),
-        8 => (cpu, task.clone(), task, leaves)
+        8 => (cpu.clone(), task.clone(), task.clone(), leaves)
             .prop_map(|(cpu, previous, next, leaves)| Op::Switch { cpu, previous, next, leaves }),
+        1 => (cpu.clone(), task).prop_map(|(cpu, next)| Op::Skipped { cpu, next }),
+        5 => (cpu, proptest::bool::weighted(0.9)).prop_map(|(cpu, switched)| Op::GoneOn { cpu, switched }),
         1 => Just(Op::Suspend),
         1 => Just(Op::Flip),
     ]
@@ -105,6 +140,7 @@ fn by_types() -> EventFields {
         next: 16,
         state: Some(24),
         task_state: None,
+        exit: Ok(ExitFields { id: 6, is_switch: 0, slept: 32, preempted: 40 }),
     })
 }
 
@@ -118,6 +154,8 @@ const BASES_AT: u64 = KERNEL + 2048;
 /// The machine, its programs, and the rules beside them.
 struct Bench {
     types: bool,
+    /// Which tasks run, by CPU.
+    on: [Option<usize>; CPUS],
     kernel: Kernel,
     rules: Rules,
     started: Vec<u64>,
@@ -125,11 +163,13 @@ struct Bench {
     woken: Vec<u64>,
     switched: Vec<u64>,
     suspended: Vec<u64>,
+    gone_on: Vec<u64>,
 }
 
 impl Bench {
-    fn new(types: bool) -> Bench {
+    fn new(types: bool, with_switch: bool) -> Bench {
         let fields = if types { by_types() } else { by_format() };
+        let maps = Maps { switched: (types && with_switch).then_some(SWITCHED), ..MAPS };
         let functions = vec![(FUNCTIONS[0], TimerKind::Sleep), (FUNCTIONS[1], TimerKind::Standing)];
         let map = |size: usize, entries: usize| (size, vec![0; size * entries]);
         let mut kernel = Kernel {
@@ -145,6 +185,8 @@ impl Bench {
                 map(record::THREAD_SIZE, 2),
                 map(saved::SIZE, CPUS * saved::PER_CPU),
                 map(config::SIZE, 1),
+                map(switched::SIZE, CPUS * switched::PER_CPU),
+                map(switched::SIZE, 2),
             ],
             memory: vec![0; 4096],
         };
@@ -156,7 +198,7 @@ impl Bench {
         kernel.memory[2056..2064].copy_from_slice(&WALL.to_le_bytes());
         kernel.set_short(6, 0, config::CLAIM, 1);
         kernel.set_short(6, 0, config::CLOCKS_APART, 1);
-        let mut rules = Rules::new(types);
+        let mut rules = Rules::new(types, maps.switched.is_some());
         rules.choose(TASKS[2]);
         let chosen = TASKS[2].tid as usize;
         kernel.set_short(1, chosen, slot::TID, TASKS[2].tid);
@@ -164,14 +206,31 @@ impl Bench {
         kernel.value(1, chosen)[slot::LATE as usize..][..8].fill(0xff);
         Bench {
             types,
+            on: [None; CPUS],
             kernel,
             rules,
-            started: timers::started(&fields, &MAPS, &functions).unwrap(),
-            fired: timers::fired(&fields, &MAPS, &functions).unwrap(),
-            woken: waking::woken(&fields, &MAPS).unwrap(),
-            switched: switch::switched(&fields, &MAPS).unwrap(),
-            suspended: suspended(&fields, &MAPS).unwrap(),
+            started: timers::started(&fields, &maps, &functions).unwrap(),
+            fired: timers::fired(&fields, &maps, &functions).unwrap(),
+            woken: waking::woken(&fields, &maps).unwrap(),
+            switched: switch::switched(&fields, &maps).unwrap(),
+            suspended: suspended(&fields, &maps).unwrap(),
+            gone_on: exit::gone_on(&fields, &maps).unwrap(),
         }
+    }
+
+    /// The kernel switches on a CPU. A thread runs on one at a time, and each time it leaves one it
+    /// counts that, of its own will or not.
+    fn gets(&mut self, cpu: usize, next: usize) {
+        for place in 0..CPUS {
+            if let Some(task) = self.on[place].filter(|task| place == cpu || *task == next) {
+                let at = 64 * task + 32 + 8 * (self.kernel.now as usize & 1);
+                self.kernel.memory[at] = self.kernel.memory[at].wrapping_add(1);
+                self.on[place] = None;
+                self.rules.leaves_cpu(place);
+            }
+        }
+        self.on[cpu] = Some(next);
+        self.rules.gets_cpu(cpu, TASKS[next]);
     }
 
     fn runs(&mut self, cpu: usize, task: usize) {
@@ -229,10 +288,18 @@ impl Bench {
             }
             Op::Switch { previous, next, .. } if previous == next => {}
             Op::Switch { cpu, previous, next, leaves } => {
+                self.gets(cpu, next);
                 self.runs(cpu, previous);
                 let context = self.switch(previous, next, leaves);
                 self.kernel.run(&self.switched, &context);
                 self.rules.switch(cpu, TASKS[previous], TASKS[next], leaves, now);
+            }
+            Op::Skipped { cpu, next } => self.gets(cpu, next),
+            Op::GoneOn { cpu, switched } => {
+                let Some(task) = self.on[cpu] else { return };
+                self.runs(cpu, task);
+                self.kernel.run(&self.gone_on, &longs(&[switched.into()]));
+                self.rules.gone_on(cpu, switched, now);
             }
             Op::Suspend => {
                 self.kernel.run(&self.suspended, &[0; 64]);
@@ -264,19 +331,28 @@ impl Bench {
             (count > 0).then_some((row, count))
         });
         let rows = rows.collect();
-        let top = (record::MAXIMA + series * size) as i16;
         let least = self.kernel.long(map, entry, at + histogram::LEAST);
-        Expected {
+        let mut found = Expected {
             rows,
             sum: self.kernel.long(map, entry, at + histogram::SUM) as i64,
             least: (least != 0).then(|| (LEAST_FROM - least) as i64),
-            most: self.kernel.long(map, entry, top + maximum::VALUE) as i64,
-            who: (
-                self.kernel.short(map, entry, top + maximum::VICTIM),
-                self.kernel.long(map, entry, top + maximum::PREVIOUS) as u32,
-                self.kernel.long(map, entry, top + maximum::TIME),
-            ),
+            ..Expected::default()
+        };
+        let top = match size {
+            switched::LARGEST => (switched::MAXIMA + series * size) as i16,
+            _ => (record::MAXIMA + series * size) as i16,
+        };
+        let mut long = |at: i16| self.kernel.long(map, entry, top + at);
+        if size == switched::LARGEST {
+            found.most = long(switched::VALUE) as i64;
+            found.switch = Some(long(switched::SWITCH) as i64).filter(|_| found.most > 0);
+            found.who = (long(switched::VICTIM) as u32, long(switched::HOLDER) as u32, long(switched::TIME));
+        } else {
+            found.most = long(maximum::VALUE) as i64;
+            found.switch = long(maximum::SWITCH_TIME).checked_sub(1).map(|span| span as i64);
+            found.who = (long(maximum::VICTIM) as u32, long(maximum::PREVIOUS) as u32, long(maximum::TIME));
         }
+        found
     }
 
     fn compare(&mut self) -> Result<(), TestCaseError> {
@@ -293,6 +369,19 @@ impl Bench {
             let found = self.found(4, record::of_thread(0, half), series, maximum::SHORT);
             let expected = self.rules.chosen.get(&(half, series)).cloned().unwrap_or_default();
             prop_assert_eq!(found, expected, "chosen {} {}", half, series);
+        }
+        for (cpu, half, kind, series) in
+            (0..CPUS * 8).map(|nth| (nth / 8, (nth / 4 % 2) as u32, nth / 2 % 2, nth % 2))
+        {
+            let found = self.found(7, switched::of_cpu(cpu, half, kind), series, switched::LARGEST);
+            let key = (cpu, half, kind == 1, series);
+            let expected = self.rules.switched.get(&key).cloned().unwrap_or_default();
+            prop_assert_eq!(found, expected, "switched {:?}", key);
+        }
+        for (half, series) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let found = self.found(8, switched::of_thread(0, half), series, switched::LARGEST);
+            let expected = self.rules.chosen_switched.get(&(half, series)).cloned().unwrap_or_default();
+            prop_assert_eq!(found, expected, "chosen, switched {} {}", half, series);
         }
         let mut counts = [0; 8];
         for (nth, count) in counts.iter_mut().enumerate() {
@@ -318,11 +407,60 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn programs_count_what_the_rules_say(ops in proptest::collection::vec(op(), 1..120), types: bool) {
-        let mut bench = Bench::new(types);
+    fn programs_count_what_the_rules_say(
+        ops in proptest::collection::vec(op(), 1..120),
+        types: bool,
+        switch: bool,
+    ) {
+        let mut bench = Bench::new(types, switch);
         for op in &ops {
             bench.do_one(op);
         }
         bench.compare()?;
     }
+
+    #[test]
+    fn the_ring_counts_what_the_rules_say(ops in proptest::collection::vec(op(), 1..120)) {
+        let mut bench = ring::RingBench::new();
+        for op in &ops {
+            bench.do_one(op);
+        }
+        bench.compare()?;
+    }
+}
+
+/// A wake-up of the chosen thread, and then.
+fn after_its_switch(then: &[Op]) -> Bench {
+    let (cpu, sleeps) = (0, Leaves::Sleeps);
+    let mut bench = Bench::new(true, true);
+    let before = [
+        Op::Switch { cpu, previous: 2, next: 0, leaves: sleeps },
+        Op::Wake { cpu, task: 2 },
+        Op::Pass(5_000),
+        Op::Switch { cpu, previous: 0, next: 2, leaves: Leaves::Preempted },
+        Op::Pass(700),
+    ];
+    before.iter().chain(then).for_each(|op| bench.do_one(op));
+    bench.compare().unwrap();
+    bench
+}
+
+#[test]
+fn a_switch_has_a_length_where_both_ends_of_it_were_seen() {
+    let (cpu, gone_on) = (0, Op::GoneOn { cpu: 0, switched: true });
+    let counted = |then: &[Op]| {
+        let bench = after_its_switch(then);
+        let of: Vec<i64> = bench.rules.switched.values().map(|found| found.sum).collect();
+        let told = bench.rules.records.values().filter(|found| found.switch.is_some()).count();
+        assert_eq!(of.len(), told);
+        of
+    };
+    assert_eq!(counted(std::slice::from_ref(&gone_on)), [700]);
+    assert_eq!(counted(&[gone_on.clone(), Op::Pass(90), gone_on.clone()]), [700], "once");
+    assert_eq!(counted(&[Op::GoneOn { cpu, switched: false }]), [0; 0]);
+    // It went on, left its CPU and came again, which no program saw.
+    let away = [Op::Skipped { cpu, next: 0 }, Op::Pass(9_000), Op::Skipped { cpu, next: 2 }];
+    assert_eq!(counted(&[&away[..], &[gone_on.clone()][..]].concat()), [0; 0]);
+    assert_eq!(counted(&[Op::Skipped { cpu, next: 3 }, gone_on.clone()]), [0; 0], "another thread");
+    assert_eq!(counted(&[Op::Suspend, gone_on]), [0; 0], "over a suspend");
 }

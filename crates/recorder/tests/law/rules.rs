@@ -1,4 +1,5 @@
-//! What the programs have to do, said plainly: a thread, its timers, its waking, its switch.
+//! What the programs and the ring have to do, said plainly: a thread, its timers, its waking, its
+//! switch.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +32,25 @@ pub struct Expected {
     pub sum: i64,
     pub most: i64,
     pub least: Option<i64>,
-    /// Victim, previous and time of the largest.
+    /// Victim, previous (of S: its holder's class) and time of the largest.
     pub who: (u32, u32, u64),
+    /// S of the largest.
+    pub switch: Option<i64>,
+}
+
+/// A wake-up that was recorded, until its thread goes on.
+#[derive(Clone, Copy, Debug)]
+struct Going {
+    /// The switch, among all of the machine.
+    nth: u64,
+    task: Task,
+    at: u64,
+    late: Option<i64>,
+    wait: i64,
+    holder: usize,
+    kernel: bool,
+    chosen: bool,
+    epoch: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -50,8 +68,12 @@ struct Known {
 /// The rules' state.
 #[derive(Default)]
 pub struct Rules {
-    /// Whether programs read by types.
+    /// Whether it is known at once whose a thread is, as by types.
     types: bool,
+    /// Whether S is recorded.
+    with_switch: bool,
+    /// The bits of a thread's number that lead to its place.
+    places: u32,
     slots: BTreeMap<u32, Known>,
     /// Timer, its clock's time, that clock's distance.
     fired: BTreeMap<(usize, usize), (u64, i64, i64)>,
@@ -60,17 +82,74 @@ pub struct Rules {
     resumed: u64,
     pub records: BTreeMap<Key, Expected>,
     pub chosen: BTreeMap<(u32, usize), Expected>,
+    /// S and T + W + S: CPU, epoch's half, kind of victims, series; and of the chosen thread.
+    pub switched: BTreeMap<(usize, u32, bool, usize), Expected>,
+    pub chosen_switched: BTreeMap<(u32, usize), Expected>,
+    /// Switches of the machine, and which of them gave each CPU to who has it now.
+    switches: u64,
+    on: BTreeMap<usize, (Task, u64)>,
+    going: BTreeMap<usize, Going>,
     /// In the order of `layout::CountedEvent`.
     pub counts: [u64; 8],
 }
 
 impl Rules {
-    pub fn new(types: bool) -> Rules {
-        Rules { types, ..Rules::default() }
+    pub fn new(types: bool, with_switch: bool) -> Rules {
+        Rules { types, with_switch, places: 0x3fff, ..Rules::default() }
+    }
+
+    /// Where each thread has a place of its own.
+    pub fn of_ring() -> Rules {
+        Rules { types: true, places: u32::MAX, ..Rules::default() }
+    }
+
+    pub fn leaves_cpu(&mut self, cpu: usize) {
+        self.on.remove(&cpu);
+    }
+
+    pub fn gets_cpu(&mut self, cpu: usize, task: Task) {
+        self.switches += 1;
+        self.on.insert(cpu, (task, self.switches));
+    }
+
+    /// The end of a switch gives S to the wake-up that was recorded at that very switch.
+    pub fn gone_on(&mut self, cpu: usize, switched: bool, now: u64) {
+        let Some(&(task, nth)) = self.on.get(&cpu) else { return };
+        if !self.with_switch || !switched || task.prio >= 100 {
+            return;
+        }
+        let Some(going) = self.going.remove(&cpu) else { return };
+        if (going.nth, going.task.tid) != (nth, task.tid) {
+            return;
+        }
+        if going.at < self.resumed {
+            self.counts[CountedEvent::Suspended as usize] += 1;
+            return;
+        }
+        let (switch, half) = (now as i64 - going.at as i64, self.epoch & 1);
+        let whole = going.late.map(|late| late + going.wait + switch);
+        for (series, value) in [(0, Some(switch)), (1, whole)] {
+            let Some(value) = value else { continue };
+            let who = (task.tid, going.holder as u32, going.at);
+            if series == 0 || going.holder == 0 {
+                let key = (cpu, half, going.kernel, series);
+                self.switched.entry(key).or_default().add_switch(value, who, switch);
+            }
+            if going.chosen {
+                self.chosen_switched.entry((half, series)).or_default().add_switch(value, who, switch);
+            }
+        }
+        for series in 0..3 {
+            let key = (cpu, half, going.holder, going.kernel, series);
+            let largest = self.records.get_mut(&key).filter(|found| found.who.2 == going.at);
+            if let Some(largest) = largest.filter(|_| going.epoch == self.epoch) {
+                largest.switch = Some(switch);
+            }
+        }
     }
 
     fn slot(&mut self, tid: u32) -> &mut Known {
-        self.slots.entry(tid & 0x3fff).or_default()
+        self.slots.entry(tid & self.places).or_default()
     }
 
     pub fn choose(&mut self, task: Task) {
@@ -176,6 +255,7 @@ impl Rules {
             Some(_) => {}
             None => return self.claim(task),
         }
+        self.going.remove(&cpu);
         let (resumed, half) = (self.resumed, self.epoch & 1);
         let slot = self.slot(task.tid);
         let slept = std::mem::take(&mut slot.slept);
@@ -200,6 +280,8 @@ impl Rules {
             std::cmp::Ordering::Equal => 1,
             std::cmp::Ordering::Less => 2,
         };
+        let (nth, epoch) = (self.switches, self.epoch);
+        self.going.insert(cpu, Going { nth, task, at: now, late, wait, holder, kernel, chosen, epoch });
         for (series, value) in [(0, late), (1, Some(wait)), (2, late.map(|late| late + wait))] {
             let Some(value) = value else { continue };
             let who = (task.tid, previous.tid, now);
@@ -218,7 +300,14 @@ impl Expected {
         self.sum += value;
         self.least = Some(self.least.map_or(value, |least| least.min(value)));
         if value > self.most {
-            (self.most, self.who) = (value, who);
+            (self.most, self.who, self.switch) = (value, who, None);
+        }
+    }
+
+    fn add_switch(&mut self, value: i64, who: (u32, u32, u64), switch: i64) {
+        self.add(value, who);
+        if (self.most, self.who) == (value, who) {
+            self.switch = Some(switch);
         }
     }
 }

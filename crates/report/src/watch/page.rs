@@ -28,6 +28,8 @@ const COLUMNS: [&str; 9] = ["wake-ups", "missed", "early", "min", "mean", "p50",
 
 const NUMBERS: &str = "The numbers are those of the table below.";
 const PARTS: &str = "T: how late the timer came. W: how long the thread then waited for its CPU.";
+const WITH_SWITCH: &str = "T: how late the timer came. W: how long the thread then waited for its CPU. \
+    S: the switch to it.";
 const OWN_MATTER: &str =
     "Threads of the application that waited for each other: its own matter, and no latency of the system.";
 
@@ -52,7 +54,7 @@ pub fn html(of: &WatchSummary) -> Result<String> {
                 @let caption = format!("{}, of threads that waited for the system. {NUMBERS}", main.series);
                 (figure(&caption, |size| Some(histogram(of, main, size, &PAGE))))
             }
-            (list("The worst", PARTS, of, &of.worst))
+            (list("The worst", if has_switch(&of.worst) { WITH_SWITCH } else { PARTS }, of, &of.worst))
             (list("Behind the same or a higher priority", OWN_MATTER, of, &of.worst_by_priority))
             (list("Threads of the kernel", "", of, &of.worst_of_kernel_threads))
             (stacks(of))
@@ -134,10 +136,15 @@ fn conditions(of: &WatchSummary) -> Markup {
     ])
 }
 
+/// Whether S is known of any.
+fn has_switch(list: &[PlacedWorst]) -> bool {
+    list.iter().take(WORST).any(|worst| worst.wakeup.switch_ns.is_some())
+}
+
 /// A table of the worst; the first ones have the colours that mark them in the pictures.
 fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -> Markup {
     let main = std::ptr::eq(list.as_ptr(), of.worst.as_ptr());
-    let shown = coloured(of);
+    let (shown, switch) = (coloured(of), has_switch(list));
     html! {
         @if !list.is_empty() {
             h2 { (heading) }
@@ -148,7 +155,7 @@ fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -
                         th { "#" }
                         th class="left" { "victim" } th { "pid" } th class="left" { "priority" } th { "CPU" }
                         th class="left" { "culprit" } th { "CPU" }
-                        th { "T" } th { "W" } th { "total" }
+                        th { "T" } th { "W" } @if switch { th { "S" } } th { "total" }
                         th class="left" { "when" } th class="left" { "sleeps in" }
                     } }
                     tbody { @for (at, worst) in list.iter().take(WORST).enumerate() {
@@ -159,7 +166,7 @@ fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -
                                 }
                                 (at + 1)
                             }
-                            (cells(worst, of))
+                            (cells(worst, of, switch))
                         }
                     } }
                 }
@@ -182,7 +189,7 @@ fn swatch(colour: &str) -> Markup {
     }
 }
 
-fn cells(worst: &PlacedWorst, of: &WatchSummary) -> Markup {
+fn cells(worst: &PlacedWorst, of: &WatchSummary, switch: bool) -> Markup {
     let wakeup = &worst.wakeup;
     let or_unknown = |text: &str| if text.is_empty() { UNKNOWN.to_owned() } else { clean(text) };
     html! {
@@ -194,6 +201,7 @@ fn cells(worst: &PlacedWorst, of: &WatchSummary) -> Markup {
         td { (or_dash(wakeup.culprit.task.cpu)) }
         td { (us_or_dash(wakeup.timer_ns)) }
         td { (us_or_dash(wakeup.wakeup_ns)) }
+        @if switch { td { (us_or_dash(wakeup.switch_ns)) } }
         td class="top" { (us(worst.total_ns)) }
         td class="left" { (when(worst, of)) }
         td class="left" { (or_unknown(&wakeup.sleeps_in)) }

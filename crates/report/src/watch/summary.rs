@@ -145,11 +145,17 @@ pub const REPORT_SCHEMA: &str = "onbeat.watch-report/1";
 impl WatchSummary {
     /// The series that says most: T and W together where timers were matched, else W alone.
     pub fn main(&self) -> Option<&SeriesTotals> {
-        let of = |series: WatchSeries| {
-            let mut all = self.series.iter();
-            all.find(|totals| totals.series == series && totals.class == WaitClass::System)
-        };
-        let held = |totals: &&SeriesTotals| totals.cpus.iter().any(|cpu| cpu.n > 0);
-        of(WatchSeries::TimerWakeup).filter(held).or_else(|| of(WatchSeries::Wakeup).filter(held))
+        self.of_system(WatchSeries::TimerWakeup).or_else(|| self.of_system(WatchSeries::Wakeup))
+    }
+
+    /// The switch itself, where it was recorded.
+    pub fn switch(&self) -> Option<&SeriesTotals> {
+        self.of_system(WatchSeries::Switch)
+    }
+
+    fn of_system(&self, series: WatchSeries) -> Option<&SeriesTotals> {
+        let mut all = self.series.iter();
+        let found = all.find(|totals| totals.series == series && totals.class == WaitClass::System);
+        found.filter(|totals| totals.cpus.iter().any(|cpu| cpu.n > 0))
     }
 }

@@ -94,19 +94,55 @@ fn a_narrow_terminal_leaves_columns_out_and_never_the_latencies() {
 }
 
 #[test]
-fn coverage_is_a_share_or_says_that_nobody_counted() {
+fn the_switch_has_a_column_and_a_table_where_it_is_known() {
+    let mut of = summary(2);
+    let heads = |of: &WatchSummary| {
+        let text = text::render(of, 160, false);
+        let head = text.lines().find(|line| line.starts_with("victim")).unwrap();
+        (head.split_whitespace().collect::<Vec<_>>().join(" "), text)
+    };
+    let (plain, _) = heads(&of);
+    assert!(plain.starts_with("victim CPU culprit on T W total when"), "{plain}");
+    assert!(!page::html(&of).unwrap().contains("<th>S</th>"));
+    of.worst[1].wakeup.switch_ns = Some(Nanos(2_100));
+    of.worst[1].total_ns = of.worst[1].wakeup.total();
+    let totals = of.series[0].cpus.clone();
+    for (series, cpus) in [(WatchSeries::Switch, totals.clone()), (WatchSeries::TimerWakeupSwitch, totals)] {
+        let (class, threads) = (WaitClass::System.into(), Vec::new());
+        of.series.push(SeriesTotals { series: series.into(), class, cpus, threads });
+    }
+    let (with, text) = heads(&of);
+    assert!(with.starts_with("victim CPU culprit on T W S total when"), "{with}");
+    assert!(text.contains("timer+wakeup of all wake-ups") && text.contains("S, the switch to"), "{text}");
+    let narrow = text::render(&of, 60, false);
+    let head = narrow.lines().find(|line| line.starts_with("victim")).unwrap();
+    assert!(head.contains(" S ") && head.ends_with("total"), "{head}");
+    let html = page::html(&of).unwrap();
+    assert!(html.contains("<th>S</th>") && html.contains("Totals: switch, system"));
+    assert!(html.contains("Totals: timer+wakeup+switch, system"));
+    assert!(html.contains("S: the switch to it"));
+    let table = csv::csv(&of);
+    assert!(table.contains(",switch/system/cpu0,") && table.contains(",timer+wakeup+switch/system/cpu1"));
+    let json = serde_json::to_value(&of).unwrap();
+    assert_eq!(json["worst"][1]["switch_ns"], 2_100);
+    assert_eq!(json["worst"][0]["switch_ns"], serde_json::Value::Null);
+}
+
+#[test]
+fn coverage_is_a_share_or_unknown() {
     let mut of = summary(1);
     of.coverage = WatchCoverage { recorded: 1, collisions: 2, ..WatchCoverage::default() };
     assert_eq!(
         words::coverage(&of),
-        "1 switch to real-time threads recorded; how many there were nobody counted; \
+        "1 switch to real-time threads recorded; how many there were is unknown; \
          2 threads found their place taken."
     );
     of.coverage_share = Some(0.5);
     of.coverage.voluntary = Some(2);
-    assert!(
-        words::coverage(&of).starts_with("Of the switches to real-time threads 50 % were recorded (1 of 2);")
-    );
+    assert!(words::coverage(&of).starts_with(
+        "Of the switches to real-time threads 50 % were recorded (1 of 2, without threads that began or \
+         ended within an interval);"
+    ));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A record on the terminal: the answer, the worst, the CPUs, what is not in it.
 
-use super::summary::{PlacedWorst, WatchSummary};
+use super::summary::{PlacedWorst, SeriesTotals, WatchSummary};
 use super::words::{answer, culprit, day, losses, task, when};
 use crate::aligned::write_rows;
 use crate::palette::{DIM, Palette, YELLOW};
@@ -11,9 +11,11 @@ use model::histogram::quantile;
 const WORST: usize = 10;
 const OTHERS: usize = 3;
 
-/// The columns of the worst, and which are left out on a narrow terminal, one after the other.
-const HEAD: [&str; 9] = ["victim", "CPU", "culprit", "on", "T", "W", "total", "when (UTC)", "sleeps in"];
-const LEFT_OUT: [usize; 3] = [8, 3, 6];
+/// The columns of the worst, and which are left out on a narrow terminal, one after the other; the
+/// first where no S is known.
+const HEAD: [&str; 10] =
+    ["victim", "CPU", "culprit", "on", "T", "W", "S", "total", "when (UTC)", "sleeps in"];
+const LEFT_OUT: [&str; 3] = ["sleeps in", "on", "when (UTC)"];
 
 /// The record as text of up to this number of columns.
 pub fn render(of: &WatchSummary, columns: usize, color: bool) -> String {
@@ -57,7 +59,7 @@ fn span_of(of: &WatchSummary) -> String {
     )
 }
 
-fn cells(worst: &PlacedWorst, of: &WatchSummary) -> [String; 9] {
+fn cells(worst: &PlacedWorst, of: &WatchSummary) -> [String; 10] {
     let wakeup = &worst.wakeup;
     [
         task(&wakeup.victim),
@@ -66,6 +68,7 @@ fn cells(worst: &PlacedWorst, of: &WatchSummary) -> [String; 9] {
         or_dash(wakeup.culprit.task.cpu),
         us_or_dash(wakeup.timer_ns),
         us_or_dash(wakeup.wakeup_ns),
+        us_or_dash(wakeup.switch_ns),
         us_or_dash(Some(worst.total_ns)),
         when(worst, of),
         if wakeup.sleeps_in.is_empty() { UNKNOWN.into() } else { clean(&wakeup.sleeps_in) },
@@ -79,20 +82,36 @@ fn table(page: &mut String, of: &WatchSummary, list: &[PlacedWorst], columns: us
         let widest = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0) + 2;
         (0..rows[0].len()).map(widest).sum::<usize>().saturating_sub(2)
     };
+    let leave_out = |rows: &mut Vec<Vec<String>>, name: &str| {
+        if let Some(at) = rows[0].iter().position(|head| head == name) {
+            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+    };
+    if list.iter().all(|worst| worst.wakeup.switch_ns.is_none()) {
+        leave_out(&mut rows, "S");
+    }
     for left_out in LEFT_OUT {
         if width(&rows) <= columns {
             break;
         }
-        rows.iter_mut().for_each(|row| drop(row.remove(left_out)));
+        leave_out(&mut rows, left_out);
     }
     write_rows(page, &rows, palette);
 }
 
-/// The totals of the series that says most, a row per CPU.
+/// The totals of the series that says most, and those of the switch, a row per CPU.
 fn cpus(page: &mut String, of: &WatchSummary, palette: Palette) {
-    let Some(main) = of.main() else { return };
-    let title = format!("{} of all wake-ups that waited for the system, in us", main.series);
-    page.push_str(&format!("\n{}\n", palette.paint(DIM, &title)));
+    if let Some(main) = of.main() {
+        let title = format!("{} of all wake-ups that waited for the system, in us", main.series);
+        totals(page, &title, main, palette);
+    }
+    if let Some(switch) = of.switch() {
+        totals(page, "S, the switch to the thread, in us", switch, palette);
+    }
+}
+
+fn totals(page: &mut String, title: &str, main: &SeriesTotals, palette: Palette) {
+    page.push_str(&format!("\n{}\n", palette.paint(DIM, title)));
     let mut rows = vec![["CPU", "wake-ups", "min", "mean", "p50", "p99", "p99.99", "max"].map(str::to_owned)];
     rows.extend(main.cpus.iter().map(|cpu| {
         let at = |per_million| us_or_dash(quantile(&cpu.histogram, cpu.max_ns, per_million));

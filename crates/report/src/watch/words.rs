@@ -107,13 +107,14 @@ pub fn coverage(of: &WatchSummary) -> String {
     let counts = &of.coverage;
     let mut line = match of.coverage_share {
         Some(share) => format!(
-            "Of the switches to real-time threads {} were recorded ({} of {})",
+            "Of the switches to real-time threads {} were recorded ({} of {}, without threads that began \
+             or ended within an interval)",
             percent(share),
             counts.recorded,
             counts.voluntary.unwrap_or_default()
         ),
         None => format!(
-            "{} to real-time threads recorded; how many there were nobody counted",
+            "{} to real-time threads recorded; how many there were is unknown",
             several(counts.recorded, "switch", "switches")
         ),
     };
@@ -121,8 +122,8 @@ pub fn coverage(of: &WatchSummary) -> String {
         (counts.collisions, "thread found its place taken", "threads found their place taken"),
         (
             counts.skipped.unwrap_or(0),
-            "program run was skipped by the kernel",
-            "program runs were skipped by the kernel",
+            "event was skipped or lost by the kernel",
+            "events were skipped or lost by the kernel",
         ),
         (counts.timers_unmatched, "timer had no wake-up", "timers had no wake-up"),
         (

@@ -18,6 +18,9 @@ macro_rules! toggle {
     };
 }
 
+/// Not among those that a hunt records: it has no window of hours.
+pub static SUSPEND: EventSpec = EventSpec::new("power", "suspend_resume", &[], |_| Some(What::Suspend));
+
 pub const EVENTS: &[EventSpec] = &[
     EventSpec::new("workqueue", "workqueue_execute_start", &["function"], |f| {
         Some(What::WorkEntry { function: f.address(0)? })

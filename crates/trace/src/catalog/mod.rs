@@ -49,6 +49,8 @@ impl EventSpec {
     }
 }
 
+pub use kernel::SUSPEND;
+
 /// All of them by subsystem, in the order of arming.
 pub const ALL: &[&[EventSpec]] = &[sched::EVENTS, irq::EVENTS, irq::VECTORS, timer::EVENTS, kernel::EVENTS];
 

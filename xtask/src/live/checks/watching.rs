@@ -18,7 +18,7 @@ pub fn checks() -> Vec<Check> {
             "watch-beside",
             "start w onbeat watch -q --interval 2s -o rec\n\
              watch=$pid\n\
-             usleep 2500000\n\
+             recording rec 1\n\
              run m onbeat measure -p 80 -i 5000 -a 1 -D 5s -q -o b --json m.json\n\
              usleep 500000\n\
              pid=$watch\n\
@@ -31,16 +31,76 @@ pub fn checks() -> Vec<Check> {
         Check::new(
             "watch-killed",
             "start w onbeat watch -q --interval 1s -o rec\n\
-             usleep 3500000\n\
+             recording rec 3\n\
              kill -KILL $pid\n\
              reap\n\
+             value closed $(closed rec)\n\
              usleep 500000\n\
              value left $(grep -l onbeat_ /proc/[0-9]*/fdinfo/* 2>/dev/null | wc -l)\n\
              run again onbeat watch -q -D 1s --interval 1s -o rec\n\
              run r onbeat report rec --json r.json\nsend record r.json\n",
             killed,
         ),
+        Check::new(
+            "watch-switch",
+            "value shown $(grep ' __traceiter_sched_exit_tp$' /proc/kallsyms | wc -l)\n\
+             run s onbeat watch --switch -q -D 2s --interval 1s -o rec\n\
+             value made $(ls -d rec 2>/dev/null | wc -l)\n",
+            switch,
+        ),
+        Check::new(
+            "watch-ring",
+            "start w onbeat watch --by ring --interval 2s -o rec\n\
+             watch=$pid\n\
+             recording rec 1\n\
+             run m onbeat measure -p 80 -i 5000 -a 1 -D 5s -q -o b --json m.json\n\
+             usleep 500000\n\
+             value armed $(ls /sys/kernel/debug/tracing/instances | grep -c onbeat)\n\
+             pid=$watch\n\
+             kill -TERM $pid\n\
+             reap\n\
+             value left $(ls /sys/kernel/debug/tracing/instances | grep -c onbeat)\n\
+             run r onbeat report rec --json r.json\n\
+             send run m.json\nsend record r.json\n",
+            through_ring,
+        ),
+        Check::new(
+            "watch-ring-killed",
+            "start w onbeat watch -q --by ring --interval 1s -o rec\n\
+             recording rec 3\n\
+             value armed $(ls /sys/kernel/debug/tracing/instances | grep -c onbeat)\n\
+             kill -KILL $pid\n\
+             reap\n\
+             value closed $(closed rec)\n\
+             usleep 1000000\n\
+             value left $(ls /sys/kernel/debug/tracing/instances | grep -c onbeat)\n\
+             run again onbeat watch -q --by ring -D 1s --interval 1s -o rec\n\
+             run r onbeat report rec --json r.json\nsend record r.json\n",
+            ring_killed,
+        ),
     ]
+}
+
+/// The switch is recorded where the kernel shows it; elsewhere it is refused before anything is
+/// made.
+fn switch(reply: &Reply, _: &Machine) -> CheckResult {
+    let shown = reply.number("shown")? > 0;
+    exit(reply, "s", if shown { 0 } else { 5 })?;
+    let made = reply.number("made")?;
+    require((made > 0) == shown, || format!("{made} folders, and the kernel shows it: {shown}"))
+}
+
+/// The same as by programs, and the instance is gone with its process.
+fn through_ring(reply: &Reply, machine: &Machine) -> CheckResult {
+    require(reply.number("armed")? == 1, || "there is no tracing instance".to_string())?;
+    require(reply.number("left")? == 0, || "the tracing instance is left".to_string())?;
+    beside(reply, machine)
+}
+
+/// Another process removes the instance.
+fn ring_killed(reply: &Reply, machine: &Machine) -> CheckResult {
+    require(reply.number("armed")? == 1, || "there is no tracing instance".to_string())?;
+    killed(reply, machine)
 }
 
 /// The largest latency of the measuring thread, by itself and in the record: the record's ends
@@ -92,7 +152,10 @@ fn killed(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "r", 0)?;
     require(reply.number("left")? == 0, || "a program or a map is left".to_string())?;
     let record = document(reply, "record")?;
-    // Three were closed when it was killed, on a host that is not too slow; one came later.
-    let intervals = record["intervals"].as_u64().unwrap_or(0);
-    require(intervals >= 3, || format!("{intervals} intervals are left"))
+    let closed = reply.number("closed")?;
+    require(closed >= 3, || format!("{closed} intervals were closed when it was killed"))?;
+    // One came later.
+    let intervals = record["intervals"].as_i64().unwrap_or(0);
+    require(intervals > closed, || format!("{intervals} intervals are left, of {closed} and one more"))?;
+    Ok(())
 }

@@ -55,6 +55,20 @@ underway() {
     until [ -s $1/run.json ] || [ $tries -ge 200 ]; do usleep 50000; tries=$((tries + 1)); done
 }
 
+# closed DIR: how many intervals a record has.
+closed() {
+    cat $1/*.tail 2>/dev/null | grep -c '^end '
+}
+
+# recording DIR N: waits until a watch records to it, and has so many intervals.
+recording() {
+    tries=0
+    until { [ -e $1/record.json ] && [ $(closed $1) -ge $2 ]; } || [ $tries -ge 600 ]; do
+        usleep 50000
+        tries=$((tries + 1))
+    done
+}
+
 # now_ms: time since boot, in steps of 10 ms.
 now_ms() {
     awk '{ print int($1 * 1000) }' /proc/uptime

@@ -30,8 +30,8 @@ pub struct UndoScene {
     pub words: fn(&[Reply]) -> CmdlineEdit,
     /// What must have come back.
     pub judge: SceneJudge,
-    /// A place in the kernel that may warn, where what the scene is about is the kernel's own defect;
-    /// "" for none.
+    /// A place in the kernel that may warn, where what the scene is about is a defect of the kernel
+    /// itself; "" for none.
     pub may_warn: &'static str,
 }
 

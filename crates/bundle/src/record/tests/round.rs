@@ -104,6 +104,72 @@ fn old_intervals_become_hours_and_days_and_no_count_is_lost() {
     assert!(disk.peak.get() <= 1 << 20, "{} bytes", disk.peak.get());
 }
 
+/// Some intervals have S, as where the kernel or a flag was another.
+fn with_switch(n: u64) -> WatchInterval {
+    let mut of = interval(n, 2, 9);
+    if n / 5 % 3 != 0 {
+        return of;
+    }
+    let holder = [Holder::Lower.into(), Holder::Equal.into(), model::keyword::Word::default()];
+    for series in [WatchSeries::Switch, WatchSeries::TimerWakeupSwitch] {
+        let own = |row: WatchRow| match series {
+            WatchSeries::Switch => WatchRow { holder: Default::default(), ..row },
+            _ => row,
+        };
+        let cpus = (0..2).map(|cpu| own(row(cpu, n * 64 + 32 + u64::from(cpu), 9))).collect();
+        of.series.push(SeriesRows { series, cpus, threads: Vec::new() });
+    }
+    of.worst.push(WorstWakeup {
+        worst_of: vec![WatchSeries::Switch.into()],
+        holder: holder[(n % 3) as usize].clone(),
+        switch_ns: Some(Nanos(100 + n as i64)),
+        timer_ns: None,
+        mono_ns: Nanos(of.mono_ns.0 + 1),
+        ..of.worst[0].clone()
+    });
+    of
+}
+
+#[test]
+fn intervals_with_the_switch_and_without_are_merged() {
+    const COUNT: u64 = 3_000;
+    let disk = MemoryDisk::default();
+    let (mut writer, _) = RecordWriter::open(&disk, 1 << 20, "r1").unwrap();
+    (0..COUNT).for_each(|n| _ = writer.append(&run("b1"), &with_switch(n)).unwrap());
+    let mut reader = RecordReader::open(&disk).unwrap();
+    let losses = reader.manifest().unwrap().losses.clone();
+    assert!(losses.rows_to_hours > 0 && losses.rows_to_days > 0, "{losses:?}");
+    let mut worst = Vec::new();
+    reader
+        .each_item(|item| {
+            let RecordItem::Worst(_, _, line) = item else { return };
+            let of_switch: Vec<_> = line
+                .worst
+                .iter()
+                .filter(|one| one.worst_of.contains(&WatchSeries::Switch.into()))
+                .filter_map(|one| one.switch_ns)
+                .collect();
+            assert!(of_switch.len() <= 1, "{of_switch:?}");
+            worst.extend(of_switch);
+        })
+        .unwrap();
+    let last = (0..COUNT).rev().find(|n| n / 5 % 3 == 0).unwrap();
+    assert_eq!(worst.into_iter().max(), Some(Nanos(100 + last as i64)));
+    for series in WatchSeries::ALL {
+        let mut found = 0;
+        reader
+            .each_row(*series, |_, _, line| {
+                assert!(line.cpus.iter().all(|row| row.hist.total() == row.n));
+                found += line.cpus.iter().map(|row| row.n).sum::<u64>();
+            })
+            .unwrap();
+        let kept = (losses.rows_dropped..COUNT).flat_map(|n| with_switch(n).series);
+        let kept = kept.filter(|rows| rows.series == *series).flat_map(|rows| rows.cpus);
+        assert_eq!(found, kept.map(|row| row.n).sum::<u64>(), "{series:?}");
+    }
+    assert_eq!(reader.remarks, Vec::<String>::new());
+}
+
 fn wanted_from(from: u64, to: u64) -> Sums {
     wanted((from..to).map(|i| interval(i, 2, 40)))
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use bundle::record::made::MadeRecord;
 use bundle::record::write::{DEFAULT_SIZE, RecordWriter};
 use model::units::Nanos;
+use model::watch::{WatchMark, WatchMarkKind};
 
 use super::place::{Place, code, json, onbeat, refused};
 
@@ -44,6 +45,36 @@ fn a_record_is_shown_with_its_worst_by_name() {
         assert_eq!(code(&onbeat(&["report", &folder, "-o", &file])), 0);
         assert!(fs::read_to_string(&file).unwrap().contains(words), "{format}");
     }
+}
+
+/// A run that goes on is marked in each interval, with a begin that is read anew when the watch is
+/// started again: it is one run. Another of the same words is another.
+#[test]
+fn a_run_beside_a_watch_is_one_mark() {
+    let place = Place::new();
+    let folder = place.path("record");
+    let (mut writer, _) = RecordWriter::open_folder(Path::new(&folder), DEFAULT_SIZE).unwrap();
+    let begins = [(0, 7), (0, 9), (HOURLY.span.0, 9)];
+    for n in 0..3 {
+        let mut interval = HOURLY.interval(n);
+        let end = interval.mono_ns + interval.span_ns;
+        let of = |&(begin, jitter): &(i64, i64)| WatchMark {
+            kind: WatchMarkKind::Measure.into(),
+            from_mono_ns: Nanos(40 * Nanos::SECOND.0 + begin + jitter * n as i64),
+            to_mono_ns: end,
+            detail: format!("measure {jitter}"),
+            ..WatchMark::default()
+        };
+        interval.marks = begins.iter().map(of).collect();
+        writer.append(&HOURLY.run(n), &interval).unwrap();
+    }
+    drop(writer);
+    let document = json(&["report", &folder], 0);
+    let marks = document["marks"].as_array().unwrap();
+    let runs: Vec<_> = marks.iter().filter(|mark| mark["kind"] == "measure").collect();
+    assert_eq!(runs.len(), begins.len(), "{runs:?}");
+    let end = 40 * Nanos::SECOND.0 + 3 * HOURLY.span.0;
+    assert!(runs.iter().all(|mark| mark["to_mono_ns"] == end), "{runs:?}");
 }
 
 #[test]

@@ -5,11 +5,21 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::place::{Place, onbeat, refused};
+use host::tracefs::Tracing;
+use rustix::process::Signal;
 
-/// Whether this machine takes programs for its kernel; if not, that is said in one line.
+use super::place::{Place, json, onbeat, refused};
+
+/// Whether this machine can be watched; if not, that is said in one line.
 fn records(place: &Place) -> bool {
-    let tried = onbeat(&["watch", "-q", "-D", "1s", "--interval", "1s", "-o", &place.path("try")]);
+    records_by(place, &[])
+}
+
+/// The same in one way.
+fn records_by(place: &Place, way: &[&str]) -> bool {
+    let path = place.path("try");
+    let all = ["watch", "-q", "-D", "1s", "--interval", "1s", "-o", &path];
+    let tried = onbeat(&[&all[..], way].concat());
     let said = String::from_utf8(tried.stderr).unwrap();
     match tried.status.code() {
         Some(0) => true,
@@ -24,13 +34,34 @@ fn records(place: &Place) -> bool {
 
 #[test]
 fn every_wake_up_of_a_measurement_is_in_the_record() {
+    measured_beside(&[]);
+}
+
+#[test]
+fn the_switch_is_in_the_record_where_the_kernel_shows_it() {
+    let Some(report) = measured_beside(&["--switch"]) else { return };
+    let wakeups = |series: &str| -> u64 {
+        let all = report["series"].as_array().unwrap().iter();
+        let own = all.filter(|of| of["series"] == series && of["class"] != "kernel-threads");
+        own.flat_map(|of| of["cpus"].as_array().unwrap()).map(|cpu| cpu["n"].as_u64().unwrap()).sum()
+    };
+    assert!(wakeups("switch") >= 1400 && wakeups("switch") <= wakeups("wakeup"), "{report}");
+    let (with, without) = (wakeups("timer+wakeup+switch"), wakeups("timer+wakeup"));
+    assert!(with > 0 && with <= without, "{with} {without}");
+    let worst = report["worst"].as_array().unwrap();
+    assert!(worst.iter().any(|worst| worst["switch_ns"].is_i64() && worst["timer_ns"].is_i64()), "{worst:?}");
+}
+
+/// Measures beside a watch with these flags; the report's document.
+fn measured_beside(more: &[&str]) -> Option<serde_json::Value> {
     let place = Place::new();
-    if !records(&place) {
-        return;
+    if !records_by(&place, more) {
+        return None;
     }
     let record = place.path("record");
     let mut watch = Command::new(env!("CARGO_BIN_EXE_onbeat"))
         .args(["watch", "-q", "--interval", "2s", "-o", &record])
+        .args(more)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -46,7 +77,7 @@ fn every_wake_up_of_a_measurement_is_in_the_record() {
     let said = watch.wait_with_output().unwrap();
     assert_eq!(said.status.code(), Some(6), "interrupted, with all saved");
     let said = String::from_utf8(said.stdout).unwrap();
-    if measured.status.success() {
+    measured.status.success().then(|| {
         let wakeups: u64 = said.split(' ').next().unwrap().parse().unwrap();
         assert!(wakeups >= 1400, "{said}");
         let tail = fs::read_dir(&record).unwrap().flatten().map(|entry| entry.path());
@@ -54,6 +85,52 @@ fn every_wake_up_of_a_measurement_is_in_the_record() {
         let text: String =
             tail.map(|path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()).collect();
         assert!(text.contains("\"onbeat/0\""), "its thread is among the worst of an interval: {text}");
+        json(&["report", &record], 0)
+    })
+}
+
+/// How many tracing instances a process has left.
+fn instances_of(pid: u32) -> usize {
+    let names = Tracing::open().map(|tracing| tracing.others().instances).unwrap_or_default();
+    names.iter().filter(|name| name.starts_with(&format!("onbeat-{pid}-"))).count()
+}
+
+#[test]
+fn a_ring_records_and_goes_with_its_process_whatever_ends_it() {
+    let place = Place::new();
+    if !records_by(&place, &["--by", "ring"]) {
+        return;
+    }
+    for signal in [Signal::TERM, Signal::KILL] {
+        let record = place.path(&format!("record-{}", signal.as_raw()));
+        let mut watch = Command::new(env!("CARGO_BIN_EXE_onbeat"))
+            .args(["watch", "--by", "ring", "--interval", "1s", "-o", &record])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        while fs::read_dir(&record).into_iter().flatten().count() < 2 {
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(watch.try_wait().unwrap().is_none());
+        }
+        assert_eq!(instances_of(watch.id()), 1);
+        let pid = rustix::process::Pid::from_raw(watch.id() as i32).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+        let said = watch.wait_with_output().unwrap();
+        let told = String::from_utf8(said.stderr).unwrap();
+        // One that was killed may have had no time to say it.
+        let is_told = told.contains("a trace ring of ") || signal == Signal::KILL;
+        assert!(is_told && !told.contains("keeper"), "{told}");
+        // Another process removes what a killed one leaves.
+        for _ in 0..1_000 {
+            if instances_of(pid.as_raw_nonzero().get() as u32) == 0 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(instances_of(pid.as_raw_nonzero().get() as u32), 0);
+        let report = onbeat(&["report", &record, "-q", "--json", &place.path("r.json")]);
+        assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
     }
 }
 
@@ -84,6 +161,7 @@ fn a_record_has_one_writer() {
 fn what_cannot_be_is_refused_in_one_line() {
     for (arguments, said) in [
         (&["watch", "--interval", "10ms"][..], "--interval: at least 1 s"),
+        (&["watch", "--by", "magic"], "--by"),
         (&["watch", "--size", "12KiB"], "--size"),
         (&["watch", "--size", "many"], "--size"),
         (&["watch", "--on-alarm", "trace-off"], "--alarm"),
@@ -105,5 +183,10 @@ fn a_unit_runs_what_was_asked_for() {
     let text = String::from_utf8(unit.stdout).unwrap();
     let line = text.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
     assert!(line.contains(" watch -o /var/w --interval 5m --size 64MiB --alarm 200us"), "{line}");
+    assert!(!line.contains("--switch"), "{line}");
+    let with = String::from_utf8(onbeat(&["watch", "--unit", "--switch"]).stdout).unwrap();
+    assert!(with.lines().any(|line| line.starts_with("ExecStart=") && line.ends_with(" --switch")), "{with}");
     assert!(text.contains("SuccessExitStatus=6") && text.contains("[Install]"), "{text}");
+    let unit = onbeat(&["watch", "--unit", "--by", "ring"]);
+    assert!(String::from_utf8(unit.stdout).unwrap().contains(" --by ring\n"));
 }

@@ -6,6 +6,7 @@ mod killed;
 mod others;
 mod suites;
 mod undone;
+mod watched;
 mod witness;
 
 use super::scene::UndoScene;
@@ -20,6 +21,7 @@ pub fn all() -> Vec<UndoScene> {
         exported::scenes(),
         isolated::scenes(),
         suites::scenes(),
+        watched::scenes(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -1,0 +1,121 @@
+//! How `onbeat watch` records: in which way, what of it is not as it could be, with which rights.
+
+use crate::alarm::AlarmAction;
+use host::capabilities;
+use host::tracefs::{Tracing, start_keeper};
+use recorder::{About, Reading};
+
+/// In which way events are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum RecordWay {
+    /// By programs that read the kernel's types: the cheapest, and programs of others do not
+    /// silence them
+    Types,
+    /// By programs that read the events' formats: on kernels without BTF
+    Formats,
+    /// Through a private trace ring, without programs: at twice the cost, and without stacks
+    Ring,
+}
+
+impl RecordWay {
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordWay::Types => "types",
+            RecordWay::Formats => "formats",
+            RecordWay::Ring => "ring",
+        }
+    }
+}
+
+/// The best way that works, where none was asked for.
+pub fn reading(way: Option<RecordWay>) -> Reading {
+    match way {
+        None => Reading::Best,
+        Some(RecordWay::Types) => Reading::Types,
+        Some(RecordWay::Formats) => Reading::Format,
+        Some(RecordWay::Ring) => Reading::Ring,
+    }
+}
+
+/// What of the recorder is not as it could be.
+pub fn about(about: &About) -> Vec<String> {
+    let mut lines = Vec::new();
+    match (about.reading, &about.why_not_better) {
+        (Reading::Ring, why) => {
+            lines.extend(why.as_ref().map(|why| format!("the kernel takes no programs: {why}")));
+            lines.push(format!(
+                "events go through a trace ring of {} KiB: about 1 us per real-time wake-up and 0.4 us per \
+                 other, this process wakes at least once a second, and a culprit is a thread or unknown, as \
+                 there are no stacks",
+                about.kernel_memory >> 10
+            ));
+        }
+        (_, Some(why)) => lines.push(format!(
+            "events are read by their formats, which loses wake-ups while programs of others run: {why}"
+        )),
+        (_, None) => {}
+    }
+    if !about.unlearned.is_empty() {
+        lines
+            .push(format!("no T for what sleeps by {}: its timer was not found", about.unlearned.join(", ")));
+    }
+    if !about.sees_suspends {
+        lines.push("a latency may hold a suspend: this kernel does not tell of them".into());
+    }
+    if !about.compiled {
+        let cost = "the kernel interprets the programs, at about six times the cost";
+        lines.push(format!("{cost}: sysctl net.core.bpf_jit_enable=1"));
+    }
+    if about.other_numbers {
+        lines.push("in a PID namespace threads have other numbers: coverage is unknown".into());
+    }
+    lines
+}
+
+/// Removes what a killed onbeat left armed, which costs every wake-up.
+pub fn remove_leftovers() -> Option<String> {
+    let removed = Tracing::open().ok()?.remove_dead();
+    (!removed.is_empty())
+        .then(|| format!("removed what a killed onbeat had left armed: {}", removed.join(", ")))
+}
+
+/// Has another process remove the ring after this one: programs end with their process, a ring does
+/// not.
+pub fn keep_after(about: &About) -> Option<String> {
+    if about.reading != Reading::Ring {
+        return None;
+    }
+    let error = start_keeper().err()?;
+    Some(format!("if this is killed its trace ring stays until onbeat starts again: no keeper ({error})"))
+}
+
+/// Gives up what is not needed any more; what an alarm does may take any of it.
+pub fn give_up_rights(actions: &[AlarmAction]) -> Option<String> {
+    if !actions.is_empty() {
+        return None;
+    }
+    capabilities::keep_only(&[]).err().map(|error| format!("keeps all capabilities: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_says_why_and_what_it_lacks() {
+        let ring = About { reading: Reading::Ring, compiled: true, sees_suspends: true, ..About::default() };
+        let chosen = about(&ring);
+        assert_eq!(chosen.len(), 1, "{chosen:?}");
+        let lines = about(&About { why_not_better: Some("no map: CAP_BPF".into()), ..ring });
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].ends_with("no programs: no map: CAP_BPF"), "{lines:?}");
+        assert!(lines[1].contains("no stacks") && lines[1].contains("1 us"), "{lines:?}");
+    }
+
+    #[test]
+    fn programs_that_are_as_good_as_can_be_have_no_remark() {
+        let best = About { reading: Reading::Types, compiled: true, sees_suspends: true, ..About::default() };
+        assert_eq!(about(&best), Vec::<String>::new());
+        assert_eq!(about(&About { why_not_better: Some("no BTF".into()), ..best }).len(), 1);
+    }
+}
