@@ -5,6 +5,8 @@
 #![allow(clippy::disallowed_methods)] // These tests start threads of their own.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
+mod shown;
+
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -29,6 +31,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// The recorder, or none where a refusal says why.
 fn armed(reading: Reading) -> Option<KernelRecorder> {
+    shown::look();
     match KernelRecorder::arm(&Options { reading, chosen_limit: 4, ..Options::default() }) {
         Ok(recorder) => {
             assert_eq!(recorder.about().reading, reading);
@@ -46,10 +49,10 @@ fn is_a_refusal(failure: &Failure) {
     assert!(matches!(failure.exit, Exit::NotPermitted | Exit::NotSupported), "{failure}");
 }
 
-/// Whether a thread of this process may have a real-time policy: not everywhere where programs may
-/// be loaded.
+/// Whether a thread of this process may have a real-time policy, not everywhere where programs may be
+/// loaded, on a CPU that shows its switches.
 fn real_time() -> bool {
-    std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok()).join().unwrap()
+    std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok() && shown::pin()).join().unwrap()
 }
 
 /// Starts a real-time thread, which waits until the recorder knows it.
@@ -61,6 +64,7 @@ fn thread<T: Send + 'static>(
     let (go, goes) = channel();
     let handle = std::thread::spawn(move || {
         rt::set_policy(Policy::Fifo, 80).unwrap();
+        assert!(shown::pin());
         told.send(rt::thread_id() as u32).unwrap();
         body(goes.recv().unwrap())
     });

@@ -4,6 +4,8 @@
 #![allow(clippy::disallowed_methods)] // These tests start threads of their own.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
+mod shown;
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +16,7 @@ use host::clock::{TimerFd, futex_until, futex_word, monotonic, nanosleep_until};
 use host::rt::{self, SignalTimer};
 use host::tracefs::Tracing;
 use model::error::Exit;
-use model::units::{CpuSet, Nanos};
+use model::units::Nanos;
 use model::vocabulary::Policy;
 use model::watch::{WatchRow, WatchSeries};
 use recorder::{DrainedEpoch, Options, Reading, RingRecorder};
@@ -29,6 +31,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// The ring, or none where a refusal says why.
 fn armed(ring_kib: Option<u64>) -> Option<RingRecorder> {
+    shown::look();
     match RingRecorder::arm(&Options { ring_kib, chosen_limit: 4, ..Options::default() }) {
         Ok(recorder) => {
             assert_eq!((recorder.about().reading, &*recorder.about().unlearned), (Reading::Ring, &[][..]));
@@ -42,9 +45,9 @@ fn armed(ring_kib: Option<u64>) -> Option<RingRecorder> {
     }
 }
 
-/// Whether a thread of this process may have a real-time policy.
+/// Whether a thread of this process may have a real-time policy on a CPU that shows its switches.
 fn real_time() -> bool {
-    std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok()).join().unwrap()
+    std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok() && shown::pin()).join().unwrap()
 }
 
 /// The rows of a chosen thread in a series.
@@ -60,6 +63,7 @@ fn sleeper() -> (u32, Sender<usize>, Receiver<i64>, JoinHandle<()>) {
     let (late, lates) = channel();
     let handle = std::thread::spawn(move || {
         rt::set_policy(Policy::Fifo, 80).unwrap();
+        assert!(shown::pin());
         told.send(rt::thread_id() as u32).unwrap();
         let (timer, signal, word) = (TimerFd::new().unwrap(), SignalTimer::new().unwrap(), futex_word());
         for way in goes {
@@ -104,8 +108,7 @@ fn a_thread_is_never_earlier_than_was_recorded() {
         }
         all += timed;
     }
-    // A loaded guest of a hypervisor was seen to miss events; that is no wrong T.
-    assert!(all > 0, "T of {all} in {}", 4 * COUNT);
+    assert!(all * 10 >= 4 * COUNT * 9, "T of {all} in {}", 4 * COUNT);
     drop(go);
     handle.join().unwrap();
 }
@@ -120,6 +123,7 @@ fn nothing_is_lost_by_reading() {
     let (go, goes) = channel();
     let handle = std::thread::spawn(move || {
         rt::set_policy(Policy::Fifo, 80).unwrap();
+        assert!(shown::pin());
         told.send(rt::thread_id() as u32).unwrap();
         goes.recv().unwrap();
         // From now on each time: a time that is over by then is no sleep.
@@ -150,19 +154,20 @@ fn nothing_is_lost_by_reading() {
     handle.join().unwrap();
     // What is not recorded is counted, of all threads; and it may be looked at in the middle of a
     // wake-up.
-    assert!(rows > 0 && rows.abs_diff(recorded) <= apart + 1, "{rows} {recorded} {apart}");
-    assert!(recorded <= voluntary + 2, "{recorded} {voluntary}");
+    assert!(recorded > 400 && rows.abs_diff(recorded) <= apart + 1, "{rows} {recorded} {apart}");
+    assert!(recorded.abs_diff(voluntary) <= apart + 2, "{recorded} {voluntary} {apart}");
 }
 
 /// Two threads on one CPU hand over to each other from when on `goes` tells the time, and then sleep
-/// until it is dropped: their numbers, and the longest that it took there and back.
+/// until it is dropped: their numbers, and the longest that it took there and back twice. A wait can
+/// reach into the next time: reading frees room, for which the writer of that message is woken
+/// (`unix_write_space`, net/unix/af_unix.c).
 fn hand_over(count: usize, goes: Receiver<i64>) -> (Receiver<i32>, Receiver<i64>, JoinHandle<()>) {
     let (told, tells) = channel();
     let (long, longest) = channel();
     let (mut a, mut b) = UnixStream::pair().unwrap();
-    let last = rt::affinity().unwrap().iter().last().unwrap();
     let settle = move |told: &Sender<i32>| {
-        rt::pin(&CpuSet::from_iter([last])).unwrap();
+        assert!(shown::pin());
         rt::set_policy(Policy::Fifo, 80).unwrap();
         told.send(rt::thread_id()).unwrap();
     };
@@ -175,12 +180,13 @@ fn hand_over(count: usize, goes: Receiver<i64>) -> (Receiver<i32>, Receiver<i64>
     let handle = std::thread::spawn(move || {
         settle(&told);
         let told = goes.recv().unwrap();
-        let (mut byte, mut longest) = ([0], monotonic().0 - told);
+        let (mut byte, mut longest, mut begins) = ([0], 0, [told, told]);
         for _ in 0..count {
-            let begin = monotonic().0;
             a.write_all(&byte).unwrap();
             a.read_exact(&mut byte).unwrap();
-            longest = longest.max(monotonic().0 - begin);
+            let now = monotonic().0;
+            longest = longest.max(now - begins[0]);
+            begins = [begins[1], now];
         }
         long.send(longest).unwrap();
         let _ = goes.recv();

@@ -1,0 +1,59 @@
+//! Which CPU's switches this kernel shows at all.
+//!
+//! A guest of a hypervisor was seen to give no event for any switch from the idle thread of one CPU,
+//! and for few from the threads of one process: no reader can find these. The kernel's own text
+//! says which CPU can be used.
+
+use std::sync::OnceLock;
+
+use host::clock::{monotonic, nanosleep_until};
+use host::rt;
+use host::tracefs::{Instance, Tracing};
+use model::units::{Cpu, CpuSet, Nanos};
+use model::vocabulary::Policy;
+
+const SLEEPS: usize = 20;
+const STEP: i64 = 500_000;
+
+/// Looks for it, once; before there is an instance of a test's own, as a process has one.
+pub fn look() {
+    found();
+}
+
+/// Binds the calling thread to a CPU whose switches are shown; false where there is none, which is
+/// said on standard error. Where events cannot be read as text the thread stays where it is.
+pub fn pin() -> bool {
+    match found() {
+        None => true,
+        Some(Some(cpu)) => rt::pin(&CpuSet::from_iter([cpu])).is_ok(),
+        Some(None) => {
+            eprintln!("left out: this kernel has no CPU that shows the switches from its idle thread");
+            false
+        }
+    }
+}
+
+/// The first CPU that shows them, where they can be read.
+fn found() -> Option<Option<Cpu>> {
+    static CPU: OnceLock<Option<Option<Cpu>>> = OnceLock::new();
+    *CPU.get_or_init(|| std::thread::spawn(ask).join().unwrap())
+}
+
+fn ask() -> Option<Option<Cpu>> {
+    let instance = Tracing::open().ok()?.instance().ok()?;
+    rt::set_policy(Policy::Fifo, 80).ok()?;
+    let own = format!("next_pid == {}", rt::thread_id());
+    instance.write("events/sched/sched_switch/filter", &own).ok()?;
+    instance.write("events/sched/sched_switch/enable", "1").ok()?;
+    let shown =
+        |cpu: &Cpu| rt::pin(&CpuSet::from_iter([*cpu])).is_ok() && arrivals(&instance) * 10 >= SLEEPS * 9;
+    Some(rt::affinity().ok()?.iter().find(shown))
+}
+
+/// How many sleeps of this thread end with a switch in the kernel's text.
+fn arrivals(instance: &Instance) -> usize {
+    let lines = || instance.read("trace").unwrap().lines().filter(|line| !line.starts_with('#')).count();
+    let before = lines();
+    (0..SLEEPS).for_each(|_| _ = nanosleep_until(Nanos(monotonic().0 + STEP)));
+    lines() - before
+}
