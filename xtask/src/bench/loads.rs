@@ -173,8 +173,11 @@ fn stressapptest() -> Result<f64> {
     Ok(rate.ok_or("stressapptest gave no rate")? / 2.0)
 }
 
+/// It writes where it is started, and one that is killed leaves its files there.
 fn stress(arguments: &str) -> Result<()> {
-    text(&format!("stress -q {arguments} -t {SECONDS}")).map(drop)
+    let line = format!("stress -q {arguments} -t {SECONDS}");
+    let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    tool(&words).dir(&target("lab/bench")?).within(LIMIT).text().map(drop)
 }
 
 /// What went to the disks meanwhile, in MB/s: `pgpgout` of /proc/vmstat counts KiB.

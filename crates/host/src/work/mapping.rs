@@ -5,7 +5,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 
 /// Bytes of a page of memory.
 pub fn page_size() -> usize {
@@ -25,6 +25,14 @@ impl Mapping {
         let memory = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE)? };
         let memory = NonNull::new(memory.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         Ok(Mapping { memory, bytes })
+    }
+
+    /// Asks for large pages where the kernel has any to give, for memory that is not yet written to:
+    /// then copying waits for the memory, not for translations
+    /// (Documentation/admin-guide/mm/transhuge.rst).
+    pub fn prefer_large_pages(&mut self) {
+        // SAFETY: the whole mapping is ours, and what it holds stays. A refusal changes nothing.
+        let _ = unsafe { madvise(self.memory.as_ptr().cast(), self.bytes, Advice::LinuxHugepage) };
     }
 
     pub fn bytes(&mut self) -> &mut [u8] {

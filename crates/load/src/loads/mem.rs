@@ -11,7 +11,7 @@ pub const LOAD: Load = Load {
     name: "mem",
     title: "copies memory beyond the last cache",
     doc: "Each process copies the one half of its memory to the other, and back: the memory's bandwidth, \
-          which all CPUs share, and the shared cache. Bytes are those that were copied; as many are read \
+          which all CPUs share, and the shared cache. It asks for large pages. Bytes are those that were copied; as many are read \
           as are written.",
     count: Count { what: "processes", default: None },
     size: Some(LoadSize { what: "bytes each works on", default: 256 << 20, least: 64 << 10, most: 1 << 40 }),
@@ -30,6 +30,7 @@ const PORTION: usize = 1 << 20;
 
 fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     let mut memory = Mapping::new(work.size())?;
+    memory.prefer_large_pages();
     let (one, other) = memory.bytes().split_at_mut(work.size() / 2);
     let portion = work.portion(PORTION);
     // Pages come when they are written to: the first copies would read the one page of zeros.

@@ -124,7 +124,9 @@ fn slice(kind: &str, pairs: &Pairs) -> Slice {
     let mut slice = Slice { kind: kind.into(), ns: Nanos(number(pairs, "ns").unwrap()), ..Slice::default() };
     let stack = value(pairs, "stack").unwrap_or_default();
     slice.stack = stack.split('<').filter(|frame| !frame.is_empty()).map(str::to_owned).collect();
-    let rest: Pairs = pairs.iter().copied().filter(|pair| !["ns", "stack"].contains(&pair.0)).collect();
+    slice.evidence = value(pairs, "evidence").unwrap_or_default().replace('_', " ");
+    let own = ["ns", "stack", "evidence"];
+    let rest: Pairs = pairs.iter().copied().filter(|pair| !own.contains(&pair.0)).collect();
     who(&mut slice.who, &rest);
     slice
 }

@@ -51,6 +51,7 @@ mod injected_idle;
 mod inverted_priority;
 mod irq_thread;
 mod irqs_off_section;
+mod kept_by_kernel_code;
 mod load_balancing;
 mod machine_check_poll;
 mod memory_barrier_call;
@@ -103,6 +104,7 @@ pub static ALL: &[&CulpritRule] = &[
     &inverted_priority::CULPRIT,
     &irq_thread::CULPRIT,
     &irqs_off_section::CULPRIT,
+    &kept_by_kernel_code::CULPRIT,
     &load_balancing::CULPRIT,
     &machine_check_poll::CULPRIT,
     &memory_barrier_call::CULPRIT,

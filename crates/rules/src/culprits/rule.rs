@@ -81,8 +81,8 @@ pub enum Grouping {
 ///
 /// `victim comm= prio= cpu=`, `host virtual= preempt= machine=`, `integrity kind= cpu= detail=`,
 /// `stolen cpu= ns=`, a slice by its kind with `ns= comm= pid= prio= function= module= irq= from=
-/// asked= inherits= stack=inner<outer`, `unexplained ns=`, and `again times= every= cpus=` for the
-/// same spike over and over, on several CPUs.
+/// asked= inherits= stack=inner<outer evidence=with_underscores`, `unexplained ns=`, and `again
+/// times= every= cpus=` for the same spike over and over, on several CPUs.
 pub struct SpikeExamples {
     /// In this one it fires.
     pub fires: &'static str,

@@ -7,7 +7,7 @@
 //! no lower priority that had the CPU until the switch. All else is unknown.
 
 use super::interrupted::{Found, below};
-use super::preempt_off::{NOT_PREEMPTED, let_in};
+use super::preempt_off::let_in;
 use super::virtual_machine::is_virtual;
 use crate::kernel_functions::{is_idle_function, is_lock_helper, named};
 use model::run::{Host, Slice, Spike, Who};
@@ -16,6 +16,10 @@ use model::units::{Cpu, Nanos};
 
 /// Every switch ends there: in a virtual machine it shows nothing about a stop of the CPU.
 const AFTER_SWITCH: &str = "finish_task_switch";
+
+/// What a slice says first where the thread asked whether to switch: no event tells whether it had
+/// to, as the kernel's model is to wait until then, or whether preemption was off meanwhile.
+pub const OFF_OR_NOT_PREEMPTED: &str = "preemption was off, or the kernel does not preempt its own code";
 
 /// A late wake-up, as far as it was seen.
 pub struct Witness<'a> {
@@ -107,7 +111,7 @@ fn before_the_switch(seen: &Witness<'_>) -> Option<Slice> {
     let function = stack.first()?;
     let asked = seen.switch.iter().any(|frame| frame.contains("cond_resched"));
     let evidence = match asked {
-        true => format!("{NOT_PREEMPTED}: it asked in {function} whether to switch"),
+        true => format!("{OFF_OR_NOT_PREEMPTED}: it asked in {function} whether to switch"),
         false => format!("{function} let it in again"),
     };
     Some(Slice {

@@ -10,6 +10,15 @@ systemctl daemon-reload
 process() {
     systemctl show -p MainPID --value onbeat-watch
 }
+# back PID: waits until another process is the unit's, and prints that.
+back() {
+    tries=0
+    until { now=$(process); [ "$now" != 0 ] && [ "$now" != "$1" ]; } || [ $tries -ge 100 ]; do
+        usleep 200000
+        tries=$((tries + 1))
+    done
+    echo $now
+}
 # recorded N: waits until the record has so many intervals.
 recorded() {
     tries=0
@@ -28,17 +37,29 @@ send status /proc/$(process)/status
 value memory "$(sed -n 's/^\(Pss\|Anonymous\): *\([0-9]*\) kB/\1 \2/p' /proc/$(process)/smaps_rollup | tr '\n' ' ')"
 first=$(process)
 kill -KILL $first
-tries=0
-until { second=$(process); [ "$second" != 0 ] && [ "$second" != "$first" ]; } || [ $tries -ge 100 ]; do
-    usleep 200000
-    tries=$((tries + 1))
-done
+second=$(back $first)
 value first "$first"
 value second "$second"
 recorded 6
 run stop systemctl stop onbeat-watch
 value result "$(systemctl show -p Result --value onbeat-watch)"
 value left "$(grep -l onbeat_ /proc/[0-9]*/fdinfo/* 2>/dev/null | wc -l)"
+# The same through a ring, whose instance has to go with it.
+onbeat watch --unit --by ring --interval 2s >$unit
+systemctl daemon-reload
+more=$((n + 3))
+run ring.start systemctl start onbeat-watch
+recorded $more
+first=$(process)
+kill -KILL $first
+value ring.first "$first"
+value ring.second "$(back $first)"
+recorded $((more + 2))
+value ring.instances "$(ls /sys/kernel/tracing/instances | grep -c '^onbeat-')"
+run ring.stop systemctl stop onbeat-watch
+value ring.result "$(systemctl show -p Result --value onbeat-watch)"
+value ring.left "$(ls /sys/kernel/tracing/instances | grep -c '^onbeat-')"
+value ring.intervals $((n - more + 3))
 run report onbeat report $record -q --json r.json
 send record r.json
 rm -rf $unit $unit.d

@@ -54,10 +54,26 @@ fn unit(replies: &[Reply], _: &Machine) -> Measured {
     require(intervals >= 6, || format!("{intervals} intervals"))?;
     let recorded = record.pointer("/coverage/recorded").and_then(Value::as_u64).unwrap_or(0);
     require(recorded > 500, || format!("{recorded} wake-ups recorded beside 1,000 of a measurement"))?;
+    let ring = unit_by_ring(reply)?;
     Ok(vec![format!(
-        "{intervals} intervals, {recorded} wake-ups; no capability kept; memory in kB: {}",
+        "{intervals} intervals, {recorded} wake-ups; no capability kept; memory in kB: {}; {ring}",
         memory.trim()
     )])
+}
+
+/// The unit's process comes back when it is killed, and what it made in tracefs goes with it.
+fn unit_by_ring(reply: &Reply) -> Result<String, String> {
+    for label in ["ring.start", "ring.stop"] {
+        exit(reply, label, 0)?;
+    }
+    let (first, second) = (reply.number("ring.first")?, reply.number("ring.second")?);
+    require(first > 0 && second > 0 && first != second, || {
+        format!("killed, that of a ring did not come back: process {first}, then {second}")
+    })?;
+    let instances = ["ring.instances", "ring.left"].map(|label| reply.number(label));
+    require(instances == [Ok(1), Ok(0)], || format!("instances while it ran and after: {instances:?}"))?;
+    require(reply.value("ring.result")? == "success", || "stopped, that of a ring failed".to_string())?;
+    Ok(format!("{} intervals by a ring", reply.number("ring.intervals")?))
 }
 
 fn marks(replies: &[Reply], _: &Machine) -> Measured {

@@ -1,0 +1,48 @@
+//! Kernel code that kept the CPU, because of its model or of preemption off.
+
+use super::names;
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
+use super::sources::{RT_CONFIG, RT_DIFFERENCES};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
+use trace::timeline::without_events::OFF_OR_NOT_PREEMPTED;
+
+pub static CULPRIT: CulpritRule = CulpritRule {
+    id: "kept-by-kernel-code",
+    title: "kernel code that kept the CPU",
+    signature: "The thread that came late is awake, and a thread of lower priority goes on in the \
+                kernel until it asks whether to switch (cond_resched).",
+    detection: "By the stack at the switch, where a watch recorded it, on a kernel that asks \
+                (preemption models none and voluntary). Whether preemption was off until then, or \
+                the model alone is to blame, only the events of a hunt show. The thread is the one \
+                that was switched from; the function that asked need not be the one that took the \
+                time.",
+    remedy: "boot with preempt=full where the kernel is built with PREEMPT_DYNAMIC, or run one \
+             with PREEMPT_RT; if it stays, a section with preemption off is the cause, and a hunt \
+             names it",
+    kinds: &[SliceKind::PreemptOff],
+    sources: &[
+        Source { title: "kernel: how a real-time kernel differs", url: RT_DIFFERENCES },
+        Source { title: "kernel: real-time kernel configuration", url: RT_CONFIG },
+    ],
+    evidence: EvidenceKind::Observed,
+    cured_by: &["preemption-model"],
+    provoke: "a watch on a kernel booted with preempt=none, and programs that read and write \
+              large files on the victim's CPU",
+    grouping: Grouping::Thread,
+    matches: |context| {
+        let (who, evidence) = (&context.slice.who, &context.slice.evidence);
+        let known = evidence.starts_with(OFF_OR_NOT_PREEMPTED);
+        known.then(|| {
+            let function = names::function_with_module(who);
+            format!("{} ran on in the kernel, and asked in {function}", names::thread_name(&who.comm))
+        })
+    },
+    examples: SpikeExamples {
+        fires: "host preempt=none\npreempt-off ns=20000000 comm=python3 pid=71 prio=120 function=hold \
+                evidence=preemption_was_off,_or_the_kernel_does_not_preempt_its_own_code:_it_asked",
+        silent: "host preempt=none\npreempt-off ns=20000000 comm=python3 pid=71 prio=120 \
+                 function=hold evidence=hold_let_it_in_again",
+    },
+    ..CulpritRule::DEFAULT
+};
