@@ -11,8 +11,8 @@ pub const LOAD: Load = Load {
     name: "mem",
     title: "copies memory beyond the last cache",
     doc: "Each process copies the one half of its memory to the other, and back: the memory's bandwidth, \
-          which all CPUs share, and the shared cache. It asks for large pages. Bytes are those that were copied; as many are read \
-          as are written.",
+          which all CPUs share, and the shared cache. It asks for large pages. Bytes are those that \
+          were copied; as many are read as are written.",
     count: Count { what: "processes", default: None },
     size: Some(LoadSize { what: "bytes each works on", default: 256 << 20, least: 64 << 10, most: 1 << 40 }),
     keys: &[],
