@@ -209,7 +209,8 @@ impl KernelRecorder {
     }
 }
 
-/// How much was recorded, by what was counted, the look at the threads, and what was skipped or lost.
+/// How much was recorded, by what was counted, the look at the threads, and what was skipped or
+/// lost.
 pub(crate) fn coverage_of(counts: &[u64; COUNTS], looked: &Looked, skipped: Option<u64>) -> WatchCoverage {
     let of = |count: CountedEvent| counts[count as usize];
     WatchCoverage {

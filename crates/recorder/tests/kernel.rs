@@ -49,8 +49,8 @@ fn is_a_refusal(failure: &Failure) {
     assert!(matches!(failure.exit, Exit::NotPermitted | Exit::NotSupported), "{failure}");
 }
 
-/// Whether a thread of this process may have a real-time policy, not everywhere where programs may be
-/// loaded, on a CPU that shows its switches.
+/// Whether a thread of this process may have a real-time policy, not everywhere where programs may
+/// be loaded, on a CPU that shows its switches.
 fn real_time() -> bool {
     std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok() && shown::pin()).join().unwrap()
 }

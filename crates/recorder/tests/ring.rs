@@ -158,10 +158,10 @@ fn nothing_is_lost_by_reading() {
     assert!(recorded.abs_diff(voluntary) <= apart + 2, "{recorded} {voluntary} {apart}");
 }
 
-/// Two threads on one CPU hand over to each other from when on `goes` tells the time, and then sleep
-/// until it is dropped: their numbers, and the longest that it took there and back twice. A wait can
-/// reach into the next time: reading frees room, for which the writer of that message is woken
-/// (`unix_write_space`, net/unix/af_unix.c).
+/// Two threads on one CPU hand over to each other from when on `goes` tells the time, and then
+/// sleep until it is dropped: their numbers, and the longest that it took there and back twice. A
+/// wait can reach into the next time: reading frees room, for which the writer of that message is
+/// woken (`unix_write_space`, net/unix/af_unix.c).
 fn hand_over(count: usize, goes: Receiver<i64>) -> (Receiver<i32>, Receiver<i64>, JoinHandle<()>) {
     let (told, tells) = channel();
     let (long, longest) = channel();

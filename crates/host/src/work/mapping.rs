@@ -27,8 +27,8 @@ impl Mapping {
         Ok(Mapping { memory, bytes })
     }
 
-    /// Asks for large pages where the kernel has any to give, for memory that is not yet written to:
-    /// then copying waits for the memory, not for translations
+    /// Asks for large pages where the kernel has any to give, for memory not yet written to: then
+    /// copying waits for the memory, not for translations
     /// (Documentation/admin-guide/mm/transhuge.rst).
     pub fn prefer_large_pages(&mut self) {
         // SAFETY: the whole mapping is ours, and what it holds stays. A refusal changes nothing.

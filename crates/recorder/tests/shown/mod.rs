@@ -1,8 +1,8 @@
 //! Which CPU's switches this kernel shows at all.
 //!
-//! A guest of a hypervisor was seen to give no event for any switch from the idle thread of one CPU,
-//! and for few from the threads of one process: no reader can find these. The kernel's own text
-//! says which CPU can be used.
+//! A guest of a hypervisor was seen to give no event for any switch from the idle thread of one
+//! CPU, and for few from the threads of one process: no reader can find these. The kernel's own
+//! text says which CPU can be used.
 
 use std::sync::OnceLock;
 
