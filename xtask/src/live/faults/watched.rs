@@ -18,8 +18,8 @@ const FAULTS: usize = 30;
 const SEEN: usize = 20;
 
 /// Where the kernel does not preempt its own code, two stacks do not tell that from a section with
-/// preemption off: the thread that kept the CPU has to be named.
-const KEPT_BY: (&str, &str) = ("preempt-off", "fault_atomic");
+/// preemption off: of this fault the rule for both may name the thread.
+const KEPT: (&str, &str, &str) = ("preempt-off", "kept-by-kernel-code", "fault_atomic");
 
 /// The measuring thread is the application. `done` is what happens meanwhile.
 fn around(done: &str) -> String {
@@ -61,7 +61,7 @@ struct Told {
     none: usize,
 }
 
-fn told(reply: &Reply, names: &[&str]) -> Result<Told, String> {
+fn told(reply: &Reply, word: &str, names: &[&str]) -> Result<Told, String> {
     exit(reply, "w", 6)?;
     exit(reply, "r", 0)?;
     let record = document(reply, "record")?;
@@ -74,9 +74,11 @@ fn told(reply: &Reply, names: &[&str]) -> Result<Told, String> {
             continue;
         }
         let name = worst["culprit"]["name"].as_str().unwrap_or_default();
+        let rule = worst["culprit"]["rule"].as_str().unwrap_or_default();
         match () {
             () if name.is_empty() => none += 1,
             () if names.iter().any(|wanted| name.contains(wanted)) => right += 1,
+            () if (word, rule, name) == KEPT => right += 1,
             () => wrong.push(name.to_string()),
         }
     }
@@ -84,9 +86,8 @@ fn told(reply: &Reply, names: &[&str]) -> Result<Told, String> {
 }
 
 pub fn judge(fault: &Fault, reply: &Reply) -> Result<(String, StepOutcome), String> {
-    let mut names: Vec<&str> = fault.parts.iter().flat_map(|part| part.names.iter().copied()).collect();
-    names.extend(Some(KEPT_BY.1).filter(|_| fault.word == KEPT_BY.0));
-    let Told { right, wrong, none } = told(reply, &names)?;
+    let names: Vec<&str> = fault.parts.iter().flat_map(|part| part.names.iter().copied()).collect();
+    let Told { right, wrong, none } = told(reply, fault.word, &names)?;
     let seen = right + wrong.len() + none;
     let row = row(fault.word, seen, right, &wrong);
     let fails = match () {
@@ -100,7 +101,7 @@ pub fn judge(fault: &Fault, reply: &Reply) -> Result<(String, StepOutcome), Stri
 
 /// No stop has a name.
 pub fn judge_stops(count: usize, reply: &Reply) -> Result<(String, StepOutcome), String> {
-    let Told { wrong, none, .. } = told(reply, &[])?;
+    let Told { wrong, none, .. } = told(reply, "stops", &[])?;
     let row = row("stops", wrong.len() + none, 0, &wrong);
     let fails = match () {
         () if none + wrong.len() < count / 3 => Some(format!("{none} of {count} stops were seen")),
