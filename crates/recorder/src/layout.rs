@@ -1,6 +1,6 @@
 //! The maps that the programs share with this process: what lies where.
 //!
-//! Kernel memory is bounded: 1.8 MiB of slots, 173 kB per CPU, 26 kB per chosen thread; where S is
+//! Kernel memory is bounded: 1.8 MiB of slots, 174 kB per CPU, 26 kB per chosen thread; where S is
 //! recorded, 34 kB more per CPU and 17 kB per chosen thread.
 
 /// Slots, one per thread that is recorded: thread id modulo their number.
@@ -76,6 +76,10 @@ pub mod cpu {
     pub const SWITCHED_EPOCH: i16 = 120;
     /// From when on S counts: the programs' own work at the switch is before it.
     pub const SWITCHED_FROM: i16 = 192;
+    /// When the real-time thread that runs here got the CPU (0 where that was not seen), and its
+    /// number.
+    pub const SINCE: i16 = 200;
+    pub const SINCE_TID: i16 = 208;
     /// The counts, which only grow.
     pub const COUNTS: i16 = 128;
     pub const SIZE: usize = 256;
@@ -166,8 +170,10 @@ pub mod maximum {
     pub const VICTIM_PROCESS: i16 = 124;
     /// S, plus 1, once it is known.
     pub const SWITCH_TIME: i16 = 128;
+    /// When the previous thread got the CPU; 0 where that was not seen, or it is not real-time.
+    pub const PREVIOUS_SINCE: i16 = 136;
     /// Without its stacks.
-    pub const SHORT: usize = 136;
+    pub const SHORT: usize = 144;
     /// In the timer's interrupt; at the switch; of the victim when it sleeps again.
     pub const EXPIRY: i16 = SHORT as i16;
     pub const STACK_ROOM: usize = 192;
@@ -261,7 +267,7 @@ mod tests {
         let per_cpu = 2 * record::CLASSES * record::SIZE + cpu::SIZE + saved::PER_CPU * saved::SIZE;
         let with_switch = per_cpu + switched::PER_CPU * switched::SIZE;
         const { assert!(SLOTS * slot::SIZE + config::SIZE < 2 << 20) };
-        assert!(per_cpu < 173_000 && with_switch < (2 << 20) / 10, "{per_cpu} {with_switch}");
+        assert!(per_cpu < 174_000 && with_switch < (2 << 20) / 10, "{per_cpu} {with_switch}");
         const { assert!(2 * (record::THREAD_SIZE + switched::SIZE) < 50_000) };
         // Offsets in an instruction have 16 bits.
         const { assert!(record::SIZE < i16::MAX as usize) };
@@ -269,6 +275,7 @@ mod tests {
         // Nothing lies on something else.
         const { assert!(cpu::SWITCHED_EPOCH + 4 <= cpu::COUNTS) };
         const { assert!(cpu::COUNTS as usize + 8 * COUNTS <= cpu::SWITCHED_FROM as usize) };
+        const { assert!(cpu::SINCE_TID as usize + 4 <= cpu::SIZE) };
         const { assert!(switched::LARGEST % 8 == 0) };
         assert_eq!(model::rows::row_edges(ROWS).0.0 as u64, LARGEST + 1);
     }

@@ -174,6 +174,9 @@ impl Class {
             ..task_of(long(maximum::PREVIOUS))
         };
         let late = span(maximum::LATE);
+        let wait = Nanos(long(maximum::WAIT) as i64);
+        let since = Some(long(maximum::PREVIOUS_SINCE)).filter(|since| *since != 0);
+        let held = since.map(|since| Nanos(long(maximum::TIME).wrapping_sub(since) as i64).min(wait));
         let mut interrupted = late.map(|_| WatchTask {
             comm: comm(maximum::INTERRUPTED_COMM),
             prio: Some(short(maximum::INTERRUPTED_PRIO) as i32).filter(|prio| *prio != i32::MIN),
@@ -193,7 +196,8 @@ impl Class {
             holder: self.owner.holder.map(Into::into).unwrap_or_default(),
             victims: self.owner.victims.into(),
             timer_ns: late,
-            wakeup_ns: Some(Nanos(long(maximum::WAIT) as i64)),
+            wakeup_ns: Some(wait),
+            held_ns: held,
             switch_ns: long(maximum::SWITCH_TIME).checked_sub(1).map(|span| Nanos(span as i64)),
             mono_ns: Nanos(long(maximum::TIME) as i64),
             cpu: self.owner.cpu,

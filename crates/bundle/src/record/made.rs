@@ -186,6 +186,7 @@ impl MadeRecord {
             victims: Victims::User.into(),
             timer_ns: Some(Nanos(timer)),
             wakeup_ns: Some(Nanos(wakeup)),
+            held_ns: None,
             switch_ns: None,
             mono_ns: Nanos(mono + self.span.0 / 2 + i64::from(cpu)),
             wall_ns: Nanos(wall + self.span.0 / 2),

@@ -10,6 +10,7 @@ use crate::layout::{TIMER, WAKEUP, config, maximum, record, saved, slot};
 /// On the stack, besides what is counted.
 pub(super) const NOW: i16 = -16;
 pub(super) const INDEX: i16 = -80;
+pub(super) const PREVIOUS_SINCE: i16 = -96;
 /// When it was woken.
 const WAKE: Reg = R8;
 
@@ -28,9 +29,12 @@ impl Writer<'_> {
         self.code.load(Width::B8, R2, RECORD, base + maximum::VALUE);
         self.code.jump_reg(Cond::SLe, R1, R2, smaller);
         self.code.store(Width::B8, RECORD, base + maximum::VALUE, R1);
-        for (from, to) in
-            [(VALUES[TIMER], maximum::LATE), (VALUES[WAKEUP], maximum::WAIT), (NOW, maximum::TIME)]
-        {
+        for (from, to) in [
+            (VALUES[TIMER], maximum::LATE),
+            (VALUES[WAKEUP], maximum::WAIT),
+            (NOW, maximum::TIME),
+            (PREVIOUS_SINCE, maximum::PREVIOUS_SINCE),
+        ] {
             self.code.load(Width::B8, R1, FP, from);
             self.code.store(Width::B8, RECORD, base + to, R1);
         }

@@ -2,7 +2,7 @@
 
 use super::counting::{RECORD, VALUES};
 use super::leaving::Side;
-use super::maxima::{INDEX, NOW};
+use super::maxima::{INDEX, NOW, PREVIOUS_SINCE};
 use super::{CONTEXT, Maps, NOT_REAL_TIME, SLOT, Writer};
 use crate::assembler::{Alu, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, R4, R5, R8, R9, Reg, Width};
 use crate::fields::EventFields;
@@ -29,9 +29,7 @@ pub fn switched(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> 
 impl Writer<'_> {
     fn arriving(&mut self, out: Label) {
         let (ours, taken, woken) = (self.code.label(), self.code.label(), self.code.label());
-        self.priority(R1, R2, Side::Next);
-        self.code.jump_imm_32(Cond::SGe, R1, NOT_REAL_TIME, out);
-        self.tid(TID, R2, Side::Next);
+        self.gets_the_cpu(out);
         self.slot_at(TID, out);
         self.code.load(Width::B4, R1, SLOT, slot::TID);
         self.code.jump_reg_32(Cond::Eq, R1, TID, ours);
@@ -41,11 +39,9 @@ impl Writer<'_> {
         self.code.place(taken);
         self.config(R1, R2, Width::B4, config::CLAIM);
         self.code.jump_imm(Cond::Eq, R1, 0, out);
-        self.this_cpu(CPU, out);
         self.count(CPU, CountedEvent::Collisions);
         self.code.jump(out);
         self.code.place(ours);
-        self.this_cpu(CPU, out);
         if self.maps.switched.is_some() {
             self.code.store_imm(Width::B8, CPU, cpu::SWITCHED, 0);
         }
@@ -67,6 +63,34 @@ impl Writer<'_> {
         self.count(CPU, CountedEvent::Unwoken);
     }
 
+    /// Notes since when the next thread has the CPU, and keeps what was noted of the previous one;
+    /// on to `out` where the next is not real-time. Of a previous thread that the note is not of,
+    /// the time is unknown.
+    fn gets_the_cpu(&mut self, out: Label) {
+        let (real_time, noted) = (self.code.label(), self.code.label());
+        self.priority(R1, R2, Side::Next);
+        self.code.jump_imm_32(Cond::SLt, R1, NOT_REAL_TIME, real_time);
+        self.priority(R1, R2, Side::Previous);
+        self.code.jump_imm_32(Cond::SGe, R1, NOT_REAL_TIME, out);
+        self.this_cpu(CPU, out);
+        self.code.store_imm(Width::B8, CPU, cpu::SINCE, 0);
+        self.code.jump(out);
+        self.code.place(real_time);
+        self.this_cpu(CPU, out);
+        self.code.call(Helper::KtimeGetNs);
+        self.code.store(Width::B8, FP, NOW, R0);
+        self.code.store_imm(Width::B8, FP, PREVIOUS_SINCE, 0);
+        self.tid(R1, R2, Side::Previous);
+        self.code.load(Width::B4, R2, CPU, cpu::SINCE_TID);
+        self.code.jump_reg_32(Cond::Ne, R1, R2, noted);
+        self.code.load(Width::B8, R1, CPU, cpu::SINCE);
+        self.code.store(Width::B8, FP, PREVIOUS_SINCE, R1);
+        self.code.place(noted);
+        self.tid(TID, R2, Side::Next);
+        self.code.store(Width::B4, CPU, cpu::SINCE_TID, TID);
+        self.code.store(Width::B8, CPU, cpu::SINCE, R0);
+    }
+
     /// Whose thread it is, a record shows when it leaves; of one that was not seen to leave since
     /// it has its slot, that is unknown.
     fn known_kind(&mut self, unknown: Label) {
@@ -81,8 +105,7 @@ impl Writer<'_> {
         let (awake, slept) = (self.code.label(), self.code.label());
         let (counted, untimed) = (self.code.label(), self.code.label());
         self.code.store_imm(Width::B8, SLOT, slot::WAKE, 0);
-        self.code.call(Helper::KtimeGetNs);
-        self.code.store(Width::B8, FP, NOW, R0);
+        self.code.load(Width::B8, R0, FP, NOW);
         self.code.alu(Alu::Sub, R0, WAKE);
         self.code.store(Width::B8, FP, VALUES[WAKEUP], R0);
         self.config(R1, R2, Width::B8, config::RESUMED);

@@ -63,8 +63,8 @@ pub struct WakeupMachine {
     pub clocks_apart: bool,
     threads: BTreeMap<u32, ThreadState>,
     fired: BTreeMap<(Cpu, usize), FiredTimer>,
-    /// To whom the last switch gave a CPU.
-    running: BTreeMap<Cpu, Task>,
+    /// To whom the last switch gave a CPU, and when.
+    running: BTreeMap<Cpu, (Task, Nanos)>,
     suspends: u32,
     resumed: Nanos,
     /// CPUs of which events are lost at this time.
@@ -175,12 +175,13 @@ impl WakeupMachine {
             What::TimerEntry { timer, function, now } => self.fired(event, *timer, *function, now.0),
             What::Waking { task, .. } => self.woken(event, task),
             What::Switch { prev, state, next } => {
-                self.running.insert(event.cpu, *next);
+                let before = self.running.insert(event.cpu, (*next, event.time));
+                let since = before.filter(|(task, _)| task.pid == prev.pid).map(|(_, since)| since);
                 if prev.prio < NOT_REAL_TIME {
                     self.leaves(prev.pid as u32, *state);
                 }
                 if next.prio < NOT_REAL_TIME {
-                    self.arrives(event, prev, next);
+                    self.arrives(event, prev, since, next);
                 }
             }
             What::Suspend => {
@@ -247,8 +248,9 @@ impl WakeupMachine {
                 spanning += 1;
             } else {
                 let late = event.time.0.wrapping_add(fired.shift).wrapping_sub(set.expiry);
-                let task = self.running.get(&event.cpu).filter(|task| task.pid == event.pid);
-                thread.late = Some((Nanos(late), Interrupted { tid: event.pid, task: task.copied() }));
+                let task = self.running.get(&event.cpu).map(|(task, _)| *task);
+                let task = task.filter(|task| task.pid == event.pid);
+                thread.late = Some((Nanos(late), Interrupted { tid: event.pid, task }));
                 break;
             }
         }
@@ -292,7 +294,7 @@ impl WakeupMachine {
         self.count(CountedEvent::Early, early.into());
     }
 
-    fn arrives(&mut self, event: &Raw, previous: &Task, task: &Task) {
+    fn arrives(&mut self, event: &Raw, previous: &Task, since: Option<Nanos>, task: &Task) {
         let tid = task.pid as u32;
         let Some(thread) = self.threads.get_mut(&tid) else {
             if !self.claim(tid) {
@@ -325,6 +327,7 @@ impl WakeupMachine {
             kernel,
             late,
             wait: event.time - wake,
+            held: since.map(|since| (event.time - since).min(event.time - wake)),
             at: event.time,
             victim: *task,
             previous: *previous,

@@ -29,6 +29,8 @@ pub struct WakeupSample {
     pub late: Option<Nanos>,
     /// W.
     pub wait: Nanos,
+    /// How long of it the previous thread had the CPU, where that was seen.
+    pub held: Option<Nanos>,
     /// When it was switched to.
     pub at: Nanos,
     pub victim: Task,
@@ -122,6 +124,7 @@ impl WakeupSample {
             victims: VICTIMS[usize::from(self.kernel)].into(),
             timer_ns: self.late,
             wakeup_ns: Some(self.wait),
+            held_ns: self.held,
             mono_ns: self.at,
             cpu: Some(self.cpu),
             victim: task(&self.victim),

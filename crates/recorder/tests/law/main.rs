@@ -351,6 +351,9 @@ impl Bench {
             found.most = long(maximum::VALUE) as i64;
             found.switch = long(maximum::SWITCH_TIME).checked_sub(1).map(|span| span as i64);
             found.who = (long(maximum::VICTIM) as u32, long(maximum::PREVIOUS) as u32, long(maximum::TIME));
+            let since = Some(long(maximum::PREVIOUS_SINCE)).filter(|since| *since > 0);
+            let wait = long(maximum::WAIT) as i64;
+            found.held = since.map(|since| (found.who.2 - since) as i64).map(|held| held.min(wait));
         }
         found
     }

@@ -131,6 +131,7 @@ fn add(to: &mut Expected, tally: &RingTally) {
     to.least = to.least.into_iter().chain(tally.least.map(|least| least.0)).min();
     if let Some((most, sample)) = tally.worst.filter(|(most, _)| most.0 > to.most) {
         to.most = most.0;
+        to.held = sample.held.map(|held| held.0);
         to.who = (sample.victim.pid as u32, sample.previous.pid as u32, sample.at.0 as u64);
     }
 }

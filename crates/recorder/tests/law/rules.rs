@@ -34,6 +34,8 @@ pub struct Expected {
     pub least: Option<i64>,
     /// Victim, previous (of S: its holder's class) and time of the largest.
     pub who: (u32, u32, u64),
+    /// How long of W the previous thread had the CPU before the largest, where it was seen to get it.
+    pub held: Option<i64>,
     /// S of the largest.
     pub switch: Option<i64>,
 }
@@ -87,6 +89,9 @@ pub struct Rules {
     pub chosen_switched: BTreeMap<(u32, usize), Expected>,
     /// Switches of the machine, and which of them gave each CPU to who has it now.
     switches: u64,
+    /// The thread that was last seen to get each CPU, and when; programs see real-time ones alone.
+    since: BTreeMap<usize, (u32, u64)>,
+    sees_all: bool,
     on: BTreeMap<usize, (Task, u64)>,
     going: BTreeMap<usize, Going>,
     /// In the order of `layout::CountedEvent`.
@@ -100,7 +105,7 @@ impl Rules {
 
     /// Where each thread has a place of its own.
     pub fn of_ring() -> Rules {
-        Rules { types: true, places: u32::MAX, ..Rules::default() }
+        Rules { types: true, sees_all: true, places: u32::MAX, ..Rules::default() }
     }
 
     pub fn leaves_cpu(&mut self, cpu: usize) {
@@ -208,8 +213,16 @@ impl Rules {
         if previous.prio < 100 {
             self.leave(previous, leaves);
         }
+        let before = if self.sees_all || next.prio < 100 {
+            self.since.insert(cpu, (next.tid, now))
+        } else if previous.prio < 100 {
+            self.since.remove(&cpu)
+        } else {
+            None
+        };
+        let since = before.filter(|(tid, _)| *tid == previous.tid).map(|(_, since)| since);
         if next.prio < 100 {
-            self.arrive(cpu, previous, next, now);
+            self.arrive(cpu, (previous, since), next, now);
         }
     }
 
@@ -246,7 +259,7 @@ impl Rules {
         self.counts[CountedEvent::Early as usize] += u64::from(early);
     }
 
-    fn arrive(&mut self, cpu: usize, previous: Task, task: Task, now: u64) {
+    fn arrive(&mut self, cpu: usize, (previous, since): (Task, Option<u64>), task: Task, now: u64) {
         match self.slot(task.tid).tid {
             Some(tid) if tid != task.tid => {
                 self.counts[CountedEvent::Collisions as usize] += 1;
@@ -280,32 +293,33 @@ impl Rules {
             std::cmp::Ordering::Equal => 1,
             std::cmp::Ordering::Less => 2,
         };
+        let held = since.map(|since| (now - since) as i64).map(|held| held.min(wait));
         let (nth, epoch) = (self.switches, self.epoch);
         self.going.insert(cpu, Going { nth, task, at: now, late, wait, holder, kernel, chosen, epoch });
         for (series, value) in [(0, late), (1, Some(wait)), (2, late.map(|late| late + wait))] {
             let Some(value) = value else { continue };
             let who = (task.tid, previous.tid, now);
-            self.records.entry((cpu, half, holder, kernel, series)).or_default().add(value, who);
+            self.records.entry((cpu, half, holder, kernel, series)).or_default().add(value, who, held);
             if chosen {
-                self.chosen.entry((half, series)).or_default().add(value, who);
+                self.chosen.entry((half, series)).or_default().add(value, who, held);
             }
         }
     }
 }
 
 impl Expected {
-    fn add(&mut self, value: i64, who: (u32, u32, u64)) {
+    fn add(&mut self, value: i64, who: (u32, u32, u64), held: Option<i64>) {
         let row = if value < 1 << 36 { row_of(Nanos(value)) } else { 1025 };
         *self.rows.entry(row).or_default() += 1;
         self.sum += value;
         self.least = Some(self.least.map_or(value, |least| least.min(value)));
         if value > self.most {
-            (self.most, self.who, self.switch) = (value, who, None);
+            (self.most, self.who, self.held, self.switch) = (value, who, held, None);
         }
     }
 
     fn add_switch(&mut self, value: i64, who: (u32, u32, u64), switch: i64) {
-        self.add(value, who);
+        self.add(value, who, None);
         if (self.most, self.who) == (value, who) {
             self.switch = Some(switch);
         }

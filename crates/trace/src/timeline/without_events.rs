@@ -4,7 +4,8 @@
 //! What a timeline proves by events is only a sign here, so that less is named: a section with
 //! interrupts off where the timer's interrupt came right behind the instruction that let it in, a
 //! section with preemption off where the function that ended it called the scheduler, a thread of
-//! no lower priority that had the CPU until the switch. All else is unknown.
+//! no lower priority that had the CPU until the switch, for at least half of the latency. All else
+//! is unknown.
 
 use super::interrupted::{Found, below};
 use super::preempt_off::let_in;
@@ -34,6 +35,8 @@ pub struct Witness<'a> {
     pub timer: Nanos,
     /// How long the thread then waited for its CPU.
     pub wakeup: Nanos,
+    /// How long of that the previous thread had the CPU, where it was seen to get it.
+    pub held: Option<Nanos>,
     /// Whether who held the CPU has a lower priority, or is the idle thread.
     pub lower: bool,
     /// The thread that ran before the switch.
@@ -105,7 +108,7 @@ fn before_the_switch(seen: &Witness<'_>) -> Option<Slice> {
         ..Slice::default()
     };
     if !seen.lower {
-        return Some(Slice { kind: SliceKind::Thread.into(), ..slice });
+        return held(seen, slice);
     }
     let stack = &seen.switch[let_in(seen.switch)?..];
     let function = stack.first()?;
@@ -121,6 +124,17 @@ fn before_the_switch(seen: &Witness<'_>) -> Option<Slice> {
         evidence,
         ..slice
     })
+}
+
+/// A thread that goes first may have got the CPU at the end of the wait alone: then another one had
+/// it before, and which that was is not known.
+fn held(seen: &Witness<'_>, slice: Slice) -> Option<Slice> {
+    let ns = seen.held?.min(seen.wakeup);
+    if ns.0.saturating_mul(2) < seen.timer.0.saturating_add(seen.wakeup.0) {
+        return None;
+    }
+    let start_ns = Nanos(seen.at.0.saturating_sub(ns.0));
+    Some(Slice { kind: SliceKind::Thread.into(), start_ns, ns, ..slice })
 }
 
 /// Whether the timer's interrupt found user mode: then no function of the kernel delayed it.
@@ -143,6 +157,7 @@ mod tests {
         timer: i64,
         wakeup: i64,
         lower: bool,
+        held: Option<i64>,
         previous: i32,
         interrupted: i32,
         expiry: String,
@@ -157,6 +172,7 @@ mod tests {
                 timer: 90,
                 wakeup: 10,
                 lower: true,
+                held: Some(90),
                 previous: 7,
                 interrupted: 7,
                 expiry,
@@ -178,6 +194,7 @@ mod tests {
                 contested: false,
                 timer: Nanos(self.timer),
                 wakeup: Nanos(self.wakeup),
+                held: self.held.map(Nanos),
                 lower: self.lower,
                 previous: &thread(self.previous, 120),
                 interrupted: &thread(self.interrupted, 120),
@@ -230,6 +247,17 @@ mod tests {
         let first = Case::waited("__schedule schedule nanosleep", false);
         assert_eq!(first.found(&rt()), Some((SliceKind::Thread, String::new(), 90)));
         assert_eq!(Case { previous: 0, ..first }.found(&rt()), None);
+    }
+
+    #[test]
+    fn a_thread_that_goes_first_has_no_more_than_the_time_that_it_had_the_cpu() {
+        let held = |held| Case { held, ..Case::waited("__schedule schedule nanosleep", false) }.found(&rt());
+        let found = |ns| Some((SliceKind::Thread, String::new(), ns));
+        assert_eq!(held(Some(70)), found(70), "another one before it");
+        assert_eq!(held(Some(50)), found(50));
+        assert_eq!(held(Some(49)), None, "most of the time was another one's");
+        assert_eq!(held(Some(500)), found(90), "it ran before the wait");
+        assert_eq!(held(None), None, "when it got the CPU was not seen");
     }
 
     #[test]
