@@ -212,6 +212,9 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
     if !run.follows() || wakeups(run) > 0 {
         return None;
     }
+    if let Some(why) = report::hunt::program::nothing_seen(run) {
+        return Some(why);
+    }
     let detail = |kind: IntegrityKind| {
         run.integrity.iter().find(|entry| entry.kind == kind).map(|entry| entry.detail.as_str())
     };
@@ -236,6 +239,8 @@ fn ended_early(run: &Run) -> Option<Failure> {
     let message = if wakeups == 0 {
         "every thread that was followed ended before a wake-up of it was recorded: start the hunt while the program runs, and let it run longer"
             .to_owned()
+    } else if run.threads.iter().any(|thread| thread.judged > 0) {
+        return None;
     } else if run.recorder.as_ref().is_some_and(|recorder| recorder.over_ns.is_none()) {
         format!(
             "every thread that was followed ended after {wakeups} wake-ups, too few to take a threshold from, so none was looked \

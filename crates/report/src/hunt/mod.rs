@@ -8,12 +8,14 @@ pub mod path;
 pub mod perfetto;
 pub mod picture;
 pub mod pins;
+pub mod program;
 pub mod section;
 pub mod sentences;
 pub mod stages;
 pub mod strip;
 pub mod swatches;
 pub mod text;
+pub mod threads;
 pub mod tracks;
 pub mod windows;
 

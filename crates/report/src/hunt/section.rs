@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::parts::{SpikePart, longest, parts, share, total, unexplained, worst};
 use super::windows::{KEPT, Windows};
-use super::{kinds, path, picture, sentences};
+use super::{kinds, path, picture, sentences, threads};
 use crate::html::{figure, scroll};
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
@@ -25,6 +25,7 @@ pub fn section(run: &Run, windows: Option<&Windows>) -> Markup {
         return html! {};
     }
     html! {
+        (threads::section(run))
         h2 { "Who took the time" }
         p { (prose(&sentences::found(run))) " " (prose(&sentences::armed(run))) }
         @if !run.spikes.is_empty() {

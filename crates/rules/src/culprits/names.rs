@@ -55,6 +55,12 @@ pub fn function_with_module(who: &Who) -> String {
 /// else the thread.
 pub fn fallback_name(slice: &Slice) -> String {
     let who = &slice.who;
+    if slice.kind == SliceKind::Own {
+        return format!("the thread itself, {}", thread_name(&who.comm));
+    }
+    if slice.kind == SliceKind::Blocked && !who.comm.is_empty() && !who.function.is_empty() {
+        return format!("{}, released by {}", function_with_module(who), thread_name(&who.comm));
+    }
     let texts = [function_with_module(who), who.irq.clone(), thread_name(&who.comm).to_owned()];
     let told = texts.into_iter().find(|text| !text.is_empty());
     told.unwrap_or_else(|| kind_name(slice.kind.known()).to_owned())

@@ -299,7 +299,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         word: "inversion",
         by: By::Program("inversion 1 34"),
-        hunt: "--victim inv_high",
+        hunt: "--victim inv_high --syscalls",
         parts: &[Origin {
             logged: "priority-inversion",
             kinds: &["priority-inversion"],
