@@ -1,5 +1,6 @@
 //! What `hunt` found: text for the terminal, the section of the run's page, a trace for Perfetto.
 
+pub mod cycle_rows;
 pub mod kinds;
 pub mod nest;
 pub mod outside;

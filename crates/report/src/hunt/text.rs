@@ -110,7 +110,6 @@ fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
 
 /// One spike: a headline, and a bar for every part in order of time.
 fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: usize, palette: Palette) {
-    let late = span(spike.latency_ns);
     let when = sentences::when(spike, run);
     let mut rest = format!(" on CPU {}", spike.cpu);
     if !when.is_empty() {
@@ -120,11 +119,7 @@ fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: u
         let _ = write!(rest, ", {victim}");
     }
     let _ = write!(rest, ": {}", sentences::classes(spike));
-    let late = match spike.deadline_ns {
-        Some(deadline) => threads::response(spike.latency_ns, deadline),
-        None => format!("{late} late"),
-    };
-    let first = format!("{number}. {late}");
+    let first = format!("{number}. {}", threads::late(spike));
     filled(page, &(palette.paint(BOLD, &first) + " "), &rest, 3, width);
     let all = parts(spike);
     let sums = sums(&all);

@@ -4,14 +4,19 @@ use std::fmt::Write;
 
 use maud::{Markup, html};
 
+use super::cycle_rows::{self, CycleRow};
+use super::parts::worst;
 use super::program;
-use crate::html::scroll;
+use super::windows::KEPT;
+use crate::html::{figure, scroll};
 use crate::palette::{BOLD, Palette, RED};
+use crate::plot::latency;
+use crate::plot::line::PlotLine;
+use crate::plot::theme::PAGE;
 use crate::prose::prose;
 use crate::words::{clean, or_dash, several, span, us_or_dash, wrapped};
 use model::histogram::{Bucket, quantile};
-use model::run::{Run, ThreadRun};
-use model::units::Nanos;
+use model::run::{Run, Spike, ThreadRun};
 
 /// The columns of the table, and how wide all but the first are.
 const COLUMNS: [&str; 10] =
@@ -20,6 +25,9 @@ const WIDTHS: [usize; 9] = [9, 9, 9, 7, 8, 8, 8, 8, 8];
 
 /// Threads in the table; the others are counted.
 const THREADS: usize = 20;
+
+/// Threads whose cycles are drawn.
+const PICTURES: usize = 4;
 
 /// The threads with cycles, those with late ones and the worst first.
 fn ranked(run: &Run) -> Vec<&ThreadRun> {
@@ -165,17 +173,67 @@ pub fn section(run: &Run) -> Markup {
             }
         }))
         @for line in remarks(run) { p class="muted" { (prose(&line)) } }
+        @for thread in all.iter().take(PICTURES) { (pictures(thread, run)) }
+        @if all.len() > PICTURES {
+            p class="muted" { "The other threads are in the table alone." }
+        }
     }
 }
 
-/// The period and the deadline of a late cycle, for a spike's headline.
-pub fn response(response: Nanos, deadline: Nanos) -> String {
-    format!("{} from release to end, deadline {}", span(response), span(deadline))
+/// What a thread's cycles took, and its latest ones one by one.
+fn pictures(thread: &ThreadRun, run: &Run) -> Markup {
+    let line = |name: &str, rows: &'_ [Bucket], max| PlotLine {
+        name: name.to_owned(),
+        detail: String::new(),
+        rows: rows.to_vec().into(),
+        deadline: None,
+        min: None,
+        max,
+        overflows: 0,
+        beyond_from: None,
+        early: 0,
+    };
+    let longest = thread.execution.last().map(|row| row.upper);
+    let lines =
+        [line("response", &thread.response, thread.worst_ns), line("execution", &thread.execution, longest)];
+    let rows: Vec<CycleRow> = latest(thread, run);
+    html! {
+        h3 { "The cycles of " (name(thread)) }
+        (figure("Response: from the release to the end. Execution: on a CPU, interrupts on top included. The count is logarithmic.",
+            |size| Some(latency::draw_cycles(&lines, thread.deadline_ns, size, &PAGE))))
+        (figure("The latest cycles, each from its release on: strokes where it first ran and where it finished, dashed its deadline. A row leads to its parts.",
+            |size| cycle_rows::draw(&rows, size, &PAGE)))
+    }
+}
+
+/// The late cycles of a thread, the longest first, and where they are on the page.
+fn latest<'a>(thread: &ThreadRun, run: &'a Run) -> Vec<CycleRow<'a>> {
+    let shown = worst(run, KEPT);
+    let link = |spike: &Spike| shown.iter().any(|shown| *shown == spike).then(|| place_of(spike));
+    let own = |spike: &&Spike| spike.deadline_ns.is_some() && spike.victim.pid == thread.tid;
+    let mut own: Vec<&Spike> = run.spikes.iter().filter(own).collect();
+    own.sort_by_key(|spike| (std::cmp::Reverse(spike.latency_ns), spike.expected_ns));
+    own.into_iter().take(cycle_rows::ROWS).map(|spike| CycleRow { spike, link: link(spike) }).collect()
+}
+
+/// The name of a spike's place on the page.
+pub fn place_of(spike: &Spike) -> String {
+    format!("spike-{}-{}", spike.cpu, spike.expected_ns.0)
+}
+
+/// How late it is, for a spike's headline: of a cycle its response and its deadline.
+pub fn late(spike: &Spike) -> String {
+    let latency = span(spike.latency_ns);
+    match spike.deadline_ns {
+        Some(deadline) => format!("{latency} from release to end, deadline {}", span(deadline)),
+        None => format!("{latency} late"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::units::Nanos;
 
     fn thread(tid: i32, late: Option<u64>, worst: i64) -> ThreadRun {
         let rows = vec![Bucket::new(Nanos(worst - 5), Nanos(worst + 1), 10)];
