@@ -166,11 +166,23 @@ impl ThreadSums {
     }
 }
 
-/// The longest part of a cycle, in a few words.
+/// What took most of a cycle, in a few words; whose doing that was where one stretch of it was
+/// the longest of all.
 fn culprit(cycle: &Cycle) -> String {
-    let Some(LongestPart { part, length, by }) = cycle.longest.filter(|longest| longest.length > cycle.own)
-    else {
-        return format!("its own {}", cycle.own.spaced());
+    let parts = [
+        (CyclePart::Blocked, cycle.blocked),
+        (CyclePart::Preempted, cycle.preempted),
+        (CyclePart::Wait, cycle.wait),
+    ];
+    let most = parts.into_iter().max_by_key(|(_, length)| *length).filter(|(_, length)| *length > cycle.own);
+    let Some((part, length)) = most else { return format!("its own {}", cycle.own.spaced()) };
+    let length = length.spaced();
+    let Some(LongestPart { by, .. }) = cycle.longest.filter(|longest| longest.part == part) else {
+        return match part {
+            CyclePart::Wait => format!("{length} before it ran"),
+            CyclePart::Preempted => format!("{length} preempted"),
+            CyclePart::Blocked => format!("{length} blocked"),
+        };
     };
     let name = by.comm.text();
     let who = match (name.is_empty(), by.pid) {
@@ -178,7 +190,6 @@ fn culprit(cycle: &Cycle) -> String {
         (true, pid) => format!("thread {pid}"),
         (false, pid) => format!("{name}:{pid}"),
     };
-    let length = length.spaced();
     match part {
         CyclePart::Wait => format!("{length} before it ran"),
         CyclePart::Preempted => format!("{length} preempted by {}", if by.pid == 0 { "idle" } else { &who }),

@@ -59,6 +59,10 @@ pub(super) struct Habits {
     pub releases_here: bool,
     /// A timer releases it again and again.
     pub timer_driven: bool,
+    /// That timer keeps a schedule of its own.
+    pub scheduled: bool,
+    /// Its waits for a futex are as many as half of those releases.
+    pub waits_often: bool,
 }
 
 /// TASK_INTERRUPTIBLE alone: any other sleep is for what the kernel itself needs, or a stop
@@ -81,6 +85,12 @@ pub(super) fn verdict(sleep: &ThreadSleep, waking: &Waking, habits: Habits) -> S
     if habits.releases_here {
         return SleepVerdict::Released(kind, waking.time);
     }
+    let nameless = matches!(sleep.place.kind, SleepKind::Futex | SleepKind::Unknown) && !waking.told;
+    // One that waits for its work and then sleeps a while does so each time; another that is kept
+    // by a lock in each cycle has a schedule all the same.
+    if habits.timer_driven && nameless && habits.waits_often && !habits.scheduled {
+        return SleepVerdict::Untold;
+    }
     // Its cycles begin with its timer's expiry: whatever else it waits for lies within them.
     if habits.timer_driven {
         return SleepVerdict::Blocked;
@@ -88,7 +98,7 @@ pub(super) fn verdict(sleep: &ThreadSleep, waking: &Waking, habits: Habits) -> S
     match sleep.place.kind {
         // No interrupt hands over a lock.
         _ if by_interrupt => SleepVerdict::Released(kind, waking.time),
-        SleepKind::Futex | SleepKind::Unknown if !waking.told => SleepVerdict::Untold,
+        _ if nameless => SleepVerdict::Untold,
         _ => SleepVerdict::Released(kind, waking.time),
     }
 }

@@ -7,6 +7,11 @@ const KEPT: usize = 31;
 /// Fewer of them show no period.
 const LEAST: usize = 7;
 
+/// Distances of a schedule differ by less than this part of it, and by less than the clocks' own
+/// distance.
+const SAME: i64 = 1_000;
+const LEAST_TOLERANCE: i64 = 1_000;
+
 /// The last distances between expiries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PeriodEstimate {
@@ -14,6 +19,7 @@ pub(super) struct PeriodEstimate {
     distances: Vec<i64>,
     next: usize,
     found: Option<Nanos>,
+    scheduled: bool,
 }
 
 impl PeriodEstimate {
@@ -29,6 +35,7 @@ impl PeriodEstimate {
         }
         self.next = (self.next + 1) % KEPT;
         self.found = self.look();
+        self.scheduled = self.found.is_some_and(|period| self.keeps(period));
         Some(distance)
     }
 
@@ -40,6 +47,22 @@ impl PeriodEstimate {
     /// The median distance, where three of four lie within a quarter of it.
     pub fn found(&self) -> Option<Nanos> {
         self.found
+    }
+
+    /// Whether the expiries are those of a schedule: timers that are set relative to the last work
+    /// drift with it.
+    pub fn scheduled(&self) -> bool {
+        self.scheduled
+    }
+
+    fn keeps(&self, period: Nanos) -> bool {
+        let tolerance = (period.0 / SAME).max(LEAST_TOLERANCE);
+        let off = |distance: &i64| {
+            let over = distance % period.0;
+            over.min(period.0 - over)
+        };
+        let kept = self.distances.iter().filter(|distance| off(distance) <= tolerance).count();
+        4 * kept >= 3 * self.distances.len()
     }
 
     /// Events are missing, expiries perhaps among them.
@@ -71,6 +94,20 @@ mod tests {
             estimate.expired(Nanos(at));
         }
         estimate.found().map(|period| period.0)
+    }
+
+    #[test]
+    fn a_schedule_is_told_from_sleeps_after_work() {
+        let scheduled = |distance: fn(i64) -> i64| {
+            let (mut estimate, mut at) = (PeriodEstimate::default(), 0);
+            for n in 0..40 {
+                at += distance(n);
+                estimate.expired(Nanos(at));
+            }
+            estimate.scheduled()
+        };
+        assert!(scheduled(|_| 2_000_000) && scheduled(|n| if n % 9 == 0 { 6_000_000 } else { 2_000_000 }));
+        assert!(!scheduled(|n| 2_000_000 + n * 7_919 % 40_000), "it drifts");
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub(super) struct ThreadCycles {
     /// The timer that released it last, and how many releases by timers there were.
     timer: Option<Address>,
     timers: u64,
+    /// Sleeps that another thread ended, at a futex or where no stack tells.
+    futexes: u64,
     /// That timer's function runs, and the thread is not asleep.
     missed: Option<Address>,
     period: PeriodEstimate,
@@ -169,6 +171,8 @@ impl ThreadCycles {
     }
 
     fn woken_from(&mut self, sleep: &ThreadSleep, waking: &Waking) -> (Option<Cycle>, Option<Address>) {
+        let nameless = matches!(sleep.place.kind, SleepKind::Futex | SleepKind::Unknown);
+        self.futexes += u64::from(nameless && waking.timer.is_none() && !waking.in_interrupt);
         let verdict = verdict(sleep, waking, self.habits(sleep, waking.time));
         self.armed = None;
         self.now = Now::Queued(waking.time, CyclePart::Wait, Task::default());
@@ -235,7 +239,12 @@ impl ThreadCycles {
         let releases_here = sleep.key().is_some_and(|key| self.places.contains(&key));
         let quiet = self.period.found().map_or(QUIET, |period| Nanos(QUIET_PERIODS * period.0).max(QUIET));
         let recent = self.period.last().is_some_and(|last| time - last <= quiet);
-        Habits { releases_here, timer_driven: self.timers >= FIRST_TIMERS && recent }
+        Habits {
+            releases_here,
+            timer_driven: self.timers >= FIRST_TIMERS && recent,
+            scheduled: self.period.scheduled(),
+            waits_often: 2 * self.futexes > self.timers,
+        }
     }
 
     fn end(&mut self, end: Nanos, cpu: Cpu) -> Option<Cycle> {

@@ -158,6 +158,9 @@ impl Account {
     }
 }
 
+/// What is noted where the thread was never switched to.
+pub(super) const NO_SWITCH: &str = "no event tells of the switch to the thread";
+
 /// A stretch of time with its cause.
 pub(super) fn slice(cause: Cause, start: i64, end: i64) -> Slice {
     Slice {
@@ -228,7 +231,7 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
         notes.push("no event tells of the thread's waking".to_owned());
     }
     if case.path.switch.is_none() && case.phase(case.from) != Phase::Runnable {
-        notes.push("no event tells of the switch to the thread".to_owned());
+        notes.push(NO_SWITCH.to_owned());
     }
     notes
 }

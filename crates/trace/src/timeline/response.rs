@@ -9,7 +9,7 @@ use super::assemble::assemble;
 use super::attribute::{Over, on_top};
 use super::case::{Case, Cause, Stop};
 use super::classes::classes;
-use super::explain::{append, explain, slice};
+use super::explain::{NO_SWITCH, append, explain, slice};
 use super::own::Cost;
 use super::segments::{CycleSegment, Doing, segments};
 use super::state::{RunningContext, stretches};
@@ -29,6 +29,9 @@ const MAX_SEGMENTS: usize = 512;
 
 /// This long before a segment every event is of interest to what explains it.
 const LEAD_IN: i64 = 1_000_000;
+
+/// Frames of a stack in which what took it is looked for.
+const MAX_TRACING_FRAMES: usize = 8;
 
 /// Explains a cycle that was later than its deadline, as far as events prove it.
 pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
@@ -117,7 +120,9 @@ impl Response {
             append(&mut self.slices, slice);
         }
         for note in part.notes {
-            if !self.notes.contains(&note) && self.notes.len() < 8 {
+            // One that was still at its last cycle when it was released was not switched to.
+            let of_switch = note == NO_SWITCH;
+            if !of_switch && !self.notes.contains(&note) && self.notes.len() < 8 {
                 self.notes.push(note);
             }
         }
@@ -180,9 +185,9 @@ impl Response {
             true => SleepKind::Unknown,
             false => sleep_kind(stack.iter().map(String::as_str)),
         };
-        let place = stack.iter().find(|frame| !is_place_of_none(frame));
+        let place = place_of(stack, kind);
         let (waker, words) = waker(tasks, segment.woken);
-        let function = place.map(String::as_str).unwrap_or_default();
+        let function = place.unwrap_or_default();
         let evidence = match kind {
             SleepKind::Futex => format!("futex, released by {words}"),
             SleepKind::Lock => format!("a lock with priority inheritance, released by {words}"),
@@ -196,9 +201,15 @@ impl Response {
     }
 }
 
-/// The functions of the scheduler, and those that any wait for a futex goes through.
-fn is_place_of_none(frame: &str) -> bool {
-    is_scheduler(frame.split(' ').next().unwrap_or_default())
+/// The innermost function that is neither of the scheduler nor of what took the stack, which some
+/// kernels leave in it; of a lock with priority inheritance the call for it.
+fn place_of(stack: &[String], kind: SleepKind) -> Option<&str> {
+    let bare = |frame: &&String| frame.split(' ').next().unwrap_or_default().to_owned();
+    let traced = stack.iter().take(MAX_TRACING_FRAMES).rposition(|frame| frame.contains("traceiter_"));
+    let own = &stack[traced.map_or(0, |at| at + 1)..];
+    let call = own.iter().find(|frame| kind == SleepKind::Lock && bare(frame) == "futex_lock_pi");
+    let place = || own.iter().find(|frame| !is_scheduler(&bare(frame)));
+    call.or_else(place).map(String::as_str)
 }
 
 /// The stack that was taken at a switch: it comes next on that CPU, or after a non-maskable
@@ -310,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_page_s_arrival_is_a_page_fault_and_a_pi_lock_has_its_holder() {
-        let page = "schedule,io_schedule,folio_wait_bit_common,filemap_fault,handle_mm_fault";
+        let page = "trace_event_raw_event_sched_switch,__traceiter_sched_switch,__schedule,io_schedule,folio_wait_bit_common,filemap_fault,handle_mm_fault";
         let lock = "rt_mutex_schedule,rt_mutex_slowlock,futex_lock_pi,do_futex";
         for (stack, kind, evidence) in [
             (page, SliceKind::PageFault, "it slept in a page fault until low:61 woke it"),
