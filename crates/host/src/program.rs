@@ -55,12 +55,13 @@ pub fn find_program(name: &OsStr) -> io::Result<PathBuf> {
     let executable = |path: &Path| -> io::Result<()> {
         let found = std::fs::metadata(path)?;
         if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
-            return Err(io::ErrorKind::PermissionDenied.into());
+            return Err(io::Error::from_raw_os_error(libc::EACCES));
         }
         Ok(rustix::fs::access(path, Access::EXEC_OK)?)
     };
+    let absent = || io::Error::from_raw_os_error(libc::ENOENT);
     if name.is_empty() {
-        return Err(io::ErrorKind::NotFound.into());
+        return Err(absent());
     }
     if name.as_bytes().contains(&b'/') {
         return executable(Path::new(name)).map(|()| PathBuf::from(name));
@@ -75,7 +76,7 @@ pub fn find_program(name: &OsStr) -> io::Result<PathBuf> {
             Err(_) => {}
         }
     }
-    Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+    Err(refused.unwrap_or_else(absent))
 }
 
 /// Whether a program's file gives it its owner's or its group's rights.

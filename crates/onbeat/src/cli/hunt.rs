@@ -86,7 +86,7 @@ pub struct Args {
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     deadline: Option<String>,
     /// Record the waits for futexes of followed threads, which tell mutexes from conditions: slows
-    /// down each system call of every process by about 0.1 us
+    /// down each system call of every process, by how much is measured and said
     #[arg(long)]
     syscalls: bool,
     /// As whom the program is started; by default as its caller

@@ -19,7 +19,11 @@ pub fn choose(words: &[OsString], user: Option<&str>) -> Result<Option<ChosenPro
     let Some(name) = words.first() else { return Ok(None) };
     let file = find_program(name).map_err(|error| {
         let what = format!("{} cannot be run", quoted(Path::new(name)));
-        Failure::of_call(what, &error, Exit::Usage, "give a program that is there, with its path")
+        let remedy = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => "make it executable (chmod +x), or give another",
+            _ => "give a program that is there, with its path",
+        };
+        Failure::of_call(what, &error, Exit::Usage, remedy)
     })?;
     let user = user.map(named_user).transpose()?;
     let failed = |error: std::io::Error| {

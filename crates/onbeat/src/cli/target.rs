@@ -53,7 +53,7 @@ impl FollowTarget {
         document.priority = followed().map(|victim| victim.priority).max();
         document.notes = vec![
             self.title.clone(),
-            "what the recorder adds to a wake-up is measured on onbeat's own threads: run `onbeat hunt` without --victim".into(),
+            "what the recorder adds to a cycle up to its end is measured on a thread of onbeat's own".into(),
         ];
         document.notes.extend(self.notes.iter().cloned());
         document.notes.extend(limits);

@@ -132,6 +132,12 @@ impl Explainer {
         self.source.set_threads(&self.scope);
     }
 
+    /// The same of one thread more, or of these again.
+    pub fn record_too(&mut self, threads: Vec<i32>) {
+        self.scope = self.scope.of(threads);
+        self.source.set_threads(&self.scope);
+    }
+
     /// What kind of sleep a kernel stack shows.
     pub fn sleep_place(&mut self, frames: &[Address]) -> SleepPlace {
         self.sleeps.place(frames, &mut self.names)

@@ -1,6 +1,7 @@
 //! A hunt that follows threads of other programs: there is no measuring thread, the trace shows how
 //! late they ran, and how long their cycles took.
 
+use super::calibration::CalibratingThread;
 use super::explainer::Explainer;
 use super::family::Family;
 use super::followed_blocks::FollowedBlocks;
@@ -170,7 +171,7 @@ impl FollowThreads {
 
     fn is_gone(&mut self, host: &MachineFiles) -> bool {
         match &mut self.program {
-            Some(program) => program.has_ended(&self.events.family, host),
+            Some(program) => program.has_ended(),
             None => self.events.family.is_gone(host),
         }
     }
@@ -239,7 +240,24 @@ impl FollowThreads {
             }
         }
         let FollowOptions { stacks, syscalls, .. } = self.options;
-        explainer.arm(RecordingLevel::Victims { stacks, syscalls }, run)
+        let thread = CalibratingThread::start();
+        let before = thread.as_ref().and_then(CalibratingThread::measure);
+        explainer.arm(RecordingLevel::Victims { stacks, syscalls }, run)?;
+        if let (Some(thread), Some(before)) = (thread, before) {
+            let threads = self.followed();
+            self.explainer.record_too(threads.iter().copied().chain([thread.id]).collect());
+            let after = thread.measure();
+            self.explainer.record_too(threads);
+            let added = after.map(|after| after.added_to(before));
+            run.overhead.recorder_ns_per_cycle = added.map(|added| added.cycle);
+            if let Some(added) = added.filter(|_| syscalls) {
+                run.plan.notes.push(format!(
+                    "--syscalls adds {} to each system call of every process on the machine",
+                    added.call.spaced()
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn ended(&self) -> Integrity {

@@ -55,8 +55,8 @@ impl FollowedProgram {
         })
     }
 
-    /// Whether it has ended; what became of the processes that it had started is told then.
-    pub fn has_ended(&mut self, family: &Family, host: &MachineFiles) -> bool {
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
         if self.is_over() {
             return true;
         }
@@ -66,7 +66,6 @@ impl FollowedProgram {
             ProgramEnd::Code(code) => self.document.exit_code = Some(code),
             ProgramEnd::Signal(number) => self.document.signal = Some(number),
         }
-        self.document.outlived_by = family.processes_beside(host, self.document.pid);
         true
     }
 
@@ -100,17 +99,19 @@ impl FollowedProgram {
     /// The hunt is over, and the program with it: it is asked to end as by `kill`, and waited for.
     /// The terminal is given back.
     pub fn finish(&mut self, family: &Family, host: &MachineFiles) -> ProgramRun {
-        if self.began.is_some() && self.asked.is_none() && !self.has_ended(family, host) {
+        if self.began.is_some() && self.asked.is_none() && !self.has_ended() {
             self.program.send(libc::SIGTERM);
             self.asked = Some(clock::monotonic());
         }
-        while !self.has_ended(family, host) && !self.is_overdue() && self.asked.is_some() {
+        while !self.has_ended() && !self.is_overdue() && self.asked.is_some() {
             // A further signal ends the waiting.
             if host::rt::wait_for_stop(clock::monotonic() + LOOK).is_some() {
                 break;
             }
         }
         self.document.left_running = self.began.is_some() && !self.is_over();
+        // Which processes it has started is known when all events are read.
+        self.document.outlived_by = family.processes_beside(host, self.document.pid);
         self.terminal.restore();
         self.document.clone()
     }

@@ -11,6 +11,7 @@
 //! other programs, `again` for the windows of a bundle; `findings` is what both count.
 
 mod account;
+mod calibration;
 pub mod explainer;
 pub mod family;
 pub mod follow_threads;

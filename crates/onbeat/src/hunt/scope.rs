@@ -38,6 +38,11 @@ impl Scope {
         Scope { timers, grows: true, ..Scope::new(threads, self.housekeeping) }
     }
 
+    /// The same with these threads.
+    pub fn of(&self, threads: Vec<i32>) -> Scope {
+        Scope { grows: self.grows, ..self.growing(threads) }
+    }
+
     pub fn grows(&self) -> bool {
         self.grows
     }

@@ -108,7 +108,9 @@ impl<'a> Canvas<'a> {
             actual: self.spike.actual_ns,
             ..Landmarks::default()
         };
-        let named = self.window.map_or(bare, Landmarks::of).named();
+        // Of a cycle the first run counts, which the spike has.
+        let window = self.window.filter(|_| self.spike.deadline_ns.is_none());
+        let named = window.map_or(bare, Landmarks::of).named();
         // A cycle has words of its own.
         let word = |name| match (name, self.spike.deadline_ns) {
             ("expected", Some(_)) => "released",

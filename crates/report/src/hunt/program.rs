@@ -57,13 +57,10 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
     let program = run.program.as_ref()?;
     let end = end(program);
     let real_time = run.threads.iter().any(|thread| thread.policy != "other");
-    Some(if program.outlived_by > 0 {
-        let left = several(program.outlived_by, "process", "processes");
-        format!(
-            "{end} and went to the background with {left}: keep it in the foreground, or follow it with \
-             --victim PID"
-        )
-    } else if real_time {
+    if let Some(daemon) = in_background(run) {
+        return Some(daemon);
+    }
+    Some(if real_time {
         format!(
             "{end}, and no wake-up of its real-time threads was seen: let it run longer, with threads that \
              sleep and wake"
@@ -74,6 +71,16 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
              SCHED_DEADLINE, which takes CAP_SYS_NICE or a limit (ulimit -r)"
         )
     })
+}
+
+/// What is to be done about one that goes on where nobody follows it, as [`nothing_seen`].
+pub fn in_background(run: &Run) -> Option<String> {
+    let program = run.program.as_ref().filter(|program| program.outlived_by > 0)?;
+    let left = several(program.outlived_by, "process", "processes");
+    Some(format!(
+        "{} and went to the background with {left}: keep it in the foreground, or follow it with --victim PID",
+        end(program)
+    ))
 }
 
 #[cfg(test)]

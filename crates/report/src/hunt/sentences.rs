@@ -106,6 +106,17 @@ pub fn followed(run: &Run) -> Option<String> {
     Some(format!("Followed: {}.", clean(said)))
 }
 
+/// The cycles that were later than their deadline, those that are not kept among them.
+fn late_cycles(run: &Run) -> u64 {
+    let kept = run.spikes.iter().filter(|spike| spike.deadline_ns.is_some()).count() as u64;
+    let counted = run.threads.iter().filter_map(|thread| thread.late).fold(0u64, u64::saturating_add);
+    kept.max(counted)
+}
+
+fn of_deadline(cycles: u64) -> &'static str {
+    if cycles == 1 { "its deadline" } else { "their deadline" }
+}
+
 /// How many spikes there were, and over which threshold.
 pub fn found(run: &Run) -> String {
     let kept = run.spikes.len() as u64;
@@ -116,11 +127,11 @@ pub fn found(run: &Run) -> String {
     // A killed hunt may have spikes, and a last checkpoint from before its threshold was found.
     let over = over.filter(|over| over.is_some() || all == 0);
     let Some(over) = over else { return format!("{} {on}.", several(all, "spike", "spikes")) };
-    let late_cycles = run.spikes.iter().filter(|spike| spike.deadline_ns.is_some()).count() as u64;
+    let late_cycles = late_cycles(run).min(all);
     let Some(over) = over.map(span) else {
         if late_cycles > 0 {
             let cycles = several(late_cycles, "cycle", "cycles");
-            return format!("{cycles} later than their deadline {on}.");
+            return format!("{cycles} later than {} {on}.", of_deadline(late_cycles));
         }
         return format!("No wake-up was looked at {on}: there was no threshold.");
     };
@@ -136,8 +147,9 @@ pub fn found(run: &Run) -> String {
     let mut words = match cycles {
         0 => format!("{wakeups} later than {over} {on}"),
         _ => format!(
-            "{} later than their deadline and {wakeups} later than {over} {on}",
-            several(cycles, "cycle", "cycles")
+            "{} later than {} and {wakeups} later than {over} {on}",
+            several(cycles, "cycle", "cycles"),
+            of_deadline(cycles)
         ),
     };
     if ranked > 0 {

@@ -53,6 +53,7 @@ pub fn answer(run: &Run) -> Option<String> {
     Some(match (judged, late) {
         (0, _) => format!("No cycle of {of} had a deadline to be compared with; {worst}."),
         (_, 0) => format!("None of {} of {of} was later than its deadline; {worst}.", cycles(judged)),
+        (_, 1) => format!("1 of {} of {of} was later than its deadline; {worst}.", cycles(judged)),
         (_, _) => format!("{late} of {} of {of} were later than their deadline; {worst}.", cycles(judged)),
     })
 }

@@ -191,7 +191,7 @@ fn ranks(thread: &Value, own: &[OwnCycle]) -> Result<(), String> {
             passed >= rank
         });
         let Some(&[lower, upper, _]) = row else { continue };
-        let own = truth[(truth.len() * of_20 as usize / 20).min(truth.len() - 1)];
+        let own = truth[(truth.len() * of_20 as usize / 20).max(1) - 1];
         let near = own.clamp(lower, upper);
         if !is_near(near, own) {
             let words = format!("{lower} to {upper} ns, in truth {own}");
