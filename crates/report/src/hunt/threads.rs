@@ -26,6 +26,12 @@ const WIDTHS: [usize; 9] = [9, 9, 9, 7, 8, 8, 8, 8, 8];
 /// Threads in the table; the others are counted.
 const THREADS: usize = 20;
 
+const OF_HISTOGRAMS: &str = "Response: from the release to the end. Execution: on a CPU, interrupts on \
+                             top included. The count is logarithmic.";
+
+const OF_ROWS: &str = "The latest cycles, each from its release on: strokes where it first ran and where it \
+                       finished, dashed its deadline. A row leads to its parts.";
+
 /// Threads whose cycles are drawn.
 const PICTURES: usize = 4;
 
@@ -200,9 +206,9 @@ fn pictures(thread: &ThreadRun, run: &Run) -> Markup {
     let rows: Vec<CycleRow> = latest(thread, run);
     html! {
         h3 { "The cycles of " (name(thread)) }
-        (figure("Response: from the release to the end. Execution: on a CPU, interrupts on top included. The count is logarithmic.",
+        (figure(OF_HISTOGRAMS,
             |size| Some(latency::draw_cycles(&lines, thread.deadline_ns, size, &PAGE))))
-        (figure("The latest cycles, each from its release on: strokes where it first ran and where it finished, dashed its deadline. A row leads to its parts.",
+        (figure(OF_ROWS,
             |size| cycle_rows::draw(&rows, size, &PAGE)))
     }
 }

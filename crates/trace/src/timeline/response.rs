@@ -341,7 +341,8 @@ mod tests {
 
     #[test]
     fn a_page_s_arrival_is_a_page_fault_and_a_pi_lock_has_its_holder() {
-        let page = "trace_event_raw_event_sched_switch,__traceiter_sched_switch,__schedule,io_schedule,folio_wait_bit_common,filemap_fault,handle_mm_fault";
+        let page = "trace_event_raw_event_sched_switch,__traceiter_sched_switch,__schedule,io_schedule,\
+                    folio_wait_bit_common,filemap_fault,handle_mm_fault";
         let lock = "rt_mutex_schedule,rt_mutex_slowlock,futex_lock_pi,do_futex";
         for (stack, kind, evidence) in [
             (page, SliceKind::PageFault, "it slept in a page fault until low:61 woke it"),

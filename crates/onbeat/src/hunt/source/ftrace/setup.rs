@@ -192,8 +192,8 @@ fn name_of(wanted: &EventSpec) -> String {
 
 /// Whether an event belongs to a level. Events of each system call cost more than they explain:
 /// they are armed for followed threads alone, on request. Starts of timers are filtered to the
-/// threads in scope and to onbeat's own: they are not on the path of a wake-up, and a timer that was
-/// due on another CPU and did not expire there shows a stop from outside.
+/// threads in scope and to onbeat's own: they are not on the path of a wake-up, and a timer that
+/// was due on another CPU and did not expire there shows a stop from outside.
 fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     match (level, wanted.system, wanted.event) {
         (RecordingLevel::Nothing, ..) => false,
