@@ -3,6 +3,7 @@
 mod auditing;
 mod bounding;
 mod comparing;
+mod following;
 mod hunting;
 mod loading;
 mod measuring;
