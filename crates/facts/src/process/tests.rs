@@ -1,0 +1,97 @@
+//! A made-up process, read twice.
+
+use std::collections::BTreeMap;
+
+use super::descriptors::OpenKind;
+use super::{MAX_THREADS, ProcessReader, processes_named};
+use host::MachineFiles;
+use host::access::Access;
+use model::fact::Fact;
+use model::units::{Cpu, Nanos};
+
+fn stat(tid: u32, comm: &str, policy: u32, priority: u32, faults: u64) -> String {
+    // Fields 4 to 9, 10 to 12, 13 to 18, 19 nice, 20, 21, 22 the start, 23 to 38, 39 the CPU, 40, 41.
+    let (before, between, after) = (" 0".repeat(6), " 0".repeat(6), " 0".repeat(16));
+    format!(
+        "{tid} ({comm}) S{before} {faults} 0 1{between} -5 2 0 {}{after} 1 {priority} {policy} 0\n",
+        500 + tid
+    )
+}
+
+const STATUS: &str = "Tgid:\t100\nTracerPid:\t0\nUid:\t0\t0\t0\t0\nThreads:\t2\nVmLck:\t0 kB\nVmData:\t200 kB\n\
+    CapEff:\t0\nCpus_allowed_list:\t1-2\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t0\n";
+
+fn answers() -> BTreeMap<String, Access> {
+    let list = |names: &[&str]| Access::List(names.iter().map(|name| (*name).to_owned()).collect());
+    let file = |text: &str| Access::File(text.as_bytes().to_vec());
+    let mut answers = BTreeMap::new();
+    for (path, seen) in [
+        ("", list(&["100", "200", "self"])),
+        ("/100/comm", file("robot\n")),
+        ("/200/comm", file("a-name-of-15-by\n")),
+        ("/100/stat", file(&stat(100, "robot", 0, 0, 0))),
+        ("/100/status", file(STATUS)),
+        ("/100/cgroup", file("0::/robots\n")),
+        ("/100/task", list(&["100", "101"])),
+        ("/100/task/100/stat", file(&stat(100, "robot", 0, 0, 0))),
+        ("/100/task/100/status", file(STATUS)),
+        ("/100/task/101/stat", file(&stat(101, "control", 1, 80, 12))),
+        ("/100/task/101/status", file(STATUS)),
+        ("/100/task/101/schedstat", file("5000 1 1\n")),
+        ("/100/task/101/syscall", file("running\n")),
+        ("/100/fd", list(&["1"])),
+        ("/100/fd/1", Access::Link("3".into())),
+        ("/100/fdinfo/1", file("pos:\t0\nflags:\t02\nmnt_id:\t29\n")),
+        ("/100/mountinfo", file("29 1 0:26 / /dev/pts rw - devpts devpts rw\n")),
+    ] {
+        answers.insert(format!("/proc{path}"), seen);
+    }
+    answers.insert("/sys/fs/cgroup/robots/cpu.max".into(), file("50000 100000\n"));
+    answers.insert("/sys/fs/cgroup/robots/cpu.stat".into(), file("usage_usec 5\nnr_throttled 3\n"));
+    answers
+}
+
+#[test]
+fn a_process_is_read_at_both_ends_of_the_window() {
+    let host = MachineFiles::in_memory(answers());
+    let mut reader = ProcessReader::begin(&host, 100).unwrap();
+    assert!(reader.lives());
+    assert_eq!(reader.real_time(), [101]);
+    reader.look_at(101);
+    let found = reader.end(Nanos(1));
+    let control = found.thread(101).unwrap();
+    assert_eq!((control.policy_name(), control.priority, control.nice, control.rank()), ("fifo", 80, -5, 19));
+    assert_eq!(control.seen_on.iter().collect::<Vec<_>>(), [&Cpu(1)]);
+    let counted = control.counted.known().unwrap();
+    assert_eq!((counted.minor_faults, counted.run_ns), (0, Some(0)));
+    assert_eq!(control.waits.known().unwrap().running, 1);
+    assert_eq!((control.calls.clone(), found.mappings.clone()), (Fact::Absent, Fact::Absent));
+    assert_eq!(found.descriptors.known().unwrap()[0].kind, OpenKind::Terminal);
+    assert_eq!((found.quota, found.throttled), (Fact::Known(Some((50_000, 100_000))), Fact::Known(0)));
+    let growth = found.growth.known().unwrap();
+    assert_eq!((growth.least_kib, growth.most_kib, growth.changes, growth.looks), (200, 200, 0, 2));
+    assert_eq!((found.comm.as_str(), found.threads.len(), found.threads_changed), ("robot", 2, 0));
+}
+
+#[test]
+fn a_process_is_found_by_its_cut_name() {
+    let host = MachineFiles::in_memory(answers());
+    assert_eq!(processes_named(&host, "robot"), [100]);
+    assert_eq!(processes_named(&host, "a-name-of-15-bytes-and-more"), [200]);
+    assert!(processes_named(&host, "").is_empty() && processes_named(&host, "rob").is_empty());
+    assert!(ProcessReader::begin(&host, 300).is_none());
+}
+
+#[test]
+fn threads_beyond_the_bound_are_counted() {
+    let mut answers = answers();
+    let tids: Vec<String> = (100..100 + MAX_THREADS as u32 + 10).map(|tid| tid.to_string()).collect();
+    for tid in &tids {
+        let text = stat(tid.parse().unwrap(), "worker", 1, 10, 0);
+        answers.insert(format!("/proc/100/task/{tid}/stat"), Access::File(text.into_bytes()));
+    }
+    answers.insert("/proc/100/task".into(), Access::List(tids));
+    let host = MachineFiles::in_memory(answers);
+    let found = ProcessReader::begin(&host, 100).unwrap().end(Nanos(1));
+    assert_eq!((found.threads.len(), found.threads_left_out, found.threads_changed), (MAX_THREADS, 10, 0));
+}
