@@ -1,0 +1,183 @@
+//! The kernel's events of a program's threads: a private tracing instance with filters.
+//!
+//! Source: Documentation/trace/events.rst (filters), Documentation/trace/ftrace.rst (instances).
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+
+use crate::hunt::scope::Scope;
+use host::MachineFiles;
+use host::rt;
+use host::tracefs::{Instance, NotHere, RawPipe, Tracing};
+use model::fact::Fact;
+use model::units::{Cpu, CpuSet};
+use trace::activity::Activity;
+use trace::catalog::{self, EventSpec};
+use trace::decode::Decoder;
+use trace::page::Lost;
+use trace::symbols::{self, Symbols};
+
+/// The event without which nothing is known of who wakes a thread.
+pub const WAKING: &str = "sched:sched_waking";
+const TIMER: &str = "timer:hrtimer_start";
+const CALLS: &str = "raw_syscalls:sys_enter";
+
+/// The buffer of a CPU: some ten thousand records.
+const BUFFER_KIB: u64 = 1024;
+/// Pages of a CPU that are taken at once: a buffer that fills as fast as it is read is left.
+const MAX_PAGES: usize = 512;
+/// Names of functions that are kept; user space's timers have some five.
+const MAX_NAMES: usize = 4096;
+
+/// The instance, armed, and what was counted so far.
+pub struct CheckSource {
+    /// Closed before their instance is removed.
+    pipes: Vec<(Cpu, RawPipe)>,
+    page: Box<[u8]>,
+    decoder: Decoder,
+    tids: BTreeSet<i32>,
+    activity: Activity,
+    symbols: Option<Symbols>,
+    names: HashMap<u64, String>,
+    instance: Instance,
+    /// What was mounted for the instance is unmounted with it.
+    _tracing: Tracing,
+}
+
+impl CheckSource {
+    /// Makes an instance and arms what this kernel has of the events for these threads; else why
+    /// not, in words.
+    pub fn open(tids: &[u32], syscalls: bool) -> Result<CheckSource, String> {
+        let tracing = Tracing::open().map_err(words)?;
+        tracing.remove_dead();
+        let failed = |error: io::Error| format!("a tracing instance cannot be made ({error})");
+        let instance = tracing.instance().map_err(failed)?;
+        instance.write("tracing_on", "0").map_err(failed)?;
+        instance.write("buffer_size_kb", &BUFFER_KIB.to_string()).map_err(failed)?;
+        let symbols = symbols();
+        let tids: BTreeSet<i32> = tids.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
+        let header = tracing.read("events/header_page").map_err(failed)?;
+        let mut formats: Vec<(&'static EventSpec, String)> = Vec::new();
+        for wanted in catalog::PROGRAM {
+            let text = tracing.read(&format!("events/{}/{}/format", wanted.system, wanted.event));
+            formats.extend(text.ok().map(|text| (wanted, text)));
+        }
+        let texts: Vec<_> = formats.iter().map(|(wanted, text)| (*wanted, text.as_str())).collect();
+        let form = |what: String| format!("the kernel's trace pages have an unknown form ({what})");
+        let decoder = Decoder::new(&header, cfg!(target_endian = "big"), &texts).map_err(form)?;
+        let pipes = online().iter().map(|cpu| Ok((cpu, instance.pipe(cpu)?))).collect::<io::Result<Vec<_>>>();
+        let page = vec![0; decoder.layout().page_size()].into();
+        let mut source = CheckSource {
+            pipes: pipes.map_err(failed)?,
+            page,
+            decoder,
+            tids,
+            activity: Activity::default(),
+            symbols,
+            names: HashMap::new(),
+            instance,
+            _tracing: tracing,
+        };
+        for (wanted, _) in &formats {
+            source.arm(*wanted, syscalls);
+        }
+        source.instance.write("tracing_on", "1").map_err(failed)?;
+        Ok(source)
+    }
+
+    /// Arms an event, where it can be read and is wanted.
+    fn arm(&mut self, wanted: &'static EventSpec, syscalls: bool) {
+        let name = format!("{}:{}", wanted.system, wanted.event);
+        let readable = !self.decoder.refused().iter().any(|(refused, _)| std::ptr::eq(*refused, wanted));
+        // A timer whose function has no name says nothing.
+        let useful = name != TIMER || self.symbols.is_some();
+        if !readable || !useful || (name == CALLS && !syscalls) {
+            return;
+        }
+        let field = if wanted.system == "sched" { "pid" } else { "common_pid" };
+        // This thread's are recorded too: they show what recording costs.
+        let threads = self.tids.iter().copied().collect();
+        let scope = Scope::new(threads, rt::thread_id()).with_housekeeping();
+        let Some(filter) = scope.threads(field) else { return };
+        let dir = format!("events/{}/{}", wanted.system, wanted.event);
+        let armed = self.instance.write(&format!("{dir}/filter"), &filter);
+        if armed.and_then(|()| self.instance.write(&format!("{dir}/enable"), "1")).is_ok() {
+            self.activity.events.insert(name);
+        }
+    }
+
+    /// Takes what is in the buffers.
+    pub fn take(&mut self) {
+        let CheckSource { pipes, page, decoder, tids, activity, symbols, names, .. } = self;
+        let mut name = |address: u64| -> String {
+            if let Some(name) = names.get(&address) {
+                return name.clone();
+            }
+            let place = symbols.as_ref().and_then(|symbols| symbols.name_of(address));
+            let name = place.map(|place| place.function.to_owned()).unwrap_or_default();
+            if names.len() < MAX_NAMES {
+                names.insert(address, name.clone());
+            }
+            name
+        };
+        for (cpu, pipe) in pipes {
+            for _ in 0..MAX_PAGES {
+                // A page that cannot be read is counted with those that the kernel overwrote.
+                let length = match pipe.read_page(page) {
+                    Ok(Some(length)) => length,
+                    Ok(None) => break,
+                    Err(_) => {
+                        activity.lost += 1;
+                        break;
+                    }
+                };
+                let mut events = Vec::new();
+                let notes = decoder.page(*cpu, &page[..length], &mut |event| events.push(event));
+                events.iter().for_each(|event| activity.add(event, tids, &mut name));
+                activity.lost += notes.malformed + u64::from(notes.cut);
+                activity.lost += match notes.lost {
+                    Lost::Nothing => 0,
+                    Lost::Records(n) => n.max(1),
+                    Lost::Some => 1,
+                };
+            }
+        }
+    }
+
+    /// Stops recording; what was counted.
+    pub fn end(mut self) -> Result<Activity, String> {
+        let stopped = self.instance.write("tracing_on", "0");
+        self.take();
+        stopped
+            .map(|()| std::mem::take(&mut self.activity))
+            .map_err(|error| format!("recording did not stop ({error})"))
+    }
+}
+
+/// The CPUs that have a buffer to read; an offline one has no running thread.
+fn online() -> CpuSet {
+    let text = MachineFiles::live().read_text("/sys/devices/system/cpu/online");
+    let cpus = text.parse(|text| facts::line::parse_some_cpus(&text));
+    cpus.known().cloned().unwrap_or_default()
+}
+
+/// The kernel's functions, where this user may see their addresses.
+fn symbols() -> Option<Symbols> {
+    match MachineFiles::live().read_at_most("/proc/kallsyms", symbols::READ_LIMIT) {
+        Fact::Known(bytes) => Symbols::parse(&bytes).ok(),
+        _ => None,
+    }
+}
+
+fn words(why: NotHere) -> String {
+    match why {
+        NotHere::NoTracefs => "this kernel has no event tracing (CONFIG_FTRACE)".to_owned(),
+        NotHere::NotMounted => {
+            "tracefs is not mounted: mount -t tracefs nodev /sys/kernel/tracing".to_owned()
+        }
+        NotHere::NotPermitted(errno) => {
+            format!("tracefs may not be used by this user (errno {errno}): run with CAP_SYS_ADMIN")
+        }
+        NotHere::Failed(errno) => format!("tracefs cannot be opened (errno {errno})"),
+    }
+}
