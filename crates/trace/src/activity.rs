@@ -3,10 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::units::Nanos;
+
 use super::event::{Address, Raw, What};
 
 /// Different things of one kind and thread beyond these are counted together.
 const KINDS_LIMIT: usize = 256;
+/// A fault has a page of its own: a mebibyte of new memory has 256.
+const FAULTS_LIMIT: usize = 1024;
+/// Wake-ups between two rounds of taking events; more are counted as lost.
+const WAKINGS_LIMIT: usize = 1 << 16;
 
 /// A timer as its thread started it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,8 +59,17 @@ pub struct FaultPlace {
 pub struct MadeCall {
     /// Its number.
     pub number: i64,
-    /// What distinguishes two calls of a number for a rule: the first two arguments.
-    pub args: [u64; 2],
+    /// What distinguishes two calls of a number for a rule: the first two arguments; none where
+    /// there were too many different ones to keep.
+    pub args: Option<[u64; 2]>,
+}
+
+/// A wake-up of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waking {
+    pub tid: i32,
+    pub time: Nanos,
+    pub by: Waker,
 }
 
 /// What one thread did.
@@ -66,14 +81,25 @@ pub struct ThreadActivity {
     pub calls: BTreeMap<MadeCall, u64>,
     /// How often it went to another CPU.
     pub migrations: u64,
+    /// How often it took the lock of its process's memory to change what that consists of.
+    pub remappings: u64,
     /// What found no room in the lists above.
     pub uncounted: u64,
+}
+
+impl ThreadActivity {
+    /// How often it was woken.
+    pub fn woken(&self) -> u64 {
+        self.wakers.values().sum()
+    }
 }
 
 /// What the threads of a process did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     pub threads: BTreeMap<i32, ThreadActivity>,
+    /// The wake-ups since they were last taken.
+    wakings: Vec<Waking>,
     /// Events that were recorded and of which the kernel kept nothing.
     pub lost: u64,
     /// Which of the kernel's events were recorded, `system:event`.
@@ -87,6 +113,11 @@ impl Activity {
 
     pub fn has_event(&self, name: &str) -> bool {
         self.events.contains(name)
+    }
+
+    /// Takes the wake-ups since the last time, in the order of their CPUs.
+    pub fn take_wakings(&mut self) -> Vec<Waking> {
+        std::mem::take(&mut self.wakings)
     }
 
     /// Counts an event, if it is of one of these threads.
@@ -105,18 +136,34 @@ impl Activity {
         let own = self.threads.entry(whose).or_default();
         let counted = match &event.what {
             What::TimerArmed { function, mode } => {
-                count(&mut own.timers, ArmedTimer { function: name(*function), mode: *mode })
+                count(&mut own.timers, KINDS_LIMIT, ArmedTimer { function: name(*function), mode: *mode })
             }
-            What::Waking { .. } if interrupted || event.pid == 0 => count(&mut own.wakers, Waker::Interrupt),
-            What::Waking { .. } => count(&mut own.wakers, Waker::Thread(event.pid)),
+            What::Waking { .. } => {
+                let by =
+                    if interrupted || event.pid == 0 { Waker::Interrupt } else { Waker::Thread(event.pid) };
+                let room = self.wakings.len() < WAKINGS_LIMIT;
+                match room {
+                    true => self.wakings.push(Waking { tid: whose, time: event.time, by }),
+                    false => self.lost += 1,
+                }
+                count(&mut own.wakers, KINDS_LIMIT, by)
+            }
             What::FaultAt { address, instruction } => {
-                count(&mut own.faults, FaultPlace { page: address & !0xfff, instruction: *instruction })
+                let place = FaultPlace { page: address & !0xfff, instruction: *instruction };
+                count(&mut own.faults, FAULTS_LIMIT, place)
             }
             What::SyscallEntry { id, args } => {
-                count(&mut own.calls, MadeCall { number: *id, args: [args[0], args[1]] })
+                let call = |args| MadeCall { number: *id, args };
+                // A rare call is not left out because a frequent one has many arguments.
+                count(&mut own.calls, KINDS_LIMIT, call(Some([args[0], args[1]])))
+                    || count(&mut own.calls, 2 * KINDS_LIMIT, call(None))
             }
             What::Migrate { .. } => {
                 own.migrations += 1;
+                true
+            }
+            What::MemoryLocked { write } => {
+                own.remappings += u64::from(*write);
                 true
             }
             _ => true,
@@ -126,8 +173,8 @@ impl Activity {
 }
 
 /// Counts one; whether there was room.
-fn count<K: Ord>(list: &mut BTreeMap<K, u64>, key: K) -> bool {
-    let room = list.len() < KINDS_LIMIT;
+fn count<K: Ord>(list: &mut BTreeMap<K, u64>, limit: usize, key: K) -> bool {
+    let room = list.len() < limit;
     match list.get_mut(&key) {
         Some(times) => *times += 1,
         None if room => drop(list.insert(key, 1)),
@@ -178,10 +225,39 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_counted() {
         let fault = |nth: u64| event(7, 0, What::FaultAt { address: nth << 12 | 5, instruction: 1 });
-        let events: Vec<Raw> = (0..KINDS_LIMIT as u64 + 10).map(fault).collect();
+        let events: Vec<Raw> = (0..FAULTS_LIMIT as u64 + 10).map(fault).collect();
         let activity = counted(&events);
         let own = activity.of(7).unwrap();
-        assert_eq!((own.faults.len(), own.uncounted), (KINDS_LIMIT, 10));
+        assert_eq!((own.faults.len(), own.uncounted), (FAULTS_LIMIT, 10));
         assert_eq!(own.faults.keys().next().unwrap().page, 0);
+    }
+
+    #[test]
+    fn a_rare_call_has_room_beside_one_with_many_arguments() {
+        let call = |id, at| event(7, 0, What::SyscallEntry { id, args: [3, at, 0, 0] });
+        let writes = (0..1000).map(|at| call(1, at));
+        let activity = counted(&writes.chain([call(74, 0)]).collect::<Vec<_>>());
+        let own = activity.of(7).unwrap();
+        let of = |number: i64| own.calls.iter().filter(move |(call, _)| call.number == number);
+        assert_eq!(of(1).map(|(_, times)| times).sum::<u64>(), 1000);
+        assert_eq!((of(74).map(|(_, times)| times).sum::<u64>(), own.uncounted), (1, 0));
+    }
+
+    #[test]
+    fn wakings_are_taken_with_their_times() {
+        let woken = What::Waking { task: Task { pid: 7, ..Task::default() }, target: Cpu(0) };
+        let mut activity = counted(&[event(8, 0, woken.clone()), event(0, 0, woken)]);
+        let taken = activity.take_wakings();
+        assert_eq!(
+            taken.iter().map(|waking| waking.by).collect::<Vec<_>>(),
+            [Waker::Thread(8), Waker::Interrupt]
+        );
+        assert_eq!((activity.take_wakings(), activity.of(7).unwrap().woken()), (Vec::new(), 2));
+    }
+
+    #[test]
+    fn changing_what_memory_consists_of_is_counted_by_thread() {
+        let lock = |write| event(7, 0, What::MemoryLocked { write });
+        assert_eq!(counted(&[lock(true), lock(false)]).of(7).unwrap().remappings, 1);
     }
 }

@@ -304,6 +304,12 @@ pub enum What<N> {
         /// The program's instruction.
         instruction: u64,
     },
+    /// mmap_lock_acquire_returned: the lock of a process's memory was taken. `onbeat check` asks
+    /// for it, a hunt does not.
+    MemoryLocked {
+        /// To change what the memory consists of, and not only to read that.
+        write: bool,
+    },
     ContentionBegin {
         /// Which lock; a number without meaning beyond its window once it is kept.
         lock: u64,

@@ -72,6 +72,7 @@ impl<N> What<N> {
             FaultAt { address, instruction } => {
                 FaultAt { address: by.object(address), instruction: by.object(instruction) }
             }
+            MemoryLocked { write } => MemoryLocked { write },
             ContentionBegin { lock, flags } => ContentionBegin { lock: by.object(lock), flags },
             ContentionEnd { lock } => ContentionEnd { lock: by.object(lock) },
             Suspend => Suspend,
@@ -149,6 +150,7 @@ mod tests {
             Frequency { of: Cpu(1), khz: 1_800_000 },
             Fault { user: true },
             FaultAt { address: 0xffff_8880_0000_0001, instruction: 0xffff_8880_0000_0001 },
+            MemoryLocked { write: true },
             ContentionBegin { lock: 0xffff_8880_0000_0001, flags: 1 },
             ContentionEnd { lock: 0xffff_8880_0000_0001 },
             Console,

@@ -7,7 +7,7 @@ use super::descriptors::{Descriptor, open_kind, parse_fdinfo, parse_mounts};
 use super::mappings::parse_smaps;
 use super::nodes::parse_numa_maps;
 use super::status::{ProcessStatus, parse_status};
-use super::waits::{Waits, parse_syscall};
+use super::waits::{Look, Wait, Waits, parse_syscall};
 use super::{Growth, ProcessFacts, ProgramThread};
 use crate::cgroup::{Cgroups, parse_cgroups};
 use crate::limits::parse_limits;
@@ -60,8 +60,8 @@ impl ProcessReader {
         let groups = groups.known().cloned().unwrap_or_default();
         let tids = threads_of(&host, pid);
         let left_out = tids.len().saturating_sub(MAX_THREADS) as u64;
-        let read = |tid: &u32| Some((*tid, reading(&host, pid, *tid)?));
-        let threads = tids.iter().take(MAX_THREADS).filter_map(read).collect();
+        let read = |tid: u32| Some((tid, reading(&host, pid, tid)?));
+        let threads = most_important(&host, pid, tids).into_iter().filter_map(read).collect();
         let positions = descriptors(&host, pid, &BTreeMap::new()).known().cloned().unwrap_or_default();
         let positions = positions.into_iter().map(|open| (open.number, open.position)).collect();
         let throttled = throttled(&host, &groups);
@@ -110,11 +110,16 @@ impl ProcessReader {
         stat.known().is_some_and(|line| !ended(line) && start(line))
     }
 
-    /// Looks at how a thread waits, and where it is; between the two readings.
-    pub fn look_at(&mut self, tid: u32) {
+    /// Looks at how a thread waits, and where it is; between the two readings. The call that it
+    /// sleeps in, if it does.
+    pub fn look_at(&mut self, tid: u32) -> Option<Wait> {
         let (host, pid) = (&self.host, self.pid);
-        let Some(reading) = self.threads.get_mut(&tid) else { return };
+        let reading = self.threads.get_mut(&tid)?;
         let look = text(host, &format!("/proc/{pid}/task/{tid}/syscall")).parse(|text| parse_syscall(&text));
+        let asleep = match &look {
+            Fact::Known(Look::Asleep { wait, .. }) => wait.clone(),
+            _ => None,
+        };
         match (look, &mut reading.state.waits) {
             (Fact::Known(look), Fact::Known(waits)) => waits.add(look),
             (Fact::Known(look), waits) => {
@@ -129,6 +134,7 @@ impl ProcessReader {
         if let Fact::Known(stat) = stat_of(host, &format!("/proc/{pid}/task/{tid}")) {
             reading.state.seen_on.insert(stat.last_cpu);
         }
+        asleep
     }
 
     /// Looks at how large its writable memory is.
@@ -217,6 +223,16 @@ fn threads_of(host: &MachineFiles, pid: u32) -> Vec<u32> {
     let names = host.list(&format!("/proc/{pid}/task")).known().cloned().unwrap_or_default();
     let mut tids: Vec<u32> = names.iter().filter_map(|name| task_number(name)).collect();
     tids.sort_unstable();
+    tids
+}
+
+/// As many of some threads as are looked at, those of a real-time policy first.
+fn most_important(host: &MachineFiles, pid: u32, mut tids: Vec<u32>) -> Vec<u32> {
+    if tids.len() > MAX_THREADS {
+        let stat = |tid: u32| stat_of(host, &format!("/proc/{pid}/task/{tid}"));
+        tids.sort_by_cached_key(|tid| stat(*tid).known().is_none_or(|stat| stat.policy.is_none()));
+        tids.truncate(MAX_THREADS);
+    }
     tids
 }
 

@@ -95,3 +95,17 @@ fn threads_beyond_the_bound_are_counted() {
     let found = ProcessReader::begin(&host, 100).unwrap().end(Nanos(1));
     assert_eq!((found.threads.len(), found.threads_left_out, found.threads_changed), (MAX_THREADS, 10, 0));
 }
+
+#[test]
+fn real_time_threads_are_looked_at_first() {
+    let mut answers = answers();
+    let last = 100 + MAX_THREADS as u32 + 9;
+    let tids: Vec<String> = (100..=last).map(|tid| tid.to_string()).collect();
+    for tid in 100..=last {
+        let text = stat(tid, "worker", u32::from(tid == last), if tid == last { 10 } else { 0 }, 0);
+        answers.insert(format!("/proc/100/task/{tid}/stat"), Access::File(text.into_bytes()));
+    }
+    answers.insert("/proc/100/task".into(), Access::List(tids));
+    let reader = ProcessReader::begin(&MachineFiles::in_memory(answers), 100).unwrap();
+    assert_eq!(reader.real_time(), [last]);
+}

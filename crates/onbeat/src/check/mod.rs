@@ -13,14 +13,15 @@ use std::collections::BTreeSet;
 
 use cost::Calibration;
 use facts::process::surroundings::{read_surroundings, thread_of_machine};
-use facts::process::{ProcessFacts, ProcessReader};
+use facts::process::{MAX_THREADS, ProcessFacts, ProcessReader};
 use host::rt::{self, Woken};
 use host::{MachineFiles, clock};
 use model::error::{Exit, Failure, Result};
 use model::text::several;
 use model::units::Nanos;
 use rules::checks::findings::{ProgramCheck, check};
-use rules::checks::view::{ProgramView, Recorded};
+use rules::checks::releases::Releases;
+use rules::checks::view::{ProgramView, Recorded, WAKING};
 use source::CheckSource;
 use trace::activity::{Activity, Waker};
 
@@ -56,7 +57,7 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     let before = Calibration::measure();
     let mut looking = Looking::begin(host, plan)?;
     let (interrupted, window) = looking.look(plan.window)?;
-    let Looking { reader, source, calibration, .. } = looking;
+    let Looking { reader, source, calibration, releases, .. } = looking;
     let recorded: Recorded = source.and_then(CheckSource::end);
     let process = reader.end(window);
     let recorded = recorded.and_then(|activity| believed(activity, &process));
@@ -66,7 +67,7 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     };
     machine.wakers = wakers(host, &recorded, &process);
     let remarks = remarks(&process, &recorded, plan);
-    let view = ProgramView { process: &process, machine: &machine, recorded: &recorded };
+    let view = ProgramView { process: &process, machine: &machine, recorded: &recorded, releases: &releases };
     Ok(Checked { check: check(&view, cost, remarks), interrupted })
 }
 
@@ -78,6 +79,7 @@ struct Looking {
     calibration: Option<Calibration>,
     /// The threads that are looked at: of real-time policies, and others.
     threads: [Vec<u32>; 2],
+    releases: Releases,
 }
 
 impl Looking {
@@ -90,7 +92,7 @@ impl Looking {
         let calibration = source.as_ref().ok().map(|_| Calibration::measure());
         // What was counted while the events were switched on is not of the window.
         let reader = ProcessReader::begin(host, plan.pid).ok_or_else(gone)?;
-        Ok(Looking { reader, source, calibration, threads })
+        Ok(Looking { reader, source, calibration, threads, releases: Releases::default() })
     }
 
     /// Looks until the window ends, or a signal comes; whether one came, and how long it was.
@@ -113,9 +115,7 @@ impl Looking {
             round += 1;
             if round % ROUND == 0 {
                 self.reader.look_at_size();
-                if let Ok(source) = &mut self.source {
-                    source.take();
-                }
+                self.take();
                 if !self.reader.lives() {
                     return Err(ended(self.reader.pid(), clock::monotonic() - from));
                 }
@@ -128,9 +128,20 @@ impl Looking {
 
     fn next(&mut self, kind: usize, at: &mut [usize; 2]) {
         if let Some(tid) = self.threads[kind].get(at[kind] % self.threads[kind].len().max(1)) {
-            self.reader.look_at(*tid);
+            let from = clock::monotonic();
+            if let Some(wait) = self.reader.look_at(*tid).filter(|_| self.source.is_ok()) {
+                self.releases.look(*tid, from, clock::monotonic(), wait);
+            }
         }
         at[kind] += 1;
+    }
+
+    /// Takes the events until now.
+    fn take(&mut self) {
+        let until = clock::monotonic();
+        if let Ok(source) = &mut self.source {
+            self.releases.wakings(source.take(), until);
+        }
     }
 }
 
@@ -154,7 +165,7 @@ fn believed(activity: Activity, process: &ProcessFacts) -> Recorded {
     let slept =
         process.real_time().filter_map(|thread| thread.counted.known()).map(|counted| counted.voluntary);
     let woken = activity.threads.values().any(|thread| !thread.wakers.is_empty());
-    if !woken && activity.has_event(source::WAKING) && slept.sum::<u64>() >= MANY {
+    if !woken && activity.has_event(WAKING) && slept.sum::<u64>() >= MANY {
         return Err("no event named its threads, though they slept: in a PID namespace (a container) the \
                     kernel knows them by other numbers; run onbeat outside of it"
             .to_owned());
@@ -190,7 +201,7 @@ fn remarks(process: &ProcessFacts, recorded: &Recorded, plan: &CheckPlan) -> Vec
     }
     if process.threads_left_out > 0 {
         let count = several(process.threads_left_out, "thread was", "threads were");
-        remarks.push(format!("{count} left out, the last by number."));
+        remarks.push(format!("{count} left out: at most {MAX_THREADS} are looked at, real-time ones first."));
     }
     if process.threads_changed > 0 {
         let count = several(process.threads_changed, "thread", "threads");

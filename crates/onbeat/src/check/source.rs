@@ -11,16 +11,16 @@ use host::rt;
 use host::tracefs::{Instance, NotHere, RawPipe, Tracing};
 use model::fact::Fact;
 use model::units::{Cpu, CpuSet};
-use trace::activity::Activity;
+use rules::checks::view::{CALLS, REMAPPING};
+use trace::activity::{Activity, Waking};
 use trace::catalog::{self, EventSpec};
 use trace::decode::Decoder;
 use trace::page::Lost;
 use trace::symbols::{self, Symbols};
 
-/// The event without which nothing is known of who wakes a thread.
-pub const WAKING: &str = "sched:sched_waking";
 const TIMER: &str = "timer:hrtimer_start";
-const CALLS: &str = "raw_syscalls:sys_enter";
+/// That of the looks at the threads.
+const CLOCK: &str = "mono";
 
 /// The buffer of a CPU: some ten thousand records.
 const BUFFER_KIB: u64 = 1024;
@@ -53,6 +53,7 @@ impl CheckSource {
         let failed = |error: io::Error| format!("a tracing instance cannot be made ({error})");
         let instance = tracing.instance().map_err(failed)?;
         instance.write("tracing_on", "0").map_err(failed)?;
+        instance.write("trace_clock", CLOCK).map_err(failed)?;
         instance.write("buffer_size_kb", &BUFFER_KIB.to_string()).map_err(failed)?;
         let symbols = symbols();
         let tids: BTreeSet<i32> = tids.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
@@ -98,7 +99,10 @@ impl CheckSource {
         // This thread's are recorded too: they show what recording costs.
         let threads = self.tids.iter().copied().collect();
         let scope = Scope::new(threads, rt::thread_id()).with_housekeeping();
-        let Some(filter) = scope.threads(field) else { return };
+        let Some(mut filter) = scope.threads(field) else { return };
+        if name == REMAPPING {
+            filter = format!("write == 1 && ({filter})");
+        }
         let dir = format!("events/{}/{}", wanted.system, wanted.event);
         let armed = self.instance.write(&format!("{dir}/filter"), &filter);
         if armed.and_then(|()| self.instance.write(&format!("{dir}/enable"), "1")).is_ok() {
@@ -106,8 +110,9 @@ impl CheckSource {
         }
     }
 
-    /// Takes what is in the buffers.
-    pub fn take(&mut self) {
+    /// Takes what is in the buffers; the wake-ups among it, none of which are missing that came
+    /// before this.
+    pub fn take(&mut self) -> Vec<Waking> {
         let CheckSource { pipes, page, decoder, tids, activity, symbols, names, .. } = self;
         let mut name = |address: u64| -> String {
             if let Some(name) = names.get(&address) {
@@ -142,6 +147,7 @@ impl CheckSource {
                 };
             }
         }
+        activity.take_wakings()
     }
 
     /// Stops recording; what was counted.

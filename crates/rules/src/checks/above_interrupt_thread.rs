@@ -50,6 +50,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         })
         .peekable();
     if below.peek().is_none() {
+        program.all_wakings(thread)?;
         return Ok(Judgement::pass("no interrupt thread below it wakes it"));
     }
     let named =

@@ -42,7 +42,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if faults == 0 {
         return Ok(Judgement::pass(format!("none in {}", program.span())));
     }
-    if counted.major_faults == 0 && takes_memory(program, thread) {
+    if counted.major_faults == 0 && takes_memory(program, thread) == Some(true) {
         return Err(Judgement::not_applicable(
             "they come with the memory that it takes: see allocation-in-loop",
         ));

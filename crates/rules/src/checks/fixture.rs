@@ -4,7 +4,8 @@
 //! nice= cpus= seen= faults= majors= run= voluntary= writes= written= reads= read= fetched=
 //! slack=`, `run` as a share of the window, `run` and `slack` also `unknown`); `wait TID CALL
 //! ARGS times=`, `timer TID FUNCTION mode= times=`, `waker TID BY times=`, `call TID CALL ARGS
-//! times=` and `fault TID page= at= times=` say what it did; `mapping FROM-TO name= rights= flags=
+//! times=`, `remap TID times=`, `release TID BY times=` (out of the wait named last) and `fault TID
+//! page= at= times=` say what it did; `mapping FROM-TO name= rights= flags=
 //! size= resident=`, `stack TID resident=`, `descriptor N kind= name= moved=`, `growth least= most=
 //! changes= back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt=
 //! cores= runtime= nodes=`, `other TID NAME POLICY PRIO kernel=` are about the rest. Numbers of
@@ -16,8 +17,9 @@ use std::collections::BTreeMap;
 
 use super::findings::{ProgramCheck, ProgramFinding, check, findings_of};
 use super::fixture_words::{WINDOW, call_of, change, cpus, hex, limit, number, pairs, policy_of, refuse_of};
+use super::releases::Releases;
 use super::rule::CheckRule;
-use super::view::{CALLS, ProgramView, Recorded};
+use super::view::{CALLS, FAULT, ProgramView, REMAPPING, Recorded, WAKING};
 use facts::Fact;
 use facts::limits::{Capabilities, Limits};
 use facts::process::counters::{CallCounters, ThreadCounters};
@@ -38,12 +40,13 @@ pub struct ExampleProgram {
     pub process: ProcessFacts,
     pub machine: Surroundings,
     pub recorded: Recorded,
+    pub releases: Releases,
 }
 
 const STACK: u64 = 0x7f00_0000_0000;
 const BASE: &str = "\
 mapping 550000000000-550000001000 name=robot rights=r-x flags=rd,ex,lo
-mapping 550000010000-550000020000 name=[heap] rights=rw- flags=rd,wr,lo size=64
+mapping 550000010000-550000020000 name=[heap] rights=rw- flags=rd,wr,lo size=64 resident=64
 thread 101
 wait 101 clock_nanosleep 1,1 times=90
 timer 101 hrtimer_wakeup mode=0 times=5000
@@ -62,7 +65,12 @@ impl ExampleProgram {
     }
 
     pub fn view(&self) -> ProgramView<'_> {
-        ProgramView { process: &self.process, machine: &self.machine, recorded: &self.recorded }
+        ProgramView {
+            process: &self.process,
+            machine: &self.machine,
+            recorded: &self.recorded,
+            releases: &self.releases,
+        }
     }
 
     /// What a check finds in it.
@@ -120,9 +128,9 @@ impl ExampleProgram {
             nodes: Fact::Absent,
             wakers: BTreeMap::new(),
         };
-        let events = ["timer:hrtimer_start", "sched:sched_waking", "exceptions:page_fault_user"];
-        let events = events.map(str::to_owned).into();
-        ExampleProgram { process, machine, recorded: Ok(Activity { events, ..Activity::default() }) }
+        let mut activity = Activity::default();
+        activity.events = ["timer:hrtimer_start", WAKING, FAULT].map(str::to_owned).into();
+        ExampleProgram { process, machine, recorded: Ok(activity), releases: Releases::default() }
     }
 
     fn edit(&mut self, line: &str) {
@@ -146,6 +154,7 @@ impl ExampleProgram {
             }
             ["mapping", range, ref keys @ ..] => self.map(range, &pairs(keys)),
             ["descriptor", n, ref keys @ ..] => self.open(n, &pairs(keys)),
+            ["release", tid, by, times] => self.release(tid, by, number(times, "times=")),
             ["other", tid, name, policy, prio, kernel] => self.other(tid, [name, policy, prio, kernel]),
             ["growth" | "process" | "group" | "machine" | "pages", ref keys @ ..] => {
                 pairs(keys).into_iter().for_each(|(key, value)| self.set(words[0], key, value));
@@ -162,7 +171,7 @@ impl ExampleProgram {
         let at = threads.iter().position(|thread| thread.tid == tid).unwrap_or_else(|| {
             let counted = ThreadCounters {
                 run_ns: Some(WINDOW.0 as u64 / 50),
-                voluntary: 5,
+                voluntary: 3,
                 ..ThreadCounters::default()
             };
             threads.push(ProgramThread {
@@ -297,6 +306,16 @@ impl ExampleProgram {
         }
     }
 
+    fn release(&mut self, tid: &str, by: &str, times: u64) {
+        let waits = self.thread(tid).waits.known().expect("waits");
+        let wait = waits.seen[0].0.clone();
+        let waker = Waker::Thread(by.parse().expect("a thread"));
+        let tid: u32 = tid.parse().expect("a thread");
+        self.releases.tell(tid, wait, waker, times);
+        let Ok(activity) = &mut self.recorded else { return };
+        activity.threads.entry(tid as i32).or_default().wakers.insert(waker, times);
+    }
+
     fn act(&mut self, what: &str, tid: &str, rest: &[&str]) {
         let Ok(activity) = &mut self.recorded else { return };
         let own = activity.threads.entry(tid.parse().expect("a thread")).or_default();
@@ -315,8 +334,13 @@ impl ExampleProgram {
             ("call", [call, args, times]) => {
                 let mut two = [0; 2];
                 two.iter_mut().zip(args.split(',')).for_each(|(own, word)| *own = hex(word));
-                own.calls.insert(MadeCall { number: call_of(call).1, args: two }, number(times, "times="));
+                own.calls
+                    .insert(MadeCall { number: call_of(call).1, args: Some(two) }, number(times, "times="));
                 activity.events.insert(CALLS.to_owned());
+            }
+            ("remap", [times]) => {
+                own.remappings = number(times, "times=");
+                activity.events.insert(REMAPPING.to_owned());
             }
             ("fault", [page, at, times]) => {
                 let of = |text: &str, key: &str| hex(text.strip_prefix(key).expect(key));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{MUTEX_PROTOCOL3, PI_FUTEX, RTAPP};
-use super::view::{ProgramView, rank_words};
+use super::view::{ProgramView, WokenBy, rank_words};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use crate::words::truncate_words;
@@ -19,10 +19,10 @@ pub static CHECK: CheckRule = CheckRule {
                   priority of the same process holds.",
     rationale: "while it waits, any thread of a priority between the two may run instead of the holder, for \
                 as long as it likes: a priority inversion without bound",
-    detection: "The thread is seen asleep in a futex call as C libraries make it for a plain mutex \
+    detection: "The thread is seen asleep in a futex call as glibc, musl and Rust make it for a plain mutex \
                 (FUTEX_WAIT with the value of a contended lock), and a thread of lower priority of the \
-                process wakes it, or waits for the same lock. A lock that nobody waits for while onbeat \
-                looks does not show.",
+                process ends that very wait, is named in the lock as its holder, or waits for the same \
+                lock. A lock that nobody waits for while onbeat looks does not show.",
     wanted: "locks with priority inheritance, or none that both share",
     fix: "give the mutex PTHREAD_PRIO_INHERIT (pthread_mutexattr_setprotocol), or share the data without a \
           lock",
@@ -36,8 +36,8 @@ pub static CHECK: CheckRule = CheckRule {
     reads: &["/proc/PID/task/TID/syscall", "sched:sched_waking"],
     judge: CheckJudge::Thread(judge),
     examples: Examples {
-        fires: "wait 101 futex 5500c0a0,80,2 times=9\nthread 102 comm=logger policy=other\nwaker 101 102 times=40",
-        silent: "wait 101 futex 5500c0a0,86,0 times=9\nthread 102 comm=logger policy=other\nwaker 101 102 times=40",
+        fires: "wait 101 futex 5500c0a0,80,2 times=9\nthread 102 comm=logger policy=other\nrelease 101 102 times=9",
+        silent: "wait 101 futex 5500c0a0,86,0 times=9\nthread 102 comm=logger policy=other\nrelease 101 102 times=9",
         unknown: "waits 101 refused",
     },
     ..CheckRule::DEFAULT
@@ -49,40 +49,60 @@ const FUTEX_WAIT_BITSET: u64 = 9;
 const COMMAND: u64 = 0x7f;
 /// FUTEX_LOCK_PI, FUTEX_WAIT_REQUEUE_PI and FUTEX_LOCK_PI2.
 const LOCK_PI: [u64; 3] = [6, 11, 13];
-/// The marks of a lock that others wait for: glibc's and Rust's, and musl's.
+/// The mark of a lock that others wait for: glibc's (`lll_lock`) and Rust's.
 const CONTENDED: u64 = 2;
-const MUSL_WAITERS: u64 = 1 << 31;
+/// FUTEX_WAITERS above the holder's number: glibc's robust mutexes, and musl's of all types but the
+/// normal one, which has EBUSY in its place.
+const WAITERS: u64 = 1 << 31;
+const HOLDER: u64 = (1 << 30) - 1;
+const EBUSY: u64 = 16;
 
-/// The address of the plain lock that a wait is for.
-fn plain_lock(wait: &Wait) -> Option<u64> {
+/// A plain lock that is waited for.
+#[derive(Clone, Copy)]
+struct PlainLock {
+    address: u64,
+    /// The thread that holds it, where the lock names it.
+    holder: Option<u32>,
+}
+
+/// The plain lock that a wait is for.
+fn plain_lock(program: &ProgramView, wait: &Wait) -> Option<PlainLock> {
     let [address, op, value, ..] = wait.args;
-    let plain = matches!(op? & COMMAND, FUTEX_WAIT | FUTEX_WAIT_BITSET);
+    let command = op? & COMMAND;
     // The value is an int, and may have been extended with its sign.
-    let value = value? & 0xffff_ffff;
-    (plain && (value == CONTENDED || value & MUSL_WAITERS != 0)).then_some(address?)
+    let (address, value) = (address?, value? & 0xffff_ffff);
+    let lock = |holder| Some(PlainLock { address, holder });
+    match value {
+        CONTENDED if matches!(command, FUTEX_WAIT | FUTEX_WAIT_BITSET) => lock(None),
+        // Other words have this bit, too, a parked Rust thread's for one: the holder has to be one.
+        _ if command == FUTEX_WAIT && value & WAITERS != 0 => match value & HOLDER {
+            EBUSY => lock(None),
+            tid => lock(program.process.thread(tid as u32).map(|holder| holder.tid))
+                .filter(|lock| lock.holder.is_some()),
+        },
+        _ => None,
+    }
 }
 
 /// The plain locks that a thread was seen to wait for, with how often.
-fn locks(waits: &Waits) -> BTreeMap<u64, u64> {
+fn locks(program: &ProgramView, waits: &Waits) -> BTreeMap<u64, u64> {
     let mut found = BTreeMap::new();
     for (wait, times) in waits.in_call("futex") {
-        if let Some(address) = plain_lock(wait) {
-            *found.entry(address).or_default() += times;
+        if let Some(lock) = plain_lock(program, wait) {
+            *found.entry(lock.address).or_default() += times;
         }
     }
     // What a condition variable waits with counts up; a lock's mark stays.
-    let other = |address: &u64| {
+    let counts = |address: &u64| {
         let same = waits.in_call("futex").filter(|(wait, _)| wait.args[0] == Some(*address));
-        same.map(|(wait, _)| wait.args[2]).collect::<BTreeSet<_>>().len() > 1
+        let values: BTreeSet<_> = same
+            .filter(|(wait, _)| plain_lock(program, wait).is_none_or(|lock| lock.holder.is_none()))
+            .map(|(wait, _)| wait.args[2])
+            .collect();
+        values.len() > 1
     };
-    found.retain(|address, _| !other(address));
+    found.retain(|address, _| !counts(address));
     found
-}
-
-/// Whether a thread was seen to wait for a lock, plain or with inheritance.
-pub fn waits_for_lock(program: &ProgramView, thread: &ProgramThread) -> bool {
-    let inherits = |waits: &Waits| waits.in_call("futex").any(|(wait, _)| is_inherited(wait));
-    program.waits(thread).is_ok_and(|waits| !locks(waits).is_empty() || inherits(waits))
 }
 
 fn is_inherited(wait: &Wait) -> bool {
@@ -90,51 +110,59 @@ fn is_inherited(wait: &Wait) -> bool {
 }
 
 /// Whether a futex is waited for as a message, and not as a lock.
-pub fn is_message(wait: &Wait) -> bool {
-    wait.args[1].is_some() && !is_inherited(wait) && plain_lock(wait).is_none()
+pub fn is_message(program: &ProgramView, wait: &Wait) -> bool {
+    wait.args[1].is_some() && !is_inherited(wait) && plain_lock(program, wait).is_none()
 }
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let waits = program.waits(thread)?;
-    let own = locks(waits);
+    let own = locks(program, waits);
     if own.is_empty() {
         return Ok(Judgement::pass(format!(
             "it waited for no plain lock at {}",
             several(waits.looks(), "look", "looks")
         )));
     }
-    let mut sharers: Vec<String> = Vec::new();
-    let lower = |rank: i64| rank > thread.rank();
-    let wakers = program.woken_by(thread);
-    for waker in wakers.iter().flatten().filter(|waker| waker.own && lower(waker.rank)) {
-        sharers.push(format!(
-            "{} ({}) woke it {}",
-            waker.comm,
-            rank_words(waker.rank),
-            several(waker.times, "time", "times")
-        ));
-    }
-    for other in program.process.threads.iter().filter(|other| lower(other.rank())) {
-        let shares =
-            other.waits.known().is_some_and(|waits| locks(waits).keys().any(|lock| own.contains_key(lock)));
-        if shares {
-            sharers.push(format!("{} ({}) waited for it too", other.comm, rank_words(other.rank())));
-        }
-    }
     let at = own.iter().map(|(address, times)| {
         let place = program.process.place(*address);
-        format!(
-            "{} ({times} of {} looks)",
-            if place.is_empty() { format!("{address:#x}") } else { place },
-            waits.looks()
-        )
+        let place = if place.is_empty() { format!("{address:#x}") } else { place };
+        format!("{place} ({times} of {} looks)", waits.looks())
     });
     let at = truncate_words(at);
+    let released = program.released_by(thread);
+    let sharers = sharers(program, thread, &own, released.as_deref().unwrap_or_default());
     if sharers.is_empty() {
-        wakers?;
-        return Ok(Judgement::pass(format!(
-            "the plain locks that it waits for are held by no lower priority: {at}"
-        )));
+        released?;
+        return Ok(Judgement::pass(format!("no lower priority was seen to hold the plain locks at {at}")));
     }
     Ok(Judgement::fail(format!("it waited for a plain lock at {at}; {}", truncate_words(sharers))))
+}
+
+/// The threads of lower priority that have the locks, too, and how that shows.
+fn sharers(
+    program: &ProgramView,
+    thread: &ProgramThread,
+    own: &BTreeMap<u64, u64>,
+    released: &[(&Wait, WokenBy)],
+) -> Vec<String> {
+    let lock_of = |wait: &Wait| plain_lock(program, wait).filter(|lock| own.contains_key(&lock.address));
+    let mut sharers = Vec::new();
+    for other in program.process.threads.iter().filter(|other| other.rank() > thread.rank()) {
+        let gave = released.iter().filter(|(wait, waker)| waker.tid == other.tid && lock_of(wait).is_some());
+        let gave = gave.map(|(_, waker)| waker.times).sum::<u64>();
+        let held = thread.waits.known().into_iter().flat_map(|waits| waits.in_call("futex"));
+        let held = held.filter(|(wait, _)| lock_of(wait).is_some_and(|lock| lock.holder == Some(other.tid)));
+        let held = held.map(|(_, times)| times).sum::<u64>();
+        let waits = other.waits.known();
+        let waits =
+            waits.is_some_and(|waits| locks(program, waits).keys().any(|lock| own.contains_key(lock)));
+        let how = match (gave, held, waits) {
+            (0, 0, false) => continue,
+            (0, 0, true) => "waited for it too".to_owned(),
+            (0, held, _) => format!("held it at {}", several(held, "look", "looks")),
+            (gave, ..) => format!("gave it back {}", several(gave, "time", "times")),
+        };
+        sharers.push(format!("{} ({}) {how}", other.comm, rank_words(other.rank())));
+    }
+    sharers
 }

@@ -41,13 +41,8 @@ fn judge(program: &ProgramView) -> Judged {
         program.mappings()?.iter().filter(|mapping| mapping.can_be_locked()).collect();
     let mut open: Vec<&MemoryMapping> =
         lockable.iter().copied().filter(|mapping| !mapping.is_locked()).collect();
-    let kib = |of: &[&MemoryMapping]| of.iter().map(|mapping| mapping.size_kib).sum::<u64>();
     if open.is_empty() {
-        return Ok(Judgement::pass(format!(
-            "{} mappings ({} KiB), all locked",
-            lockable.len(),
-            kib(&lockable)
-        )));
+        return Ok(locked(&lockable));
     }
     open.sort_by_key(|mapping| std::cmp::Reverse(mapping.size_kib));
     // What is only read, and runs nothing, is seldom touched by a loop.
@@ -56,4 +51,28 @@ fn judge(program: &ProgramView) -> Judged {
     let value =
         format!("{} of {} mappings, {} KiB, are not locked: {named}", open.len(), lockable.len(), kib(&open));
     Ok(Judgement::fail(value).severity(if grave { Severity::High } else { Severity::Low }))
+}
+
+/// All is locked: filled at once, or as it is touched.
+fn locked(lockable: &[&MemoryMapping]) -> Judgement {
+    // Locking fills private memory that may be written; what was locked with MCL_ONFAULT comes page
+    // by page all the same (mlock2(2)).
+    let filled = |mapping: &MemoryMapping| {
+        let private = mapping.name.is_empty() || mapping.name == "[heap]";
+        !private || !mapping.access[1] || mapping.resident_kib >= mapping.size_kib
+    };
+    let empty: Vec<&MemoryMapping> = lockable.iter().copied().filter(|mapping| !filled(mapping)).collect();
+    if empty.is_empty() {
+        return Judgement::pass(format!("{} mappings ({} KiB), all locked", lockable.len(), kib(lockable)));
+    }
+    let missing = empty.iter().map(|mapping| mapping.size_kib - mapping.resident_kib).sum::<u64>();
+    Judgement::fail(format!(
+        "all is locked, but {missing} KiB of it come when they are touched first (MCL_ONFAULT): {}",
+        truncate_words(empty.iter().map(|mapping| mapping.label()))
+    ))
+    .severity(Severity::Low)
+}
+
+fn kib(of: &[&MemoryMapping]) -> u64 {
+    of.iter().map(|mapping| mapping.size_kib).sum()
 }

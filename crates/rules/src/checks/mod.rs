@@ -12,6 +12,7 @@ pub mod findings;
 pub mod fixture;
 #[cfg(any(test, feature = "fixture"))]
 mod fixture_words;
+pub mod releases;
 pub mod rule;
 pub mod sources;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::knob::{EvidenceKind, Examples, Source};
 use crate::unknown::unknown_from;
 use crate::words::short_ranges;
 use facts::process::ProgramThread;
+use facts::tasks::RtPolicy;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "no-affinity",
@@ -38,6 +39,11 @@ pub static CHECK: CheckRule = CheckRule {
 };
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
+    // sched_setattr() refuses a deadline thread whose CPUs are not all of its root domain
+    // (Documentation/scheduler/sched-deadline.rst, section 5).
+    if thread.policy == Some(RtPolicy::Deadline) {
+        return Err(Judgement::not_applicable("the kernel places deadline threads by their deadlines"));
+    }
     let allowed = program.allowed(thread)?;
     let online = &program.machine.online;
     let online = online.known().ok_or_else(|| unknown_from("/sys/devices/system/cpu/online", online))?;

@@ -6,7 +6,9 @@ use super::view::{ProgramView, needs_calls};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use facts::process::ProgramThread;
+use facts::process::waits::Waits;
 use model::text::several;
+use trace::activity::ArmedTimer;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "relative-sleep",
@@ -45,43 +47,62 @@ const SEVERAL: u64 = 3;
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let timers = program.timers(thread);
-    let started = |relative: bool| {
-        let own = timers.iter().flatten();
-        let own = own
-            .filter(|(timer, _)| timer.function == "hrtimer_wakeup" && timer.is_relative() == Some(relative));
-        own.map(|(_, times)| times).sum::<u64>()
-    };
     let waits = program.waits(thread);
-    let seen = |relative: bool| {
-        let in_calls = waits.iter().flat_map(|waits| waits.in_call("clock_nanosleep"));
-        let told = in_calls
-            .filter(|(wait, _)| wait.args[1].is_some_and(|flags| (flags & TIMER_ABSTIME == 0) == relative));
-        let spans = waits.iter().flat_map(|waits| waits.in_call("nanosleep")).filter(|_| relative);
-        let recorded =
-            program.calls(thread).unwrap_or_default().into_iter().filter(|(name, args, _)| match *name {
-                "clock_nanosleep" => (args[1] & TIMER_ABSTIME == 0) == relative,
-                name => name == "nanosleep" && relative,
-            });
-        told.chain(spans).map(|(_, times)| times).sum::<u64>()
-            + recorded.map(|(.., times)| times).sum::<u64>()
+    if let (Err(timers), Err(_)) = (&timers, &waits) {
+        return Err(timers.clone());
+    }
+    let (spans, times) = (started(&timers, true), started(&timers, false));
+    let seen = |relative| waits.iter().map(|waits| seen(waits, relative)).sum::<u64>();
+    let (looks, called) = (seen(true), called(program, thread));
+    // A wait with a time-out starts a timer of the same function: the call tells them apart. Where no
+    // timer could be recorded, a thread that slept seldom may have been seen in one long sleep.
+    let often = match &timers {
+        Ok(_) => spans >= SEVERAL,
+        Err(_) => program.counted(thread).is_ok_and(|counted| counted.voluntary >= SEVERAL),
     };
-    // A wait with a time-out starts a timer of the same function: the call tells them apart.
-    let (spans, looks) = (started(true), seen(true));
-    if looks > 0 || (spans >= SEVERAL && waits.as_ref().is_ok_and(|waits| waits.looks() == waits.running)) {
-        let how = match spans {
+    if called >= SEVERAL || (looks > 0 && often) {
+        let how = match spans.max(called) {
             0 => format!("at {} at it", several(looks, "look", "looks")),
             spans => format!("{} in {}", several(spans, "time", "times"), program.span()),
         };
         return Ok(Judgement::fail(format!("it slept for a span, {how}")));
     }
-    if let (Err(timers), Err(_)) = (&timers, &waits) {
-        return Err(timers.clone());
-    }
-    if started(false) + seen(false) > 0 {
-        return Ok(Judgement::pass("it sleeps until a time"));
-    }
-    if spans > 0 {
+    if spans >= SEVERAL {
         return Err(needs_calls("it starts timers for a span, and was in no sleep when it was looked at"));
     }
-    Err(Judgement::not_applicable("it was not seen to sleep by a timer"))
+    if times + seen(false) > 0 {
+        return Ok(Judgement::pass("it sleeps until a time"));
+    }
+    if timers.is_err() && waits.as_ref().is_ok_and(|waits| waits.looks() == waits.running) {
+        return Err(Judgement::unknown("it was never asleep when it was looked at"));
+    }
+    Err(Judgement::not_applicable("it was not seen to sleep by a timer, or once at most"))
+}
+
+/// How many timers for sleeping were started, for a span or until a time.
+fn started(timers: &Result<Vec<(&ArmedTimer, u64)>, Judgement>, relative: bool) -> u64 {
+    let own = timers.iter().flatten();
+    let own =
+        own.filter(|(timer, _)| timer.function == "hrtimer_wakeup" && timer.is_relative() == Some(relative));
+    own.map(|(_, times)| times).sum()
+}
+
+/// At how many looks it was in a sleep for a span or until a time.
+fn seen(waits: &Waits, relative: bool) -> u64 {
+    let told = waits.in_call("clock_nanosleep");
+    let told =
+        told.filter(|(wait, _)| wait.args[1].is_some_and(|flags| (flags & TIMER_ABSTIME == 0) == relative));
+    let spans = waits.in_call("nanosleep").filter(|_| relative);
+    told.chain(spans).map(|(_, times)| times).sum()
+}
+
+/// How many sleeps for a span were recorded as calls.
+fn called(program: &ProgramView, thread: &ProgramThread) -> u64 {
+    let calls = program.calls(thread);
+    let made = calls.iter().flat_map(|calls| &calls.made);
+    let spans = made.filter(|call| match call.name {
+        "clock_nanosleep" => call.args.is_some_and(|args| args[1] & TIMER_ABSTIME == 0),
+        name => name == "nanosleep",
+    });
+    spans.map(|call| call.times).sum()
 }

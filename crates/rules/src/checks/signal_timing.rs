@@ -29,12 +29,15 @@ pub static CHECK: CheckRule = CheckRule {
     reads: &["/proc/PID/task/TID/syscall", "timer:hrtimer_start"],
     judge: CheckJudge::Thread(judge),
     examples: Examples {
-        fires: "wait 101 rt_sigtimedwait 7f00,0 times=90",
-        silent: "wait 101 futex 7f00,86,0 times=90",
+        fires: "thread 101 voluntary=5000\nwait 101 rt_sigtimedwait 7f00,0 times=90",
+        silent: "thread 101 voluntary=2\nwait 101 rt_sigtimedwait 7f00,0 times=90",
         unknown: "waits 101 refused",
     },
     ..CheckRule::DEFAULT
 };
+
+/// Fewer are no period.
+const SEVERAL: u64 = 10;
 
 const CALLS: &[&str] = &["pause", "rt_sigsuspend", "rt_sigtimedwait"];
 const TIMERS: &[&str] = &["it_real_fn", "posix_timer_fn"];
@@ -49,8 +52,15 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         let times = waits.in_call(call).map(|(_, times)| times).sum::<u64>();
         (times > 0).then(|| format!("asleep in {call} at {times} of {} looks", waits.looks()))
     });
+    let timers: Vec<_> = timers.collect();
+    let seen: Vec<String> = seen.collect();
+    // A thread that takes the signals of a program waits for them all day long.
+    if timers.is_empty() && !seen.is_empty() && program.counted(thread)?.voluntary < SEVERAL {
+        return Ok(Judgement::pass("it waits for signals, and hardly any came"));
+    }
     let said = truncate_words(
-        seen.chain(timers.map(|(timer, times)| format!("timers by {} {times} times", timer.function))),
+        seen.into_iter()
+            .chain(timers.iter().map(|(timer, times)| format!("timers by {} {times} times", timer.function))),
     );
     Ok(match said.is_empty() {
         true => Judgement::pass("it waits for no signal"),

@@ -69,9 +69,10 @@ fn eight_mistakes_have_eight_names() {
          stack 101 resident=12
          thread 101 prio=99 cpus=0-3 seen=0-2 faults=500 writes=50 written=900
          growth least=200 most=900 changes=40
+         remap 101 times=40
          wait 101 futex 5500c0a0,80,2 times=9
          thread 102 comm=logger policy=other
-         waker 101 102 times=40
+         release 101 102 times=9
          timer 101 hrtimer_wakeup mode=1 times=500
          call 101 clock_nanosleep 1,0 times=500
          call 101 write 0,0 times=50",

@@ -3,8 +3,10 @@
 //! Each accessor returns early with `unknown` where something was refused or malformed; with `?` a
 //! check cannot treat missing data as a pass.
 
+use super::releases::Releases;
 use crate::judgement::Judgement;
 use crate::unknown::unknown_from;
+use crate::words::truncate_words;
 use facts::Fact;
 use facts::limits::Limits;
 use facts::process::counters::{CallCounters, ThreadCounters};
@@ -12,8 +14,9 @@ use facts::process::descriptors::Descriptor;
 use facts::process::mappings::MemoryMapping;
 use facts::process::status::ProcessStatus;
 use facts::process::surroundings::Surroundings;
-use facts::process::waits::Waits;
+use facts::process::waits::{Wait, Waits};
 use facts::process::{Growth, ProcessFacts, ProgramThread, calls};
+use model::text::several;
 use model::units::CpuSet;
 use trace::activity::{Activity, ArmedTimer, ThreadActivity, Waker};
 
@@ -26,6 +29,7 @@ pub struct ProgramView<'a> {
     pub process: &'a ProcessFacts,
     pub machine: &'a Surroundings,
     pub recorded: &'a Recorded,
+    pub releases: &'a Releases,
 }
 
 /// A thread that woke another.
@@ -101,35 +105,59 @@ impl<'a> ProgramView<'a> {
         Ok(own.into_iter().flat_map(|own| &own.timers).map(|(timer, times)| (timer, *times)).collect())
     }
 
-    /// The system calls that a thread made, by name, with their first two arguments; none where
-    /// they were not asked for.
-    pub fn calls(&self, thread: &ProgramThread) -> Option<Vec<(&'static str, [u64; 2], u64)>> {
+    /// The system calls that a thread made; none where they were not asked for.
+    pub fn calls(&self, thread: &ProgramThread) -> Option<NamedCalls> {
         let activity = self.recorded.as_ref().ok().filter(|activity| activity.has_event(CALLS))?;
-        let own = activity.of(thread.tid).into_iter().flat_map(|own| &own.calls);
-        Some(
-            own.filter_map(|(call, times)| Some((calls::call_name(call.number)?, call.args, *times)))
-                .collect(),
-        )
+        let own = activity.of(thread.tid);
+        let named = own.into_iter().flat_map(|own| &own.calls).filter_map(|(call, times)| {
+            Some(NamedCall { name: calls::call_name(call.number)?, args: call.args, times: *times })
+        });
+        let complete = activity.lost == 0 && own.is_none_or(|own| own.uncounted == 0);
+        Some(NamedCalls { made: named.collect(), complete })
     }
 
     /// The threads that woke a thread; not the interrupts.
     pub fn woken_by(&self, thread: &ProgramThread) -> Result<Vec<WokenBy>, Judgement> {
-        let own = self.done(thread, "sched:sched_waking")?;
+        let own = self.done(thread, WAKING)?;
         let wakers = own.into_iter().flat_map(|own| &own.wakers);
-        let one = |(waker, times): (&Waker, &u64)| {
-            let Waker::Thread(tid) = waker else { return None };
-            let tid = u32::try_from(*tid).ok()?;
-            let of_process = self.process.thread(tid).map(|own| (own.comm.clone(), own.rank(), false, true));
-            let of_other = || {
-                self.machine
-                    .wakers
-                    .get(&tid)
-                    .map(|other| (other.comm.clone(), other.rank, other.kernel, false))
-            };
-            let (comm, rank, kernel, own) = of_process.or_else(of_other)?;
-            Some(WokenBy { comm, rank, kernel, own, tid, times: *times })
+        Ok(wakers.filter_map(|(waker, times)| self.waker(*waker, *times)).collect())
+    }
+
+    /// That the wake-ups of a thread were all recorded, as far as its switches tell: nothing follows
+    /// from what was not seen where they were not. Kernels in virtual machines were seen to leave
+    /// out events of CPUs that came from idle.
+    pub fn all_wakings(&self, thread: &'a ProgramThread) -> Result<(), Judgement> {
+        let woken = self.done(thread, WAKING)?.map_or(0, ThreadActivity::woken);
+        let slept = self.counted(thread)?.voluntary;
+        if woken + slept / 20 + 3 >= slept {
+            return Ok(());
+        }
+        Err(Judgement::unknown(format!(
+            "the kernel showed {woken} wake-ups of a thread that slept {}",
+            several(slept, "time", "times")
+        )))
+    }
+
+    /// Who ended which wait of a thread: the calls in which it was seen asleep, with the thread that
+    /// woke it next; unknown where wake-ups are missing, because then the next one seen may belong
+    /// to another wait. Interrupts are left out.
+    pub fn released_by(&self, thread: &'a ProgramThread) -> Result<Vec<(&'a Wait, WokenBy)>, Judgement> {
+        self.all_wakings(thread)?;
+        let told = self.releases.of(thread.tid);
+        Ok(told.filter_map(|(wait, waker, times)| Some((wait, self.waker(waker, times)?))).collect())
+    }
+
+    /// A thread that woke another, where it is still there; nothing for an interrupt.
+    fn waker(&self, waker: Waker, times: u64) -> Option<WokenBy> {
+        let Waker::Thread(tid) = waker else { return None };
+        let tid = u32::try_from(tid).ok()?;
+        let of_process = self.process.thread(tid).map(|own| (own.comm.clone(), own.rank(), false, true));
+        let of_other = || {
+            let other = self.machine.wakers.get(&tid)?;
+            Some((other.comm.clone(), other.rank, other.kernel, false))
         };
-        Ok(wakers.filter_map(one).collect())
+        let (comm, rank, kernel, own) = of_process.or_else(of_other)?;
+        Some(WokenBy { comm, rank, kernel, own, tid, times })
     }
 
     /// The share of the window that a thread ran.
@@ -148,6 +176,35 @@ impl<'a> ProgramView<'a> {
 
 /// The event of system calls, which costs every process time and is recorded on request alone.
 pub const CALLS: &str = "raw_syscalls:sys_enter";
+/// The event without which nothing is known of who wakes a thread.
+pub const WAKING: &str = "sched:sched_waking";
+/// The event that shows who changes what the process's memory consists of.
+pub const REMAPPING: &str = "mmap_lock:mmap_lock_acquire_returned";
+/// The event that shows where page faults are.
+pub const FAULT: &str = "exceptions:page_fault_user";
+
+/// System calls of a thread, of those that rules ask for.
+pub struct NamedCalls {
+    pub made: Vec<NamedCall>,
+    /// Whether none can be missing.
+    pub complete: bool,
+}
+
+pub struct NamedCall {
+    pub name: &'static str,
+    /// The first two arguments.
+    pub args: Option<[u64; 2]>,
+    pub times: u64,
+}
+
+impl NamedCalls {
+    /// How often each of some calls was made, in words; `""` for none of them.
+    pub fn words(&self, names: &[&str]) -> String {
+        let sum = |name: &str| self.made.iter().filter(|call| call.name == name).map(|call| call.times).sum();
+        let sums = names.iter().map(|name| (name, sum(name))).filter(|(_, times): &(_, u64)| *times > 0);
+        truncate_words(sums.map(|(name, times)| format!("{name} {}", several(times, "time", "times"))))
+    }
+}
 
 /// The unknown judgement for what only the recorded calls would tell.
 pub fn needs_calls(what: &str) -> Judgement {

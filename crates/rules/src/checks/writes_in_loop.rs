@@ -2,7 +2,7 @@
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{PROC, TTY};
-use super::view::ProgramView;
+use super::view::{NamedCalls, ProgramView};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use crate::words::truncate_words;
@@ -20,7 +20,8 @@ pub static CHECK: CheckRule = CheckRule {
     detection: "By the thread's counters of writing calls (/proc/PID/task/TID/io) and what the process has \
                 open for writing. A thread whose writes are all of eight bytes, in a process with an \
                 eventfd, may only wake another. Which descriptor it was is told with --syscalls, or where \
-                a file's position moved.",
+                a file's position moved. Where it can only have been sockets and devices it counts \
+                little: they may be the field bus. send() and sendto() show with --syscalls alone.",
     wanted: "no output by real-time threads",
     fix: "hand messages to a thread without a real-time policy, through a ring of fixed size that is never \
           waited for, and let that thread write",
@@ -40,7 +41,13 @@ pub static CHECK: CheckRule = CheckRule {
     ..CheckRule::DEFAULT
 };
 
-const CALLS: &[&str] = &["write", "writev", "pwrite64", "sendto", "sendmsg"];
+const CALLS: &[&str] = &["write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg"];
+
+/// A field bus is a socket or a device, too, and writing to it is what a loop is for.
+fn severity<'a>(mut to: impl Iterator<Item = &'a Descriptor>) -> Severity {
+    let bus = |open: &Descriptor| matches!(open.kind, OpenKind::Socket | OpenKind::Device);
+    if to.all(bus) { Severity::Low } else { Severity::High }
+}
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if let Some(calls) = program.calls(thread) {
@@ -57,48 +64,57 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         return Ok(Judgement::pass(format!("it wakes others through an eventfd, {} times", counted.writes)));
     }
     let said = format!(
-        "it wrote {} times, {} in all, in {}",
-        counted.writes,
+        "it wrote {}, {} in all, in {}",
+        several(counted.writes, "time", "times"),
         several(counted.written_bytes, "byte", "bytes"),
         program.span()
     );
-    let moved: Vec<&&Descriptor> = open.iter().filter(|open| open.moved).collect();
-    let (how, named) = match moved.is_empty() {
-        false => ("; what moved meanwhile", moved.into_iter().map(|open| open.words()).collect::<Vec<_>>()),
-        true => (
-            "; open for writing",
-            open.iter().filter(|open| open.kind != OpenKind::Eventfd).map(|open| open.words()).collect(),
-        ),
+    let moved: Vec<&Descriptor> = open.iter().copied().filter(|open| open.moved).collect();
+    let (how, to) = match moved.is_empty() {
+        false => ("; what moved meanwhile", moved),
+        true => {
+            ("; open for writing", open.into_iter().filter(|open| open.kind != OpenKind::Eventfd).collect())
+        }
     };
-    let named = truncate_words(named);
+    // Which of several it was does not show: with none the descriptor was closed again.
+    let severity = if to.is_empty() { Severity::High } else { severity(to.iter().copied()) };
+    let named = truncate_words(to.iter().map(|open| open.words()));
     let named = if named.is_empty() { named } else { format!("{how}: {named}") };
-    Ok(Judgement::fail(said + &named))
+    Ok(Judgement::fail(said + &named).severity(severity))
 }
 
-fn by_calls(program: &ProgramView, calls: &[(&'static str, [u64; 2], u64)]) -> Judged {
+fn by_calls(program: &ProgramView, calls: &NamedCalls) -> Judged {
     let open = program.descriptors()?;
     let mut harmless = 0;
-    let mut said = Vec::new();
-    for (name, args, times) in calls.iter().filter(|(name, ..)| CALLS.contains(name)) {
-        let to = open.iter().find(|open| u64::from(open.number) == args[0]);
+    let mut sums: Vec<(String, u64)> = Vec::new();
+    let mut worst = Severity::Low;
+    for call in calls.made.iter().filter(|call| CALLS.contains(&call.name)) {
+        let number = call.args.map(|args| args[0]);
+        let to = open.iter().find(|open| Some(u64::from(open.number)) == number);
         if to.is_some_and(|open| open.kind == OpenKind::Eventfd) {
-            harmless += times;
+            harmless += call.times;
             continue;
         }
-        let to = to.map_or_else(|| format!("descriptor {}", args[0]), Descriptor::words);
-        said.push((format!("{name} to {to}"), *times));
-    }
-    let mut sums: Vec<(String, u64)> = Vec::new();
-    for (words, times) in said {
+        worst = worst.max(to.map_or(Severity::High, |to| severity(std::iter::once(to))));
+        let words = match (to, number) {
+            (Some(to), _) => format!("{} to {}", call.name, to.words()),
+            (None, Some(number)) => format!("{} to descriptor {number}", call.name),
+            (None, None) => call.name.to_owned(),
+        };
         match sums.iter_mut().find(|(own, _)| *own == words) {
-            Some((_, sum)) => *sum += times,
-            None => sums.push((words, times)),
+            Some((_, sum)) => *sum += call.times,
+            None => sums.push((words, call.times)),
         }
+    }
+    if sums.is_empty() && !calls.complete {
+        return Err(Judgement::unknown("events were lost: a rare call may be among them"));
     }
     if sums.is_empty() {
         let wakes = if harmless > 0 { ", but for waking others through an eventfd" } else { "" };
         return Ok(Judgement::pass(format!("it wrote nothing in {}{wakes}", program.span())));
     }
-    let said = truncate_words(sums.iter().map(|(words, times)| format!("{words} {times} times")));
-    Ok(Judgement::fail(format!("{said}, in {}", program.span())))
+    let said = truncate_words(
+        sums.iter().map(|(words, times)| format!("{words} {}", several(*times, "time", "times"))),
+    );
+    Ok(Judgement::fail(format!("{said}, in {}", program.span())).severity(worst))
 }
