@@ -92,6 +92,11 @@ impl ThreadActivity {
     pub fn woken(&self) -> u64 {
         self.wakers.values().sum()
     }
+
+    /// Whether each of its calls that was recorded found room.
+    pub fn has_all_calls(&self) -> bool {
+        self.calls.len() < 2 * KINDS_LIMIT
+    }
 }
 
 /// What the threads of a process did.
@@ -115,13 +120,20 @@ impl Activity {
         self.events.contains(name)
     }
 
+    /// Has these threads followed from now on.
+    pub fn follow(&mut self, tids: impl IntoIterator<Item = u32>) {
+        for tid in tids.into_iter().filter_map(|tid| i32::try_from(tid).ok()) {
+            self.threads.entry(tid).or_default();
+        }
+    }
+
     /// Takes the wake-ups since the last time, in the order of their CPUs.
     pub fn take_wakings(&mut self) -> Vec<Waking> {
         std::mem::take(&mut self.wakings)
     }
 
-    /// Counts an event, if it is of one of these threads.
-    pub fn add(&mut self, event: &Raw, tids: &BTreeSet<i32>, name: &mut impl FnMut(Address) -> String) {
+    /// Counts an event, if it is of a thread that is followed.
+    pub fn add(&mut self, event: &Raw, name: &mut impl FnMut(Address) -> String) {
         let interrupted = event.context.hard_irq() || event.context.soft_irq() || event.context.nmi();
         let whose = match &event.what {
             What::Waking { task, .. } => task.pid,
@@ -130,10 +142,7 @@ impl Activity {
             _ if interrupted => return,
             _ => event.pid,
         };
-        if !tids.contains(&whose) {
-            return;
-        }
-        let own = self.threads.entry(whose).or_default();
+        let Some(own) = self.threads.get_mut(&whose) else { return };
         let counted = match &event.what {
             What::TimerArmed { function, mode } => {
                 count(&mut own.timers, KINDS_LIMIT, ArmedTimer { function: name(*function), mode: *mode })
@@ -195,8 +204,9 @@ mod tests {
 
     fn counted(events: &[Raw]) -> Activity {
         let mut activity = Activity::default();
+        activity.follow([7, 8]);
         for event in events {
-            activity.add(event, &[7, 8].into(), &mut |address| format!("f{address}"));
+            activity.add(event, &mut |address| format!("f{address}"));
         }
         activity
     }

@@ -43,14 +43,6 @@ impl MemoryMapping {
     pub fn is_locked(&self) -> bool {
         self.has("lo")
     }
-
-    /// What it is called in a sentence.
-    pub fn label(&self) -> String {
-        match self.name.as_str() {
-            "" => format!("anonymous memory at {:#x}", self.start),
-            name => name.to_owned(),
-        }
-    }
 }
 
 /// Parses `/proc/PID/smaps`. A kernel without marks of mappings (before 3.8) makes it malformed,

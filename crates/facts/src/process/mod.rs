@@ -13,9 +13,12 @@ pub mod status;
 pub mod surroundings;
 pub mod waits;
 
+mod files;
+mod group;
 mod read;
 #[cfg(test)]
 mod tests;
+mod thread;
 
 pub use read::{MAX_THREADS, ProcessReader, processes_named};
 
@@ -56,7 +59,7 @@ pub struct ProcessFacts {
     pub threads: Vec<ProgramThread>,
     /// Threads that there was no room for.
     pub threads_left_out: u64,
-    /// Threads that ended, or began, within the window.
+    /// Threads that ended within the window, or began at its end.
     pub threads_changed: u64,
 }
 
@@ -95,6 +98,8 @@ pub struct ProgramThread {
     pub slack_ns: Fact<u64>,
     /// In which calls it slept when it was looked at.
     pub waits: Fact<Waits>,
+    /// For how long it was looked at: less than the process where it came later.
+    pub window: Nanos,
 }
 
 impl ProgramThread {
@@ -138,10 +143,39 @@ impl ProcessFacts {
         self.mappings.known()?.iter().find(|mapping| mapping.start <= address && address < mapping.end)
     }
 
-    /// An address as mapping and offset; `""` where no mapping has it.
+    /// An address as mapping and offset; `""` where no mapping has it. In a file of a program the
+    /// offset is that of the loaded file, as `nm` and `addr2line` have it.
     pub fn place(&self, address: u64) -> String {
-        self.mapping_at(address).map_or_else(String::new, |mapping| {
-            format!("{}+{:#x}", mapping.label(), address - mapping.start + mapping.offset)
-        })
+        let Some(mapping) = self.mapping_at(address) else { return String::new() };
+        match self.file_of(mapping) {
+            Some(file) => format!("{}+{:#x}", file.name, address - file.start.saturating_sub(file.offset)),
+            None => format!("{}+{:#x}", self.words_for(mapping), address - mapping.start),
+        }
+    }
+
+    /// What a mapping is called in a sentence.
+    pub fn words_for(&self, mapping: &MemoryMapping) -> String {
+        let has = |at: u64| mapping.start <= at && at < mapping.end;
+        let sleeps =
+            |thread: &&ProgramThread| thread.waits.known().and_then(|waits| waits.stack).is_some_and(has);
+        match (self.file_of(mapping), self.threads.iter().find(sleeps)) {
+            _ if !mapping.name.is_empty() => mapping.name.clone(),
+            (Some(file), _) => format!("data of {}", file.name),
+            (None, Some(thread)) => format!("stack of {} ({})", thread.comm, thread.tid),
+            (None, None) => format!("anonymous memory at {:#x}", mapping.start),
+        }
+    }
+
+    /// The first mapping of the file that a mapping belongs to: its own, or, for anonymous memory
+    /// behind a file's, that file's data which the linker leaves out because it is zero.
+    fn file_of(&self, mapping: &MemoryMapping) -> Option<&MemoryMapping> {
+        let all = self.mappings.known()?;
+        let at = all.iter().position(|own| own.start == mapping.start)?;
+        let before = at.checked_sub(1).map(|before| &all[before]);
+        let behind = before.filter(|before| mapping.name.is_empty() && before.end == mapping.start);
+        let owner = behind.filter(|before| before.access[1]).unwrap_or(mapping);
+        let is_file = !owner.name.is_empty() && !owner.name.starts_with('[');
+        let whole = all[..=at].iter().rev().skip_while(|own| own.name != owner.name);
+        is_file.then(|| whole.take_while(|own| own.name == owner.name).last()).flatten()
     }
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::counters::{self, CallCounters, ThreadCounters};
 use super::descriptors::{Descriptor, open_kind, parse_fdinfo, parse_mounts};
+use super::files::{stat_of, status_of, text, threads_of};
+use super::group::{quota, throttled};
 use super::mappings::parse_smaps;
 use super::nodes::parse_numa_maps;
-use super::status::{ProcessStatus, parse_status};
+use super::thread::{self, Reading, between, reading};
 use super::waits::{Look, Wait, Waits, parse_syscall};
-use super::{Growth, ProcessFacts, ProgramThread};
+use super::{Growth, ProcessFacts};
 use crate::cgroup::{Cgroups, parse_cgroups};
 use crate::limits::parse_limits;
-use crate::line::parse_u64;
-use crate::tasks::{TaskStat, parse_allowed, parse_task_stat, task_number};
+use crate::tasks::{parse_task_stat, task_number};
 use crate::whole;
 use host::MachineFiles;
 use model::fact::Fact;
@@ -29,10 +29,11 @@ const GIVEN_BACK_KIB: u64 = 256;
 
 /// A process between two readings. Nothing of it is recorded: a bundle holds no other program.
 pub struct ProcessReader {
-    host: MachineFiles,
+    pub(super) host: MachineFiles,
     pid: u32,
     /// Its start in ticks since boot: a number is used again, a start is not.
     start: u64,
+    begun: Nanos,
     groups: Cgroups,
     throttled: Fact<u64>,
     positions: BTreeMap<u32, u64>,
@@ -43,24 +44,16 @@ pub struct ProcessReader {
     left_out: u64,
 }
 
-/// A thread as it was found.
-struct Reading {
-    start: u64,
-    state: ProgramThread,
-    counted: Fact<ThreadCounters>,
-    calls: Fact<CallCounters>,
-}
-
 impl ProcessReader {
     /// Reads it for the first time; nothing where there is no such process, or no more.
-    pub fn begin(host: &MachineFiles, pid: u32) -> Option<ProcessReader> {
+    pub fn begin(host: &MachineFiles, pid: u32, now: Nanos) -> Option<ProcessReader> {
         let host = host.unrecorded();
         let stat = stat_of(&host, &format!("/proc/{pid}")).known()?.clone();
         let groups = text(&host, &format!("/proc/{pid}/cgroup")).parse(|text| parse_cgroups(&text));
         let groups = groups.known().cloned().unwrap_or_default();
         let tids = threads_of(&host, pid);
         let left_out = tids.len().saturating_sub(MAX_THREADS) as u64;
-        let read = |tid: u32| Some((tid, reading(&host, pid, tid)?));
+        let read = |tid: u32| Some((tid, reading(&host, pid, tid, now)?));
         let threads = most_important(&host, pid, tids).into_iter().filter_map(read).collect();
         let positions = descriptors(&host, pid, &BTreeMap::new()).known().cloned().unwrap_or_default();
         let positions = positions.into_iter().map(|open| (open.number, open.position)).collect();
@@ -70,6 +63,7 @@ impl ProcessReader {
             host,
             pid,
             start: stat.start_ticks,
+            begun: now,
             groups,
             throttled,
             positions,
@@ -110,9 +104,21 @@ impl ProcessReader {
         stat.known().is_some_and(|line| !ended(line) && start(line))
     }
 
+    /// Reads the threads that came since the last time, as far as there is room.
+    pub fn find_new(&mut self, now: Nanos) {
+        for tid in threads_of(&self.host, self.pid) {
+            if self.threads.len() >= MAX_THREADS {
+                break;
+            }
+            if !self.threads.contains_key(&tid) {
+                self.threads.extend(reading(&self.host, self.pid, tid, now).map(|reading| (tid, reading)));
+            }
+        }
+    }
+
     /// Looks at how a thread waits, and where it is; between the two readings. The call that it
     /// sleeps in, if it does.
-    pub fn look_at(&mut self, tid: u32) -> Option<Wait> {
+    pub fn look_at(&mut self, tid: u32, now: Nanos) -> Option<Wait> {
         let (host, pid) = (&self.host, self.pid);
         let reading = self.threads.get_mut(&tid)?;
         let look = text(host, &format!("/proc/{pid}/task/{tid}/syscall")).parse(|text| parse_syscall(&text));
@@ -128,10 +134,15 @@ impl ProcessReader {
                 *waits = Fact::Known(first);
             }
             // What was seen before stays.
-            (_, Fact::Known(_)) => {}
+            (_, Fact::Known(waits)) if waits.looks() > 0 => {}
             (outcome, waits) => *waits = outcome.map(|_| Waits::default()),
         }
         if let Fact::Known(stat) = stat_of(host, &format!("/proc/{pid}/task/{tid}")) {
+            // A thread that becomes real-time is looked at from then on.
+            if stat.policy.is_some() != reading.state.policy.is_some() {
+                *reading = thread::reading(host, pid, tid, now)?;
+                return None;
+            }
             reading.state.seen_on.insert(stat.last_cpu);
         }
         asleep
@@ -158,26 +169,25 @@ impl ProcessReader {
     }
 
     /// Reads it for the second time.
-    pub fn end(mut self, window: Nanos) -> ProcessFacts {
+    pub fn end(mut self, now: Nanos) -> ProcessFacts {
         self.look_at_size();
         let (pid, host) = (self.pid, self.host);
         let of = |name: &str| format!("/proc/{pid}/{name}");
-        let now = threads_of(&host, pid);
+        let tids = threads_of(&host, pid);
         let mut threads = Vec::new();
-        let mut changed = now.iter().filter(|tid| !self.threads.contains_key(tid)).count() as u64;
+        let mut changed = tids.iter().filter(|tid| !self.threads.contains_key(tid)).count() as u64;
         changed = changed.saturating_sub(self.left_out);
         for (tid, before) in self.threads {
-            match reading(&host, pid, tid).filter(|after| after.start == before.start) {
+            match reading(&host, pid, tid, now).filter(|after| after.start == before.start) {
                 Some(after) => threads.push(between(before, after)),
                 None => changed += 1,
             }
         }
         let comm = threads.iter().find(|thread| thread.tid == pid).map(|thread| thread.comm.clone());
-        let quota = of_group(&host, &self.groups.v2_paths("cpu.max"), parse_quota);
         ProcessFacts {
             pid,
             comm: comm.unwrap_or_default(),
-            window,
+            window: now - self.begun,
             status: status_of(&host, pid),
             limits: text(&host, &of("limits")).parse(|text| parse_limits(&text)),
             mappings: text(&host, &of("smaps")).parse(|text| parse_smaps(&text)),
@@ -185,7 +195,7 @@ impl ProcessReader {
             descriptors: descriptors(&host, pid, &self.positions),
             growth: self.growth,
             throttled: difference(throttled(&host, &self.groups), self.throttled),
-            quota,
+            quota: quota(&host, &self.groups),
             threads,
             threads_left_out: self.left_out,
             threads_changed: changed,
@@ -207,25 +217,6 @@ pub fn processes_named(host: &MachineFiles, name: &str) -> Vec<u32> {
     pids
 }
 
-fn text(host: &MachineFiles, path: &str) -> Fact<String> {
-    whole::bytes(host, path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn status_of(host: &MachineFiles, pid: u32) -> Fact<ProcessStatus> {
-    text(host, &format!("/proc/{pid}/status")).parse(|text| parse_status(&text))
-}
-
-fn stat_of(host: &MachineFiles, dir: &str) -> Fact<TaskStat> {
-    whole::bytes(host, &format!("{dir}/stat")).parse(|bytes| parse_task_stat(&bytes))
-}
-
-fn threads_of(host: &MachineFiles, pid: u32) -> Vec<u32> {
-    let names = host.list(&format!("/proc/{pid}/task")).known().cloned().unwrap_or_default();
-    let mut tids: Vec<u32> = names.iter().filter_map(|name| task_number(name)).collect();
-    tids.sort_unstable();
-    tids
-}
-
 /// As many of some threads as are looked at, those of a real-time policy first.
 fn most_important(host: &MachineFiles, pid: u32, mut tids: Vec<u32>) -> Vec<u32> {
     if tids.len() > MAX_THREADS {
@@ -234,54 +225,6 @@ fn most_important(host: &MachineFiles, pid: u32, mut tids: Vec<u32>) -> Vec<u32>
         tids.truncate(MAX_THREADS);
     }
     tids
-}
-
-/// A thread of this moment; nothing where it has ended.
-fn reading(host: &MachineFiles, pid: u32, tid: u32) -> Option<Reading> {
-    let dir = format!("/proc/{pid}/task/{tid}");
-    let line = whole::bytes(host, &format!("{dir}/stat"));
-    let bytes = line.known()?;
-    let stat = parse_task_stat(bytes).ok()?;
-    let (minor_faults, major_faults, nice) = counters::parse_faults_and_nice(bytes).ok()?;
-    let status = text(host, &format!("{dir}/status"));
-    let allowed = status.clone().parse(|text| parse_allowed(&text));
-    let run_ns = text(host, &format!("{dir}/schedstat")).parse(|text| counters::parse_run_ns(&text));
-    let counted = status.parse(|text| counters::parse_switches(&text)).map(|(voluntary, involuntary)| {
-        let run_ns = run_ns.known().copied();
-        ThreadCounters { minor_faults, major_faults, run_ns, voluntary, involuntary }
-    });
-    let state = ProgramThread {
-        tid,
-        comm: stat.comm,
-        policy: stat.policy,
-        priority: stat.priority,
-        nice,
-        allowed,
-        seen_on: [stat.last_cpu].into(),
-        counted: Fact::Absent,
-        calls: Fact::Absent,
-        slack_ns: text(host, &format!("/proc/{tid}/timerslack_ns")).parse(|text| parse_u64(&text)),
-        waits: Fact::Absent,
-    };
-    let calls = text(host, &format!("{dir}/io")).parse(|text| counters::parse_io(&text));
-    Some(Reading { start: stat.start_ticks, state, counted, calls })
-}
-
-/// A thread over the window: as it is at the end, with what was counted meanwhile.
-fn between(before: Reading, after: Reading) -> ProgramThread {
-    let mut state = after.state;
-    state.waits = before.state.waits;
-    state.seen_on.extend(before.state.seen_on);
-    let counted = (after.counted, before.counted);
-    state.counted = match counted {
-        (Fact::Known(now), Fact::Known(then)) => Fact::Known(now.since(&then)),
-        (Fact::Known(_), other) | (other, _) => other,
-    };
-    state.calls = match (after.calls, before.calls) {
-        (Fact::Known(now), Fact::Known(then)) => Fact::Known(now.since(&then)),
-        (Fact::Known(_), other) | (other, _) => other,
-    };
-    state
 }
 
 fn difference(now: Fact<u64>, then: Fact<u64>) -> Fact<u64> {
@@ -314,39 +257,4 @@ fn descriptors(host: &MachineFiles, pid: u32, before: &BTreeMap<u32, u64>) -> Fa
         };
         numbers.into_iter().take(MAX_DESCRIPTORS).filter_map(one).collect()
     })
-}
-
-/// How often the group of a process, or one above it, was held back until now.
-fn throttled(host: &MachineFiles, groups: &Cgroups) -> Fact<u64> {
-    let count = |text: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix("nr_throttled "));
-        line.map_or(Ok(None), |number| parse_u64(number).map(Some))
-    };
-    let paths =
-        groups.v2_paths("cpu.stat").into_iter().chain(groups.v1_paths("cpu.stat")).collect::<Vec<_>>();
-    of_group(host, &paths, count).then(|count| count.map_or(Fact::Absent, Fact::Known))
-}
-
-/// The first of some places where a file of a control group can be.
-fn of_group<T>(host: &MachineFiles, paths: &[String], parse: impl Fn(&str) -> Result<T, String>) -> Fact<T> {
-    for path in paths {
-        match text(host, path).parse(|text| parse(&text)) {
-            Fact::Absent => {}
-            outcome => return outcome,
-        }
-    }
-    Fact::Absent
-}
-
-/// Parses `cpu.max`: microseconds, or `max`, and the period.
-fn parse_quota(text: &str) -> Result<Option<(u64, u64)>, String> {
-    let expected = || "expected a quota and a period".to_owned();
-    match text.split_whitespace().collect::<Vec<_>>()[..] {
-        ["max", _] => Ok(None),
-        [quota, period] => {
-            let number = |word: &str| word.parse::<u64>().map_err(|_| expected());
-            Ok(Some((number(quota)?, number(period)?)))
-        }
-        _ => Err(expected()),
-    }
 }

@@ -54,11 +54,11 @@ fn answers() -> BTreeMap<String, Access> {
 #[test]
 fn a_process_is_read_at_both_ends_of_the_window() {
     let host = MachineFiles::in_memory(answers());
-    let mut reader = ProcessReader::begin(&host, 100).unwrap();
+    let mut reader = ProcessReader::begin(&host, 100, Nanos(1)).unwrap();
     assert!(reader.lives());
     assert_eq!(reader.real_time(), [101]);
-    reader.look_at(101);
-    let found = reader.end(Nanos(1));
+    reader.look_at(101, Nanos(1));
+    let found = reader.end(Nanos(2));
     let control = found.thread(101).unwrap();
     assert_eq!((control.policy_name(), control.priority, control.nice, control.rank()), ("fifo", 80, -5, 19));
     assert_eq!(control.seen_on.iter().collect::<Vec<_>>(), [&Cpu(1)]);
@@ -79,7 +79,7 @@ fn a_process_is_found_by_its_cut_name() {
     assert_eq!(processes_named(&host, "robot"), [100]);
     assert_eq!(processes_named(&host, "a-name-of-15-bytes-and-more"), [200]);
     assert!(processes_named(&host, "").is_empty() && processes_named(&host, "rob").is_empty());
-    assert!(ProcessReader::begin(&host, 300).is_none());
+    assert!(ProcessReader::begin(&host, 300, Nanos(1)).is_none());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn threads_beyond_the_bound_are_counted() {
     }
     answers.insert("/proc/100/task".into(), Access::List(tids));
     let host = MachineFiles::in_memory(answers);
-    let found = ProcessReader::begin(&host, 100).unwrap().end(Nanos(1));
+    let found = ProcessReader::begin(&host, 100, Nanos(1)).unwrap().end(Nanos(2));
     assert_eq!((found.threads.len(), found.threads_left_out, found.threads_changed), (MAX_THREADS, 10, 0));
 }
 
@@ -106,6 +106,32 @@ fn real_time_threads_are_looked_at_first() {
         answers.insert(format!("/proc/100/task/{tid}/stat"), Access::File(text.into_bytes()));
     }
     answers.insert("/proc/100/task".into(), Access::List(tids));
-    let reader = ProcessReader::begin(&MachineFiles::in_memory(answers), 100).unwrap();
+    let reader = ProcessReader::begin(&MachineFiles::in_memory(answers), 100, Nanos(1)).unwrap();
     assert_eq!(reader.real_time(), [last]);
+}
+
+#[test]
+fn a_thread_that_comes_later_is_looked_at_from_then_on() {
+    let mut before = answers();
+    before.insert("/proc/100/task".into(), Access::List(vec!["100".into()]));
+    let mut reader = ProcessReader::begin(&MachineFiles::in_memory(before), 100, Nanos(10)).unwrap();
+    assert!(reader.real_time().is_empty());
+    reader.host = MachineFiles::in_memory(answers());
+    reader.find_new(Nanos(30));
+    assert_eq!(reader.real_time(), [101]);
+    let found = reader.end(Nanos(40));
+    let windows: Vec<Nanos> = found.threads.iter().map(|thread| thread.window).collect();
+    assert_eq!((windows, found.window, found.threads_changed), (vec![Nanos(30), Nanos(10)], Nanos(30), 0));
+}
+
+#[test]
+fn a_thread_that_becomes_real_time_is_counted_from_then_on() {
+    let mut before = answers();
+    before.insert("/proc/100/task/101/stat".into(), Access::File(stat(101, "control", 0, 0, 5).into_bytes()));
+    let mut reader = ProcessReader::begin(&MachineFiles::in_memory(before), 100, Nanos(10)).unwrap();
+    reader.host = MachineFiles::in_memory(answers());
+    assert_eq!((reader.look_at(101, Nanos(30)), reader.real_time()), (None, vec![101]));
+    let found = reader.end(Nanos(40));
+    let control = found.thread(101).unwrap();
+    assert_eq!((control.counted.known().unwrap().minor_faults, control.window), (0, Nanos(10)));
 }

@@ -4,11 +4,11 @@
 use host::clock;
 use model::units::Nanos;
 
-/// Wake-ups of one measurement, and their distance: a tenth of a second.
-const WAKEUPS: i64 = 1000;
+/// Wake-ups of one measurement, and their distance: five milliseconds.
+const WAKEUPS: i64 = 50;
 const DISTANCE: Nanos = Nanos(100_000);
 /// Measurements, of which the least counts: what disturbs one makes it longer.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 30;
 
 /// The time on a CPU that a wake-up of this thread takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +30,12 @@ impl Calibration {
 
 fn one_round() -> Option<Nanos> {
     let (from, used) = (clock::monotonic(), clock::thread_cpu()?);
-    for nth in 1..=WAKEUPS / ROUNDS as i64 {
+    for nth in 1..=WAKEUPS {
         // A signal ends one sleep early, which is a wake-up as well.
         clock::nanosleep_until(from + Nanos(nth * DISTANCE.0));
     }
     let used = clock::thread_cpu()? - used;
-    Some(Nanos(used.0 / (WAKEUPS / ROUNDS as i64)))
+    Some(Nanos(used.0 / WAKEUPS))
 }
 
 #[cfg(test)]

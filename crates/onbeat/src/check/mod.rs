@@ -49,6 +49,8 @@ const OTHERS: usize = 4;
 const MAX_AT_ONCE: usize = 10;
 /// How often the events are taken out of the kernel's buffers, and the size is looked at, in looks.
 const ROUND: usize = 4;
+/// How often new threads are looked for, in looks.
+const NEWS: usize = 40;
 
 /// Looks at a process and judges it.
 pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
@@ -56,10 +58,10 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     let mut machine = read_surroundings(host, &[plan.pid, own]);
     let before = Calibration::measure();
     let mut looking = Looking::begin(host, plan)?;
-    let (interrupted, window) = looking.look(plan.window)?;
+    let interrupted = looking.look(plan.window)?;
     let Looking { reader, source, calibration, releases, .. } = looking;
     let recorded: Recorded = source.and_then(CheckSource::end);
-    let process = reader.end(window);
+    let process = reader.end(clock::monotonic());
     let recorded = recorded.and_then(|activity| believed(activity, &process));
     let cost = match &recorded {
         Ok(_) => calibration.and_then(|armed| armed.above(before)),
@@ -85,24 +87,24 @@ struct Looking {
 impl Looking {
     fn begin(host: &MachineFiles, plan: &CheckPlan) -> Result<Looking> {
         let gone = || ended(plan.pid, Nanos(0));
-        let reader = ProcessReader::begin(host, plan.pid).ok_or_else(gone)?;
+        let reader = ProcessReader::begin(host, plan.pid, clock::monotonic()).ok_or_else(gone)?;
         let threads = [reader.real_time(), reader.others()];
         let recorded = if threads[0].is_empty() { reader.others() } else { threads[0].clone() };
         let source = CheckSource::open(&recorded, plan.syscalls);
         let calibration = source.as_ref().ok().map(|_| Calibration::measure());
         // What was counted while the events were switched on is not of the window.
-        let reader = ProcessReader::begin(host, plan.pid).ok_or_else(gone)?;
+        let reader = ProcessReader::begin(host, plan.pid, clock::monotonic()).ok_or_else(gone)?;
         Ok(Looking { reader, source, calibration, threads, releases: Releases::default() })
     }
 
-    /// Looks until the window ends, or a signal comes; whether one came, and how long it was.
-    fn look(&mut self, window: Nanos) -> Result<(bool, Nanos)> {
+    /// Looks until the window ends, or a signal comes; whether one came.
+    fn look(&mut self, window: Nanos) -> Result<bool> {
         let (from, mut at) = (clock::monotonic(), [0; 2]);
         let mut round = 0;
         loop {
             let now = clock::monotonic();
             if now - from >= window {
-                break Ok((false, now - from));
+                break Ok(false);
             }
             // Not at the same time of each cycle.
             let next = now + Nanos(LOOK.0 / 2 + (host::random_u64() % LOOK.0 as u64) as i64);
@@ -113,6 +115,9 @@ impl Looking {
                 self.next(1, &mut at);
             }
             round += 1;
+            if round % NEWS == 0 {
+                self.find_new();
+            }
             if round % ROUND == 0 {
                 self.reader.look_at_size();
                 self.take();
@@ -121,7 +126,7 @@ impl Looking {
                 }
             }
             if woken == Woken::Stop {
-                break Ok((true, clock::monotonic() - from));
+                break Ok(true);
             }
         }
     }
@@ -129,11 +134,20 @@ impl Looking {
     fn next(&mut self, kind: usize, at: &mut [usize; 2]) {
         if let Some(tid) = self.threads[kind].get(at[kind] % self.threads[kind].len().max(1)) {
             let from = clock::monotonic();
-            if let Some(wait) = self.reader.look_at(*tid).filter(|_| self.source.is_ok()) {
+            if let Some(wait) = self.reader.look_at(*tid, from).filter(|_| self.source.is_ok()) {
                 self.releases.look(*tid, from, clock::monotonic(), wait);
             }
         }
         at[kind] += 1;
+    }
+
+    /// Follows the threads that came, and those that became real-time.
+    fn find_new(&mut self) {
+        self.reader.find_new(clock::monotonic());
+        self.threads = [self.reader.real_time(), self.reader.others()];
+        if let (Ok(source), [own, _]) = (&mut self.source, &self.threads) {
+            source.follow(own);
+        }
     }
 
     /// Takes the events until now.

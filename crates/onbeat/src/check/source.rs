@@ -2,7 +2,7 @@
 //!
 //! Source: Documentation/trace/events.rst (filters), Documentation/trace/ftrace.rst (instances).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io;
 
 use crate::hunt::scope::Scope;
@@ -35,7 +35,6 @@ pub struct CheckSource {
     pipes: Vec<(Cpu, RawPipe)>,
     page: Box<[u8]>,
     decoder: Decoder,
-    tids: BTreeSet<i32>,
     activity: Activity,
     symbols: Option<Symbols>,
     names: HashMap<u64, String>,
@@ -56,7 +55,6 @@ impl CheckSource {
         instance.write("trace_clock", CLOCK).map_err(failed)?;
         instance.write("buffer_size_kb", &BUFFER_KIB.to_string()).map_err(failed)?;
         let symbols = symbols();
-        let tids: BTreeSet<i32> = tids.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
         let header = tracing.read("events/header_page").map_err(failed)?;
         let mut formats: Vec<(&'static EventSpec, String)> = Vec::new();
         for wanted in catalog::PROGRAM {
@@ -72,15 +70,15 @@ impl CheckSource {
             pipes: pipes.map_err(failed)?,
             page,
             decoder,
-            tids,
             activity: Activity::default(),
             symbols,
             names: HashMap::new(),
             instance,
             _tracing: tracing,
         };
+        source.follow(tids);
         for (wanted, _) in &formats {
-            source.arm(*wanted, syscalls);
+            source.arm(wanted, syscalls);
         }
         source.instance.write("tracing_on", "1").map_err(failed)?;
         Ok(source)
@@ -95,25 +93,43 @@ impl CheckSource {
         if !readable || !useful || (name == CALLS && !syscalls) {
             return;
         }
-        let field = if wanted.system == "sched" { "pid" } else { "common_pid" };
+        let armed = self.filter(&name);
+        let enable = format!("events/{}/{}/enable", wanted.system, wanted.event);
+        if armed.and_then(|()| self.instance.write(&enable, "1")).is_ok() {
+            self.activity.events.insert(name);
+        }
+    }
+
+    /// Filters an event to the threads that are followed.
+    fn filter(&self, name: &str) -> io::Result<()> {
+        let field = if name.starts_with("sched:") { "pid" } else { "common_pid" };
         // This thread's are recorded too: they show what recording costs.
-        let threads = self.tids.iter().copied().collect();
+        let threads = self.activity.threads.keys().copied().collect();
         let scope = Scope::new(threads, rt::thread_id()).with_housekeeping();
-        let Some(mut filter) = scope.threads(field) else { return };
+        let mut filter = scope.threads(field).unwrap_or_default();
         if name == REMAPPING {
             filter = format!("write == 1 && ({filter})");
         }
-        let dir = format!("events/{}/{}", wanted.system, wanted.event);
-        let armed = self.instance.write(&format!("{dir}/filter"), &filter);
-        if armed.and_then(|()| self.instance.write(&format!("{dir}/enable"), "1")).is_ok() {
-            self.activity.events.insert(name);
+        self.instance.write(&format!("events/{}/filter", name.replace(':', "/")), &filter)
+    }
+
+    /// Has these threads followed, too.
+    pub fn follow(&mut self, tids: &[u32]) {
+        let before = self.activity.threads.len();
+        self.activity.follow(tids.iter().copied());
+        if self.activity.threads.len() > before {
+            // An event that cannot be filtered anew shows nothing of the new threads.
+            let failed = |name: &String| self.filter(name).is_err();
+            let failed: Vec<String> =
+                self.activity.events.iter().filter(|name| failed(name)).cloned().collect();
+            self.activity.events.retain(|name| !failed.contains(name));
         }
     }
 
     /// Takes what is in the buffers; the wake-ups among it, none of which are missing that came
     /// before this.
     pub fn take(&mut self) -> Vec<Waking> {
-        let CheckSource { pipes, page, decoder, tids, activity, symbols, names, .. } = self;
+        let CheckSource { pipes, page, decoder, activity, symbols, names, .. } = self;
         let mut name = |address: u64| -> String {
             if let Some(name) = names.get(&address) {
                 return name.clone();
@@ -138,7 +154,7 @@ impl CheckSource {
                 };
                 let mut events = Vec::new();
                 let notes = decoder.page(*cpu, &page[..length], &mut |event| events.push(event));
-                events.iter().for_each(|event| activity.add(event, tids, &mut name));
+                events.iter().for_each(|event| activity.add(event, &mut name));
                 activity.lost += notes.malformed + u64::from(notes.cut);
                 activity.lost += match notes.lost {
                     Lost::Nothing => 0,

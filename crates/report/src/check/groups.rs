@@ -15,7 +15,12 @@ pub struct FindingGroup<'a> {
     pub finding: &'a Finding,
     /// The threads that it is about, in words; `""` where it is about the process.
     pub threads: String,
+    /// Findings of the same rule that say something else and are not shown.
+    pub more: usize,
 }
+
+/// Groups of a rule that are shown: with hundreds of threads each may have a finding of its own.
+const MAX_OF_RULE: usize = 3;
 
 /// The findings of a verdict, worst first, else in the checks' order.
 pub fn groups(check: &ProgramCheck, verdict: AuditVerdict) -> Vec<FindingGroup<'_>> {
@@ -27,9 +32,39 @@ pub fn groups(check: &ProgramCheck, verdict: AuditVerdict) -> Vec<FindingGroup<'
         }
     }
     groups.sort_by_key(|(found, _)| std::cmp::Reverse(found.finding.severity));
-    let one = groups.into_iter();
-    one.map(|(found, tids)| FindingGroup { finding: &found.finding, threads: threads(check, &tids) })
-        .collect()
+    let mut shown: Vec<FindingGroup> = Vec::new();
+    for (found, tids) in groups {
+        let finding = &found.finding;
+        let same = shown.iter().filter(|group| group.finding.rule == finding.rule).count();
+        match shown.iter_mut().rfind(|group| group.finding.rule == finding.rule) {
+            Some(last) if same == MAX_OF_RULE => last.more += 1,
+            _ => shown.push(FindingGroup { finding, threads: threads(check, &tids), more: 0 }),
+        }
+    }
+    shown
+}
+
+/// How many findings of a rule are not shown; `""` for none.
+pub fn more(group: &FindingGroup) -> String {
+    match group.more {
+        0 => String::new(),
+        n => format!("{} of this check; --json has all", several(n as u64, "more finding", "more findings")),
+    }
+}
+
+/// Findings that say the same, as lines: the rules, and what they say.
+pub fn lines(found: &[FindingGroup]) -> Vec<(Vec<&'static str>, String)> {
+    let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
+    for group in found {
+        let finding = group.finding;
+        let said = clean(if finding.value.is_empty() { &finding.reason } else { &finding.value });
+        match lines.iter_mut().find(|(_, own)| *own == said) {
+            Some((rules, _)) if rules.contains(&finding.rule) => {}
+            Some((rules, _)) => rules.push(finding.rule),
+            None => lines.push((vec![finding.rule], said)),
+        }
+    }
+    lines
 }
 
 fn threads(check: &ProgramCheck, tids: &[u32]) -> String {
@@ -76,7 +111,8 @@ pub fn conditions(check: &ProgramCheck) -> String {
     let cost = match check.cost_ns_per_wakeup {
         None => "what recording cost was not measured".to_owned(),
         Some(0) => "nothing was recorded meanwhile".to_owned(),
-        Some(ns) => format!("recording took about {ns} ns of each wake-up meanwhile"),
+        Some(..100) => "recording took less than 0.1 us of each wake-up meanwhile".to_owned(),
+        Some(ns) => format!("recording took about {:.1} us of each wake-up meanwhile", ns as f64 / 1000.0),
     };
     format!("{threads}. Looked at for {}; {cost}.", check.window_ns.spoken())
 }

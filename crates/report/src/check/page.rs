@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::groups::{FindingGroup, answer, conditions, groups, rule, title};
+use super::groups::{FindingGroup, answer, conditions, groups, lines, more, rule, title};
 use crate::html::{document, page_of, scroll};
 use crate::prose::prose;
 use crate::words::clean;
@@ -48,6 +48,7 @@ fn failed(found: &FindingGroup) -> Markup {
                 (field("where", &found.threads))
                 (field("why", &finding.reason))
                 (field("to change", &finding.fix))
+                (field("also", &more(found)))
                 (field("source", source(finding.rule)))
             }
         }
@@ -68,10 +69,8 @@ fn list(found: &[FindingGroup], heading: &str) -> Markup {
         @if !found.is_empty() {
             details open[heading.starts_with("What")] {
                 summary { (heading) " (" (found.len()) ")" }
-                (scroll(heading, html! { table { tbody { @for found in found {
-                    @let finding = found.finding;
-                    @let said = if finding.value.is_empty() { &finding.reason } else { &finding.value };
-                    tr { th class="left" { (finding.rule) } td class="wrap" { (prose(said)) } }
+                (scroll(heading, html! { table { tbody { @for (rules, said) in lines(found) {
+                    tr { th class="left" { (rules.join(", ")) } td class="wrap" { (prose(&said)) } }
                 } } } }))
             }
         }

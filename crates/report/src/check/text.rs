@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::groups::{FindingGroup, answer, conditions, groups, title};
+use super::groups::{FindingGroup, answer, conditions, groups, lines, more, title};
 use crate::palette::{BOLD, Palette, RED, YELLOW};
 use crate::words::{clean, filled, wrapped};
 use model::keyword::Keyword;
@@ -36,6 +36,7 @@ pub fn render(check: &ProgramCheck, width: usize, color: bool, verbose: bool) ->
         field("should be", &found.finding.wanted);
         field("why", &found.finding.reason);
         field("to change", &found.finding.fix);
+        field("also", &more(&found));
     }
     list(&mut page, &groups(check, AuditVerdict::Unknown), &palette.paint(BOLD, "unknown"), width);
     if verbose {
@@ -58,9 +59,8 @@ fn list(page: &mut String, found: &[FindingGroup], heading: &str, width: usize) 
     if !found.is_empty() {
         let _ = writeln!(page, "\n{heading}");
     }
-    for found in found {
-        let said = if found.finding.value.is_empty() { &found.finding.reason } else { &found.finding.value };
-        wrapped(page, &format!("  {}: {}", found.finding.rule, clean(said)), width);
+    for (rules, said) in lines(found) {
+        filled(page, "  ", &format!("{}: {said}", rules.join(", ")), 4, width);
     }
 }
 

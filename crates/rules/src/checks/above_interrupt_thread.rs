@@ -5,7 +5,7 @@ use super::sources::{RT_DIFFERENCES, SCHED7};
 use super::view::{ProgramView, rank_words};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
-use crate::words::truncate_words;
+use crate::words::truncate_phrases;
 use facts::process::ProgramThread;
 
 pub static CHECK: CheckRule = CheckRule {
@@ -58,6 +58,6 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     Ok(Judgement::fail(format!(
         "it has {} and is woken by {}",
         rank_words(thread.rank()),
-        truncate_words(named)
+        truncate_phrases(named)
     )))
 }

@@ -54,7 +54,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let calls = program.calls(thread);
     let said = calls.as_ref().map_or_else(String::new, |calls| calls.words(CALLS));
     if !said.is_empty() {
-        return Ok(Judgement::fail(format!("it called {said} in {}", program.span())));
+        return Ok(Judgement::fail(format!("it called {said} in {}", thread.window.spoken())));
     }
     let growth = program.growth()?;
     let faults = program.counted(thread)?.minor_faults;
@@ -68,7 +68,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         };
         return Ok(Judgement::fail(format!(
             "it changed what the process's memory consists of {times} times in {}{touched}",
-            program.span()
+            thread.window.spoken()
         )));
     }
     let value = match takes_memory(program, thread) {
@@ -90,7 +90,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             ));
         }
         Some(false) if growth.changes + growth.given_back == 0 => {
-            format!("the process's writable memory had one size in {}", program.span())
+            format!("the process's writable memory had one size in {}", thread.window.spoken())
         }
         // Memory that is taken and not touched shows by the calls alone.
         Some(false) if remapped.is_none() && calls.is_none_or(|calls| !calls.complete) => {

@@ -54,9 +54,9 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if let Some(calls) = program.calls(thread) {
         let said = calls.words(CALLS);
         return match said.is_empty() {
-            true if calls.complete => Ok(Judgement::pass(format!("none in {}", program.span()))),
+            true if calls.complete => Ok(Judgement::pass(format!("none in {}", thread.window.spoken()))),
             true => Err(Judgement::unknown("events were lost: a rare call may be among them")),
-            false => Ok(Judgement::fail(format!("it called {said} in {}", program.span()))),
+            false => Ok(Judgement::fail(format!("it called {said} in {}", thread.window.spoken()))),
         };
     }
     let waits = program.waits(thread)?;

@@ -45,7 +45,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let value = format!(
         "it ran {:.0} % of {} and slept {}",
         share * 100.0,
-        program.span(),
+        thread.window.spoken(),
         several(counted.voluntary, "time", "times")
     );
     Ok(Judgement::fail_if(share >= SHARE, value))

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::view::{FAULT, ProgramView, REMAPPING};
-use crate::words::truncate_words;
+use crate::words::truncate_phrases;
 use facts::process::{Growth, ProgramThread};
 use trace::activity::ThreadActivity;
 
@@ -39,11 +39,10 @@ pub fn takes_memory(program: &ProgramView, thread: &ProgramThread) -> Option<boo
 
 fn by_places(
     program: &ProgramView,
-    own: Option<&ThreadActivity>,
+    own: &ThreadActivity,
     growth: &Growth,
     remapped: Option<u64>,
 ) -> Option<bool> {
-    let own = own?;
     let mut pages: BTreeMap<u64, u64> = BTreeMap::new();
     own.faults.iter().for_each(|(place, times)| *pages.entry(place.page).or_default() += times);
     // A page comes twice where it is read first and written later (copy on write).
@@ -63,19 +62,20 @@ fn by_places(
 /// How often a thread changed what its process's memory consists of (brk, mmap, munmap, mprotect);
 /// none where the kernel does not show it.
 pub fn remappings(program: &ProgramView, thread: &ProgramThread) -> Option<u64> {
-    Some(program.done(thread, REMAPPING).ok()?.map_or(0, |own| own.remappings))
+    Some(program.done(thread, REMAPPING).ok()?.remappings)
 }
 
 /// Where they happened, most often first: what was touched, and from where.
 pub fn places(program: &ProgramView, thread: &ProgramThread) -> String {
-    let Ok(Some(own)) = program.done(thread, FAULT) else { return String::new() };
+    let Ok(own) = program.done(thread, FAULT) else { return String::new() };
     let mut faults: Vec<_> = own.faults.iter().collect();
     faults.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
     let named = faults.into_iter().map(|(place, _)| {
         let (page, from) = (program.process.mapping_at(place.page), program.process.place(place.instruction));
-        let page = page.map_or_else(|| "memory that is gone".to_owned(), |mapping| mapping.label());
+        let page = page
+            .map_or_else(|| "memory that is gone".to_owned(), |mapping| program.process.words_for(mapping));
         if from.is_empty() { page } else { format!("{page} from {from}") }
     });
-    let named = truncate_words(named.take(8));
+    let named = truncate_phrases(named.take(8));
     if named.is_empty() { named } else { format!(": {named}") }
 }

@@ -40,7 +40,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let counted = program.counted(thread)?;
     let faults = counted.minor_faults + counted.major_faults;
     if faults == 0 {
-        return Ok(Judgement::pass(format!("none in {}", program.span())));
+        return Ok(Judgement::pass(format!("none in {}", thread.window.spoken())));
     }
     if counted.major_faults == 0 && takes_memory(program, thread) == Some(true) {
         return Err(Judgement::not_applicable(
@@ -50,7 +50,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let value = format!(
         "{} in {}, {} from a disk{}",
         several(faults, "page fault", "page faults"),
-        program.span(),
+        thread.window.spoken(),
         counted.major_faults,
         places(program, thread)
     );

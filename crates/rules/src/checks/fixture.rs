@@ -185,12 +185,16 @@ impl ExampleProgram {
                 counted: Fact::Known(counted),
                 calls: Fact::Known(CallCounters::default()),
                 slack_ns: Fact::Known(0),
+                window: WINDOW,
                 waits: Fact::Known(Waits {
                     running: 10,
                     stack: Some(STACK + (8 << 20) - 0x1000),
                     ..Waits::default()
                 }),
             });
+            if let Ok(activity) = &mut self.recorded {
+                activity.follow([tid]);
+            }
             threads.len() - 1
         });
         &mut threads[at]

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{MUTEX_PROTOCOL3, PI_FUTEX, RTAPP};
-use super::view::{ProgramView, WokenBy, rank_words};
+use super::view::{ProgramView, WokenBy, enough, rank_words};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
-use crate::words::truncate_words;
+use crate::words::truncate_phrases;
 use facts::process::ProgramThread;
 use facts::process::waits::{Wait, Waits};
 use model::text::several;
@@ -118,6 +118,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let waits = program.waits(thread)?;
     let own = locks(program, waits);
     if own.is_empty() {
+        enough(waits)?;
         return Ok(Judgement::pass(format!(
             "it waited for no plain lock at {}",
             several(waits.looks(), "look", "looks")
@@ -128,14 +129,14 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         let place = if place.is_empty() { format!("{address:#x}") } else { place };
         format!("{place} ({times} of {} looks)", waits.looks())
     });
-    let at = truncate_words(at);
+    let at = truncate_phrases(at);
     let released = program.released_by(thread);
     let sharers = sharers(program, thread, &own, released.as_deref().unwrap_or_default());
     if sharers.is_empty() {
         released?;
         return Ok(Judgement::pass(format!("no lower priority was seen to hold the plain locks at {at}")));
     }
-    Ok(Judgement::fail(format!("it waited for a plain lock at {at}; {}", truncate_words(sharers))))
+    Ok(Judgement::fail(format!("it waited for a plain lock at {at}; {}", truncate_phrases(sharers))))
 }
 
 /// The threads of lower priority that have the locks, too, and how that shows.

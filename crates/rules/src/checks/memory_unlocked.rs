@@ -42,19 +42,19 @@ fn judge(program: &ProgramView) -> Judged {
     let mut open: Vec<&MemoryMapping> =
         lockable.iter().copied().filter(|mapping| !mapping.is_locked()).collect();
     if open.is_empty() {
-        return Ok(locked(&lockable));
+        return Ok(locked(program, &lockable));
     }
     open.sort_by_key(|mapping| std::cmp::Reverse(mapping.size_kib));
     // What is only read, and runs nothing, is seldom touched by a loop.
     let grave = open.iter().any(|mapping| mapping.access[1] || mapping.access[2]);
-    let named = truncate_words(open.iter().map(|mapping| mapping.label()));
+    let named = truncate_words(open.iter().map(|mapping| program.process.words_for(mapping)));
     let value =
         format!("{} of {} mappings, {} KiB, are not locked: {named}", open.len(), lockable.len(), kib(&open));
     Ok(Judgement::fail(value).severity(if grave { Severity::High } else { Severity::Low }))
 }
 
 /// All is locked: filled at once, or as it is touched.
-fn locked(lockable: &[&MemoryMapping]) -> Judgement {
+fn locked(program: &ProgramView, lockable: &[&MemoryMapping]) -> Judgement {
     // Locking fills private memory that may be written; what was locked with MCL_ONFAULT comes page
     // by page all the same (mlock2(2)).
     let filled = |mapping: &MemoryMapping| {
@@ -68,7 +68,7 @@ fn locked(lockable: &[&MemoryMapping]) -> Judgement {
     let missing = empty.iter().map(|mapping| mapping.size_kib - mapping.resident_kib).sum::<u64>();
     Judgement::fail(format!(
         "all is locked, but {missing} KiB of it come when they are touched first (MCL_ONFAULT): {}",
-        truncate_words(empty.iter().map(|mapping| mapping.label()))
+        truncate_words(empty.iter().map(|mapping| program.process.words_for(mapping)))
     ))
     .severity(Severity::Low)
 }

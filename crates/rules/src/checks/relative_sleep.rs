@@ -63,7 +63,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if called >= SEVERAL || (looks > 0 && often) {
         let how = match spans.max(called) {
             0 => format!("at {} at it", several(looks, "look", "looks")),
-            spans => format!("{} in {}", several(spans, "time", "times"), program.span()),
+            spans => format!("{} in {}", several(spans, "time", "times"), thread.window.spoken()),
         };
         return Ok(Judgement::fail(format!("it slept for a span, {how}")));
     }

@@ -2,10 +2,10 @@
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{SIGEVENT3, SIGNAL7};
-use super::view::ProgramView;
+use super::view::{ProgramView, enough};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
-use crate::words::truncate_words;
+use crate::words::truncate_phrases;
 use facts::process::ProgramThread;
 
 pub static CHECK: CheckRule = CheckRule {
@@ -58,10 +58,13 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if timers.is_empty() && !seen.is_empty() && program.counted(thread)?.voluntary < SEVERAL {
         return Ok(Judgement::pass("it waits for signals, and hardly any came"));
     }
-    let said = truncate_words(
+    let said = truncate_phrases(
         seen.into_iter()
             .chain(timers.iter().map(|(timer, times)| format!("timers by {} {times} times", timer.function))),
     );
+    if said.is_empty() {
+        enough(waits)?;
+    }
     Ok(match said.is_empty() {
         true => Judgement::pass("it waits for no signal"),
         false => Judgement::fail(said),

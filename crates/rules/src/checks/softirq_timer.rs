@@ -5,7 +5,7 @@ use super::sources::{HIGHRES, HRTIMER_C};
 use super::view::ProgramView;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
-use crate::words::truncate_words;
+use crate::words::truncate_phrases;
 use facts::process::ProgramThread;
 use model::vocabulary::Preempt;
 
@@ -55,7 +55,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let soft = timers
         .iter()
         .filter(|(timer, _)| timer.is_hard() == Some(false) && FUNCTIONS.contains(&timer.function.as_str()));
-    let soft = truncate_words(soft.map(|(timer, times)| format!("{} {times} times", timer.function)));
+    let soft = truncate_phrases(soft.map(|(timer, times)| format!("{} {times} times", timer.function)));
     if timers.is_empty() {
         return Err(Judgement::not_applicable("it started no timer"));
     }

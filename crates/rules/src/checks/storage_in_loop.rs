@@ -32,5 +32,8 @@ pub static CHECK: CheckRule = CheckRule {
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let fetched = program.io(thread)?.fetched_bytes;
-    Ok(Judgement::fail_if(fetched > 0, format!("{} KiB in {}", fetched.div_ceil(1024), program.span())))
+    Ok(Judgement::fail_if(
+        fetched > 0,
+        format!("{} KiB in {}", fetched.div_ceil(1024), thread.window.spoken()),
+    ))
 }

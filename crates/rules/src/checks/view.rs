@@ -91,43 +91,43 @@ impl<'a> ProgramView<'a> {
     }
 
     /// What a thread did while an event was recorded; unknown where the event was not.
-    pub fn done(&self, thread: &ProgramThread, event: &str) -> Result<Option<&'a ThreadActivity>, Judgement> {
+    pub fn done(&self, thread: &ProgramThread, event: &str) -> Result<&'a ThreadActivity, Judgement> {
         let activity = self.activity()?;
-        match activity.has_event(event) {
-            true => Ok(activity.of(thread.tid)),
-            false => Err(Judgement::unknown(format!("this kernel did not let onbeat record {event}"))),
+        if !activity.has_event(event) {
+            return Err(Judgement::unknown(format!("this kernel did not let onbeat record {event}")));
         }
+        let own = activity.of(thread.tid);
+        own.ok_or_else(|| Judgement::unknown("the thread became real-time when the look was nearly over"))
     }
 
     /// The timers that a thread started.
     pub fn timers(&self, thread: &ProgramThread) -> Result<Vec<(&'a ArmedTimer, u64)>, Judgement> {
         let own = self.done(thread, "timer:hrtimer_start")?;
-        Ok(own.into_iter().flat_map(|own| &own.timers).map(|(timer, times)| (timer, *times)).collect())
+        Ok(own.timers.iter().map(|(timer, times)| (timer, *times)).collect())
     }
 
     /// The system calls that a thread made; none where they were not asked for.
     pub fn calls(&self, thread: &ProgramThread) -> Option<NamedCalls> {
-        let activity = self.recorded.as_ref().ok().filter(|activity| activity.has_event(CALLS))?;
-        let own = activity.of(thread.tid);
-        let named = own.into_iter().flat_map(|own| &own.calls).filter_map(|(call, times)| {
+        let activity = self.activity().ok()?;
+        let own = self.done(thread, CALLS).ok()?;
+        let named = own.calls.iter().filter_map(|(call, times)| {
             Some(NamedCall { name: calls::call_name(call.number)?, args: call.args, times: *times })
         });
-        let complete = activity.lost == 0 && own.is_none_or(|own| own.uncounted == 0);
+        let complete = activity.lost == 0 && own.has_all_calls();
         Some(NamedCalls { made: named.collect(), complete })
     }
 
     /// The threads that woke a thread; not the interrupts.
     pub fn woken_by(&self, thread: &ProgramThread) -> Result<Vec<WokenBy>, Judgement> {
-        let own = self.done(thread, WAKING)?;
-        let wakers = own.into_iter().flat_map(|own| &own.wakers);
-        Ok(wakers.filter_map(|(waker, times)| self.waker(*waker, *times)).collect())
+        let wakers = &self.done(thread, WAKING)?.wakers;
+        Ok(wakers.iter().filter_map(|(waker, times)| self.waker(*waker, *times)).collect())
     }
 
     /// That the wake-ups of a thread were all recorded, as far as its switches tell: nothing follows
     /// from what was not seen where they were not. Kernels in virtual machines were seen to leave
     /// out events of CPUs that came from idle.
     pub fn all_wakings(&self, thread: &'a ProgramThread) -> Result<(), Judgement> {
-        let woken = self.done(thread, WAKING)?.map_or(0, ThreadActivity::woken);
+        let woken = self.done(thread, WAKING)?.woken();
         let slept = self.counted(thread)?.voluntary;
         if woken + slept / 20 + 3 >= slept {
             return Ok(());
@@ -160,12 +160,12 @@ impl<'a> ProgramView<'a> {
         Some(WokenBy { comm, rank, kernel, own, tid, times })
     }
 
-    /// The share of the window that a thread ran.
+    /// The share of the time that a thread ran.
     pub fn share(&self, thread: &'a ProgramThread) -> Result<f64, Judgement> {
         let run = self.counted(thread)?.run_ns;
         let run =
             run.ok_or_else(|| Judgement::unknown("this kernel does not count run times (schedstat)"))?;
-        Ok(run as f64 / self.process.window.0.max(1) as f64)
+        Ok(run as f64 / thread.window.0.max(1) as f64)
     }
 
     /// The window in words.
@@ -203,6 +203,20 @@ impl NamedCalls {
         let sum = |name: &str| self.made.iter().filter(|call| call.name == name).map(|call| call.times).sum();
         let sums = names.iter().map(|name| (name, sum(name))).filter(|(_, times): &(_, u64)| *times > 0);
         truncate_words(sums.map(|(name, times)| format!("{name} {}", several(times, "time", "times"))))
+    }
+}
+
+/// Looks at a thread from which on what was not seen counts.
+const ENOUGH: u64 = 5;
+
+/// That a thread was looked at often enough for what was not seen to count.
+pub fn enough(waits: &Waits) -> Result<(), Judgement> {
+    match waits.looks() {
+        ENOUGH.. => Ok(()),
+        looks => {
+            let looks = several(looks, "time", "times");
+            Err(Judgement::unknown(format!("it was looked at {looks}: look for longer (-D)")))
+        }
     }
 }
 

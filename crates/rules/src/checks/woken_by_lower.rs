@@ -8,7 +8,7 @@ use super::sources::RTAPP;
 use super::view::{ProgramView, WokenBy, rank_words};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
-use crate::words::truncate_words;
+use crate::words::truncate_phrases;
 use facts::process::ProgramThread;
 use facts::process::waits::Wait;
 
@@ -74,10 +74,10 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             .filter(|(wait, by)| lower(by) && message(wait))
             .map(|(wait, _)| wait.call)
             .collect();
-        let calls = truncate_words(calls);
+        let calls = truncate_phrases(calls);
         return Ok(Judgement::fail(format!(
             "woken out of {calls} by {}",
-            truncate_words(gives.iter().map(named))
+            truncate_phrases(gives.iter().map(named))
         )));
     }
     // Whoever gives a lock back wakes a thread, too.
@@ -86,6 +86,6 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }
     Err(Judgement::unknown(format!(
         "woken by {}; in which call it waits then was not seen",
-        truncate_words(below.iter().map(named))
+        truncate_phrases(below.iter().map(named))
     )))
 }

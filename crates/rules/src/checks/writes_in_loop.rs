@@ -5,7 +5,7 @@ use super::sources::{PROC, TTY};
 use super::view::{NamedCalls, ProgramView};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
-use crate::words::truncate_words;
+use crate::words::truncate_phrases;
 use facts::process::ProgramThread;
 use facts::process::descriptors::{Descriptor, OpenKind};
 use model::text::several;
@@ -51,11 +51,11 @@ fn severity<'a>(mut to: impl Iterator<Item = &'a Descriptor>) -> Severity {
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if let Some(calls) = program.calls(thread) {
-        return by_calls(program, &calls);
+        return by_calls(program, thread, &calls);
     }
     let counted = program.io(thread)?;
     if counted.writes == 0 {
-        return Ok(Judgement::pass(format!("it wrote nothing in {}", program.span())));
+        return Ok(Judgement::pass(format!("it wrote nothing in {}", thread.window.spoken())));
     }
     let open: Vec<&Descriptor> =
         program.descriptors()?.iter().filter(|open| open.writable && open.kind != OpenKind::Other).collect();
@@ -67,7 +67,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         "it wrote {}, {} in all, in {}",
         several(counted.writes, "time", "times"),
         several(counted.written_bytes, "byte", "bytes"),
-        program.span()
+        thread.window.spoken()
     );
     let moved: Vec<&Descriptor> = open.iter().copied().filter(|open| open.moved).collect();
     let (how, to) = match moved.is_empty() {
@@ -78,12 +78,12 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     };
     // Which of several it was does not show: with none the descriptor was closed again.
     let severity = if to.is_empty() { Severity::High } else { severity(to.iter().copied()) };
-    let named = truncate_words(to.iter().map(|open| open.words()));
+    let named = truncate_phrases(to.iter().map(|open| open.words()));
     let named = if named.is_empty() { named } else { format!("{how}: {named}") };
     Ok(Judgement::fail(said + &named).severity(severity))
 }
 
-fn by_calls(program: &ProgramView, calls: &NamedCalls) -> Judged {
+fn by_calls(program: &ProgramView, thread: &ProgramThread, calls: &NamedCalls) -> Judged {
     let open = program.descriptors()?;
     let mut harmless = 0;
     let mut sums: Vec<(String, u64)> = Vec::new();
@@ -111,10 +111,10 @@ fn by_calls(program: &ProgramView, calls: &NamedCalls) -> Judged {
     }
     if sums.is_empty() {
         let wakes = if harmless > 0 { ", but for waking others through an eventfd" } else { "" };
-        return Ok(Judgement::pass(format!("it wrote nothing in {}{wakes}", program.span())));
+        return Ok(Judgement::pass(format!("it wrote nothing in {}{wakes}", thread.window.spoken())));
     }
-    let said = truncate_words(
+    let said = truncate_phrases(
         sums.iter().map(|(words, times)| format!("{words} {}", several(*times, "time", "times"))),
     );
-    Ok(Judgement::fail(format!("{said}, in {}", program.span())).severity(worst))
+    Ok(Judgement::fail(format!("{said}, in {}", thread.window.spoken())).severity(worst))
 }
