@@ -47,6 +47,11 @@ impl CheckSource {
     /// Makes an instance and arms what this kernel has of the events for these threads; else why
     /// not, in words.
     pub fn open(tids: &[u32], syscalls: bool) -> Result<CheckSource, String> {
+        if in_namespace(&MachineFiles::live()) {
+            return Err("onbeat is in a PID namespace (a container), and the kernel's events know threads by other \
+                        numbers: run it outside of the container, on the program's number there"
+                .to_owned());
+        }
         let tracing = Tracing::open().map_err(words)?;
         tracing.remove_dead();
         let failed = |error: io::Error| format!("a tracing instance cannot be made ({error})");
@@ -174,6 +179,14 @@ impl CheckSource {
             .map(|()| std::mem::take(&mut self.activity))
             .map_err(|error| format!("recording did not stop ({error})"))
     }
+}
+
+/// Whether this process has other numbers than in the kernel's events, which have those of the first
+/// namespace.
+fn in_namespace(host: &MachineFiles) -> bool {
+    // PROC_PID_INIT_INO (include/linux/proc_ns.h); there is no such link without CONFIG_PID_NS.
+    const FIRST: &str = "pid:[4026531836]";
+    host.unrecorded().link("/proc/self/ns/pid").known().is_some_and(|own| own != FIRST)
 }
 
 /// The CPUs that have a buffer to read; an offline one has no running thread.

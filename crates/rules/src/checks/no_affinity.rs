@@ -9,6 +9,7 @@ use crate::unknown::unknown_from;
 use crate::words::short_ranges;
 use facts::process::ProgramThread;
 use facts::tasks::RtPolicy;
+use model::text::several;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "no-affinity",
@@ -28,7 +29,7 @@ pub static CHECK: CheckRule = CheckRule {
         Source { title: "kernel: CPU isolation", url: ISOLATION },
         Source { title: "sched(7)", url: SCHED7 },
     ],
-    reads: &["/proc/PID/task/TID/status", "/proc/PID/task/TID/stat", "/sys/devices/system/cpu/online"],
+    reads: &["/proc/PID/task/TID/status", "/proc/PID/task/TID/stat", "/sys/devices/system/cpu/online", "sched:sched_migrate_task"],
     judge: CheckJudge::Thread(judge),
     examples: Examples {
         fires: "thread 101 cpus=0-3 seen=1-2",
@@ -56,8 +57,17 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let value = format!(
         "it may run on CPU {}{}",
         short_ranges(&usable),
-        if seen > 1 { format!(", and was seen on {seen} of them") } else { String::new() }
+        match (moves(program, thread), seen) {
+            (moves @ 1.., _) => format!(", and moved to another {}", several(moves, "time", "times")),
+            (0, 2..) => format!(", and was seen on {seen} of them"),
+            _ => String::new(),
+        }
     );
     let all = usable.len() == online.len();
     Ok(Judgement::fail(value).severity(if all { Severity::Medium } else { Severity::Low }))
+}
+
+/// How often it went to another CPU, as far as that was recorded.
+fn moves(program: &ProgramView, thread: &ProgramThread) -> u64 {
+    program.done(thread, "sched:sched_migrate_task").map_or(0, |own| own.migrations)
 }
