@@ -23,6 +23,8 @@ pub struct MemoryMapping {
     /// What of it is in memory.
     pub resident_kib: u64,
     pub swapped_kib: u64,
+    /// The size of its pages.
+    pub page_kib: u64,
     /// The kernel's marks, two letters each: `lo` is locked.
     pub flags: Vec<String>,
 }
@@ -45,6 +47,11 @@ impl MemoryMapping {
     }
 }
 
+/// The mapping that an address lies in.
+pub fn mapping_at(mappings: &[MemoryMapping], address: u64) -> Option<&MemoryMapping> {
+    mappings.iter().find(|mapping| mapping.start <= address && address < mapping.end)
+}
+
 /// Parses `/proc/PID/smaps`. A kernel without marks of mappings (before 3.8) makes it malformed,
 /// because what is locked could not be told.
 pub fn parse_smaps(text: &str) -> Result<Vec<MemoryMapping>, String> {
@@ -65,6 +72,7 @@ pub fn parse_smaps(text: &str) -> Result<Vec<MemoryMapping>, String> {
         match key {
             "Size" => mapping.size_kib = kib()?,
             "Rss" => mapping.resident_kib = kib()?,
+            "KernelPageSize" => mapping.page_kib = kib()?,
             "Swap" => mapping.swapped_kib = kib()?,
             "VmFlags" => mapping.flags = value.split_whitespace().map(str::to_owned).collect(),
             _ => {}
@@ -120,6 +128,7 @@ Rss:                   4 kB
 VmFlags: rd ex mr mw me lo sd
 7f0000000000-7f0000800000 rw-p 00000000 00:00 0
 Size:               8192 kB
+KernelPageSize:        4 kB
 Rss:                  12 kB
 Swap:                  8 kB
 VmFlags: rd wr mr mw me ac sd
@@ -143,7 +152,7 @@ VmFlags: ex
         assert!(found[0].is_locked() && found[0].offset == 0x1000 && found[0].access[2]);
         let lockable: Vec<bool> = found.iter().map(MemoryMapping::can_be_locked).collect();
         assert_eq!(lockable, [true, true, true, false, false]);
-        assert_eq!(found[4].start, 0);
+        assert_eq!((found[1].page_kib, found[4].start), (4, 0));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod counters;
 pub mod descriptors;
 pub mod mappings;
 pub mod nodes;
+pub mod pages;
 pub mod status;
 pub mod surroundings;
 pub mod waits;
@@ -26,10 +27,11 @@ use crate::limits::Limits;
 use crate::tasks::RtPolicy;
 use counters::{CallCounters, ThreadCounters};
 use descriptors::Descriptor;
-use mappings::MemoryMapping;
+use mappings::{MemoryMapping, mapping_at};
 use model::fact::Fact;
 use model::units::{Cpu, CpuSet, Nanos};
 use nodes::NodePages;
+use pages::StackPages;
 use status::ProcessStatus;
 use std::collections::BTreeSet;
 use waits::Waits;
@@ -98,6 +100,8 @@ pub struct ProgramThread {
     pub slack_ns: Fact<u64>,
     /// In which calls it slept when it was looked at.
     pub waits: Fact<Waits>,
+    /// What is there of its stack; absent where its stack pointer was not seen, or lies in none.
+    pub stack: Fact<StackPages>,
     /// For how long it was looked at: less than the process where it came later.
     pub window: Nanos,
 }
@@ -140,7 +144,7 @@ impl ProcessFacts {
 
     /// The mapping that an address lies in.
     pub fn mapping_at(&self, address: u64) -> Option<&MemoryMapping> {
-        self.mappings.known()?.iter().find(|mapping| mapping.start <= address && address < mapping.end)
+        mapping_at(self.mappings.known()?, address)
     }
 
     /// An address as mapping and offset; `""` where no mapping has it. In a file of a program the
@@ -162,8 +166,19 @@ impl ProcessFacts {
             _ if !mapping.name.is_empty() => mapping.name.clone(),
             (Some(file), _) => format!("data of {}", file.name),
             (None, Some(thread)) => format!("stack of {} ({})", thread.comm, thread.tid),
+            (None, None) if self.is_arena(mapping) => format!("malloc arena at {:#x}", mapping.start),
             (None, None) => format!("anonymous memory at {:#x}", mapping.start),
         }
+    }
+
+    /// Whether it is what glibc's malloc gives a thread: aligned to 64 MiB, the rest of which is
+    /// reserved behind it (HEAP_MAX_SIZE of malloc/arena.c; half of that on 32-bit machines).
+    fn is_arena(&self, mapping: &MemoryMapping) -> bool {
+        const SIZE: u64 = 64 << 20;
+        let rest = self.mappings.known().and_then(|all| mapping_at(all, mapping.end));
+        let reserved =
+            rest.is_some_and(|rest| !rest.access.contains(&true) && rest.end == mapping.start + SIZE);
+        mapping.start.is_multiple_of(SIZE) && reserved
     }
 
     /// The first mapping of the file that a mapping belongs to: its own, or, for anonymous memory

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::descriptors::{Descriptor, open_kind, parse_fdinfo, parse_mounts};
 use super::files::{stat_of, status_of, text, threads_of};
 use super::group::{quota, throttled};
-use super::mappings::parse_smaps;
+use super::mappings::{mapping_at, parse_smaps};
 use super::nodes::parse_numa_maps;
+use super::pages::stack_pages;
 use super::thread::{self, Reading, between, reading};
 use super::waits::{Look, Wait, Waits, parse_syscall};
 use super::{Growth, ProcessFacts};
@@ -183,6 +184,12 @@ impl ProcessReader {
                 None => changed += 1,
             }
         }
+        let mappings = text(&host, &of("smaps")).parse(|text| parse_smaps(&text));
+        for thread in threads.iter_mut().filter(|thread| thread.policy.is_some()) {
+            let pointer = thread.waits.known().and_then(|waits| waits.stack);
+            let at = pointer.and_then(|pointer| Some((pointer, mapping_at(mappings.known()?, pointer)?)));
+            thread.stack = at.map_or(Fact::Absent, |(pointer, at)| stack_pages(&host, pid, at, pointer));
+        }
         let comm = threads.iter().find(|thread| thread.tid == pid).map(|thread| thread.comm.clone());
         ProcessFacts {
             pid,
@@ -190,7 +197,7 @@ impl ProcessReader {
             window: now - self.begun,
             status: status_of(&host, pid),
             limits: text(&host, &of("limits")).parse(|text| parse_limits(&text)),
-            mappings: text(&host, &of("smaps")).parse(|text| parse_smaps(&text)),
+            mappings,
             nodes: text(&host, &of("numa_maps")).parse(|text| parse_numa_maps(&text)),
             descriptors: descriptors(&host, pid, &self.positions),
             growth: self.growth,

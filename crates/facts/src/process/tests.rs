@@ -135,3 +135,46 @@ fn a_thread_that_becomes_real_time_is_counted_from_then_on() {
     let control = found.thread(101).unwrap();
     assert_eq!((control.counted.known().unwrap().minor_faults, control.window), (0, Nanos(10)));
 }
+
+/// A program with data that its file leaves out, a stack, and a thread's malloc.
+#[test]
+fn mappings_have_names_that_people_know() {
+    let smaps = "\
+55d0c8a00000-55d0c8a01000 r--p 00000000 fe:01 131 /usr/bin/robot
+VmFlags: rd
+55d0c8a01000-55d0c8a02000 r-xp 00001000 fe:01 131 /usr/bin/robot
+VmFlags: rd ex
+55d0c8a03000-55d0c8a04000 rw-p 00002000 fe:01 131 /usr/bin/robot
+VmFlags: rd wr
+55d0c8a04000-55d0c8a05000 rw-p 00000000 00:00 0
+VmFlags: rd wr
+7f0004000000-7f0004100000 rw-p 00000000 00:00 0
+VmFlags: rd wr
+7f0004100000-7f0008000000 ---p 00000000 00:00 0
+VmFlags: mr
+7f0010000000-7f0010800000 rw-p 00000000 00:00 0
+VmFlags: rd wr
+7f0010900000-7f0010a00000 rw-p 00000000 00:00 0
+VmFlags: rd wr
+";
+    let mut answers = answers();
+    answers.insert("/proc/100/smaps".into(), Access::File(smaps.as_bytes().to_vec()));
+    let asleep = format!("{} 0 0 0 0 0 0 0x7f00107ff000 0x1\n", libc::SYS_read);
+    answers.insert("/proc/100/task/101/syscall".into(), Access::File(asleep.into_bytes()));
+    let mut reader = ProcessReader::begin(&MachineFiles::in_memory(answers), 100, Nanos(1)).unwrap();
+    reader.look_at(101, Nanos(1));
+    let found = reader.end(Nanos(2));
+    let mappings = found.mappings.known().unwrap();
+    let words: Vec<String> = mappings.iter().map(|mapping| found.words_for(mapping)).collect();
+    assert_eq!(words[2..5], ["robot", "data of robot", "malloc arena at 0x7f0004000000"]);
+    assert_eq!(words[6..], ["stack of control (101)", "anonymous memory at 0x7f0010900000"]);
+    // As nm has them, whatever part of the file they are in.
+    assert_eq!(
+        (found.place(0x55d0_c8a0_1234), found.place(0x55d0_c8a0_4010)),
+        ("robot+0x1234".into(), "robot+0x4010".into())
+    );
+    assert_eq!(
+        (found.place(0x7f00_0400_0010).as_str(), found.place(0x10).as_str()),
+        ("malloc arena at 0x7f0004000000+0x10", "")
+    );
+}

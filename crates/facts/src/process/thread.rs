@@ -47,6 +47,7 @@ pub fn reading(host: &MachineFiles, pid: u32, tid: u32, now: Nanos) -> Option<Re
         calls: Fact::Absent,
         slack_ns: text(host, &format!("/proc/{tid}/timerslack_ns")).parse(|text| parse_u64(&text)),
         waits: Fact::Known(Waits::default()),
+        stack: Fact::Absent,
         window: Nanos(0),
     };
     let calls = text(host, &format!("{dir}/io")).parse(|text| counters::parse_io(&text));

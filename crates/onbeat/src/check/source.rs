@@ -48,9 +48,11 @@ impl CheckSource {
     /// not, in words.
     pub fn open(tids: &[u32], syscalls: bool) -> Result<CheckSource, String> {
         if in_namespace(&MachineFiles::live()) {
-            return Err("onbeat is in a PID namespace (a container), and the kernel's events know threads by other \
+            return Err(
+                "onbeat is in a PID namespace (a container), and the kernel's events know threads by other \
                         numbers: run it outside of the container, on the program's number there"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         let tracing = Tracing::open().map_err(words)?;
         tracing.remove_dead();

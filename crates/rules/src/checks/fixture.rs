@@ -26,6 +26,7 @@ use facts::process::counters::{CallCounters, ThreadCounters};
 use facts::process::descriptors::{Descriptor, OpenKind};
 use facts::process::mappings::MemoryMapping;
 use facts::process::nodes::NodePages;
+use facts::process::pages::StackPages;
 use facts::process::status::ProcessStatus;
 use facts::process::surroundings::{OtherThread, Surroundings, WakingThread};
 use facts::process::waits::{Wait, Waits};
@@ -148,9 +149,9 @@ impl ExampleProgram {
                 let Fact::Known(waits) = &mut thread.waits else { panic!("{line}") };
                 waits.seen = vec![(Wait { call, args: own }, number(times, "times="))];
             }
-            ["stack", _, resident] => {
-                let Fact::Known(mappings) = &mut self.process.mappings else { panic!("{line}") };
-                mappings[0].resident_kib = number(resident, "resident=");
+            ["stack", tid, resident] => {
+                let present_kib = number(resident, "resident=");
+                self.thread(tid).stack = Fact::Known(StackPages { looked_at_kib: 128, present_kib });
             }
             ["mapping", range, ref keys @ ..] => self.map(range, &pairs(keys)),
             ["descriptor", n, ref keys @ ..] => self.open(n, &pairs(keys)),
@@ -185,6 +186,7 @@ impl ExampleProgram {
                 counted: Fact::Known(counted),
                 calls: Fact::Known(CallCounters::default()),
                 slack_ns: Fact::Known(0),
+                stack: Fact::Known(StackPages { looked_at_kib: 128, present_kib: 128 }),
                 window: WINDOW,
                 waits: Fact::Known(Waits {
                     running: 10,

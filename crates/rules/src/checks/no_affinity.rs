@@ -29,7 +29,12 @@ pub static CHECK: CheckRule = CheckRule {
         Source { title: "kernel: CPU isolation", url: ISOLATION },
         Source { title: "sched(7)", url: SCHED7 },
     ],
-    reads: &["/proc/PID/task/TID/status", "/proc/PID/task/TID/stat", "/sys/devices/system/cpu/online", "sched:sched_migrate_task"],
+    reads: &[
+        "/proc/PID/task/TID/status",
+        "/proc/PID/task/TID/stat",
+        "/sys/devices/system/cpu/online",
+        "sched:sched_migrate_task",
+    ],
     judge: CheckJudge::Thread(judge),
     examples: Examples {
         fires: "thread 101 cpus=0-3 seen=1-2",

@@ -6,6 +6,7 @@ use super::view::ProgramView;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use facts::process::ProgramThread;
+use facts::process::mappings::mapping_at;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "stack-untouched",
@@ -14,9 +15,10 @@ pub static CHECK: CheckRule = CheckRule {
                   than any before it faults, which may be the one that handles an error.",
     rationale: "the deepest path of the loop takes a page fault for each new page of its stack, the first \
                 time that it is taken",
-    detection: "The stack is the mapping that the thread's stack pointer lies in \
-                (/proc/PID/task/TID/syscall); what of it is in memory is in /proc/PID/smaps. 128 KiB count \
-                as touched. How deep the thread will go does not show.",
+    detection: "By the pages of the 128 KiB below the thread's stack pointer \
+                (/proc/PID/task/TID/syscall, /proc/PID/pagemap), or of what there is of its stack if \
+                that is smaller; 32 KiB that are there count as touched on purpose, and what is missing \
+                then little. How deep the thread will go does not show.",
     wanted: "as much of it in memory as the thread will ever use",
     fix: "lock memory with MCL_FUTURE before the thread is made, with a stack size of its own \
           (pthread_attr_setstacksize), or touch the stack once before the loop",
@@ -26,37 +28,33 @@ pub static CHECK: CheckRule = CheckRule {
         Source { title: "mlock(2), notes", url: MLOCK2 },
         Source { title: "kernel: real-time application monitors, pagefault", url: RTAPP },
     ],
-    reads: &["/proc/PID/smaps", "/proc/PID/task/TID/syscall"],
+    reads: &["/proc/PID/smaps", "/proc/PID/task/TID/syscall", "/proc/PID/pagemap"],
     judge: CheckJudge::Thread(judge),
     examples: Examples {
         fires: "stack 101 resident=12",
-        silent: "stack 101 resident=256",
+        silent: "stack 101 resident=128",
         unknown: "waits 101 refused",
     },
     ..CheckRule::DEFAULT
 };
 
-/// What is deeper than this is taken for touched on purpose.
-const TOUCHED_KIB: u64 = 128;
+/// Who has this much has touched it on purpose: calls alone seldom go deeper.
+const TOUCHED_KIB: u64 = 32;
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let mappings = program.mappings()?;
-    let by_name = || {
-        let own = mappings.iter().find(|mapping| mapping.name == "[stack]");
-        own.filter(|_| thread.tid == program.process.pid)
-    };
-    let stack = match by_name() {
-        Some(stack) => stack,
-        None => {
-            let pointer = program.waits(thread)?.stack.ok_or_else(|| {
-                Judgement::unknown(
-                    "the thread was never asleep when it was looked at: where its stack is does not show",
-                )
-            })?;
-            let at = program.process.mapping_at(pointer);
-            at.ok_or_else(|| Judgement::unknown("its stack pointer lies in no mapping"))?
-        }
-    };
-    let value = format!("{} of {} KiB of the stack are in memory", stack.resident_kib, stack.size_kib);
-    Ok(Judgement::fail_if(stack.resident_kib < stack.size_kib.min(TOUCHED_KIB), value))
+    let pointer = program.waits(thread)?.stack.ok_or_else(|| {
+        Judgement::unknown(
+            "the thread was never asleep when it was looked at: where its stack is does not show",
+        )
+    })?;
+    let stack = mapping_at(mappings, pointer);
+    let stack = stack.ok_or_else(|| Judgement::unknown("its stack pointer lies in no mapping"))?;
+    let pages = program.stack(thread)?;
+    let value = format!(
+        "{} of {} KiB below its stack pointer are in memory, of a stack of {} KiB",
+        pages.present_kib, pages.looked_at_kib, stack.size_kib
+    );
+    let severity = if pages.present_kib < TOUCHED_KIB { Severity::High } else { Severity::Low };
+    Ok(Judgement::fail_if(pages.present_kib < pages.looked_at_kib, value).severity(severity))
 }

@@ -12,6 +12,7 @@ use facts::limits::Limits;
 use facts::process::counters::{CallCounters, ThreadCounters};
 use facts::process::descriptors::Descriptor;
 use facts::process::mappings::MemoryMapping;
+use facts::process::pages::StackPages;
 use facts::process::status::ProcessStatus;
 use facts::process::surroundings::Surroundings;
 use facts::process::waits::{Wait, Waits};
@@ -79,6 +80,10 @@ impl<'a> ProgramView<'a> {
 
     pub fn waits(&self, thread: &'a ProgramThread) -> Result<&'a Waits, Judgement> {
         self.known(&format!("task/{}/syscall", thread.tid), &thread.waits)
+    }
+
+    pub fn stack(&self, thread: &'a ProgramThread) -> Result<&'a StackPages, Judgement> {
+        self.known("pagemap", &thread.stack)
     }
 
     pub fn allowed(&self, thread: &'a ProgramThread) -> Result<&'a CpuSet, Judgement> {

@@ -18,6 +18,11 @@ const MISTAKES: [&str; 8] = [
     "writes-in-loop",
 ];
 
+/// A compiler, its flags, the ending of its files.
+type Language = (&'static str, &'static [&'static str], &'static str);
+const C: Language = ("cc", &["-O2", "-pthread", "-Wall", "-Werror"], "c");
+const RUST: Language = ("rustc", &["--edition", "2024", "-O", "-D", "warnings"], "rs");
+
 /// An example that runs until it is dropped.
 struct Robot(Child);
 
@@ -30,14 +35,16 @@ impl Drop for Robot {
 
 impl Robot {
     /// Builds and starts an example; what is missing for that otherwise.
-    fn start(place: &Place, name: &str) -> Result<Robot, String> {
+    fn start(place: &Place, language: &Language, name: &str) -> Result<Robot, String> {
         if !host::is_root() {
             return Err("real-time threads and looking at them take root".into());
         }
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/robot/{name}.c"));
+        let (compiler, flags, ending) = *language;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/robot");
         let program = place.path(&format!("robot-{name}"));
-        let built = Command::new("cc").args(["-O2", "-pthread", "-o", &program]).arg(&source).output();
-        let built = built.map_err(|error| format!("there is no cc ({error})"))?;
+        let mut build = Command::new(compiler);
+        build.args(flags).args(["-o", &program]).arg(source.join(format!("{name}.{ending}")));
+        let built = build.output().map_err(|error| format!("there is no {compiler} ({error})"))?;
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         let mut child = Command::new(&program).arg("600").stdout(Stdio::null()).spawn().unwrap();
         // It ends at once where the kernel gives it no priority.
@@ -74,8 +81,17 @@ const GRAVE: &[&str] = &["fatal", "high", "medium"];
 
 #[test]
 fn the_careless_robot_has_its_mistakes_and_the_good_one_none() {
+    robots(&C);
+}
+
+#[test]
+fn the_robots_in_rust_are_like_those_in_c() {
+    robots(&RUST);
+}
+
+fn robots(language: &Language) {
     let place = Place::new();
-    let careless = match Robot::start(&place, "careless") {
+    let careless = match Robot::start(&place, language, "careless") {
         Ok(robot) => robot,
         Err(why) => return eprintln!("skipped: {why}"),
     };
@@ -91,7 +107,7 @@ fn the_careless_robot_has_its_mistakes_and_the_good_one_none() {
     assert_eq!(check["threads"][0]["comm"], "control");
     drop(careless);
 
-    let Ok(good) = Robot::start(&place, "good") else { return };
+    let Ok(good) = Robot::start(&place, language, "good") else { return };
     let gate = onbeat(&["check", &good.0.id().to_string(), "-q", "--fail-on", "medium"]);
     assert_eq!(code(&gate), 0, "{}", String::from_utf8_lossy(&gate.stderr));
 }
