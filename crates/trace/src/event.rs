@@ -182,6 +182,19 @@ pub enum What<N> {
         /// The kernel's priority after.
         new: i32,
     },
+    /// sched_process_fork: a thread or a process was made, by the current thread.
+    Fork {
+        /// The new thread.
+        child: i32,
+    },
+    /// sched_process_exec: a program was executed. Its thread has the number of its process from
+    /// now on.
+    Exec {
+        /// The number of that thread before.
+        old: i32,
+    },
+    /// sched_process_exit: the current thread ends.
+    Exit,
     /// irq_handler_entry: the handler of a device.
     IrqEntry {
         irq: i32,

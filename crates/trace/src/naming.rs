@@ -76,6 +76,9 @@ impl<N> What<N> {
             ContentionBegin { lock, flags } => ContentionBegin { lock: by.object(lock), flags },
             ContentionEnd { lock } => ContentionEnd { lock: by.object(lock) },
             Suspend => Suspend,
+            Fork { child } => Fork { child },
+            Exec { old } => Exec { old },
+            Exit => Exit,
             Console => Console,
             Toggle { irqs, off, caller } => Toggle { irqs, off, caller: by.function(caller) },
             // The first and the last are addresses of the program's; what it asks for is in

@@ -1,5 +1,6 @@
 //! What `hunt` found: text for the terminal, the section of the run's page, a trace for Perfetto.
 
+pub mod cycle_rows;
 pub mod kinds;
 pub mod nest;
 pub mod outside;
@@ -8,12 +9,14 @@ pub mod path;
 pub mod perfetto;
 pub mod picture;
 pub mod pins;
+pub mod program;
 pub mod section;
 pub mod sentences;
 pub mod stages;
 pub mod strip;
 pub mod swatches;
 pub mod text;
+pub mod threads;
 pub mod tracks;
 pub mod windows;
 

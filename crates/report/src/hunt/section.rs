@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::parts::{SpikePart, longest, parts, share, total, unexplained, worst};
 use super::windows::{KEPT, Windows};
-use super::{kinds, path, picture, sentences};
+use super::{kinds, path, picture, sentences, threads};
 use crate::html::{figure, scroll};
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
@@ -25,12 +25,13 @@ pub fn section(run: &Run, windows: Option<&Windows>) -> Markup {
         return html! {};
     }
     html! {
+        (threads::section(run))
         h2 { "Who took the time" }
         p { (prose(&sentences::found(run))) " " (prose(&sentences::armed(run))) }
         @if !run.spikes.is_empty() {
             (culprits(run))
             h2 { "The worst spikes" }
-            p class="muted" { "Each from the time at which the thread should have run. Point at a bar to read what it is." }
+            p class="muted" { "Each from the time at which the thread should have run, or from its release. Point at a bar to read what it is." }
             @for (at, spike) in worst(run, KEPT).into_iter().enumerate() { (one(at + 1, spike, run, windows)) }
             @if run.spikes.len() > KEPT {
                 p class="muted" { (run.spikes.len() - KEPT) " more are in the data at the end of this file." }
@@ -119,8 +120,8 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
     let when = if when.is_empty() { when } else { format!(", {when}") };
     let (shown, others, length) = longest(parts(spike), ROWS);
     html! {
-        section class="spike" {
-            h3 { (number) ". " (span(spike.latency_ns)) " late on CPU " (spike.cpu) (when) ": " (sentences::classes(spike)) }
+        section class="spike" id=(threads::place_of(spike)) {
+            h3 { (number) ". " (threads::late(spike)) " on CPU " (spike.cpu) (when) ": " (sentences::classes(spike)) }
             @if let Some(victim) = sentences::victim(spike) { p { "The late thread: " (victim) "." } }
             @if spike.events_lost > 0 {
                 p { strong { (several(spike.events_lost, "event", "events")) " of this CPU lost: slices may be missing." } }
