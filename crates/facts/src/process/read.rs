@@ -96,13 +96,7 @@ impl ProcessReader {
 
     /// Whether the process is still there.
     pub fn lives(&self) -> bool {
-        let stat = whole::bytes(&self.host, &format!("/proc/{}/stat", self.pid));
-        let ended = |line: &Vec<u8>| {
-            let state = line.iter().rposition(|byte| *byte == b')').and_then(|end| line.get(end + 2));
-            state.is_none_or(|state| b"ZXx".contains(state))
-        };
-        let start = |line: &Vec<u8>| parse_task_stat(line).is_ok_and(|stat| stat.start_ticks == self.start);
-        stat.known().is_some_and(|line| !ended(line) && start(line))
+        lives(&self.host, self.pid, self.start)
     }
 
     /// Reads the threads that came since the last time, as far as there is room.
@@ -169,8 +163,8 @@ impl ProcessReader {
         }
     }
 
-    /// Reads it for the second time.
-    pub fn end(mut self, now: Nanos) -> ProcessFacts {
+    /// Reads it for the second time; nothing where it ended before all was read.
+    pub fn end(mut self, now: Nanos) -> Option<ProcessFacts> {
         self.look_at_size();
         let (pid, host) = (self.pid, self.host);
         let of = |name: &str| format!("/proc/{pid}/{name}");
@@ -191,7 +185,7 @@ impl ProcessReader {
             thread.stack = at.map_or(Fact::Absent, |(pointer, at)| stack_pages(&host, pid, at, pointer));
         }
         let comm = threads.iter().find(|thread| thread.tid == pid).map(|thread| thread.comm.clone());
-        ProcessFacts {
+        let found = ProcessFacts {
             pid,
             comm: comm.unwrap_or_default(),
             window: now - self.begun,
@@ -206,8 +200,21 @@ impl ProcessReader {
             threads,
             threads_left_out: self.left_out,
             threads_changed: changed,
-        }
+        };
+        // What a process that ends has no more would be taken for what it never had.
+        lives(&host, pid, self.start).then_some(found)
     }
+}
+
+/// Whether a process is there, and has not ended.
+fn lives(host: &MachineFiles, pid: u32, start: u64) -> bool {
+    let stat = whole::bytes(host, &format!("/proc/{pid}/stat"));
+    let ended = |line: &Vec<u8>| {
+        let state = line.iter().rposition(|byte| *byte == b')').and_then(|end| line.get(end + 2));
+        state.is_none_or(|state| b"ZXx".contains(state))
+    };
+    let same = |line: &Vec<u8>| parse_task_stat(line).is_ok_and(|stat| stat.start_ticks == start);
+    stat.known().is_some_and(|line| !ended(line) && same(line))
 }
 
 /// The processes whose first thread has a name, as the kernel cuts it after 15 bytes.

@@ -58,7 +58,7 @@ fn a_process_is_read_at_both_ends_of_the_window() {
     assert!(reader.lives());
     assert_eq!(reader.real_time(), [101]);
     reader.look_at(101, Nanos(1));
-    let found = reader.end(Nanos(2));
+    let found = reader.end(Nanos(2)).unwrap();
     let control = found.thread(101).unwrap();
     assert_eq!((control.policy_name(), control.priority, control.nice, control.rank()), ("fifo", 80, -5, 19));
     assert_eq!(control.seen_on.iter().collect::<Vec<_>>(), [&Cpu(1)]);
@@ -92,7 +92,7 @@ fn threads_beyond_the_bound_are_counted() {
     }
     answers.insert("/proc/100/task".into(), Access::List(tids));
     let host = MachineFiles::in_memory(answers);
-    let found = ProcessReader::begin(&host, 100, Nanos(1)).unwrap().end(Nanos(2));
+    let found = ProcessReader::begin(&host, 100, Nanos(1)).unwrap().end(Nanos(2)).unwrap();
     assert_eq!((found.threads.len(), found.threads_left_out, found.threads_changed), (MAX_THREADS, 10, 0));
 }
 
@@ -119,7 +119,7 @@ fn a_thread_that_comes_later_is_looked_at_from_then_on() {
     reader.host = MachineFiles::in_memory(answers());
     reader.find_new(Nanos(30));
     assert_eq!(reader.real_time(), [101]);
-    let found = reader.end(Nanos(40));
+    let found = reader.end(Nanos(40)).unwrap();
     let windows: Vec<Nanos> = found.threads.iter().map(|thread| thread.window).collect();
     assert_eq!((windows, found.window, found.threads_changed), (vec![Nanos(30), Nanos(10)], Nanos(30), 0));
 }
@@ -131,7 +131,7 @@ fn a_thread_that_becomes_real_time_is_counted_from_then_on() {
     let mut reader = ProcessReader::begin(&MachineFiles::in_memory(before), 100, Nanos(10)).unwrap();
     reader.host = MachineFiles::in_memory(answers());
     assert_eq!((reader.look_at(101, Nanos(30)), reader.real_time()), (None, vec![101]));
-    let found = reader.end(Nanos(40));
+    let found = reader.end(Nanos(40)).unwrap();
     let control = found.thread(101).unwrap();
     assert_eq!((control.counted.known().unwrap().minor_faults, control.window), (0, Nanos(10)));
 }
@@ -163,7 +163,7 @@ VmFlags: rd wr
     answers.insert("/proc/100/task/101/syscall".into(), Access::File(asleep.into_bytes()));
     let mut reader = ProcessReader::begin(&MachineFiles::in_memory(answers), 100, Nanos(1)).unwrap();
     reader.look_at(101, Nanos(1));
-    let found = reader.end(Nanos(2));
+    let found = reader.end(Nanos(2)).unwrap();
     let mappings = found.mappings.known().unwrap();
     let words: Vec<String> = mappings.iter().map(|mapping| found.words_for(mapping)).collect();
     assert_eq!(words[2..5], ["robot", "data of robot", "malloc arena at 0x7f0004000000"]);
@@ -177,4 +177,14 @@ VmFlags: rd wr
         (found.place(0x7f00_0400_0010).as_str(), found.place(0x10).as_str()),
         ("malloc arena at 0x7f0004000000+0x10", "")
     );
+}
+
+#[test]
+fn a_process_that_ends_meanwhile_is_not_judged() {
+    let mut reader = ProcessReader::begin(&MachineFiles::in_memory(answers()), 100, Nanos(10)).unwrap();
+    let mut after = answers();
+    let zombie = stat(100, "robot", 0, 0, 0).replace(") S", ") Z");
+    after.insert("/proc/100/stat".into(), Access::File(zombie.into_bytes()));
+    reader.host = MachineFiles::in_memory(after);
+    assert_eq!((reader.lives(), reader.end(Nanos(20))), (false, None));
 }

@@ -8,6 +8,7 @@
 mod cost;
 pub mod find;
 mod source;
+pub mod started;
 
 use std::collections::BTreeSet;
 
@@ -58,10 +59,15 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     let mut machine = read_surroundings(host, &[plan.pid, own]);
     let before = Calibration::measure();
     let mut looking = Looking::begin(host, plan)?;
+    let begun = clock::monotonic();
     let interrupted = looking.look(plan.window)?;
     let Looking { reader, source, calibration, releases, .. } = looking;
     let recorded: Recorded = source.and_then(CheckSource::end);
-    let process = reader.end(clock::monotonic());
+    let Some(process) = reader.end(clock::monotonic()) else {
+        let ended = ended(plan.pid, clock::monotonic() - begun);
+        // Ctrl-C in a terminal ends a program that was started with the check, too.
+        return Err(if interrupted { Failure { exit: Exit::Interrupted, ..ended } } else { ended });
+    };
     let recorded = recorded.and_then(|activity| believed(activity, &process));
     let cost = match &recorded {
         Ok(_) => calibration.and_then(|armed| armed.above(before)),

@@ -1,12 +1,15 @@
 //! `onbeat check`: judges how a running program is written for real time.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::Environment;
 use super::flags::{keyword, positive_span};
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
+use super::program::{self, ChosenProgram};
 use super::running::block_signals;
-use crate::check::{self, CheckPlan, find};
+use crate::check::started::StartedProgram;
+use crate::check::{self, CheckPlan, Checked, find};
 use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
 use model::keyword::Keyword;
@@ -29,12 +32,12 @@ const LONGEST: Nanos = Nanos(600_000_000_000);
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
     mut_arg("quiet", |arg| arg.help("Print only whether a gate failed")),
-    after_help = "Examples:\n  onbeat check robot\n  onbeat check 1234 -D 10s --syscalls\n  onbeat check -q --fail-on high --junit check.xml robot"
+    after_help = "Examples:\n  onbeat check robot\n  onbeat check 1234 -D 10s --syscalls\n  onbeat check -D 10s -- ./robot --arg\n  onbeat check -q --fail-on high --junit check.xml robot"
 )]
 pub struct Args {
     /// The process, by its number or its name
-    #[arg(value_name = "PID|COMM")]
-    process: String,
+    #[arg(value_name = "PID|COMM", required_unless_present = "program", conflicts_with = "program")]
+    process: Option<String>,
     /// How long to look; a bare number is in seconds
     #[arg(short = 'D', long, value_name = "SPAN", default_value = "5s", allow_hyphen_values = true)]
     duration: String,
@@ -57,6 +60,13 @@ pub struct Args {
     /// Write the findings as one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// As whom the program is started; by default as its caller
+    #[arg(long, value_name = "NAME", requires = "program")]
+    user: Option<String>,
+    /// A program to be started, looked at once it has a real-time thread, and ended, with its
+    /// arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
     #[command(flatten)]
     output: OutputFlags,
 }
@@ -71,12 +81,19 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
     let mut outputs = Outputs::of(&[&args.output.json, &args.junit, &args.html], environment)?;
     let host = MachineFiles::live();
-    let pid = find::find(&host, &args.process)?;
-    if !args.output.quiet {
-        find::remarks(&host, pid).iter().for_each(|said| remark(&format!("onbeat: {said}")));
-    }
+    let found = args.process.as_deref().map(|process| find::find(&host, process)).transpose()?;
+    // Its process has what the caller had: nothing of this one is changed yet.
+    let program = program::choose(&args.program, args.user.as_deref())?;
     block_signals()?;
-    let checked = check::run(&host, &CheckPlan { pid, window, syscalls: args.syscalls })?;
+    let checked = match program {
+        Some(ChosenProgram { followed, notes }) => {
+            args.say(&notes);
+            let mut started = StartedProgram::new(followed);
+            started.start(&host)?;
+            args.look(&host, started.pid(), window)?
+        }
+        None => args.look(&host, found.unwrap_or_default(), window)?,
+    };
     let found = &checked.check;
     outputs.json_pretty(&args.output.json, found);
     outputs.write(&args.junit, || Ok(junit::render(found)));
@@ -90,6 +107,17 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 }
 
 impl Args {
+    fn say(&self, notes: &[String]) {
+        if !self.output.quiet {
+            notes.iter().for_each(|said| remark(&format!("onbeat: {said}")));
+        }
+    }
+
+    fn look(&self, host: &MachineFiles, pid: u32, window: Nanos) -> Result<Checked> {
+        self.say(&find::remarks(host, pid));
+        check::run(host, &CheckPlan { pid, window, syscalls: self.syscalls })
+    }
+
     /// The gate, if one was asked for; checks that stayed unknown are named where they might have
     /// failed it.
     fn gate(&self, check: &ProgramCheck) -> Exit {

@@ -59,7 +59,11 @@ pub fn draw(rows: &[CycleRow], size: Size, theme: &Theme) -> Option<Picture> {
         width: size.width(),
         height: plot.bottom + 56.0 + height,
         body: svg::group(theme, body),
-        label: format!("{}; the longest took {}.", several(rows.len() as u64, "late cycle", "late cycles"), span(longest_of(rows))),
+        label: format!(
+            "{}; the longest took {}.",
+            several(rows.len() as u64, "late cycle", "late cycles"),
+            span(longest_of(rows))
+        ),
         notes: Vec::new(),
     })
 }
@@ -100,7 +104,8 @@ mod tests {
     #[test]
     fn a_row_has_its_parts_its_deadline_and_a_way_to_its_table() {
         let spikes: Vec<Spike> = fixture::cases().into_iter().map(|case| case.spike).collect();
-        let late = |spike: &Spike| Spike { deadline_ns: Some(Nanos(spike.latency_ns.0 / 2)), ..spike.clone() };
+        let late =
+            |spike: &Spike| Spike { deadline_ns: Some(Nanos(spike.latency_ns.0 / 2)), ..spike.clone() };
         let spikes: Vec<Spike> = spikes.iter().map(late).collect();
         let row = |spike| CycleRow { spike, link: Some("spike-1".to_owned()) };
         let rows: Vec<CycleRow> = spikes.iter().map(row).collect();

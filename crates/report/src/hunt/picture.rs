@@ -123,7 +123,10 @@ impl<'a> Canvas<'a> {
 
     /// The names of those before a time, and of the last.
     fn pins(&self, until: f64) -> Markup {
-        let shown = self.landmarks().into_iter().filter(|&(name, at)| at < until || name == "actual" || name == "finished");
+        let shown = self
+            .landmarks()
+            .into_iter()
+            .filter(|&(name, at)| at < until || name == "actual" || name == "finished");
         let points: Vec<(&str, f64)> = shown.map(|(name, at)| (name, self.time.at(at))).collect();
         pins::draw(&points, (self.plot.left - 40.0, self.plot.right + 10.0), 0.0, self.theme)
     }
