@@ -1,9 +1,9 @@
-// The same control loop with eight mistakes, each marked, each with the name by which `onbeat
-// check` knows it.
-//
-//     rustc --edition 2024 -O careless.rs -o robot-careless-rs && sudo ./robot-careless-rs [SECONDS]
-//
-// README.md explains each of them.
+//! The same control loop with eight mistakes, each marked, each with the name by which `onbeat
+//! check` knows it.
+//!
+//!     rustc --edition 2024 -O careless.rs -o robot-careless-rs && sudo ./robot-careless-rs [SECONDS]
+//!
+//! README.md explains each of them.
 
 use std::ffi::c_int;
 use std::hint::black_box;
@@ -32,7 +32,10 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 fn control() {
     // Mistake 7, no-affinity: the loop may run on any CPU.
     if unsafe { sched_setscheduler(0, SCHED_FIFO, &PRIORITY) } < 0 {
-        eprintln!("robot: SCHED_FIFO (run it as root, or with an RTPRIO limit): {}", std::io::Error::last_os_error());
+        eprintln!(
+            "robot: SCHED_FIFO (run it as root, or with an RTPRIO limit): {}",
+            std::io::Error::last_os_error()
+        );
         std::process::exit(1);
     }
     let mut history: Vec<Vec<u8>> = Vec::new();

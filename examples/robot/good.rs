@@ -1,9 +1,9 @@
-// A control loop that is written well for real time: `onbeat check` finds nothing above low.
-//
-//     rustc --edition 2024 -O good.rs -o robot-good-rs && sudo ./robot-good-rs [SECONDS]
-//
-// README.md explains each step. It calls the C library itself, as the crates `libc`, `nix` and
-// `rustix` do for a program with dependencies; the types are those of 64-bit machines.
+//! A control loop that is written well for real time: `onbeat check` finds nothing above low.
+//!
+//!     rustc --edition 2024 -O good.rs -o robot-good-rs && sudo ./robot-good-rs [SECONDS]
+//!
+//! README.md explains each step. It calls the C library itself, as the crates `libc`, `nix` and
+//! `rustix` do for a program with dependencies; the types are those of 64-bit machines.
 
 use std::ffi::{c_int, c_long};
 use std::io::Error;
@@ -93,9 +93,8 @@ fn control() {
             release.nanoseconds -= 1_000_000_000;
             release.seconds += 1;
         }
-        let sleep = || unsafe {
-            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &release, std::ptr::null_mut())
-        };
+        let sleep =
+            || unsafe { clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &release, std::ptr::null_mut()) };
         while sleep() != 0 {}
         let wanted = f64::from_bits(TARGET.load(Ordering::Relaxed));
         position += 0.1 * (wanted - position);

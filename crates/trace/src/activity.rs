@@ -66,7 +66,7 @@ pub struct MadeCall {
 
 /// A wake-up of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waking {
+pub struct ThreadWaking {
     pub tid: i32,
     pub time: Nanos,
     pub by: Waker,
@@ -104,7 +104,7 @@ impl ThreadActivity {
 pub struct Activity {
     pub threads: BTreeMap<i32, ThreadActivity>,
     /// The wake-ups since they were last taken.
-    wakings: Vec<Waking>,
+    wakings: Vec<ThreadWaking>,
     /// Events that were recorded and of which the kernel kept nothing.
     pub lost: u64,
     /// Which of the kernel's events were recorded, `system:event`.
@@ -128,7 +128,7 @@ impl Activity {
     }
 
     /// Takes the wake-ups since the last time, in the order of their CPUs.
-    pub fn take_wakings(&mut self) -> Vec<Waking> {
+    pub fn take_wakings(&mut self) -> Vec<ThreadWaking> {
         std::mem::take(&mut self.wakings)
     }
 
@@ -152,7 +152,7 @@ impl Activity {
                     if interrupted || event.pid == 0 { Waker::Interrupt } else { Waker::Thread(event.pid) };
                 let room = self.wakings.len() < WAKINGS_LIMIT;
                 match room {
-                    true => self.wakings.push(Waking { tid: whose, time: event.time, by }),
+                    true => self.wakings.push(ThreadWaking { tid: whose, time: event.time, by }),
                     false => self.lost += 1,
                 }
                 count(&mut own.wakers, KINDS_LIMIT, by)

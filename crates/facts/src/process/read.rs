@@ -8,7 +8,7 @@ use super::group::{quota, throttled};
 use super::mappings::{mapping_at, parse_smaps};
 use super::nodes::parse_numa_maps;
 use super::pages::stack_pages;
-use super::thread::{self, Reading, between, reading};
+use super::thread::{self, ThreadReading, between, reading};
 use super::waits::{Look, Wait, Waits, parse_syscall};
 use super::{Growth, ProcessFacts};
 use crate::cgroup::{Cgroups, parse_cgroups};
@@ -41,7 +41,7 @@ pub struct ProcessReader {
     growth: Fact<Growth>,
     last_kib: u64,
     last_anonymous_kib: u64,
-    threads: BTreeMap<u32, Reading>,
+    threads: BTreeMap<u32, ThreadReading>,
     left_out: u64,
 }
 

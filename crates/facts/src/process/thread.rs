@@ -12,7 +12,7 @@ use model::fact::Fact;
 use model::units::Nanos;
 
 /// A thread as it was found.
-pub struct Reading {
+pub struct ThreadReading {
     pub start: u64,
     /// When it was read.
     pub at: Nanos,
@@ -22,7 +22,7 @@ pub struct Reading {
 }
 
 /// A thread of this moment; nothing where it has ended.
-pub fn reading(host: &MachineFiles, pid: u32, tid: u32, now: Nanos) -> Option<Reading> {
+pub fn reading(host: &MachineFiles, pid: u32, tid: u32, now: Nanos) -> Option<ThreadReading> {
     let dir = format!("/proc/{pid}/task/{tid}");
     let line = whole::bytes(host, &format!("{dir}/stat"));
     let bytes = line.known()?;
@@ -51,11 +51,11 @@ pub fn reading(host: &MachineFiles, pid: u32, tid: u32, now: Nanos) -> Option<Re
         window: Nanos(0),
     };
     let calls = text(host, &format!("{dir}/io")).parse(|text| counters::parse_io(&text));
-    Some(Reading { start: stat.start_ticks, at: now, state, counted, calls })
+    Some(ThreadReading { start: stat.start_ticks, at: now, state, counted, calls })
 }
 
 /// A thread over the window: as it is at the end, with what was counted meanwhile.
-pub fn between(before: Reading, after: Reading) -> ProgramThread {
+pub fn between(before: ThreadReading, after: ThreadReading) -> ProgramThread {
     let mut state = after.state;
     state.waits = before.state.waits;
     state.seen_on.extend(before.state.seen_on);

@@ -12,7 +12,7 @@ use host::tracefs::{Instance, NotHere, RawPipe, Tracing};
 use model::fact::Fact;
 use model::units::{Cpu, CpuSet};
 use rules::checks::view::{CALLS, REMAPPING};
-use trace::activity::{Activity, Waking};
+use trace::activity::{Activity, ThreadWaking};
 use trace::catalog::{self, EventSpec};
 use trace::decode::Decoder;
 use trace::page::Lost;
@@ -135,7 +135,7 @@ impl CheckSource {
 
     /// Takes what is in the buffers; the wake-ups among it, none of which are missing that came
     /// before this.
-    pub fn take(&mut self) -> Vec<Waking> {
+    pub fn take(&mut self) -> Vec<ThreadWaking> {
         let CheckSource { pipes, page, decoder, activity, symbols, names, .. } = self;
         let mut name = |address: u64| -> String {
             if let Some(name) = names.get(&address) {

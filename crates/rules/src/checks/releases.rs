@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use facts::process::waits::Wait;
 use model::units::Nanos;
-use trace::activity::{Waker, Waking};
+use trace::activity::{ThreadWaking, Waker};
 
 /// Looks of a thread that wait for their wake-up; a thread that sleeps for long is looked at often.
 const OPEN_LIMIT: usize = 64;
@@ -18,7 +18,7 @@ const OPEN_LIMIT: usize = 64;
 pub struct Releases {
     threads: BTreeMap<u32, Released>,
     /// Wake-ups that are later than what has been read of all CPUs.
-    early: Vec<Waking>,
+    early: Vec<ThreadWaking>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,13 +46,13 @@ impl Releases {
     }
 
     /// Takes wake-ups in any order, of which all up to an instant are there.
-    pub fn wakings(&mut self, found: Vec<Waking>, until: Nanos) {
+    pub fn wakings(&mut self, found: Vec<ThreadWaking>, until: Nanos) {
         let mut now = std::mem::take(&mut self.early);
         now.extend(found);
         let (mut now, early): (Vec<_>, Vec<_>) = now.into_iter().partition(|waking| waking.time <= until);
         self.early = early;
         now.sort_by_key(|waking| waking.time);
-        let mut by_thread: BTreeMap<u32, Vec<Waking>> = BTreeMap::new();
+        let mut by_thread: BTreeMap<u32, Vec<ThreadWaking>> = BTreeMap::new();
         for waking in now {
             if let Ok(tid) = u32::try_from(waking.tid) {
                 by_thread.entry(tid).or_default().push(waking);
@@ -80,7 +80,7 @@ impl Releases {
 
 impl Released {
     /// `wakings` are those of this thread, in order.
-    fn settle(&mut self, wakings: &[Waking]) {
+    fn settle(&mut self, wakings: &[ThreadWaking]) {
         let mut counted: Option<Nanos> = None;
         for look in std::mem::take(&mut self.open) {
             let next = wakings.iter().find(|waking| waking.time >= look.from);
@@ -107,8 +107,8 @@ mod tests {
         Wait { call: "futex", args: [Some(address), None, None, None, None, None] }
     }
 
-    fn waking(time: i64, by: i32) -> Waking {
-        Waking { tid: 7, time: Nanos(time), by: Waker::Thread(by) }
+    fn waking(time: i64, by: i32) -> ThreadWaking {
+        ThreadWaking { tid: 7, time: Nanos(time), by: Waker::Thread(by) }
     }
 
     fn told(releases: &Releases) -> Vec<(u64, Waker, u64)> {
