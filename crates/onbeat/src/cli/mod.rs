@@ -16,6 +16,7 @@ use outputs::{print, remark};
 mod audit;
 mod bounds;
 mod capture;
+mod check;
 mod compare;
 mod completions;
 mod explain;
@@ -114,6 +115,7 @@ enum Command {
     Explain(explain::Args),
     Probe(probe::Args),
     Audit(audit::Args),
+    Check(check::Args),
     Capture(capture::Args),
     Tune(tune::Args),
     Isolate(isolate::Args),
@@ -206,6 +208,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
         Command::Explain(args) => explain::run(&args, environment),
         Command::Probe(args) => probe::run(&args, environment),
         Command::Audit(args) => audit::run(&args, environment),
+        Command::Check(args) => check::run(&args, environment),
         Command::Capture(args) => capture::run(&args, environment),
         Command::Tune(args) => tune::run(&args, environment),
         Command::Isolate(args) => isolate::run(&args, environment),

@@ -2,6 +2,7 @@
 
 mod auditing;
 mod bounding;
+mod checking;
 mod comparing;
 mod following;
 mod hunting;
