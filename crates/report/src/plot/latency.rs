@@ -217,7 +217,7 @@ impl Sketch {
         let early = (columns.early && size == Size::Wide).then(|| (self.edges[0] + self.edges[1]) / 2.0);
         html! {
             (self.plot.x_axis(&self.x, &ticks, &title, theme))
-            (self.plot.y_axis(&self.y, &counts, &format!("{counted} per {}", columns.words()), theme))
+            (self.plot.y_axis(&self.y, &counts, &format!("{counted} per {}", columns.words().replace("latency", value)), theme))
             @if let Some(x) = early { (text(x, self.plot.bottom + 16.0, "middle", theme.muted, "early")) }
         }
     }
