@@ -40,7 +40,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "wait 101 futex 5500c0a0,86,0 times=9\nthread 102 comm=logger policy=other\nrelease 101 102 times=9",
         unknown: "waits 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// FUTEX_WAIT, FUTEX_WAIT_BITSET and the mask of commands (include/uapi/linux/futex.h).

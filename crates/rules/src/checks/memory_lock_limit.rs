@@ -30,7 +30,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "process capabilities=0 memlock=8388608",
         unknown: "limits refused\nprocess capabilities=0",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView) -> Judged {

@@ -35,7 +35,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 101 run=0.88\nmachine runtime=-1",
         unknown: "thread 101 run=unknown",
     },
-    ..CheckRule::DEFAULT
 };
 
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";

@@ -36,7 +36,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "timer 101 hrtimer_wakeup mode=0 times=5000\nwait 101 clock_nanosleep 1,1 times=90",
         unknown: "trace refused\nwaits 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// TIMER_ABSTIME of the flags, the second argument (include/uapi/linux/time.h).

@@ -37,7 +37,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 102 comm=planner policy=other\nwaker 101 102 times=500\nwait 101 futex 7f00,86,0 times=90\nrelease 101 102 times=90",
         unknown: "trace refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// A few are a start, or an end.
