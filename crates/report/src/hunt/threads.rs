@@ -216,7 +216,7 @@ fn pictures(thread: &ThreadRun, run: &Run) -> Markup {
 /// The late cycles of a thread, the longest first, and where they are on the page.
 fn latest<'a>(thread: &ThreadRun, run: &'a Run) -> Vec<CycleRow<'a>> {
     let shown = worst(run, KEPT);
-    let link = |spike: &Spike| shown.iter().any(|shown| *shown == spike).then(|| place_of(spike));
+    let link = |spike: &Spike| shown.contains(&spike).then(|| place_of(spike));
     let own = |spike: &&Spike| spike.deadline_ns.is_some() && spike.victim.pid == thread.tid;
     let mut own: Vec<&Spike> = run.spikes.iter().filter(own).collect();
     own.sort_by_key(|spike| (std::cmp::Reverse(spike.latency_ns), spike.expected_ns));
