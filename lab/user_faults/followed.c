@@ -58,7 +58,7 @@ static int count;
 static int cpu;
 static const char *cause;
 static sem_t asked;
-static sem_t ready;
+static _Atomic int held;
 static _Atomic int64_t took_from;
 static _Atomic int64_t took_until;
 
@@ -132,15 +132,16 @@ static void *above(void *unused)
 
 static pthread_mutex_t mutex;
 
-/* Fair, on the other CPU: it holds the mutex before the other one wants it. */
+/* Fair, on the same CPU: it takes the mutex while the other one sleeps. From another CPU one with priority inheritance would be
+ * spun for as long as its holder runs (rtmutex_spin_on_owner). */
 static void *holder(void *unused)
 {
 	(void)unused;
-	become(!cpu, "cyc_holder", 0);
+	become(cpu, "cyc_holder", 0);
 	for (;;) {
 		sem_wait(&asked);
 		pthread_mutex_lock(&mutex);
-		sem_post(&ready);
+		held = 1;
 		while (!took_from)
 			;
 		int64_t end = took_from + LENGTH;
@@ -233,21 +234,22 @@ static void write_much(void)
 		fail("write");
 }
 
+static int locks(void)
+{
+	return !strcmp(cause, "lock") || !strcmp(cause, "inherit");
+}
+
 static void keep(struct cycle *cycle, int at)
 {
-	took_from = 0;
+	if (locks() && !held)
+		return;
 	if (!strcmp(cause, "preempted")) {
+		took_from = took_until = 0;
 		sem_post(&asked);
 		work(WORK);
 		cycle->kept_from = took_from;
 		cycle->kept_until = took_until;
 		return;
-	}
-	if (!strcmp(cause, "lock") || !strcmp(cause, "inherit")) {
-		sem_post(&asked);
-		/* It sleeps no second time: only for the mutex. */
-		while (sem_trywait(&ready))
-			;
 	}
 	if (!strcmp(cause, "own")) {
 		work(LENGTH);
@@ -255,7 +257,7 @@ static void keep(struct cycle *cycle, int at)
 		return;
 	}
 	cycle->kept_from = now();
-	if (!strcmp(cause, "lock") || !strcmp(cause, "inherit")) {
+	if (locks()) {
 		took_from = cycle->kept_from;
 		pthread_mutex_lock(&mutex);
 	} else if (!strcmp(cause, "fault")) {
@@ -265,7 +267,7 @@ static void keep(struct cycle *cycle, int at)
 		write_much();
 	}
 	cycle->kept_until = now();
-	if (!strcmp(cause, "lock") || !strcmp(cause, "inherit"))
+	if (locks())
 		pthread_mutex_unlock(&mutex);
 }
 
@@ -282,6 +284,10 @@ static void *control(void *unused)
 		work(WORK);
 		if (i % 3 == 2 && strcmp(cause, "none"))
 			keep(&cycles[i], i);
+		if (i % 3 == 1 && locks()) {
+			took_from = held = 0;
+			sem_post(&asked);
+		}
 		cycles[i].end = now();
 	}
 	return NULL;
@@ -322,7 +328,6 @@ int main(int argc, char **argv)
 	if (count < 0 || count > CYCLES)
 		return 2;
 	sem_init(&asked, 0, 0);
-	sem_init(&ready, 0, 0);
 	pthread_mutexattr_init(&attr);
 	if (!strcmp(cause, "inherit"))
 		pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
@@ -332,7 +337,7 @@ int main(int argc, char **argv)
 		fail("mlockall");
 	if (!strcmp(cause, "preempted"))
 		helper = above;
-	else if (!strcmp(cause, "lock") || !strcmp(cause, "inherit"))
+	else if (locks())
 		helper = holder;
 	else if (!strcmp(cause, "fault"))
 		helper = pager, make_pages();

@@ -177,7 +177,11 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     run.integrity.extend(changes.filter(|entry| !follows || entry.kind != IntegrityKind::RtCompetitor));
     load_flags::end(loads, &mut run);
     let its_own = run.program.as_ref().filter(|_| args.exit_code == "program").and_then(exit_code);
-    let ended = finish(args, run, &found, writer, outputs);
+    whose(its_own, finish(args, run, &found, writer, outputs))
+}
+
+/// The exit code of the program where that is asked for; what went wrong is said all the same.
+fn whose(its_own: Option<u8>, ended: Result<Exit>) -> Result<u8> {
     match (its_own, ended) {
         (Some(code), Ok(_)) => Ok(code),
         (Some(code), Err(failure)) => {

@@ -33,7 +33,8 @@ pub fn choose(words: &[OsString], user: Option<&str>) -> Result<Option<ChosenPro
     let program = HeldProgram::hold(&file, words, user.as_ref()).map_err(failed)?;
     let mut notes = Vec::new();
     if sets_ids(&file) {
-        let note = "the program's file is setuid or setgid: whoever starts it, it has the rights of its owner or group";
+        let note = "the program's file is setuid or setgid: whoever starts it, it has the rights of its \
+                    owner or group";
         notes.push(note.to_owned());
     }
     let name = file.file_name().unwrap_or(name).to_string_lossy().into_owned();

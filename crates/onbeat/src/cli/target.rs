@@ -69,7 +69,7 @@ impl FollowTarget {
         let mut notes = Vec::new();
         if host.rtprio_limit == Some(0) {
             notes.push(format!(
-                "{} may take no real-time priority (ulimit -r is 0): raise the limit before onbeat is started",
+                "{} may take no real-time priority (ulimit -r is 0): raise the limit before onbeat starts",
                 clean(&user)
             ));
         }

@@ -7,7 +7,11 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
+use super::explainer::Explainer;
+use super::source::RecordingLevel;
 use host::{clock, rt};
+use model::error::Result;
+use model::run::Run;
 use model::units::Nanos;
 use model::vocabulary::Policy;
 
@@ -21,14 +25,32 @@ const CALLS: i64 = 64;
 
 /// What one cycle and one system call take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallCost {
-    pub cycle: Nanos,
-    pub call: Nanos,
+struct CallCost {
+    cycle: Nanos,
+    call: Nanos,
+}
+
+/// Arms for these threads, and measures what that adds.
+pub fn arm(explainer: &mut Explainer, level: RecordingLevel, threads: Vec<i32>, run: &mut Run) -> Result<()> {
+    let thread = CalibratingThread::start();
+    let before = thread.as_ref().and_then(CalibratingThread::measure);
+    explainer.arm(level, run)?;
+    let (Some(thread), Some(before)) = (thread, before) else { return Ok(()) };
+    explainer.record_too(threads.iter().copied().chain([thread.id]).collect());
+    let added = thread.measure().map(|after| after.added_to(before));
+    explainer.record_too(threads);
+    run.overhead.recorder_ns_per_cycle = added.map(|added| added.cycle);
+    let syscalls = matches!(level, RecordingLevel::Victims { syscalls: true, .. });
+    run.plan.notes.extend(added.filter(|_| syscalls).map(|added| {
+        let call = added.call.spaced();
+        format!("--syscalls adds {call} to each system call of every process on the machine")
+    }));
+    Ok(())
 }
 
 /// The thread, until it is dropped.
-pub struct CalibratingThread {
-    pub id: i32,
+struct CalibratingThread {
+    id: i32,
     /// Without it the thread ends.
     ask: Option<Sender<()>>,
     answers: Receiver<Option<CallCost>>,
@@ -38,7 +60,7 @@ pub struct CalibratingThread {
 impl CalibratingThread {
     /// On the CPUs of the calling thread, under SCHED_FIFO if that is permitted; none where there
     /// is no room for a thread.
-    pub fn start() -> Option<CalibratingThread> {
+    fn start() -> Option<CalibratingThread> {
         let ((ask, asked), (answer, answers), (tell, told)) = (channel(), channel(), channel());
         let body = move || {
             // The lowest: it stands in nobody's way.
@@ -55,7 +77,7 @@ impl CalibratingThread {
     }
 
     /// What a cycle and a call take now; none where a clock is refused.
-    pub fn measure(&self) -> Option<CallCost> {
+    fn measure(&self) -> Option<CallCost> {
         self.ask.as_ref()?.send(()).ok()?;
         self.answers.recv().ok()?
     }
@@ -72,7 +94,7 @@ impl Drop for CalibratingThread {
 
 impl CallCost {
     /// What is more than before; less is chance.
-    pub fn added_to(self, before: CallCost) -> CallCost {
+    fn added_to(self, before: CallCost) -> CallCost {
         let more = |after: Nanos, before: Nanos| (after - before).max(Nanos(0));
         CallCost { cycle: more(self.cycle, before.cycle), call: more(self.call, before.call) }
     }

@@ -166,7 +166,8 @@ impl Family {
     pub fn is_gone(&self, host: &MachineFiles) -> bool {
         let follows = self.followed.values().any(|victim| victim.is_alive(host));
         let others = || self.members.iter().any(|&member| victims::thread(host, member).is_some());
-        !follows && !(matches!(self.kind, FollowedKind::Process(_)) && others())
+        let left = follows || matches!(self.kind, FollowedKind::Process(_)) && others();
+        !left
     }
 
     /// How many other processes than this one of them are left.

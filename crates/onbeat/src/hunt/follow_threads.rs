@@ -1,7 +1,7 @@
 //! A hunt that follows threads of other programs: there is no measuring thread, the trace shows how
 //! late they ran, and how long their cycles took.
 
-use super::calibration::CalibratingThread;
+use super::calibration;
 use super::explainer::Explainer;
 use super::family::Family;
 use super::followed_blocks::FollowedBlocks;
@@ -99,13 +99,15 @@ impl FollowThreads {
         // priority.
         rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
         self.place(&mut run, host).map_err(failed("cannot move onbeat's own thread"))?;
+        let mut began = clock::monotonic();
         // After Ctrl-C no events are switched on any more.
         if !rt::stop_pending() {
             self.arm(&mut run)?;
             self.events.family.scan(host);
+            // Nothing of what the program does comes before that.
+            began = clock::monotonic();
             self.program.as_mut().map_or(Ok(()), FollowedProgram::start)?;
         }
-        let began = clock::monotonic();
         self.used_before = clock::thread_cpu();
         self.cpus.blocks = FollowedBlocks::new(began);
         self.events.losses = Losses::new(began);
@@ -229,7 +231,7 @@ impl FollowThreads {
         let explainer = &mut self.explainer;
         explainer.set_threads(threads.clone(), rt::thread_id());
         if self.events.family.grows() {
-            explainer.follow(threads);
+            explainer.follow(threads.clone());
         }
         // Before recording starts: the account is in the run from then on, and all that is left of
         // it after a kill.
@@ -240,24 +242,8 @@ impl FollowThreads {
             }
         }
         let FollowOptions { stacks, syscalls, .. } = self.options;
-        let thread = CalibratingThread::start();
-        let before = thread.as_ref().and_then(CalibratingThread::measure);
-        explainer.arm(RecordingLevel::Victims { stacks, syscalls }, run)?;
-        if let (Some(thread), Some(before)) = (thread, before) {
-            let threads = self.followed();
-            self.explainer.record_too(threads.iter().copied().chain([thread.id]).collect());
-            let after = thread.measure();
-            self.explainer.record_too(threads);
-            let added = after.map(|after| after.added_to(before));
-            run.overhead.recorder_ns_per_cycle = added.map(|added| added.cycle);
-            if let Some(added) = added.filter(|_| syscalls) {
-                run.plan.notes.push(format!(
-                    "--syscalls adds {} to each system call of every process on the machine",
-                    added.call.spaced()
-                ));
-            }
-        }
-        Ok(())
+        let level = RecordingLevel::Victims { stacks, syscalls };
+        calibration::arm(&mut self.explainer, level, threads, run)
     }
 
     fn ended(&self) -> Integrity {

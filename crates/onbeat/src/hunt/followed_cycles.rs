@@ -242,7 +242,7 @@ mod tests {
         for rows in [&one.response, &one.execution] {
             assert_eq!(total_of(rows), one.cycles);
         }
-        assert_eq!((total_of(&one.period), one.worst_culprit.as_str()), (4, "its own 0.9 us"));
+        assert_eq!((total_of(&one.period), one.worst_culprit.as_str()), (4, "its own 890 ns"));
         assert_eq!(all.progress()[0].worst, Some(Nanos(900)));
     }
 

@@ -1,5 +1,5 @@
-//! The latest cycles of a followed thread, a row each on one scale of time: released, ran, preempted,
-//! blocked, finished, and the deadline.
+//! The latest cycles of a followed thread, a row each on one scale of time: released, ran,
+//! preempted, blocked, finished, and the deadline.
 
 use maud::{Markup, html};
 
@@ -48,9 +48,10 @@ pub fn draw(rows: &[CycleRow], size: Size, theme: &Theme) -> Option<Picture> {
         (plot.x_axis(&scale, &ticks, &format!("{unit} since its release"), theme))
         @for (at, (row, parts)) in rows.iter().zip(&drawn).enumerate() {
             @let top = plot.top + 8.0 + at as f64 * STEP;
+            @let drawn = one(row.spike, parts, &scale, top, plot.left, theme);
             @match &row.link {
-                Some(link) => { a href={ "#" (link) } { (one(row.spike, parts, &scale, top, plot.left, theme)) } }
-                None => { (one(row.spike, parts, &scale, top, plot.left, theme)) }
+                Some(link) => { a href={ "#" (link) } { (drawn) } }
+                None => { (drawn) }
             }
         }
         (legend)

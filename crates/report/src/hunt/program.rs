@@ -10,8 +10,8 @@ pub fn ended(run: &Run) -> Option<String> {
     if program.outlived_by > 0 {
         let left = several(program.outlived_by, "process", "processes");
         words += &format!(
-            " It has left {left} running, which nobody follows any more: follow one with --victim PID, or keep \
-             the program in the foreground."
+            " It has left {left} running, which nobody follows any more: follow one with --victim PID, or \
+             keep the program in the foreground."
         );
     }
     if program.left_running {
@@ -67,8 +67,8 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
         )
     } else {
         format!(
-            "{end}, and no thread of it was under a real-time policy: start them with SCHED_FIFO, SCHED_RR or \
-             SCHED_DEADLINE, which takes CAP_SYS_NICE or a limit (ulimit -r)"
+            "{end}, and no thread of it was under a real-time policy: start them with SCHED_FIFO, SCHED_RR \
+             or SCHED_DEADLINE, which takes CAP_SYS_NICE or a limit (ulimit -r)"
         )
     })
 }
@@ -78,7 +78,8 @@ pub fn in_background(run: &Run) -> Option<String> {
     let program = run.program.as_ref().filter(|program| program.outlived_by > 0)?;
     let left = several(program.outlived_by, "process", "processes");
     Some(format!(
-        "{} and went to the background with {left}: keep it in the foreground, or follow it with --victim PID",
+        "{} and went to the background with {left}: keep it in the foreground, or follow it with \
+         --victim PID",
         end(program)
     ))
 }

@@ -208,8 +208,28 @@ fn place_of(stack: &[String], kind: SleepKind) -> Option<&str> {
     let traced = stack.iter().take(MAX_TRACING_FRAMES).rposition(|frame| frame.contains("traceiter_"));
     let own = &stack[traced.map_or(0, |at| at + 1)..];
     let call = own.iter().find(|frame| kind == SleepKind::Lock && bare(frame) == "futex_lock_pi");
-    let place = || own.iter().find(|frame| !is_scheduler(&bare(frame)));
-    call.or_else(place).map(String::as_str)
+    let not_scheduler = || own.iter().filter(|frame| !is_scheduler(&bare(frame)));
+    let place = || not_scheduler().find(|frame| !waits_for_caller(&bare(frame)));
+    call.or_else(place).or_else(|| not_scheduler().next()).map(String::as_str)
+}
+
+/// Sleeps on behalf of its caller, whatever that waits for (kernel/sched/wait.c, wait_bit.c,
+/// completion.c, mm/filemap.c).
+fn waits_for_caller(function: &str) -> bool {
+    let bare = function.trim_start_matches('_');
+    [
+        "wait_woken",
+        "wait_for_common",
+        "do_wait_for_common",
+        "wait_for_completion",
+        "wait_on_bit",
+        "out_of_line_wait_on_bit",
+        "bit_wait",
+        "folio_wait_bit",
+        "wait_on_page_bit",
+    ]
+    .iter()
+    .any(|start| bare.starts_with(start))
 }
 
 /// The stack that was taken at a switch: it comes next on that CPU, or after a non-maskable
@@ -321,12 +341,18 @@ mod tests {
 
     #[test]
     fn a_page_s_arrival_is_a_page_fault_and_a_pi_lock_has_its_holder() {
-        let page = "trace_event_raw_event_sched_switch,__traceiter_sched_switch,__schedule,io_schedule,folio_wait_bit_common,filemap_fault,handle_mm_fault";
+        let page = "trace_event_raw_event_sched_switch,__traceiter_sched_switch,__schedule,io_schedule,\
+                    folio_wait_bit_common,filemap_fault,handle_mm_fault";
         let lock = "rt_mutex_schedule,rt_mutex_slowlock,futex_lock_pi,do_futex";
         for (stack, kind, evidence) in [
             (page, SliceKind::PageFault, "it slept in a page fault until low:61 woke it"),
             (lock, SliceKind::Blocked, "a lock with priority inheritance, released by low:61"),
             ("schedule,pipe_read,vfs_read", SliceKind::Blocked, "it slept in pipe_read until low:61 woke it"),
+            (
+                "__schedule,schedule_timeout,wait_woken,n_tty_write,tty_write",
+                SliceKind::Blocked,
+                "it slept in n_tty_write until low:61 woke it",
+            ),
         ] {
             let sleep = format!(
                 "30 1 50 . fault

@@ -1,5 +1,5 @@
-//! What `onbeat hunt -- PROGRAM` says of a program that knows its own cycles (`lab/user_faults`): the
-//! responses are the program's own, and what kept it has its name.
+//! What `onbeat hunt -- PROGRAM` says of a program that knows its own cycles (`lab/user_faults`):
+//! the responses are the program's own, and what kept it has its name.
 
 use serde_json::Value;
 

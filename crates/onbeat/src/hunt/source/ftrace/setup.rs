@@ -141,9 +141,12 @@ impl EventSetup {
         let preempts = scope.threads("next_pid").map(|who| format!("({who}) && prev_pid != 0"));
         let follows = matches!(self.armed, RecordingLevel::Victims { .. });
         // The lowest eight bits are the states that sleep (TASK_REPORT, include/linux/sched.h).
-        let sleeps = scope.threads("prev_pid").map(|who| format!("({who}) && prev_state & 255"));
+        let who = scope.threads("prev_pid").or_else(|| scope.grows().then(|| REAL_TIME.to_owned()));
+        let sleeps = who.map(|who| format!("({who}) && prev_state & 255"));
         let switch = match sleeps.filter(|_| follows) {
-            Some(sleeps) => preempts.map(|preempts| format!("({preempts}) || ({sleeps})")),
+            Some(sleeps) => {
+                Some(preempts.map_or(sleeps.clone(), |preempts| format!("({preempts}) || ({sleeps})")))
+            }
             None => preempts,
         };
         let wanted = [
@@ -189,8 +192,8 @@ fn name_of(wanted: &EventSpec) -> String {
 
 /// Whether an event belongs to a level. Events of each system call cost more than they explain:
 /// they are armed for followed threads alone, on request. Starts of timers are filtered to the
-/// threads in scope and to onbeat's own: they are not on the path of a wake-up, and a timer that was
-/// due on another CPU and did not expire there shows a stop from outside.
+/// threads in scope and to onbeat's own: they are not on the path of a wake-up, and a timer that
+/// was due on another CPU and did not expire there shows a stop from outside.
 fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     match (level, wanted.system, wanted.event) {
         (RecordingLevel::Nothing, ..) => false,
@@ -200,6 +203,10 @@ fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
         (_, system, event) => system != "raw_syscalls" && !event.starts_with("sched_process_"),
     }
 }
+
+/// Any thread that may be one of those to come, as long as none is known (MAX_RT_PRIO,
+/// include/linux/sched/prio.h).
+const REAL_TIME: &str = "prev_prio < 100";
 
 fn has_stacks(level: RecordingLevel) -> bool {
     matches!(level, RecordingLevel::Stacks | RecordingLevel::Victims { stacks: true, .. })
