@@ -53,8 +53,8 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let (spans, times) = (started(&timers, true), started(&timers, false));
     let seen = |relative| waits.iter().map(|waits| seen(waits, relative)).sum::<u64>();
     let (looks, called) = (seen(true), called(program, thread));
-    // A wait with a time-out starts a timer of the same function: the call tells them apart. Where no
-    // timer could be recorded, a thread that slept seldom may have been seen in one long sleep.
+    // A wait with a time-out starts a timer of the same function: the call tells them apart. Where
+    // no timer could be recorded, a thread that slept seldom may have been seen in one long sleep.
     let often = match &timers {
         Ok(_) => spans >= SEVERAL,
         Err(_) => program.counted(thread).is_ok_and(|counted| counted.voluntary >= SEVERAL),
