@@ -1,7 +1,7 @@
 //! The same control loop with eight mistakes, each marked, each with the name by which `onbeat
 //! check` knows it.
 //!
-//!     rustc --edition 2024 -O careless.rs -o robot-careless-rs && sudo ./robot-careless-rs [SECONDS]
+//!     rustc --edition 2024 -O careless.rs -o robot-careless && sudo ./robot-careless [SECONDS]
 //!
 //! README.md explains each of them.
 
@@ -24,8 +24,8 @@ unsafe extern "C" {
     fn sched_setscheduler(thread: c_int, policy: c_int, priority: *const c_int) -> c_int;
 }
 
-/// Mistake 6, lock-without-inheritance: std's Mutex is a plain one, shared with the logger, which is
-/// nice.
+/// Mistake 6, lock-without-inheritance: std's Mutex is a plain one, shared with the logger, which
+/// is nice.
 static TARGET: Mutex<f64> = Mutex::new(1.0);
 static ENDING: AtomicBool = AtomicBool::new(false);
 

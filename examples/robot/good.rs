@@ -1,6 +1,6 @@
 //! A control loop that is written well for real time: `onbeat check` finds nothing above low.
 //!
-//!     rustc --edition 2024 -O good.rs -o robot-good-rs && sudo ./robot-good-rs [SECONDS]
+//!     rustc --edition 2024 -O good.rs -o robot-good && sudo ./robot-good [SECONDS]
 //!
 //! README.md explains each step. It calls the C library itself, as the crates `libc`, `nix` and
 //! `rustix` do for a program with dependencies; the types are those of 64-bit machines.

@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn counters_in_their_texts() {
-        let io = "rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 0\ncancelled_write_bytes: 0\n";
+        let io = "rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n\
+                  read_bytes: 4096\nwrite_bytes: 0\ncancelled_write_bytes: 0\n";
         let counted = parse_io(io).unwrap();
         assert_eq!((counted.writes, counted.written_bytes, counted.fetched_bytes), (4, 20, 4096));
         assert!(parse_io("").is_err() && parse_io("syscr: x\n").is_err());

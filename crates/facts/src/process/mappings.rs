@@ -1,7 +1,7 @@
 //! What the memory of a process consists of.
 //!
-//! Source: `/proc/PID/smaps` in Documentation/filesystems/proc.rst; the flags in `show_smap_vma_flags`
-//! of fs/proc/task_mmu.c.
+//! Source: `/proc/PID/smaps` in Documentation/filesystems/proc.rst; the flags in
+//! `show_smap_vma_flags` of fs/proc/task_mmu.c.
 
 /// Mappings beyond these are not kept; 5,000 threads have two each.
 const MAPPINGS_LIMIT: usize = 65_536;

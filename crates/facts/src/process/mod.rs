@@ -178,7 +178,7 @@ impl ProcessFacts {
         let rest = self.mappings.known().and_then(|all| mapping_at(all, mapping.end));
         let reserved =
             rest.is_some_and(|rest| !rest.access.contains(&true) && rest.end == mapping.start + SIZE);
-        mapping.start.is_multiple_of(SIZE) && reserved
+        mapping.start % SIZE == 0 && reserved
     }
 
     /// The first mapping of the file that a mapping belongs to: its own, or, for anonymous memory

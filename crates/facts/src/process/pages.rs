@@ -1,8 +1,8 @@
 //! Which pages of a stack are in memory.
 //!
-//! Source: Documentation/admin-guide/mm/pagemap.rst: eight bytes for each page, of which bit 63 says
-//! whether it is there. The sizes in `smaps` would not do: what lies next to a stack may be of one
-//! mapping with it.
+//! Source: Documentation/admin-guide/mm/pagemap.rst: eight bytes for each page, of which bit 63
+//! says whether it is there. The sizes in `smaps` would not do: what lies next to a stack may be of
+//! one mapping with it.
 
 use super::mappings::MemoryMapping;
 use host::MachineFiles;

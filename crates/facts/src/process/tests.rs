@@ -10,7 +10,8 @@ use model::fact::Fact;
 use model::units::{Cpu, Nanos};
 
 fn stat(tid: u32, comm: &str, policy: u32, priority: u32, faults: u64) -> String {
-    // Fields 4 to 9, 10 to 12, 13 to 18, 19 nice, 20, 21, 22 the start, 23 to 38, 39 the CPU, 40, 41.
+    // Fields 4 to 9, 10 to 12, 13 to 18, 19 nice, 20, 21, 22 the start, 23 to 38,
+    // 39 the CPU, 40, 41.
     let (before, between, after) = (" 0".repeat(6), " 0".repeat(6), " 0".repeat(16));
     format!(
         "{tid} ({comm}) S{before} {faults} 0 1{between} -5 2 0 {}{after} 1 {priority} {policy} 0\n",

@@ -60,7 +60,8 @@ fn judgeable(pid: u32, status: &ProcessStatus) -> Result<()> {
     }
     if !status.has_memory {
         return Err(Failure::usage(format!(
-            "process {pid} is a thread of the kernel, or has ended and waits to be reaped: give a program's number"
+            "process {pid} is a thread of the kernel, or has ended and waits to be reaped: \
+             give a program's number"
         )));
     }
     Ok(())
@@ -81,7 +82,8 @@ pub fn remarks(host: &MachineFiles, pid: u32) -> Vec<String> {
     let smaps = host.unrecorded().read_at_most(&format!("/proc/{pid}/auxv"), 1 << 16);
     if smaps.known().is_none() {
         remarks.push(
-            "its memory and its calls may not be read by this user: run with CAP_SYS_PTRACE, or as its user; the rest \
+            "its memory and its calls may not be read by this user: run with CAP_SYS_PTRACE, or as its user; \
+             the rest \
              is judged"
                 .to_owned(),
         );
@@ -100,7 +102,8 @@ mod tests {
         let file = |text: &str| Access::File(text.as_bytes().to_vec());
         let status = |process: u32, memory: &str| {
             file(&format!(
-                "Tgid:\t{process}\nTracerPid:\t0\nUid:\t1000\t0\t0\t0\nNStgid:\t{process}\t7\nThreads:\t1\n{memory}CapEff:\t0\n"
+                "Tgid:\t{process}\nTracerPid:\t0\nUid:\t1000\t0\t0\t0\n\
+                 NStgid:\t{process}\t7\nThreads:\t1\n{memory}CapEff:\t0\n"
             ))
         };
         let memory = "VmLck:\t0 kB\nVmData:\t4 kB\n";

@@ -170,7 +170,8 @@ fn ended(pid: u32, after: Nanos) -> Failure {
     Failure {
         exit: Exit::Inconclusive,
         message: format!(
-            "process {pid} ended after {}, before it could be judged: keep it running for the time of the check \
+            "process {pid} ended after {}, before it could be judged: \
+             keep it running for the time of the check \
             (-D)",
             after.spoken()
         ),
@@ -241,7 +242,8 @@ fn remarks(process: &ProcessFacts, recorded: &Recorded, plan: &CheckPlan) -> Vec
         );
     }
     remarks.push(
-        "Not visible from outside: locks that nobody waited for, the order in which locks are taken, caches, how deep \
+        "Not visible from outside: locks that nobody waited for, the order in which locks are taken, \
+         caches, how deep \
          stacks will go, and what an allocation takes from the heap's own store."
             .to_owned(),
     );

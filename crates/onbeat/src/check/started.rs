@@ -72,7 +72,8 @@ fn ended(after: Nanos) -> Failure {
     Failure {
         exit: Exit::Inconclusive,
         message: format!(
-            "the program ended after {}, before it could be judged: keep it running for the time of the check (-D)",
+            "the program ended after {}, before it could be judged: \
+             keep it running for the time of the check (-D)",
             after.spoken()
         ),
     }

@@ -23,7 +23,9 @@ pub fn html(check: &ProgramCheck) -> Result<String> {
             p { (conditions(check)) }
             @for remark in &check.remarks { p class="muted" { (prose(remark)) } }
             h2 { "What to change" }
-            @if failing.is_empty() { p { "No check failed." @if check.summary.unknown > 0 { " What is unknown might." } } }
+            @if failing.is_empty() {
+                p { "No check failed." @if check.summary.unknown > 0 { " What is unknown might." } }
+            }
             @for found in &failing { (failed(found)) }
             (list(&groups(check, AuditVerdict::Unknown), "What could not be told"))
             (list(&groups(check, AuditVerdict::Pass), "As it should be"))
@@ -42,8 +44,14 @@ fn failed(found: &FindingGroup) -> Markup {
     let severity = finding.severity.name();
     html! {
         section class={ "finding " (severity) } {
-            h3 { span class={ "badge " (severity) } { (severity) } " " (finding.rule) span class="muted" { " " (title(finding.rule)) } }
-            p class="change" { (prose(&finding.value)) " " span class="muted" { "should be" } " " strong { (prose(&finding.wanted)) } }
+            h3 {
+                span class={ "badge " (severity) } { (severity) } " " (finding.rule)
+                span class="muted" { " " (title(finding.rule)) }
+            }
+            p class="change" {
+                (prose(&finding.value)) " " span class="muted" { "should be" } " "
+                strong { (prose(&finding.wanted)) }
+            }
             dl {
                 (field("where", &found.threads))
                 (field("why", &finding.reason))

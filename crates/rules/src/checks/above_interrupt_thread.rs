@@ -32,7 +32,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "other 40 irq/30-can0 fifo 90 kernel=yes\nwaker 101 40 times=500",
         unknown: "trace refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// A single one is no pattern.

@@ -44,7 +44,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "remap 101 times=0\ngrowth least=200 most=900 changes=40",
         unknown: "growth refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// Calls that change what a process's memory consists of.

@@ -29,7 +29,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "call 101 clock_nanosleep 1,1 times=500",
         unknown: "",
     },
-    ..CheckRule::DEFAULT
 };
 
 const CALLS: &[&str] = &[

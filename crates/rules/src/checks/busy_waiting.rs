@@ -33,7 +33,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 101 run=0.7",
         unknown: "thread 101 run=unknown",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// A loop has room for what else its CPU has to do.

@@ -33,7 +33,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "machine nodes=0-1;2-3\npages 0=900 1=10",
         unknown: "machine nodes=0-1;2-3\npages refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {

@@ -33,7 +33,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 102 comm=logger policy=other faults=50",
         unknown: "counters 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {

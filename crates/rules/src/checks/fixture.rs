@@ -2,16 +2,15 @@
 //!
 //! `thread TID key=value ...` changes a thread or adds one like thread 101 (`comm= policy= prio=
 //! nice= cpus= seen= faults= majors= run= voluntary= writes= written= reads= read= fetched=
-//! slack=`, `run` as a share of the window, `run` and `slack` also `unknown`); `wait TID CALL
-//! ARGS times=`, `timer TID FUNCTION mode= times=`, `waker TID BY times=`, `call TID CALL ARGS
-//! times=`, `remap TID times=`, `release TID BY times=` (out of the wait named last) and `fault TID
-//! page= at= times=` say what it did; `mapping FROM-TO name= rights= flags=
-//! size= resident=`, `stack TID resident=`, `descriptor N kind= name= moved=`, `growth least= most=
-//! changes= back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt=
-//! cores= runtime= nodes=`, `other TID NAME POLICY PRIO kernel=` are about the rest. Numbers of
-//! addresses and of arguments are hexadecimal. `WHAT refused` (`smaps`, `status`, `limits`,
-//! `growth`, `group`, `pages`, `cores`, `trace`) and `waits|io|counters|affinity TID refused` take
-//! something away.
+//! slack=`, `run` as a share of the window, `run` and `slack` also `unknown`); `wait TID CALL ARGS
+//! times=`, `timer TID FUNCTION mode= times=`, `waker TID BY times=`, `call TID CALL ARGS times=`,
+//! `remap TID times=`, `release TID BY times=` (out of the wait named last) and `fault TID page=
+//! at= times=` say what it did; `mapping FROM-TO name= rights= flags= size= resident=`, `stack TID
+//! resident=`, `descriptor N kind= name= moved=`, `growth least= most= changes= back=`, `pages
+//! NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt= cores= runtime=
+//! nodes=`, `other TID NAME POLICY PRIO kernel=` are about the rest. Numbers of addresses and of
+//! arguments are hexadecimal. `WHAT refused` (`smaps`, `status`, `limits`, `growth`, `group`,
+//! `pages`, `cores`, `trace`) and `waits|io|counters|affinity TID refused` take something away.
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "group throttled=0",
         unknown: "group refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView) -> Judged {

@@ -28,7 +28,6 @@ pub static CHECK: CheckRule = CheckRule {
     reads: &["/proc/PID/task/TID/stat"],
     judge: CheckJudge::Thread(judge),
     examples: Examples { fires: "thread 101 policy=rr prio=99", silent: "thread 101 prio=98", unknown: "" },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(_: &ProgramView, thread: &ProgramThread) -> Judged {

@@ -36,11 +36,12 @@ pub static CHECK: CheckRule = CheckRule {
     reads: &["/proc/PID/task/TID/syscall", "sched:sched_waking"],
     judge: CheckJudge::Thread(judge),
     examples: Examples {
-        fires: "wait 101 futex 5500c0a0,80,2 times=9\nthread 102 comm=logger policy=other\nrelease 101 102 times=9",
-        silent: "wait 101 futex 5500c0a0,86,0 times=9\nthread 102 comm=logger policy=other\nrelease 101 102 times=9",
+        fires: "wait 101 futex 5500c0a0,80,2 times=9\nthread 102 comm=logger policy=other\n\
+                release 101 102 times=9",
+        silent: "wait 101 futex 5500c0a0,86,0 times=9\nthread 102 comm=logger policy=other\n\
+                 release 101 102 times=9",
         unknown: "waits 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// FUTEX_WAIT, FUTEX_WAIT_BITSET and the mask of commands (include/uapi/linux/futex.h).

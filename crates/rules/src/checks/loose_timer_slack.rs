@@ -31,7 +31,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 102 comm=feeder policy=other slack=1 voluntary=5000",
         unknown: "thread 102 comm=feeder policy=other slack=unknown voluntary=5000",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// Wake-ups per second from which on a thread counts as periodic.

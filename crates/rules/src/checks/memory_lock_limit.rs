@@ -26,11 +26,11 @@ pub static CHECK: CheckRule = CheckRule {
     reads: &["/proc/PID/limits", "/proc/PID/status", "/proc/PID/smaps"],
     judge: CheckJudge::Process(judge),
     examples: Examples {
-        fires: "process capabilities=0 memlock=8388608\nmapping 5500-5501 name=robot rights=r-x flags=rd,ex size=20000",
+        fires: "process capabilities=0 memlock=8388608\n\
+                mapping 5500-5501 name=robot rights=r-x flags=rd,ex size=20000",
         silent: "process capabilities=0 memlock=8388608",
         unknown: "limits refused\nprocess capabilities=0",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView) -> Judged {

@@ -33,7 +33,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "mapping 7fff-8000 name=[vvar] rights=r-- flags=rd,io,de",
         unknown: "smaps refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView) -> Judged {

@@ -41,7 +41,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 102 comm=logger policy=other cpus=0-3",
         unknown: "affinity 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {

@@ -12,8 +12,8 @@ pub static CHECK: CheckRule = CheckRule {
     id: "realtime-budget",
     title: "work near to the limit on real-time threads",
     description: "The kernel gives all real-time threads of a CPU together a share of each period, by \
-                  default 0.95 s of each second, and stops them for the rest. From 6.12 on most kernels do so \
-                  only where ordinary threads starve (the fair server).",
+                  default 0.95 s of each second, and stops them for the rest. From 6.12 on most \
+                  kernels do so only where ordinary threads starve (the fair server).",
     rationale: "a loop that needs a little more than usual is stopped until the period ends: 50 ms by \
                 default",
     detection: "By the time that the thread ran in the window, next to \
@@ -35,7 +35,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 101 run=0.88\nmachine runtime=-1",
         unknown: "thread 101 run=unknown",
     },
-    ..CheckRule::DEFAULT
 };
 
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";

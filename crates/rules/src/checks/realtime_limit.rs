@@ -32,7 +32,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 101 policy=other\nprocess capabilities=0 rtprio=90",
         unknown: "thread 101 policy=other\nlimits refused\nprocess capabilities=0",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView) -> Judged {

@@ -36,7 +36,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "timer 101 hrtimer_wakeup mode=0 times=5000\nwait 101 clock_nanosleep 1,1 times=90",
         unknown: "trace refused\nwaits 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// TIMER_ABSTIME of the flags, the second argument (include/uapi/linux/time.h).
@@ -54,8 +53,8 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let (spans, times) = (started(&timers, true), started(&timers, false));
     let seen = |relative| waits.iter().map(|waits| seen(waits, relative)).sum::<u64>();
     let (looks, called) = (seen(true), called(program, thread));
-    // A wait with a time-out starts a timer of the same function: the call tells them apart. Where no
-    // timer could be recorded, a thread that slept seldom may have been seen in one long sleep.
+    // A wait with a time-out starts a timer of the same function: the call tells them apart. Where
+    // no timer could be recorded, a thread that slept seldom may have been seen in one long sleep.
     let often = match &timers {
         Ok(_) => spans >= SEVERAL,
         Err(_) => program.counted(thread).is_ok_and(|counted| counted.voluntary >= SEVERAL),

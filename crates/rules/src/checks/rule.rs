@@ -2,7 +2,7 @@
 //! known of it.
 
 use super::view::ProgramView;
-use crate::judgement::{Judged, Judgement, Severity};
+use crate::judgement::{Judged, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use facts::process::ProgramThread;
 
@@ -40,24 +40,4 @@ pub struct CheckRule {
 pub enum CheckJudge {
     Process(fn(&ProgramView) -> Judged),
     Thread(fn(&ProgramView, &ProgramThread) -> Judged),
-}
-
-impl CheckRule {
-    /// The fields that a record does not name; a record without words, sources or a judge fails the
-    /// tests.
-    pub const DEFAULT: CheckRule = CheckRule {
-        id: "",
-        title: "",
-        description: "",
-        rationale: "",
-        detection: "",
-        wanted: "",
-        fix: "",
-        severity: Severity::Info,
-        evidence: EvidenceKind::Practice,
-        sources: &[],
-        reads: &[],
-        judge: CheckJudge::Process(|_| Err(Judgement::unknown("this rule has no judge"))),
-        examples: Examples { fires: "", silent: "", unknown: "" },
-    };
 }

@@ -33,7 +33,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 102 comm=vision policy=fifo prio=80 cpus=2",
         unknown: "affinity 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {

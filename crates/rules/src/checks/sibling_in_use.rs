@@ -32,7 +32,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "machine cores=2-3",
         unknown: "cores refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {

@@ -33,7 +33,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 101 voluntary=2\nwait 101 rt_sigtimedwait 7f00,0 times=90",
         unknown: "waits 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// Fewer are no period.

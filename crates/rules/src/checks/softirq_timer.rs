@@ -35,7 +35,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "machine preempt=rt\ntimer 101 hrtimer_wakeup mode=8 times=5000",
         unknown: "machine preempt=rt\ntrace refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// What is called for user space's timers (fs/timerfd.c, kernel/time/{posix-timers,itimer}.c).

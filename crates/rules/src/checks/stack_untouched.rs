@@ -35,7 +35,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "stack 101 resident=128",
         unknown: "waits 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// Who has this much has touched it on purpose: calls alone seldom go deeper.

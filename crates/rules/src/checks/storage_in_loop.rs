@@ -27,7 +27,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 101 reads=500 read=4000",
         unknown: "io 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {

@@ -24,7 +24,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "process swapped=0",
         unknown: "status refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView) -> Judged {

@@ -23,7 +23,6 @@ pub static CHECK: CheckRule = CheckRule {
     reads: &["/proc/PID/status"],
     judge: CheckJudge::Process(judge),
     examples: Examples { fires: "process seccomp=2", silent: "process seccomp=0", unknown: "status refused" },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView) -> Judged {

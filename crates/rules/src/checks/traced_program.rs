@@ -22,7 +22,6 @@ pub static CHECK: CheckRule = CheckRule {
     reads: &["/proc/PID/status"],
     judge: CheckJudge::Process(judge),
     examples: Examples { fires: "process tracer=77", silent: "process tracer=0", unknown: "status refused" },
-    ..CheckRule::DEFAULT
 };
 
 fn judge(program: &ProgramView) -> Judged {

@@ -128,9 +128,9 @@ impl<'a> ProgramView<'a> {
         Ok(wakers.iter().filter_map(|(waker, times)| self.waker(*waker, *times)).collect())
     }
 
-    /// That the wake-ups of a thread were all recorded, as far as its switches tell: nothing follows
-    /// from what was not seen where they were not. Kernels in virtual machines were seen to leave
-    /// out events of CPUs that came from idle.
+    /// That the wake-ups of a thread were all recorded, as far as its switches tell: nothing
+    /// follows from what was not seen where they were not. Kernels in virtual machines were seen to
+    /// leave out events of CPUs that came from idle.
     pub fn all_wakings(&self, thread: &'a ProgramThread) -> Result<(), Judgement> {
         let woken = self.done(thread, WAKING)?.woken();
         let slept = self.counted(thread)?.voluntary;
@@ -143,9 +143,9 @@ impl<'a> ProgramView<'a> {
         )))
     }
 
-    /// Who ended which wait of a thread: the calls in which it was seen asleep, with the thread that
-    /// woke it next; unknown where wake-ups are missing, because then the next one seen may belong
-    /// to another wait. Interrupts are left out.
+    /// Who ended which wait of a thread: the calls in which it was seen asleep, with the thread
+    /// that woke it next; unknown where wake-ups are missing, because then the next one seen may
+    /// belong to another wait. Interrupts are left out.
     pub fn released_by(&self, thread: &'a ProgramThread) -> Result<Vec<(&'a Wait, WokenBy)>, Judgement> {
         self.all_wakings(thread)?;
         let told = self.releases.of(thread.tid);

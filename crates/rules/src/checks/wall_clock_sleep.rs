@@ -33,7 +33,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "wait 101 clock_nanosleep 0,0 times=90",
         unknown: "waits 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// CLOCK_REALTIME, TIMER_ABSTIME and FUTEX_CLOCK_REALTIME (include/uapi/linux/{time,futex}.h).

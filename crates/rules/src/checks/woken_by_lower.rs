@@ -33,11 +33,12 @@ pub static CHECK: CheckRule = CheckRule {
     reads: &["sched:sched_waking", "/proc/PID/task/TID/syscall"],
     judge: CheckJudge::Thread(judge),
     examples: Examples {
-        fires: "thread 102 comm=planner policy=other\nwaker 101 102 times=500\nwait 101 futex 7f00,80,0 times=90\nrelease 101 102 times=90",
-        silent: "thread 102 comm=planner policy=other\nwaker 101 102 times=500\nwait 101 futex 7f00,86,0 times=90\nrelease 101 102 times=90",
+        fires: "thread 102 comm=planner policy=other\nwaker 101 102 times=500\n\
+                wait 101 futex 7f00,80,0 times=90\nrelease 101 102 times=90",
+        silent: "thread 102 comm=planner policy=other\nwaker 101 102 times=500\n\
+                 wait 101 futex 7f00,86,0 times=90\nrelease 101 102 times=90",
         unknown: "trace refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 /// A few are a start, or an end.

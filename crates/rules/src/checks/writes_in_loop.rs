@@ -38,7 +38,6 @@ pub static CHECK: CheckRule = CheckRule {
         silent: "thread 101 writes=500 written=4000\ndescriptor 5 kind=eventfd",
         unknown: "io 101 refused",
     },
-    ..CheckRule::DEFAULT
 };
 
 const CALLS: &[&str] = &["write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg"];

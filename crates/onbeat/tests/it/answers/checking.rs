@@ -129,6 +129,13 @@ fn what_is_no_program_is_refused_in_one_line() {
 }
 
 #[test]
+fn a_program_that_ends_at_once_or_cannot_be_run_is_not_judged() {
+    assert!(refused(&["check", "--", "/no/such/program"], 2).contains("cannot be run"));
+    assert!(refused(&["check", "--", "sh", "-c", "exit 3"], 7).contains("before it could be judged"));
+    assert!(refused(&["check", "robot", "--", "sh"], 2).contains("cannot be used with"));
+}
+
+#[test]
 fn a_program_without_real_time_threads_passes_no_gate() {
     let own = std::process::id().to_string();
     let check = json(&["check", &own, "-D", "200ms", "-q"], 0);
