@@ -4,7 +4,7 @@
 //! A run comes as an [`Input`]: its document, its blocks folded into a [`History`] of bounded size,
 //! its block maxima. [`render`] sends it to a page, a plot, a table or its document. Pages are made
 //! of parts: `run`, `hunt`, `bounds` and `map` each write their section, `plot` draws, `html` has
-//! the frame. `audit`, `compare`, `rule_pages` and `watch` are separate pages; each of these
+//! the frame. `audit`, `compare`, `proving`, `rule_pages` and `watch` are separate pages; each of these
 //! folders has a `text` for the terminal.
 //!
 //! A picture for the page of a run is a file in `plot` and a row in [`run::pictures`]. Strings of a
@@ -24,6 +24,7 @@ pub mod output;
 pub mod palette;
 pub mod plot;
 pub mod prose;
+pub mod proving;
 pub mod rule_pages;
 pub mod run;
 pub mod suite;

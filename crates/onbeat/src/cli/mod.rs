@@ -16,6 +16,7 @@ use outputs::{print, remark};
 mod audit;
 mod bounds;
 mod capture;
+mod child_run;
 mod compare;
 mod completions;
 mod explain;
@@ -33,12 +34,14 @@ mod measure;
 mod measure_flags;
 mod outputs;
 mod probe;
+mod prove;
 mod read_flags;
 mod recovery;
 mod report;
 mod rules;
 mod run_flags;
 mod running;
+mod step_settings;
 mod suite;
 mod tune;
 mod watch;
@@ -117,6 +120,7 @@ enum Command {
     Isolate(isolate::Args),
     Load(load::Args),
     Suite(Box<suite::Args>),
+    Prove(Box<prove::Args>),
     Watch(watch::Args),
     Rules(rules::Args),
     Report(report::Args),
@@ -208,6 +212,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
         Command::Isolate(args) => isolate::run(&args, environment),
         Command::Load(args) => load::run(&args, environment),
         Command::Suite(args) => suite::run(&args, environment),
+        Command::Prove(args) => prove::run(&args, environment),
         Command::Watch(args) => watch::run(&args, environment),
         Command::Rules(args) => rules::run(&args, environment),
         Command::Report(args) => report::run(&args, environment),
