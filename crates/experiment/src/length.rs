@@ -23,8 +23,8 @@ pub fn segment_length(late_per_second: f64, memory_s: usize) -> Nanos {
     Nanos(seconds.ceil().clamp(LEAST.as_secs(), MOST.as_secs()) as i64 * Nanos::SECOND.0)
 }
 
-/// From which lag on the maxima of blocks have nothing to do with each other that could be seen: the
-/// first whose autocorrelation is within that of white noise. Few blocks show nothing.
+/// From which lag on the maxima of blocks have nothing to do with each other that could be seen:
+/// the first whose autocorrelation is within that of white noise. Few blocks show nothing.
 pub fn memory(maxima: &[f64]) -> usize {
     let n = maxima.len();
     let mean = maxima.iter().sum::<f64>() / n.max(1) as f64;
@@ -33,8 +33,8 @@ pub fn memory(maxima: &[f64]) -> usize {
     };
     let white = 2.0 / (n.max(1) as f64).sqrt();
     let variance = if n > 0 { covariance(0) } else { 0.0 };
-    let is_noise = |lag: &usize| !(covariance(*lag) > white * variance);
-    (1..=n / 2).find(is_noise).unwrap_or(1.max(n / 2))
+    let is_seen = |lag: &usize| covariance(*lag) > white * variance;
+    (1..=n / 2).find(|lag| !is_seen(lag)).unwrap_or(1.max(n / 2))
 }
 
 #[cfg(test)]

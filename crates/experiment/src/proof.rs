@@ -12,7 +12,7 @@ use stats::pair::verdict::Verdict;
 
 use crate::carry_over::CarryOver;
 use crate::drift::ExperimentDrift;
-use crate::tally::{CountedPair, Tally};
+use crate::tally::{CountedPair, PairTally};
 use crate::veto::vetoes;
 
 /// Why no further pair is measured.
@@ -74,7 +74,7 @@ pub struct ProofNeeds {
 }
 
 impl ProofNeeds {
-    pub fn of(plan: &ExperimentPlan, tally: &Tally) -> ProofNeeds {
+    pub fn of(plan: &ExperimentPlan, tally: &PairTally) -> ProofNeeds {
         let logs: Vec<f64> = tally.pairs.iter().map(CountedPair::log_ratio).collect();
         let scatter = scatter(&logs, sums(&tally.pairs));
         ProofNeeds {
@@ -85,7 +85,7 @@ impl ProofNeeds {
 }
 
 /// What the segments so far come to.
-pub fn prove(plan: &ExperimentPlan, tally: &Tally) -> Proof {
+pub fn prove(plan: &ExperimentPlan, tally: &PairTally) -> Proof {
     let logs: Vec<f64> = tally.pairs.iter().map(CountedPair::log_ratio).collect();
     let wins = logs.iter().filter(|&&log| log < 0.0).count() as u64;
     let losses = logs.iter().filter(|&&log| log > 0.0).count() as u64;
@@ -114,7 +114,7 @@ pub fn prove(plan: &ExperimentPlan, tally: &Tally) -> Proof {
     proof
 }
 
-fn end(plan: &ExperimentPlan, tally: &Tally, decided: bool) -> Option<ExperimentEnd> {
+fn end(plan: &ExperimentPlan, tally: &PairTally, decided: bool) -> Option<ExperimentEnd> {
     if tally.is_lost(plan.most_pairs) {
         return Some(ExperimentEnd::Dropped);
     }
@@ -125,7 +125,7 @@ fn end(plan: &ExperimentPlan, tally: &Tally, decided: bool) -> Option<Experiment
 }
 
 impl Proof {
-    fn decide(&mut self, plan: &ExperimentPlan, tally: &Tally, decided: bool) {
+    fn decide(&mut self, plan: &ExperimentPlan, tally: &PairTally, decided: bool) {
         if let Some(unfair) = tally.unfair() {
             self.reason = unfair;
             return;
@@ -148,7 +148,7 @@ impl Proof {
 
     /// Both the typical pair and the sums of all events lie within the margin: where nothing or
     /// little was late, all pairs are alike and nothing is known.
-    fn is_equivalent(&self, plan: &ExperimentPlan, tally: &Tally) -> bool {
+    fn is_equivalent(&self, plan: &ExperimentPlan, tally: &PairTally) -> bool {
         let [a, b] = sums(&tally.pairs);
         let sums = conditional_binomial::rate_ratio(a, b, 1.0 - 2.0 / plan.stop_at);
         let within = |lower: f64, upper: f64| 1.0 / plan.rate_margin < lower && upper < plan.rate_margin;

@@ -15,7 +15,7 @@ pub struct CountedPair<'a> {
 
 /// What became of the pairs.
 #[derive(Clone, Debug, Default)]
-pub struct Tally<'a> {
+pub struct PairTally<'a> {
     /// In their order.
     pub pairs: Vec<CountedPair<'a>>,
     /// Pairs of which a segment was invalid.
@@ -35,9 +35,9 @@ const ALIKE: f64 = 0.01;
 /// Of so few invalid segments it means nothing that they are of one arm.
 const FEW: u32 = 3;
 
-impl<'a> Tally<'a> {
-    pub fn of(segments: &'a [ExperimentSegment]) -> Tally<'a> {
-        let mut tally = Tally::default();
+impl<'a> PairTally<'a> {
+    pub fn of(segments: &'a [ExperimentSegment]) -> PairTally<'a> {
+        let mut tally = PairTally::default();
         let Some(last) = segments.iter().map(|segment| segment.pair).max() else { return tally };
         tally.next = last.saturating_add(1);
         let mut numbers: Vec<u32> = segments.iter().map(|segment| segment.pair).collect();
@@ -121,7 +121,7 @@ mod tests {
             segment(3, A, 1),
             invalid(3, B),
         ];
-        let tally = Tally::of(&segments);
+        let tally = PairTally::of(&segments);
         assert_eq!((tally.pairs.len(), tally.dropped, tally.interrupted, tally.next), (1, 2, 1, 4));
         assert_eq!(tally.invalid, [1, 1]);
         assert_eq!((tally.pairs[0].a.late, tally.pairs[0].b.late), (10, 2));
@@ -150,7 +150,7 @@ mod tests {
             let dropped = dropped.iter().enumerate();
             let all: Vec<_> =
                 counted.chain(dropped.map(|(at, arm)| invalid(pairs + at as u32, *arm))).collect();
-            let tally = Tally::of(&all);
+            let tally = PairTally::of(&all);
             (tally.unfair(), tally.is_lost(16))
         };
         assert_eq!(tally(8, &[B, B]), (None, false));
@@ -165,7 +165,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_record_has_a_tally(
-            kinds in proptest::collection::vec((0u32..5, any::<bool>(), any::<bool>(), any::<u64>(), any::<i64>()), 0..20),
+            kinds in proptest::collection::vec(
+                (0u32..5, any::<bool>(), any::<bool>(), any::<u64>(), any::<i64>()), 0..20,
+            ),
         ) {
             let of = |&(pair, b, valid, late, ns): &(u32, bool, bool, u64, i64)| ExperimentSegment {
                 valid,
@@ -173,7 +175,7 @@ mod tests {
                 ..segment(pair, if b { B } else { A }, late)
             };
             let segments: Vec<_> = kinds.iter().map(of).collect();
-            let tally = Tally::of(&segments);
+            let tally = PairTally::of(&segments);
             prop_assert!(tally.pairs.iter().all(|pair| !pair.log_ratio().is_nan()));
             prop_assert!(tally.pairs.len() as u32 + tally.dropped + tally.interrupted <= 5);
             let _ = (tally.unfair(), tally.is_lost(16));

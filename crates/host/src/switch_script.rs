@@ -59,7 +59,7 @@ impl SwitchScript {
         let found = fs::metadata(&whole)?;
         match found.is_file() && found.permissions().mode() & 0o111 != 0 {
             true => Ok(SwitchScript(whole)),
-            false => Err(io::Error::from_raw_os_error(libc::EACCES)),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no executable file")),
         }
     }
 

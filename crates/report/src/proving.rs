@@ -112,8 +112,8 @@ pub fn numbers(plan: &ExperimentPlan, segments: usize, proof: &Proof, needs: Pro
     lines.extend(found(plan, proof, needs));
     if proof.carry_over.is_seen(plan.stop_at) {
         lines.push(format!(
-            "In {} of {} segments the first half is more like the other side: the change takes longer than {} \
-             to settle, and does more than it seems; ask for more with --settle.",
+            "In {} of {} segments the first half is more like the other side: the change takes longer than \
+             {} to settle, and does more than it seems; ask for more with --settle.",
             proof.carry_over.towards,
             proof.carry_over.of,
             length(plan.settle_ns)
@@ -121,8 +121,8 @@ pub fn numbers(plan: &ExperimentPlan, segments: usize, proof: &Proof, needs: Pro
     }
     if let Some(drift) = proof.drift.filter(|drift| drift.is_large()) {
         lines.push(format!(
-            "The machine changed meanwhile: without the change the median was {} us in the first pair and {} us \
-             in the last. The pairs' drawn order keeps that out of the verdict.",
+            "The machine changed meanwhile: without the change the median was {} us in the first pair and \
+             {} us in the last. The pairs' drawn order keeps that out of the verdict.",
             us(drift.first),
             us(drift.last)
         ));
@@ -143,8 +143,8 @@ fn of_pairs(plan: &ExperimentPlan, proof: &Proof) -> String {
     };
     let signed = proof.pairs - proof.ties;
     format!(
-        "Late wake-ups: {a} without the change, {b} with it{ratio}{interval}; fewer in {} of {signed} pairs{ties}: \
-         e-value {}, and {} decides.",
+        "Late wake-ups: {a} without the change, {b} with it{ratio}{interval}; fewer in {} of {signed} \
+         pairs{ties}: e-value {}, and {} decides.",
         proof.wins,
         digits(proof.e_value),
         digits(plan.stop_at)
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use experiment::design::usual;
     use experiment::proof::prove;
-    use experiment::tally::Tally;
+    use experiment::tally::PairTally;
     use model::experiment::ExperimentArm;
 
     fn run(late: &[(u64, u64)]) -> ExperimentRun {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn said(run: &ExperimentRun) -> String {
-        let tally = Tally::of(&run.segments);
+        let tally = PairTally::of(&run.segments);
         let (proof, needs) = (prove(&run.plan, &tally), ProofNeeds::of(&run.plan, &tally));
         text(&Proven { run, proof: &proof, needs, differing: None }, 10_000, false)
     }

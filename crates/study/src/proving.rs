@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use experiment::proof::{Proof, ProofNeeds};
-use experiment::tally::Tally;
+use experiment::tally::PairTally;
 use model::error::{Failure, Result};
 use model::experiment::{ExperimentArm, ExperimentRun, ExperimentSegment, SegmentLoad};
 use model::histogram::quantile;
@@ -132,7 +132,7 @@ pub struct ExperimentSummary {
 
 /// The measurements of the pairs that count, those of A and those of B.
 pub fn arms(folder: &Path, run: &ExperimentRun) -> Result<[Vec<Measurement>; 2]> {
-    let tally = Tally::of(&run.segments);
+    let tally = PairTally::of(&run.segments);
     let open = |segment: &ExperimentSegment| {
         let mut measured = ReadOptions::default().open(&folder.join(&segment.bundle))?;
         measured.title = format!("{} {}", segment.pair + 1, segment.arm.name());
@@ -158,7 +158,7 @@ pub fn answer(
         margin: Some(plan.rate_margin),
     };
     let mut comparison = compare(a, b, &question, Pairing::Given);
-    let tally = Tally::of(&run.segments);
+    let tally = PairTally::of(&run.segments);
     decide(&mut comparison, proof, ProofNeeds::of(plan, &tally));
     let units = comparison.compared.a.iter_mut().zip(comparison.compared.b.iter_mut());
     for ((a, b), pair) in units.zip(&tally.pairs) {

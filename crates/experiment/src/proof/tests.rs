@@ -1,6 +1,8 @@
+//! Verdicts of made-up pairs, and of drawn experiments whose answer is known.
+
 use super::*;
 use crate::design::usual;
-use crate::order::of_pair;
+use crate::fixture::DrawnExperiment;
 use model::experiment::{ExperimentArm, ExperimentSegment};
 use model::units::Nanos;
 use stats::rng::Rng;
@@ -27,7 +29,7 @@ fn pairs(late: &[(u64, u64)]) -> Vec<ExperimentSegment> {
 }
 
 fn proof(segments: &[ExperimentSegment]) -> Proof {
-    prove(&usual(), &Tally::of(segments))
+    prove(&usual(), &PairTally::of(segments))
 }
 
 #[test]
@@ -60,7 +62,7 @@ fn sixteen_pairs_are_equivalent_or_open() {
     let few: Vec<_> = (0..16).map(|at| if at % 2 == 0 { (1, 3) } else { (3, 1) }).collect();
     let open = proof(&pairs(&few));
     assert_eq!((open.verdict, open.end), (Verdict::Inconclusive, Some(ExperimentEnd::Fixed)));
-    let needs = ProofNeeds::of(&usual(), &Tally::of(&pairs(&few)));
+    let needs = ProofNeeds::of(&usual(), &PairTally::of(&pairs(&few)));
     assert!(needs.smallest_detectable.unwrap() > 2.0 && needs.pairs.unwrap() > 16, "{needs:?}");
     let nothing = proof(&pairs(&[(0, 0); 16]));
     assert_eq!(nothing.verdict, Verdict::Inconclusive, "all alike, and nothing known");
@@ -108,49 +110,33 @@ fn nothing_measured_is_nothing_proven() {
     assert_eq!((none.rate_ratio, none.interval, none.pairs), (None, None, 0));
 }
 
-/// Late wake-ups of an experiment, pair by pair in the coin's order, on a machine that drifts and
-/// whose segments differ by more than chance.
-fn drawn(rng: &mut Rng, seed: u64, factor: f64, shifts: f64) -> Proof {
-    let plan = usual();
-    let mut segments = Vec::new();
-    let (mut level, mut proof) = (1.0f64, proof(&[]));
-    for pair in 0..plan.most_pairs {
-        for arm in of_pair(seed, pair) {
-            level *= (0.05 + shifts * 0.2 * rng.normal()).exp();
-            let own = (shifts * rng.normal()).exp();
-            let mean = 10.0 * level * own * if arm == ExperimentArm::B { factor } else { 1.0 };
-            segments.push(segment(pair, arm, poisson(rng, mean)));
-        }
-        proof = prove(&plan, &Tally::of(&segments));
-        if proof.end.is_some() {
-            break;
-        }
-    }
-    proof
-}
-
-fn poisson(rng: &mut Rng, mean: f64) -> u64 {
-    let (mut passed, mut events) = (rng.exponential(), 0);
-    while passed < mean.min(100_000.0) {
-        events += 1;
-        passed += rng.exponential();
-    }
-    events
+fn declared(proof: &Proof) -> bool {
+    matches!(proof.verdict, Verdict::Better | Verdict::Worse)
 }
 
 #[test]
 fn a_change_that_does_nothing_is_seldom_called_anything() {
     let mut rng = Rng::new(1);
-    let declared = |proof: &Proof| matches!(proof.verdict, Verdict::Better | Verdict::Worse);
-    let alarms = (0..400).filter(|&seed| declared(&drawn(&mut rng, seed, 1.0, 0.4))).count();
-    // 26 of 400 is the same share as 130 of 2,000, which `cargo xtask experiments` draws.
-    assert!(alarms <= 26, "{alarms} of 400");
+    for machine in [DrawnExperiment::STEADY, DrawnExperiment::RESTLESS] {
+        let alarms = (0..400).filter(|_| declared(&machine.run(&usual(), &mut rng))).count();
+        // 26 of 400 is the same share as 130 of 2,000, which `cargo xtask experiments` draws.
+        assert!(alarms <= 26, "{machine:?}: {alarms} of 400");
+    }
 }
 
 #[test]
 fn a_rate_cut_to_a_fifth_is_found_within_twelve_pairs() {
     let mut rng = Rng::new(2);
-    let found = (0..100).map(|seed| drawn(&mut rng, seed, 0.2, 0.0));
+    let machine = DrawnExperiment { factor: 0.2, ..DrawnExperiment::STEADY };
+    let found = (0..100).map(|_| machine.run(&usual(), &mut rng));
     let found = found.filter(|proof| proof.verdict == Verdict::Better && proof.pairs <= 12).count();
     assert!(found >= 90, "{found} of 100");
+}
+
+#[test]
+fn a_machine_that_spoils_a_third_of_its_segments_proves_nothing() {
+    let mut rng = Rng::new(3);
+    let machine = DrawnExperiment { factor: 0.2, spoiled: 0.33, ..DrawnExperiment::STEADY };
+    let declared = (0..100).filter(|_| declared(&machine.run(&usual(), &mut rng))).count();
+    assert!(declared <= 10, "{declared} of 100");
 }

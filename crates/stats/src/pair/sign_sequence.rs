@@ -74,7 +74,7 @@ pub fn detectable(deviation: f64, pairs: usize, level: f64) -> Option<f64> {
 pub fn pairs_needed(deviation: f64, target: f64, level: f64) -> Option<usize> {
     let p = 1.0 - 0.5 * law::normal_two_sided(target / deviation);
     let finds = |pairs: &usize| reach(p, *pairs, level) >= POWER;
-    if !(p > 0.5) || !finds(&MAX_PAIRS) {
+    if p.is_nan() || p <= 0.5 || !finds(&MAX_PAIRS) {
         return None;
     }
     let (mut fewer, mut enough) = (0, MAX_PAIRS);

@@ -6,7 +6,7 @@ use super::Args;
 use super::segments::PairsEnd;
 use crate::cli::outputs::Outputs;
 use experiment::proof::{Proof, ProofNeeds, prove};
-use experiment::tally::Tally;
+use experiment::tally::PairTally;
 use model::error::{Exit, Result, json};
 use model::experiment::ExperimentRun;
 use report::compare::page::{SaidOfPairs, Versus, html};
@@ -23,7 +23,7 @@ pub fn print_answer(
     record: &ExperimentRun,
     ended: &PairsEnd,
 ) -> Result<Exit> {
-    let tally = Tally::of(&record.segments);
+    let tally = PairTally::of(&record.segments);
     let (proof, needs) = (prove(&record.plan, &tally), ProofNeeds::of(&record.plan, &tally));
     let [mut a, mut b] = arms(folder, record)?;
     let answered = answer(record, &proof, ended.name(), [&mut a, &mut b]);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::chosen::Chosen;
+use super::chosen::ChosenProof;
 use super::script_keeper;
 use crate::cli::Environment;
 use crate::cli::step_settings::{StepSettings, StepWish};
@@ -35,7 +35,7 @@ impl<'a> ArmSwitch<'a> {
     ///
     /// # Errors
     /// Not permitted: this is not root, or another onbeat is changing settings.
-    pub fn of(chosen: &'a Chosen, environment: &'a Environment, yes: bool) -> Result<ArmSwitch<'a>> {
+    pub fn of(chosen: &'a ChosenProof, environment: &'a Environment, yes: bool) -> Result<ArmSwitch<'a>> {
         if let Some(script) = &chosen.script {
             let script = script.clone();
             let at_most = chosen.script_time;
@@ -104,8 +104,8 @@ impl ScriptSwitch {
             ScriptEnd::Left(left) => {
                 let left = several(left as u64, "process", "processes");
                 return refused(format!(
-                    "left {left} running, killed now: it has to end what it starts, or have a service manager \
-                     start it"
+                    "left {left} running, killed now: it has to end what it starts, or have a service \
+                     manager start it"
                 ));
             }
             ScriptEnd::Failed { code, said } => {

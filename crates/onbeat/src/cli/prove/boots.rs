@@ -10,7 +10,7 @@ use crate::cli::outputs::Outputs;
 use experiment::design::usual;
 use experiment::order::of_pair;
 use experiment::proof::{ProofNeeds, prove};
-use experiment::tally::Tally;
+use experiment::tally::PairTally;
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
 use model::text::several;
@@ -29,7 +29,7 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
     [&mut a, &mut b].into_iter().for_each(|side| side.sort_by_key(started));
     let pairs = a.len().min(b.len());
     let record = record(args, limit_ns, [&a[..pairs], &b[..pairs]])?;
-    let tally = Tally::of(&record.segments);
+    let tally = PairTally::of(&record.segments);
     let (proof, needs) = (prove(&record.plan, &tally), ProofNeeds::of(&record.plan, &tally));
     let counted: Vec<u32> = tally.pairs.iter().map(|pair| pair.a.pair).collect();
     let kept = |side: Vec<Measurement>| -> Vec<Measurement> {

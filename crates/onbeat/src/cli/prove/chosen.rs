@@ -22,7 +22,7 @@ use study::audit::MachineSource;
 use study::tuning::plan_tuning;
 
 /// What is fixed, and how it is brought about.
-pub struct Chosen {
+pub struct ChosenProof {
     pub plan: ExperimentPlan,
     pub cpus: CpuSet,
     pub settings: Vec<SuiteSetting>,
@@ -36,7 +36,7 @@ pub struct Chosen {
 }
 
 /// From the flags.
-pub fn chosen(args: &Args, environment: &Environment) -> Result<Chosen> {
+pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenProof> {
     require_one_change(args)?;
     let Some(limit_text) = &args.limit else {
         return Err(Failure::usage("--limit is missing: name the latency that wake-ups are not to reach"));
@@ -73,7 +73,7 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<Chosen> {
 }
 
 /// From a record: everything that is fixed stays.
-pub fn resumed(args: &Args, record: &ExperimentRun) -> Result<Chosen> {
+pub fn resumed(args: &Args, record: &ExperimentRun) -> Result<ChosenProof> {
     let kernel = host::release();
     if record.kernel != kernel {
         return Err(Failure::usage(format!(
@@ -93,7 +93,7 @@ fn with_change(
     plan: ExperimentPlan,
     cpus: CpuSet,
     settings: Vec<SuiteSetting>,
-) -> Result<Chosen> {
+) -> Result<ChosenProof> {
     let script = match plan.script.as_str() {
         "" => None,
         path => Some(SwitchScript::open(Path::new(path)).map_err(|error| {
@@ -111,7 +111,7 @@ fn with_change(
     };
     // From another folder it is the same one.
     let path = script.as_ref().map_or_else(String::new, |script| script.path().display().to_string());
-    Ok(Chosen {
+    Ok(ChosenProof {
         plan: ExperimentPlan { change, script: path, ..plan },
         cpus,
         settings,

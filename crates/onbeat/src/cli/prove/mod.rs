@@ -31,10 +31,10 @@ use segments::{PairsEnd, SegmentSetup};
 ///
 /// Each pair is a run without the change (a) and one with it (b), in an order that a coin decides;
 /// the change is made and undone through the journal of `onbeat tune` each time, so that whatever
-/// ends the experiment, the machine is as it was. It ends as soon as the pairs decide: 7 of 7, or 11
-/// of 12. What decides is how many wake-ups reach --limit, and nothing of it is chosen after looking.
-/// A pair whose load did not load, or whose run is invalid, is dropped and counted. Every run is kept
-/// as a bundle; an experiment that was interrupted goes on with --resume.
+/// ends the experiment, the machine is as it was. It ends as soon as the pairs decide: 7 of 7, or
+/// 11 of 12. What decides is how many wake-ups reach --limit, and nothing of it is chosen after
+/// looking. A pair whose load did not load, or whose run is invalid, is dropped and counted. Every
+/// run is kept as a bundle; an experiment that was interrupted goes on with --resume.
 ///
 /// Exit code 0 is better or equivalent, 3 worse, 7 inconclusive.
 #[derive(clap::Args)]
@@ -42,7 +42,7 @@ use segments::{PairsEnd, SegmentSetup};
     mut_arg("quiet", |arg| arg.help("No remarks and no progress on standard error")),
     after_help = "Examples:\n  \
         sudo onbeat prove --change vmstat-interval=120 --limit 100us -a 2-3 --load mem\n  \
-        onbeat prove --change vmstat-interval=120 --limit 100us --dry-run     what would run, and its order\n  \
+        onbeat prove --change vmstat-interval=120 --limit 100us --dry-run   what would run\n  \
         sudo onbeat prove --script ./switch --limit 50us       calls ./switch a, ./switch b\n  \
         sudo onbeat prove --resume DIR                         goes on where it was interrupted\n  \
         onbeat prove --limit 50us --across-boots old1 old2 -- new1 new2   a change that takes a reboot"
@@ -58,12 +58,12 @@ pub struct Args {
     /// How long a call of the script may take
     #[arg(long, value_name = "SPAN", default_value = "60s", requires = "script")]
     script_time: String,
-    /// Runs that were made without the change, `--`, runs that were made with it: bundles of several
-    /// boots
+    /// Runs that were made without the change, `--`, runs that were made with it: bundles of
+    /// several boots
     #[arg(long, value_name = "A... -- B", num_args = 1.., conflicts_with_all = ["changes", "script"])]
     across_boots: Vec<PathBuf>,
-    /// The latency that wake-ups are not to reach, or a rate whose period it is; a bare number is in
-    /// us
+    /// The latency that wake-ups are not to reach, or a rate whose period it is; a bare number is
+    /// in us
     #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
     limit: Option<String>,
     /// CPUs to measure, like 2-3; all by default

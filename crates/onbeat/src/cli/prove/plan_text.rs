@@ -1,6 +1,6 @@
 //! What an experiment would do, in words.
 
-use super::chosen::Chosen;
+use super::chosen::ChosenProof;
 use super::segments::pair_length;
 use crate::cli::suite::spoken;
 use experiment::length::{LEAST, MOST};
@@ -12,7 +12,7 @@ use model::units::Nanos;
 use report::proving::{conditions, heading};
 
 /// The plan, as it is fixed before anything is measured.
-pub fn plan_text(chosen: &Chosen) -> String {
+pub fn plan_text(chosen: &ChosenProof) -> String {
     let plan = &chosen.plan;
     let mut text = format!("{}\n{}\n", heading(plan), conditions(plan));
     for change in chosen.changes.iter().flat_map(|changes| &changes.changes) {
@@ -40,7 +40,7 @@ pub fn plan_text(chosen: &Chosen) -> String {
     text + &lengths(chosen)
 }
 
-fn lengths(chosen: &Chosen) -> String {
+fn lengths(chosen: &ChosenProof) -> String {
     let plan = &chosen.plan;
     let warm_up = spoken(chosen.warm_up);
     let of = |segment_ns| {

@@ -1,17 +1,18 @@
-//! The warm-up and the pairs of an experiment, each run of `onbeat measure` in a process of its own.
+//! The warm-up and the pairs of an experiment, each run of `onbeat measure` in a process of its
+//! own.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use super::arm_switch::ArmSwitch;
-use super::chosen::Chosen;
+use super::chosen::ChosenProof;
 use super::folder::keep;
 use crate::cli::Environment;
 use crate::cli::child_run::{ChildEnd, run_child};
 use experiment::length::{memory, segment_length};
 use experiment::order::of_pair;
 use experiment::proof::{Proof, prove};
-use experiment::tally::Tally;
+use experiment::tally::PairTally;
 use host::clock;
 use host::rt::{self, Woken};
 use model::error::{Exit, Failure, Result};
@@ -23,7 +24,7 @@ use study::proving::{maxima, segment};
 /// What is common to all segments.
 pub struct SegmentSetup<'a> {
     folder: &'a Path,
-    chosen: &'a Chosen,
+    chosen: &'a ChosenProof,
     /// Whether progress is drawn on standard error.
     shows: bool,
 }
@@ -64,7 +65,7 @@ const PERIOD: Nanos = Nanos(200_000_000);
 const AROUND: Nanos = Nanos(2_000_000_000);
 
 impl<'a> SegmentSetup<'a> {
-    pub fn new(folder: &'a Path, chosen: &'a Chosen, quiet: bool, environment: &Environment) -> Self {
+    pub fn new(folder: &'a Path, chosen: &'a ChosenProof, quiet: bool, environment: &Environment) -> Self {
         let shows = !quiet && !environment.dumb && io::stderr().is_terminal();
         SegmentSetup { folder, chosen, shows }
     }
@@ -77,7 +78,7 @@ impl<'a> SegmentSetup<'a> {
         }
         loop {
             let (next, proof) = {
-                let tally = Tally::of(&record.segments);
+                let tally = PairTally::of(&record.segments);
                 (tally.next, prove(&record.plan, &tally))
             };
             if let Some(end) = proof.end {
