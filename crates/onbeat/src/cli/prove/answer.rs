@@ -36,7 +36,7 @@ pub fn print_answer(
     Ok(exit(proof.verdict))
 }
 
-fn page(
+pub fn page(
     record: &ExperimentRun,
     proof: &Proof,
     needs: ProofNeeds,

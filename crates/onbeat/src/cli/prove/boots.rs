@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::Args;
-use super::answer::exit;
+use super::answer::{exit, page};
+use super::chosen::most_pairs;
 use crate::cli::compare::BETWEEN;
 use crate::cli::flags::limit;
 use crate::cli::outputs::Outputs;
@@ -15,7 +16,7 @@ use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
 use model::text::several;
 use report::proving::{Proven, text};
-use study::compare::check_comparable;
+use study::compare::{check_comparable, series};
 use study::measurement::{Measurement, ReadOptions};
 use study::proving::{answer, segment_of};
 
@@ -40,6 +41,7 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
     let (mut a, mut b) = (kept(a), kept(b));
     let answered = answer(&record, &proof, proof.end.map_or("fixed", |end| end.name()), [&mut a, &mut b]);
     outputs.json_pretty(&args.output.json, &answered);
+    outputs.write(&args.page, || page(&record, &proof, needs, &answered, [series(&a), series(&b)]));
     let differing = answered.comparison.differing();
     let screen = outputs.screen;
     outputs.print(&text(
@@ -92,7 +94,7 @@ fn record(args: &Args, limit_ns: model::units::Nanos, arms: [&[Measurement]; 2])
         cpus,
         settle_ns: model::units::Nanos(0),
         segment_ns: lengths.unwrap_or_default(),
-        most_pairs: args.pairs,
+        most_pairs: most_pairs(args.pairs)?,
         seed: args.seed.unwrap_or_default(),
         ..usual()
     };

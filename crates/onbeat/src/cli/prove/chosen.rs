@@ -26,8 +26,6 @@ pub struct ChosenProof {
     pub plan: ExperimentPlan,
     pub cpus: CpuSet,
     pub settings: Vec<SuiteSetting>,
-    /// What B changes, where rules are to be changed.
-    pub changes: Option<PlanDocument>,
     pub script: Option<SwitchScript>,
     pub script_time: Nanos,
     pub warm_up: Nanos,
@@ -101,10 +99,6 @@ fn with_change(
             Failure::of_call(what, &error, Exit::Usage, "name a file that may be executed")
         })?),
     };
-    let changes = match plan.settings.is_empty() {
-        true => None,
-        false => Some(changes(&settings, &cpus, args.yes)?),
-    };
     let change = match &script {
         Some(script) => quoted(script.path()).to_string(),
         None => plan.settings.join(" "),
@@ -115,7 +109,6 @@ fn with_change(
         plan: ExperimentPlan { change, script: path, ..plan },
         cpus,
         settings,
-        changes,
         script,
         script_time: positive_span("--script-time", &args.script_time, Bare::Seconds)?,
         warm_up: segment_length("--warm-up", &args.warm_up)?,
@@ -136,7 +129,7 @@ fn segment_length(flag: &str, text: &str) -> Result<Nanos> {
     }
 }
 
-fn most_pairs(pairs: u32) -> Result<u32> {
+pub fn most_pairs(pairs: u32) -> Result<u32> {
     match (LEAST_PAIRS..=ALLOWED_PAIRS).contains(&pairs) {
         true => Ok(pairs),
         false => Err(Failure::usage(format!(
@@ -148,7 +141,7 @@ fn most_pairs(pairs: u32) -> Result<u32> {
 /// Rules with their values; nothing else that a suite could set.
 fn settings(texts: &[String]) -> Result<Vec<SuiteSetting>> {
     let rule = |text: &String| match SuiteSetting::parse(text) {
-        Ok(setting @ SuiteSetting::Rule { .. }) => Ok(setting),
+        Ok(setting @ SuiteSetting::Rule { .. }) => RuleRequest::parse(text).map(|_| setting),
         _ => Err(Failure::usage(format!(
             "--change: {} is no change: expected RULE=VALUE with a rule of `onbeat rules`",
             quoted(Path::new(text))
@@ -157,16 +150,21 @@ fn settings(texts: &[String]) -> Result<Vec<SuiteSetting>> {
     texts.iter().map(rule).collect()
 }
 
-/// What B would change now; refused where that is nothing, or not all that was named.
-fn changes(settings: &[SuiteSetting], cpus: &CpuSet, yes: bool) -> Result<PlanDocument> {
-    let rules = settings.iter().filter_map(|setting| match setting {
+/// What B changes now, none where a script does; refused where that is nothing, or not all that was
+/// named.
+pub fn changes(chosen: &ChosenProof, yes: bool) -> Result<Option<PlanDocument>> {
+    if chosen.settings.is_empty() {
+        return Ok(None);
+    }
+    let rules = chosen.settings.iter().filter_map(|setting| match setting {
         SuiteSetting::Rule { rule, value } => {
             Some(RuleRequest { rule: rule.clone(), value: Some(value.clone()) })
         }
         _ => None,
     });
     let request = PlanRequest { rules: rules.collect(), without: Vec::new() };
-    let planned = plan_tuning(MachineSource::Live, Profile::ControlLoop, Some(cpus), &request, false)?;
+    let planned =
+        plan_tuning(MachineSource::Live, Profile::ControlLoop, Some(&chosen.cpus), &request, false)?;
     let plan = planned.document;
     if let Some(left) = plan.left_out.first() {
         let instead = if left.instead.is_empty() { String::new() } else { format!(": {}", left.instead) };
@@ -189,7 +187,7 @@ fn changes(settings: &[SuiteSetting], cpus: &CpuSet, yes: bool) -> Result<PlanDo
         Some(risky) if !yes => Err(Failure::usage(format!(
             "a safeguard would be lost with {risky}: add --yes, or prove another change"
         ))),
-        _ => Ok(plan),
+        _ => Ok(Some(plan)),
     }
 }
 

@@ -18,7 +18,7 @@ use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::block_signals;
 use answer::print_answer;
 use arm_switch::ArmSwitch;
-use chosen::{chosen, resumed};
+use chosen::{changes, chosen, resumed};
 use folder::{folder_of, keep, read_record};
 use host::work::ProcessId;
 use model::error::{Exit, Failure, Result};
@@ -134,10 +134,12 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         None => chosen(args, environment)?,
     };
     if args.dry_run {
-        outputs.print(&plan_text(&chosen));
+        outputs.print(&plan_text(&chosen, changes(&chosen, args.yes)?.as_ref()));
         return outputs.end(Exit::Ok);
     }
     let mut switch = ArmSwitch::of(&chosen, environment, args.yes)?;
+    // Behind the lock: what a killed experiment left in force is undone by now.
+    changes(&chosen, args.yes)?;
     block_signals()?;
     let folder = folder_of(args, environment)?;
     let mut record = before.unwrap_or_else(|| ExperimentRun {
@@ -151,7 +153,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let setup = SegmentSetup::new(&folder, &chosen, args.output.quiet, environment);
     let ran = switch.begin(&folder).and_then(|()| setup.run(&mut record, &mut switch));
     let restored = switch.put_back();
-    let ended = ran.and_then(|ended| restored.map(|()| ended))?;
+    let ended = both(ran, restored)?;
     let verdict = print_answer(&mut outputs, args, &folder, &record, &ended)?;
     outputs.print(&format!("kept in {}\n", quoted(&folder)));
     if ended == PairsEnd::Signal {
@@ -159,6 +161,16 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         return outputs.end(Exit::Interrupted);
     }
     outputs.end(verdict)
+}
+
+/// How it ended. That something could not be put back is told beside whatever else went wrong.
+fn both(ran: Result<PairsEnd>, restored: Result<()>) -> Result<PairsEnd> {
+    match (ran, restored) {
+        (Err(ran), Err(left)) => {
+            Err(Failure { exit: left.exit, message: format!("{}; and {}", ran.message, left.message) })
+        }
+        (ran, restored) => restored.and(ran),
+    }
 }
 
 /// Which of the ways to make the change was chosen.

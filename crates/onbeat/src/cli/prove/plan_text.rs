@@ -7,15 +7,16 @@ use experiment::length::{LEAST, MOST};
 use experiment::order::letters;
 use experiment::proof::fewest_pairs;
 use model::experiment::ExperimentPlan;
+use model::plan::PlanDocument;
 use model::text::clean;
 use model::units::Nanos;
 use report::proving::{conditions, heading};
 
 /// The plan, as it is fixed before anything is measured.
-pub fn plan_text(chosen: &ChosenProof) -> String {
+pub fn plan_text(chosen: &ChosenProof, changes: Option<&PlanDocument>) -> String {
     let plan = &chosen.plan;
     let mut text = format!("{}\n{}\n", heading(plan), conditions(plan));
-    for change in chosen.changes.iter().flat_map(|changes| &changes.changes) {
+    for change in changes.iter().flat_map(|changes| &changes.changes) {
         let now = if change.now.is_empty() { "?" } else { &change.now };
         text += &format!("  {}: {} -> {}\n", change.setting.key, clean(now), clean(&change.setting.wanted));
     }

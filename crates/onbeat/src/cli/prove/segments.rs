@@ -140,7 +140,11 @@ impl<'a> SegmentSetup<'a> {
                 so_far.wins,
                 so_far.pairs - so_far.ties
             );
-            switch.to(arm)?;
+            let switched = switch.to(arm);
+            if switched.is_err() && rt::stop_pending() {
+                return Ok(false);
+            }
+            switched?;
             if rt::stop_pending() || self.wait(clock::monotonic() + record.plan.settle_ns, &doing) {
                 return Ok(false);
             }
