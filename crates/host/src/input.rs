@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -45,6 +45,11 @@ pub fn is_dir(path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// The path from the root on of what is there, without links.
+pub fn whole_path(path: &Path) -> io::Result<PathBuf> {
+    std::fs::canonicalize(path)
 }
 
 /// Opens a file that the user named, for reading; a pipe that has a name, a device or a folder is

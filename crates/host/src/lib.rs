@@ -35,6 +35,7 @@ pub mod reaction;
 mod record_folder;
 pub mod rt;
 pub mod settings;
+pub mod switch_script;
 mod system;
 mod terminal;
 pub mod threads;
@@ -44,7 +45,7 @@ mod user;
 pub mod work;
 
 pub use folder_lock::{FolderLock, LockOwner};
-pub use input::{Lines, identity, is_dir, read_user_file};
+pub use input::{Lines, identity, is_dir, read_user_file, whole_path};
 pub use kernel_list::KernelList;
 pub use kernel_log::KernelLog;
 pub use machine::{MachineFiles, NAMES_LIMIT, READ_LIMIT};

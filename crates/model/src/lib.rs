@@ -6,12 +6,14 @@
 //! agree. [`histogram`] holds samples, [`rows`] those of months, [`column`] long lists of numbers.
 //! [`watch`] is what is recorded of an application, [`record`] what is known of all that was.
 //! [`setting`] and [`plan`] are what is changed on a machine, [`isolation`] the CPUs that are set
-//! apart, [`rt_limit`] what real-time tasks may take. [`rng`] draws dithered schedules. [`text`]
+//! apart, [`rt_limit`] what real-time tasks may take, [`experiment`] what proves a change. [`rng`]
+//! draws dithered schedules. [`text`]
 //! escapes external text.
 
 pub mod check;
 pub mod column;
 pub mod error;
+pub mod experiment;
 pub mod fact;
 pub mod followed;
 pub mod histogram;

@@ -5,7 +5,7 @@
 //! its block maxima. [`render`] sends it to a page, a plot, a table or its document. Pages are made
 //! of parts: `run`, `hunt`, `bounds` and `map` each write their section, `plot` draws, `html` has
 //! the frame. `audit`, `check`, `compare`, `rule_pages` and `watch` are separate pages; each of
-//! these folders has a `text` for the terminal.
+//! these folders has a `text` for the terminal. `proving` has the words of an experiment.
 //!
 //! A picture for the page of a run is a file in `plot` and a row in [`run::pictures`]. Strings of a
 //! run are hostile input: all go through `maud`'s escaping or through [`words::clean`].
@@ -25,6 +25,7 @@ pub mod output;
 pub mod palette;
 pub mod plot;
 pub mod prose;
+pub mod proving;
 pub mod rule_pages;
 pub mod run;
 pub mod suite;

@@ -1,9 +1,10 @@
 //! The analyses of a bundle, a list of maxima or a capture, without the machine it is from.
 //!
 //! [`measurement`] opens one, [`parallel`] many at once. [`bounds`] computes what it supports,
-//! [`compare`] whether one set of runs is better than another, [`explain`] takes a hunt's spikes
-//! apart again, [`audit`] judges a machine's settings, [`page`] gathers what a report shows. A
-//! command line and a farm ask the same functions; none of them prints.
+//! [`compare`] whether one set of runs is better than another, [`proving`] whether a change
+//! is proven, [`explain`] takes a hunt's spikes apart again, [`audit`] judges a machine's settings,
+//! [`page`] gathers what a report shows. A command line and a farm ask the same functions; none of
+//! them prints.
 
 pub mod audit;
 pub mod bounds;
@@ -14,5 +15,6 @@ pub mod isolating;
 pub mod measurement;
 pub mod page;
 pub mod parallel;
+pub mod proving;
 pub mod recorded;
 pub mod tuning;

@@ -14,6 +14,7 @@ mod hidden;
 mod line;
 mod pairs;
 mod printed;
+mod proofs;
 mod rates;
 mod records;
 mod tails;
@@ -79,6 +80,7 @@ pub fn run_here(options: &Args) -> Result<()> {
         printed::all(),
         rates::all(),
         compared::all(),
+        proofs::all(),
         hidden::all(),
         gates::all(),
         disturbed::all(),

@@ -62,11 +62,12 @@ pub struct Args {
 }
 
 /// Separates A's runs from B's once the arguments are read; no path contains it.
-const BETWEEN: &str = "\0";
+pub const BETWEEN: &str = "\0";
 
-/// Allows flags after the `--` of `compare`, where users put them: there it separates A from B.
+/// Allows flags after the `--` of `compare` and `prove`, where users put them: there it separates A
+/// from B.
 pub fn mark_separator(mut args: Vec<OsString>) -> Vec<OsString> {
-    if args.get(1).is_some_and(|name| name == "compare") {
+    if args.get(1).is_some_and(|name| name == "compare" || name == "prove") {
         if let Some(between) = args.iter_mut().skip(2).find(|arg| *arg == "--") {
             *between = BETWEEN.into();
         }
@@ -98,7 +99,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.json_pretty(&args.output.json, &comparison);
     outputs.write(&args.page, || {
         let (a, b) = (series(&in_a), series(&in_b));
-        let page = Versus { compared, differing, remarks: &comparison.remarks, a, b };
+        let page = Versus { compared, said: None, differing, remarks: &comparison.remarks, a, b };
         Ok(page::html(&page, &json(&comparison)?))
     });
     let shown = remarks(&in_a, &in_b, if seen { Remarks::WithoutReading } else { Remarks::All });

@@ -17,6 +17,7 @@ mod audit;
 mod bounds;
 mod capture;
 mod check;
+mod child_run;
 mod compare;
 mod completions;
 mod explain;
@@ -35,12 +36,14 @@ mod measure_flags;
 mod outputs;
 mod probe;
 mod program;
+mod prove;
 mod read_flags;
 mod recovery;
 mod report;
 mod rules;
 mod run_flags;
 mod running;
+mod step_settings;
 mod suite;
 mod target;
 mod tune;
@@ -121,6 +124,7 @@ enum Command {
     Isolate(isolate::Args),
     Load(load::Args),
     Suite(Box<suite::Args>),
+    Prove(Box<prove::Args>),
     Watch(watch::Args),
     Rules(rules::Args),
     Report(report::Args),
@@ -214,6 +218,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
         Command::Isolate(args) => isolate::run(&args, environment),
         Command::Load(args) => load::run(&args, environment),
         Command::Suite(args) => suite::run(&args, environment),
+        Command::Prove(args) => prove::run(&args, environment),
         Command::Watch(args) => watch::run(&args, environment),
         Command::Rules(args) => rules::run(&args, environment),
         Command::Report(args) => report::run(&args, environment),

@@ -21,6 +21,8 @@ use stats::series::Series;
 /// What the page shows.
 pub struct Versus<'a> {
     pub compared: &'a Compared,
+    /// What stands over it, and what the verdict rests on, where that is not what `compare` says.
+    pub said: Option<SaidOfPairs<'a>>,
     /// What differs in the conditions.
     pub differing: Option<&'a [Difference]>,
     /// What else is to be known.
@@ -31,19 +33,34 @@ pub struct Versus<'a> {
     pub b: Vec<&'a Series>,
 }
 
+/// The words of an experiment's page.
+#[derive(Clone, Copy)]
+pub struct SaidOfPairs<'a> {
+    pub heading: &'a str,
+    pub verdict: &'a str,
+    pub numbers: &'a [String],
+}
+
 /// The page. The answer is also in it as JSON.
 pub fn html(versus: &Versus, json: &str) -> String {
     let compared = versus.compared;
+    let (verdict, lines) = match versus.said {
+        Some(said) => (said.verdict.to_owned(), said.numbers.to_vec()),
+        None => (sentence(compared), numbers(compared)),
+    };
     let side = |name: &str, units: &[Unit]| match units {
         [one] => format!("{name}: {}", clean(&one.title)),
         several => format!("{name}: {} runs", several.len()),
     };
-    let heading = format!("{} against {}", side("B", &compared.b), side("A", &compared.a));
+    let heading = match versus.said {
+        Some(said) => clean(said.heading),
+        None => format!("{} against {}", side("B", &compared.b), side("A", &compared.a)),
+    };
     page_of(
         &heading,
         html! {
-            p class="lead" { strong { (sentence(compared)) } }
-            ul { @for line in numbers(compared) { li { (prose(&line)) } } }
+            p class="lead" { strong { (verdict) } }
+            ul { @for line in &lines { li { (prose(line)) } } }
             @for remark in versus.remarks { p { (prose(remark)) } }
             h2 { "What differs in the conditions" }
             (differences(versus.differing))
@@ -157,6 +174,7 @@ mod tests {
         let json = serde_json::to_string(&compared).unwrap();
         let versus = Versus {
             compared: &compared,
+            said: None,
             differing: Some(&differing),
             remarks: &remarks,
             a: vec![&a.series],

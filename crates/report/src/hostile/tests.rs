@@ -158,7 +158,8 @@ fn answers_through_every_form() {
     let differing = [Difference { what: ATTACK.into(), a: ATTACK.into(), b: ATTACK.into() }];
     assert_harmless("compare", &compare::text(&answer, Some(&differing), &remarks, 80, false));
     let (a, b) = (vec![&sample.series], vec![&sample.series]);
-    let versus = Versus { compared: &answer, differing: Some(&differing), remarks: &remarks, a, b };
+    let versus =
+        Versus { compared: &answer, said: None, differing: Some(&differing), remarks: &remarks, a, b };
     assert_harmless(
         "page of a comparison",
         &super::compare::page::html(&versus, &serde_json::to_string(&answer).unwrap()),

@@ -12,4 +12,5 @@ pub mod permutation;
 pub mod power;
 pub mod shift;
 pub mod sign_flip;
+pub mod sign_sequence;
 pub mod verdict;

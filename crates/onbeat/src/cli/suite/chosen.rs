@@ -2,9 +2,9 @@
 
 use super::Args;
 use super::folder::{as_begun, kept_cpus};
-use super::settings::offered;
 use crate::cli::flags::{cpu_list, positive_span};
 use crate::cli::outputs::remark;
+use crate::cli::step_settings::offered;
 use ::suite::phases::{StepChoice, SuiteStep, steps};
 use ::suite::recipe::Recipe;
 use ::suite::recipe_phase::{LoadOn, StepKind};

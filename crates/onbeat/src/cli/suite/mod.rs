@@ -4,7 +4,6 @@ mod chosen;
 mod folder;
 mod phase;
 mod plan_text;
-mod settings;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::Environment;
 use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::block_signals;
+use super::step_settings::{StepSettings, StepWish};
 use ::suite::begun::{described, difference};
 use ::suite::outcome::{drift, not_run};
 use ::suite::phases::{StepChoice, SuiteStep, length, shortens, steps};
@@ -25,9 +25,9 @@ use model::suite::{SUITE_SCHEMA, SuiteLeftOut, SuitePhase, SuiteRun};
 use model::text::{quoted, several};
 use model::units::Nanos;
 use phase::{PhaseEnd, PhaseSetup};
-use plan_text::{plan_text, spoken};
+use plan_text::plan_text;
+pub use plan_text::spoken;
 use report::suite::{list, render};
-use settings::StepSettings;
 
 /// Run a test recipe of the field: phases of measuring, each under its load
 ///
@@ -125,7 +125,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     (suite.cpus, suite.load_cpus) = (setup.cpus.to_string(), setup.load_cpus.to_string());
     // Killed in its first phase, it can be gone on with too.
     keep(&folder, &suite)?;
-    let mut settings = StepSettings::new(environment, &chosen.cpus, args.yes);
+    let mut settings =
+        StepSettings::new(environment, &chosen.cpus, args.yes, "changing settings for a suite");
     let ran = run_steps(&setup, &chosen.steps, &mut suite, &mut settings);
     outputs.keep(settings.put_back());
     let stopped = ran?;
@@ -166,7 +167,7 @@ fn run_steps(
             continue;
         }
         suite.phases.retain(|phase| !is_row(phase, step));
-        if let Err(why) = settings.switch(step)? {
+        if let Err(why) = settings.switch(wish(step))? {
             if rt::stop_pending() {
                 return keep(setup.folder, suite).map(|()| true);
             }
@@ -187,6 +188,10 @@ fn run_steps(
     suite.drift = drift(&suite.phases);
     keep(setup.folder, suite)?;
     Ok(rt::stop_pending())
+}
+
+fn wish(step: &SuiteStep) -> StepWish {
+    StepWish { model: step.model.clone(), settings: step.settings.clone() }
 }
 
 /// A row that is there, from another boot or another suite, is not left out any more.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::plan_text::spoken;
+use crate::cli::child_run::{ChildEnd, run_child};
 use crate::cli::load_flags::existing;
 use ::load::running::{RunningLoads, plan};
 use ::load::spec;
@@ -14,8 +15,8 @@ use ::suite::recipe::Recipe;
 use ::suite::recipe_phase::{LoadOn, StepKind};
 use bundle::read::Bundle;
 use host::rt::{self, Woken};
-use host::{MachineFiles, OwnRun, clock};
-use model::error::{Exit, Failure, Result};
+use host::{MachineFiles, clock};
+use model::error::{Failure, Result};
 use model::isolation::INNER_GROUP;
 use model::load::LoadRun;
 use model::setting::Key;
@@ -57,38 +58,24 @@ impl PhaseSetup<'_> {
         }
         let name = format!("{}-{}", place.replace(" of ", "-"), step.id.replace('/', "-"));
         let bundle = self.new_bundle(&name);
-        let failed = |error: io::Error| {
-            Failure::of_call("the phase's run cannot be started", &error, Exit::Internal, "try again")
-        };
         let mut beside = match self.load_outside(step) {
             Ok(beside) => beside,
             Err(failure) => return Ok(self.hole(step, &failure.message)),
         };
         let group = step.isolates().then(|| Key::GroupFile(INNER_GROUP.to_owned()).path());
         let arguments = self.arguments(step, &self.folder.join(&bundle));
-        let mut run = OwnRun::start_in(&arguments, group.as_deref().map(Path::new)).map_err(failed)?;
-        let mut stopped = false;
         let mut sampled = clock::monotonic();
-        let code = loop {
-            if let Some(code) = run.ended().map_err(failed)? {
-                break code;
-            }
+        let end = run_child(&arguments, group.as_deref().map(Path::new), &mut || {
             let now = clock::monotonic();
             if let Some(loads) = beside.as_mut().filter(|_| now >= sampled + Nanos::SECOND) {
                 loads.sample(now);
                 sampled = now;
             }
-            if self.wait(clock::monotonic() + PERIOD, step, place, left) && !stopped {
-                stopped = true;
-                run.stop();
-            }
-        };
+            self.wait(clock::monotonic() + PERIOD, step, place, left)
+        })?;
         self.clear();
         let loads = beside.map(|loads| loads.finish(clock::monotonic())).unwrap_or_default();
-        if stopped {
-            return Ok(PhaseEnd::Stopped);
-        }
-        let words = run.last_words();
+        let ChildEnd::Ended { code, words } = end else { return Ok(PhaseEnd::Stopped) };
         let row = match Bundle::open(&self.folder.join(&bundle)) {
             Ok(opened) => beside_loads(row(step, &opened.run, &bundle), &loads),
             Err(_) if words.is_empty() => {

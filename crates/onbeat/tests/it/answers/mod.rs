@@ -10,6 +10,7 @@ mod loading;
 mod measuring;
 mod place;
 mod probing;
+mod proving;
 mod recording;
 mod suites;
 mod watching;

@@ -9,7 +9,7 @@ use super::code::{Product, Segments, crate_of, parse};
 use super::tree::{files, root};
 
 /// Functions from values to values; `facts` reads, but only by asking `host`.
-const PURE: &[&str] = &["model", "stats", "trace", "rules", "report", "facts"];
+const PURE: &[&str] = &["model", "stats", "experiment", "trace", "rules", "report", "facts"];
 /// Modules of the standard library that reach out of the program, and its clocks.
 const IMPURE: &[&str] = &["fs", "env", "process", "thread", "net"];
 const CLOCKS: &[&str] = &["Instant", "SystemTime"];

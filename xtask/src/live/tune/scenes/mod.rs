@@ -4,6 +4,7 @@ mod exported;
 mod isolated;
 mod killed;
 mod others;
+mod proofs;
 mod suites;
 mod undone;
 mod watched;
@@ -21,6 +22,7 @@ pub fn all() -> Vec<UndoScene> {
         exported::scenes(),
         isolated::scenes(),
         suites::scenes(),
+        proofs::scenes(),
         watched::scenes(),
     ];
     groups.into_iter().flatten().collect()

@@ -1,9 +1,8 @@
-//! What is set for some phases, through the journal of changes: the preemption model, a limit of
-//! real-time tasks, a partition, rules.
+//! What is set for a phase of a suite or an arm of an experiment, through the journal of changes:
+//! the preemption model, a limit of real-time tasks, a partition, rules.
 
 use crate::cli::Environment;
 use crate::cli::journal::{self, LockedJournal, UndoTime};
-use ::suite::phases::SuiteStep;
 use ::suite::setting::SuiteSetting;
 use ::tune::apply::{ApplyOptions, ApplyResult, apply, cuts_off};
 use ::tune::isolate::steps::IsolationRequest;
@@ -45,9 +44,10 @@ pub fn offered() -> Result<Vec<String>, String> {
 
 /// What is set for a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Wanted {
-    model: String,
-    settings: Vec<SuiteSetting>,
+pub struct StepWish {
+    /// The preemption model; `""` for the one in use.
+    pub model: String,
+    pub settings: Vec<SuiteSetting>,
 }
 
 /// What was set. What was found comes back when this is dropped, and when this process is killed.
@@ -57,16 +57,38 @@ pub struct StepSettings<'a> {
     cpus: &'a CpuSet,
     /// Whether safeguards may be taken away.
     yes: bool,
-    in_force: Wanted,
-    /// Locked at the first change, so that no other onbeat changes settings during the suite.
+    in_force: StepWish,
+    /// What settings are changed for, as a refusal says it.
+    purpose: &'static str,
+    /// Locked at the first change, so that no other onbeat changes settings meanwhile.
     journal: Option<LockedJournal>,
     /// The entry in force.
     entry: Option<String>,
 }
 
 impl<'a> StepSettings<'a> {
-    pub fn new(environment: &'a Environment, cpus: &'a CpuSet, yes: bool) -> StepSettings<'a> {
-        StepSettings { environment, cpus, yes, in_force: Wanted::default(), journal: None, entry: None }
+    pub fn new(
+        environment: &'a Environment,
+        cpus: &'a CpuSet,
+        yes: bool,
+        purpose: &'static str,
+    ) -> StepSettings<'a> {
+        let in_force = StepWish::default();
+        StepSettings { environment, cpus, yes, in_force, purpose, journal: None, entry: None }
+    }
+
+    /// Locks the journal before the first change, and undoes what a killed command left.
+    ///
+    /// # Errors
+    /// Not permitted: this is not root, or another onbeat is changing settings.
+    pub fn lock(&mut self) -> Result<&mut LockedJournal> {
+        let boot = boot_id()?;
+        let journal = match &mut self.journal {
+            Some(journal) => journal,
+            none => none.insert(journal::lock(self.purpose)?),
+        };
+        undo_abandoned(&mut journal.kernel, journal.store.as_mut(), &boot)?;
+        Ok(journal)
     }
 
     /// Sets what a step asks for, after what another has set is put back; what cannot be set, and
@@ -74,33 +96,28 @@ impl<'a> StepSettings<'a> {
     ///
     /// # Errors
     /// The journal cannot be used, or what was set cannot be put back.
-    pub fn switch(&mut self, step: &SuiteStep) -> Result<Result<(), String>> {
-        let wanted = Wanted { model: step.model.clone(), settings: step.settings.clone() };
+    pub fn switch(&mut self, wanted: StepWish) -> Result<Result<(), String>> {
         if self.in_force == wanted {
             return Ok(Ok(()));
         }
         self.put_back()?;
-        if wanted == Wanted::default() {
+        if wanted == StepWish::default() {
             return Ok(Ok(()));
         }
-        let boot = boot_id()?;
-        let journal = match &mut self.journal {
-            Some(journal) => journal,
-            none => none.insert(journal::lock("changing settings for a suite")?),
-        };
-        undo_abandoned(&mut journal.kernel, journal.store.as_mut(), &boot)?;
-        let changes = match changes(&wanted, self.cpus, self.yes, &journal.kernel) {
+        let (boot, cpus, yes) = (boot_id()?, self.cpus, self.yes);
+        let environment = self.environment;
+        let journal = self.lock()?;
+        let changes = match changes(&wanted, cpus, yes, &journal.kernel) {
             Ok(changes) => changes,
             Err(why) => return Ok(Err(why)),
         };
         if let Some(change) = changes.iter().find(|change| cuts_off(&change.setting.key)) {
-            if self.environment.over_ssh {
+            if environment.over_ssh {
                 return Ok(Err(format!("{} can cut off this ssh session", change.setting.key)));
             }
         }
         let plan = PlanDocument::new(&boot, changes, Vec::new());
-        let cpus = self.cpus.to_string();
-        let opened = journal::opened(&boot, &cpus, self.environment, UndoTime::WithProcess);
+        let opened = journal::opened(&boot, &cpus.to_string(), environment, UndoTime::WithProcess);
         let options = ApplyOptions { keep_going: false, stop: &rt::stop_pending, started: &start_keeper };
         let result = apply(&mut journal.kernel, journal.store.as_mut(), opened, plan, &options)?;
         if let Some(why) = refusal(&result) {
@@ -113,10 +130,10 @@ impl<'a> StepSettings<'a> {
 
     /// Restores what was found.
     pub fn put_back(&mut self) -> Result<()> {
-        self.in_force = Wanted::default();
+        self.in_force = StepWish::default();
         let (Some(id), Some(journal)) = (self.entry.take(), &mut self.journal) else { return Ok(()) };
         let failed = |error: std::io::Error| {
-            let what = "what the suite has set could not be restored";
+            let what = "what was set could not be restored";
             Failure::of_call(what, &error, Exit::Limit, "run `onbeat tune undo`")
         };
         let Some(entry) = read_entry(journal.store.as_ref(), &id).map_err(failed)? else {
@@ -163,7 +180,7 @@ fn refusal(result: &ApplyResult) -> Option<String> {
 
 /// All that is wanted as changes of the running machine, in their order.
 fn changes(
-    wanted: &Wanted,
+    wanted: &StepWish,
     cpus: &CpuSet,
     yes: bool,
     kernel: &dyn Kernel,

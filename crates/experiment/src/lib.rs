@@ -1,0 +1,18 @@
+//! One change, proven or not: pairs of segments with it and without it, decided as they come.
+//!
+//! [`design`] is what is fixed beforehand, [`order`] which arm of a pair comes first, [`length`]
+//! how long a segment is. [`tally`] puts the segments into pairs, [`proof`] decides: whether to go
+//! on, and what the pairs show. [`veto`] is what speaks against a change that cures, [`carry_over`]
+//! and [`drift`] whether the pairs are what they are meant to be. Pure: what runs segments is
+//! `onbeat`.
+
+pub mod carry_over;
+pub mod design;
+pub mod drift;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
+pub mod length;
+pub mod order;
+pub mod proof;
+pub mod tally;
+pub mod veto;

@@ -1,0 +1,210 @@
+//! Whether to go on, and what the pairs show.
+//!
+//! The unit is the pair. The sign of its log ratio is a fair coin where the change does nothing,
+//! however the machine drifts; ties say nothing and are left out. The e-value of the coins may be
+//! looked at after each pair (`stats::pair::sign_sequence`).
+
+use model::experiment::ExperimentPlan;
+use model::text::several;
+use stats::pair::conditional_binomial::{self, Exposure};
+use stats::pair::sign_sequence::{detectable, interval, ln_sign_e_value, pairs_needed};
+use stats::pair::verdict::Verdict;
+
+use crate::carry_over::CarryOver;
+use crate::drift::ExperimentDrift;
+use crate::tally::{CountedPair, PairTally};
+use crate::veto::vetoes;
+
+/// Why no further pair is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExperimentEnd {
+    /// The e-value reached its level.
+    EValue,
+    /// All pairs that were allowed are measured.
+    Fixed,
+    /// So many were dropped that the rest could not make up for it.
+    Dropped,
+}
+
+impl ExperimentEnd {
+    /// As the document has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ExperimentEnd::EValue => "e-value",
+            ExperimentEnd::Fixed | ExperimentEnd::Dropped => "fixed",
+        }
+    }
+}
+
+/// What the pairs show, of B against A.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proof {
+    pub verdict: Verdict,
+    /// Why it is no clearer, or what speaks against the change; `""` where nothing is to be added.
+    pub reason: String,
+    /// None while the next pair is to be measured.
+    pub end: Option<ExperimentEnd>,
+    /// Pairs that count, those in which B has fewer late wake-ups, and those in which both have as
+    /// many.
+    pub pairs: u64,
+    pub wins: u64,
+    pub ties: u64,
+    pub dropped: u32,
+    pub interrupted: u32,
+    pub e_value: f64,
+    /// B's rate of late wake-ups over A's, all pairs together; none without one in A.
+    pub rate_ratio: Option<f64>,
+    /// Where the typical pair's ratio lies with 95 %, whenever one stops.
+    pub interval: Option<[f64; 2]>,
+    /// Late wake-ups of A and of B.
+    pub late: [u64; 2],
+    /// Pairs that would decide if all of them went the way that most went.
+    pub fewest_more: u32,
+    pub carry_over: CarryOver,
+    pub drift: Option<ExperimentDrift>,
+}
+
+/// What pairs that scatter as these do can find.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProofNeeds {
+    /// The factor that so many pairs find four times in five.
+    pub smallest_detectable: Option<f64>,
+    /// Pairs that find one as large as the margin as often.
+    pub pairs: Option<u64>,
+}
+
+impl ProofNeeds {
+    pub fn of(plan: &ExperimentPlan, tally: &PairTally) -> ProofNeeds {
+        let logs: Vec<f64> = tally.pairs.iter().map(CountedPair::log_ratio).collect();
+        let scatter = scatter(&logs, sums(&tally.pairs));
+        ProofNeeds {
+            smallest_detectable: detectable(scatter, logs.len(), plan.stop_at).map(f64::exp),
+            pairs: pairs_needed(scatter, plan.rate_margin.ln(), plan.stop_at).map(|pairs| pairs as u64),
+        }
+    }
+}
+
+/// What the segments so far come to.
+pub fn prove(plan: &ExperimentPlan, tally: &PairTally) -> Proof {
+    let logs: Vec<f64> = tally.pairs.iter().map(CountedPair::log_ratio).collect();
+    let wins = logs.iter().filter(|&&log| log < 0.0).count() as u64;
+    let losses = logs.iter().filter(|&&log| log > 0.0).count() as u64;
+    let ln_e = ln_sign_e_value(wins, wins + losses);
+    let [a, b] = sums(&tally.pairs);
+    let factors = interval(&logs, plan.stop_at).map(|ends| ends.map(f64::exp));
+    let rate_ratio = (a.events > 0).then(|| (b.events as f64 / b.time) / (a.events as f64 / a.time));
+    let mut proof = Proof {
+        verdict: Verdict::Inconclusive,
+        reason: String::new(),
+        end: end(plan, tally, ln_e >= plan.stop_at.ln()),
+        pairs: logs.len() as u64,
+        wins,
+        ties: logs.len() as u64 - wins - losses,
+        dropped: tally.dropped,
+        interrupted: tally.interrupted,
+        e_value: ln_e.exp(),
+        rate_ratio,
+        interval: factors.map(|ends| around(ends, rate_ratio)),
+        late: [a.events, b.events],
+        fewest_more: fewest_more(plan, wins, losses),
+        carry_over: CarryOver::of(&tally.pairs),
+        drift: ExperimentDrift::of(&tally.pairs),
+    };
+    proof.decide(plan, tally, ln_e >= plan.stop_at.ln());
+    proof
+}
+
+fn end(plan: &ExperimentPlan, tally: &PairTally, decided: bool) -> Option<ExperimentEnd> {
+    if tally.is_lost(plan.most_pairs) {
+        return Some(ExperimentEnd::Dropped);
+    }
+    if decided && tally.unfair().is_none() {
+        return Some(ExperimentEnd::EValue);
+    }
+    (tally.pairs.len() as u64 >= u64::from(plan.most_pairs)).then_some(ExperimentEnd::Fixed)
+}
+
+impl Proof {
+    fn decide(&mut self, plan: &ExperimentPlan, tally: &PairTally, decided: bool) {
+        if let Some(unfair) = tally.unfair() {
+            self.reason = unfair;
+            return;
+        }
+        if self.end.is_none() {
+            let pairs = several(self.pairs, "pair", "pairs");
+            self.reason = format!("it was ended after {pairs}, before they decided");
+            return;
+        }
+        let against = vetoes(plan, &tally.pairs);
+        let losses = self.pairs - self.ties - self.wins;
+        (self.verdict, self.reason) = match decided {
+            true if self.wins < losses => (Verdict::Worse, String::new()),
+            _ if !against.is_empty() => (Verdict::Worse, against.join("; ")),
+            true => (Verdict::Better, String::new()),
+            false if self.is_equivalent(plan, tally) => (Verdict::Equivalent, String::new()),
+            false => (Verdict::Inconclusive, self.open()),
+        };
+    }
+
+    /// Both the typical pair and the sums of all events lie within the margin: where nothing or
+    /// little was late, all pairs are alike and nothing is known.
+    fn is_equivalent(&self, plan: &ExperimentPlan, tally: &PairTally) -> bool {
+        let [a, b] = sums(&tally.pairs);
+        let sums = conditional_binomial::rate_ratio(a, b, 1.0 - 2.0 / plan.stop_at);
+        let within = |lower: f64, upper: f64| 1.0 / plan.rate_margin < lower && upper < plan.rate_margin;
+        self.interval.is_some_and(|[lower, upper]| within(lower, upper))
+            && sums.is_some_and(|sums| within(sums.lower, sums.upper))
+    }
+
+    /// Why the pairs decide nothing.
+    fn open(&self) -> String {
+        match self.late {
+            [0, 0] => "nothing was late with or without the change: choose a lower limit, or more load",
+            _ if self.pairs < 2 * self.ties => "in most pairs as much was late with the change as without it",
+            _ => "the difference is neither sure nor surely small",
+        }
+        .to_owned()
+    }
+}
+
+fn sums(pairs: &[CountedPair]) -> [Exposure; 2] {
+    let mut sums = [Exposure { events: 0, time: 0.0 }; 2];
+    for one in pairs.iter().map(CountedPair::exposures) {
+        for (sum, unit) in sums.iter_mut().zip(one) {
+            sum.events = sum.events.saturating_add(unit.events);
+            sum.time += unit.time;
+        }
+    }
+    sums
+}
+
+/// The ratio of the sums is that of the pairs with most events, which need not be typical: the
+/// interval that is given holds both.
+fn around([lower, upper]: [f64; 2], ratio: Option<f64>) -> [f64; 2] {
+    let ratio = ratio.unwrap_or(upper);
+    [lower.min(ratio), upper.max(ratio)]
+}
+
+/// How log ratios scatter: as seen, and at least as counts do.
+fn scatter(logs: &[f64], [a, b]: [Exposure; 2]) -> f64 {
+    let n = logs.len().max(1) as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    let seen = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    let of_counts = 1.0 / (a.events as f64 / n + 0.5) + 1.0 / (b.events as f64 / n + 0.5);
+    seen.max(of_counts).sqrt()
+}
+
+/// Pairs that decide where all of them agree.
+pub fn fewest_pairs(plan: &ExperimentPlan) -> u32 {
+    fewest_more(plan, 0, 0)
+}
+
+fn fewest_more(plan: &ExperimentPlan, wins: u64, losses: u64) -> u32 {
+    let (more, all) = (wins.max(losses), wins + losses);
+    let decides =
+        |added: &u32| ln_sign_e_value(more + u64::from(*added), all + u64::from(*added)) >= plan.stop_at.ln();
+    (0..10_000).find(decides).unwrap_or(10_000)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! The segments of an experiment as pairs: those that count, and those that were dropped.
+
+use model::experiment::{ExperimentArm, ExperimentSegment};
+use stats::pair::conditional_binomial::Exposure;
+use stats::pair::verdict::{log_rate, mean_time};
+
+use crate::design::DROPPED_SHARE;
+
+/// Both segments of a pair, each valid.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedPair<'a> {
+    pub a: &'a ExperimentSegment,
+    pub b: &'a ExperimentSegment,
+}
+
+/// What became of the pairs.
+#[derive(Clone, Debug, Default)]
+pub struct PairTally<'a> {
+    /// In their order.
+    pub pairs: Vec<CountedPair<'a>>,
+    /// Pairs of which a segment was invalid.
+    pub dropped: u32,
+    /// Invalid segments of A and of B.
+    pub invalid: [u32; 2],
+    /// Pairs that were interrupted between their segments.
+    pub interrupted: u32,
+    /// The number of the next pair.
+    pub next: u32,
+}
+
+/// Lengths that differ by less than this share are alike: each run ends some wake-ups sooner or
+/// later.
+const ALIKE: f64 = 0.01;
+
+/// Of so few invalid segments it means nothing that they are of one arm.
+const FEW: u32 = 3;
+
+impl<'a> PairTally<'a> {
+    pub fn of(segments: &'a [ExperimentSegment]) -> PairTally<'a> {
+        let mut tally = PairTally::default();
+        let Some(last) = segments.iter().map(|segment| segment.pair).max() else { return tally };
+        tally.next = last.saturating_add(1);
+        let mut numbers: Vec<u32> = segments.iter().map(|segment| segment.pair).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        for number in numbers {
+            let of = |arm| segments.iter().find(|segment| segment.pair == number && segment.arm == arm);
+            let (a, b) = (of(ExperimentArm::A), of(ExperimentArm::B));
+            let invalid = [a, b].map(|segment| segment.is_some_and(|segment| !segment.valid));
+            match (a, b) {
+                _ if invalid.contains(&true) => tally.dropped += 1,
+                (Some(a), Some(b)) => tally.pairs.push(CountedPair { a, b }),
+                _ => tally.interrupted += 1,
+            }
+            tally.invalid[0] += u32::from(invalid[0]);
+            tally.invalid[1] += u32::from(invalid[1]);
+        }
+        tally
+    }
+
+    /// Why too much was dropped to decide by the rest; none where it was not.
+    pub fn unfair(&self) -> Option<String> {
+        let [a, b] = self.invalid;
+        let measured = self.pairs.len() as u32 + self.dropped;
+        if self.dropped.saturating_mul(DROPPED_SHARE) > measured {
+            return Some(format!("{} of {measured} pairs were dropped", self.dropped));
+        }
+        let (most, arm) = if a > b { (a, "without the change") } else { (b, "with the change") };
+        let all = a + b;
+        (all >= FEW && most * 4 >= all * 3)
+            .then(|| format!("{most} of {all} invalid segments were those {arm}"))
+    }
+
+    /// Whether so many were dropped that the rest of the pairs could not make up for it.
+    pub fn is_lost(&self, most_pairs: u32) -> bool {
+        self.dropped.saturating_mul(DROPPED_SHARE) > most_pairs.saturating_add(self.dropped)
+    }
+}
+
+impl CountedPair<'_> {
+    /// ln of B's rate of late wake-ups over A's, with half of one added to each: negative where B
+    /// is better.
+    pub fn log_ratio(&self) -> f64 {
+        let [a, b] = self.exposures();
+        let mean = mean_time(&[a], &[b]);
+        log_rate(&b, mean) - log_rate(&a, mean)
+    }
+
+    /// Late wake-ups of A and of B, and for how long they were looked for.
+    pub fn exposures(&self) -> [Exposure; 2] {
+        let [a, b] = [self.a, self.b].map(|segment| segment.observed_ns.as_secs().max(1e-9));
+        let b = if (b / a - 1.0).abs() < ALIKE { a } else { b };
+        [Exposure { events: self.a.late, time: a }, Exposure { events: self.b.late, time: b }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::units::Nanos;
+    use proptest::prelude::*;
+
+    fn segment(pair: u32, arm: ExperimentArm, late: u64) -> ExperimentSegment {
+        let observed_ns = Nanos(5_000_000_000);
+        ExperimentSegment { pair, arm, late, valid: true, observed_ns, ..ExperimentSegment::default() }
+    }
+
+    fn invalid(pair: u32, arm: ExperimentArm) -> ExperimentSegment {
+        ExperimentSegment { valid: false, ..segment(pair, arm, 0) }
+    }
+
+    use ExperimentArm::{A, B};
+
+    #[test]
+    fn pairs_are_counted_dropped_or_interrupted() {
+        let segments = [
+            segment(0, B, 2),
+            segment(0, A, 10),
+            invalid(1, A),
+            segment(2, A, 1),
+            segment(3, A, 1),
+            invalid(3, B),
+        ];
+        let tally = PairTally::of(&segments);
+        assert_eq!((tally.pairs.len(), tally.dropped, tally.interrupted, tally.next), (1, 2, 1, 4));
+        assert_eq!(tally.invalid, [1, 1]);
+        assert_eq!((tally.pairs[0].a.late, tally.pairs[0].b.late), (10, 2));
+    }
+
+    #[test]
+    fn the_ratio_is_that_of_the_counts_with_a_half_added() {
+        let ratio = |a: u64, b: u64| {
+            let (a, b) = (segment(0, A, a), segment(0, B, b));
+            CountedPair { a: &a, b: &b }.log_ratio()
+        };
+        assert!((ratio(10, 2) - f64::ln(2.5 / 10.5)).abs() < 1e-12);
+        assert_eq!((ratio(0, 0), ratio(7, 7)), (0.0, 0.0));
+        // A run that ends a millisecond later is no rarer, one of twice the length is.
+        let a = segment(0, A, 4);
+        let later = ExperimentSegment { observed_ns: Nanos(5_001_000_000), ..segment(0, B, 4) };
+        assert_eq!(CountedPair { a: &a, b: &later }.log_ratio(), 0.0);
+        let twice = ExperimentSegment { observed_ns: Nanos(10_000_000_000), ..segment(0, B, 8) };
+        assert!(CountedPair { a: &a, b: &twice }.log_ratio().abs() < 0.1);
+    }
+
+    #[test]
+    fn what_was_dropped_has_to_be_little_and_of_both_arms() {
+        let tally = |pairs: u32, dropped: &[ExperimentArm]| {
+            let counted = (0..pairs).flat_map(|pair| [segment(pair, A, 1), segment(pair, B, 1)]);
+            let dropped = dropped.iter().enumerate();
+            let all: Vec<_> =
+                counted.chain(dropped.map(|(at, arm)| invalid(pairs + at as u32, *arm))).collect();
+            let tally = PairTally::of(&all);
+            (tally.unfair(), tally.is_lost(16))
+        };
+        assert_eq!(tally(8, &[B, B]), (None, false));
+        assert_eq!(tally(7, &[A, B]).0.as_deref(), Some("2 of 9 pairs were dropped"));
+        let of_one = Some("3 of 3 invalid segments were those with the change".to_owned());
+        assert_eq!(tally(16, &[B, B, B]).0, of_one);
+        assert_eq!((tally(16, &[A, B, B]), tally(16, &[A, A, B, B])), ((None, false), (None, false)));
+        assert!(!tally(3, &[A, B, A, B]).1 && tally(3, &[A, B, A, B, A]).1);
+        assert_eq!(tally(0, &[]), (None, false));
+    }
+
+    proptest! {
+        #[test]
+        fn any_record_has_a_tally(
+            kinds in proptest::collection::vec(
+                (0u32..5, any::<bool>(), any::<bool>(), any::<u64>(), any::<i64>()), 0..20,
+            ),
+        ) {
+            let of = |&(pair, b, valid, late, ns): &(u32, bool, bool, u64, i64)| ExperimentSegment {
+                valid,
+                observed_ns: Nanos(ns),
+                ..segment(pair, if b { B } else { A }, late)
+            };
+            let segments: Vec<_> = kinds.iter().map(of).collect();
+            let tally = PairTally::of(&segments);
+            prop_assert!(tally.pairs.iter().all(|pair| !pair.log_ratio().is_nan()));
+            prop_assert!(tally.pairs.len() as u32 + tally.dropped + tally.interrupted <= 5);
+            let _ = (tally.unfair(), tally.is_lost(16));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What speaks against a change that makes late wake-ups rarer: the usual wake-up became later, or
+//! a load got less done. Only where the whole interval lies beyond the margin that was fixed
+//! beforehand.
+
+use model::experiment::{ExperimentPlan, ExperimentSegment};
+use stats::pair::sign_sequence::interval;
+
+use crate::tally::CountedPair;
+
+/// The reasons against it, in words.
+pub fn vetoes(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Vec<String> {
+    let loads = pairs.first().map_or(0, |pair| pair.a.loads.len());
+    let of_load = (0..loads).filter_map(|at| load(plan, pairs, at));
+    median(plan, pairs).into_iter().chain(of_load).collect()
+}
+
+/// The median wake-up of the measured CPUs: beyond the factor and beyond the span.
+fn median(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Option<String> {
+    let p50 = |segment: &ExperimentSegment| segment.p50_ns.map(|p50| p50.0 as f64);
+    let both: Option<Vec<(f64, f64)>> = pairs.iter().map(|pair| p50(pair.a).zip(p50(pair.b))).collect();
+    let both = both?;
+    let [factor, _] = logs(both.iter().copied(), plan)?;
+    let differences: Vec<f64> = both.iter().map(|(a, b)| b - a).collect();
+    let [span, _] = interval(&differences, plan.stop_at)?;
+    (factor > plan.p50_factor.ln() && span > plan.p50_ns.0 as f64)
+        .then(|| format!("its median wake-up is {:.0} % later or more", 100.0 * factor.exp_m1()))
+}
+
+fn load(plan: &ExperimentPlan, pairs: &[CountedPair], at: usize) -> Option<String> {
+    let rate = |segment: &ExperimentSegment| segment.loads.get(at)?.rate_per_s;
+    let both: Option<Vec<(f64, f64)>> = pairs.iter().map(|pair| rate(pair.a).zip(rate(pair.b))).collect();
+    let [_, most] = logs(both?.into_iter(), plan)?;
+    let spec = &pairs.first()?.a.loads.get(at)?.spec;
+    (most < plan.load_share.ln())
+        .then(|| format!("the load {spec} does {:.0} % less work or worse", -100.0 * most.exp_m1()))
+}
+
+/// The interval of ln of B over A; none where a number is none to take a logarithm of.
+fn logs(both: impl Iterator<Item = (f64, f64)>, plan: &ExperimentPlan) -> Option<[f64; 2]> {
+    let log = |(a, b): (f64, f64)| Some((b / a).ln()).filter(|_| a > 0.0 && b > 0.0);
+    let logs: Option<Vec<f64>> = both.map(log).collect();
+    interval(&logs?, plan.stop_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::usual;
+    use model::experiment::SegmentLoad;
+    use model::units::Nanos;
+
+    fn found(pairs: &[([i64; 2], [f64; 2])]) -> Vec<String> {
+        let segment = |p50, rate| ExperimentSegment {
+            p50_ns: Some(Nanos(p50)),
+            loads: vec![SegmentLoad { spec: "mem:1".into(), rate_per_s: Some(rate) }],
+            ..ExperimentSegment::default()
+        };
+        let both: Vec<_> =
+            pairs.iter().map(|(p50, rate)| [0, 1].map(|arm| segment(p50[arm], rate[arm]))).collect();
+        let pairs: Vec<_> = both.iter().map(|[a, b]| CountedPair { a, b }).collect();
+        vetoes(&usual(), &pairs)
+    }
+
+    #[test]
+    fn the_whole_interval_has_to_lie_beyond() {
+        let later = |ns: i64| ([10_000, ns], [100.0, 100.0]);
+        assert_eq!(found(&[later(12_000); 7]), ["its median wake-up is 20 % later or more"]);
+        let mixed: Vec<_> = (0..7).map(|at| later(if at == 3 { 10_900 } else { 12_000 })).collect();
+        assert_eq!(found(&mixed), [""; 0], "one of seven is within");
+        assert_eq!(found(&[later(12_000); 6]), [""; 0], "too few");
+        assert_eq!(found(&[([2_000, 2_900], [1.0, 1.0]); 9]), [""; 0], "less than a microsecond");
+        assert_eq!(found(&[later(8_000); 9]), [""; 0], "sooner");
+    }
+
+    #[test]
+    fn a_load_may_not_do_much_less() {
+        let less = |rate| ([10_000, 10_000], [100.0, rate]);
+        assert_eq!(found(&[less(70.0); 8]), ["the load mem:1 does 30 % less work or worse"]);
+        assert_eq!(found(&[less(85.0); 8]), [""; 0]);
+        assert_eq!(found(&[less(0.0); 8]), [""; 0], "which made the segment invalid already");
+        assert_eq!(found(&[([10_000, 10_000], [f64::NAN, 1.0]); 8]), [""; 0]);
+    }
+}

@@ -1,0 +1,180 @@
+//! A program of the user's that switches something on or off: called with one word, never through a
+//! shell, in a process group of its own, for a limited time; nothing that it starts outlives it.
+
+#![allow(unsafe_code)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use model::units::Nanos;
+use rustix::fs::MemfdFlags;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
+    set_parent_process_death_signal, waitpid,
+};
+
+use crate::clock;
+
+/// How often it is looked at.
+const PERIOD: Nanos = Nanos(10_000_000);
+
+/// What ends with it may take so long to be gone.
+const GRACE: Nanos = Nanos(200_000_000);
+
+/// What was killed may take so long to be gone.
+const PATIENCE: Nanos = Nanos(2_000_000_000);
+
+/// How much of what it says is looked at.
+const LIMIT: u64 = 64 << 10;
+
+/// The program's file.
+#[derive(Clone, Debug)]
+pub struct SwitchScript(PathBuf);
+
+/// How a call ended. Whatever it started is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScriptEnd {
+    Done,
+    /// With an exit code other than 0, none where a signal ended it; and its last line.
+    Failed {
+        code: Option<i32>,
+        said: String,
+    },
+    /// It was killed when its time was over.
+    TimedOut,
+    /// It ended and left so many processes, which were killed.
+    Left(usize),
+}
+
+impl SwitchScript {
+    /// # Errors
+    /// There is no such file, or it may not be executed.
+    pub fn open(path: &Path) -> io::Result<SwitchScript> {
+        let whole = fs::canonicalize(path)?;
+        let found = fs::metadata(&whole)?;
+        match found.is_file() && found.permissions().mode() & 0o111 != 0 {
+            true => Ok(SwitchScript(whole)),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no executable file")),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Calls it with this word, and waits at most this long. Children that appear meanwhile are
+    /// taken for the script's: no other thread may start any.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn call(&self, word: &str, at_most: Nanos) -> io::Result<ScriptEnd> {
+        // What it leaves behind becomes a child of this process (PR_SET_CHILD_SUBREAPER(2const)).
+        set_child_subreaper(Some(getpid()))?;
+        let ended = self.call_and_clear(word, at_most);
+        let _ = set_child_subreaper(None);
+        ended
+    }
+
+    fn call_and_clear(&self, word: &str, at_most: Nanos) -> io::Result<ScriptEnd> {
+        let before = own_children();
+        let mut said = fs::File::from(rustix::fs::memfd_create("onbeat-script", MemfdFlags::CLOEXEC)?);
+        let mut command = Command::new(&self.0);
+        command.arg(word).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);
+        command.process_group(0);
+        // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
+        unsafe {
+            command.pre_exec(|| {
+                crate::rt::clear_signal_mask();
+                Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+            });
+        }
+        let mut child = command.spawn()?;
+        let until = Nanos(clock::monotonic().0.saturating_add(at_most.0));
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break Some(status);
+            }
+            if clock::monotonic() >= until {
+                kill_group(&child);
+                child.wait()?;
+                break None;
+            }
+            clock::sleep_for(PERIOD);
+        };
+        let left = left_by(&child, &before);
+        Ok(match status {
+            None => ScriptEnd::TimedOut,
+            Some(status) if !status.success() => {
+                ScriptEnd::Failed { code: status.code(), said: last_line(&mut said) }
+            }
+            Some(_) if left > 0 => ScriptEnd::Left(left),
+            Some(_) => ScriptEnd::Done,
+        })
+    }
+}
+
+/// Kills what a script that has ended left, and what that had started; how many there were. What
+/// was ending by itself does not count.
+fn left_by(child: &Child, before: &BTreeSet<u32>) -> usize {
+    let begun = clock::monotonic();
+    let mut left: BTreeSet<u32> = BTreeSet::new();
+    loop {
+        let now = clock::monotonic();
+        let alive: Vec<u32> =
+            own_children().difference(before).copied().filter(|pid| !reaped(*pid)).collect();
+        if alive.is_empty() || now > begun + PATIENCE {
+            return left.len();
+        }
+        if now > begun + GRACE {
+            left.extend(&alive);
+            kill_group(child);
+            for pid in alive.iter().filter_map(|pid| number(*pid)) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        clock::sleep_for(PERIOD);
+    }
+}
+
+fn number(pid: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(pid).ok()?)
+}
+
+fn kill_group(child: &Child) {
+    if let Some(group) = number(child.id()) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Whether a child had ended, and is collected now.
+fn reaped(pid: u32) -> bool {
+    number(pid).is_some_and(|pid| matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_)) | Err(_)))
+}
+
+/// The processes whose parent this one is: field 4 of `/proc/PID/stat`.
+fn own_children() -> BTreeSet<u32> {
+    let own = std::process::id();
+    let parent = |pid: u32| -> Option<u32> {
+        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    numbers.filter(|pid| parent(*pid) == Some(own)).collect()
+}
+
+fn last_line(said: &mut fs::File) -> String {
+    let mut text = Vec::new();
+    let length = said.metadata().map_or(0, |found| found.len());
+    let read = said
+        .seek(io::SeekFrom::Start(length.saturating_sub(LIMIT)))
+        .and_then(|_| said.take(LIMIT).read_to_end(&mut text));
+    let text = read.map(|_| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,73 @@
+//! A user's script that switches: in a process without other tests, because whatever becomes a
+//! child of it meanwhile is taken for the script's.
+
+#![allow(clippy::disallowed_methods)] // These tests write scripts and see what they did.
+#![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use host::switch_script::{ScriptEnd, SwitchScript};
+use model::units::Nanos;
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One that does this with its word in `$1`.
+fn script(text: &str) -> (tempfile::TempDir, SwitchScript) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("switch");
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = SwitchScript::open(&path).unwrap();
+    (folder, script)
+}
+
+const LONG: Nanos = Nanos(60_000_000_000);
+
+#[test]
+fn it_is_called_with_its_word_and_its_last_line_is_kept() {
+    let _alone = alone();
+    let (folder, done) = script("printf '%s' \"$1\" >\"$(dirname \"$0\")/told\"");
+    assert_eq!(done.call("a b; c", LONG).unwrap(), ScriptEnd::Done);
+    assert_eq!(fs::read_to_string(folder.path().join("told")).unwrap(), "a b; c");
+    let (_folder, failing) = script("echo one; echo 'no such knob' >&2; echo; exit 3");
+    let failed = ScriptEnd::Failed { code: Some(3), said: "no such knob".into() };
+    assert_eq!(failing.call("b", LONG).unwrap(), failed);
+    let (_folder, killed) = script("kill -9 $$");
+    assert!(matches!(killed.call("b", LONG).unwrap(), ScriptEnd::Failed { code: None, .. }));
+}
+
+#[test]
+fn one_that_hangs_is_killed_with_all_that_it_started() {
+    let _alone = alone();
+    let (folder, hanging) = script("sleep 1000 & echo $! >\"$(dirname \"$0\")/pid\"; wait");
+    assert_eq!(hanging.call("b", Nanos(2_000_000_000)).unwrap(), ScriptEnd::TimedOut);
+    // On a machine that stalls it may not have come so far.
+    if let Ok(pid) = fs::read_to_string(folder.path().join("pid")) {
+        assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
+    }
+}
+
+#[test]
+fn processes_that_are_left_are_found_in_whatever_session_they_are() {
+    let _alone = alone();
+    let (folder, leaving) = script("setsid sleep 1000 & echo $! >\"$(dirname \"$0\")/pid\"");
+    assert_eq!(leaving.call("b", LONG).unwrap(), ScriptEnd::Left(1));
+    let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
+    assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
+}
+
+#[test]
+fn what_cannot_be_executed_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    fs::write(&text, "").unwrap();
+    for path in [&text, folder.path(), &folder.path().join("none")] {
+        assert!(SwitchScript::open(path).is_err(), "{path:?}");
+    }
+}

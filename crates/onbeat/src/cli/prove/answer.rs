@@ -1,0 +1,67 @@
+//! The answer of an experiment: printed, written, turned into an exit code.
+
+use std::path::Path;
+
+use super::Args;
+use super::segments::PairsEnd;
+use crate::cli::outputs::Outputs;
+use experiment::proof::{Proof, ProofNeeds, prove};
+use experiment::tally::PairTally;
+use model::error::{Exit, Result, json};
+use model::experiment::ExperimentRun;
+use report::compare::page::{SaidOfPairs, Versus, html};
+use report::proving::{Proven, heading, numbers, text, verdict};
+use stats::pair::verdict::Verdict;
+use study::compare::series;
+use study::proving::{ProofAnswer, answer, arms};
+
+/// Prints and writes what the segments so far come to.
+pub fn print_answer(
+    outputs: &mut Outputs,
+    args: &Args,
+    folder: &Path,
+    record: &ExperimentRun,
+    ended: &PairsEnd,
+) -> Result<Exit> {
+    let tally = PairTally::of(&record.segments);
+    let (proof, needs) = (prove(&record.plan, &tally), ProofNeeds::of(&record.plan, &tally));
+    let [mut a, mut b] = arms(folder, record)?;
+    let answered = answer(record, &proof, ended.name(), [&mut a, &mut b]);
+    outputs.json_pretty(&args.output.json, &answered);
+    outputs.write(&args.page, || page(record, &proof, needs, &answered, [series(&a), series(&b)]));
+    let differing = answered.comparison.differing().filter(|_| !a.is_empty());
+    let screen = outputs.screen;
+    let proven = Proven { run: record, proof: &proof, needs, differing };
+    outputs.print(&text(&proven, screen.columns, screen.color));
+    Ok(exit(proof.verdict))
+}
+
+pub fn page(
+    record: &ExperimentRun,
+    proof: &Proof,
+    needs: ProofNeeds,
+    answered: &ProofAnswer,
+    [a, b]: [Vec<&stats::series::Series>; 2],
+) -> Result<String> {
+    let (heading, verdict) = (heading(&record.plan), verdict(proof));
+    let numbers = numbers(&record.plan, record.segments.len(), proof, needs);
+    let comparison = &answered.comparison;
+    let said = SaidOfPairs { heading: &heading, verdict: &verdict, numbers: &numbers };
+    let versus = Versus {
+        compared: &comparison.compared,
+        said: Some(said),
+        differing: comparison.differing(),
+        remarks: &comparison.remarks,
+        a,
+        b,
+    };
+    Ok(html(&versus, &json(answered)?))
+}
+
+pub fn exit(verdict: Verdict) -> Exit {
+    match verdict {
+        Verdict::Better | Verdict::Equivalent => Exit::Ok,
+        Verdict::Worse => Exit::Limit,
+        Verdict::Inconclusive => Exit::Inconclusive,
+    }
+}

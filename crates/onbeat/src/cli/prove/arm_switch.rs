@@ -1,0 +1,125 @@
+//! What changes the machine between the arms: settings through the journal, or the user's script.
+
+use std::path::{Path, PathBuf};
+
+use super::chosen::ChosenProof;
+use super::script_keeper;
+use crate::cli::Environment;
+use crate::cli::step_settings::{StepSettings, StepWish};
+use ::suite::setting::SuiteSetting;
+use host::switch_script::{ScriptEnd, SwitchScript};
+use model::error::{Exit, Failure, Result};
+use model::experiment::ExperimentArm;
+use model::text::{clean, quoted, several};
+use model::units::Nanos;
+
+/// Switches, and knows where it is.
+pub enum ArmSwitch<'a> {
+    Settings { settings: StepSettings<'a>, wanted: Vec<SuiteSetting> },
+    Script(ScriptSwitch),
+}
+
+/// A script, its time limit, and the arm in force; none while that is not known.
+pub struct ScriptSwitch {
+    script: SwitchScript,
+    at_most: Nanos,
+    in_force: Option<ExperimentArm>,
+    /// Whether it was ever called.
+    called: bool,
+    /// What its keeper goes by; none while there is no keeper.
+    marker: Option<PathBuf>,
+}
+
+impl<'a> ArmSwitch<'a> {
+    /// Ready to switch: with the journal's lock, where settings are changed.
+    ///
+    /// # Errors
+    /// Not permitted: this is not root, or another onbeat is changing settings.
+    pub fn of(chosen: &'a ChosenProof, environment: &'a Environment, yes: bool) -> Result<ArmSwitch<'a>> {
+        if let Some(script) = &chosen.script {
+            let script = script.clone();
+            let at_most = chosen.script_time;
+            let switch = ScriptSwitch { script, at_most, in_force: None, called: false, marker: None };
+            return Ok(ArmSwitch::Script(switch));
+        }
+        let mut settings = StepSettings::new(environment, &chosen.cpus, yes, "proving a change");
+        settings.lock()?;
+        Ok(ArmSwitch::Settings { settings, wanted: chosen.settings.clone() })
+    }
+
+    /// Starts what puts a script's change back where this process is killed.
+    pub fn begin(&mut self, folder: &Path) -> Result<()> {
+        let ArmSwitch::Script(switch) = self else { return Ok(()) };
+        switch.marker = Some(script_keeper::start(&switch.script, switch.at_most, folder)?);
+        Ok(())
+    }
+
+    pub fn to(&mut self, arm: ExperimentArm) -> Result<()> {
+        match self {
+            ArmSwitch::Script(switch) => switch.to(arm),
+            ArmSwitch::Settings { settings, wanted } => {
+                let settings_of_arm = match arm {
+                    ExperimentArm::A => StepWish::default(),
+                    ExperimentArm::B => StepWish { settings: wanted.clone(), ..StepWish::default() },
+                };
+                settings.switch(settings_of_arm)?.map_err(Failure::not_supported)
+            }
+        }
+    }
+
+    /// Makes the machine what it was.
+    pub fn put_back(&mut self) -> Result<()> {
+        match self {
+            ArmSwitch::Settings { settings, .. } => settings.put_back(),
+            ArmSwitch::Script(switch) if !switch.called => Ok(()),
+            ArmSwitch::Script(switch) => switch.to(ExperimentArm::A).map_err(|failure| Failure {
+                exit: Exit::Limit,
+                message: format!("the change may still be in force: {}", failure.message),
+            }),
+        }
+    }
+}
+
+impl ScriptSwitch {
+    fn to(&mut self, arm: ExperimentArm) -> Result<()> {
+        if self.in_force == Some(arm) {
+            return Ok(());
+        }
+        let (path, word) = (quoted(self.script.path()).to_string(), arm.name());
+        self.in_force = None;
+        self.called = true;
+        // Before it is called: what it does may be half done when this process is killed.
+        self.mark("b")?;
+        let ended = self.script.call(word, self.at_most).map_err(|error| {
+            let what = format!("--script: {path} cannot be started");
+            Failure::of_call(what, &error, Exit::Usage, "give it an interpreter that is there (#!)")
+        })?;
+        let refused = |what: String| Err(Failure::usage(format!("--script: {path} {word} {what}")));
+        match ended {
+            ScriptEnd::Done => {}
+            ScriptEnd::TimedOut => {
+                let limit = self.at_most.spoken();
+                return refused(format!("had not ended after {limit} and was killed: give it --script-time"));
+            }
+            ScriptEnd::Left(left) => {
+                let left = several(left as u64, "process", "processes");
+                return refused(format!(
+                    "left {left} running, killed now: it has to end what it starts, or have a service \
+                     manager start it"
+                ));
+            }
+            ScriptEnd::Failed { code, said } => {
+                let how =
+                    code.map_or("was ended by a signal".to_owned(), |code| format!("ended with {code}"));
+                let said = if said.is_empty() { String::new() } else { format!(" ({})", clean(&said)) };
+                return refused(format!("{how}{said}: repair it, and try it by hand"));
+            }
+        }
+        self.in_force = Some(arm);
+        self.mark(word)
+    }
+
+    fn mark(&self, word: &str) -> Result<()> {
+        self.marker.as_ref().map_or(Ok(()), |marker| script_keeper::mark(marker, word))
+    }
+}

@@ -1,0 +1,123 @@
+//! `prove --across-boots`: the same verdict from bundles, where a change takes a reboot.
+
+use std::path::PathBuf;
+
+use super::Args;
+use super::answer::{exit, page};
+use super::chosen::most_pairs;
+use crate::cli::compare::BETWEEN;
+use crate::cli::flags::limit;
+use crate::cli::outputs::Outputs;
+use experiment::design::usual;
+use experiment::order::of_pair;
+use experiment::proof::{ProofNeeds, prove};
+use experiment::tally::PairTally;
+use model::error::{Exit, Failure, Result};
+use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
+use model::text::several;
+use report::proving::{Proven, text};
+use study::compare::{check_comparable, series};
+use study::measurement::{Measurement, ReadOptions};
+use study::proving::{answer, segment_of};
+
+pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
+    let Some(limit_text) = &args.limit else {
+        return Err(Failure::usage("--limit is missing: name the latency that wake-ups are not to reach"));
+    };
+    let limit_ns = limit(limit_text)?;
+    let [mut a, mut b] = sides(&args.across_boots)?;
+    check_comparable(&a, &b)?;
+    [&mut a, &mut b].into_iter().for_each(|side| side.sort_by_key(started));
+    let pairs = a.len().min(b.len());
+    let record = record(args, limit_ns, [&a[..pairs], &b[..pairs]])?;
+    let tally = PairTally::of(&record.segments);
+    let (proof, needs) = (prove(&record.plan, &tally), ProofNeeds::of(&record.plan, &tally));
+    let counted: Vec<u32> = tally.pairs.iter().map(|pair| pair.a.pair).collect();
+    let kept = |side: Vec<Measurement>| -> Vec<Measurement> {
+        let numbered = side.into_iter().enumerate();
+        numbered.filter(|(at, _)| counted.contains(&(*at as u32))).map(|(_, one)| one).collect()
+    };
+    let [whole_a, whole_b] = [a.len(), b.len()];
+    let (mut a, mut b) = (kept(a), kept(b));
+    let answered = answer(&record, &proof, proof.end.map_or("fixed", |end| end.name()), [&mut a, &mut b]);
+    outputs.json_pretty(&args.output.json, &answered);
+    outputs.write(&args.page, || page(&record, &proof, needs, &answered, [series(&a), series(&b)]));
+    let differing = answered.comparison.differing();
+    let screen = outputs.screen;
+    outputs.print(&text(
+        &Proven { run: &record, proof: &proof, needs, differing },
+        screen.columns,
+        screen.color,
+    ));
+    if proof.end.is_none() {
+        outputs.print(&next(&record.plan, [whole_a, whole_b], proof.fewest_more));
+    }
+    outputs.end(exit(proof.verdict))
+}
+
+fn sides(paths: &[PathBuf]) -> Result<[Vec<Measurement>; 2]> {
+    let mut sides = paths.split(|path| path.as_os_str() == BETWEEN);
+    let (a, b) = (sides.next().unwrap_or_default(), sides.next().unwrap_or_default());
+    if a.is_empty() || b.is_empty() {
+        return Err(Failure::usage(
+            "--across-boots: put `--` between the runs without the change and those with it: A... -- B...",
+        ));
+    }
+    let open = |side: &[PathBuf]| -> Result<Vec<Measurement>> {
+        side.iter().map(|path| ReadOptions::default().open(path)).collect()
+    };
+    Ok([open(a)?, open(b)?])
+}
+
+fn started(measured: &Measurement) -> String {
+    measured.run.as_ref().map_or_else(String::new, |run| run.started.clone())
+}
+
+/// The i-th run without the change beside the i-th with it, by their times.
+fn record(args: &Args, limit_ns: model::units::Nanos, arms: [&[Measurement]; 2]) -> Result<ExperimentRun> {
+    let mut segments = Vec::new();
+    for (at, both) in arms[0].iter().zip(arms[1]).enumerate() {
+        for (arm, measured) in [(ExperimentArm::A, both.0), (ExperimentArm::B, both.1)] {
+            let segment = segment_of(measured, &measured.path.display().to_string(), limit_ns)?;
+            segments.push((started(measured), ExperimentSegment { pair: at as u32, arm, ..segment }));
+        }
+    }
+    let first = arms[0].first().and_then(|measured| measured.run.as_ref());
+    let cpus = first.map_or_else(String::new, |run| {
+        run.plan.cpus.iter().copied().collect::<model::units::CpuSet>().to_string()
+    });
+    let lengths = segments.iter().map(|(_, segment)| segment.observed_ns).max();
+    segments.sort_by(|one, other| (one.1.pair, &one.0).cmp(&(other.1.pair, &other.0)));
+    let plan = ExperimentPlan {
+        change: "what differs between the boots".into(),
+        limit_ns,
+        cpus,
+        settle_ns: model::units::Nanos(0),
+        segment_ns: lengths.unwrap_or_default(),
+        most_pairs: most_pairs(args.pairs)?,
+        seed: args.seed.unwrap_or_default(),
+        ..usual()
+    };
+    let segments = segments.into_iter().map(|(_, segment)| segment).collect();
+    Ok(ExperimentRun { schema: EXPERIMENT_SCHEMA.into(), plan, segments, ..ExperimentRun::default() })
+}
+
+/// What to run next to have enough.
+fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> String {
+    let arm = match a.cmp(&b) {
+        std::cmp::Ordering::Less => ExperimentArm::A,
+        std::cmp::Ordering::Greater => ExperimentArm::B,
+        std::cmp::Ordering::Equal => of_pair(plan.seed, a as u32)[0],
+    };
+    let with = match arm {
+        ExperimentArm::A => "without the change",
+        ExperimentArm::B => "with the change",
+    };
+    let length = plan.segment_ns.0 / model::units::Nanos::SECOND.0;
+    format!(
+        "next: boot {with}, then: onbeat measure -a {} -D {}s -o NEW; {} at least are missing\n",
+        plan.cpus,
+        length.max(1),
+        several(u64::from(more), "pair", "pairs")
+    )
+}

@@ -1,0 +1,214 @@
+//! What the flags and the machine decide about an experiment before its first segment.
+
+use std::path::Path;
+
+use super::{Args, require_one_change};
+use crate::cli::Environment;
+use crate::cli::flags::{cpu_list, limit, positive_span, span};
+use crate::cli::load_flags::existing;
+use ::load::spec;
+use ::suite::setting::SuiteSetting;
+use ::tune::plan::{PlanRequest, RuleRequest, high_risk};
+use experiment::design::{ALLOWED_PAIRS, LEAST_PAIRS, usual};
+use host::switch_script::SwitchScript;
+use host::{random_u64, rt};
+use model::error::{Exit, Failure, Result};
+use model::experiment::{ExperimentPlan, ExperimentRun};
+use model::plan::PlanDocument;
+use model::text::quoted;
+use model::units::{Bare, CpuSet, Nanos};
+use rules::intent::Profile;
+use study::audit::MachineSource;
+use study::tuning::plan_tuning;
+
+/// What is fixed, and how it is brought about.
+pub struct ChosenProof {
+    pub plan: ExperimentPlan,
+    pub cpus: CpuSet,
+    pub settings: Vec<SuiteSetting>,
+    pub script: Option<SwitchScript>,
+    pub script_time: Nanos,
+    pub warm_up: Nanos,
+    /// For all pairs together.
+    pub at_most: Option<Nanos>,
+}
+
+/// From the flags.
+pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenProof> {
+    require_one_change(args)?;
+    let Some(limit_text) = &args.limit else {
+        return Err(Failure::usage("--limit is missing: name the latency that wake-ups are not to reach"));
+    };
+    let limit_ns = limit(limit_text)?;
+    let settings = settings(&args.changes)?;
+    let permitted = rt::affinity().map_err(|error| {
+        let what = "this process's CPUs cannot be read";
+        Failure::of_call(what, &error, Exit::Internal, "name some with -a")
+    })?;
+    let cpus = match args.cpus.as_deref() {
+        Some(text) => cpu_list("-a", text)?,
+        None => permitted.clone(),
+    };
+    let load_cpus = load_cpus(args, &permitted, &cpus, environment)?;
+    let segment = args.segment.as_deref().map(|text| segment_length("--segment", text)).transpose()?;
+    let plan = ExperimentPlan {
+        change: String::new(),
+        settings: args.changes.clone(),
+        script: args.script.as_ref().map_or_else(String::new, |path| path.display().to_string()),
+        limit_ns,
+        seed: args.seed.unwrap_or_else(|| random_u64() >> 32),
+        segment_ns: segment.unwrap_or_default(),
+        settle_ns: span("--settle", &args.settle, Bare::Seconds)?,
+        most_pairs: most_pairs(args.pairs)?,
+        cpus: cpus.to_string(),
+        load: args.load.loads.join(","),
+        load_cpus: load_cpus.map_or_else(String::new, |cpus| cpus.to_string()),
+        interval_ns: positive_span("-i", &args.interval, Bare::Micros)?,
+        priority: args.priority,
+        ..usual()
+    };
+    with_change(args, plan, cpus, settings)
+}
+
+/// From a record: everything that is fixed stays.
+pub fn resumed(args: &Args, record: &ExperimentRun) -> Result<ChosenProof> {
+    let kernel = host::release();
+    if record.kernel != kernel {
+        return Err(Failure::usage(format!(
+            "--resume: it was begun on kernel {}, and this is {}: begin an experiment of its own",
+            quoted(Path::new(&record.kernel)),
+            quoted(Path::new(&kernel))
+        )));
+    }
+    let damaged = |_| Failure::usage("--resume: its record names no CPUs: begin an experiment of its own");
+    let cpus = CpuSet::parse(&record.plan.cpus).map_err(damaged)?;
+    let settings = settings(&record.plan.settings)?;
+    with_change(args, record.plan.clone(), cpus, settings)
+}
+
+fn with_change(
+    args: &Args,
+    plan: ExperimentPlan,
+    cpus: CpuSet,
+    settings: Vec<SuiteSetting>,
+) -> Result<ChosenProof> {
+    let script = match plan.script.as_str() {
+        "" => None,
+        path => Some(SwitchScript::open(Path::new(path)).map_err(|error| {
+            let what = format!("--script: {} cannot be called", quoted(Path::new(path)));
+            Failure::of_call(what, &error, Exit::Usage, "name a file that may be executed")
+        })?),
+    };
+    let change = match &script {
+        Some(script) => quoted(script.path()).to_string(),
+        None => plan.settings.join(" "),
+    };
+    // From another folder it is the same one.
+    let path = script.as_ref().map_or_else(String::new, |script| script.path().display().to_string());
+    Ok(ChosenProof {
+        plan: ExperimentPlan { change, script: path, ..plan },
+        cpus,
+        settings,
+        script,
+        script_time: positive_span("--script-time", &args.script_time, Bare::Seconds)?,
+        warm_up: segment_length("--warm-up", &args.warm_up)?,
+        at_most: args
+            .at_most
+            .as_deref()
+            .map(|text| positive_span("--for", text, Bare::Seconds))
+            .transpose()?,
+    })
+}
+
+/// A run shorter than two blocks has no halves.
+fn segment_length(flag: &str, text: &str) -> Result<Nanos> {
+    let length = positive_span(flag, text, Bare::Seconds)?;
+    match length >= Nanos(2 * Nanos::SECOND.0) {
+        true => Ok(length),
+        false => Err(Failure::usage(format!("{flag}: expected 2s or more"))),
+    }
+}
+
+pub fn most_pairs(pairs: u32) -> Result<u32> {
+    match (LEAST_PAIRS..=ALLOWED_PAIRS).contains(&pairs) {
+        true => Ok(pairs),
+        false => Err(Failure::usage(format!(
+            "--pairs: expected {LEAST_PAIRS} to {ALLOWED_PAIRS}: fewer than {LEAST_PAIRS} cannot decide"
+        ))),
+    }
+}
+
+/// Rules with their values; nothing else that a suite could set.
+fn settings(texts: &[String]) -> Result<Vec<SuiteSetting>> {
+    let rule = |text: &String| match SuiteSetting::parse(text) {
+        Ok(setting @ SuiteSetting::Rule { .. }) => RuleRequest::parse(text).map(|_| setting),
+        _ => Err(Failure::usage(format!(
+            "--change: {} is no change: expected RULE=VALUE with a rule of `onbeat rules`",
+            quoted(Path::new(text))
+        ))),
+    };
+    texts.iter().map(rule).collect()
+}
+
+/// What B changes now, none where a script does; refused where that is nothing, or not all that was
+/// named.
+pub fn changes(chosen: &ChosenProof, yes: bool) -> Result<Option<PlanDocument>> {
+    if chosen.settings.is_empty() {
+        return Ok(None);
+    }
+    let rules = chosen.settings.iter().filter_map(|setting| match setting {
+        SuiteSetting::Rule { rule, value } => {
+            Some(RuleRequest { rule: rule.clone(), value: Some(value.clone()) })
+        }
+        _ => None,
+    });
+    let request = PlanRequest { rules: rules.collect(), without: Vec::new() };
+    let planned =
+        plan_tuning(MachineSource::Live, Profile::ControlLoop, Some(&chosen.cpus), &request, false)?;
+    let plan = planned.document;
+    if let Some(left) = plan.left_out.first() {
+        let instead = if left.instead.is_empty() { String::new() } else { format!(": {}", left.instead) };
+        return Err(Failure::not_supported(format!(
+            "{} cannot be set here: {}{instead}",
+            left.rule, left.why
+        )));
+    }
+    for named in &request.rules {
+        if !plan.changes.iter().any(|change| change.rule == named.rule) {
+            let value = named.value.as_deref().unwrap_or_default();
+            return Err(Failure::usage(format!(
+                "{}={} is so already: name another value, or undo it first",
+                named.rule,
+                quoted(Path::new(value))
+            )));
+        }
+    }
+    match high_risk(&plan).first() {
+        Some(risky) if !yes => Err(Failure::usage(format!(
+            "a safeguard would be lost with {risky}: add --yes, or prove another change"
+        ))),
+        _ => Ok(Some(plan)),
+    }
+}
+
+/// The CPUs of the load; none without one.
+fn load_cpus(
+    args: &Args,
+    permitted: &CpuSet,
+    measured: &CpuSet,
+    environment: &Environment,
+) -> Result<Option<CpuSet>> {
+    if args.load.loads.is_empty() {
+        return Ok(None);
+    }
+    let specs = spec::parse(&args.load.loads).map_err(|what| Failure::usage(format!("--load: {what}")))?;
+    let cpus = args.load.cpus()?.unwrap_or_else(|| permitted.without(measured));
+    if cpus.is_empty() {
+        return Err(Failure::usage(
+            "every CPU is measured and none is left for the load: name its CPUs with --load-cpus, or measure \
+             fewer with -a",
+        ));
+    }
+    ::load::running::plan(specs, &cpus, &existing(&environment.runs()))?;
+    Ok(Some(cpus))
+}

@@ -1,0 +1,62 @@
+//! The folder of an experiment: made, kept up to date, gone on with.
+
+use std::path::{Path, PathBuf};
+
+use super::Args;
+use crate::cli::Environment;
+use host::{clock, random_u64};
+use model::error::{Exit, Failure, Result, json_pretty};
+use model::experiment::{ExperimentRun, parse};
+use model::text::quoted;
+use model::wall_time::wall_time;
+
+/// The file of the record in an experiment's folder.
+const RECORD: &str = "experiment.json";
+
+/// No record is longer.
+const LIMIT: u64 = 16 << 20;
+
+/// Where the experiment is kept, made if it is new; one that is there is not written over.
+pub fn folder_of(args: &Args, environment: &Environment) -> Result<PathBuf> {
+    let folder = match (&args.resume, &args.folder) {
+        (Some(folder), _) => return Ok(folder.clone()),
+        (None, Some(folder)) => folder.clone(),
+        (None, None) => new_folder(environment),
+    };
+    if host::identity(&folder).is_some() {
+        return Err(Failure::usage(format!(
+            "{} is there already: name another folder, or go on with it by --resume",
+            quoted(&folder)
+        )));
+    }
+    host::dir::Dir::create(&folder).map_err(|error| {
+        let what = format!("cannot make {}", quoted(&folder));
+        Failure::of_call(what, &error, Exit::Usage, "choose another folder with -o")
+    })?;
+    Ok(folder)
+}
+
+fn new_folder(environment: &Environment) -> PathBuf {
+    let now = wall_time(clock::monotonic() + clock::wall_offset());
+    let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
+    let name = format!("prove-{compact}-{:08x}", random_u64() as u32);
+    environment.runs().with_file_name("experiments").join(name)
+}
+
+/// Writes the record; what it holds counts when the experiment is gone on with.
+pub fn keep(folder: &Path, record: &ExperimentRun) -> Result<()> {
+    let file = folder.join(RECORD);
+    host::write_user_file(&file, json_pretty(record)?.as_bytes()).map_err(|error| {
+        let what = format!("cannot write {}", quoted(&file));
+        Failure::of_call(what, &error, Exit::Internal, "free some space, then go on with --resume")
+    })
+}
+
+pub fn read_record(folder: &Path) -> Result<ExperimentRun> {
+    let file = folder.join(RECORD);
+    let remedy = "name the folder of an experiment, which has an experiment.json";
+    let bytes = host::read_user_file(&file, LIMIT).map_err(|error| {
+        Failure::of_call(format!("cannot read {}", quoted(&file)), &error, Exit::Usage, remedy)
+    })?;
+    parse(&bytes).map_err(|what| Failure::usage(format!("{}: {what}: {remedy}", quoted(&file))))
+}

@@ -1,0 +1,254 @@
+//! The warm-up and the pairs of an experiment, each run of `onbeat measure` in a process of its
+//! own.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use super::arm_switch::ArmSwitch;
+use super::chosen::ChosenProof;
+use super::folder::keep;
+use crate::cli::Environment;
+use crate::cli::child_run::{ChildEnd, run_child};
+use experiment::length::{memory, segment_length};
+use experiment::order::of_pair;
+use experiment::proof::{Proof, prove};
+use experiment::tally::PairTally;
+use host::clock;
+use host::rt::{self, Woken};
+use model::error::{Exit, Failure, Result};
+use model::experiment::{ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
+use model::text::{clean, several};
+use model::units::Nanos;
+use study::proving::{maxima, segment};
+
+/// What is common to all segments.
+pub struct SegmentSetup<'a> {
+    folder: &'a Path,
+    chosen: &'a ChosenProof,
+    /// Whether progress is drawn on standard error.
+    shows: bool,
+}
+
+/// Why no further pair was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairsEnd {
+    /// As the pairs decided: `e-value` or `fixed`.
+    Decided(&'static str),
+    /// `--for` is over.
+    Time,
+    Signal,
+}
+
+impl PairsEnd {
+    /// As the document has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            PairsEnd::Decided(name) => name,
+            PairsEnd::Time => "time",
+            PairsEnd::Signal => "signal",
+        }
+    }
+}
+
+/// One segment, unless a stop signal came.
+enum SegmentEnd {
+    Measured(Box<ExperimentSegment>),
+    /// There is no bundle: what its run said of itself, and its exit code.
+    Refused(Failure),
+    Stopped,
+}
+
+/// How often the run is looked at.
+const PERIOD: Nanos = Nanos(200_000_000);
+
+/// What a run takes besides: threads, load, bundle.
+const AROUND: Nanos = Nanos(2_000_000_000);
+
+impl<'a> SegmentSetup<'a> {
+    pub fn new(folder: &'a Path, chosen: &'a ChosenProof, quiet: bool, environment: &Environment) -> Self {
+        let shows = !quiet && !environment.dumb && io::stderr().is_terminal();
+        SegmentSetup { folder, chosen, shows }
+    }
+
+    /// Measures what is not there yet, and keeps the record after each segment.
+    pub fn run(&self, record: &mut ExperimentRun, switch: &mut ArmSwitch) -> Result<PairsEnd> {
+        let begun = clock::monotonic();
+        if record.pilot.is_none() && !self.warm_up(record, switch)? {
+            return Ok(PairsEnd::Signal);
+        }
+        loop {
+            let (next, proof) = {
+                let tally = PairTally::of(&record.segments);
+                (tally.next, prove(&record.plan, &tally))
+            };
+            if let Some(end) = proof.end {
+                return Ok(PairsEnd::Decided(end.name()));
+            }
+            let until = Nanos((clock::monotonic() - begun).0.saturating_add(pair_length(&record.plan).0));
+            if self.chosen.at_most.is_some_and(|at_most| until > at_most) {
+                return Ok(PairsEnd::Time);
+            }
+            if !self.pair(next, record, switch, &proof)? {
+                return Ok(PairsEnd::Signal);
+            }
+        }
+    }
+
+    /// Measures without the change, and fixes the length of the segments; false if a stop signal
+    /// came.
+    fn warm_up(&self, record: &mut ExperimentRun, switch: &mut ArmSwitch) -> Result<bool> {
+        let plan = &record.plan;
+        switch.to(ExperimentArm::A)?;
+        if self.wait(clock::monotonic() + plan.settle_ns, "warm-up") {
+            return Ok(false);
+        }
+        let pilot = match self.segment(plan, "warm-up", self.chosen.warm_up, "warm-up")? {
+            SegmentEnd::Stopped => return Ok(false),
+            // What the run cannot do now it could not do later either.
+            SegmentEnd::Refused(failure) => return Err(failure),
+            SegmentEnd::Measured(pilot) => *pilot,
+        };
+        if !pilot.valid {
+            let why = clean(&pilot.why);
+            let message =
+                format!("the warm-up was spoiled: {why}: repair that first, or ask for another load");
+            return Err(Failure { exit: Exit::Inconclusive, message });
+        }
+        require_rare(plan, &pilot)?;
+        if record.plan.segment_ns.0 == 0 {
+            let late = pilot.late as f64 / pilot.observed_ns.as_secs().max(1e-9);
+            let memory = memory(&maxima(self.folder, &pilot.bundle)?);
+            record.plan.segment_ns = segment_length(late, memory);
+        }
+        record.pilot = Some(pilot);
+        keep(self.folder, record).map(|()| true)
+    }
+
+    /// Measures both arms, or the first alone where that is spoiled; false if a stop signal came.
+    fn pair(
+        &self,
+        number: u32,
+        record: &mut ExperimentRun,
+        switch: &mut ArmSwitch,
+        so_far: &Proof,
+    ) -> Result<bool> {
+        for arm in of_pair(record.plan.seed, number) {
+            let doing = format!(
+                "{}, {}; fewer late in {} of {} so far",
+                place(number, record.plan.most_pairs),
+                arm.name(),
+                so_far.wins,
+                so_far.pairs - so_far.ties
+            );
+            let switched = switch.to(arm);
+            if switched.is_err() && rt::stop_pending() {
+                return Ok(false);
+            }
+            switched?;
+            if rt::stop_pending() || self.wait(clock::monotonic() + record.plan.settle_ns, &doing) {
+                return Ok(false);
+            }
+            let name = format!("{:03}-{}", number + 1, arm.name());
+            let measured = match self.segment(&record.plan, &name, record.plan.segment_ns, &doing)? {
+                SegmentEnd::Stopped => return Ok(false),
+                SegmentEnd::Refused(failure) => {
+                    ExperimentSegment { why: failure.message, ..ExperimentSegment::default() }
+                }
+                SegmentEnd::Measured(measured) => *measured,
+            };
+            let valid = measured.valid;
+            record.segments.push(ExperimentSegment { pair: number, arm, ..measured });
+            keep(self.folder, record)?;
+            if !valid {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    fn segment(&self, plan: &ExperimentPlan, name: &str, length: Nanos, doing: &str) -> Result<SegmentEnd> {
+        let bundle = self.new_bundle(name);
+        let line = arguments(plan, length, &self.folder.join(&bundle));
+        let end = run_child(&line, None, &mut || self.wait(clock::monotonic() + PERIOD, doing));
+        self.clear();
+        let ChildEnd::Ended { code, words } = end? else { return Ok(SegmentEnd::Stopped) };
+        if let Ok(measured) = segment(self.folder, &bundle, plan.limit_ns) {
+            return Ok(SegmentEnd::Measured(Box::new(measured)));
+        }
+        let message = if words.is_empty() { format!("its run ended with exit code {code}") } else { words };
+        let exits = [Exit::Usage, Exit::NotPermitted, Exit::NotSupported];
+        let exit = exits.into_iter().find(|exit| *exit as i32 == code).unwrap_or(Exit::Internal);
+        Ok(SegmentEnd::Refused(Failure { exit, message }))
+    }
+
+    /// A folder that is not there yet: what an experiment that was killed had begun is no segment,
+    /// and is left as it is.
+    fn new_bundle(&self, name: &str) -> String {
+        let again = (2..).map(|time| format!("segments/{name}-again-{time}"));
+        let mut names = std::iter::once(format!("segments/{name}")).chain(again);
+        let is_new = |bundle: &String| host::identity(&self.folder.join(bundle)).is_none();
+        names.find(is_new).unwrap_or_default()
+    }
+
+    /// Waits, and shows how far it is; true if a stop signal came.
+    fn wait(&self, until: Nanos, doing: &str) -> bool {
+        loop {
+            if self.shows && host::in_foreground() {
+                let _ = io::stderr().write_all(format!("\r\x1b[K{doing}").as_bytes());
+            }
+            let now = clock::monotonic();
+            if now >= until {
+                return false;
+            }
+            if rt::wait_until(until.min(now + Nanos::SECOND)) == Woken::Stop {
+                self.clear();
+                return true;
+            }
+        }
+    }
+
+    fn clear(&self) {
+        if self.shows && host::in_foreground() {
+            let _ = io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}
+
+/// Both segments of a pair, with what is around them.
+pub fn pair_length(plan: &ExperimentPlan) -> Nanos {
+    let one = plan.segment_ns.0.saturating_add(plan.settle_ns.0).saturating_add(AROUND.0);
+    Nanos(one.saturating_mul(2))
+}
+
+fn place(number: u32, most: u32) -> String {
+    format!("pair {} of at most {most}", number.saturating_add(1))
+}
+
+fn arguments(plan: &ExperimentPlan, length: Nanos, bundle: &Path) -> Vec<String> {
+    let interval = format!("{}ns", plan.interval_ns.0);
+    let mut line: Vec<String> = Vec::new();
+    let mut add = |words: &[&str]| line.extend(words.iter().map(|word| (*word).to_owned()));
+    add(&["measure", "-q", "-i", &interval, "-D", &format!("{}ns", length.0), "-a", &plan.cpus]);
+    if let Some(priority) = plan.priority {
+        add(&["-p", &priority.to_string()]);
+    }
+    add(&["-o", &bundle.display().to_string()]);
+    if !plan.load.is_empty() {
+        add(&["--load", &plan.load, "--load-cpus", &plan.load_cpus]);
+    }
+    line
+}
+
+/// Refuses a limit that the usual wake-up reaches: what is to be rare is not late then.
+fn require_rare(plan: &ExperimentPlan, pilot: &ExperimentSegment) -> Result<()> {
+    if pilot.late.saturating_mul(2) <= pilot.samples {
+        return Ok(());
+    }
+    let p50 = pilot.p50_ns.map_or_else(String::new, |p50| format!(", their median is {}", p50.spaced()));
+    Err(Failure::usage(format!(
+        "--limit: {} of {} reach {} in the warm-up{p50}: choose a higher limit",
+        pilot.late,
+        several(pilot.samples, "wake-up", "wake-ups"),
+        plan.limit_ns.spaced()
+    )))
+}

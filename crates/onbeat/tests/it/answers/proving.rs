@@ -1,0 +1,254 @@
+//! Experiments as a user meets them. No setting is changed: scripts that only write down what they
+//! were called with, plans, records and bundles that are made up.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use model::histogram::Bucket;
+use model::run::{Block, Run};
+use model::units::Nanos;
+use serde_json::{Value, json};
+
+use super::place::{Place, code, json as answered, onbeat, refused};
+
+/// A script that notes its word in `calls`, and then does this.
+fn script(place: &Place, then: &str) -> String {
+    let path =
+        place.text("switch", &format!("#!/bin/sh\necho \"$1\" >>\"{}\"\n{then}\n", place.path("calls")));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn calls(place: &Place) -> String {
+    fs::read_to_string(place.at("calls")).unwrap_or_default().split_whitespace().collect()
+}
+
+/// So many late wake-ups, of 50 us or more, among 10,000.
+fn late(us: u64) -> impl Fn(&mut Run, &mut Vec<Block>) {
+    move |run, _| {
+        let rows = [(0, 50_000, 10_000 - us), (50_000, 100_000, us)];
+        let rows = rows.into_iter().filter(|row| row.2 > 0);
+        run.cpus[0].histogram = rows.map(|(from, to, n)| Bucket::new(Nanos(from), Nanos(to), n)).collect();
+        run.cpus[0].max_ns = None;
+        run.cpus[0].worst.clear();
+        run.cpus[0].fill_quantiles();
+    }
+}
+
+/// Bundles of several boots; the i-th without the change has `a[i]` late wake-ups.
+fn boots(place: &Place, a: &[u64], b: &[u64]) -> Vec<String> {
+    let side = |name: &str, counts: &[u64]| -> Vec<String> {
+        let of = |(at, count): (usize, &u64)| {
+            let started = format!("2026-11-23T{at:02}:{}0:00Z", if name == "a" { 1 } else { 3 });
+            place.bundle(&format!("{name}{at}"), &[20.0; 10], |run, blocks| {
+                late(*count)(run, blocks);
+                run.started.clone_from(&started);
+            })
+        };
+        counts.iter().enumerate().map(of).collect()
+    };
+    let (a, b) = (side("a", a), side("b", b));
+    [vec!["prove".into(), "--limit".into(), "50us".into(), "--across-boots".into()], a, vec!["--".into()], b]
+        .concat()
+}
+
+#[test]
+fn boots_are_pairs_and_have_a_verdict() {
+    let place = Place::new();
+    let line = boots(&place, &[9, 10, 11, 12, 8, 9, 10], &[2, 1, 0, 3, 2, 2, 1]);
+    let line: Vec<&str> = line.iter().map(String::as_str).collect();
+    let document = answered(&line, 0);
+    assert_eq!(
+        (&document["schema"], &document["verdict"]),
+        (&json!("onbeat.comparison/1"), &json!("better"))
+    );
+    assert_eq!((&document["units"], &document["metric"]), (&json!(7), &json!("late-wake-ups")));
+    let experiment = &document["experiment"];
+    assert_eq!((&experiment["stopped"], &experiment["confirmed"]), (&json!("e-value"), &json!(true)));
+    assert_eq!(
+        (&experiment["order"], &experiment["late"]),
+        (&json!("abababababababab"[..14]), &json!([69, 11]))
+    );
+    let (ratio, ci) = (document["rate_ratio"].as_f64().unwrap(), &document["ci"]);
+    assert!((ratio - 11.0 / 69.0).abs() < 1e-9);
+    assert!(
+        ci[0].as_f64().unwrap() <= ratio && ratio <= ci[1].as_f64().unwrap() && ci[1].as_f64().unwrap() < 1.0
+    );
+    let worse = Place::new();
+    let line = boots(&worse, &[2; 7], &[9; 7]);
+    assert_eq!(code(&onbeat(&line.iter().map(String::as_str).collect::<Vec<_>>())), 3);
+}
+
+#[test]
+fn too_few_boots_say_what_to_run_next() {
+    let place = Place::new();
+    let line = boots(&place, &[9, 10, 11], &[2, 1]);
+    let output = onbeat(&line.iter().map(String::as_str).collect::<Vec<_>>());
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(code(&output), 7);
+    assert!(text.contains("next: boot with the change, then: onbeat measure -a 0 -D 10s"), "{text}");
+    assert!(text.contains("5 pairs at least are missing"), "{text}");
+    let lists = [place.list("a.csv", &[9.0; 20]), place.list("b.csv", &[8.0; 20])];
+    let line = refused(&["prove", "--limit", "5us", "--across-boots", &lists[0], "--", &lists[1]], 2);
+    assert!(line.contains("is a list of maxima"), "{line}");
+}
+
+#[test]
+fn a_plan_is_the_same_for_a_seed_and_calls_nothing() {
+    let place = Place::new();
+    let script = script(&place, "");
+    let plan = |seed: &str| {
+        let line = ["prove", "--script", &script, "--limit", "1ms", "--seed", seed, "--dry-run", "-a", "0"];
+        let output = onbeat(&line);
+        assert_eq!(code(&output), 0);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(plan("7"), plan("7"));
+    assert!(plan("7").contains("order: ababbabaabababababababbababababa\n"), "{}", plan("7"));
+    assert!(plan("7").contains("(7 pairs if all agree), or after 16 pairs"));
+    assert_eq!(calls(&place), "");
+}
+
+#[test]
+fn what_cannot_be_proven_is_refused_in_one_line() {
+    let place = Place::new();
+    let (script, folder) = (script(&place, ""), place.path("."));
+    for (line, said) in [
+        (&["--limit", "1ms"][..], "name what to prove"),
+        (&["--script", &script], "--limit is missing"),
+        (&["--script", &folder, "--limit", "1ms"], "may be executed"),
+        (&["--script", &script, "--limit", "1ms", "--pairs", "6"], "fewer than 7 cannot decide"),
+        (&["--script", &script, "--limit", "1ms", "--segment", "1s"], "--segment: expected 2s or more"),
+        (&["--script", &script, "--limit", "1ms", "--load", "nothing"], "--load:"),
+        (&["--change", "vmstat-interval", "--limit", "1ms"], "expected RULE=VALUE"),
+        (&["--change", "isolate", "--limit", "1ms"], "expected RULE=VALUE"),
+        (&["--change", "no-such-rule=1", "--limit", "1ms"], "there is no rule"),
+        (&["--resume", &folder], "has an experiment.json"),
+        (&["--limit", "1ms", "--across-boots", "a", "b"], "put `--` between"),
+    ] {
+        let told = refused(&[&["prove", "-q"], line].concat(), 2);
+        assert!(told.contains(said), "{line:?}: {told}");
+    }
+    assert_eq!(calls(&place), "");
+}
+
+fn proving(place: &Place, script: &str, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onbeat"));
+    let folder = place.path("experiment");
+    command.args(["prove", "-q", "--script", script, "-a", "0", "-o", &folder]);
+    command.args(["--warm-up", "2s", "--settle", "0"]).args(more);
+    command
+}
+
+#[test]
+fn a_script_that_does_not_switch_ends_the_experiment_with_a_put_back() {
+    for (then, said) in [
+        ("test \"$1\" = a || { echo 'no such knob' >&2; exit 3; }", "ended with 3 (no such knob)"),
+        ("test \"$1\" = a || sleep 1000", "and was killed"),
+        ("test \"$1\" = a || { setsid sleep 1000 & }", "left 1 process running"),
+    ] {
+        let place = Place::new();
+        let script = script(&place, then);
+        // The first coin of this seed says that the change comes first.
+        let more = ["--limit", "10s", "--segment", "2s", "--script-time", "5s", "--seed", "1"];
+        let output = proving(&place, &script, &more).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains(said), "{told}");
+        assert_eq!((code(&output), told.trim_end().lines().count()), (2, 1), "{told}");
+        assert!(calls(&place).ends_with("ba"), "{}", calls(&place));
+    }
+}
+
+#[test]
+fn a_limit_that_every_wake_up_reaches_is_refused() {
+    let place = Place::new();
+    let script = script(&place, "");
+    let output = proving(&place, &script, &["--limit", "1ns"]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("choose a higher limit") && code(&output) == 2, "{told}");
+    assert_eq!(calls(&place), "a");
+}
+
+/// Waits until the change is in force; the experiment, which goes on.
+fn in_force(place: &Place) -> Child {
+    let script = script(place, "");
+    let more = ["--limit", "10s", "--segment", "60s", "--seed", "1"];
+    let mut child =
+        proving(place, &script, &more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !calls(place).ends_with('b') {
+        assert!(child.try_wait().unwrap().is_none(), "it ended, called {}", calls(place));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+#[test]
+fn an_experiment_that_is_stopped_puts_back_and_can_be_gone_on_with() {
+    let place = Place::new();
+    let mut child = in_force(&place);
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(6));
+    assert_eq!(calls(&place), "aba");
+    let record: Value =
+        serde_json::from_slice(&fs::read(place.at("experiment/experiment.json")).unwrap()).unwrap();
+    assert_eq!((&record["schema"], &record["segments"]), (&json!("onbeat.experiment/1"), &json!([])));
+    assert_eq!(record["pilot"]["valid"], true);
+}
+
+#[test]
+fn a_killed_experiment_is_put_back_by_its_keeper() {
+    let place = Place::new();
+    let mut child = in_force(&place);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    while !calls(&place).ends_with("ba") {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A record of seven pairs in its folder, each with its bundle.
+fn kept(place: &Place, a: u64, b: u64) -> Value {
+    fs::create_dir_all(place.at("done/segments")).unwrap();
+    let segment = |pair: u64, arm: &str, count: u64| {
+        let name = format!("segments/{pair}-{arm}");
+        place.bundle(&format!("done/{name}"), &[20.0; 10], late(count));
+        json!({ "pair": pair, "arm": arm, "valid": true, "bundle": name, "late": count, "samples": 10_000,
+            "observed_ns": 10_000_000_000u64, "late_blocks": [0, 0], "p50_ns": 20_000 })
+    };
+    let segments: Vec<Value> =
+        (0..7).flat_map(|pair| [segment(pair, "b", b), segment(pair, "a", a)]).collect();
+    let plan = json!({ "change": "", "script": script(place, ""), "limit_ns": 50_000, "seed": 3,
+        "segment_ns": 10_000_000_000u64, "settle_ns": 0, "most_pairs": 16, "stop_at": 20.0,
+        "rate_margin": 2.0,
+        "p50_factor": 1.1, "p50_ns": 1_000, "load_share": 0.8, "cpus": "0", "interval_ns": 1_000_000 });
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    json!({ "schema": "onbeat.experiment/1", "plan": plan, "kernel": kernel.trim(), "segments": segments,
+        "pilot": { "valid": true } })
+}
+
+#[test]
+fn a_record_that_decides_is_answered_without_measuring() {
+    let place = Place::new();
+    let record = kept(&place, 10, 1);
+    let (folder, page) = (place.path("done"), place.path("page.html"));
+    fs::write(place.at("done/experiment.json"), record.to_string()).unwrap();
+    let document = answered(&["prove", "-q", "--resume", &folder, "--page", &page], 0);
+    assert_eq!((&document["verdict"], &document["experiment"]["wins"]), (&json!("better"), &json!(7)));
+    assert_eq!(document["experiment"]["segments"], 14);
+    assert_eq!(calls(&place), "", "nothing was switched");
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("Better: with the change") && page.contains("fewer in 7 of 7 pairs"));
+    let refuses = |change: &dyn Fn(&mut Value), said: &str| {
+        let mut changed = record.clone();
+        change(&mut changed);
+        fs::write(place.at("done/experiment.json"), changed.to_string()).unwrap();
+        let line = refused(&["prove", "--resume", &folder], 2);
+        assert!(line.contains(said), "{line}");
+    };
+    refuses(&|record| record["kernel"] = json!("9.9-rt"), "it was begun on kernel 9.9-rt");
+    refuses(&|record| record["plan"]["stop_at"] = json!(0.5), "out of range");
+    refuses(&|record| record["schema"] = json!("onbeat.experiment/2"), "its schema is");
+}

@@ -1,0 +1,296 @@
+//! The answer of `onbeat prove` as text: each pair, what the verdict rests on, the verdict.
+
+use std::fmt::Write;
+
+use crate::aligned::write_rows;
+use crate::compare::text::differences;
+use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
+use crate::words::{clean, duration, or_dash, several, span, us, us_or_dash, wrapped};
+use experiment::proof::{Proof, ProofNeeds};
+use facts::differences::Difference;
+use model::experiment::{ExperimentPlan, ExperimentRun, ExperimentSegment};
+use model::units::Nanos;
+use stats::pair::verdict::Verdict;
+
+/// What is shown.
+pub struct Proven<'a> {
+    pub run: &'a ExperimentRun,
+    pub proof: &'a Proof,
+    pub needs: ProofNeeds,
+    /// What differs in the conditions; none where they are not recorded.
+    pub differing: Option<&'a [Difference]>,
+}
+
+/// The answer as text of up to this number of columns, with ANSI colours if asked for.
+pub fn text(proven: &Proven, width: usize, color: bool) -> String {
+    let Proven { run, proof, needs, differing } = *proven;
+    let palette = Palette(color);
+    let mut page = String::new();
+    wrapped(&mut page, &heading(&run.plan), width);
+    wrapped(&mut page, &palette.paint(DIM, &conditions(&run.plan)), width);
+    page.push('\n');
+    if !run.segments.is_empty() {
+        pairs(&mut page, run, palette);
+        page.push('\n');
+    }
+    for segment in run.segments.iter().filter(|segment| !segment.valid) {
+        let line = format!("! pair {}, {}: {}", segment.pair + 1, segment.arm.name(), clean(&segment.why));
+        wrapped(&mut page, &palette.paint(RED, &line), width);
+    }
+    if differing.is_some() {
+        page.push_str(&differences(differing, width));
+        page.push('\n');
+    }
+    for line in numbers(&run.plan, run.segments.len(), proof, needs) {
+        wrapped(&mut page, &line, width);
+    }
+    page.push('\n');
+    let style = match proof.verdict {
+        Verdict::Better => GREEN,
+        Verdict::Worse => RED,
+        _ => BOLD,
+    };
+    let mut last = String::new();
+    wrapped(&mut last, &verdict(proof), width);
+    page.push_str(&palette.paint(style, last.trim_end()));
+    page.push('\n');
+    page
+}
+
+/// What is compared.
+pub fn heading(plan: &ExperimentPlan) -> String {
+    format!("{}: with it (b) against without it (a)", clean(&plan.change))
+}
+
+/// Under which conditions, fixed before the first segment.
+pub fn conditions(plan: &ExperimentPlan) -> String {
+    let load = match plan.load.as_str() {
+        "" => "no load".to_owned(),
+        load => format!("load {} on CPU {}", clean(load), clean(&plan.load_cpus)),
+    };
+    let segments = match plan.segment_ns.0 {
+        0 => String::new(),
+        _ => format!("segments of {}, ", length(plan.segment_ns)),
+    };
+    format!(
+        "late is {} or more; CPU {}, {load}; {segments}{} left out before each; seed {}",
+        span(plan.limit_ns),
+        clean(&plan.cpus),
+        length(plan.settle_ns),
+        plan.seed
+    )
+}
+
+fn pairs(page: &mut String, run: &ExperimentRun, palette: Palette) {
+    let head = ["pair", "order", "late a", "late b", "p50 a", "p50 b", "max a", "max b"];
+    let mut rows = vec![head.map(str::to_owned)];
+    let last = run.segments.iter().map(|segment| segment.pair).max().unwrap_or(0);
+    for pair in 0..=last {
+        let own: Vec<&ExperimentSegment> =
+            run.segments.iter().filter(|segment| segment.pair == pair).collect();
+        let order: String = own.iter().map(|segment| segment.arm.name()).collect();
+        let of = |arm: &str| own.iter().find(|segment| segment.arm.name() == arm && segment.valid);
+        let [a, b] = ["a", "b"].map(of);
+        let late = |segment: Option<&&ExperimentSegment>| or_dash(segment.map(|segment| segment.late));
+        let p50 = |segment: Option<&&ExperimentSegment>| us_or_dash(segment.and_then(|one| one.p50_ns));
+        let max = |segment: Option<&&ExperimentSegment>| us_or_dash(segment.and_then(|one| one.max_ns));
+        let number = (pair + 1).to_string();
+        rows.push([number, order, late(a), late(b), p50(a), p50(b), max(a), max(b)]);
+    }
+    write_rows(page, &rows, palette);
+    let _ = writeln!(page, "late: wake-ups; latencies in us");
+}
+
+/// What the verdict rests on, in sentences.
+pub fn numbers(plan: &ExperimentPlan, segments: usize, proof: &Proof, needs: ProofNeeds) -> Vec<String> {
+    let mut lines = vec![of_pairs(plan, proof), taken(plan, segments)];
+    let missing = [(proof.dropped, "dropped"), (proof.interrupted, "interrupted")];
+    for (pairs, how) in missing.into_iter().filter(|(pairs, _)| *pairs > 0) {
+        let were = several(u64::from(pairs), "pair was", "pairs were");
+        lines.push(format!("{were} {how} and counts for neither side."));
+    }
+    lines.extend(found(plan, proof, needs));
+    if proof.carry_over.is_seen(plan.stop_at) {
+        lines.push(format!(
+            "In {} of {} segments the first half is more like the other side: the change takes longer than \
+             {} to settle, and does more than it seems; ask for more with --settle.",
+            proof.carry_over.towards,
+            proof.carry_over.of,
+            length(plan.settle_ns)
+        ));
+    }
+    if let Some(drift) = proof.drift.filter(|drift| drift.is_large()) {
+        lines.push(format!(
+            "The machine changed meanwhile: without the change the median was {} us in the first pair and \
+             {} us in the last. The pairs' drawn order keeps that out of the verdict.",
+            us(drift.first),
+            us(drift.last)
+        ));
+    }
+    lines
+}
+
+fn of_pairs(plan: &ExperimentPlan, proof: &Proof) -> String {
+    let [a, b] = proof.late;
+    let ratio =
+        proof.rate_ratio.map_or_else(String::new, |ratio| format!(", {} times as often", digits(ratio)));
+    let interval = proof.interval.map_or_else(String::new, |[lower, upper]| {
+        format!(" [{} to {} with 95 %]", digits(lower), digits(upper))
+    });
+    let ties = match proof.ties {
+        0 => String::new(),
+        ties => format!(", as many in {ties}"),
+    };
+    let signed = proof.pairs - proof.ties;
+    format!(
+        "Late wake-ups: {a} without the change, {b} with it{ratio}{interval}; fewer in {} of {signed} \
+         pairs{ties}: e-value {}, and {} decides.",
+        proof.wins,
+        digits(proof.e_value),
+        digits(plan.stop_at)
+    )
+}
+
+fn taken(plan: &ExperimentPlan, segments: usize) -> String {
+    let count = i64::try_from(segments).unwrap_or(i64::MAX);
+    let all = |each: Nanos| Nanos(each.0.saturating_mul(count));
+    format!(
+        "That took {}: {} measured, {} left out behind switches.",
+        several(segments as u64, "segment", "segments"),
+        length(all(plan.segment_ns)),
+        length(all(plan.settle_ns))
+    )
+}
+
+/// What so many pairs could have found, where they found nothing.
+fn found(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<String> {
+    if proof.verdict != Verdict::Inconclusive || proof.late == [0, 0] {
+        return None;
+    }
+    let more = match proof.fewest_more {
+        0 => String::new(),
+        more => format!(
+            " The fewest that could still decide: {} more.",
+            several(u64::from(more), "pair", "pairs")
+        ),
+    };
+    let seen = needs.smallest_detectable.filter(|factor| factor.is_finite()).map_or_else(
+        || "So few pairs find nothing.".to_owned(),
+        |factor| format!("Four times in five so many pairs find a factor of {} or more.", digits(factor)),
+    );
+    let needed = needs.pairs.map_or_else(String::new, |pairs| {
+        format!(" A factor of {} takes {pairs} pairs.", digits(plan.rate_margin))
+    });
+    Some(format!("{seen}{needed}{more}"))
+}
+
+/// The verdict in a sentence.
+pub fn verdict(proof: &Proof) -> String {
+    let said = match proof.verdict {
+        Verdict::Better => "Better: with the change late wake-ups are rarer",
+        Verdict::Worse if proof.reason.is_empty() => "Worse: with the change late wake-ups are more frequent",
+        Verdict::Worse => "Worse with the change",
+        Verdict::Equivalent => "Equivalent: with the change as many wake-ups are late, within the margin",
+        Verdict::Inconclusive => "Inconclusive",
+    };
+    match proof.reason.as_str() {
+        "" => format!("{said}."),
+        reason => format!("{said}: {}.", clean(reason)),
+    }
+}
+
+/// In seconds, or in minutes where they are many.
+fn length(span_of: Nanos) -> String {
+    match span_of.0 {
+        0 => "nothing".to_owned(),
+        1..120_000_000_000 => span(span_of),
+        _ => duration(span_of),
+    }
+}
+
+/// Three digits.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if !(0.01..10_000.0).contains(&size) => format!("{value:.1e}"),
+        size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::design::usual;
+    use experiment::proof::prove;
+    use experiment::tally::PairTally;
+    use model::experiment::ExperimentArm;
+
+    fn run(late: &[(u64, u64)]) -> ExperimentRun {
+        let plan = ExperimentPlan {
+            change: "vmstat-interval=120".into(),
+            limit_ns: Nanos(100_000),
+            segment_ns: Nanos(10_000_000_000),
+            cpus: "2-3".into(),
+            seed: 5,
+            ..usual()
+        };
+        let segment = |pair: usize, arm, late| ExperimentSegment {
+            pair: pair as u32,
+            arm,
+            late,
+            valid: true,
+            observed_ns: plan.segment_ns,
+            p50_ns: Some(Nanos(8_000)),
+            max_ns: Some(Nanos(250_000)),
+            ..ExperimentSegment::default()
+        };
+        let both = late.iter().enumerate();
+        let segments = both
+            .flat_map(|(at, &(a, b))| [segment(at, ExperimentArm::A, a), segment(at, ExperimentArm::B, b)])
+            .collect();
+        ExperimentRun { plan, segments, ..ExperimentRun::default() }
+    }
+
+    fn said(run: &ExperimentRun) -> String {
+        let tally = PairTally::of(&run.segments);
+        let (proof, needs) = (prove(&run.plan, &tally), ProofNeeds::of(&run.plan, &tally));
+        text(&Proven { run, proof: &proof, needs, differing: None }, 10_000, false)
+    }
+
+    #[test]
+    fn a_proof_is_told_with_what_it_rests_on() {
+        let told = said(&run(&[(10, 2); 7]));
+        for part in [
+            "vmstat-interval=120: with it (b) against without it (a)\n",
+            "late is 100 us or more; CPU 2-3, no load; segments of 10 s, 2 s left out before each; seed 5\n",
+            "70 without the change, 14 with it, 0.20 times as often",
+            "fewer in 7 of 7 pairs: e-value 26.8, and 20 decides.",
+            "That took 14 segments: 2 min 20 s measured, 28 s left out",
+            "\nBetter: with the change late wake-ups are rarer.\n",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert!(!told.contains("So few") && !told.contains("dropped"), "{told}");
+    }
+
+    #[test]
+    fn what_was_not_proven_says_what_would_be_needed() {
+        let told = said(&run(&[(3, 2), (2, 3), (4, 4)]));
+        assert!(told.contains("as many in 1") && told.contains("So few pairs find nothing."), "{told}");
+        assert!(told.contains("Inconclusive: it was ended after 3 pairs"), "{told}");
+        let nothing = said(&run(&[(0, 0); 16]));
+        assert!(nothing.contains("Inconclusive: nothing was late"), "{nothing}");
+    }
+
+    #[test]
+    fn a_dropped_segment_is_named_and_its_words_are_harmless() {
+        let mut run = run(&[(10, 2); 5]);
+        run.segments[3].valid = false;
+        run.segments[3].why = "the load\u{1b}[2J stopped".into();
+        let told = said(&run);
+        assert!(told.contains("! pair 2, b: the load") && !told.contains('\u{1b}'), "{told}");
+        assert!(told.contains("1 pair was dropped"), "{told}");
+    }
+}

@@ -1,0 +1,208 @@
+//! An experiment's segments read from their bundles, and its answer: a comparison of its arms whose
+//! verdict is that of the pairs.
+
+use std::path::Path;
+
+use experiment::proof::{Proof, ProofNeeds};
+use experiment::tally::PairTally;
+use model::error::{Failure, Result};
+use model::experiment::{ExperimentArm, ExperimentRun, ExperimentSegment, SegmentLoad};
+use model::histogram::quantile;
+use model::run::Run;
+use model::units::Nanos;
+use model::vocabulary::Ended;
+use serde::Serialize;
+use stats::compare::{CompareQuestion, Metric};
+use stats::pair::sign_sequence::ln_sign_e_value;
+use stats::pair::verdict::{Design, Verdict};
+
+use crate::compare::{ComparisonAnswer, Pairing, compare};
+use crate::measurement::{Measurement, ReadOptions};
+
+/// The metric's name in the document.
+const METRIC: &str = "late-wake-ups";
+
+/// A segment from its bundle; what spoiled it is in its `why`.
+///
+/// # Errors
+/// There is no bundle to read.
+pub fn segment(folder: &Path, bundle: &str, limit: Nanos) -> Result<ExperimentSegment> {
+    segment_of(&ReadOptions::default().open(&folder.join(bundle))?, bundle, limit)
+}
+
+/// The same of a bundle that was read.
+///
+/// # Errors
+/// It is a list of maxima, which does not say how many wake-ups were late.
+pub fn segment_of(measured: &Measurement, bundle: &str, limit: Nanos) -> Result<ExperimentSegment> {
+    let Some(run) = &measured.run else {
+        return Err(Failure::usage(format!(
+            "{} is a list of maxima, which does not count late wake-ups: give a bundle",
+            measured.title
+        )));
+    };
+    let rows = measured.rows();
+    // Of the row in which the limit lies all are taken: both arms have the same rows.
+    let reaching = rows.iter().filter(|row| row.upper > limit);
+    let why = spoiled(measured, run);
+    let counted = run.loads.iter().filter(|load| !load.unit.is_empty());
+    Ok(ExperimentSegment {
+        valid: why.is_empty(),
+        why: why.join("; "),
+        bundle: bundle.into(),
+        observed_ns: run.elapsed_ns.unwrap_or(measured.series.observed),
+        samples: rows.iter().fold(0, |sum, row| sum.saturating_add(row.count)),
+        late: reaching.fold(0, |sum, row| sum.saturating_add(row.count)),
+        late_blocks: late_blocks(measured, limit),
+        p50_ns: quantile(&rows, measured.max(), 500_000),
+        max_ns: measured.max(),
+        loads: counted
+            .map(|load| SegmentLoad { spec: load.spec.clone(), rate_per_s: Some(load.rate_per_s) })
+            .collect(),
+        ..ExperimentSegment::default()
+    })
+}
+
+fn spoiled(measured: &Measurement, run: &Run) -> Vec<String> {
+    let invalid = run.integrity.iter().filter(|entry| entry.invalidates).map(|entry| entry.detail.clone());
+    let mut why: Vec<String> = invalid.collect();
+    if !run.complete || run.ended == Ended::Signal {
+        why.push("it was interrupted".into());
+    }
+    if measured.cpus().all(|cpu| cpu.cycles == 0) {
+        why.push("no wake-up was measured".into());
+    }
+    why.extend(measured.series.lost());
+    why
+}
+
+/// Blocks that reached the limit in the first half and in the second.
+fn late_blocks(measured: &Measurement, limit: Nanos) -> [u64; 2] {
+    let blocks = &measured.series.blocks;
+    let half = blocks.len() / 2;
+    let late = |from: usize, to: usize| (from..to).filter(|&at| blocks.get(at).max >= limit).count() as u64;
+    [late(0, half), late(blocks.len() - half, blocks.len())]
+}
+
+/// The maxima of a bundle's blocks, for the memory of the machine.
+pub fn maxima(folder: &Path, bundle: &str) -> Result<Vec<f64>> {
+    Ok(ReadOptions::default().open(&folder.join(bundle))?.series.values())
+}
+
+/// The document of `prove`: `onbeat.comparison/1` with what the experiment was.
+#[derive(Serialize)]
+pub struct ProofAnswer {
+    #[serde(flatten)]
+    pub comparison: ComparisonAnswer,
+    pub experiment: ExperimentSummary,
+}
+
+/// How the verdict came about.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExperimentSummary {
+    pub change: String,
+    pub arms: [&'static str; 2],
+    /// The arms in the order in which they were measured.
+    pub order: String,
+    pub seed: u64,
+    pub segment_s: f64,
+    pub segments: usize,
+    /// Left out behind switches.
+    pub discarded_s: f64,
+    /// `e-value`, `fixed`, `time` or `signal`.
+    pub stopped: String,
+    /// Whether the e-value reached its level.
+    pub confirmed: bool,
+    pub stop_at: f64,
+    /// Pairs that count; those in which B had fewer late wake-ups; those in which both had as many.
+    pub pairs: u64,
+    pub wins: u64,
+    pub ties: u64,
+    pub dropped: u32,
+    pub interrupted: u32,
+    /// Late wake-ups of A and of B.
+    pub late: [u64; 2],
+    pub load: String,
+    pub cpus: String,
+    /// Segments whose first half is more like the other arm, of those whose halves differ.
+    pub carried_over: [u64; 2],
+    /// The median wake-up of A in the first pair and in the last; null without two.
+    pub drift_p50_ns: Option<[Nanos; 2]>,
+}
+
+/// The measurements of the pairs that count, those of A and those of B.
+pub fn arms(folder: &Path, run: &ExperimentRun) -> Result<[Vec<Measurement>; 2]> {
+    let tally = PairTally::of(&run.segments);
+    let open = |segment: &ExperimentSegment| {
+        let mut measured = ReadOptions::default().open(&folder.join(&segment.bundle))?;
+        measured.title = format!("{} {}", segment.pair + 1, segment.arm.name());
+        Ok(measured)
+    };
+    let a = tally.pairs.iter().map(|pair| open(pair.a)).collect::<Result<_>>()?;
+    let b = tally.pairs.iter().map(|pair| open(pair.b)).collect::<Result<_>>()?;
+    Ok([a, b])
+}
+
+/// The answer; `stopped` is why the last pair was the last.
+pub fn answer(
+    run: &ExperimentRun,
+    proof: &Proof,
+    stopped: &str,
+    [a, b]: [&mut [Measurement]; 2],
+) -> ProofAnswer {
+    let plan = &run.plan;
+    let question = CompareQuestion {
+        metric: Metric::Rate,
+        limit: Some(plan.limit_ns),
+        design: Design::Paired,
+        margin: Some(plan.rate_margin),
+    };
+    let mut comparison = compare(a, b, &question, Pairing::Given);
+    let tally = PairTally::of(&run.segments);
+    decide(&mut comparison, proof, ProofNeeds::of(plan, &tally));
+    let units = comparison.compared.a.iter_mut().zip(comparison.compared.b.iter_mut());
+    for ((a, b), pair) in units.zip(&tally.pairs) {
+        (a.exceedances, b.exceedances) = (Some(pair.a.late), Some(pair.b.late));
+    }
+    let settled = run.segments.len() as f64 * plan.settle_ns.as_secs();
+    let experiment = ExperimentSummary {
+        change: plan.change.clone(),
+        arms: [ExperimentArm::A.name(), ExperimentArm::B.name()],
+        order: run.segments.iter().map(|segment| segment.arm.name()).collect(),
+        seed: plan.seed,
+        segment_s: plan.segment_ns.as_secs(),
+        segments: run.segments.len(),
+        discarded_s: settled,
+        stopped: stopped.to_owned(),
+        confirmed: proof.e_value >= plan.stop_at,
+        stop_at: plan.stop_at,
+        pairs: proof.pairs,
+        wins: proof.wins,
+        ties: proof.ties,
+        dropped: proof.dropped,
+        interrupted: proof.interrupted,
+        late: proof.late,
+        load: plan.load.clone(),
+        cpus: plan.cpus.clone(),
+        carried_over: [proof.carry_over.towards, proof.carry_over.of],
+        drift_p50_ns: proof.drift.map(|drift| [drift.first, drift.last]),
+    };
+    ProofAnswer { comparison, experiment }
+}
+
+/// The verdict of the pairs in the place of that of a number of runs that was fixed beforehand:
+/// that one does not hold where one stops when the data say so.
+fn decide(comparison: &mut ComparisonAnswer, proof: &Proof, needs: ProofNeeds) {
+    let compared = &mut comparison.compared;
+    compared.metric = METRIC.into();
+    (compared.verdict, compared.reason) = (proof.verdict, proof.reason.clone());
+    (compared.rate_ratio, compared.ci) = (proof.rate_ratio, proof.interval);
+    compared.p_value = Some((1.0 / proof.e_value).min(1.0));
+    compared.e_value = Some(proof.e_value);
+    (compared.exact, compared.event_p_value, compared.overdispersion) = (true, None, None);
+    compared.baseline = None;
+    compared.smallest_detectable = needs.smallest_detectable;
+    compared.units_needed = needs.pairs.and_then(|pairs| usize::try_from(pairs).ok());
+    compared.smallest_p = (-ln_sign_e_value(proof.pairs, proof.pairs)).exp().min(1.0);
+    debug_assert!(proof.pairs > 0 || proof.verdict == Verdict::Inconclusive);
+}
