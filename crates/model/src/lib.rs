@@ -7,8 +7,7 @@
 //! [`watch`] is what is recorded of an application, [`record`] what is known of all that was.
 //! [`setting`] and [`plan`] are what is changed on a machine, [`isolation`] the CPUs that are set
 //! apart, [`rt_limit`] what real-time tasks may take, [`experiment`] what proves a change. [`rng`]
-//! draws dithered schedules. [`text`]
-//! escapes external text.
+//! draws dithered schedules. [`text`] escapes external text.
 
 pub mod check;
 pub mod column;
