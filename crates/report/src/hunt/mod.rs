@@ -1,6 +1,11 @@
 //! What `hunt` found: text for the terminal, the section of the run's page, a trace for Perfetto.
 
+pub mod answer;
+pub mod ask;
+pub mod ask_data;
+pub mod flame;
 pub mod kinds;
+pub mod lanes;
 pub mod nest;
 pub mod outside;
 pub mod parts;
@@ -15,6 +20,7 @@ pub mod strip;
 pub mod swatches;
 pub mod text;
 pub mod tracks;
+pub mod typical;
 pub mod windows;
 
 #[cfg(test)]
