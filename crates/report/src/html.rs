@@ -8,12 +8,9 @@ use crate::prose::prose;
 use crate::script;
 use model::text::harmless;
 
-/// Nothing may be loaded and nothing executed, even if escaping had a hole.
-pub const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-
 /// A page with this heading.
 pub fn page_of(heading: &str, body: Markup) -> String {
-    page_under(POLICY, heading, body)
+    page_under(script::POLICY, heading, body)
 }
 
 /// A page whose policy lets the script of [`crate::script`] run, which the body ends with.

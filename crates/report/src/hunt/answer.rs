@@ -31,7 +31,10 @@ pub fn bars(run: &Run) -> Markup {
                 @for at in 0..shown { (bar(&run.culprits, at)) }
             }
             p class="muted" {
-                @if more > 0 { (several(more as u64, "more culprit", "more culprits")) " with " (sentences::percent(rest)) " together are in the table below. " }
+                @if more > 0 {
+                    (several(more as u64, "more culprit", "more culprits"))
+                    " with " (sentences::percent(rest)) " together are in the table below. "
+                }
                 (without(run))
             }
         }
@@ -53,7 +56,8 @@ fn bar(culprits: &[Culprit], at: usize) -> Markup {
                 }
                 svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
                     rect width="100" height="4" fill=(PAGE.grid) {}
-                    rect width=(number(width)) height="4" fill=(colour) fill-opacity=(number(kind.strength.max(0.35))) {}
+                    rect width=(number(width)) height="4" fill=(colour)
+                        fill-opacity=(number(kind.strength.max(0.35))) {}
                 }
             }
             p class="cure" { (next_step(culprits, at)) }
@@ -71,7 +75,7 @@ fn next_step(culprits: &[Culprit], at: usize) -> Markup {
         _ => match page {
             Some(id) => html! { code { "onbeat rules " (id) } " says more." },
             None if every_wake_up(&culprits[at]) => {
-                html! { "A part of every wake-up, longer here than elsewhere: look at a typical spike of it." }
+                html! { "A part of every wake-up, longer than elsewhere: look at a typical spike of it." }
             }
             None => {
                 html! { "No rule knows it: open a typical spike of it and look at its evidence and stack." }

@@ -44,19 +44,27 @@ pub fn place(input: &Input) -> Markup {
     let lanes = match kept > KEPT_LANES {
         false => String::new(),
         true => format!(
-            " What every CPU did meanwhile, and stacks, are kept for the {KEPT_LANES} latest and for one typical spike of each culprit; parts and evidence for all. The run's document at the end of this file has the slices of these {KEPT_LANES}; `onbeat report --json` writes all."
+            " What every CPU did meanwhile, and stacks, are kept for the {KEPT_LANES} latest and for \
+             one typical spike of each culprit; parts and evidence for all. The run's document at the \
+             end of this file has the slices of these {KEPT_LANES}; `onbeat report --json` writes all."
         ),
     };
     html! {
         section class="ask" id="ask" aria-label="Every spike over time" hidden {
             h2 { "The largest latency over time" }
             p class="muted" {
-                "Every point is a spike: click one, or go along them with the arrow keys. Drag moves the time, Ctrl and the wheel zoom."
+                "Every point is a spike: click one, or go along them with the arrow keys. "
+                "Drag moves the time, Ctrl and the wheel zoom."
                 (prose(&lanes))
-                @if run.spikes_dropped > 0 { " " (several(run.spikes_dropped, "more spike is", "more spikes are")) " counted and not kept." }
+                @if run.spikes_dropped > 0 {
+                    " " (several(run.spikes_dropped, "more spike is", "more spikes are"))
+                    " counted and not kept."
+                }
             }
             p class="tools" {
-                @for (act, sign, name) in TOOLS { button type="button" data-act=(act) aria-label=[name] { (sign) } }
+                @for (act, sign, name) in TOOLS {
+                    button type="button" data-act=(act) aria-label=[name] { (sign) }
+                }
                 (cpus(input))
             }
             div id="ask-time" {}
@@ -80,7 +88,8 @@ fn cpus(input: &Input) -> Markup {
         @if cpus.len() > 1 {
             span class="cpus" role="group" aria-label="CPUs" {
                 @for (at, cpu) in cpus.iter().enumerate() {
-                    button type="button" class="cpu" data-cpu=(cpu) aria-pressed="true" style={ "border-color:" (colour(at)) } { "CPU " (cpu) }
+                    button type="button" class="cpu" data-cpu=(cpu) aria-pressed="true"
+                        style={ "border-color:" (colour(at)) } { "CPU " (cpu) }
                 }
                 button type="button" data-act="all" { "all" }
                 button type="button" data-act="none" { "none" }
@@ -99,16 +108,20 @@ pub fn table(run: &Run) -> Markup {
     };
     html! {
         details id="ask-list" open {
-            summary { "All " (several(run.spikes.len() as u64, "kept spike", "kept spikes")) ", latest first" }
+            summary {
+                "All " (several(run.spikes.len() as u64, "kept spike", "kept spikes")) ", latest first"
+            }
             (scroll("All kept spikes", html! {
                 table {
                     thead { tr {
-                        th { "spike" } th { "late" } th { "CPU" } th class="left" { "when" } th class="left" { "most of it by" }
+                        th { "spike" } th { "late" } th { "CPU" }
+                        th class="left" { "when" } th class="left" { "most of it by" }
                     } }
                     tbody { @for (rank, at) in by_latency(run).into_iter().enumerate() {
                         @let spike = &run.spikes[at];
                         tr {
-                            td { a href={ "#spike=" (rank + 1) } { (rank + 1) } } td class="top" { (span(spike.latency_ns)) } td { (spike.cpu) }
+                            td { a href={ "#spike=" (rank + 1) } { (rank + 1) } }
+                            td class="top" { (span(spike.latency_ns)) } td { (spike.cpu) }
                             td class="left" { (sentences::when(spike, run)) } td class="wrap" { (most(at)) }
                         }
                     } }

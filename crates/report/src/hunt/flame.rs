@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::kinds;
 use super::parts::{SpikePart, parts, share};
 use super::sentences::percent;
+use crate::plot::axis::number;
 use crate::plot::svg::{self, Picture, Px, Size, fit, text_width};
 use crate::plot::theme::Theme;
 use crate::words::{clean, several, span};
@@ -137,10 +138,11 @@ impl Flame {
         let strength = if one.depth == 0 { kind.strength } else { kind.strength * 0.35 };
         let ink = if strength >= 0.75 { theme.background } else { theme.ink };
         html! {
-            a class="box" href={ "#boxes=" (one.leaves.0) "-" (one.leaves.1) } data-path=(path) data-ns=(one.ns) {
+            a class="box" href={ "#boxes=" (one.leaves.0) "-" (one.leaves.1) }
+                data-path=(path) data-ns=(one.ns) {
                 title { (path) ": " (span(Nanos(one.ns))) ", " (part) }
-                rect x=(Px(x)) y=(Px(top)) width=(Px((width - 0.6).max(0.6))) height=(Px(HEIGHT)) fill=(colour)
-                    fill-opacity=(crate::plot::axis::number(strength)) stroke=(colour) stroke-width="0.8" {}
+                rect x=(Px(x)) y=(Px(top)) width=(Px((width - 0.6).max(0.6))) height=(Px(HEIGHT))
+                    fill=(colour) fill-opacity=(number(strength)) stroke=(colour) stroke-width="0.8" {}
                 @if width >= 26.0 {
                     text x=(Px(x + 4.0)) y=(Px(top + 15.5)) fill=(ink) pointer-events="none" { (label) }
                 }

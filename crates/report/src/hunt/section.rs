@@ -17,6 +17,9 @@ use crate::words::{clean, several, span, us};
 use model::run::{Run, Spike};
 use model::vocabulary::Command;
 
+/// How to read the boxes.
+const BOXES: &str = "Each row is part of the one above it: kind, whose, function. The width is the time that \
+                     it took of all kept spikes; a click shows the spikes with a part of it.";
 /// Rows of a spike's table.
 const ROWS: usize = 40;
 /// Rows of the culprits' table.
@@ -31,11 +34,9 @@ pub fn section(input: &Input) -> Markup {
     let (flame, involved) = (Flame::of(run), typical::all(run));
     html! {
         (ask::place(input))
-        (ask::table(run))
         h2 { "Who took the time" }
         div id="flame" {
-            (figure("Each row is part of the one above it: kind, whose, function. The width is the time that it took of all kept spikes; a click shows the spikes with a part of it.",
-                |size| flame.draw(size, &PAGE)))
+            (figure(BOXES, |size| flame.draw(size, &PAGE)))
         }
         (culprits(run, &involved))
         div class="still" {
@@ -43,6 +44,7 @@ pub fn section(input: &Input) -> Markup {
             p class="muted" { "Each from the time at which the thread should have run. Point at a bar to read what it is." }
             @for (at, spike) in worst(run, KEPT).into_iter().enumerate() { (one(at + 1, spike, run, windows)) }
         }
+        (ask::table(run))
         @if let Some(windows) = windows.filter(|windows| windows.mean.windows > 0) {
             h2 { "The mean path from the timer to user space" }
             (figure(&format!("Mean over {} in which every landmark is known; not of the ordinary wake-ups.", several(windows.mean.windows, "spike", "spikes")),
@@ -71,7 +73,9 @@ pub fn account(run: &Run) -> Markup {
     html! {
         details {
             summary { "The flight recorder: what was armed, what was lost, what it cost" }
-            dl { @for (name, words) in sentences::account(recorder) { div { dt { (name) } dd { (prose(&words)) } } } }
+            dl { @for (name, words) in sentences::account(recorder) {
+                div { dt { (name) } dd { (prose(&words)) } }
+            } }
         }
     }
 }
@@ -83,7 +87,8 @@ fn culprits(run: &Run, involved: &[Involved]) -> Markup {
             table {
                 thead { tr {
                     th { "share" } th { "time" } th class="more" { "spikes" } th class="left" { "who" } th class="left" { "as" }
-                    th class="left" { "evidence" } th class="left" { "what cures it" } th class="left ask" { "typical" }
+                    th class="left" { "evidence" } th class="left" { "what cures it" }
+                    th class="left ask" { "typical" }
                 } }
                 tbody { @for at in 0..run.culprits.len().min(CULPRITS) { (culprit_row(run, at, involved)) } }
             }
@@ -119,7 +124,9 @@ fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
                     sentences::Cure::Remedy(remedy, knobs) => { (prose(&remedy)) @if !knobs.is_empty() { ". Knobs: " (knobs) "." } }
                 }
             }
-            td class="left ask" { @if let Some(rank) = rank { a href={ "#spike=" (rank + 1) } { "spike " (rank + 1) } } }
+            td class="left ask" {
+                @if let Some(rank) = rank { a href={ "#spike=" (rank + 1) } { "spike " (rank + 1) } }
+            }
         }
     }
 }

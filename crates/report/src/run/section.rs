@@ -48,7 +48,9 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
 fn answer(input: &Input) -> Markup {
     let run = input.run;
     html! {
-        @if let Some(sentence) = hunt::outside::sentence(run) { div class="banner" role="alert" { (sentence) } }
+        @if let Some(sentence) = hunt::outside::sentence(run) {
+            div class="banner" role="alert" { (sentence) }
+        }
         (banners(input))
         (hunt::section::banner(run))
         p class="lead" { (sentences::verdict(input)) }
@@ -93,7 +95,10 @@ fn integrity(input: &Input) -> Markup {
     let entries = &input.run.integrity;
     let list = html! {
         ul { @for entry in entries {
-            li { @if entry.invalidates { strong { "invalidates the run: " } } (prose(&sentences::integrity(entry))) }
+            li {
+                @if entry.invalidates { strong { "invalidates the run: " } }
+                (prose(&sentences::integrity(entry)))
+            }
         } }
     };
     html! {
@@ -103,7 +108,10 @@ fn integrity(input: &Input) -> Markup {
             p { strong { "Was the measurement fair? " } "Nothing was found that speaks against it." }
         } @else {
             details open[entries.len() <= REMARKS] {
-                summary { strong { "Was the measurement fair? " } (several(entries.len() as u64, "remark", "remarks")) }
+                summary {
+                    strong { "Was the measurement fair? " }
+                    (several(entries.len() as u64, "remark", "remarks"))
+                }
                 (list)
             }
         }
