@@ -21,7 +21,8 @@ const FRAMES: &str = "<script>requestAnimationFrame=(act)=>setTimeout(act,0)</sc
 const PRINT: &str = "const seen=(words)=>getComputedStyle(document.querySelector(words)).display!=='none';\
     const pre=document.createElement('pre');pre.id='browser-check';\
     pre.textContent=[['#ask',false],['.still',true],['.still svg',true],['#ask-list table',true]]\
-    .map(([words,there])=>(seen(words)===there?'ok: ':'not as on paper: ')+words).join('\\n');document.body.append(pre);";
+    .map(([words,there])=>(seen(words)===there?'ok: ':'not as on paper: ')+words).join('\\n');\
+    document.body.append(pre);";
 
 /// The checks as a command of their own.
 pub fn run() -> Result<()> {
