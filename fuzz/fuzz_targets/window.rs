@@ -7,14 +7,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use model::run::{Host, Run, Spike};
-use report::hunt::text;
+use model::units::{Cpu, Nanos};
 use report::hunt::perfetto;
+use report::hunt::text;
 use rules::culprits::context::RunContext;
 use rules::culprits::tally::SpikeTally;
-use trace::timeline::{self, Cost, Corroboration};
 use trace::event::{Context, Event, Named, Task, Vector, What};
+use trace::timeline::{self, Corroboration, Cost};
 use trace::window::Window;
-use model::units::{Cpu, Nanos};
 
 const FUNCTIONS: [&str; 12] = [
     "",
@@ -131,6 +131,7 @@ fn made(bytes: &[u8]) -> Window {
         actual_ns: Nanos(expected + latency),
         victim: task(at(8)),
         own: at(9) % 2 == 0,
+        deadline_ns: (at(9) & 2 != 0).then_some(Nanos(50_000)),
         events_lost: u64::from(at(10) % 2),
         left_out: u64::from(at(11) % 2),
         begins_late: at(11) & 2 != 0,
@@ -155,10 +156,14 @@ fuzz_target!(|bytes: &[u8]| {
         }
         _ => vec![made(bytes)],
     };
-    let virtual_machine = Host { virtualization: "kvm".to_owned(), idle_states: vec!["C1".into()], ..Host::default() };
+    let virtual_machine =
+        Host { virtualization: "kvm".to_owned(), idle_states: vec!["C1".into()], ..Host::default() };
     for host in [Host::default(), virtual_machine] {
         let (mut tally, mut doubts) = (SpikeTally::default(), Corroboration::default());
-        let explained = |window| timeline::explain(window, &host, Cost::default());
+        let explained = |window: &Window| match window.deadline_ns {
+            Some(_) => timeline::explain_response(window, &host, Cost::default()),
+            None => timeline::explain(window, &host, Cost::default()),
+        };
         let mut spikes: Vec<Spike> = windows.iter().map(explained).collect();
         for spike in &mut spikes {
             adds_up(spike);
@@ -176,7 +181,8 @@ fuzz_target!(|bytes: &[u8]| {
             doubts.settle(&host, spike);
             adds_up(spike);
         }
-        let mut run = Run { command: model::vocabulary::Command::Hunt.into(), host, spikes, ..Run::default() };
+        let mut run =
+            Run { command: model::vocabulary::Command::Hunt.into(), host, spikes, ..Run::default() };
         ranked.put_into(&mut run);
         text::render(&run, 100, false);
         perfetto::render(&[perfetto::Traced { title: "fuzzed", run: &run, windows: &windows }]);

@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use model::keyword::Word;
 use model::load::LoadRun;
-use model::run::{CpuRun, Culprit, Host, Integrity, Overhead, Plan, Recorder, Run, SpinGap};
+use model::run::{
+    CpuRun, Culprit, Host, Integrity, Overhead, Plan, ProgramRun, Recorder, Run, SpinGap, ThreadRun,
+};
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended};
 
@@ -31,6 +33,12 @@ pub struct Document<'a, S> {
     spikes_dropped: u64,
     culprits: &'a [Culprit],
     recorder: &'a Option<Recorder>,
+    #[serde(skip_serializing_if = "is_empty")]
+    threads: &'a [ThreadRun],
+    #[serde(skip_serializing_if = "is_zero")]
+    threads_dropped: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: &'a Option<ProgramRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gaps: Option<&'a [SpinGap]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,8 +46,12 @@ pub struct Document<'a, S> {
 }
 
 /// What serde calls for a list behind a reference.
-fn is_empty(loads: &&[LoadRun]) -> bool {
-    loads.is_empty()
+fn is_empty<T>(list: &&[T]) -> bool {
+    list.is_empty()
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl<'a, S> Document<'a, S> {
@@ -66,6 +78,9 @@ impl<'a, S> Document<'a, S> {
             spikes_dropped,
             culprits,
             recorder,
+            threads,
+            threads_dropped,
+            program,
             gaps,
             gaps_dropped,
         } = run;
@@ -89,6 +104,9 @@ impl<'a, S> Document<'a, S> {
             spikes_dropped: *spikes_dropped,
             culprits,
             recorder,
+            threads,
+            threads_dropped: *threads_dropped,
+            program,
             gaps: gaps.as_deref(),
             gaps_dropped: *gaps_dropped,
         }
@@ -111,6 +129,9 @@ mod tests {
             recorder: Some(Recorder::default()),
             gaps: Some(vec![SpinGap::default()]),
             gaps_dropped: Some(4),
+            threads: vec![ThreadRun::default()],
+            threads_dropped: 2,
+            program: Some(ProgramRun::default()),
             elapsed_ns: Some(Nanos(1)),
             ..Run::default()
         };

@@ -25,6 +25,7 @@ pub mod limits_conf;
 pub mod line;
 pub mod power;
 pub mod preempt;
+pub mod process;
 pub mod sched;
 pub mod stat;
 pub mod survey;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -146,6 +147,27 @@ impl MachineFiles {
         });
         self.record(path, &fact, |bytes| Access::File(bytes.clone()));
         fact
+    }
+
+    /// A part of a file, which no capture keeps: less of it than asked for where the file ends.
+    pub fn read_part(&self, path: &str, from: u64, length: usize) -> Fact<Vec<u8>> {
+        match self.answer(path) {
+            Some(Access::File(bytes)) => {
+                let rest = bytes.get(usize::try_from(from).unwrap_or(usize::MAX)..).unwrap_or_default();
+                return Fact::Known(rest[..length.min(rest.len())].to_vec());
+            }
+            Some(other) => return no_file(other),
+            None => {}
+        }
+        let mut bytes = vec![0; length];
+        let read = self.open(path, OFlags::RDONLY | OFlags::NONBLOCK);
+        match read.and_then(|file| File::from(file).read_at(&mut bytes, from)) {
+            Ok(read) => {
+                bytes.truncate(read);
+                Fact::Known(bytes)
+            }
+            Err(error) => self.fact_of(&error),
+        }
     }
 
     /// Reads a whole file as text; bytes that are not UTF-8 make it malformed.

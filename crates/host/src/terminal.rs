@@ -3,6 +3,9 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use rustix::process::{Pid, test_kill_process_group};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
+
 /// Whether a descriptor is that of a terminal or another character device, closed or not.
 pub fn is_character_device(file: impl AsFd) -> bool {
     let kind = rustix::fs::fstat(file).map(|found| rustix::fs::FileType::from_raw_mode(found.st_mode));
@@ -26,4 +29,33 @@ pub fn columns_of(stream: impl AsFd) -> Option<usize> {
 /// Whether this process is the terminal's present job: another's screen is not to be written on.
 pub fn in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+/// The settings of the terminal on standard input, to be given back after a program that may have
+/// changed them.
+pub struct TerminalState(Option<Termios>);
+
+impl TerminalState {
+    /// As they are now; nothing where it is no terminal, or another job's.
+    pub fn save() -> TerminalState {
+        let own = tcgetpgrp(io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp());
+        TerminalState(own.then(|| tcgetattr(io::stdin()).ok()).flatten())
+    }
+
+    /// As they were, unless another job has the terminal by now. A job whose processes have all
+    /// ended has it no longer.
+    pub fn restore(&self) {
+        let Some(before) = &self.0 else { return };
+        let (own, now) = (rustix::process::getpgrp(), tcgetpgrp(io::stdin()));
+        let is_gone = |group: Pid| test_kill_process_group(group) == Err(rustix::io::Errno::SRCH);
+        // The caller of tcsetpgrp(3) that is in the background is stopped by SIGTTOU unless that is
+        // blocked.
+        let _held = crate::rt::BackgroundWrites::allow();
+        if now.is_ok_and(|group| group != own && is_gone(group)) {
+            let _ = tcsetpgrp(io::stdin(), own);
+        }
+        if tcgetpgrp(io::stdin()).is_ok_and(|group| group == own) {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::followed::{ProgramRun, ThreadRun};
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Bucket};
 use crate::keyword::Word;
@@ -65,6 +66,15 @@ pub struct Run {
     /// What `hunt` had armed, and what it cost and lost; null for `measure`.
     #[serde(default)]
     pub recorder: Option<Recorder>,
+    /// The threads of other programs that a hunt followed, by thread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadRun>,
+    /// Threads that were real-time and are not in the list: too many at once, or in all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub threads_dropped: u64,
+    /// The program that a hunt started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramRun>,
     /// The longest gaps of `probe spin`, in the order of time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<Vec<SpinGap>>,
@@ -384,6 +394,10 @@ impl Peak {
             max_mono_ns: block.max_mono_ns,
         }
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Run {

@@ -46,6 +46,14 @@ keywords! {
         Switch = "switch",
         /// the return to user space
         ReturnToUser = "return-to-user",
+        /// the followed thread ran itself
+        Own = "own",
+        /// another thread took the CPU from the followed one
+        Preempted = "preempted",
+        /// slept before its cycle was done
+        Blocked = "blocked",
+        /// in a system call
+        Syscall = "syscall",
         /// no event accounts for it
         Unexplained = "unexplained",
     }

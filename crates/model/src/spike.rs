@@ -19,6 +19,10 @@ pub struct Spike {
     pub actual_ns: Nanos,
     /// How late that is.
     pub latency_ns: Nanos,
+    /// Of a followed thread's cycle that was later than its deadline: that deadline. `expected_ns`
+    /// is then its release, `actual_ns` its end, `latency_ns` its response. Null for a wake-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<Nanos>,
     /// Events of this CPU that were overwritten before they could be read.
     pub events_lost: u64,
     /// In order of time, without overlap; with `unexplained_ns` they sum to `latency_ns` exactly.

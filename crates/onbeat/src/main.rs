@@ -22,5 +22,5 @@ fn main() -> ExitCode {
         over_ssh: std::env::var_os("SSH_CONNECTION").is_some_and(|value| !value.is_empty()),
         no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
     };
-    ExitCode::from(onbeat::cli::run(args, &environment) as u8)
+    ExitCode::from(onbeat::cli::run(args, &environment))
 }

@@ -4,8 +4,8 @@
 //! A run comes as an [`Input`]: its document, its blocks folded into a [`History`] of bounded size,
 //! its block maxima. [`render`] sends it to a page, a plot, a table or its document. Pages are made
 //! of parts: `run`, `hunt`, `bounds` and `map` each write their section, `plot` draws, `html` has
-//! the frame. `audit`, `compare`, `rule_pages` and `watch` are separate pages; each of these
-//! folders has a `text` for the terminal.
+//! the frame. `audit`, `check`, `compare`, `rule_pages` and `watch` are separate pages; each of
+//! these folders has a `text` for the terminal.
 //!
 //! A picture for the page of a run is a file in `plot` and a row in [`run::pictures`]. Strings of a
 //! run are hostile input: all go through `maud`'s escaping or through [`words::clean`].
@@ -13,6 +13,7 @@
 mod aligned;
 pub mod audit;
 pub mod bounds;
+pub mod check;
 pub mod compare;
 mod digest;
 pub mod html;

@@ -3,10 +3,12 @@
 //! A knob is a setting that can be judged. Its record holds the texts (the page in `docs/rules`,
 //! `onbeat rules`, the findings), the files it reads, the function that judges them, and one case
 //! each in which it fires, stays silent, and is unknown. A culprit is a pattern of events that
-//! costs time ([`culprits`]). `CONTRIBUTING.md` describes in four steps each how to add one.
+//! costs time ([`culprits`]), a check a mistake in how a program is written ([`checks`]).
+//! `CONTRIBUTING.md` describes in four steps each how to add one.
 
 pub mod audit;
 pub mod change;
+pub mod checks;
 pub mod competing_tuners;
 #[cfg(test)]
 mod contradictions;
@@ -43,36 +45,42 @@ pub mod view;
 pub mod words;
 pub mod workqueues;
 
+use checks::rule::CheckRule;
 use culprits::rule::CulpritRule;
 use facts::survey::SurveyRequest;
 use knob::Knob;
 
-/// A rule of either kind.
+/// A rule of any kind.
 #[derive(Clone, Copy)]
 pub enum Rule {
     /// A setting that can be judged.
     Knob(&'static Knob),
     /// A way in which time is lost.
     Culprit(&'static CulpritRule),
+    /// A mistake in how a program is written.
+    Check(&'static CheckRule),
 }
 
 impl Rule {
-    /// Every rule, the knobs first, each kind in alphabetical order.
+    /// Every rule: knobs, culprits, checks, each kind in alphabetical order.
     pub fn all() -> Vec<Rule> {
         let knobs = knobs::ALL.iter().map(|knob| Rule::Knob(knob));
-        knobs.chain(culprits::ALL.iter().map(|culprit| Rule::Culprit(culprit))).collect()
+        let culprits = culprits::ALL.iter().map(|culprit| Rule::Culprit(culprit));
+        knobs.chain(culprits).chain(checks::ALL.iter().map(|check| Rule::Check(check))).collect()
     }
 
     /// The rule of an id.
     pub fn find(id: &str) -> Option<Rule> {
-        find(id).map(Rule::Knob).or_else(|| culprits::find(id).map(Rule::Culprit))
+        let other = || checks::find(id).map(Rule::Check);
+        find(id).map(Rule::Knob).or_else(|| culprits::find(id).map(Rule::Culprit)).or_else(other)
     }
 
-    /// Its id, which no other rule of either kind has.
+    /// Its id, which no other rule of any kind has.
     pub fn id(self) -> &'static str {
         match self {
             Rule::Knob(knob) => knob.id,
             Rule::Culprit(culprit) => culprit.id,
+            Rule::Check(check) => check.id,
         }
     }
 }

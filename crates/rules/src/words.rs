@@ -39,10 +39,19 @@ pub fn truncate_words<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Stri
     truncate_list(words.into_iter().map(|word| truncate(word.as_ref())))
 }
 
+/// As [`truncate_words`], of what takes several words.
+pub fn truncate_phrases<T: AsRef<str>>(phrases: impl IntoIterator<Item = T>) -> String {
+    truncate_list(phrases.into_iter().map(|phrase| cut(phrase.as_ref(), 120)))
+}
+
 /// A word of the machine's, cut after 40 characters.
 pub fn truncate(text: &str) -> String {
-    let mut cut: String = text.chars().take(40).map(printable).collect();
-    if text.chars().nth(40).is_some() {
+    cut(text, 40)
+}
+
+fn cut(text: &str, length: usize) -> String {
+    let mut cut: String = text.chars().take(length).map(printable).collect();
+    if text.chars().nth(length).is_some() {
         cut.push_str("...");
     }
     cut

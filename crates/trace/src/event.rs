@@ -182,6 +182,19 @@ pub enum What<N> {
         /// The kernel's priority after.
         new: i32,
     },
+    /// sched_process_fork: a thread or a process was made, by the current thread.
+    Fork {
+        /// The new thread.
+        child: i32,
+    },
+    /// sched_process_exec: a program was executed. Its thread has the number of its process from
+    /// now on.
+    Exec {
+        /// The number of that thread before.
+        old: i32,
+    },
+    /// sched_process_exit: the current thread ends.
+    Exit,
     /// irq_handler_entry: the handler of a device.
     IrqEntry {
         irq: i32,
@@ -250,6 +263,13 @@ pub enum What<N> {
         /// The earliest time of expiry, on the timer's own clock.
         expires: Nanos,
     },
+    /// hrtimer_start, with how it is meant. `onbeat check` asks for it, a hunt does not.
+    TimerArmed {
+        /// What it will call.
+        function: N,
+        /// `enum hrtimer_mode`; none where the kernel does not record it.
+        mode: Option<u32>,
+    },
     /// hrtimer_expire_entry: its function is called.
     TimerEntry {
         timer: u64,
@@ -290,6 +310,18 @@ pub enum What<N> {
     Fault {
         /// Whether user space faulted.
         user: bool,
+    },
+    /// page_fault_user, with its place in the program. `onbeat check` asks for it, a hunt does not.
+    FaultAt {
+        address: u64,
+        /// The program's instruction.
+        instruction: u64,
+    },
+    /// mmap_lock_acquire_returned: the lock of a process's memory was taken. `onbeat check` asks
+    /// for it, a hunt does not.
+    MemoryLocked {
+        /// To change what the memory consists of, and not only to read that.
+        write: bool,
     },
     ContentionBegin {
         /// Which lock; a number without meaning beyond its window once it is kept.

@@ -4,10 +4,13 @@
 //! [`mod@format`] reads how the kernel describes an event, [`page`] finds the records of a page,
 //! [`catalog`] has one record per event that says what it means, [`decode`] makes [`event`]s of
 //! them. [`symbols`] and [`naming`] turn addresses into functions, a [`window`] holds the events
-//! around a spike, and [`timeline`] explains it.
+//! around a spike, and [`timeline`] explains it. [`cycles`] follows threads of other programs from
+//! their releases to their next sleep; [`activity`] counts what the threads of a program did.
 
+pub mod activity;
 pub mod byte_order;
 pub mod catalog;
+pub mod cycles;
 pub mod decode;
 pub mod event;
 pub mod fields;

@@ -55,6 +55,7 @@ impl<N> What<N> {
             TimerStart { timer, function, expires } => {
                 TimerStart { timer: by.object(timer), function: by.function(function), expires }
             }
+            TimerArmed { function, mode } => TimerArmed { function: by.function(function), mode },
             TimerEntry { timer, function, now } => {
                 TimerEntry { timer: by.object(timer), function: by.function(function), now }
             }
@@ -67,9 +68,17 @@ impl<N> What<N> {
             Idle { state } => Idle { state },
             Frequency { of, khz } => Frequency { of, khz },
             Fault { user } => Fault { user },
+            // Both are addresses of the program's.
+            FaultAt { address, instruction } => {
+                FaultAt { address: by.object(address), instruction: by.object(instruction) }
+            }
+            MemoryLocked { write } => MemoryLocked { write },
             ContentionBegin { lock, flags } => ContentionBegin { lock: by.object(lock), flags },
             ContentionEnd { lock } => ContentionEnd { lock: by.object(lock) },
             Suspend => Suspend,
+            Fork { child } => Fork { child },
+            Exec { old } => Exec { old },
+            Exit => Exit,
             Console => Console,
             Toggle { irqs, off, caller } => Toggle { irqs, off, caller: by.function(caller) },
             // The first and the last are addresses of the program's; what it asks for is in
@@ -131,6 +140,7 @@ mod tests {
             CallEntry { function: 3 },
             CallExit { function: 3 },
             TimerStart { timer: u64::MAX, function: 4, expires: Nanos(-1) },
+            TimerArmed { function: 4, mode: Some(1) },
             TimerEntry { timer: 0x1ff, function: 4, now: Nanos(i64::MAX) },
             TimerExit { timer: 0x1ff },
             WheelEntry { function: 5 },
@@ -142,6 +152,8 @@ mod tests {
             Idle { state: None },
             Frequency { of: Cpu(1), khz: 1_800_000 },
             Fault { user: true },
+            FaultAt { address: 0xffff_8880_0000_0001, instruction: 0xffff_8880_0000_0001 },
+            MemoryLocked { write: true },
             ContentionBegin { lock: 0xffff_8880_0000_0001, flags: 1 },
             ContentionEnd { lock: 0xffff_8880_0000_0001 },
             Console,

@@ -21,6 +21,10 @@ pub struct Window {
     /// Whether `actual_ns` is the thread's own timestamp, taken after its return to user space.
     #[serde(default)]
     pub own: bool,
+    /// Of a cycle that was later than its deadline: that deadline. It goes from its release at
+    /// `expected_ns` to the thread's sleep for the next one at `actual_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<Nanos>,
     /// Events that the kernel overwrote on this CPU before they could be read, as far as it counts
     /// them, within the window or up to its start.
     pub events_lost: u64,

@@ -9,6 +9,7 @@ mod rseq;
 mod sched;
 mod signal;
 pub(crate) mod sigset;
+mod stop_signal;
 mod timer;
 mod usage;
 
@@ -25,5 +26,6 @@ pub use signal::{
     StopsBlocked, Woken, block_signals, clear_signal_mask, ignore_file_size_signal, interrupt_sleep,
     notify_housekeeper, stop_pending, unblock_signals, wait_until,
 };
+pub use stop_signal::{BackgroundWrites, StopSignal, wait_for_stop};
 pub use timer::SignalTimer;
 pub use usage::{Usage, thread_usage};

@@ -49,6 +49,11 @@ struct Signals {
 
 static SIGNALS: OnceLock<Signals> = OnceLock::new();
 
+/// The signals that end a run.
+pub(super) fn stop_signals() -> SignalSet {
+    signals().stop
+}
+
 fn signals() -> &'static Signals {
     SIGNALS.get_or_init(|| {
         // A signal that is blocked is queued though it is ignored (sig_ignored, kernel/signal.c),

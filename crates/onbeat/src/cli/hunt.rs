@@ -1,32 +1,35 @@
 //! `onbeat hunt`: measures with kernel events recorded, and explains every spike.
 
 use model::vocabulary::{Command, Ended, IntegrityKind};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Environment;
 use super::flags::positive_span;
-use super::live::Live;
 use super::load_flags::{self, LoadFlags};
 use super::measure_flags::MeasureFlags;
-use super::outputs::Outputs;
+use super::outputs::{Outputs, remark};
+use super::program;
 use super::running::{PreparedRun, RunSink, exit_of, nothing_seen, prepare, unless_stopped};
+use super::target::FollowTarget;
 use crate::alarm::{AlarmAction, Alarms};
 use crate::hunt::explainer::Explainer;
-use crate::hunt::follow_threads::{FollowLimits, FollowThreads};
+use crate::hunt::follow_threads::FollowThreads;
+use crate::hunt::followed_spikes::{FollowLimits, FollowOptions};
 use crate::hunt::found_spikes::FoundSpikes;
 use crate::hunt::hunter::{Hunt, SpikeOptions};
 use crate::hunt::placement::HousekeepingPlacement;
 use crate::hunt::source;
-use crate::hunt::victims::{self, Victim};
+use crate::hunt::victims;
 use crate::measure::start;
 use crate::measure::task::WakeUps;
 use bundle::document::Document;
 use bundle::write::BundleWriter;
 use host::{self, MachineFiles, rt};
 use model::error::{Exit, Failure, Result};
-use model::run::Run;
-use model::text::{clean, quoted};
+use model::run::{ProgramRun, Run};
+use model::text::quoted;
 use model::units::{Bare, Nanos};
 use report::hunt::text;
 use study::page::{MAX_TRACED_SPIKES, perfetto};
@@ -40,6 +43,10 @@ use study::page::{MAX_TRACED_SPIKES, perfetto};
 /// they took, each with what it is, what matched and what would cure it. `onbeat explain` says the
 /// same again later, elsewhere, without root.
 ///
+/// Of another program, started with `--` or running already, the trace shows how late its real-time
+/// threads ran and how long each of their cycles took, from its release to its sleep for the next
+/// one. A cycle later than its deadline is taken apart in the same way.
+///
 /// Recording costs time at each wake-up: how much is measured before the run and said. The
 /// latencies of a hunt are not those of the machine: `onbeat measure` has them. Nothing stays of
 /// what was armed, however the run ends.
@@ -47,7 +54,7 @@ use study::page::{MAX_TRACED_SPIKES, perfetto};
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat hunt -D 60s                           spikes over a threshold that the first wake-ups give\n  onbeat hunt -a 2-3 -D 1h --over 100us        of two CPUs, with a threshold\n  onbeat hunt -D 60s --no-stacks               less cost, and more time unexplained\n  onbeat hunt -D 60s --victim jackd            a real task: all threads of that name\n  onbeat hunt -D 60s --perfetto spikes.json    open it in ui.perfetto.dev"
+    after_help = "Examples:\n  onbeat hunt -D 60s                           spikes over a threshold that the first wake-ups give\n  onbeat hunt -a 2-3 -D 1h --over 100us        of two CPUs, with a threshold\n  onbeat hunt -- ./robot --arg                 a program: its real-time threads, until it ends\n  onbeat hunt --deadline 1ms -- ./robot        every cycle that took longer from release to end\n  onbeat hunt -D 60s --no-stacks               less cost, and more time unexplained\n  onbeat hunt -D 60s --victim jackd            a real task: all threads of that name\n  onbeat hunt -D 60s --perfetto spikes.json    open it in ui.perfetto.dev"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -66,27 +73,61 @@ pub struct Args {
     #[arg(long)]
     no_stacks: bool,
     /// Follow another's threads instead of measuring: a process, a thread, or all threads of a
-    /// name. From the timer or the waker of each wake-up to the switch to the thread; where it
-    /// waited for a mutex without priority inheritance, from the begin of the wait. Threads that
-    /// start later are not followed
+    /// name, those that start later as well. A wake-up counts from its timer or its waker to the
+    /// switch to the thread, a cycle to the thread's sleep for its next one
     #[arg(
         long,
         value_name = "PID|COMM",
         conflicts_with_all = ["cpus", "interval", "distance", "priority", "policy", "wake", "phase", "idle", "default_system"]
     )]
     victim: Option<String>,
+    /// A followed thread's cycle that takes longer is late; a bare number is in us; each thread's
+    /// period by default
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    deadline: Option<String>,
+    /// Record the waits for futexes of followed threads, which tell mutexes from conditions: slows
+    /// down each system call of every process, by how much is measured and said
+    #[arg(long)]
+    syscalls: bool,
+    /// As whom the program is started; by default as its caller
+    #[arg(long, value_name = "NAME", requires = "program")]
+    user: Option<String>,
+    /// Whose exit code is returned: that of the hunt, or the program's, 128 and its number if a
+    /// signal ended it
+    #[arg(long, value_name = "WHOSE", default_value = "onbeat", requires = "program")]
+    #[arg(value_parser = ["onbeat", "program"])]
+    exit_code: String,
     /// Write the worst spikes' events and slices for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
+    /// A program to be started and followed until it ends, with its arguments
+    #[arg(
+        last = true,
+        value_name = "PROGRAM",
+        conflicts_with_all = ["victim", "cpus", "interval", "distance", "priority", "policy"],
+        conflicts_with_all = ["wake", "phase", "idle", "default_system"]
+    )]
+    program: Vec<OsString>,
 }
 
-pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
-    let over = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
+pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
+    let span = |flag: &str, text: &Option<String>| {
+        text.as_deref().map(|text| positive_span(flag, text, Bare::Micros)).transpose()
+    };
+    let (over, deadline) = (span("--over", &args.over)?, span("--deadline", &args.deadline)?);
+    let follows = args.victim.is_some() || !args.program.is_empty();
+    if !follows && (deadline.is_some() || args.syscalls) {
+        let flag = if args.syscalls { "--syscalls" } else { "--deadline" };
+        return Err(Failure::usage(format!(
+            "{flag} is of followed threads: give --victim PID, or -- and a program"
+        )));
+    }
     let outputs = Outputs::of(&[&args.flags.run.json, &args.perfetto], environment)?;
-    let wanted = SpikeOptions { over, stacks: !args.no_stacks };
     let actions = actions(args)?;
     let host = MachineFiles::live();
-    let followed = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
+    let found = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
+    // Its process has what the caller had: nothing of this one is changed yet.
+    let program = program::choose(&args.program, args.user.as_deref())?;
     let PreparedRun { plan, machine, housekeeping, mut run, core_types, before, mut sink } =
         prepare(&args.flags, &args.load, Command::Hunt, environment)?;
     // If the online CPUs cannot be read, those that this process may use are recorded instead.
@@ -99,26 +140,28 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
     rt::release_code_pages(); // what made the recorder
     // The hunt owns the instance, before anything can fail.
-    let (measured, found) = match followed {
-        None => {
-            let mut hunt = Hunt::new(explainer, wanted, plan.clone());
-            (
-                start::measure(plan, run, &core_types, Arc::new(WakeUps), &mut sink, Some(&mut hunt)),
-                hunt.into_spikes(),
-            )
-        }
-        Some(victims) => {
-            describe(&mut run, &victims);
-            sink.live = sink.live.and(Live::titled(following(&victims), environment));
-            let limits = FollowLimits { duration: plan.duration, latency: plan.limit, wakeups: plan.loops };
-            let placement = HousekeepingPlacement::new(
-                machine.online.and(&machine.permitted),
-                machine.isolated,
-                housekeeping,
-            );
-            let mut follow = FollowThreads::new(explainer, victims, limits, &wanted, placement, &run.host);
-            (follow.run(run, &host, &mut sink), follow.into_spikes())
-        }
+    let (measured, found) = if follows {
+        let target = FollowTarget::of(found, program);
+        target.describe(&mut run);
+        sink.live = target.live(sink.live.take(), environment);
+        let limits = FollowLimits { duration: plan.duration, latency: plan.limit, wakeups: plan.loops };
+        let options = FollowOptions { over, deadline, stacks: !args.no_stacks, syscalls: args.syscalls };
+        let placement = HousekeepingPlacement::new(
+            machine.online.and(&machine.permitted),
+            machine.isolated,
+            housekeeping,
+        );
+        let FollowTarget { family, program, .. } = target;
+        let mut follow =
+            FollowThreads::new(explainer, family, program, limits, options, placement, &run.host);
+        (follow.run(run, &host, &mut sink), follow.into_spikes())
+    } else {
+        let wanted = SpikeOptions { over, stacks: !args.no_stacks };
+        let mut hunt = Hunt::new(explainer, wanted, plan.clone());
+        (
+            start::measure(plan, run, &core_types, Arc::new(WakeUps), &mut sink, Some(&mut hunt)),
+            hunt.into_spikes(),
+        )
     };
     let RunSink { writer, live, loads, .. } = sink;
     drop(live);
@@ -131,38 +174,34 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     };
     let changes = before.changes(&run).into_iter();
     // The threads that a hunt follows do not compete with measuring threads: there are none.
-    run.integrity
-        .extend(changes.filter(|entry| args.victim.is_none() || entry.kind != IntegrityKind::RtCompetitor));
+    run.integrity.extend(changes.filter(|entry| !follows || entry.kind != IntegrityKind::RtCompetitor));
     load_flags::end(loads, &mut run);
-    finish(args, run, &found, writer, outputs)
+    let its_own = run.program.as_ref().filter(|_| args.exit_code == "program").and_then(exit_code);
+    whose(its_own, finish(args, run, &found, writer, outputs))
+}
+
+/// The exit code of the program where that is asked for; what went wrong is said all the same.
+fn whose(its_own: Option<u8>, ended: Result<Exit>) -> Result<u8> {
+    match (its_own, ended) {
+        (Some(code), Ok(_)) => Ok(code),
+        (Some(code), Err(failure)) => {
+            remark(&format!("onbeat: {}", failure.message));
+            Ok(code)
+        }
+        (None, ended) => ended.map(|exit| exit as u8),
+    }
+}
+
+/// The exit code of a program that has ended, as shells have it.
+fn exit_code(program: &ProgramRun) -> Option<u8> {
+    let code = program.exit_code.or_else(|| Some(128 + program.signal?))?;
+    Some((code & 0xff) as u8)
 }
 
 fn actions(args: &Args) -> Result<Vec<AlarmAction>> {
     let action =
         |text: &String| text.parse().map_err(|why: String| Failure::usage(format!("--on-spike: {why}")));
     args.on_spike.iter().map(action).collect()
-}
-
-fn following(victims: &[Victim]) -> String {
-    let name = |victim: &Victim| format!("{} ({})", clean(&victim.comm), victim.thread);
-    let shown: Vec<String> = victims.iter().take(3).map(name).collect();
-    let more = if victims.len() > 3 { format!(" and {} more", victims.len() - 3) } else { String::new() };
-    format!("following {}{more}", shown.join(", "))
-}
-
-/// A run without measuring threads: the victims' data takes their place.
-fn describe(run: &mut Run, victims: &[Victim]) {
-    let document = &mut run.plan;
-    (document.interval_ns, document.distance_ns) = (None, None);
-    document.cpus.clear();
-    (document.wake, document.expiry, document.phase) = Default::default();
-    document.idle = "as-is".into();
-    document.policy = victims.iter().map(|victim| victim.policy).min().unwrap_or_default().into();
-    document.priority = victims.iter().map(|victim| victim.priority).max();
-    document.notes = vec![
-        following(victims),
-        "what the recorder adds to a wake-up is measured on onbeat's own threads: run `onbeat hunt` without --victim".into(),
-    ];
 }
 
 /// Prints, writes and ends: the text even where writing fails, so that nothing measured is lost.

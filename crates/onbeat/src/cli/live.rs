@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use super::Environment;
 
-use crate::measure::sink::Progress;
+use crate::measure::sink::{Progress, ThreadProgress};
 use crate::measure::total::Total;
 use crate::plan::MeasurePlan;
 use model::text::{clean, several};
@@ -22,6 +22,9 @@ const EDGES_US: [i64; 16] =
 /// The columns' heights, one more for each power of ten or so; one sample is the first of them.
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// Lines that are added to another program's come this often, in seconds.
+const ADDED_EVERY: u64 = 10;
+
 /// Columns of the bar that fills with time.
 const BAR: usize = 24;
 
@@ -31,6 +34,8 @@ pub struct Live {
     color: bool,
     /// Lines on the screen, above the cursor.
     drawn: usize,
+    /// Seconds so far, where lines are added to what another program writes.
+    adding: Option<u64>,
 }
 
 impl Live {
@@ -45,14 +50,28 @@ impl Live {
         Some(Live::draws(title, environment))
     }
 
+    /// Draws over nothing, and adds a line per thread every ten seconds.
+    pub fn adding(environment: &Environment) -> Live {
+        let color = environment.color(&io::stderr());
+        Live { title: String::new(), color, drawn: 0, adding: Some(0) }
+    }
+
     fn draws(title: String, environment: &Environment) -> Live {
-        let mut live = Live { title, color: environment.color(&io::stderr()), drawn: 0 };
+        let mut live = Live { title, color: environment.color(&io::stderr()), drawn: 0, adding: None };
         live.draw(&[(format!("{}: getting ready", live.title), PLAIN)]);
         live
     }
 
     /// Shows the last second.
     pub fn show(&mut self, tick: &Progress) {
+        if let Some(seconds) = &mut self.adding {
+            *seconds += 1;
+            if *seconds % ADDED_EVERY == 0 && host::in_foreground() {
+                let lines = tick.threads.iter().map(|thread| format!("onbeat: {}\n", thread_line(thread)));
+                let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());
+            }
+            return;
+        }
         let rows = host::terminal_size().map_or(24, |(_, rows)| rows);
         self.draw(&lines(&self.title, tick, rows.saturating_sub(6).max(1)));
     }
@@ -73,7 +92,9 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.draw(&[]);
+        if self.adding.is_none() {
+            self.draw(&[]);
+        }
     }
 }
 
@@ -94,6 +115,9 @@ fn compose(drawn: usize, lines: &[(String, Style)], columns: usize, palette: Pal
 /// The screen for one second, with rows for up to this number of CPUs.
 fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style)> {
     let worst = tick.totals.iter().filter_map(worst_of).max();
+    if !tick.threads.is_empty() {
+        return thread_lines(title, tick, rows);
+    }
     let mut lines = vec![(time_line(title, tick, worst), PLAIN), (heading(), DIM)];
     let mut order: Vec<usize> = (0..tick.totals.len()).collect();
     if rows < order.len() {
@@ -115,6 +139,43 @@ fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style)> {
         ));
     }
     lines
+}
+
+/// The screen of a hunt that follows threads: a row for each, those with the worst response where
+/// not all fit.
+fn thread_lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style)> {
+    let worst = tick.threads.iter().filter_map(|thread| thread.worst).max();
+    let head =
+        format!("{:<22} {:>9} {:>9} {:>7} {:>9}  most of it", "thread", "period", "cycles", "late", "worst");
+    let mut lines = vec![(time_line(title, tick, worst), PLAIN), (head, DIM)];
+    let mut order: Vec<_> = tick.threads.iter().collect();
+    order.sort_by_key(|thread| std::cmp::Reverse(thread.worst));
+    for thread in order.iter().take(rows) {
+        let late = thread.late.is_some_and(|late| late > 0);
+        lines.push((thread_row(thread), if late { YELLOW } else { PLAIN }));
+    }
+    if rows < order.len() {
+        let left_out = several((order.len() - rows) as u64, "more thread", "more threads");
+        lines.push((format!("{left_out}, none worse than those above"), DIM));
+    }
+    lines
+}
+
+fn thread_row(thread: &ThreadProgress) -> String {
+    let ThreadProgress { name, period, cycles, late, worst, culprit } = thread;
+    let text = |span: &Option<Nanos>| span.map_or_else(|| "-".to_owned(), |span| span.to_string());
+    let late = late.map_or_else(|| "-".to_owned(), |late| late.to_string());
+    let (period, worst) = (text(period), text(worst));
+    format!("{name:<22} {period:>9} {cycles:>9} {late:>7} {worst:>9}  {culprit}")
+}
+
+/// The same as a line that stands alone.
+fn thread_line(thread: &ThreadProgress) -> String {
+    let ThreadProgress { name, period, cycles, late, worst, culprit } = thread;
+    let every = period.map_or_else(String::new, |period| format!(" every {period}"));
+    let late = late.map_or_else(String::new, |late| format!(", {late} late"));
+    let worst = worst.map_or_else(String::new, |worst| format!(", worst {worst} ({culprit})"));
+    clean(&format!("{name}{every}: {}{late}{worst}", several(*cycles, "cycle", "cycles")))
 }
 
 fn time_line(title: &str, tick: &Progress, worst: Option<Nanos>) -> String {
@@ -206,6 +267,23 @@ mod tests {
         let start = heading.len() - EDGES_US.len() - 4;
         assert_eq!(&heading[start + 3..start + 7], "10us");
         assert!(heading.contains("1ms") && heading.contains("100ms"));
+    }
+
+    #[test]
+    fn a_followed_thread_has_a_row_and_a_line() {
+        let thread = ThreadProgress {
+            name: "ctl:7".to_owned(),
+            period: Some(Nanos(1_000_000)),
+            cycles: 10,
+            late: Some(2),
+            worst: Some(Nanos(1_200_000)),
+            culprit: "its own 1 ms".to_owned(),
+        };
+        assert!(thread_row(&thread).starts_with("ctl:7 ") && thread_row(&thread).ends_with("its own 1 ms"));
+        let line = thread_line(&thread);
+        assert!(line.starts_with("ctl:7 every 1") && line.contains("10 cycles, 2 late, worst 1.2"), "{line}");
+        let new = ThreadProgress { period: None, late: None, worst: None, cycles: 0, ..thread };
+        assert_eq!(thread_line(&new), "ctl:7: 0 cycles");
     }
 
     #[test]

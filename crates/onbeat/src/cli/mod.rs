@@ -16,6 +16,7 @@ use outputs::{print, remark};
 mod audit;
 mod bounds;
 mod capture;
+mod check;
 mod compare;
 mod completions;
 mod explain;
@@ -33,6 +34,7 @@ mod measure;
 mod measure_flags;
 mod outputs;
 mod probe;
+mod program;
 mod read_flags;
 mod recovery;
 mod report;
@@ -40,6 +42,7 @@ mod rules;
 mod run_flags;
 mod running;
 mod suite;
+mod target;
 mod tune;
 mod watch;
 mod watch_way;
@@ -112,6 +115,7 @@ enum Command {
     Explain(explain::Args),
     Probe(probe::Args),
     Audit(audit::Args),
+    Check(check::Args),
     Capture(capture::Args),
     Tune(tune::Args),
     Isolate(isolate::Args),
@@ -172,19 +176,20 @@ fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::E
     Cli::from_arg_matches(&command.try_get_matches_from(args)?)
 }
 
-/// Runs the command line and returns its exit status.
-pub fn run(args: Vec<OsString>, environment: &Environment) -> Exit {
+/// Runs the command line and returns its exit status: an [`Exit`], or where that was asked for the
+/// one of a program that was started.
+pub fn run(args: Vec<OsString>, environment: &Environment) -> u8 {
     let outcome = measure_flags::refuse_lookalikes(&args).and_then(|()| {
         match parsed(compare::mark_separator(args), environment) {
             Ok(cli) => cli.starter.map_or(Ok(()), follow).and_then(|()| dispatch(cli.command, environment)),
-            Err(error) => refused_by_clap(&error),
+            Err(error) => refused_by_clap(&error).map(|exit| exit as u8),
         }
     });
     match outcome {
         Ok(exit) => exit,
         Err(failure) => {
             remark(&format!("onbeat: {}", failure.message));
-            failure.exit
+            failure.exit as u8
         }
     }
 }
@@ -196,13 +201,14 @@ fn follow(starter: u32) -> Result<()> {
     })
 }
 
-fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
-    match command {
+fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
+    let ended = match command {
         Command::Measure(args) => measure::run(&args, environment),
-        Command::Hunt(args) => hunt::run(&args, environment),
+        Command::Hunt(args) => return hunt::run(&args, environment),
         Command::Explain(args) => explain::run(&args, environment),
         Command::Probe(args) => probe::run(&args, environment),
         Command::Audit(args) => audit::run(&args, environment),
+        Command::Check(args) => check::run(&args, environment),
         Command::Capture(args) => capture::run(&args, environment),
         Command::Tune(args) => tune::run(&args, environment),
         Command::Isolate(args) => isolate::run(&args, environment),
@@ -216,7 +222,8 @@ fn dispatch(command: Command, environment: &Environment) -> Result<Exit> {
         Command::Import(args) => import::run(&args, environment),
         Command::Completions(args) => completions::run(&args, Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),
-    }
+    };
+    ended.map(|exit| exit as u8)
 }
 
 /// The command that was given without one of its own: `onbeat tune`.

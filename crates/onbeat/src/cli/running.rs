@@ -220,6 +220,7 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
             "no wake-up could be told: {lost}; let fewer events come: follow fewer threads, leave the stacks out with \
              --no-stacks, or hunt while the machine does less"
         )),
+        None if run.program.is_some() => report::hunt::program::nothing_seen(run),
         None if run.ended == Ended::Victim => None,
         None => {
             let what = detail(IntegrityKind::Victim)
@@ -236,6 +237,10 @@ fn ended_early(run: &Run) -> Option<Failure> {
     let message = if wakeups == 0 {
         "every thread that was followed ended before a wake-up of it was recorded: start the hunt while the program runs, and let it run longer"
             .to_owned()
+    } else if run.threads.iter().any(|thread| thread.judged > 0) {
+        return None;
+    } else if let Some(daemon) = report::hunt::program::in_background(run) {
+        daemon
     } else if run.recorder.as_ref().is_some_and(|recorder| recorder.over_ns.is_none()) {
         format!(
             "every thread that was followed ended after {wakeups} wake-ups, too few to take a threshold from, so none was looked \

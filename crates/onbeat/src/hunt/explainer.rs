@@ -6,6 +6,7 @@ use super::found_spikes::FoundSpikes;
 use super::names::Names;
 use super::response::ResponseTime;
 use super::scope::{Scope, buffer_kib};
+use super::sleep_places::SleepPlaces;
 use super::source::{Collected, EventSource, RecordingLevel, WantedSpan};
 use super::window::{WindowEvents, WindowRequest, window_events};
 use crate::alarm::{self, Alarms};
@@ -17,7 +18,8 @@ use model::run::{Block, Host, Run, Spike};
 use model::units::{CpuSet, Nanos};
 use rules::culprits::names::fallback_name;
 use study::findings::Findings;
-use trace::event::{Raw, Task, What};
+use trace::cycles::place::SleepPlace;
+use trace::event::{Address, Raw, Task, What};
 use trace::timeline::Cost;
 use trace::window::Window;
 
@@ -40,6 +42,8 @@ pub struct LateTask {
     pub victim: Task,
     /// Whether it is one of onbeat's own threads.
     pub own: bool,
+    /// Of a cycle that was late: its deadline. The wake-up is then its release and its end.
+    pub deadline: Option<Nanos>,
 }
 
 /// Spikes that are not explained.
@@ -73,6 +77,7 @@ pub struct Explainer {
     skipped: Skipped,
     /// How long one spike took lately.
     one_takes: Nanos,
+    sleeps: SleepPlaces,
     /// What is done at a spike, and what could not be done.
     alarms: Alarms,
     alarm_failures: Vec<String>,
@@ -100,6 +105,7 @@ impl Explainer {
             memory_kib,
             skipped: Skipped::default(),
             one_takes: Nanos(0),
+            sleeps: SleepPlaces::default(),
             alarms: Alarms::default(),
             alarm_failures: Vec::new(),
         }
@@ -118,6 +124,23 @@ impl Explainer {
     /// Arms for a round before the run.
     pub fn arm_round(&mut self, level: RecordingLevel) -> Result<()> {
         self.source.arm(level, &self.scope)
+    }
+
+    /// The same while the hunt is on, of threads that come and go.
+    pub fn follow(&mut self, threads: Vec<i32>) {
+        self.scope = self.scope.growing(threads);
+        self.source.set_threads(&self.scope);
+    }
+
+    /// The same of one thread more, or of these again.
+    pub fn record_too(&mut self, threads: Vec<i32>) {
+        self.scope = self.scope.of(threads);
+        self.source.set_threads(&self.scope);
+    }
+
+    /// What kind of sleep a kernel stack shows.
+    pub fn sleep_place(&mut self, frames: &[Address]) -> SleepPlace {
+        self.sleeps.place(frames, &mut self.names)
     }
 
     /// Learns which timers the threads sleep on from a round in which only those were recorded.
@@ -241,7 +264,8 @@ impl Explainer {
 
     /// The spike's window, with names instead of addresses.
     fn window(&mut self, late: &LateTask) -> Window {
-        let LateTask { wakeup: LateWakeup { cpu, expected, actual, .. }, cycle, victim, own } = *late;
+        let LateTask { wakeup: LateWakeup { cpu, expected, actual, .. }, cycle, victim, own, deadline } =
+            *late;
         let request = WindowRequest { cpu, expected, actual };
         let WindowEvents { events, lost, begins_late, left_out } = window_events(&request, &mut *self.source);
         self.names.next_window();
@@ -253,6 +277,7 @@ impl Explainer {
             actual_ns: actual,
             victim,
             own,
+            deadline_ns: deadline,
             events_lost: lost,
             begins_late,
             left_out,

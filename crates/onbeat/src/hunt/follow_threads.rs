@@ -1,37 +1,33 @@
 //! A hunt that follows threads of other programs: there is no measuring thread, the trace shows how
-//! late they ran.
+//! late they ran, and how long their cycles took.
 
-use super::explainer::{Explainer, LateTask};
+use super::calibration;
+use super::explainer::Explainer;
+use super::family::Family;
 use super::followed_blocks::FollowedBlocks;
 use super::followed_cpus::FollowedCpus;
-use super::followed_events::FollowedEvents;
+use super::followed_cycles::FollowedCycles;
+use super::followed_events::{FollowedEvents, PolledEvents};
+use super::followed_program::FollowedProgram;
+use super::followed_spikes::{FollowLimits, FollowOptions, FollowedSpikes};
 use super::found_spikes::FoundSpikes;
-use super::hunter::SpikeOptions;
 use super::losses::Losses;
 use super::placement::HousekeepingPlacement;
 use super::source::RecordingLevel;
-use super::threshold::automatic;
-use super::victims::{self, Victim};
-use super::wakeups::{Wakeup, WakeupTracker};
+use super::victims;
 use crate::measure::block::{BLOCK_LENGTH, LatencySample};
 use crate::measure::cost;
 use crate::measure::hunter::POLL_INTERVAL;
 use crate::measure::integrity::entry;
-use crate::measure::late::LateWakeup;
 use crate::measure::sink::{Progress, Sink};
-use host::rt::{self, Woken};
+use host::rt::{self, StopSignal};
 use host::{MachineFiles, clock};
 use model::error::{Exit, Failure, Result, run_with};
-use model::histogram::{Counts, bucket_of};
 use model::run::{self, Integrity, Run};
 use model::text::several;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{Ended, IntegrityKind};
 use model::wall_time::wall_time;
-
-/// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
-const FIRST_WAKEUPS: u64 = 400;
-const MAX_FIRST_WAIT: Nanos = Nanos(2_000_000_000);
 
 /// How long what came before the end is still read: the time that Ctrl-C takes at most.
 const MAX_LATE_READING: Nanos = Nanos(300_000_000);
@@ -39,32 +35,19 @@ const MAX_LATE_READING: Nanos = Nanos(300_000_000);
 /// `run.json` is replaced this often, in seconds.
 const CHECKPOINT_SECONDS: u64 = 10;
 
-/// What ends the hunt, other than a signal and the end of all victims.
-#[derive(Clone, Copy, Debug)]
-pub struct FollowLimits {
-    pub duration: Option<Nanos>,
-    /// A latency at which it stops.
-    pub latency: Option<Nanos>,
-    /// Wake-ups of all victims together.
-    pub wakeups: Option<u64>,
-}
-
 /// A hunt that follows threads of other programs.
 pub struct FollowThreads {
     explainer: Explainer,
-    victims: Vec<Victim>,
     events: FollowedEvents,
+    spikes: FollowedSpikes,
+    /// The program that was started for it.
+    program: Option<FollowedProgram>,
     limits: FollowLimits,
-    threshold: Option<Nanos>,
-    stacks: bool,
-    /// Wake-ups before there was a threshold.
-    first_counts: Counts,
+    options: FollowOptions,
     cpus: FollowedCpus,
     /// CPU time of the housekeeping thread until then.
     used_before: Option<Nanos>,
     placement: HousekeepingPlacement,
-    wakeups: u64,
-    limit_reached: bool,
     /// A threshold or a loss is new: a run that is killed has to have it.
     checkpoint_due: bool,
 }
@@ -72,30 +55,28 @@ pub struct FollowThreads {
 impl FollowThreads {
     pub fn new(
         explainer: Explainer,
-        victims: Vec<Victim>,
+        family: Family,
+        program: Option<FollowedProgram>,
         limits: FollowLimits,
-        wanted: &SpikeOptions,
+        options: FollowOptions,
         placement: HousekeepingPlacement,
         host: &run::Host,
     ) -> FollowThreads {
         // A number of 32 bits on boards of 32 bits.
         #[allow(clippy::unnecessary_cast)]
         let futex = libc::SYS_futex as i64;
-        let tracker = WakeupTracker::new(victims.iter().map(|victim| victim.thread), futex);
         let online = CpuSet::parse(&host.online).unwrap_or_default();
+        let cycles = FollowedCycles::new(options.deadline, options.syscalls.then_some(futex));
         FollowThreads {
             explainer,
-            events: FollowedEvents::new(tracker, wanted.stacks),
-            victims,
+            events: FollowedEvents::new(family, cycles, futex, options.stacks),
+            spikes: FollowedSpikes::new(limits, options.over),
+            program,
             limits,
-            threshold: wanted.over,
-            stacks: wanted.stacks,
-            first_counts: Counts::default(),
+            options,
             cpus: FollowedCpus::new(&online, &host.virtualization),
             used_before: None,
             placement,
-            wakeups: 0,
-            limit_reached: false,
             checkpoint_due: false,
         }
     }
@@ -105,7 +86,8 @@ impl FollowThreads {
         self.explainer.into_spikes()
     }
 
-    /// Runs until its limits, a signal, or the victims' end; what was seen is in the run.
+    /// Runs until its limits, a signal, or the end of what is followed; what was seen is in the
+    /// run.
     pub fn run(&mut self, mut run: Run, host: &MachineFiles, sink: &mut dyn Sink) -> Result<Run> {
         let failed = |what: &str| {
             let what = what.to_owned();
@@ -117,24 +99,32 @@ impl FollowThreads {
         // priority.
         rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
         self.place(&mut run, host).map_err(failed("cannot move onbeat's own thread"))?;
+        let mut began = clock::monotonic();
         // After Ctrl-C no events are switched on any more.
         if !rt::stop_pending() {
             self.arm(&mut run)?;
+            self.events.family.scan(host);
+            // Nothing of what the program does comes before that.
+            began = clock::monotonic();
+            self.program.as_mut().map_or(Ok(()), FollowedProgram::start)?;
         }
-        let began = clock::monotonic();
         self.used_before = clock::thread_cpu();
         self.cpus.blocks = FollowedBlocks::new(began);
         self.events.losses = Losses::new(began);
         run.started = wall_time(began + clock::wall_offset());
         // A kill before the first checkpoint leaves a run that is known to follow threads.
+        self.fill_threads(&mut run);
         self.note_storage(sink.checkpoint(&run), &mut run);
         run.ended = self.watch_until_end(&mut run, host, sink).into();
-        if run.ended == Ended::Victim {
+        if run.ended == Ended::Victim && self.program.is_none() {
             run.integrity.push(self.ended());
-        } else if self.wakeups == 0 && !self.events.losses.any() {
+        } else if self.spikes.wakeups == 0 && !self.events.losses.any() && self.program.is_none() {
             let watched = self.cpus.elapsed().spoken();
             let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
             run.integrity.push(entry(IntegrityKind::Victim, None, false, detail));
+        }
+        if let Some(program) = &mut self.program {
+            run.program = Some(program.finish(&self.events.family, host));
         }
         self.fill(&mut run, true);
         run.complete = true;
@@ -148,16 +138,16 @@ impl FollowThreads {
         let (mut next, mut seconds) = (began + BLOCK_LENGTH, 0);
         loop {
             let poll = clock::monotonic() + POLL_INTERVAL;
-            let woken = rt::wait_until(end.map_or(poll, |end| poll.min(end)));
+            let stop = rt::wait_for_stop(end.map_or(poll, |end| poll.min(end)));
             // Checked before the events are read: what a thread did before it ended is read then.
-            let gone = !self.victims.iter().any(|victim| victim.is_alive(host));
+            let gone = self.is_gone(host);
             let now = clock::monotonic();
             // What comes after the end is no part of the run.
             let upto = end.map_or(now, |end| now.min(end));
-            let seen = self.poll(upto);
+            let seen = self.poll(upto, host);
             let elapsed = end.is_some_and(|end| now >= end);
-            if let Some(reason) = self.reason_to_end(woken, elapsed, gone) {
-                self.read_the_rest(seen, upto);
+            if let Some(reason) = self.reason_to_end(stop, elapsed, gone) {
+                self.read_the_rest(seen, upto, host);
                 self.second(run, sink);
                 return reason;
             }
@@ -165,6 +155,7 @@ impl FollowThreads {
                 continue;
             }
             self.cpus.blocks.close_elapsed(seen);
+            self.events.family.look_again();
             self.second(run, sink);
             let moved = self.place(run, host);
             self.note_storage(
@@ -180,11 +171,24 @@ impl FollowThreads {
         }
     }
 
-    fn reason_to_end(&self, woken: Woken, elapsed: bool, gone: bool) -> Option<Ended> {
-        match (self.limit_reached, woken) {
-            (true, _) => Some(Ended::Limit),
-            (_, Woken::Stop) => Some(Ended::Signal),
-            _ if self.limits.wakeups.is_some_and(|most| self.wakeups >= most) => Some(Ended::Loops),
+    fn is_gone(&mut self, host: &MachineFiles) -> bool {
+        match &mut self.program {
+            Some(program) => program.has_ended(),
+            None => self.events.family.is_gone(host),
+        }
+    }
+
+    /// What ends the hunt. A program that was asked to end is recorded until it has.
+    fn reason_to_end(&mut self, stop: Option<StopSignal>, elapsed: bool, gone: bool) -> Option<Ended> {
+        let asked = self.program.as_ref().is_some_and(FollowedProgram::was_asked);
+        let overdue = self.program.as_ref().is_some_and(FollowedProgram::is_overdue);
+        let waits = |program: &mut FollowedProgram| stop.is_some_and(|signal| program.stop(signal));
+        match stop {
+            _ if self.spikes.limit_reached => Some(Ended::Limit),
+            Some(_) if self.program.as_mut().is_some_and(waits) => None,
+            Some(_) => Some(Ended::Signal),
+            _ if asked && (gone || overdue) => Some(Ended::Signal),
+            _ if self.limits.wakeups.is_some_and(|most| self.spikes.wakeups >= most) => Some(Ended::Loops),
             _ if elapsed => Some(Ended::Duration),
             _ if gone => Some(Ended::Victim),
             _ => None,
@@ -193,12 +197,14 @@ impl FollowThreads {
 
     /// Of a flood a poll takes a part: the rest came within the run as well, as long as that is
     /// read soon.
-    fn read_the_rest(&mut self, mut seen: Nanos, upto: Nanos) {
+    fn read_the_rest(&mut self, mut seen: Nanos, upto: Nanos, host: &MachineFiles) {
         let read_until = clock::monotonic() + MAX_LATE_READING;
         self.explainer.set_read_limit(read_until);
         while seen < upto && clock::monotonic() < read_until {
-            seen = self.poll(upto);
+            seen = self.poll(upto, host);
         }
+        let rest = self.spikes.rest();
+        self.explainer.explain_worst(rest);
         self.events.losses.ended(upto);
         self.cpus.blocks.finish(upto);
     }
@@ -206,8 +212,9 @@ impl FollowThreads {
     /// Keeps onbeat's own thread off the CPUs of the followed threads, wherever they may run by
     /// now.
     fn place(&mut self, run: &mut Run, host: &MachineFiles) -> std::io::Result<()> {
+        let followed = self.events.family.followed();
         let masks: Vec<CpuSet> =
-            self.victims.iter().filter_map(|victim| victims::allowed(host, victim.thread)).collect();
+            followed.filter_map(|victim| victims::allowed(host, victim.thread)).collect();
         let Some(place) = self.placement.place(&masks) else { return Ok(()) };
         rt::pin(&place.cpus)?;
         run.plan.housekeeping = place.cpus.iter().collect();
@@ -215,38 +222,68 @@ impl FollowThreads {
         Ok(())
     }
 
+    fn followed(&self) -> Vec<i32> {
+        self.events.family.followed().map(|victim| victim.thread).collect()
+    }
+
     fn arm(&mut self, run: &mut Run) -> Result<()> {
-        let threads = self.victims.iter().map(|victim| victim.thread).collect();
+        let threads = self.followed();
         let explainer = &mut self.explainer;
-        explainer.set_threads(threads, rt::thread_id());
+        explainer.set_threads(threads.clone(), rt::thread_id());
+        if self.events.family.grows() {
+            explainer.follow(threads.clone());
+        }
         // Before recording starts: the account is in the run from then on, and all that is left of
         // it after a kill.
-        match self.threshold {
-            Some(_) => explainer.account.set_threshold(self.threshold, "as asked".to_owned()),
+        match self.options.over {
+            Some(_) => explainer.account.set_threshold(self.options.over, "as asked".to_owned()),
             None => {
                 explainer.account.set_threshold(None, "the first wake-ups had not given one yet".to_owned())
             }
         }
-        let without = RecordingLevel::VictimsWithoutStacks;
-        explainer.arm(if self.stacks { RecordingLevel::Victims } else { without }, run)
+        let FollowOptions { stacks, syscalls, .. } = self.options;
+        let level = RecordingLevel::Victims { stacks, syscalls };
+        calibration::arm(&mut self.explainer, level, threads, run)
     }
 
     fn ended(&self) -> Integrity {
         let after = self.cpus.elapsed().spoken();
-        let kept =
-            if self.wakeups > 0 { "what was seen until then is kept" } else { "no wake-up was recorded" };
+        let kept = match self.spikes.wakeups {
+            0 => "no wake-up was recorded",
+            _ => "what was seen until then is kept",
+        };
         let detail = format!("every thread that was followed has ended after {after}: {kept}");
         entry(IntegrityKind::Victim, None, false, detail)
     }
 
-    /// Follows the victims through the events that came; up to when those were all.
-    fn poll(&mut self, upto: Nanos) -> Nanos {
-        let known = self.events.losses.any();
-        let (wakeups, seen) = self.events.poll(&mut self.explainer, upto);
-        self.checkpoint_due |= self.events.losses.any() && !known;
+    /// Follows the threads through the events that came; up to when those were all.
+    fn poll(&mut self, upto: Nanos, host: &MachineFiles) -> Nanos {
+        let known = self.events.losses.looks;
+        let PolledEvents { wakeups, late, came, left, seen } = self.events.poll(&mut self.explainer, upto);
+        if self.events.losses.looks > known {
+            self.checkpoint_due |= known == 0;
+            self.events.family.scan(host);
+        }
         self.explainer.polled();
-        let late = wakeups.into_iter().filter_map(|wakeup| self.count(wakeup)).collect();
-        self.explainer.explain_worst(late);
+        if !came.is_empty() || left {
+            self.events.confirm(&came, host);
+            self.explainer.follow(self.followed());
+        }
+        let spikes = wakeups.iter().filter_map(|wakeup| {
+            let sample =
+                LatencySample { latency: wakeup.actual - wakeup.expected, cycle: 0, time: wakeup.actual };
+            self.cpus.blocks.add(wakeup.cpu, sample);
+            let mut found = None;
+            let spike = self.spikes.count(wakeup, self.cpus.blocks.began(), &mut found);
+            if let Some((threshold, why)) = found {
+                self.checkpoint_due = true;
+                self.explainer.account.set_threshold(Some(threshold), why);
+            }
+            spike
+        });
+        let spikes = spikes.collect();
+        let chosen = self.spikes.choose(spikes, late, &self.events.cycles, seen);
+        self.explainer.explain_worst(chosen);
         self.learn_timers();
         seen
     }
@@ -261,36 +298,6 @@ impl FollowThreads {
         }
     }
 
-    /// Counts a wake-up; it is returned if it is a spike.
-    fn count(&mut self, wakeup: Wakeup) -> Option<LateTask> {
-        let Wakeup { task, cpu, expected, actual } = wakeup;
-        let latency = actual - expected;
-        self.wakeups += 1;
-        self.cpus.blocks.add(cpu, LatencySample { latency, cycle: 0, time: actual });
-        self.limit_reached |= self.limits.latency.is_some_and(|limit| latency >= limit);
-        let wakeup = LateWakeup { cpu, cycle: 0, expected, actual };
-        let late = LateTask { wakeup, cycle: None, victim: task, own: false };
-        (latency >= self.threshold(latency)?).then_some(late)
-    }
-
-    /// The threshold, if there is one; until then wake-ups are only counted.
-    fn threshold(&mut self, latency: Nanos) -> Option<Nanos> {
-        if self.threshold.is_some() {
-            return self.threshold;
-        }
-        self.first_counts.add(bucket_of(latency), 1);
-        let wait =
-            self.limits.duration.map_or(MAX_FIRST_WAIT, |length| Nanos(length.0 / 4).min(MAX_FIRST_WAIT));
-        if self.wakeups >= FIRST_WAKEUPS || clock::monotonic() - self.cpus.blocks.began() >= wait {
-            let (threshold, why) = automatic(&self.first_counts);
-            let threshold = self.limits.latency.map_or(threshold, |limit| threshold.min(limit));
-            (self.threshold, self.checkpoint_due) = (Some(threshold), true);
-            let why = why.replace("before the run", "at its begin");
-            self.explainer.account.set_threshold(Some(threshold), why);
-        }
-        None
-    }
-
     /// Hands over the blocks that were closed.
     fn second(&mut self, run: &mut Run, sink: &mut dyn Sink) {
         let (blocks, closed) = self.cpus.second();
@@ -301,6 +308,7 @@ impl FollowThreads {
             totals: self.cpus.totals(),
             elapsed: self.cpus.elapsed(),
             duration: self.limits.duration,
+            threads: &self.events.cycles.progress(),
         };
         let written = sink.second(&progress);
         self.note_storage(written, run);
@@ -320,50 +328,110 @@ impl FollowThreads {
         let span = clock::monotonic() - self.cpus.blocks.began();
         run.overhead.housekeeping_cpu_share =
             cost::share_between(self.used_before, clock::thread_cpu(), span);
-        if last && self.threshold.is_none() {
+        if last && self.spikes.threshold().is_none() {
             let why = format!(
                 "{} in so short a time give none: name it with --over",
-                several(self.wakeups, "wake-up", "wake-ups")
+                several(self.spikes.wakeups, "wake-up", "wake-ups")
             );
             self.explainer.account.set_threshold(None, why);
         }
         self.events.losses.put_into(run);
         self.explainer.account.set_polls_with_loss(self.events.losses.looks);
+        self.fill_threads(run);
         self.explainer.fill(run, last);
+    }
+
+    fn fill_threads(&self, run: &mut Run) {
+        run.threads = self.events.cycles.documents();
+        run.threads_dropped = self.events.cycles.unlisted() + self.events.family.beyond();
+        run.program = run.program.take().or_else(|| self.program.as_ref().map(FollowedProgram::document));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hunt::source::memory::{explainer, switch, waking};
+    use crate::hunt::source::memory::{event, explainer, switch, task, waking};
+    use crate::hunt::victims::{FollowedKind, Victim};
+    use trace::event::What;
+
+    const LIMITS: FollowLimits = FollowLimits { duration: None, latency: None, wakeups: None };
+
+    fn options(over: Option<i64>, deadline: Option<i64>) -> FollowOptions {
+        let (over, deadline) = (over.map(Nanos), deadline.map(Nanos));
+        FollowOptions { over, deadline, stacks: true, syscalls: false }
+    }
+
+    fn nobody() -> MachineFiles {
+        MachineFiles::in_memory(Default::default())
+    }
 
     #[test]
     fn wake_ups_are_counted_from_any_source_and_losses_too() {
         let folder = tempfile::tempdir().expect("a folder");
         let (script, explainer, mut run) = explainer(&[0, 1], &folder.path().join("run"));
-        let limits = FollowLimits { duration: None, latency: None, wakeups: None };
-        let options = SpikeOptions { over: Some(Nanos(5_000)), stacks: true };
         let online = CpuSet::parse("0-1").expect("a list");
         let placement = HousekeepingPlacement::new(online.clone(), CpuSet::default(), None);
-        let mut follow = FollowThreads::new(explainer, Vec::new(), limits, &options, placement, &run.host);
-        follow.events.tracker = WakeupTracker::new([7], 202);
+        let family = Family::new(FollowedKind::Thread, vec![Victim::from_event(&task(7))], []);
+        let options = options(Some(5_000), None);
+        let mut follow = FollowThreads::new(explainer, family, None, LIMITS, options, placement, &run.host);
         let start = clock::monotonic().0;
         follow.cpus.blocks = FollowedBlocks::new(Nanos(start));
         follow.events.losses = Losses::new(Nanos(start));
         let wakeup = |at, ns| vec![switch(at - 100, 0, 7, 3), waking(at, 0, 3, 7), switch(at + ns, 0, 3, 7)];
         script.borrow_mut().events = [wakeup(start + 1_000, 900), wakeup(start + 10_000, 9_000)].concat();
-        assert_eq!(follow.poll(Nanos(start + 50_000)), Nanos(start + 50_000));
-        assert_eq!((follow.wakeups, follow.events.losses.any()), (2, false));
+        assert_eq!(follow.poll(Nanos(start + 50_000), &nobody()), Nanos(start + 50_000));
+        assert_eq!((follow.spikes.wakeups, follow.events.losses.any()), (2, false));
         // A poll that lost events forgets that the thread was woken.
         script.borrow_mut().events.extend([waking(start + 60_000, 0, 3, 7)]);
-        follow.poll(Nanos(start + 65_000));
+        follow.poll(Nanos(start + 65_000), &nobody());
         script.borrow_mut().lost_before = Some(Nanos(start + 70_000));
         script.borrow_mut().events.extend([switch(start + 80_000, 0, 3, 7)]);
-        follow.poll(Nanos(start + 90_000));
-        assert_eq!((follow.wakeups, follow.events.losses.looks), (2, 1));
+        follow.poll(Nanos(start + 90_000), &nobody());
+        assert_eq!((follow.spikes.wakeups, follow.events.losses.looks), (2, 1));
         follow.cpus.blocks.finish(Nanos(start + 90_000));
         follow.fill(&mut run, true);
         assert_eq!(run.recorder.map(|account| (account.looks_lost, account.latency_ns.0)), Some((1, 9_000)));
+    }
+
+    #[test]
+    fn a_thread_that_comes_later_is_followed_and_its_late_cycle_is_a_spike() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (script, explainer, mut run) = explainer(&[0, 1], &folder.path().join("run"));
+        let online = CpuSet::parse("0-1").expect("a list");
+        let placement = HousekeepingPlacement::new(online, CpuSet::default(), None);
+        let family = Family::new(FollowedKind::Program, Vec::new(), [5]);
+        let options = options(Some(500_000), Some(100_000));
+        let mut follow = FollowThreads::new(explainer, family, None, LIMITS, options, placement, &run.host);
+        let start = clock::monotonic().0;
+        follow.cpus.blocks = FollowedBlocks::new(Nanos(start));
+        follow.events.losses = Losses::new(Nanos(start));
+        let arm = |at: i64, expires: i64| {
+            let what = What::TimerStart { timer: 9, function: 1, expires: Nanos(start + expires) };
+            event(start + at, 0, 7, what)
+        };
+        let fires = |at: i64| {
+            let entry = What::TimerEntry { timer: 9, function: 1, now: Nanos(start + at) };
+            let exit = What::TimerExit { timer: 9 };
+            let raw = |at: i64, what| event(start + at, 0, 3, what);
+            vec![raw(at, entry), waking(start + at + 10, 0, 3, 7), raw(at + 20, exit)]
+        };
+        let mut events = vec![event(start, 0, 5, What::Fork { child: 7 }), switch(start + 100, 0, 3, 7)];
+        events.extend([arm(900, 10_000), switch(start + 1_000, 0, 7, 3)]);
+        events.extend(fires(10_000));
+        events.extend([switch(start + 30_000, 0, 3, 7), arm(150_000, 900_000)]);
+        events.push(switch(start + 160_000, 0, 7, 3));
+        events.extend(fires(900_000));
+        script.borrow_mut().events = events;
+        follow.poll(Nanos(start + 1_000_000), &nobody());
+        follow.fill(&mut run, true);
+        assert_eq!(script.borrow().threads, ["pid == 7"]);
+        let thread = &run.threads[0];
+        assert_eq!((thread.tid, thread.cycles, thread.late), (7, 1, Some(1)));
+        let spikes = follow.into_spikes().to_show(10);
+        assert_eq!((spikes.len(), spikes[0].latency_ns), (1, Nanos(150_000)));
+        assert_eq!(spikes[0].deadline_ns, Some(Nanos(100_000)));
+        let own = spikes[0].slices.iter().find(|slice| slice.kind.as_str() == "own");
+        assert_eq!(own.map(|slice| slice.ns), Some(Nanos(130_000)));
     }
 }

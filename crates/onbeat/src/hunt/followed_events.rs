@@ -1,43 +1,78 @@
 //! The events of followed threads, in order of time over all CPUs, and what is missing of them.
 
-use super::explainer::{Explainer, timer_start};
+use super::explainer::{Explainer, LateTask, timer_start};
+use super::family::{Family, FamilyChange};
+use super::followed_cycles::FollowedCycles;
 use super::losses::Losses;
+use super::victims::Victim;
 use super::wakeups::{Wakeup, WakeupTracker};
 use model::units::Nanos;
+use trace::cycles::CycleTracker;
 use trace::event::Raw;
 
 /// What was collected and is not followed yet.
 pub struct FollowedEvents {
     pub tracker: WakeupTracker,
+    pub cycles: FollowedCycles,
+    pub family: Family,
     pub losses: Losses,
     /// Events that are younger than what was collected of the other CPUs.
     waiting: Vec<Raw>,
     /// Starts of timers (thread, function, timer), as long as these are to be learned.
     starts: Option<Vec<(i32, u64, u64)>>,
+    /// Whether stacks are to be taken at timers.
+    learns: bool,
+}
+
+/// What the events of a poll told.
+#[derive(Default)]
+pub struct PolledEvents {
+    pub wakeups: Vec<Wakeup>,
+    /// Cycles that were later than their deadline.
+    pub late: Vec<LateTask>,
+    /// Threads that came, and whether any went.
+    pub came: Vec<i32>,
+    pub left: bool,
+    /// Up to when all events were there.
+    pub seen: Nanos,
 }
 
 impl FollowedEvents {
-    /// Of the threads that the tracker knows; `learn_timers` where stacks are to be taken at them.
-    pub fn new(tracker: WakeupTracker, learn_timers: bool) -> FollowedEvents {
+    /// Of the threads that the family follows from the beginning; `learn_timers` where stacks are
+    /// to be taken at them.
+    pub fn new(family: Family, cycles: FollowedCycles, futex: i64, learn_timers: bool) -> FollowedEvents {
+        let tracker = WakeupTracker::new(family.followed().map(|victim| victim.thread), futex);
         let starts = learn_timers.then(Vec::new);
-        FollowedEvents { tracker, losses: Losses::default(), waiting: Vec::new(), starts }
+        let losses = Losses::default();
+        let mut all = FollowedEvents {
+            tracker,
+            cycles,
+            family,
+            losses,
+            waiting: Vec::new(),
+            starts,
+            learns: learn_timers,
+        };
+        all.family.followed().for_each(|victim| all.cycles.follow(victim));
+        all
     }
 
     /// Collects events, and follows the threads up to `upto` or as far as all CPUs' events are
-    /// there; the wake-ups that are complete, and up to when that is.
-    pub fn poll(&mut self, explainer: &mut Explainer, upto: Nanos) -> (Vec<Wakeup>, Nanos) {
-        let FollowedEvents { tracker, waiting, starts, .. } = self;
+    /// there.
+    pub fn poll(&mut self, explainer: &mut Explainer, upto: Nanos) -> PolledEvents {
+        let FollowedEvents { waiting, starts, .. } = self;
         let collected = explainer.collect_each(&mut |event| {
             if let Some(starts) = starts {
                 starts.extend(timer_start(&event));
             }
-            if tracker.wants(&event) {
+            if CycleTracker::wants(&event) || Family::wants(&event) {
                 waiting.push(event);
             }
         });
         if let Some(gap) = collected.lost_before {
             self.losses.missed(gap);
             self.tracker.forget();
+            self.cycles.forget();
         }
         // A waking whose switch is lost would make the next switch a spike. Of a CPU that lags
         // behind, what comes later may still lie before the gap.
@@ -48,7 +83,46 @@ impl FollowedEvents {
         self.losses.read_until(seen);
         let ready = self.waiting.partition_point(|event| event.time <= seen);
         let ready: Vec<Raw> = self.waiting.drain(..ready).collect();
-        (ready.iter().filter_map(|event| self.tracker.observe(event)).collect(), seen)
+        let mut told = PolledEvents { seen, ..PolledEvents::default() };
+        for event in &ready {
+            self.take(event, explainer, &mut told);
+        }
+        told
+    }
+
+    fn take(&mut self, event: &Raw, explainer: &mut Explainer, told: &mut PolledEvents) {
+        match self.family.observe(event) {
+            Some(FamilyChange::Came(task)) => {
+                self.tracker.follow(task.pid);
+                self.cycles.follow(&Victim::from_event(&task));
+                told.came.push(task.pid);
+            }
+            Some(FamilyChange::Left(thread)) => {
+                self.tracker.unfollow(thread);
+                self.cycles.ended(thread);
+                told.left = true;
+            }
+            None => {}
+        }
+        told.wakeups.extend(self.tracker.observe(event));
+        told.late.extend(self.cycles.observe(event, &mut |frames| explainer.sleep_place(frames)));
+    }
+
+    /// Threads that came were asked for in /proc: those that are none are followed no longer.
+    pub fn confirm(&mut self, came: &[i32], host: &host::MachineFiles) {
+        for &thread in came {
+            if self.family.confirm(host, thread) {
+                let known = self.family.followed().find(|victim| victim.thread == thread);
+                known.into_iter().for_each(|victim| self.cycles.follow(victim));
+            } else {
+                self.tracker.unfollow(thread);
+                self.cycles.unfollow(thread);
+            }
+        }
+        // Their timers are not known yet.
+        if !came.is_empty() && self.learns {
+            self.starts.get_or_insert_default();
+        }
     }
 
     /// The starts of timers so far, once there are any; they are not collected any more then.

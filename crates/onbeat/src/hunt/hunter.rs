@@ -161,7 +161,7 @@ impl OnSpikes for Hunt {
         self.explainer.polled();
         let task = |wakeup: &LateWakeup| {
             let victim = self.victims.get(&wakeup.cpu).copied().unwrap_or_default();
-            LateTask { wakeup: *wakeup, cycle: Some(wakeup.cycle), victim, own: true }
+            LateTask { wakeup: *wakeup, cycle: Some(wakeup.cycle), victim, own: true, deadline: None }
         };
         self.explainer.explain_worst(late.iter().map(task).collect());
     }

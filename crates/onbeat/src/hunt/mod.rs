@@ -5,16 +5,22 @@
 //! trace pages as far back as needed), `scope` (the threads of interest), `window` (one spike's
 //! events), `names` (no address stays), `explainer` (from a late wake-up to an explained spike),
 //! `account` (what `run.json` records about the recording), `threshold` (what a spike is), `hunter`
-//! (what the housekeeping thread calls); `victims`, `wakeups`, `losses`, `followed_blocks`,
-//! `followed_cpus`, `followed_events`, `placement`, `steal` and `follow_threads` do the same for
-//! threads of other programs, `again` for the windows of a bundle; `findings` is what both count.
+//! (what the housekeeping thread calls); `victims`, `family` (who belongs to what is followed),
+//! `wakeups`, `losses`, `placement`, `steal`, `sleep_places`, `follow_threads` and what it is made
+//! of (`followed_*`: blocks, CPUs, cycles, events, spikes, the program) do the same for threads of
+//! other programs, `again` for the windows of a bundle; `findings` is what both count.
 
 mod account;
+mod calibration;
 pub mod explainer;
+pub mod family;
 pub mod follow_threads;
 mod followed_blocks;
 mod followed_cpus;
+pub mod followed_cycles;
 mod followed_events;
+pub mod followed_program;
+pub mod followed_spikes;
 pub mod found_spikes;
 pub mod hunter;
 mod last_switch;
@@ -24,6 +30,7 @@ pub mod names;
 pub mod placement;
 mod response;
 pub mod scope;
+mod sleep_places;
 pub mod source;
 mod steal;
 pub mod threshold;

@@ -18,6 +18,8 @@ pub struct Scope {
     threads: Vec<i32>,
     /// onbeat's own thread, 0 if there is none.
     housekeeping: i32,
+    /// Whether threads may come later.
+    grows: bool,
     /// Ranges, end not included.
     timers: Vec<(u64, u64)>,
 }
@@ -27,7 +29,28 @@ impl Scope {
     pub fn new(mut threads: Vec<i32>, housekeeping: i32) -> Scope {
         threads.sort_unstable();
         threads.dedup();
-        Scope { threads, housekeeping, timers: Vec::new() }
+        Scope { threads, housekeeping, grows: false, timers: Vec::new() }
+    }
+
+    /// The same with these threads and those that come later; what is known of timers stays.
+    pub fn growing(&self, threads: Vec<i32>) -> Scope {
+        let timers = self.timers.clone();
+        Scope { timers, grows: true, ..Scope::new(threads, self.housekeeping) }
+    }
+
+    /// The same with these threads.
+    pub fn of(&self, threads: Vec<i32>) -> Scope {
+        Scope { grows: self.grows, ..self.growing(threads) }
+    }
+
+    pub fn grows(&self) -> bool {
+        self.grows
+    }
+
+    /// As [`Scope::threads`]; a condition that no thread fulfils where none is known.
+    pub fn threads_or_none(&self, field: &str) -> Option<String> {
+        // Filters take no constant; the idle thread makes no system call and has no user space.
+        self.threads(field).or_else(|| Some(format!("{field} == 0")))
     }
 
     /// The same with onbeat's own thread, whose timer shows that its CPU runs.
@@ -96,9 +119,9 @@ impl Scope {
                 }
             }
         }
-        timers.sort_unstable();
-        timers.dedup();
-        self.timers = timers;
+        self.timers.append(&mut timers);
+        self.timers.sort_unstable();
+        self.timers.dedup();
     }
 }
 

@@ -28,10 +28,13 @@ pub enum RecordingLevel {
     Events,
     /// Events, and stacks where they explain something.
     Stacks,
-    /// The same for threads of other programs: the starts of their timers and their waits for
-    /// user-space locks as well.
-    Victims,
-    VictimsWithoutStacks,
+    /// The same for threads of other programs: threads that come and go as well, and with stacks
+    /// where the threads sleep.
+    Victims {
+        stacks: bool,
+        /// The threads' system calls too: that slows down every process on the machine.
+        syscalls: bool,
+    },
 }
 
 /// The span whose events are collected first; the rest is collected as far as there is room.
@@ -74,6 +77,10 @@ pub trait EventSource {
     /// Switches to a level for the threads in scope, and forgets what was collected. No thread may
     /// be measuring meanwhile: switching events patches the kernel's text.
     fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> Result<()>;
+
+    /// Records for other threads from now on: the filters and stacks of what is armed. No event is
+    /// switched.
+    fn set_threads(&mut self, scope: &Scope);
 
     /// Takes stacks where the timers expire that were learned since the source was armed.
     fn add_stacks(&mut self, scope: &Scope);

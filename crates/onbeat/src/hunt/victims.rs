@@ -6,9 +6,10 @@ use facts::tasks::{RtPolicy, parse_allowed, parse_task_stat};
 use host::MachineFiles;
 use model::error::{Failure, Result};
 use model::units::CpuSet;
+use trace::event::Task;
 
 /// The maximum number of followed threads: their filters slow down every wake-up on the machine.
-const MAX_VICTIMS: usize = 64;
+pub const MAX_VICTIMS: usize = 64;
 
 /// A thread whose wake-ups are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub struct Victim {
     pub comm: String,
     /// Whether it is under a real-time policy.
     pub real_time: bool,
-    /// `deadline`, `fifo`, `rr` or `other`.
+    /// `deadline`, `fifo`, `rr` or `other`; `""` where it had ended before it was asked.
     pub policy: &'static str,
     pub priority: u32,
     /// Its start in ticks since boot: a number is used again, a start is not.
@@ -25,17 +26,43 @@ pub struct Victim {
 }
 
 impl Victim {
+    /// As an event has it; which real-time policy it is under no event tells.
+    pub fn from_event(task: &Task) -> Victim {
+        let real_time = task.real_time();
+        Victim {
+            thread: task.pid,
+            comm: task.comm.text().into_owned(),
+            real_time,
+            policy: if real_time { "" } else { "other" },
+            priority: if (0..99).contains(&task.prio) { (99 - task.prio) as u32 } else { 0 },
+            start: 0,
+        }
+    }
+
     /// Whether it is still there.
     pub fn is_alive(&self, host: &MachineFiles) -> bool {
         thread(host, self.thread).is_some_and(|now| now.start == self.start)
     }
 }
 
+/// Whose threads are followed, those that come later as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FollowedKind {
+    /// One thread.
+    Thread,
+    /// The real-time threads of a process.
+    Process(i32),
+    /// All threads of a name, as the kernel cuts it.
+    Named(String),
+    /// The real-time threads of a program that the hunt starts, and of what it starts.
+    Program,
+}
+
 /// The threads that `wanted` names: a thread's id, a process's, or a name of threads.
 ///
 /// Of a process those under a real-time policy are taken, or its first where there is none.
-pub fn find(host: &MachineFiles, wanted: &str) -> Result<Vec<Victim>> {
-    let found = match wanted.parse::<i32>() {
+pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Victim>)> {
+    let (kind, found) = match wanted.parse::<i32>() {
         Ok(id) => by_id(host, id),
         Err(_) => by_name(host, wanted),
     };
@@ -52,37 +79,47 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<Vec<Victim>> {
             found.len()
         )));
     }
-    Ok(found)
+    Ok((kind, found))
 }
 
-fn by_id(host: &MachineFiles, id: i32) -> Vec<Victim> {
-    let leads = host.read_text(&format!("/proc/{id}/status"));
-    let leads = leads.known().and_then(|text| {
-        text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse::<i32>().ok()
-    });
-    if leads != Some(id) {
-        return thread(host, id).into_iter().collect();
+/// The process of a thread, if it is there.
+pub fn process_of(host: &MachineFiles, tid: i32) -> Option<i32> {
+    let status = host.read_text(&format!("/proc/{tid}/status"));
+    let line = status.known()?.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
+}
+
+/// All threads of a process.
+pub fn threads_of(host: &MachineFiles, process: i32) -> Vec<i32> {
+    numbers(host, &format!("/proc/{process}/task"))
+}
+
+fn by_id(host: &MachineFiles, id: i32) -> (FollowedKind, Vec<Victim>) {
+    if process_of(host, id) != Some(id) {
+        return (FollowedKind::Thread, thread(host, id).into_iter().collect());
     }
-    let mut all: Vec<Victim> =
-        numbers(host, &format!("/proc/{id}/task")).into_iter().filter_map(|tid| thread(host, tid)).collect();
+    let mut all: Vec<Victim> = threads_of(host, id).into_iter().filter_map(|tid| thread(host, tid)).collect();
     if all.iter().any(|victim| victim.real_time) {
         all.retain(|victim| victim.real_time);
     } else {
         all.retain(|victim| victim.thread == id);
     }
-    all
+    (FollowedKind::Process(id), all)
 }
 
-fn by_name(host: &MachineFiles, name: &str) -> Vec<Victim> {
+fn by_name(host: &MachineFiles, name: &str) -> (FollowedKind, Vec<Victim>) {
     // The kernel cuts names after 15 bytes; what was given may be cut or not.
     let wanted = name.as_bytes();
     let wanted = &wanted[..wanted.len().min(15)];
     let processes = numbers(host, "/proc");
-    let tids = processes.iter().flat_map(|pid| numbers(host, &format!("/proc/{pid}/task")));
-    tids.filter_map(|tid| thread(host, tid)).filter(|victim| victim.comm.as_bytes() == wanted).collect()
+    let tids = processes.iter().flat_map(|pid| threads_of(host, *pid));
+    let found = tids.filter_map(|tid| thread(host, tid));
+    let found = found.filter(|victim| victim.comm.as_bytes() == wanted).collect();
+    (FollowedKind::Named(String::from_utf8_lossy(wanted).into_owned()), found)
 }
 
-fn thread(host: &MachineFiles, tid: i32) -> Option<Victim> {
+/// A thread as it is now; none where it has ended.
+pub fn thread(host: &MachineFiles, tid: i32) -> Option<Victim> {
     let bytes = host.read(&format!("/proc/{tid}/stat"));
     let line = bytes.known().filter(|line| !has_ended(line))?;
     let stat = parse_task_stat(line).ok()?;
@@ -158,7 +195,7 @@ mod tests {
     }
 
     fn threads(wanted: &str) -> Vec<i32> {
-        find(&host(), wanted).expect("found").iter().map(|victim| victim.thread).collect()
+        find(&host(), wanted).expect("found").1.iter().map(|victim| victim.thread).collect()
     }
 
     #[test]
@@ -171,7 +208,11 @@ mod tests {
         for absent in ["99", "nobody", "", "-1"] {
             assert_eq!(find(&host(), absent).expect_err("none").exit, Exit::Usage);
         }
-        let victim = &find(&host(), "11").expect("found")[0];
+        let (kind, found) = find(&host(), "11").expect("found");
+        assert_eq!(kind, FollowedKind::Thread);
+        assert_eq!(find(&host(), "10").expect("found").0, FollowedKind::Process(10));
+        assert_eq!(find(&host(), "log").expect("found").0, FollowedKind::Named("log".to_owned()));
+        let victim = &found[0];
         assert!(victim.is_alive(&host()) && (victim.real_time, victim.priority) == (true, 80));
         assert!(has_ended(b"7 (a) b) Z 1") && !has_ended(b"7 (Z) S 1") && !has_ended(b""));
         assert!(!Victim { start: 5, ..victim.clone() }.is_alive(&host()));

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use model::units::{Cpu, Nanos};
+use trace::cycles::place::waits_for_mutex;
 use trace::event::{Address, Raw, Task, What};
 
 /// A wake-up of a thread.
@@ -52,6 +53,16 @@ impl WakeupTracker {
     pub fn new(threads: impl IntoIterator<Item = i32>, futex: i64) -> WakeupTracker {
         let states = threads.into_iter().map(|thread| (thread, State::default())).collect();
         WakeupTracker { states, futex, ..WakeupTracker::default() }
+    }
+
+    /// Follows one more.
+    pub fn follow(&mut self, thread: i32) {
+        self.states.entry(thread).or_default();
+    }
+
+    /// Follows one no longer.
+    pub fn unfollow(&mut self, thread: i32) {
+        self.states.remove(&thread);
     }
 
     /// Whether [`WakeupTracker::observe`] uses such an event.
@@ -131,18 +142,6 @@ impl WakeupTracker {
             None => event.time,
         });
     }
-}
-
-/// FUTEX_WAIT or FUTEX_WAIT_BITSET on a word with the value that says "locked, with waiters": 2 in
-/// glibc's and Rust's mutexes, the highest bit in musl's. A condition variable waits on a counter.
-fn waits_for_mutex(args: &[u64; 4]) -> bool {
-    const WAIT: u64 = 0;
-    const WAIT_BITSET: u64 = 9;
-    let (op, value) = (args[1] & 0x7f, args[2] as u32);
-    // A thread that Rust parks waits on all bits set, which is no thread's id: those end at 2^22
-    // (kernel.pid_max).
-    let holder = value & 0x7fff_ffff;
-    matches!(op, WAIT | WAIT_BITSET) && (value == 2 || (value >> 31 == 1 && holder <= 1 << 22))
 }
 
 #[cfg(test)]

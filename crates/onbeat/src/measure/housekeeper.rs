@@ -203,6 +203,7 @@ impl Housekeeper {
             totals: &self.totals,
             elapsed: self.elapsed(),
             duration: self.duration,
+            threads: &[],
         };
         if let Err(what) = sink.second(&progress) {
             self.overhead.unwritten += blocks.len() as u64;

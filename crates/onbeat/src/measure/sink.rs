@@ -25,6 +25,22 @@ pub struct Progress<'a> {
     /// Time since slot 0.
     pub elapsed: Nanos,
     pub duration: Option<Nanos>,
+    /// Of a hunt that follows threads, a line for each.
+    pub threads: &'a [ThreadProgress],
+}
+
+/// What is known of a followed thread so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadProgress {
+    /// Name and number.
+    pub name: String,
+    pub period: Option<Nanos>,
+    pub cycles: u64,
+    /// Null where there is no deadline yet.
+    pub late: Option<u64>,
+    pub worst: Option<Nanos>,
+    /// What took most of the worst response.
+    pub culprit: String,
 }
 
 /// Takes results; an error reports what is lost, and measuring goes on.

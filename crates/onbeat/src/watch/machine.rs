@@ -44,7 +44,7 @@ impl MachineReader {
         let pids = names.known().into_iter().flatten().filter_map(|name| name.parse::<u32>().ok());
         let is_own = |pid: &u32| {
             let comm = self.files.read_text(&format!("/proc/{pid}/comm"));
-            comm.known().is_some_and(|comm| comm.trim() == "onbeat")
+            comm.known().is_some_and(|comm| comm.starts_with("onbeat"))
         };
         pids.filter(is_own).filter_map(|pid| self.run(pid, boot_offset)).collect()
     }

@@ -45,7 +45,9 @@ impl OwnRunBeside {
     /// suite starts is part of it.
     pub fn of(pid: u32, start: u64, words: &[&str], begun: Nanos) -> Option<OwnRunBeside> {
         let (program, arguments) = words.split_first()?;
-        let is_own = program.rsplit('/').next() == Some("onbeat");
+        // The static binaries have the architecture behind the name.
+        let name = program.rsplit('/').next()?;
+        let is_own = name == "onbeat" || name.starts_with("onbeat-");
         if !is_own || arguments.iter().any(|word| word.starts_with("--starter") || *word == "--keep") {
             return None;
         }
@@ -228,6 +230,7 @@ mod tests {
         };
         assert_eq!(of("./onbeat load cpu"), Some(true));
         assert_eq!(of("onbeat suite quick"), Some(false));
+        assert_eq!(of("/opt/onbeat-x86_64 measure -a 1"), Some(false));
         for other in [
             "onbeat report x",
             "onbeat --starter=7 measure",

@@ -155,6 +155,9 @@ fn of_threads(what: &What<u64>) -> Option<Said> {
         Inherit { pid, old, new } => {
             said(&["sched_pi_setprio"], &[("pid=", pid), ("oldprio=", old), ("newprio=", new)])
         }
+        Fork { child } => said(&["sched_process_fork"], &[("child_pid=", child)]),
+        Exec { old } => said(&["sched_process_exec"], &[("old_pid=", old)]),
+        Exit => said(&["sched_process_exit"], &[]),
         Idle { state } => said(&["cpu_idle"], &[("state=", &state.unwrap_or(u32::MAX))]),
         SyscallEntry { id, .. } => said(&["sys_enter"], &[("NR ", id)]),
         SyscallExit { id } => said(&["sys_exit"], &[("NR ", id)]),

@@ -13,22 +13,26 @@ use rules::judgement::AuditVerdict;
 
 pub fn render(audit: &Audit) -> String {
     let summary = &audit.summary;
-    let suite = html! {
-        testsuites {
-            testsuite name="onbeat audit" tests=(audit.findings.len()) failures=(summary.fail)
-                errors=(summary.unknown) skipped=(summary.not_applicable) {
-                @for found in &audit.findings { (case(found)) }
-            }
+    suites(html! {
+        testsuite name="onbeat audit" tests=(audit.findings.len()) failures=(summary.fail)
+            errors=(summary.unknown) skipped=(summary.not_applicable) {
+            @for found in &audit.findings { (case("audit", found.rule, found)) }
         }
-    };
-    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", suite.into_string())
+    })
 }
 
-fn case(found: &Finding) -> Markup {
-    let class = format!("onbeat.audit.{}", found.severity.name());
+/// A document of one suite.
+pub fn suites(suite: Markup) -> String {
+    let suites = html! { testsuites { (suite) } };
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", suites.into_string())
+}
+
+/// The case of a finding by a command, under a name.
+pub fn case(command: &str, name: &str, found: &Finding) -> Markup {
+    let class = format!("onbeat.{command}.{}", found.severity.name());
     let said = printable(if found.value.is_empty() { &found.reason } else { &found.value });
     html! {
-        testcase name=(found.rule) classname=(class) {
+        testcase name=(name) classname=(class) {
             @match found.verdict {
                 AuditVerdict::Pass => {}
                 AuditVerdict::Fail => failure type=(found.severity.name()) message=(said) { (detail(found)) }

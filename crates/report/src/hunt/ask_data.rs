@@ -12,7 +12,7 @@ use super::parts::{SpikePart, by_latency, longest, parts};
 use super::stages::Landmarks;
 use super::tracks::{LOOKS, label_of, look_of};
 use super::typical::{Involved, most_of, taken};
-use super::{kinds, sentences};
+use super::{kinds, picture, sentences, threads};
 use crate::input::Input;
 use crate::plot::theme::PAGE;
 use crate::words::{clean, several, span};
@@ -67,6 +67,9 @@ struct SpikeData {
     cpu: Cpu,
     at: i64,
     late: i64,
+    /// How late it was in words, and what its times count from.
+    told: usize,
+    since: usize,
     when: usize,
     classes: usize,
     /// Who took most of it.
@@ -178,6 +181,8 @@ impl Writer<'_> {
             cpu: spike.cpu,
             at: spike.actual_ns.0.saturating_sub(self.start.0),
             late: spike.latency_ns.0,
+            told: self.texts.place(threads::late(spike)),
+            since: self.texts.place(picture::since_what(spike).to_owned()),
             when: self.texts.place(sentences::when(spike, self.run)),
             classes: self.texts.place(sentences::classes(spike)),
             most: self.most(spike),
@@ -249,8 +254,11 @@ impl Writer<'_> {
             ..Landmarks::default()
         };
         let named = kept.map_or_else(|| bare.named(), |kept| kept.marks.clone());
-        let mark = |(name, time): (&str, Nanos)| {
-            (self.texts.place(name.to_owned()), time.0.saturating_sub(spike.expected_ns.0))
+        let mark = |(name, time): (&'static str, Nanos)| {
+            (
+                self.texts.place(picture::mark_name(name, spike).to_owned()),
+                time.0.saturating_sub(spike.expected_ns.0),
+            )
         };
         named.into_iter().map(mark).collect()
     }

@@ -44,6 +44,10 @@ const ALL: &[KindStyle] = &[
     kind("frequency", "the clock frequency changed", 4, 0.5),
     kind("switch", "the switch to the thread", 2, 1.0),
     kind("return-to-user", "the return to user space", 2, 0.5),
+    kind("own", "the followed thread ran itself", 2, 0.25),
+    kind("preempted", "another thread took the CPU from the followed one", 0, 0.85),
+    kind("blocked", "slept before its cycle was done", 6, 1.0),
+    kind("syscall", "in a system call", 2, 0.75),
     kind(UNEXPLAINED, "no event accounts for it", 6, 0.12),
 ];
 

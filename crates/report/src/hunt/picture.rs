@@ -46,7 +46,7 @@ pub fn draw(spike: &Spike, window: Option<&Window>, size: Size, theme: &Theme) -
     let keys: Vec<Swatch> = keys(&parts, theme).into_iter().chain(tracks.keys()).collect();
     let (legend, legend_height) = swatches(&keys, &plot, plot.bottom + 56.0, theme);
     let body = html! {
-        (plot.x_axis(&canvas.time, &ticks, &format!("{unit} since the thread should have run"), theme))
+        (plot.x_axis(&canvas.time, &ticks, &format!("{unit} since {}", since_what(spike)), theme))
         (canvas.pins(until as f64)) (strip) (enlarged) (tracks.draw(from))
         (text(canvas.plot.left - 7.0, top + strip::HEIGHT / 2.0 - 3.0, "end", theme.ink, &format!("CPU {}", spike.cpu)))
         (text(canvas.plot.left - 7.0, top + strip::HEIGHT / 2.0 + 11.0, "end", theme.muted, "late"))
@@ -104,13 +104,18 @@ impl<'a> Canvas<'a> {
             actual: self.spike.actual_ns,
             ..Landmarks::default()
         };
-        let named = self.window.map_or(bare, Landmarks::of).named();
-        named.into_iter().map(|(name, time)| (name, self.since(time))).collect()
+        // Of a cycle the first run counts, which the spike has.
+        let window = self.window.filter(|_| self.spike.deadline_ns.is_none());
+        let named = window.map_or(bare, Landmarks::of).named();
+        named.into_iter().map(|(name, time)| (mark_name(name, self.spike), self.since(time))).collect()
     }
 
     /// The names of those before a time, and of the last.
     fn pins(&self, until: f64) -> Markup {
-        let shown = self.landmarks().into_iter().filter(|&(name, at)| at < until || name == "actual");
+        let shown = self
+            .landmarks()
+            .into_iter()
+            .filter(|&(name, at)| at < until || name == "actual" || name == "finished");
         let points: Vec<(&str, f64)> = shown.map(|(name, at)| (name, self.time.at(at))).collect();
         pins::draw(&points, (self.plot.left - 40.0, self.plot.right + 10.0), 0.0, self.theme)
     }
@@ -157,8 +162,23 @@ impl<'a> Canvas<'a> {
     }
 }
 
+/// What a spike's times count from.
+pub fn since_what(spike: &Spike) -> &'static str {
+    if spike.deadline_ns.is_some() { "its release" } else { "the thread should have run" }
+}
+
+/// A landmark's name; a cycle has words of its own.
+pub fn mark_name(name: &'static str, spike: &Spike) -> &'static str {
+    match (name, spike.deadline_ns) {
+        ("expected", Some(_)) => "released",
+        ("switch", Some(_)) => "ran",
+        ("actual", Some(_)) => "finished",
+        _ => name,
+    }
+}
+
 /// The legend of the colours of the parts.
-fn keys(parts: &[SpikePart], theme: &Theme) -> Vec<Swatch> {
+pub fn keys(parts: &[SpikePart], theme: &Theme) -> Vec<Swatch> {
     let mut names: Vec<&str> = parts.iter().map(SpikePart::kind).collect();
     names.sort_by_key(|name| kinds::order(name));
     names.dedup();

@@ -7,7 +7,7 @@ use super::flame::Flame;
 use super::parts::{SpikePart, by_latency, longest, parts, share, total, unexplained, worst};
 use super::typical::{self, Involved};
 use super::windows::{KEPT, Windows};
-use super::{ask, kinds, path, picture, sentences};
+use super::{ask, kinds, path, picture, sentences, threads};
 use crate::html::{cards, figure, scroll};
 use crate::input::Input;
 use crate::plot::axis::number;
@@ -28,11 +28,15 @@ const CULPRITS: usize = 40;
 /// The section; nothing for a run that is no hunt.
 pub fn section(input: &Input) -> Markup {
     let (run, windows) = (input.run, input.windows);
-    if run.command != Command::Hunt || run.spikes.is_empty() {
+    if run.command != Command::Hunt {
         return html! {};
+    }
+    if run.spikes.is_empty() {
+        return threads::section(run);
     }
     let (flame, involved) = (Flame::of(run), typical::all(run));
     html! {
+        (threads::section(run))
         (ask::place(input))
         h2 { "Who took the time" }
         div id="flame" {
@@ -41,7 +45,7 @@ pub fn section(input: &Input) -> Markup {
         (culprits(run, &involved))
         div class="still" {
             h2 { "The worst spikes" }
-            p class="muted" { "Each from the time at which the thread should have run. Point at a bar to read what it is." }
+            p class="muted" { "Each from the time at which the thread should have run, or from its release. Point at a bar to read what it is." }
             @for (at, spike) in worst(run, KEPT).into_iter().enumerate() { (one(at + 1, spike, run, windows)) }
         }
         (ask::table(run))
@@ -147,8 +151,8 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
     let when = if when.is_empty() { when } else { format!(", {when}") };
     let (shown, others, length) = longest(parts(spike), ROWS);
     html! {
-        section class="spike" {
-            h3 { (number) ". " (span(spike.latency_ns)) " late on CPU " (spike.cpu) (when) ": " (sentences::classes(spike)) }
+        section class="spike" id=(threads::place_of(number)) {
+            h3 { (number) ". " (threads::late(spike)) " on CPU " (spike.cpu) (when) ": " (sentences::classes(spike)) }
             @if let Some(victim) = sentences::victim(spike) { p { "The late thread: " (victim) "." } }
             @if spike.events_lost > 0 {
                 p { strong { (several(spike.events_lost, "event", "events")) " of this CPU lost: slices may be missing." } }

@@ -106,6 +106,17 @@ pub fn followed(run: &Run) -> Option<String> {
     Some(format!("Followed: {}.", clean(said)))
 }
 
+/// The cycles that were later than their deadline, those that are not kept among them.
+fn late_cycles(run: &Run) -> u64 {
+    let kept = run.spikes.iter().filter(|spike| spike.deadline_ns.is_some()).count() as u64;
+    let counted = run.threads.iter().filter_map(|thread| thread.late).fold(0u64, u64::saturating_add);
+    kept.max(counted)
+}
+
+fn of_deadline(cycles: u64) -> &'static str {
+    if cycles == 1 { "its deadline" } else { "their deadline" }
+}
+
 /// How many spikes there were, and over which threshold.
 pub fn found(run: &Run) -> String {
     let kept = run.spikes.len() as u64;
@@ -116,15 +127,31 @@ pub fn found(run: &Run) -> String {
     // A killed hunt may have spikes, and a last checkpoint from before its threshold was found.
     let over = over.filter(|over| over.is_some() || all == 0);
     let Some(over) = over else { return format!("{} {on}.", several(all, "spike", "spikes")) };
+    let late_cycles = late_cycles(run).min(all);
     let Some(over) = over.map(span) else {
+        if late_cycles > 0 {
+            let cycles = several(late_cycles, "cycle", "cycles");
+            return format!("{cycles} later than {} {on}.", of_deadline(late_cycles));
+        }
         return format!("No wake-up was looked at {on}: there was no threshold.");
     };
+    let judged = run.threads.iter().any(|thread| thread.judged > 0);
     if all == 0 {
-        return format!("No wake-up was later than {over} {on}.");
+        let cycle = if judged { "No cycle was later than its deadline, and no" } else { "No" };
+        return format!("{cycle} wake-up was later than {over} {on}.");
     }
     let passed_over = passed_over(run);
     let ranked = run.spikes_dropped - passed_over;
-    let mut words = format!("{} later than {over} {on}", several(all, "wake-up", "wake-ups"));
+    let cycles = late_cycles;
+    let wakeups = several(all - cycles, "wake-up", "wake-ups");
+    let mut words = match cycles {
+        0 => format!("{wakeups} later than {over} {on}"),
+        _ => format!(
+            "{} later than {} and {wakeups} later than {over} {on}",
+            several(cycles, "cycle", "cycles"),
+            of_deadline(cycles)
+        ),
+    };
     if ranked > 0 {
         words += &format!("; {} ranked and not kept", several(ranked, "of them is", "of them are"));
     }

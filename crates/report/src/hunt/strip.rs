@@ -116,6 +116,15 @@ pub fn draw(parts: &[SpikePart], scale: &Scale, top: f64, until: i64, theme: &Th
     (markup, HEIGHT + if rows > 0 { 6.0 + rows as f64 * ROW } else { 4.0 })
 }
 
+/// The bars alone, with the labels that fit into them.
+pub fn bars(parts: &[SpikePart], scale: &Scale, top: f64, theme: &Theme) -> Markup {
+    html! {
+        @for part in parts {
+            (bar(part, label_inside(part, extent(part, scale).1).as_deref(), scale, top, theme))
+        }
+    }
+}
+
 /// Left edge and width of a bar.
 fn extent(part: &SpikePart, scale: &Scale) -> (f64, f64) {
     let from = scale.at(part.start.0 as f64);

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::parts::{PARTS, SpikePart, longest, parts, share, sums, total, unexplained, worst};
-use super::{kinds, outside, sentences};
+use super::{kinds, outside, program, sentences, threads};
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, YELLOW};
 use crate::run::table;
 use crate::words::{clean, filled, several, span, us, wrapped};
@@ -33,6 +33,10 @@ pub fn render(run: &Run, columns: usize, color: bool) -> String {
         heading(&mut page, &sentence, width, palette);
         page.push('\n');
     }
+    if let Some(end) = program::ended(run) {
+        wrapped(&mut page, &end, width);
+    }
+    threads::render(&mut page, run, width, palette);
     page.push_str(&table::render(run, width, color));
     if let Some(who) = sentences::followed(run) {
         wrapped(&mut page, &who, width);
@@ -58,7 +62,9 @@ pub fn render(run: &Run, columns: usize, color: bool) -> String {
 /// time.
 pub fn brief(run: &Run, columns: usize, color: bool) -> String {
     let (palette, width) = (Palette(color), columns.clamp(40, 200));
-    let mut page = table::brief(run, width, color);
+    let mut page = String::new();
+    threads::render(&mut page, run, width, palette);
+    page.push_str(&table::brief(run, width, color));
     wrapped(&mut page, &sentences::armed(run), width);
     let _ = writeln!(page);
     heading(&mut page, &sentences::found(run), width, palette);
@@ -104,7 +110,6 @@ fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
 
 /// One spike: a headline, and a bar for every part in order of time.
 fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: usize, palette: Palette) {
-    let late = span(spike.latency_ns);
     let when = sentences::when(spike, run);
     let mut rest = format!(" on CPU {}", spike.cpu);
     if !when.is_empty() {
@@ -114,7 +119,7 @@ fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: u
         let _ = write!(rest, ", {victim}");
     }
     let _ = write!(rest, ": {}", sentences::classes(spike));
-    let first = format!("{number}. {late} late");
+    let first = format!("{number}. {}", threads::late(spike));
     filled(page, &(palette.paint(BOLD, &first) + " "), &rest, 3, width);
     let all = parts(spike);
     let sums = sums(&all);

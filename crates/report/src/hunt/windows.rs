@@ -35,7 +35,10 @@ impl Windows {
 
     /// Takes in a window.
     pub fn add(&mut self, window: Window) {
-        self.mean.add(&window);
+        // A cycle is no path from a timer to user space.
+        if window.deadline_ns.is_none() {
+            self.mean.add(&window);
+        }
         self.keep_lanes(&window);
         // Spans of a damaged file may not fit.
         let latency = |window: &Window| window.actual_ns.0.saturating_sub(window.expected_ns.0);

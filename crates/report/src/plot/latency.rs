@@ -44,6 +44,28 @@ pub fn draw(lines: &[PlotLine], limit: Option<Nanos>, modes: &[Mode], size: Size
     draw_marked(lines, &line::alone(lines), &marks, limit, modes, size, theme)
 }
 
+/// The same of cycles: what they took, with their deadline.
+pub fn draw_cycles(lines: &[PlotLine], deadline: Option<Nanos>, size: Size, theme: &Theme) -> Picture {
+    let subject = Subject { limit: deadline, modes: &[], words: &OF_CYCLES };
+    compose(lines, &line::alone(lines), &[], &subject, size, theme)
+}
+
+/// What is counted, over what, and what the limit is.
+struct PlotWords {
+    value: &'static str,
+    counted: &'static str,
+    limit: &'static str,
+}
+
+const OF_WAKEUPS: PlotWords = PlotWords { value: "latency", counted: "wake-ups", limit: "limit" };
+const OF_CYCLES: PlotWords = PlotWords { value: "time", counted: "cycles", limit: "deadline" };
+
+struct Subject<'a> {
+    limit: Option<Nanos>,
+    modes: &'a [Mode],
+    words: &'a PlotWords,
+}
+
 /// The same with other marks than each line's largest value, and with the lines named that are
 /// drawn by themselves, each in the next colour.
 pub fn draw_marked(
@@ -55,6 +77,18 @@ pub fn draw_marked(
     size: Size,
     theme: &Theme,
 ) -> Picture {
+    compose(lines, shown, marks, &Subject { limit, modes, words: &OF_WAKEUPS }, size, theme)
+}
+
+fn compose(
+    lines: &[PlotLine],
+    shown: &[usize],
+    marks: &[LatencyMark],
+    subject: &Subject,
+    size: Size,
+    theme: &Theme,
+) -> Picture {
+    let &Subject { limit, modes, words } = subject;
     let Some((lo, hi)) = line::extent(lines) else { return nothing(size, theme) };
     let columns = choose(lines, lo, hi.max(limit_within(limit, hi)));
     let counts: Vec<Vec<u64>> = lines.iter().map(|line| columns.count(line)).collect();
@@ -62,13 +96,13 @@ pub fn draw_marked(
     let keys = keys(lines, shown, theme);
     let (legend, legend_height) = legend(&keys, &sketch.plot, sketch.plot.bottom + 58.0, theme);
     let body = html! {
-        (sketch.axes(&columns, size, theme))
+        (sketch.axes(&columns, words, size, theme))
         @if shown.len() < lines.len() { (sketch.envelope(&counts, theme)) }
         @for (colour, &i) in shown.iter().enumerate() {
             path d=(sketch.steps(&counts[i]).0) fill="none" stroke=(theme.lines[colour % LINES])
                 stroke-width="1.6" stroke-linejoin="round" { title { (lines[i].words()) } }
         }
-        @if let Some(limit) = limit { (sketch.limit(limit, theme)) }
+        @if let Some(limit) = limit { (sketch.limit(limit, words.limit, theme)) }
         (modes::draw(modes, &sketch.plot, &sketch.x, size, theme))
         (sketch.marks(marks, &counts, shown, size, theme))
         (sketch.plot.frame(theme))
@@ -78,7 +112,7 @@ pub fn draw_marked(
         width: size.width(),
         height: sketch.plot.bottom + 58.0 + legend_height,
         body: svg::group(theme, body),
-        label: in_words(lines, hi),
+        label: in_words(lines, words, hi),
         notes: modes::note(modes).into_iter().chain(notes(lines, limit, &sketch)).collect(),
     }
 }
@@ -113,18 +147,19 @@ fn keys(lines: &[PlotLine], shown: &[usize], theme: &Theme) -> Vec<LegendEntry> 
     keys
 }
 
-fn in_words(lines: &[PlotLine], hi: i64) -> String {
+fn in_words(lines: &[PlotLine], words: &PlotWords, hi: i64) -> String {
+    let PlotWords { value, counted, .. } = words;
     let plot = format!(
-        "Latency plot of {}: number of wake-ups over latency.",
+        "Plot of {}: number of {counted} over {value}.",
         several(lines.len() as u64, "line", "lines")
     );
     // Where a line's largest value is not known, the end of its histogram is not it.
     if lines.iter().any(|line| line.max.is_none() && line.overflows > 0) {
-        return format!("{plot} The largest latency is not known.");
+        return format!("{plot} The largest {value} is not known.");
     }
     let worst = lines.iter().max_by_key(|line| line.max);
     let worst = worst.map_or_else(String::new, |line| format!(", on {}", line.name));
-    format!("{plot} The largest latency is {}{worst}.", span(Nanos(hi)))
+    format!("{plot} The largest {value} is {}{worst}.", span(Nanos(hi)))
 }
 
 fn notes(lines: &[PlotLine], limit: Option<Nanos>, sketch: &Sketch) -> Vec<String> {
@@ -169,19 +204,20 @@ impl Sketch {
         Sketch { plot, x, y, edges }
     }
 
-    fn axes(&self, columns: &Columns, size: Size, theme: &Theme) -> Markup {
+    fn axes(&self, columns: &Columns, words: &PlotWords, size: Size, theme: &Theme) -> Markup {
+        let PlotWords { value, counted, .. } = words;
         let (unit, unit_ns) = unit_of(self.x.hi());
         let (ticks, title) = if columns.log {
-            (self.x.ticks(size.x_ticks(), span_label), "latency, logarithmic".to_string())
+            (self.x.ticks(size.x_ticks(), span_label), format!("{value}, logarithmic"))
         } else {
-            (self.x.ticks(size.x_ticks(), |ns| number(ns / unit_ns)), format!("latency in {unit}"))
+            (self.x.ticks(size.x_ticks(), |ns| number(ns / unit_ns)), format!("{value} in {unit}"))
         };
         let counts: Vec<Tick> =
             self.y.ticks(8, power_label).into_iter().filter(|tick| tick.value >= 0.9).collect();
         let early = (columns.early && size == Size::Wide).then(|| (self.edges[0] + self.edges[1]) / 2.0);
         html! {
             (self.plot.x_axis(&self.x, &ticks, &title, theme))
-            (self.plot.y_axis(&self.y, &counts, &format!("wake-ups per {}", columns.words()), theme))
+            (self.plot.y_axis(&self.y, &counts, &format!("{counted} per {}", columns.words().replace("latency", value)), theme))
             @if let Some(x) = early { (text(x, self.plot.bottom + 16.0, "middle", theme.muted, "early")) }
         }
     }
@@ -226,13 +262,13 @@ impl Sketch {
         html! { path d=(path.0) fill=(theme.band) {} }
     }
 
-    fn limit(&self, limit: Nanos, theme: &Theme) -> Markup {
+    fn limit(&self, limit: Nanos, name: &str, theme: &Theme) -> Markup {
         if !self.x.holds(limit.0 as f64) {
             return html! {};
         }
         let x = self.x.at(limit.0 as f64);
         let path = leader(x, self.plot.top, self.plot.bottom);
-        let words = format!("limit {}", span(limit));
+        let words = format!("{name} {}", span(limit));
         let anchor = if x - svg::text_width(&words) > self.plot.left { "end" } else { "start" };
         html! {
             path d=(path.0) fill="none" stroke=(theme.alarm) stroke-width="1.4" stroke-dasharray="7 4" {}

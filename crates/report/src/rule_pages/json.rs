@@ -8,6 +8,7 @@ use model::error::{Result, json_pretty};
 use model::keyword::Keyword;
 use rules::Rule;
 use rules::change::Persistence;
+use rules::checks::rule::CheckRule;
 use rules::culprits;
 use rules::culprits::rule::CulpritRule;
 use rules::knob::{EvidenceKind, Knob};
@@ -63,6 +64,7 @@ pub fn json(rules: &[Rule]) -> Result<String> {
     let entry = |rule: &Rule| match rule {
         Rule::Knob(knob) => of_knob(knob),
         Rule::Culprit(culprit) => of_culprit(culprit),
+        Rule::Check(check) => of_check(check),
     };
     let document = Document { schema: SCHEMA, rules: rules.iter().map(entry).collect() };
     json_pretty(&document)
@@ -112,5 +114,28 @@ fn of_culprit(culprit: &'static CulpritRule) -> Entry<'static> {
         kinds: Some(culprit.kinds.iter().map(|slice| slice.name().to_owned()).collect()),
         remedy: Some(culprit.remedy),
         provoke: Some(culprit.provoke),
+    }
+}
+
+fn of_check(check: &'static CheckRule) -> Entry<'static> {
+    Entry {
+        id: check.id,
+        kind: "check",
+        title: check.title,
+        doc: page(Rule::Check(check)),
+        sources: check.sources.iter().map(|source| source.url).collect(),
+        cures: Vec::new(),
+        cured_by: Vec::new(),
+        severity: Some(check.severity.name()),
+        evidence: check.evidence,
+        lasts: None,
+        settable: None,
+        unsettable_why: None,
+        after: None,
+        conflicts: None,
+        reads: Some(check.reads.to_vec()),
+        kinds: None,
+        remedy: Some(check.fix),
+        provoke: None,
     }
 }

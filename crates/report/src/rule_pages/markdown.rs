@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::sheet::{Body, sheet};
 use crate::words::filled;
 use model::keyword::Keyword;
-use rules::{Rule, culprits, knobs};
+use rules::{Rule, checks, culprits, knobs};
 
 /// All about a rule, as Markdown.
 pub fn page(rule: Rule) -> String {
@@ -38,8 +38,8 @@ pub fn page(rule: Rule) -> String {
 /// The pages below `docs/rules`, by name, the index among them.
 pub fn pages() -> Vec<(String, String)> {
     let mut index = String::from(
-        "# The rules\n\nMade by `cargo xtask docs` from the records in `crates/rules/src/knobs` and `crates/rules/src/culprits`; change them \
-         there.\n\n## Knobs: settings that can be judged\n\n| rule | severity | what it is about |\n|---|---|---|\n",
+        "# The rules\n\nMade by `cargo xtask docs` from the records in `crates/rules/src/knobs`, `crates/rules/src/culprits` and `crates/rules/src/checks`; \
+         change them there.\n\n## Knobs: settings that can be judged\n\n| rule | severity | what it is about |\n|---|---|---|\n",
     );
     for knob in knobs::ALL {
         let _ = writeln!(index, "| [{0}]({0}.md) | {1} | {2} |", knob.id, knob.severity.name(), knob.title);
@@ -47,6 +47,13 @@ pub fn pages() -> Vec<(String, String)> {
     index.push_str("\n## Culprits: what takes the time\n\n| rule | what it is |\n|---|---|\n");
     for culprit in culprits::ALL {
         let _ = writeln!(index, "| [{0}]({0}.md) | {1} |", culprit.id, culprit.title);
+    }
+    index.push_str(
+        "\n## Checks: mistakes in a program\n\n| rule | severity | what it is about |\n|---|---|---|\n",
+    );
+    for check in checks::ALL {
+        let _ =
+            writeln!(index, "| [{0}]({0}.md) | {1} | {2} |", check.id, check.severity.name(), check.title);
     }
     let one = |rule: Rule| (format!("{}.md", rule.id()), page(rule));
     std::iter::once(("README.md".to_owned(), index)).chain(Rule::all().into_iter().map(one)).collect()

@@ -4,6 +4,7 @@ use facts::cmdline::Cmdline;
 use model::keyword::Keyword;
 use rules::Rule;
 use rules::change::Persistence;
+use rules::checks::rule::CheckRule;
 use rules::controls;
 use rules::culprits;
 use rules::culprits::rule::CulpritRule;
@@ -59,6 +60,7 @@ pub fn sheet(rule: Rule) -> Sheet {
     match rule {
         Rule::Knob(knob) => knob_sheet(knob),
         Rule::Culprit(culprit) => culprit_sheet(culprit),
+        Rule::Check(check) => check_sheet(check),
     }
 }
 
@@ -85,6 +87,32 @@ fn culprit_sheet(culprit: &'static CulpritRule) -> Sheet {
         tried: vec![("fires", culprit.examples.fires), ("silent", culprit.examples.silent)],
         evidence: evidence(culprit.evidence),
         sources: culprit.sources,
+    }
+}
+
+fn check_sheet(check: &'static CheckRule) -> Sheet {
+    let reads: Vec<String> = check.reads.iter().map(|what| format!("`{what}`")).collect();
+    let examples = &check.examples;
+    let mut tried = vec![("fails", examples.fires), ("passes", examples.silent)];
+    tried.extend((!examples.unknown.is_empty()).then_some(("unknown", examples.unknown)));
+    Sheet {
+        id: check.id,
+        lead: format!(
+            "{}: a check of programs, {} if it fails.",
+            capital(check.title),
+            check.severity.name()
+        ),
+        sections: vec![
+            ("What it is", Body::Text(check.description.into())),
+            ("Why it costs time", Body::Text(sentence(check.rationale))),
+            ("How onbeat tells", Body::Text(check.detection.into())),
+            ("What it should be", Body::Text(check.wanted.into())),
+            ("What to change in the program", Body::Text(sentence(check.fix))),
+            ("Where it stands", Body::Points(vec![Point::new(format!("reads {}", reads.join(", ")))])),
+        ],
+        tried,
+        evidence: evidence(check.evidence),
+        sources: check.sources,
     }
 }
 

@@ -16,6 +16,7 @@ pub fn list(rules: &[Rule], width: usize) -> String {
         let (id, kind, severity, title) = match rule {
             Rule::Knob(knob) => (knob.id, "knob", knob.severity.name(), knob.title),
             Rule::Culprit(culprit) => (culprit.id, "culprit", "", culprit.title),
+            Rule::Check(check) => (check.id, "check", check.severity.name(), check.title),
         };
         let first = format!("{id:<widest$}  {kind:<7}  {severity:<6}  ");
         filled(&mut text, &first, title, first.len(), width);

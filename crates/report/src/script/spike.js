@@ -119,7 +119,7 @@ function foot(spike, scale, top, right) {
   const ticks = steps(0, spike.late, Math.max(2, (right - LEFT) / 90));
   return [path(`M${LEFT} ${top}H${right}${ticks.map((ns) => `M${px(scale(ns))} ${top}v4`).join('')}`, MUTED),
     ...ticks.map((ns) => written(scale(ns), top + 16, 'middle', MUTED, span(ns))),
-    written((LEFT + right) / 2, top + 33, 'middle', INK, 'since the thread should have run')];
+    written((LEFT + right) / 2, top + 33, 'middle', INK, `since ${text(spike.since)}`)];
 }
 
 function keys(spike) {
@@ -157,7 +157,7 @@ function panel(place) {
     const when = text(spike.when);
     const typical = data.culprits.filter((one) => one.typical === state.spike).map((one) => text(one.name));
     place.replaceChildren(make('h3', { id: 'ask-heading', tabindex: -1 },
-      `Spike ${state.spike + 1} of ${data.spikes.length}: ${span(spike.late)} late on CPU ${spike.cpu}${when && `, ${when}`}: ${text(spike.classes)}`),
+      `Spike ${state.spike + 1} of ${data.spikes.length}: ${text(spike.told)} on CPU ${spike.cpu}${when && `, ${when}`}: ${text(spike.classes)}`),
     typical.length ? make('p', {}, `Typical of: ${typical.join('; ')}.`) : '',
     make('figure', {}, picture(spike, width)), keys(spike), ...rows(spike),
     ...(spike.notes || []).map((note) => make('p', { class: 'muted' }, prose(text(note)))),

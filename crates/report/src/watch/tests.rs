@@ -146,6 +146,23 @@ fn coverage_is_a_share_or_unknown() {
 }
 
 #[test]
+fn behind_a_higher_priority_only_who_had_the_cpu_for_long_is_said_to_have_kept_it() {
+    let said = |held, name: &str| {
+        let mut of = summary(1);
+        let mut behind = worst(50, 0, 40, 300);
+        behind.wakeup.previous.comm = "migration/0".into();
+        behind.wakeup.held_ns = held;
+        behind.wakeup.culprit.name = name.into();
+        of.worst_by_priority = vec![behind];
+        words::answer(&of)[1].rsplit_once("; ").unwrap().1.to_owned()
+    };
+    assert_eq!(said(Some(Nanos(280)), "hog"), "hog had the CPU.");
+    let some = "migration/0 had the CPU for the last 10 ns, and who had it before is unknown.";
+    assert_eq!(said(Some(Nanos(10)), ""), some);
+    assert_eq!(said(None, ""), "migration/0 had the CPU at the end, and since when is unknown.");
+}
+
+#[test]
 fn what_was_merged_and_dropped_is_said() {
     let mut of = summary(1);
     assert!(words::losses(&of).is_empty());

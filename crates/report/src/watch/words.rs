@@ -92,14 +92,28 @@ pub fn answer(of: &WatchSummary) -> Vec<String> {
     if let Some(worst) = of.worst_by_priority.first() {
         lines.push(format!(
             "Behind a thread of the same or a higher priority, which is the application's own matter: \
-             {}. {} waited for {}.",
+             {}. {} waited; {}.",
             one(worst),
             task(&worst.wakeup.victim),
-            task(&worst.wakeup.previous)
+            behind(&worst.wakeup)
         ));
     }
     lines.push(coverage(of));
     lines
+}
+
+/// Who had the CPU, where it was that for most of the time; else who had it at the end.
+fn behind(wakeup: &WorstWakeup) -> String {
+    if !wakeup.culprit.name.is_empty() || !wakeup.culprit.task.is_unknown() {
+        return format!("{} had the CPU", culprit(&wakeup.culprit));
+    }
+    let previous = task(&wakeup.previous);
+    match wakeup.held_ns {
+        Some(held) => {
+            format!("{previous} had the CPU for the last {}, and who had it before is unknown", span(held))
+        }
+        None => format!("{previous} had the CPU at the end, and since when is unknown"),
+    }
 }
 
 /// What was recorded of what there was.

@@ -55,6 +55,18 @@ pub fn function_with_module(who: &Who) -> String {
 /// else the thread.
 pub fn fallback_name(slice: &Slice) -> String {
     let who = &slice.who;
+    if slice.kind == SliceKind::Own {
+        return format!("the thread itself, {}", thread_name(&who.comm));
+    }
+    if slice.kind == SliceKind::Blocked && !who.comm.is_empty() && !who.function.is_empty() {
+        let place = match who.function.trim_start_matches('_') {
+            // The function is the same for any lock and any condition.
+            "futex_lock_pi" => "futex with priority inheritance".to_owned(),
+            futex if futex.starts_with("futex_") => "futex".to_owned(),
+            _ => function_with_module(who),
+        };
+        return format!("{place}, released by {}", thread_name(&who.comm));
+    }
     let texts = [function_with_module(who), who.irq.clone(), thread_name(&who.comm).to_owned()];
     let told = texts.into_iter().find(|text| !text.is_empty());
     told.unwrap_or_else(|| kind_name(slice.kind.known()).to_owned())

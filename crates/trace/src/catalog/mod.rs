@@ -7,6 +7,7 @@
 
 mod irq;
 mod kernel;
+mod program;
 mod sched;
 mod timer;
 
@@ -50,6 +51,7 @@ impl EventSpec {
 }
 
 pub use kernel::SUSPEND;
+pub use program::PROGRAM;
 
 /// All of them by subsystem, in the order of arming.
 pub const ALL: &[&[EventSpec]] = &[sched::EVENTS, irq::EVENTS, irq::VECTORS, timer::EVENTS, kernel::EVENTS];

@@ -35,4 +35,9 @@ pub const EVENTS: &[EventSpec] = &[
     EventSpec::new("sched", "sched_pi_setprio", &["pid", "oldprio", "newprio"], |f| {
         Some(What::Inherit { pid: f.small(0)?, old: f.small(1)?, new: f.small(2)? })
     }),
+    EventSpec::new("sched", "sched_process_fork", &["child_pid"], |f| {
+        Some(What::Fork { child: f.small(0)? })
+    }),
+    EventSpec::new("sched", "sched_process_exec", &["old_pid"], |f| Some(What::Exec { old: f.small(0)? })),
+    EventSpec::new("sched", "sched_process_exit", &[], |_| Some(What::Exit)),
 ];

@@ -102,6 +102,24 @@ pub(super) fn cause(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>)
     if stop == Some(Stop::Contested) { cause.and_then(|cause| contested(case, cause)) } else { cause }
 }
 
+/// What ran on top of a thread, whichever it was.
+pub(super) fn on_top(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
+    if let Some((.., nmi)) = over.nmi.at(piece.start) {
+        return Some(nmi.clone());
+    }
+    match &piece.top {
+        RunningContext::Hard(interrupt) => Some(hard_irq::cause(case, cpu, interrupt)),
+        RunningContext::Call { function, entry } => Some(hard_irq::call(case, cpu, function, *entry)),
+        RunningContext::Soft { vec, function } => {
+            let irq = softirq(*vec).to_owned();
+            let evidence = format!("the softirq {irq}, from its entry to its exit");
+            let who = named(Who { irq, ..Who::default() }, function);
+            Some(Cause::new(SliceKind::Softirq, who, evidence))
+        }
+        RunningContext::Unknown | RunningContext::Work(_) | RunningContext::Thread => None,
+    }
+}
+
 /// What ran on the CPU.
 fn ran(case: &Case<'_>, over: &Over, cpu: Cpu, piece: &Stretch<'_>) -> Option<Cause> {
     if let Some((.., nmi)) = over.nmi.at(piece.start) {

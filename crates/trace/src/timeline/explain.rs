@@ -135,24 +135,7 @@ impl Account {
     }
 
     fn add(&mut self, piece: &Stretch<'_>, cause: Cause) {
-        let ns = Nanos(piece.end - piece.start);
-        if let Some(last) = self.slices.last_mut() {
-            let adjoins = last.start_ns.0 + last.ns.0 == piece.start && last.contested == cause.contested;
-            if adjoins && last.kind == cause.kind && last.who == cause.who {
-                last.ns = Nanos(last.ns.0 + ns.0);
-                return;
-            }
-        }
-        self.slices.push(Slice {
-            kind: cause.kind.into(),
-            start_ns: Nanos(piece.start),
-            ns,
-            who: cause.who,
-            rule: None,
-            evidence: cause.evidence,
-            stack: cause.stack,
-            contested: cause.contested,
-        });
+        append(&mut self.slices, slice(cause, piece.start, piece.end));
     }
 
     /// What one culprit took is contested as a whole or not at all, by most of its time.
@@ -173,6 +156,35 @@ impl Account {
             self.slices.iter_mut().zip(mostly).for_each(|(slice, mostly)| slice.contested = mostly);
         }
     }
+}
+
+/// What is noted where the thread was never switched to.
+pub(super) const NO_SWITCH: &str = "no event tells of the switch to the thread";
+
+/// A stretch of time with its cause.
+pub(super) fn slice(cause: Cause, start: i64, end: i64) -> Slice {
+    Slice {
+        kind: cause.kind.into(),
+        start_ns: Nanos(start),
+        ns: Nanos(end - start),
+        who: cause.who,
+        rule: None,
+        evidence: cause.evidence,
+        stack: cause.stack,
+        contested: cause.contested,
+    }
+}
+
+/// Adds a slice; where the last one ends there and is the same, it becomes longer.
+pub(super) fn append(slices: &mut Vec<Slice>, slice: Slice) {
+    if let Some(last) = slices.last_mut() {
+        let adjoins = last.start_ns.0 + last.ns.0 == slice.start_ns.0 && last.contested == slice.contested;
+        if adjoins && last.kind == slice.kind && last.who == slice.who {
+            last.ns = Nanos(last.ns.0 + slice.ns.0);
+            return;
+        }
+    }
+    slices.push(slice);
 }
 
 /// Remarks in addition to the slices.
@@ -219,7 +231,7 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
         notes.push("no event tells of the thread's waking".to_owned());
     }
     if case.path.switch.is_none() && case.phase(case.from) != Phase::Runnable {
-        notes.push("no event tells of the switch to the thread".to_owned());
+        notes.push(NO_SWITCH.to_owned());
     }
     notes
 }

@@ -3,7 +3,8 @@
 //! In reading order: [`state`] turns the events of one CPU into stretches, each with the context
 //! that ran; [`path`] finds the landmarks of the wake-up (interrupt, expiry, waking, switch);
 //! [`attribute`] gives the cause of each stretch of time, with one file per judgement that needs
-//! care; [`mod@explain`] adds up.
+//! care; [`mod@explain`] adds up. [`response`] does the same for a whole cycle of a thread, in
+//! `segments` between its switches.
 
 mod assemble;
 mod attribute;
@@ -26,6 +27,8 @@ mod own;
 mod path;
 mod precedence;
 mod preempt_off;
+mod response;
+mod segments;
 mod spans;
 mod spinning;
 mod starved;
@@ -49,5 +52,6 @@ pub use cpu_tracks::{CpuTrack, TrackContext, TrackSpan, cpu_tracks};
 pub use explain::explain;
 pub use own::Cost;
 pub use preempt_off::NOT_PREEMPTED;
+pub use response::explain_response;
 pub use why::is_outside;
 pub use why::steal;

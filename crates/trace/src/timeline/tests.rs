@@ -20,7 +20,7 @@ fn with(before: &str, after: &str) -> String {
 fn the_kinds_are_the_contracts() {
     let words = "irqs-off preempt-off irq timer-irq softirq timer-softirq nmi ipi stop-machine workqueue thread \
                  fair-server throttled lock-contention priority-inversion idle-exit frequency page-fault switch \
-                 return-to-user unexplained";
+                 return-to-user own preempted blocked syscall unexplained";
     assert!(SliceKind::ALL.iter().map(|kind| kind.name()).eq(words.split_whitespace()));
 }
 

@@ -1,4 +1,4 @@
-//! The module, built against Debian's headers of the machine's own kernel, and the static program.
+//! The module, built against Debian's headers of the machine's own kernel, and the static programs.
 //!
 //! The headers are unpacked, not installed. Their Makefile includes another by its absolute path,
 //! and their tools come in a package of their own, which for a foreign architecture is that of the
@@ -87,11 +87,11 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `user_faults`, static, for the builder's own architecture.
-pub fn program() -> Result<Vec<u8>> {
+/// A program of `lab/user_faults`, static, for the builder's own architecture.
+pub fn program(name: &str) -> Result<Vec<u8>> {
     debian::ensure(&[Need { program: "gcc", package: "gcc" }])?;
-    let source = root().join("lab/user_faults/user_faults.c").display().to_string();
-    let made = target("lab/module")?.join("user_faults");
+    let source = root().join(format!("lab/user_faults/{name}.c")).display().to_string();
+    let made = target("lab/module")?.join(name);
     let to = made.display().to_string();
     let flags = ["-O2", "-Wall", "-static", "-s", "-pthread", &source, "-o", &to];
     Tool::new("gcc").args(flags).within(LIMIT).text()?;

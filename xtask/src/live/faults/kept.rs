@@ -12,7 +12,7 @@ use crate::live::tree::{self, Tree};
 use crate::tools::{Result, Tool, read, target, write};
 
 /// What a series sends beside the bundle.
-const TEXTS: [&str; 3] = ["log", "stops", "stalls"];
+const TEXTS: [&str; 4] = ["log", "stops", "stalls", "cycles"];
 
 fn place(machine: &Machine, trial: &Trial) -> Result<PathBuf> {
     target(&format!("lab/answers/{}/{}", machine.name, trial.name()))

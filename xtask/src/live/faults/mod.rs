@@ -9,6 +9,7 @@
 mod answer;
 mod anywhere;
 mod build;
+mod followed;
 mod kept;
 mod late;
 pub mod log;
@@ -105,7 +106,9 @@ fn ingredients(machine: &Machine, keep: bool) -> Result<Ingredients, Reason> {
         items.push(("lab/keep".to_string(), Vec::new()));
     }
     if own {
-        items.push(("bin/user_faults".to_string(), build::program().map_err(Reason::Broken)?));
+        for name in ["user_faults", "followed"] {
+            items.push((format!("bin/{name}"), build::program(name).map_err(Reason::Broken)?));
+        }
     }
     Ok(Ingredients { base, items, keep })
 }
@@ -278,7 +281,7 @@ mod tests {
         for (program, code) in [("h", "6"), ("w", "6"), ("r", "0")] {
             reply.values.insert(format!("{program}.exit"), code.into());
         }
-        let logs = [("log", "dropped=0\n"), ("stops", "dropped=0\n")];
+        let logs = [("log", "dropped=0\n"), ("stops", "dropped=0\n"), ("cycles", "")];
         for (label, text) in [("run", empty.as_str()), ("record", "{}")].into_iter().chain(logs) {
             reply.files.insert(label.into(), Some(text.into()));
         }

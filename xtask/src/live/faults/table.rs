@@ -26,7 +26,8 @@ pub enum NamePlace {
     Nowhere,
 }
 
-const ORIGIN: Origin = Origin { logged: "", kinds: &[], names: &[], place: NamePlace::Any, said: "" };
+/// What most have in common.
+pub const ORIGIN: Origin = Origin { logged: "", kinds: &[], names: &[], place: NamePlace::Any, said: "" };
 
 /// Who injects it.
 pub enum By {
@@ -37,6 +38,10 @@ pub enum By {
     /// The module's kind of this word; then the other CPU is made to sleep through the rest of the
     /// handler, by its function.
     Late(&'static str, &'static str),
+    /// The program that the hunt starts: what keeps it.
+    Followed(&'static str),
+    /// The module's kind of this word, beside the program that the hunt starts.
+    BesideFollowed(&'static str),
 }
 
 /// On which machines it makes sense.
@@ -76,7 +81,8 @@ pub struct Fault {
     pub least: usize,
 }
 
-const FAULT: Fault = Fault {
+/// What most have in common.
+pub const FAULT: Fault = Fault {
     word: "",
     by: By::Module("us=20000"),
     hunt: "-a 1 -p 80",
@@ -299,7 +305,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         word: "inversion",
         by: By::Program("inversion 1 34"),
-        hunt: "--victim inv_high",
+        hunt: "--victim inv_high --syscalls",
         parts: &[Origin {
             logged: "priority-inversion",
             kinds: &["priority-inversion"],
@@ -349,14 +355,14 @@ impl Fault {
     /// The word in the log.
     pub fn logged(&self) -> &'static str {
         match self.by {
-            By::Late(word, _) => word,
+            By::Late(word, _) | By::BesideFollowed(word) => word,
             _ => self.word,
         }
     }
 
     /// Whether the hunt follows a thread of the program's instead of measuring itself.
     pub fn follows(&self) -> bool {
-        self.hunt.contains("--victim")
+        self.hunt.contains("--victim") || matches!(self.by, By::Followed(_) | By::BesideFollowed(_))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A series: what the guest does in it, and how its reply is judged.
 
 use super::table::{By, FAULTS, Fault, On};
-use super::{answer, anywhere, late, log, outside, score, stalls, watched};
+use super::{answer, anywhere, followed, late, log, outside, score, stalls, watched};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, exit};
 use crate::live::machine::{Machine, OLD_RT};
@@ -42,7 +42,7 @@ pub fn trials(machine: &Machine, all: bool, seed: u64) -> Vec<Trial> {
         On::Old => old,
     };
     let wanted = |fault: &Fault| if machine.measure_only { fault.foreign } else { all || fault.first };
-    let faults = FAULTS.iter().filter(|fault| fits(fault) && wanted(fault));
+    let faults = FAULTS.iter().chain(followed::FAULTS).filter(|fault| fits(fault) && wanted(fault));
     let demand = if all { &score::FULL } else { &score::GATE };
     let mut trials: Vec<Trial> = faults.map(|fault| Trial::Fault(fault, demand)).collect();
     if !machine.measure_only {
@@ -122,7 +122,15 @@ impl Trial {
             Trial::Fault(fault, demand) => {
                 let stalls = stalls::parse(reply.file("stalls").unwrap_or_default());
                 let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer, &stalls);
-                (score.row(fault.word), StepOutcome::from(score.verdict(fault, demand)))
+                let told = match followed::is_followed(fault) {
+                    true => followed::judge(reply, &stalls),
+                    false => Ok(()),
+                };
+                let verdict = match (score.verdict(fault, demand), told) {
+                    (Err(one), Err(other)) => Err(format!("{one}; {other}")),
+                    (one, other) => one.and(other),
+                };
+                (score.row(fault.word), StepOutcome::from(verdict))
             }
             Trial::Stopped(stops, demand) => {
                 let outside = outside::of(&log::parse(reply.file("stops")?)?, &[], &answer, outside::SLACK);
@@ -184,6 +192,8 @@ fn script(fault: &Fault) -> String {
             };
             format!("{raised}hunting {hunt}\n{}hunted\n", inject(fault.word, length))
         }
+        By::Followed(cause) => followed::script(cause, hunt),
+        By::BesideFollowed(word) => followed::script_beside(word, hunt),
         By::Program(arguments) if fault.follows() => format!(
             "through=\"{start}\"\nuser_faults {arguments} >log &\nfaults=$!\nusleep 300000\nhunting {hunt}\nwait $faults\nhunted\n"
         ),

@@ -16,4 +16,4 @@ hold() {
 
 insmod /lab/onbeat_fault.ko || echo "LAB: no module"
 hold
-each_check 150 "onbeat user_faults" fault-helpers.sh
+each_check 150 "onbeat user_faults followed" fault-helpers.sh

@@ -4,7 +4,9 @@ watch=$pid
 # Wakes all the time, on every CPU.
 onbeat measure -p 80 -i 10000 -D 120s -q -o b >/dev/null 2>&1 &
 measure=$!
-usleep 4500000
+underway b
+recording rec 2
+usleep 2500000
 echo 0 >/sys/devices/system/cpu/cpu3/online
 usleep 4500000
 echo 1 >/sys/devices/system/cpu/cpu3/online

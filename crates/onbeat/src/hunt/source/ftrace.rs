@@ -146,6 +146,10 @@ impl EventSource for Ftrace {
         Ok(())
     }
 
+    fn set_threads(&mut self, scope: &Scope) {
+        self.setup.set_threads(scope);
+    }
+
     fn add_stacks(&mut self, scope: &Scope) {
         self.setup.add_stacks(scope);
     }

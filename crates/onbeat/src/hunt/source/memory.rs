@@ -55,6 +55,8 @@ pub struct Script {
     /// The levels that were armed, in order.
     pub levels: Vec<RecordingLevel>,
     pub stacks_added: u64,
+    /// The threads that it was to record for, in order.
+    pub threads: Vec<String>,
     pub buffer_kib: u64,
 }
 
@@ -77,6 +79,10 @@ impl EventSource for Memory {
         self.script.borrow_mut().events.clear();
         self.shown = 0;
         Ok(())
+    }
+
+    fn set_threads(&mut self, scope: &Scope) {
+        self.script.borrow_mut().threads.extend(scope.threads("pid"));
     }
 
     fn add_stacks(&mut self, _scope: &Scope) {

@@ -192,7 +192,7 @@ fn rules_are_told_one_by_one_and_together() {
     let rules = json(&["rules"], 0);
     assert_eq!(rules["schema"], "onbeat.rules/1");
     for rule in rules["rules"].as_array().unwrap() {
-        assert!(rule["kind"] == "knob" || rule["kind"] == "culprit");
+        assert!(rule["kind"] == "knob" || rule["kind"] == "culprit" || rule["kind"] == "check");
         for field in ["id", "title", "doc"] {
             assert!(!rule[field].as_str().unwrap().is_empty(), "{field}");
         }

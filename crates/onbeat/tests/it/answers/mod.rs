@@ -2,7 +2,9 @@
 
 mod auditing;
 mod bounding;
+mod checking;
 mod comparing;
+mod following;
 mod hunting;
 mod loading;
 mod measuring;

@@ -93,10 +93,34 @@ impl EventSetup {
             }
         }
         self.armed = level;
-        if matches!(level, RecordingLevel::Stacks | RecordingLevel::Victims) {
+        if has_stacks(level) {
             self.add_stacks(scope);
         }
         self.instance.write("tracing_on", if level == RecordingLevel::Nothing { "0" } else { "1" })
+    }
+
+    /// Filters and stacks for other threads; the events stay as they are.
+    pub fn set_threads(&mut self, scope: &Scope) {
+        for at in 0..self.formats.len() {
+            let wanted = self.formats[at].0;
+            let Some(filter) = filter_of(wanted, scope).filter(|_| is_armed(wanted, self.armed)) else {
+                continue;
+            };
+            let path = format!("events/{}/{}/filter", wanted.system, wanted.event);
+            self.refuse(&name_of(wanted), self.instance.write(&path, &filter));
+        }
+        if has_stacks(self.armed) {
+            self.add_stacks(scope);
+        }
+    }
+
+    fn refuse(&mut self, what: &str, done: io::Result<()>) {
+        if let Err(error) = done {
+            let refused = format!("{what}: {error}");
+            if !self.refused.contains(&refused) {
+                self.refused.push(refused);
+            }
+        }
     }
 
     fn switch(&mut self, wanted: &'static EventSpec, on: bool, scope: &Scope) {
@@ -105,32 +129,46 @@ impl EventSetup {
         let filtered = filter.map_or(Ok(()), |filter| self.instance.write(&format!("{dir}/filter"), &filter));
         let value = if on { "1" } else { "0" };
         let switched = filtered.and_then(|()| self.instance.write(&format!("{dir}/enable"), value));
-        if let Err(error) = switched {
-            let refused = format!("{}: {error}", name_of(wanted));
-            if !self.refused.contains(&refused) {
-                self.refused.push(refused);
-            }
-        }
+        self.refuse(&name_of(wanted), switched);
     }
 
     /// Stacks are taken where the timer interrupts something, and where a thread is preempted by a
     /// measuring thread. The idle thread's stack carries no information, and the stack would cost
-    /// every calm wake-up microseconds.
+    /// every calm wake-up microseconds. Of a followed thread they are also taken where it goes to
+    /// sleep: what it waits for is seen there alone. An event has one such trigger.
     pub fn add_stacks(&mut self, scope: &Scope) {
+        let expiry = scope.timers("hrtimer").map(|who| format!("({who}) && common_pid != 0"));
+        let preempts = scope.threads("next_pid").map(|who| format!("({who}) && prev_pid != 0"));
+        let follows = matches!(self.armed, RecordingLevel::Victims { .. });
+        // The lowest eight bits are the states that sleep (TASK_REPORT, include/linux/sched.h).
+        let who = scope.threads("prev_pid").or_else(|| scope.grows().then(|| REAL_TIME.to_owned()));
+        let sleeps = who.map(|who| format!("({who}) && prev_state & 255"));
+        let switch = match sleeps.filter(|_| follows) {
+            Some(sleeps) => {
+                Some(preempts.map_or(sleeps.clone(), |preempts| format!("({preempts}) || ({sleeps})")))
+            }
+            None => preempts,
+        };
         let wanted = [
-            ("events/timer/hrtimer_expire_entry/trigger", scope.timers("hrtimer"), "common_pid"),
-            ("events/sched/sched_switch/trigger", scope.threads("next_pid"), "prev_pid"),
+            ("events/timer/hrtimer_expire_entry/trigger", expiry),
+            ("events/sched/sched_switch/trigger", switch),
         ];
-        for (path, who, current) in wanted {
-            let Some(who) = who else { continue };
-            let trigger = format!("stacktrace if ({who}) && {current} != 0");
-            if self.stacks.iter().any(|(there, _)| *there == path) {
+        for (path, when) in wanted {
+            let trigger = when.map(|when| format!("stacktrace if {when}"));
+            let there = self.stacks.iter().position(|(there, _)| *there == path);
+            if trigger.is_none() || there.is_some_and(|at| Some(&self.stacks[at].1) == trigger.as_ref()) {
                 continue;
             }
-            match self.instance.write(path, &trigger) {
-                Ok(()) => self.stacks.push((path, trigger)),
-                Err(error) => self.refused.push(format!("stacks at {path}: {error}")),
+            if let Some(at) = there {
+                let (_, before) = self.stacks.remove(at);
+                self.refuse(&format!("stacks at {path}"), self.instance.write(path, &format!("!{before}")));
             }
+            let Some(trigger) = trigger else { continue };
+            let written = self.instance.write(path, &trigger);
+            if written.is_ok() {
+                self.stacks.push((path, trigger));
+            }
+            self.refuse(&format!("stacks at {path}"), written);
         }
     }
 
@@ -152,26 +190,37 @@ fn name_of(wanted: &EventSpec) -> String {
     format!("{}:{}", wanted.system, wanted.event)
 }
 
-/// Whether an event belongs to a level. Events of each system call cost more than they explain,
-/// except for followed threads. Starts of timers are filtered to the threads in scope and to
-/// onbeat's own: they are not on the path of a wake-up, and a timer that was due on another CPU and
-/// did not expire there shows a stop from outside.
+/// Whether an event belongs to a level. Events of each system call cost more than they explain:
+/// they are armed for followed threads alone, on request. Starts of timers are filtered to the
+/// threads in scope and to onbeat's own: they are not on the path of a wake-up, and a timer that
+/// was due on another CPU and did not expire there shows a stop from outside.
 fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     match (level, wanted.system, wanted.event) {
         (RecordingLevel::Nothing, ..) => false,
         (RecordingLevel::Timers, _, event) => event == "hrtimer_start",
-        (RecordingLevel::Victims | RecordingLevel::VictimsWithoutStacks, _, event) => event != "sys_exit",
-        (_, system, _) => system != "raw_syscalls",
+        (RecordingLevel::Victims { syscalls, .. }, "raw_syscalls", event) => syscalls && event == "sys_enter",
+        (RecordingLevel::Victims { .. }, ..) => true,
+        (_, system, event) => system != "raw_syscalls" && !event.starts_with("sched_process_"),
     }
+}
+
+/// Any thread that may be one of those to come, as long as none is known (MAX_RT_PRIO,
+/// include/linux/sched/prio.h).
+const REAL_TIME: &str = "prev_prio < 100";
+
+fn has_stacks(level: RecordingLevel) -> bool {
+    matches!(level, RecordingLevel::Stacks | RecordingLevel::Victims { stacks: true, .. })
 }
 
 /// The filter of an event, where only some threads are of interest.
 fn filter_of(wanted: &EventSpec, scope: &Scope) -> Option<String> {
     match (wanted.system, wanted.event) {
+        // A thread that comes later has started its timer before it is known.
+        ("timer", "hrtimer_start") if scope.grows() => None,
         ("timer", "hrtimer_start") => scope.with_housekeeping().threads("common_pid"),
-        ("exceptions", _) => scope.threads("common_pid"),
+        ("exceptions", _) => scope.threads_or_none("common_pid"),
         ("raw_syscalls", _) => {
-            scope.threads("common_pid").map(|who| format!("({who}) && id == {}", libc::SYS_futex))
+            scope.threads_or_none("common_pid").map(|who| format!("({who}) && id == {}", libc::SYS_futex))
         }
         _ => None,
     }

@@ -1,0 +1,138 @@
+//! What a process has open, and whether a file was read or written meanwhile.
+//!
+//! A link's last part alone is read: folders are the user's. Which file system a descriptor is on
+//! tells a terminal from a file (`mnt_id` of `/proc/PID/fdinfo/N`, `/proc/PID/mountinfo`).
+//! Source: Documentation/filesystems/proc.rst, sections 3.5 and 3.8.
+
+use std::collections::BTreeMap;
+
+/// What a descriptor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenKind {
+    /// A terminal or a console.
+    Terminal,
+    /// A file on a disk or in memory.
+    File,
+    Pipe,
+    Socket,
+    /// A counter that wakes a reader: each write is of eight bytes.
+    Eventfd,
+    /// `/dev/null` and its like.
+    Null,
+    Device,
+    /// A timer, an epoll set: what nobody writes to.
+    Other,
+}
+
+/// A descriptor of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    pub number: u32,
+    pub kind: OpenKind,
+    /// The last part of its name.
+    pub name: String,
+    pub writable: bool,
+    /// Where it is read or written next.
+    pub position: u64,
+    /// Whether that changed in the window.
+    pub moved: bool,
+}
+
+impl Descriptor {
+    /// What it is called in a sentence: `descriptor 1 (a terminal)`.
+    pub fn words(&self) -> String {
+        let what = match self.kind {
+            OpenKind::Terminal => format!("terminal {}", self.name),
+            OpenKind::File => self.name.clone(),
+            OpenKind::Pipe => "a pipe".to_owned(),
+            OpenKind::Socket => "a socket".to_owned(),
+            OpenKind::Eventfd => "an eventfd".to_owned(),
+            OpenKind::Null | OpenKind::Device | OpenKind::Other => self.name.clone(),
+        };
+        format!("descriptor {} ({what})", self.number)
+    }
+}
+
+/// What `/proc/PID/fdinfo/N` says: position, whether it is open for writing, its mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenState {
+    pub position: u64,
+    pub writable: bool,
+    pub mount: u64,
+}
+
+/// Parses `/proc/PID/fdinfo/N`.
+pub fn parse_fdinfo(text: &str) -> Result<OpenState, String> {
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key));
+        line.map(str::trim).ok_or_else(|| format!("expected a line '{key}'"))
+    };
+    let number = |key: &str, radix| {
+        u64::from_str_radix(value(key)?, radix).map_err(|_| format!("expected a number after '{key}'"))
+    };
+    // O_WRONLY is 1, O_RDWR 2 (include/uapi/asm-generic/fcntl.h).
+    let writable = matches!(number("flags:", 8)? & 3, 1 | 2);
+    Ok(OpenState { position: number("pos:", 10)?, writable, mount: number("mnt_id:", 10)? })
+}
+
+/// Parses `/proc/PID/mountinfo` into the type of file system of each mount; nothing else of it is
+/// kept.
+pub fn parse_mounts(text: &str) -> BTreeMap<u64, String> {
+    let one = |line: &str| {
+        let number = line.split(' ').next()?.parse().ok()?;
+        let kind = line.split_once(" - ")?.1.split(' ').next()?;
+        Some((number, kind.to_owned()))
+    };
+    text.lines().filter_map(one).collect()
+}
+
+/// What a descriptor is, by its name's last part and the type of its file system.
+pub fn open_kind(name: &str, filesystem: &str) -> OpenKind {
+    let is_console = name.starts_with("tty") || name == "console" || name.starts_with("hvc");
+    match name {
+        _ if name.starts_with("pipe:[") => OpenKind::Pipe,
+        _ if name.starts_with("socket:[") => OpenKind::Socket,
+        "anon_inode:[eventfd]" => OpenKind::Eventfd,
+        _ if name.starts_with("anon_inode:") => OpenKind::Other,
+        _ if filesystem == "devpts" => OpenKind::Terminal,
+        // Containers have a tmpfs of their own as /dev.
+        "null" | "zero" | "full" if matches!(filesystem, "devtmpfs" | "tmpfs") => OpenKind::Null,
+        _ if filesystem == "devtmpfs" && is_console => OpenKind::Terminal,
+        _ if filesystem == "devtmpfs" => OpenKind::Device,
+        _ => OpenKind::File,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_told_from_a_file() {
+        for (name, filesystem, kind) in [
+            ("3", "devpts", OpenKind::Terminal),
+            ("3", "ext4", OpenKind::File),
+            ("ttyS0", "devtmpfs", OpenKind::Terminal),
+            ("ttyS0", "ext4", OpenKind::File),
+            ("cpu_dma_latency", "devtmpfs", OpenKind::Device),
+            ("null", "tmpfs", OpenKind::Null),
+            ("pipe:[12]", "", OpenKind::Pipe),
+            ("anon_inode:[eventfd]", "", OpenKind::Eventfd),
+            ("anon_inode:[timerfd]", "", OpenKind::Other),
+        ] {
+            assert_eq!(open_kind(name, filesystem), kind, "{name} on {filesystem}");
+        }
+    }
+
+    #[test]
+    fn states_and_mounts_in_their_lines() {
+        let state = parse_fdinfo("pos:\t12\nflags:\t0100001\nmnt_id:\t29\n");
+        assert_eq!(state, Ok(OpenState { position: 12, writable: true, mount: 29 }));
+        assert!(parse_fdinfo("pos:\t12\nflags:\t02\n").is_err());
+        assert!(parse_fdinfo("pos:\t12\nflags:\t0100000\nmnt_id:\t1\n").is_ok_and(|state| !state.writable));
+        let mounts =
+            parse_mounts("29 1 0:26 / /dev/pts rw,nosuid shared:3 - devpts devpts rw\nx\n30 - ext4\n");
+        let kinds: Vec<&str> = mounts.values().map(String::as_str).collect();
+        assert_eq!((kinds, mounts.contains_key(&29)), (vec!["devpts", "ext4"], true));
+    }
+}

@@ -1,0 +1,172 @@
+//! What the memory of a process consists of.
+//!
+//! Source: `/proc/PID/smaps` in Documentation/filesystems/proc.rst; the flags in
+//! `show_smap_vma_flags` of fs/proc/task_mmu.c.
+
+/// Mappings beyond these are not kept; 5,000 threads have two each.
+const MAPPINGS_LIMIT: usize = 65_536;
+
+/// A mapping.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryMapping {
+    /// Its addresses; 0 where they are the kernel's own.
+    pub start: u64,
+    pub end: u64,
+    /// Whether it may be read, written, executed.
+    pub access: [bool; 3],
+    /// Where in its file it begins.
+    pub offset: u64,
+    /// The file's name without its folders, or the kernel's: `[heap]`, `[stack]`; `""` for
+    /// anonymous memory.
+    pub name: String,
+    pub size_kib: u64,
+    /// What of it is in memory.
+    pub resident_kib: u64,
+    pub swapped_kib: u64,
+    /// The size of its pages.
+    pub page_kib: u64,
+    /// The kernel's marks, two letters each: `lo` is locked.
+    pub flags: Vec<String>,
+}
+
+impl MemoryMapping {
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|own| own == flag)
+    }
+
+    /// Whether locking applies to it: `mlock_fixup()` leaves out device memory, memory that must
+    /// not expand, and huge pages, which are never paged out; what has no rights has no pages.
+    pub fn can_be_locked(&self) -> bool {
+        let special = ["io", "pf", "de", "mm", "ht"].iter().any(|flag| self.has(flag));
+        let kernels = ["[vdso]", "[vsyscall]", "[vvar]", "[vvar_vclock]"].contains(&self.name.as_str());
+        !special && !kernels && self.access.contains(&true)
+    }
+
+    pub fn is_locked(&self) -> bool {
+        self.has("lo")
+    }
+}
+
+/// The mapping that an address lies in.
+pub fn mapping_at(mappings: &[MemoryMapping], address: u64) -> Option<&MemoryMapping> {
+    mappings.iter().find(|mapping| mapping.start <= address && address < mapping.end)
+}
+
+/// Parses `/proc/PID/smaps`. A kernel without marks of mappings (before 3.8) makes it malformed,
+/// because what is locked could not be told.
+pub fn parse_smaps(text: &str) -> Result<Vec<MemoryMapping>, String> {
+    let mut found: Vec<MemoryMapping> = Vec::new();
+    for line in text.lines() {
+        if let Some(mapping) = head(line) {
+            if found.len() >= MAPPINGS_LIMIT {
+                return Err(format!("expected at most {MAPPINGS_LIMIT} mappings"));
+            }
+            found.push(mapping);
+            continue;
+        }
+        let Some((mapping, (key, value))) = found.last_mut().zip(line.split_once(':')) else {
+            return Err("expected a mapping as ADDRESS-ADDRESS RIGHTS OFFSET".to_owned());
+        };
+        let kib = || value.split_whitespace().next().and_then(|word| word.parse().ok());
+        let kib = || kib().ok_or_else(|| format!("expected a number of kB after '{key}:'"));
+        match key {
+            "Size" => mapping.size_kib = kib()?,
+            "Rss" => mapping.resident_kib = kib()?,
+            "KernelPageSize" => mapping.page_kib = kib()?,
+            "Swap" => mapping.swapped_kib = kib()?,
+            "VmFlags" => mapping.flags = value.split_whitespace().map(str::to_owned).collect(),
+            _ => {}
+        }
+    }
+    match found.iter().any(|mapping| mapping.flags.is_empty()) {
+        _ if found.is_empty() => Err("expected mappings, found none".to_owned()),
+        true => Err("expected a line 'VmFlags:' for each mapping".to_owned()),
+        false => Ok(found),
+    }
+}
+
+/// The first line of a mapping: `55d0-55d8 r-xp 00001000 fe:01 131 /usr/bin/robot`.
+fn head(line: &str) -> Option<MemoryMapping> {
+    let mut rest = line;
+    let mut word = || {
+        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        rest = after.trim_start();
+        word
+    };
+    let (range, rights, offset) = (word(), word(), word());
+    let (start, end) = range.split_once('-')?;
+    let [read, write, execute, _] = *rights.as_bytes() else { return None };
+    // Those of the vsyscall page are the kernel's, and are masked at the door.
+    let number = |text| u64::from_str_radix(text, 16).unwrap_or(0);
+    let (_device, _inode) = (word(), word());
+    let name = rest.trim().trim_end_matches(" (deleted)");
+    Some(MemoryMapping {
+        start: number(start),
+        end: number(end),
+        access: [read == b'r', write == b'w', execute == b'x'],
+        offset: number(offset),
+        name: short(name),
+        ..MemoryMapping::default()
+    })
+}
+
+/// A file's name alone: its folders are the user's.
+fn short(name: &str) -> String {
+    let last = if name.starts_with('/') { name.rsplit('/').next().unwrap_or_default() } else { name };
+    last.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &str = "\
+55d0c8a00000-55d0c8a01000 r-xp 00001000 fe:01 131 /usr/bin/my robot (deleted)
+Size:                  4 kB
+Rss:                   4 kB
+VmFlags: rd ex mr mw me lo sd
+7f0000000000-7f0000800000 rw-p 00000000 00:00 0
+Size:               8192 kB
+KernelPageSize:        4 kB
+Rss:                  12 kB
+Swap:                  8 kB
+VmFlags: rd wr mr mw me ac sd
+7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                          [stack]
+VmFlags: rd wr mr mw me gd ac
+7fff0000-7fff1000 ---p 00000000 00:00 0
+VmFlags: mr mw me
+address-address --xp 00000000 00:00 0                  [vsyscall]
+VmFlags: ex
+";
+
+    #[test]
+    fn mappings_with_their_marks() {
+        let found = parse_smaps(TEXT).unwrap();
+        let named: Vec<&str> = found.iter().map(|mapping| mapping.name.as_str()).collect();
+        assert_eq!(named, ["my robot", "", "[stack]", "", "[vsyscall]"]);
+        assert_eq!(
+            (found[1].size_kib, found[1].resident_kib, found[1].swapped_kib, found[1].is_locked()),
+            (8192, 12, 8, false)
+        );
+        assert!(found[0].is_locked() && found[0].offset == 0x1000 && found[0].access[2]);
+        let lockable: Vec<bool> = found.iter().map(MemoryMapping::can_be_locked).collect();
+        assert_eq!(lockable, [true, true, true, false, false]);
+        assert_eq!((found[1].page_kib, found[4].start), (4, 0));
+    }
+
+    #[test]
+    fn a_text_without_marks_is_not_understood() {
+        for text in ["", "Size: 4 kB\n", "10-20 rw-p 0 0:0 0\nSize: 4 kB\n", "10-20 rw-p 0 0:0 0\nSize: x\n"]
+        {
+            assert!(parse_smaps(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_an_outcome(text in "[0-9a-f:rwxp \\-\n/\\[\\]VmFlagsizeR]{0,300}") {
+            let _ = parse_smaps(&text);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A running process and its threads as `/proc` shows them from outside, at two moments.
+//!
+//! Nothing in here stops the process: `smaps` is read once, because reading it takes the lock of
+//! its memory; `syscall` and `fd` ask for the rights of a debugger and attach to nothing.
+//! Source: Documentation/filesystems/proc.rst, proc_pid_stat(5), proc_pid_smaps(5).
+
+pub mod calls;
+pub mod counters;
+pub mod descriptors;
+pub mod mappings;
+pub mod nodes;
+pub mod pages;
+pub mod status;
+pub mod surroundings;
+pub mod waits;
+
+mod files;
+mod group;
+mod read;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+pub use read::{MAX_THREADS, ProcessReader, processes_named};
+
+use crate::limits::Limits;
+use crate::tasks::RtPolicy;
+use counters::{CallCounters, ThreadCounters};
+use descriptors::Descriptor;
+use mappings::{MemoryMapping, mapping_at};
+use model::fact::Fact;
+use model::units::{Cpu, CpuSet, Nanos};
+use nodes::NodePages;
+use pages::StackPages;
+use status::ProcessStatus;
+use std::collections::BTreeSet;
+use waits::Waits;
+
+/// A process, looked at from the begin of a window of time to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessFacts {
+    pub pid: u32,
+    /// The name of its first thread.
+    pub comm: String,
+    pub window: Nanos,
+    pub status: Fact<ProcessStatus>,
+    pub limits: Fact<Limits>,
+    /// What its memory consists of, in the order of addresses, as of the window's end.
+    pub mappings: Fact<Vec<MemoryMapping>>,
+    /// Where its pages are; absent on kernels without memory nodes.
+    pub nodes: Fact<Vec<NodePages>>,
+    /// What it has open.
+    pub descriptors: Fact<Vec<Descriptor>>,
+    /// How its writable memory changed meanwhile.
+    pub growth: Fact<Growth>,
+    /// How often its control group was held back meanwhile (`nr_throttled`); absent where no group
+    /// with a budget has it.
+    pub throttled: Fact<u64>,
+    /// The quota of its control group: microseconds in each period; `None` without one.
+    pub quota: Fact<Option<(u64, u64)>>,
+    pub threads: Vec<ProgramThread>,
+    /// Threads that there was no room for.
+    pub threads_left_out: u64,
+    /// Threads that ended within the window, or began at its end.
+    pub threads_changed: u64,
+}
+
+/// How the private writable memory of a process changed (`VmData`), as far as looking from time to
+/// time shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Growth {
+    pub least_kib: u64,
+    pub most_kib: u64,
+    /// How often it was another size than at the look before.
+    pub changes: u64,
+    /// How often less of it was there than at the look before: pages were given back to the system,
+    /// which leaves the size as it is where the C library keeps the addresses (`madvise`).
+    pub given_back: u64,
+    pub looks: u64,
+}
+
+/// A thread of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramThread {
+    pub tid: u32,
+    pub comm: String,
+    /// Its policy, if it is a real-time one.
+    pub policy: Option<RtPolicy>,
+    /// 1 to 99; 0 for others than FIFO and round robin.
+    pub priority: u32,
+    pub nice: i64,
+    pub allowed: Fact<CpuSet>,
+    /// The CPUs on which it was seen.
+    pub seen_on: BTreeSet<Cpu>,
+    /// What the scheduler and the memory management counted in the window.
+    pub counted: Fact<ThreadCounters>,
+    /// What it read and wrote in the window.
+    pub calls: Fact<CallCounters>,
+    /// By how much its sleeps may be prolonged.
+    pub slack_ns: Fact<u64>,
+    /// In which calls it slept when it was looked at.
+    pub waits: Fact<Waits>,
+    /// What is there of its stack; absent where its stack pointer was not seen, or lies in none.
+    pub stack: Fact<StackPages>,
+    /// For how long it was looked at: less than the process where it came later.
+    pub window: Nanos,
+}
+
+impl ProgramThread {
+    /// Its policy as a word.
+    pub fn policy_name(&self) -> &'static str {
+        match self.policy {
+            Some(RtPolicy::Deadline) => "deadline",
+            Some(RtPolicy::Fifo) => "fifo",
+            Some(RtPolicy::RoundRobin) => "rr",
+            None => "other",
+        }
+    }
+
+    /// The kernel's own scale, on which less comes first: -1 deadline, 0 to 98 real-time (99 less
+    /// the priority), 100 to 139 fair.
+    pub fn rank(&self) -> i64 {
+        rank_of(self.policy, self.priority, self.nice)
+    }
+}
+
+fn rank_of(policy: Option<RtPolicy>, priority: u32, nice: i64) -> i64 {
+    match policy {
+        Some(RtPolicy::Deadline) => -1,
+        Some(_) => 99 - i64::from(priority),
+        None => 120 + nice,
+    }
+}
+
+impl ProcessFacts {
+    /// Its threads of a real-time policy.
+    pub fn real_time(&self) -> impl Iterator<Item = &ProgramThread> {
+        self.threads.iter().filter(|thread| thread.policy.is_some())
+    }
+
+    pub fn thread(&self, tid: u32) -> Option<&ProgramThread> {
+        self.threads.iter().find(|thread| thread.tid == tid)
+    }
+
+    /// The mapping that an address lies in.
+    pub fn mapping_at(&self, address: u64) -> Option<&MemoryMapping> {
+        mapping_at(self.mappings.known()?, address)
+    }
+
+    /// An address as mapping and offset; `""` where no mapping has it. In a file of a program the
+    /// offset is that of the loaded file, as `nm` and `addr2line` have it.
+    pub fn place(&self, address: u64) -> String {
+        let Some(mapping) = self.mapping_at(address) else { return String::new() };
+        match self.file_of(mapping) {
+            Some(file) => format!("{}+{:#x}", file.name, address - file.start.saturating_sub(file.offset)),
+            None => format!("{}+{:#x}", self.words_for(mapping), address - mapping.start),
+        }
+    }
+
+    /// What a mapping is called in a sentence.
+    pub fn words_for(&self, mapping: &MemoryMapping) -> String {
+        let has = |at: u64| mapping.start <= at && at < mapping.end;
+        let sleeps =
+            |thread: &&ProgramThread| thread.waits.known().and_then(|waits| waits.stack).is_some_and(has);
+        match (self.file_of(mapping), self.threads.iter().find(sleeps)) {
+            _ if !mapping.name.is_empty() => mapping.name.clone(),
+            (Some(file), _) => format!("data of {}", file.name),
+            (None, Some(thread)) => format!("stack of {} ({})", thread.comm, thread.tid),
+            (None, None) if self.is_arena(mapping) => format!("malloc arena at {:#x}", mapping.start),
+            (None, None) => format!("anonymous memory at {:#x}", mapping.start),
+        }
+    }
+
+    /// Whether it is what glibc's malloc gives a thread: aligned to 64 MiB, the rest of which is
+    /// reserved behind it (HEAP_MAX_SIZE of malloc/arena.c; half of that on 32-bit machines).
+    fn is_arena(&self, mapping: &MemoryMapping) -> bool {
+        const SIZE: u64 = 64 << 20;
+        let rest = self.mappings.known().and_then(|all| mapping_at(all, mapping.end));
+        let reserved =
+            rest.is_some_and(|rest| !rest.access.contains(&true) && rest.end == mapping.start + SIZE);
+        mapping.start % SIZE == 0 && reserved
+    }
+
+    /// The first mapping of the file that a mapping belongs to: its own, or, for anonymous memory
+    /// behind a file's, that file's data which the linker leaves out because it is zero.
+    fn file_of(&self, mapping: &MemoryMapping) -> Option<&MemoryMapping> {
+        let all = self.mappings.known()?;
+        let at = all.iter().position(|own| own.start == mapping.start)?;
+        let before = at.checked_sub(1).map(|before| &all[before]);
+        let behind = before.filter(|before| mapping.name.is_empty() && before.end == mapping.start);
+        let owner = behind.filter(|before| before.access[1]).unwrap_or(mapping);
+        let is_file = !owner.name.is_empty() && !owner.name.starts_with('[');
+        let whole = all[..=at].iter().rev().skip_while(|own| own.name != owner.name);
+        is_file.then(|| whole.take_while(|own| own.name == owner.name).last()).flatten()
+    }
+}

@@ -1,0 +1,274 @@
+//! Reads a process twice, and its waits in between.
+
+use std::collections::BTreeMap;
+
+use super::descriptors::{Descriptor, open_kind, parse_fdinfo, parse_mounts};
+use super::files::{stat_of, status_of, text, threads_of};
+use super::group::{quota, throttled};
+use super::mappings::{mapping_at, parse_smaps};
+use super::nodes::parse_numa_maps;
+use super::pages::stack_pages;
+use super::thread::{self, ThreadReading, between, reading};
+use super::waits::{Look, Wait, Waits, parse_syscall};
+use super::{Growth, ProcessFacts};
+use crate::cgroup::{Cgroups, parse_cgroups};
+use crate::limits::parse_limits;
+use crate::tasks::{parse_task_stat, task_number};
+use crate::whole;
+use host::MachineFiles;
+use model::fact::Fact;
+use model::units::Nanos;
+
+/// Threads beyond these are counted, and not looked at: each takes some ten short files.
+pub const MAX_THREADS: usize = 1024;
+
+/// Descriptors beyond these are not looked at.
+const MAX_DESCRIPTORS: usize = 512;
+
+/// Less than this is a thread that ended, or a buffer.
+const GIVEN_BACK_KIB: u64 = 256;
+
+/// A process between two readings. Nothing of it is recorded: a bundle holds no other program.
+pub struct ProcessReader {
+    pub(super) host: MachineFiles,
+    pid: u32,
+    /// Its start in ticks since boot: a number is used again, a start is not.
+    start: u64,
+    begun: Nanos,
+    groups: Cgroups,
+    throttled: Fact<u64>,
+    positions: BTreeMap<u32, u64>,
+    growth: Fact<Growth>,
+    last_kib: u64,
+    last_anonymous_kib: u64,
+    threads: BTreeMap<u32, ThreadReading>,
+    left_out: u64,
+}
+
+impl ProcessReader {
+    /// Reads it for the first time; nothing where there is no such process, or no more.
+    pub fn begin(host: &MachineFiles, pid: u32, now: Nanos) -> Option<ProcessReader> {
+        let host = host.unrecorded();
+        let stat = stat_of(&host, &format!("/proc/{pid}")).known()?.clone();
+        let groups = text(&host, &format!("/proc/{pid}/cgroup")).parse(|text| parse_cgroups(&text));
+        let groups = groups.known().cloned().unwrap_or_default();
+        let tids = threads_of(&host, pid);
+        let left_out = tids.len().saturating_sub(MAX_THREADS) as u64;
+        let read = |tid: u32| Some((tid, reading(&host, pid, tid, now)?));
+        let threads = most_important(&host, pid, tids).into_iter().filter_map(read).collect();
+        let positions = descriptors(&host, pid, &BTreeMap::new()).known().cloned().unwrap_or_default();
+        let positions = positions.into_iter().map(|open| (open.number, open.position)).collect();
+        let throttled = throttled(&host, &groups);
+        let growth = Fact::Known(Growth { least_kib: u64::MAX, ..Growth::default() });
+        let mut reader = ProcessReader {
+            host,
+            pid,
+            start: stat.start_ticks,
+            begun: now,
+            groups,
+            throttled,
+            positions,
+            growth,
+            last_kib: 0,
+            last_anonymous_kib: 0,
+            threads,
+            left_out,
+        };
+        reader.look_at_size();
+        Some(reader)
+    }
+
+    /// The threads of a real-time policy, by number.
+    pub fn real_time(&self) -> Vec<u32> {
+        let own = self.threads.iter().filter(|(_, reading)| reading.state.policy.is_some());
+        own.map(|(tid, _)| *tid).collect()
+    }
+
+    /// The other threads, by number.
+    pub fn others(&self) -> Vec<u32> {
+        let own = self.threads.iter().filter(|(_, reading)| reading.state.policy.is_none());
+        own.map(|(tid, _)| *tid).collect()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether the process is still there.
+    pub fn lives(&self) -> bool {
+        lives(&self.host, self.pid, self.start)
+    }
+
+    /// Reads the threads that came since the last time, as far as there is room.
+    pub fn find_new(&mut self, now: Nanos) {
+        for tid in threads_of(&self.host, self.pid) {
+            if self.threads.len() >= MAX_THREADS {
+                break;
+            }
+            if !self.threads.contains_key(&tid) {
+                self.threads.extend(reading(&self.host, self.pid, tid, now).map(|reading| (tid, reading)));
+            }
+        }
+    }
+
+    /// Looks at how a thread waits, and where it is; between the two readings. The call that it
+    /// sleeps in, if it does.
+    pub fn look_at(&mut self, tid: u32, now: Nanos) -> Option<Wait> {
+        let (host, pid) = (&self.host, self.pid);
+        let reading = self.threads.get_mut(&tid)?;
+        let look = text(host, &format!("/proc/{pid}/task/{tid}/syscall")).parse(|text| parse_syscall(&text));
+        let asleep = match &look {
+            Fact::Known(Look::Asleep { wait, .. }) => wait.clone(),
+            _ => None,
+        };
+        match (look, &mut reading.state.waits) {
+            (Fact::Known(look), Fact::Known(waits)) => waits.add(look),
+            (Fact::Known(look), waits) => {
+                let mut first = Waits::default();
+                first.add(look);
+                *waits = Fact::Known(first);
+            }
+            // What was seen before stays.
+            (_, Fact::Known(waits)) if waits.looks() > 0 => {}
+            (outcome, waits) => *waits = outcome.map(|_| Waits::default()),
+        }
+        if let Fact::Known(stat) = stat_of(host, &format!("/proc/{pid}/task/{tid}")) {
+            // A thread that becomes real-time is looked at from then on.
+            if stat.policy.is_some() != reading.state.policy.is_some() {
+                *reading = thread::reading(host, pid, tid, now)?;
+                return None;
+            }
+            reading.state.seen_on.insert(stat.last_cpu);
+        }
+        asleep
+    }
+
+    /// Looks at how large its writable memory is.
+    pub fn look_at_size(&mut self) {
+        let Fact::Known(growth) = &mut self.growth else { return };
+        match status_of(&self.host, self.pid) {
+            Fact::Known(status) => {
+                growth.looks += 1;
+                growth.changes += u64::from(growth.looks > 1 && status.data_kib != self.last_kib);
+                growth.least_kib = growth.least_kib.min(status.data_kib);
+                growth.most_kib = growth.most_kib.max(status.data_kib);
+                self.last_kib = status.data_kib;
+                // What went to a swap device was not given back by the program.
+                if let Some(there) = status.anonymous_kib.filter(|_| status.swapped_kib == 0) {
+                    growth.given_back += u64::from(there + GIVEN_BACK_KIB <= self.last_anonymous_kib);
+                    self.last_anonymous_kib = there;
+                }
+            }
+            outcome => self.growth = outcome.map(|_| Growth::default()),
+        }
+    }
+
+    /// Reads it for the second time; nothing where it ended before all was read.
+    pub fn end(mut self, now: Nanos) -> Option<ProcessFacts> {
+        self.look_at_size();
+        let (pid, host) = (self.pid, self.host);
+        let of = |name: &str| format!("/proc/{pid}/{name}");
+        let tids = threads_of(&host, pid);
+        let mut threads = Vec::new();
+        let mut changed = tids.iter().filter(|tid| !self.threads.contains_key(tid)).count() as u64;
+        changed = changed.saturating_sub(self.left_out);
+        for (tid, before) in self.threads {
+            match reading(&host, pid, tid, now).filter(|after| after.start == before.start) {
+                Some(after) => threads.push(between(before, after)),
+                None => changed += 1,
+            }
+        }
+        let mappings = text(&host, &of("smaps")).parse(|text| parse_smaps(&text));
+        for thread in threads.iter_mut().filter(|thread| thread.policy.is_some()) {
+            let pointer = thread.waits.known().and_then(|waits| waits.stack);
+            let at = pointer.and_then(|pointer| Some((pointer, mapping_at(mappings.known()?, pointer)?)));
+            thread.stack = at.map_or(Fact::Absent, |(pointer, at)| stack_pages(&host, pid, at, pointer));
+        }
+        let comm = threads.iter().find(|thread| thread.tid == pid).map(|thread| thread.comm.clone());
+        let found = ProcessFacts {
+            pid,
+            comm: comm.unwrap_or_default(),
+            window: now - self.begun,
+            status: status_of(&host, pid),
+            limits: text(&host, &of("limits")).parse(|text| parse_limits(&text)),
+            mappings,
+            nodes: text(&host, &of("numa_maps")).parse(|text| parse_numa_maps(&text)),
+            descriptors: descriptors(&host, pid, &self.positions),
+            growth: self.growth,
+            throttled: difference(throttled(&host, &self.groups), self.throttled),
+            quota: quota(&host, &self.groups),
+            threads,
+            threads_left_out: self.left_out,
+            threads_changed: changed,
+        };
+        // What a process that ends has no more would be taken for what it never had.
+        lives(&host, pid, self.start).then_some(found)
+    }
+}
+
+/// Whether a process is there, and has not ended.
+fn lives(host: &MachineFiles, pid: u32, start: u64) -> bool {
+    let stat = whole::bytes(host, &format!("/proc/{pid}/stat"));
+    let ended = |line: &Vec<u8>| {
+        let state = line.iter().rposition(|byte| *byte == b')').and_then(|end| line.get(end + 2));
+        state.is_none_or(|state| b"ZXx".contains(state))
+    };
+    let same = |line: &Vec<u8>| parse_task_stat(line).is_ok_and(|stat| stat.start_ticks == start);
+    stat.known().is_some_and(|line| !ended(line) && same(line))
+}
+
+/// The processes whose first thread has a name, as the kernel cuts it after 15 bytes.
+pub fn processes_named(host: &MachineFiles, name: &str) -> Vec<u32> {
+    let host = host.unrecorded();
+    let wanted: Vec<u8> = name.bytes().take(15).collect();
+    let names = host.list("/proc").known().cloned().unwrap_or_default();
+    let mut pids: Vec<u32> = names.iter().filter_map(|name| task_number(name)).collect();
+    pids.sort_unstable();
+    pids.retain(|pid| {
+        let comm = host.read_at_most(&format!("/proc/{pid}/comm"), 64);
+        comm.known().is_some_and(|comm| comm.strip_suffix(b"\n") == Some(&wanted[..]))
+    });
+    pids
+}
+
+/// As many of some threads as are looked at, those of a real-time policy first.
+fn most_important(host: &MachineFiles, pid: u32, mut tids: Vec<u32>) -> Vec<u32> {
+    if tids.len() > MAX_THREADS {
+        let stat = |tid: u32| stat_of(host, &format!("/proc/{pid}/task/{tid}"));
+        tids.sort_by_cached_key(|tid| stat(*tid).known().is_none_or(|stat| stat.policy.is_none()));
+        tids.truncate(MAX_THREADS);
+    }
+    tids
+}
+
+fn difference(now: Fact<u64>, then: Fact<u64>) -> Fact<u64> {
+    match (now, then) {
+        (Fact::Known(now), Fact::Known(then)) => Fact::Known(now.saturating_sub(then)),
+        (Fact::Known(_), other) | (other, _) => other,
+    }
+}
+
+fn descriptors(host: &MachineFiles, pid: u32, before: &BTreeMap<u32, u64>) -> Fact<Vec<Descriptor>> {
+    let mounts = text(host, &format!("/proc/{pid}/mountinfo")).map(|text| parse_mounts(&text));
+    let mounts = mounts.known().cloned().unwrap_or_default();
+    host.list(&format!("/proc/{pid}/fd")).map(|names| {
+        let mut numbers: Vec<u32> = names.iter().filter_map(|name| task_number(name)).collect();
+        numbers.sort_unstable();
+        let one = |number: u32| {
+            let name = host.link(&format!("/proc/{pid}/fd/{number}"));
+            let name = name.known()?.trim_end_matches(" (deleted)").to_owned();
+            let state = text(host, &format!("/proc/{pid}/fdinfo/{number}")).parse(|text| parse_fdinfo(&text));
+            let state = *state.known()?;
+            let filesystem = mounts.get(&state.mount).map_or("", String::as_str);
+            Some(Descriptor {
+                number,
+                kind: open_kind(&name, filesystem),
+                name: name.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect(),
+                writable: state.writable,
+                position: state.position,
+                moved: before.get(&number).is_some_and(|then| *then != state.position),
+            })
+        };
+        numbers.into_iter().take(MAX_DESCRIPTORS).filter_map(one).collect()
+    })
+}

@@ -1,0 +1,251 @@
+//! Looks at a running program from outside for some seconds: nothing is stopped, nothing written
+//! into it.
+//!
+//! `find` (which process is meant), `source` (the kernel's events of its threads), `cost` (what
+//! recording them adds to a wake-up). What is read is `facts::process`, what is judged
+//! `rules::checks`.
+
+mod cost;
+pub mod find;
+mod source;
+pub mod started;
+
+use std::collections::BTreeSet;
+
+use cost::Calibration;
+use facts::process::surroundings::{read_surroundings, thread_of_machine};
+use facts::process::{MAX_THREADS, ProcessFacts, ProcessReader};
+use host::rt::{self, Woken};
+use host::{MachineFiles, clock};
+use model::error::{Exit, Failure, Result};
+use model::text::several;
+use model::units::Nanos;
+use rules::checks::findings::{ProgramCheck, check};
+use rules::checks::releases::Releases;
+use rules::checks::view::{ProgramView, Recorded, WAKING};
+use source::CheckSource;
+use trace::activity::{Activity, Waker};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckPlan {
+    pub pid: u32,
+    pub window: Nanos,
+    /// Whether system calls are recorded, which costs every process of the machine time.
+    pub syscalls: bool,
+}
+
+/// How a check went.
+pub struct Checked {
+    pub check: ProgramCheck,
+    /// Whether a signal ended the window early.
+    pub interrupted: bool,
+}
+
+/// The looks at the threads are this far apart, on average: 200 a second.
+const LOOK: Nanos = Nanos(5_000_000);
+/// Of the looks one in so many is at a thread without a real-time policy.
+const OTHERS: usize = 4;
+/// More threads are looked at together, so that each of many is seen some times.
+const MAX_AT_ONCE: usize = 10;
+/// How often the events are taken out of the kernel's buffers, and the size is looked at, in looks.
+const ROUND: usize = 4;
+/// How often new threads are looked for, in looks.
+const NEWS: usize = 40;
+
+/// Looks at a process and judges it.
+pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
+    let own = std::process::id();
+    let mut machine = read_surroundings(host, &[plan.pid, own]);
+    let before = Calibration::measure();
+    let mut looking = Looking::begin(host, plan)?;
+    let begun = clock::monotonic();
+    let interrupted = looking.look(plan.window)?;
+    let Looking { reader, source, calibration, releases, .. } = looking;
+    let recorded: Recorded = source.and_then(CheckSource::end);
+    let Some(process) = reader.end(clock::monotonic()) else {
+        let ended = ended(plan.pid, clock::monotonic() - begun);
+        // Ctrl-C in a terminal ends a program that was started with the check, too.
+        return Err(if interrupted { Failure { exit: Exit::Interrupted, ..ended } } else { ended });
+    };
+    let recorded = recorded.and_then(|activity| believed(activity, &process));
+    let cost = match &recorded {
+        Ok(_) => calibration.and_then(|armed| armed.above(before)),
+        Err(_) => Some(0),
+    };
+    machine.wakers = wakers(host, &recorded, &process);
+    let remarks = remarks(&process, &recorded, plan);
+    let view = ProgramView { process: &process, machine: &machine, recorded: &recorded, releases: &releases };
+    Ok(Checked { check: check(&view, cost, remarks), interrupted })
+}
+
+/// The process between its two readings, and the events of its threads.
+struct Looking {
+    reader: ProcessReader,
+    source: Result<CheckSource, String>,
+    /// What a wake-up takes while events are recorded.
+    calibration: Option<Calibration>,
+    /// The threads that are looked at: of real-time policies, and others.
+    threads: [Vec<u32>; 2],
+    releases: Releases,
+}
+
+impl Looking {
+    fn begin(host: &MachineFiles, plan: &CheckPlan) -> Result<Looking> {
+        let gone = || ended(plan.pid, Nanos(0));
+        let reader = ProcessReader::begin(host, plan.pid, clock::monotonic()).ok_or_else(gone)?;
+        let threads = [reader.real_time(), reader.others()];
+        let recorded = if threads[0].is_empty() { reader.others() } else { threads[0].clone() };
+        let source = CheckSource::open(&recorded, plan.syscalls);
+        let calibration = source.as_ref().ok().map(|_| Calibration::measure());
+        // What was counted while the events were switched on is not of the window.
+        let reader = ProcessReader::begin(host, plan.pid, clock::monotonic()).ok_or_else(gone)?;
+        Ok(Looking { reader, source, calibration, threads, releases: Releases::default() })
+    }
+
+    /// Looks until the window ends, or a signal comes; whether one came.
+    fn look(&mut self, window: Nanos) -> Result<bool> {
+        let (from, mut at) = (clock::monotonic(), [0; 2]);
+        let mut round = 0;
+        loop {
+            let now = clock::monotonic();
+            if now - from >= window {
+                break Ok(false);
+            }
+            // Not at the same time of each cycle.
+            let next = now + Nanos(LOOK.0 / 2 + (host::random_u64() % LOOK.0 as u64) as i64);
+            let woken = rt::wait_until(next.min(from + window));
+            let at_once = (self.threads[0].len() / 20).clamp(1, MAX_AT_ONCE);
+            (0..at_once).for_each(|_| self.next(0, &mut at));
+            if round % OTHERS == 0 {
+                self.next(1, &mut at);
+            }
+            round += 1;
+            if round % NEWS == 0 {
+                self.find_new();
+            }
+            if round % ROUND == 0 {
+                self.reader.look_at_size();
+                self.take();
+                if !self.reader.lives() {
+                    return Err(ended(self.reader.pid(), clock::monotonic() - from));
+                }
+            }
+            if woken == Woken::Stop {
+                break Ok(true);
+            }
+        }
+    }
+
+    fn next(&mut self, kind: usize, at: &mut [usize; 2]) {
+        if let Some(tid) = self.threads[kind].get(at[kind] % self.threads[kind].len().max(1)) {
+            let from = clock::monotonic();
+            if let Some(wait) = self.reader.look_at(*tid, from).filter(|_| self.source.is_ok()) {
+                self.releases.look(*tid, from, clock::monotonic(), wait);
+            }
+        }
+        at[kind] += 1;
+    }
+
+    /// Follows the threads that came, and those that became real-time.
+    fn find_new(&mut self) {
+        self.reader.find_new(clock::monotonic());
+        self.threads = [self.reader.real_time(), self.reader.others()];
+        if let (Ok(source), [own, _]) = (&mut self.source, &self.threads) {
+            source.follow(own);
+        }
+    }
+
+    /// Takes the events until now.
+    fn take(&mut self) {
+        let until = clock::monotonic();
+        if let Ok(source) = &mut self.source {
+            self.releases.wakings(source.take(), until);
+        }
+    }
+}
+
+/// That a process ended before it could be judged.
+fn ended(pid: u32, after: Nanos) -> Failure {
+    Failure {
+        exit: Exit::Inconclusive,
+        message: format!(
+            "process {pid} ended after {}, before it could be judged: \
+             keep it running for the time of the check \
+            (-D)",
+            after.spoken()
+        ),
+    }
+}
+
+/// What was recorded, unless it cannot have been of these threads: in a PID namespace they have
+/// other numbers here than in the kernel's events.
+fn believed(activity: Activity, process: &ProcessFacts) -> Recorded {
+    /// So many sleeps are not all missed.
+    const MANY: u64 = 20;
+    let slept =
+        process.real_time().filter_map(|thread| thread.counted.known()).map(|counted| counted.voluntary);
+    let woken = activity.threads.values().any(|thread| !thread.wakers.is_empty());
+    if !woken && activity.has_event(WAKING) && slept.sum::<u64>() >= MANY {
+        return Err("no event named its threads, though they slept: in a PID namespace (a container) the \
+                    kernel knows them by other numbers; run onbeat outside of it"
+            .to_owned());
+    }
+    Ok(activity)
+}
+
+/// The threads of others that woke those of the process, as long as they are there.
+fn wakers(
+    host: &MachineFiles,
+    recorded: &Recorded,
+    process: &ProcessFacts,
+) -> std::collections::BTreeMap<u32, facts::process::surroundings::WakingThread> {
+    let activity = recorded.iter().flat_map(|activity| activity.threads.values());
+    let wakers = activity.flat_map(|thread| thread.wakers.keys());
+    let tids: BTreeSet<u32> = wakers
+        .filter_map(|waker| match waker {
+            Waker::Thread(tid) => u32::try_from(*tid).ok(),
+            Waker::Interrupt => None,
+        })
+        .collect();
+    let others = tids.into_iter().filter(|tid| process.thread(*tid).is_none());
+    others.filter_map(|tid| Some((tid, thread_of_machine(host, tid)?))).collect()
+}
+
+fn remarks(process: &ProcessFacts, recorded: &Recorded, plan: &CheckPlan) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if process.real_time().next().is_none() {
+        remarks.push(format!(
+            "No thread had a real-time policy in {}: what is about such threads was not judged.",
+            process.window.spoken()
+        ));
+    }
+    if process.threads_left_out > 0 {
+        let count = several(process.threads_left_out, "thread was", "threads were");
+        remarks.push(format!("{count} left out: at most {MAX_THREADS} are looked at, real-time ones first."));
+    }
+    if process.threads_changed > 0 {
+        let count = several(process.threads_changed, "thread", "threads");
+        remarks.push(format!("{count} began or ended meanwhile and were not judged."));
+    }
+    match recorded {
+        Err(why) => remarks.push(format!("No event was recorded: {why}.")),
+        Ok(activity) if activity.lost > 0 => {
+            let count = several(activity.lost, "event", "events");
+            remarks.push(format!("{count} of the kernel's were lost: what happened seldom may be missing."));
+        }
+        Ok(_) => {}
+    }
+    if plan.syscalls && recorded.is_ok() {
+        remarks.push(
+            "While system calls were recorded each one of every process took about 0.1 us longer.".to_owned(),
+        );
+    }
+    remarks.push(
+        "Not visible from outside: locks that nobody waited for, the order in which locks are taken, \
+         caches, how deep \
+         stacks will go, and what an allocation takes from the heap's own store."
+            .to_owned(),
+    );
+    remarks
+}

@@ -1,0 +1,148 @@
+//! `onbeat check`: judges how a running program is written for real time.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::Environment;
+use super::flags::{keyword, positive_span};
+use super::outputs::{OutputFlags, Outputs, Screen, remark};
+use super::program::{self, ChosenProgram};
+use super::running::block_signals;
+use crate::check::started::StartedProgram;
+use crate::check::{self, CheckPlan, Checked, find};
+use host::MachineFiles;
+use model::error::{Exit, Failure, Result};
+use model::keyword::Keyword;
+use model::units::{Bare, Nanos};
+use report::check::{junit, page, text};
+use rules::checks::findings::ProgramCheck;
+use rules::judgement::{AuditVerdict, Severity};
+
+/// A longer look shows no more, and its counts are of no single phase of the program.
+const LONGEST: Nanos = Nanos(600_000_000_000);
+
+/// Judge a running program: how it is written for real time
+///
+/// Looks at a process and its real-time threads from outside for some seconds, stops nothing and
+/// writes nothing into it: what its memory consists of, how its threads sleep and wait, who wakes
+/// them, what they write and what they fault on. Says what is wrong, worst first, with the
+/// evidence, why it costs time, and what to change in the program. What cannot be seen is unknown,
+/// never a pass; as root, less is unknown. `onbeat rules ID` tells all about a check.
+#[derive(clap::Args)]
+#[command(
+    mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
+    mut_arg("quiet", |arg| arg.help("Print only whether a gate failed")),
+    after_help = "Examples:\n  onbeat check robot\n  onbeat check 1234 -D 10s --syscalls\n  onbeat check -D 10s -- ./robot --arg\n  onbeat check -q --fail-on high --junit check.xml robot"
+)]
+pub struct Args {
+    /// The process, by its number or its name
+    #[arg(value_name = "PID|COMM", required_unless_present = "program", conflicts_with = "program")]
+    process: Option<String>,
+    /// How long to look; a bare number is in seconds
+    #[arg(short = 'D', long, value_name = "SPAN", default_value = "5s", allow_hyphen_values = true)]
+    duration: String,
+    /// Record the threads' system calls, too: meanwhile each call of every process on this machine
+    /// takes about 0.1 us longer
+    #[arg(long)]
+    syscalls: bool,
+    /// Exit with 3 if a check of this severity or above fails
+    #[arg(long, value_name = "SEVERITY", value_parser = keyword::<Severity>())]
+    fail_on: Option<Severity>,
+    /// With --fail-on: what is unknown counts as failed
+    #[arg(long, requires = "fail_on")]
+    strict: bool,
+    /// Print what passes and what does not apply, too
+    #[arg(short, long)]
+    verbose: bool,
+    /// Write the findings as JUnit XML, for continuous integration
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the findings as one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// As whom the program is started; by default as its caller
+    #[arg(long, value_name = "NAME", requires = "program")]
+    user: Option<String>,
+    /// A program to be started, looked at once it has a real-time thread, and ended, with its
+    /// arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    let window = positive_span("--duration", &args.duration, Bare::Seconds)?;
+    if window > LONGEST {
+        return Err(Failure::usage(format!(
+            "--duration: at most {}: repeat the check instead",
+            LONGEST.spoken()
+        )));
+    }
+    let mut outputs = Outputs::of(&[&args.output.json, &args.junit, &args.html], environment)?;
+    let host = MachineFiles::live();
+    let found = args.process.as_deref().map(|process| find::find(&host, process)).transpose()?;
+    // Its process has what the caller had: nothing of this one is changed yet.
+    let program = program::choose(&args.program, args.user.as_deref())?;
+    block_signals()?;
+    let checked = match program {
+        Some(ChosenProgram { followed, notes }) => {
+            args.say(&notes);
+            let mut started = StartedProgram::new(followed);
+            started.start(&host)?;
+            args.look(&host, started.pid(), window)?
+        }
+        None => args.look(&host, found.unwrap_or_default(), window)?,
+    };
+    let found = &checked.check;
+    outputs.json_pretty(&args.output.json, found);
+    outputs.write(&args.junit, || Ok(junit::render(found)));
+    outputs.write(&args.html, || page::html(found));
+    if !args.output.quiet {
+        let Screen { columns, color } = outputs.screen;
+        outputs.print(&text::render(found, columns, color, args.verbose));
+    }
+    let gate = args.gate(found);
+    outputs.end(if checked.interrupted && gate == Exit::Ok { Exit::Interrupted } else { gate })
+}
+
+impl Args {
+    fn say(&self, notes: &[String]) {
+        if !self.output.quiet {
+            notes.iter().for_each(|said| remark(&format!("onbeat: {said}")));
+        }
+    }
+
+    fn look(&self, host: &MachineFiles, pid: u32, window: Nanos) -> Result<Checked> {
+        self.say(&find::remarks(host, pid));
+        check::run(host, &CheckPlan { pid, window, syscalls: self.syscalls })
+    }
+
+    /// The gate, if one was asked for; checks that stayed unknown are named where they might have
+    /// failed it.
+    fn gate(&self, check: &ProgramCheck) -> Exit {
+        let Some(least) = self.fail_on else { return Exit::Ok };
+        let of = |verdict| {
+            let found = check.findings.iter().map(|found| &found.finding);
+            let grave = found.filter(move |found| found.severity >= least && found.verdict == verdict);
+            let mut named: Vec<&str> = grave.map(|found| found.rule).collect();
+            named.dedup();
+            named
+        };
+        let (failed, unknown) = (of(AuditVerdict::Fail), of(AuditVerdict::Unknown));
+        for (what, named) in [("unknown", &unknown), ("failed", &failed)] {
+            if !named.is_empty() {
+                remark(&format!(
+                    "onbeat: {what}, of severity {} or above: {}",
+                    least.name(),
+                    named.join(", ")
+                ));
+            }
+        }
+        if !failed.is_empty() || (self.strict && !unknown.is_empty()) {
+            return Exit::Limit;
+        }
+        // A program that was not real-time yet has passed nothing.
+        if check.threads.is_empty() { Exit::Inconclusive } else { Exit::Ok }
+    }
+}

@@ -1,0 +1,57 @@
+//! The program of `onbeat hunt -- PROGRAM`: looked for, its user, its process.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::hunt::followed_program::FollowedProgram;
+use host::{HeldProgram, ProgramUser, find_program, find_user, is_root, sets_ids};
+use model::error::{Exit, Failure, Result, run_with};
+use model::text::quoted;
+
+/// A program that waits to be let run, and what is to be remarked about it.
+pub struct ChosenProgram {
+    pub followed: FollowedProgram,
+    pub notes: Vec<String>,
+}
+
+/// Makes its process, before anything of this one is changed; none where no program was given.
+pub fn choose(words: &[OsString], user: Option<&str>) -> Result<Option<ChosenProgram>> {
+    let Some(name) = words.first() else { return Ok(None) };
+    let file = find_program(name).map_err(|error| {
+        let what = format!("{} cannot be run", quoted(Path::new(name)));
+        let remedy = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => "make it executable (chmod +x), or give another",
+            _ => "give a program that is there, with its path",
+        };
+        Failure::of_call(what, &error, Exit::Usage, remedy)
+    })?;
+    let user = user.map(named_user).transpose()?;
+    let failed = |error: std::io::Error| {
+        let what = format!("no process for {}", quoted(Path::new(name)));
+        Failure::of_call(what, &error, Exit::Usage, "give arguments without zero bytes")
+    };
+    let program = HeldProgram::hold(&file, words, user.as_ref()).map_err(failed)?;
+    let mut notes = Vec::new();
+    if sets_ids(&file) {
+        let note = "the program's file is setuid or setgid: whoever starts it, it has the rights of its \
+                    owner or group";
+        notes.push(note.to_owned());
+    }
+    let name = file.file_name().unwrap_or(name).to_string_lossy().into_owned();
+    let user = user.map(|user| user.name.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(Some(ChosenProgram { followed: FollowedProgram::new(program, name, user), notes }))
+}
+
+fn named_user(name: &str) -> Result<ProgramUser> {
+    let found = find_user(name).map_err(|error| {
+        Failure::of_call("the list of users cannot be read", &error, Exit::Internal, "leave out --user")
+    })?;
+    let user = found.ok_or_else(|| {
+        Failure::usage(format!("--user {name}: no such user: give a name that `getent passwd` lists"))
+    })?;
+    if !is_root() {
+        let remedy = run_with("CAP_SETUID") + ", or leave it out";
+        return Err(Failure::not_permitted(format!("--user {name}: {remedy}")));
+    }
+    Ok(user)
+}

@@ -1,0 +1,282 @@
+//! Which threads belong to what is followed, while they come and go: by the kernel's events of
+//! threads that are made, execute and end, and by the policy that they have when they run. Pure but
+//! for what /proc says of a thread.
+//!
+//! Source: kernel/fork.c, fs/exec.c (`de_thread`: an executing thread takes the number of its
+//! process), kernel/exit.c.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::victims::{self, FollowedKind, MAX_VICTIMS, Victim};
+use host::MachineFiles;
+use trace::event::{Raw, Task, What};
+
+/// Threads that are remembered; a program that makes more of them at once is followed in part.
+const MAX_MEMBERS: usize = 100_000;
+
+/// What became of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FamilyChange {
+    /// It runs under a real-time policy, and is to be followed.
+    Came(Task),
+    /// It has ended, or has another number from now on.
+    Left(i32),
+}
+
+/// The threads that belong, and those of them that are followed.
+#[derive(Clone, Debug)]
+pub struct Family {
+    kind: FollowedKind,
+    members: BTreeSet<i32>,
+    followed: BTreeMap<i32, Victim>,
+    /// Not real-time by their policy, or of another process: asked again after a while.
+    passed_over: BTreeSet<i32>,
+    /// Real-time threads that found no room.
+    beyond: u64,
+}
+
+impl Family {
+    /// Of these, which are followed from the beginning; `members` are all threads that belong.
+    pub fn new(kind: FollowedKind, victims: Vec<Victim>, members: impl IntoIterator<Item = i32>) -> Family {
+        let members = members.into_iter().chain(victims.iter().map(|victim| victim.thread)).collect();
+        let followed = victims.into_iter().map(|victim| (victim.thread, victim)).collect();
+        Family { kind, members, followed, passed_over: BTreeSet::new(), beyond: 0 }
+    }
+
+    /// Whether threads may come later.
+    pub fn grows(&self) -> bool {
+        self.kind != FollowedKind::Thread
+    }
+
+    pub fn followed(&self) -> impl Iterator<Item = &Victim> {
+        self.followed.values()
+    }
+
+    /// Real-time threads that are not followed, because there are too many.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// Whether [`Family::observe`] uses such an event.
+    pub fn wants(event: &Raw) -> bool {
+        matches!(event.what, What::Switch { .. } | What::Fork { .. } | What::Exec { .. } | What::Exit)
+    }
+
+    /// Takes the events in order of time.
+    pub fn observe(&mut self, event: &Raw) -> Option<FamilyChange> {
+        match &event.what {
+            What::Fork { child } => {
+                let ours = self.members.contains(&event.pid) && self.grows();
+                // The number may have been another's.
+                self.forget(*child);
+                if ours && !matches!(self.kind, FollowedKind::Named(_)) && self.members.len() < MAX_MEMBERS {
+                    self.members.insert(*child);
+                }
+                None
+            }
+            What::Exec { old } if *old != event.pid => {
+                let ours = self.members.contains(old);
+                let left = self.leaves(*old);
+                if ours {
+                    self.members.insert(event.pid);
+                }
+                left
+            }
+            What::Exit => self.leaves(event.pid),
+            What::Switch { next, .. } => self.runs(next),
+            _ => None,
+        }
+    }
+
+    fn leaves(&mut self, thread: i32) -> Option<FamilyChange> {
+        let was = self.forget(thread);
+        was.then_some(FamilyChange::Left(thread))
+    }
+
+    fn forget(&mut self, thread: i32) -> bool {
+        self.members.remove(&thread);
+        self.passed_over.remove(&thread);
+        self.followed.remove(&thread).is_some()
+    }
+
+    fn runs(&mut self, task: &Task) -> Option<FamilyChange> {
+        let named = |name: &String| task.comm.text() == name.as_str();
+        let belongs = match &self.kind {
+            FollowedKind::Thread => return None,
+            // All threads of the name, whatever their policy, as those at the beginning.
+            FollowedKind::Named(name) => named(name),
+            _ => task.real_time() && self.members.contains(&task.pid),
+        };
+        let known = self.followed.contains_key(&task.pid) || self.passed_over.contains(&task.pid);
+        if !belongs || known {
+            return None;
+        }
+        if self.followed.len() >= MAX_VICTIMS {
+            self.passed_over.insert(task.pid);
+            self.beyond += 1;
+            return None;
+        }
+        self.followed.insert(task.pid, Victim::from_event(task));
+        Some(FamilyChange::Came(*task))
+    }
+
+    /// What /proc says of one that came: whether it is to be followed. A priority may be inherited
+    /// for the length of a lock, and a process may have started another.
+    pub fn confirm(&mut self, host: &MachineFiles, thread: i32) -> bool {
+        // One that has ended meanwhile was what its events say.
+        let Some(found) = victims::thread(host, thread) else { return true };
+        let ours = match self.kind {
+            FollowedKind::Process(process) => {
+                found.real_time && victims::process_of(host, thread).is_none_or(|of| of == process)
+            }
+            FollowedKind::Program => found.real_time,
+            _ => true,
+        };
+        match ours {
+            true => drop(self.followed.insert(thread, found)),
+            false => {
+                self.followed.remove(&thread);
+                self.passed_over.insert(thread);
+            }
+        }
+        ours
+    }
+
+    /// Those that were passed over are looked at again when they next run: policies change.
+    pub fn look_again(&mut self) {
+        if self.followed.len() < MAX_VICTIMS {
+            self.passed_over.clear();
+        }
+    }
+
+    /// Threads that came unseen: before events were recorded, or while they were lost.
+    pub fn scan(&mut self, host: &MachineFiles) {
+        let processes: BTreeSet<i32> = match self.kind {
+            FollowedKind::Process(process) => [process].into(),
+            FollowedKind::Program => {
+                self.members.iter().filter_map(|&member| victims::process_of(host, member)).collect()
+            }
+            _ => return,
+        };
+        let threads = processes.into_iter().flat_map(|process| victims::threads_of(host, process));
+        self.members.extend(threads.take(MAX_MEMBERS));
+    }
+
+    /// Whether none of them is left.
+    pub fn is_gone(&self, host: &MachineFiles) -> bool {
+        let follows = self.followed.values().any(|victim| victim.is_alive(host));
+        let others = || self.members.iter().any(|&member| victims::thread(host, member).is_some());
+        let left = follows || matches!(self.kind, FollowedKind::Process(_)) && others();
+        !left
+    }
+
+    /// How many other processes than this one of them are left.
+    pub fn processes_beside(&self, host: &MachineFiles, program: i32) -> u64 {
+        let of =
+            |&member: &i32| victims::thread(host, member).and_then(|_| victims::process_of(host, member));
+        let processes: BTreeSet<i32> = self.members.iter().filter_map(of).collect();
+        processes.iter().filter(|&&process| process != program).count() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::source::memory::{event, switch};
+    use host::access::Access;
+
+    const RT: i32 = 19;
+
+    fn runs(pid: i32, prio: i32) -> Raw {
+        let task = |pid, prio| Task { comm: "work".into(), pid, prio };
+        event(1, 0, 3, What::Switch { prev: task(3, 120), state: 1, next: task(pid, prio) })
+    }
+
+    fn fork(by: i32, child: i32) -> Raw {
+        event(1, 0, by, What::Fork { child })
+    }
+
+    fn program() -> Family {
+        Family::new(FollowedKind::Program, Vec::new(), [10])
+    }
+
+    fn came(change: Option<FamilyChange>) -> Option<i32> {
+        change.map(|change| match change {
+            FamilyChange::Came(task) => task.pid,
+            FamilyChange::Left(thread) => -thread,
+        })
+    }
+
+    #[test]
+    fn threads_and_processes_that_come_later_belong_and_are_judged_by_their_policy() {
+        let mut family = program();
+        for (raw, expected) in [
+            (runs(10, 120), None),
+            (fork(10, 11), None),
+            (fork(11, 12), None),
+            (fork(3, 13), None),
+            (runs(12, 120), None),
+            (runs(12, RT), Some(12)),
+            (runs(12, RT), None),
+            (runs(13, RT), None),
+            (event(1, 0, 12, What::Exit), Some(-12)),
+            // Its number is another's now.
+            (fork(3, 12), None),
+            (runs(12, RT), None),
+        ] {
+            assert!(Family::wants(&raw));
+            assert_eq!(came(family.observe(&raw)), expected, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_executes_has_its_process_s_number() {
+        let mut family = program();
+        family.observe(&fork(10, 11));
+        assert_eq!(came(family.observe(&runs(11, RT))), Some(11));
+        assert_eq!(came(family.observe(&event(1, 0, 10, What::Exec { old: 11 }))), Some(-11));
+        assert_eq!(came(family.observe(&runs(10, RT))), Some(10));
+        assert_eq!(family.observe(&event(1, 0, 10, What::Exec { old: 10 })), None);
+        assert_eq!(family.followed().count(), 1);
+    }
+
+    #[test]
+    fn a_name_takes_all_that_bear_it_and_a_thread_nobody_else() {
+        let named = FollowedKind::Named("work".to_owned());
+        let mut family = Family::new(named, Vec::new(), []);
+        assert_eq!(came(family.observe(&runs(20, 120))), Some(20));
+        assert_eq!(came(family.observe(&switch(1, 0, 3, 21))), None);
+        let mut family = Family::new(FollowedKind::Thread, Vec::new(), [10]);
+        family.observe(&fork(10, 11));
+        assert!(family.observe(&runs(11, RT)).is_none() && !family.grows());
+    }
+
+    #[test]
+    fn more_than_can_be_followed_are_counted() {
+        let mut family = program();
+        for child in 100..100 + MAX_VICTIMS as i32 + 5 {
+            family.observe(&fork(10, child));
+            family.observe(&runs(child, RT));
+            family.observe(&runs(child, RT));
+        }
+        assert_eq!((family.followed().count(), family.beyond()), (MAX_VICTIMS, 5));
+    }
+
+    #[test]
+    fn an_inherited_priority_is_no_policy() {
+        let stat = |policy: u32| {
+            let (before, between) = (" 0".repeat(18), " 0".repeat(17));
+            let text = format!("11 (work) S{before} 1000{between} 50 {policy} 0 0\n");
+            std::collections::BTreeMap::from([("/proc/11/stat".to_owned(), Access::File(text.into_bytes()))])
+        };
+        let mut family = program();
+        family.observe(&fork(10, 11));
+        family.observe(&runs(11, RT));
+        assert!(!family.confirm(&MachineFiles::in_memory(stat(0)), 11));
+        assert_eq!((family.followed().count(), family.observe(&runs(11, RT))), (0, None));
+        family.look_again();
+        assert_eq!(came(family.observe(&runs(11, RT))), Some(11));
+        assert!(family.confirm(&MachineFiles::in_memory(stat(1)), 11));
+        assert_eq!(family.followed().next().map(|victim| victim.policy), Some("fifo"));
+    }
+}

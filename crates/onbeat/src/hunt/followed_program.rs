@@ -1,0 +1,123 @@
+//! The program that a hunt has started: its start, the signals that are passed on, its end.
+
+use host::rt::StopSignal;
+use host::{HeldProgram, MachineFiles, ProgramEnd, TerminalState, clock};
+use model::error::{Exit, Failure, Result};
+use model::run::ProgramRun;
+use model::text::quoted;
+use model::units::Nanos;
+
+use super::family::Family;
+
+/// How long a program that was asked to end may take, with its last cycles recorded.
+const GRACE: Nanos = Nanos(5_000_000_000);
+
+/// How often it is looked whether it has ended, once nothing is recorded any more.
+const LOOK: Nanos = Nanos(10_000_000);
+
+/// A program that is held back, runs, or has ended.
+pub struct FollowedProgram {
+    program: HeldProgram,
+    document: ProgramRun,
+    terminal: TerminalState,
+    began: Option<Nanos>,
+    /// When it was asked to end.
+    asked: Option<Nanos>,
+}
+
+impl FollowedProgram {
+    /// One that waits to be let run; the terminal is as its settings are now.
+    pub fn new(program: HeldProgram, name: String, user: String) -> FollowedProgram {
+        let document = ProgramRun { pid: program.pid(), name, user, ..ProgramRun::default() };
+        FollowedProgram { program, document, terminal: TerminalState::save(), began: None, asked: None }
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.document.pid
+    }
+
+    /// Lets it run.
+    pub fn start(&mut self) -> Result<()> {
+        self.began = Some(clock::monotonic());
+        let name = quoted(&self.document.name);
+        self.program.go().map_err(|error| {
+            let remedy = match error.raw_os_error() {
+                Some(libc::ENOEXEC) => "give a program, or a script that begins with #! and its interpreter",
+                Some(libc::EPERM | libc::EACCES) => "let its user execute it, or run the hunt as root",
+                Some(libc::ENOENT) => "its interpreter or loader is missing: see `file` and `ldd` of it",
+                _ => "give a program that runs from this shell as well",
+            };
+            let exit = match error.raw_os_error() {
+                Some(libc::EPERM | libc::EACCES) => Exit::NotPermitted,
+                _ => Exit::Usage,
+            };
+            Failure { exit, message: format!("{name} cannot be run ({error}): {remedy}") }
+        })
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        if self.is_over() {
+            return true;
+        }
+        let Some(end) = self.program.ended() else { return false };
+        self.document.elapsed_ns = self.began.map(|began| clock::monotonic() - began);
+        match end {
+            ProgramEnd::Code(code) => self.document.exit_code = Some(code),
+            ProgramEnd::Signal(number) => self.document.signal = Some(number),
+        }
+        true
+    }
+
+    fn is_over(&self) -> bool {
+        self.document.exit_code.is_some() || self.document.signal.is_some()
+    }
+
+    /// A signal that is to end the hunt: the program gets it as well, unless the terminal has sent
+    /// it to both. Whether the hunt is to wait for the program's end; at the second signal it is
+    /// not.
+    pub fn stop(&mut self, signal: StopSignal) -> bool {
+        if self.is_over() || self.asked.is_some() {
+            return false;
+        }
+        if !signal.from_terminal {
+            self.program.send(signal.number);
+        }
+        self.asked = Some(clock::monotonic());
+        true
+    }
+
+    /// Whether it was asked to end, and has not within its time.
+    pub fn is_overdue(&self) -> bool {
+        self.asked.is_some_and(|asked| clock::monotonic() - asked > GRACE)
+    }
+
+    pub fn was_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// The hunt is over, and the program with it: it is asked to end as by `kill`, and waited for.
+    /// The terminal is given back.
+    pub fn finish(&mut self, family: &Family, host: &MachineFiles) -> ProgramRun {
+        if self.began.is_some() && self.asked.is_none() && !self.has_ended() {
+            self.program.send(libc::SIGTERM);
+            self.asked = Some(clock::monotonic());
+        }
+        while !self.has_ended() && !self.is_overdue() && self.asked.is_some() {
+            // A further signal ends the waiting.
+            if host::rt::wait_for_stop(clock::monotonic() + LOOK).is_some() {
+                break;
+            }
+        }
+        self.document.left_running = self.began.is_some() && !self.is_over();
+        // Which processes it has started is known when all events are read.
+        self.document.outlived_by = family.processes_beside(host, self.document.pid);
+        self.terminal.restore();
+        self.document.clone()
+    }
+
+    /// As it is known so far.
+    pub fn document(&self) -> ProgramRun {
+        self.document.clone()
+    }
+}

@@ -1,0 +1,146 @@
+//! Programs checked as a script does it: the two examples, and what is refused.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::place::*;
+use serde_json::Value;
+
+/// The eight mistakes of examples/robot/careless.c.
+const MISTAKES: [&str; 8] = [
+    "allocation-in-loop",
+    "highest-priority",
+    "lock-without-inheritance",
+    "memory-unlocked",
+    "no-affinity",
+    "relative-sleep",
+    "stack-untouched",
+    "writes-in-loop",
+];
+
+/// A compiler, its flags, the ending of its files.
+type Language = (&'static str, &'static [&'static str], &'static str);
+const C: Language = ("cc", &["-O2", "-pthread", "-Wall", "-Werror"], "c");
+const RUST: Language = ("rustc", &["--edition", "2024", "-O", "-D", "warnings"], "rs");
+
+/// An example that runs until it is dropped.
+struct Robot(Child);
+
+impl Drop for Robot {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Robot {
+    /// Builds and starts an example; what is missing for that otherwise.
+    fn start(place: &Place, language: &Language, name: &str) -> Result<Robot, String> {
+        if !host::is_root() {
+            return Err("real-time threads and looking at them take root".into());
+        }
+        let (compiler, flags, ending) = *language;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/robot");
+        let program = place.path(&format!("robot-{name}"));
+        let mut build = Command::new(compiler);
+        build.args(flags).args(["-o", &program]).arg(source.join(format!("{name}.{ending}")));
+        let built = build.output().map_err(|error| format!("there is no {compiler} ({error})"))?;
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        let mut child = Command::new(&program).arg("600").stdout(Stdio::null()).spawn().unwrap();
+        // It ends at once where the kernel gives it no priority.
+        for _ in 0..100 {
+            if real_time(child.id()) {
+                return Ok(Robot(child));
+            }
+            if child.try_wait().unwrap().is_some() {
+                return Err("the kernel gives no real-time priority here".into());
+            }
+            host::clock::sleep_for(model::units::Nanos(20_000_000));
+        }
+        Ok(Robot(child))
+    }
+}
+
+fn real_time(pid: u32) -> bool {
+    host::threads::real_time_threads().iter().any(|thread| thread.process == pid)
+}
+
+/// The checks that fail with at least this severity, once each.
+fn failed(check: &Value, severities: &[&str]) -> Vec<String> {
+    let found = check["findings"].as_array().unwrap().iter();
+    let grave = |found: &&Value| {
+        found["verdict"] == "fail" && severities.contains(&found["severity"].as_str().unwrap())
+    };
+    let mut named: Vec<String> =
+        found.filter(grave).map(|found| found["rule"].as_str().unwrap().to_owned()).collect();
+    named.dedup();
+    named
+}
+
+const GRAVE: &[&str] = &["fatal", "high", "medium"];
+
+#[test]
+fn the_careless_robot_has_its_mistakes_and_the_good_one_none() {
+    robots(&C);
+}
+
+#[test]
+fn the_robots_in_rust_are_like_those_in_c() {
+    robots(&RUST);
+}
+
+fn robots(language: &Language) {
+    let place = Place::new();
+    let careless = match Robot::start(&place, language, "careless") {
+        Ok(robot) => robot,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let check = json(&["check", &careless.0.id().to_string(), "-q"], 0);
+    let found = failed(&check, GRAVE);
+    // On a machine of one CPU each thread has the only one.
+    let one_cpu = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
+    let expected: Vec<&str> =
+        MISTAKES.iter().copied().filter(|id| !(one_cpu && *id == "no-affinity")).collect();
+    assert_eq!(found, expected, "{check:#}");
+    assert_eq!(check["schema"], "onbeat.check/1");
+    assert_eq!(check["process"]["comm"], "robot-careless");
+    assert_eq!(check["threads"][0]["comm"], "control");
+    drop(careless);
+
+    let Ok(good) = Robot::start(&place, language, "good") else { return };
+    let gate = onbeat(&["check", &good.0.id().to_string(), "-q", "--fail-on", "medium"]);
+    assert_eq!(code(&gate), 0, "{}", String::from_utf8_lossy(&gate.stderr));
+}
+
+#[test]
+fn what_is_no_program_is_refused_in_one_line() {
+    for (wanted, said) in [
+        ("999999999", "no process 999999999"),
+        ("no-such-program", "no process is called"),
+        ("-5", "unexpected argument"),
+    ] {
+        assert!(refused(&["check", wanted], 2).contains(said), "{wanted}");
+    }
+    let own = std::process::id().to_string();
+    for duration in ["0", "11m", "x"] {
+        assert!(refused(&["check", &own, "-D", duration], 2).contains("--duration"), "{duration}");
+    }
+    assert!(refused(&["check", &own, "--strict"], 2).contains("--fail-on"));
+}
+
+#[test]
+fn a_program_that_ends_at_once_or_cannot_be_run_is_not_judged() {
+    assert!(refused(&["check", "--", "/no/such/program"], 2).contains("cannot be run"));
+    assert!(refused(&["check", "--", "sh", "-c", "exit 3"], 7).contains("before it could be judged"));
+    assert!(refused(&["check", "robot", "--", "sh"], 2).contains("cannot be used with"));
+}
+
+#[test]
+fn a_program_without_real_time_threads_passes_no_gate() {
+    let own = std::process::id().to_string();
+    let check = json(&["check", &own, "-D", "200ms", "-q"], 0);
+    assert_eq!(check["threads"].as_array().unwrap().len(), 0);
+    assert!(check["remarks"][0].as_str().unwrap().contains("No thread had a real-time policy"));
+    let output = onbeat(&["check", &own, "-D", "200ms", "-q", "--fail-on", "fatal"]);
+    assert_eq!(code(&output), 7);
+}

@@ -1,0 +1,136 @@
+//! The findings of a check by rule: threads of which the same is true are named together.
+
+use crate::words::clean;
+use model::text::several;
+use rules::audit::Finding;
+use rules::checks::findings::{ProgramCheck, ProgramFinding};
+use rules::checks::rule::CheckRule;
+use rules::judgement::AuditVerdict;
+
+/// Threads beyond these are counted.
+const MAX_NAMED: usize = 4;
+
+/// The findings of a rule that say the same.
+pub struct FindingGroup<'a> {
+    pub finding: &'a Finding,
+    /// The threads that it is about, in words; `""` where it is about the process.
+    pub threads: String,
+    /// Findings of the same rule that say something else and are not shown.
+    pub more: usize,
+}
+
+/// Groups of a rule that are shown: with hundreds of threads each may have a finding of its own.
+const MAX_OF_RULE: usize = 3;
+
+/// The findings of a verdict, worst first, else in the checks' order.
+pub fn groups(check: &ProgramCheck, verdict: AuditVerdict) -> Vec<FindingGroup<'_>> {
+    let mut groups: Vec<(&ProgramFinding, Vec<u32>)> = Vec::new();
+    for found in check.findings.iter().filter(|found| found.finding.verdict == verdict) {
+        match groups.iter_mut().find(|(first, _)| first.finding == found.finding) {
+            Some((_, tids)) => tids.extend(found.tid),
+            None => groups.push((found, found.tid.into_iter().collect())),
+        }
+    }
+    groups.sort_by_key(|(found, _)| std::cmp::Reverse(found.finding.severity));
+    let mut shown: Vec<FindingGroup> = Vec::new();
+    for (found, tids) in groups {
+        let finding = &found.finding;
+        let same = shown.iter().filter(|group| group.finding.rule == finding.rule).count();
+        match shown.iter_mut().rfind(|group| group.finding.rule == finding.rule) {
+            Some(last) if same == MAX_OF_RULE => last.more += 1,
+            _ => shown.push(FindingGroup { finding, threads: threads(check, &tids), more: 0 }),
+        }
+    }
+    shown
+}
+
+/// How many findings of a rule are not shown; `""` for none.
+pub fn more(group: &FindingGroup) -> String {
+    match group.more {
+        0 => String::new(),
+        n => format!("{} of this check; --json has all", several(n as u64, "more finding", "more findings")),
+    }
+}
+
+/// Findings that say the same, as lines: the rules, and what they say.
+pub fn lines(found: &[FindingGroup]) -> Vec<(Vec<&'static str>, String)> {
+    let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
+    for group in found {
+        let finding = group.finding;
+        let said = clean(if finding.value.is_empty() { &finding.reason } else { &finding.value });
+        match lines.iter_mut().find(|(_, own)| *own == said) {
+            Some((rules, _)) if rules.contains(&finding.rule) => {}
+            Some((rules, _)) => rules.push(finding.rule),
+            None => lines.push((vec![finding.rule], said)),
+        }
+    }
+    lines
+}
+
+fn threads(check: &ProgramCheck, tids: &[u32]) -> String {
+    let name = |tid: &u32| {
+        let thread = check.threads.iter().find(|thread| thread.tid == *tid);
+        thread.map_or_else(|| format!("thread {tid}"), |thread| format!("{} ({tid})", clean(&thread.comm)))
+    };
+    let named: Vec<String> = tids.iter().take(MAX_NAMED).map(name).collect();
+    let more = tids.len().saturating_sub(MAX_NAMED);
+    let kind = if tids.len() == 1 { "thread" } else { "threads" };
+    match (named.is_empty(), more) {
+        (true, _) => String::new(),
+        (_, 0) => format!("{kind} {}", named.join(", ")),
+        _ => format!("{kind} {} and {more} more", named.join(", ")),
+    }
+}
+
+/// The answer in a sentence.
+pub fn answer(check: &ProgramCheck) -> String {
+    let failing = groups(check, AuditVerdict::Fail);
+    let count = &check.summary;
+    let rest =
+        format!("{} unknown, {} passed, {} not applicable", count.unknown, count.pass, count.not_applicable);
+    let process = format!("{} ({})", clean(&check.process.comm), check.process.pid);
+    match failing.first() {
+        None => format!("{process}: no check failed; {rest}."),
+        Some(worst) => format!(
+            "{process}: {} failed, the worst {}; {rest}.",
+            several(count.fail as u64, "check", "checks"),
+            model::keyword::Keyword::name(worst.finding.severity)
+        ),
+    }
+}
+
+/// What was looked at, for how long, and what that cost.
+pub fn conditions(check: &ProgramCheck) -> String {
+    let threads: Vec<String> = check.threads.iter().take(8).map(thread_words).collect();
+    let more = check.threads.len().saturating_sub(threads.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let threads = match threads.is_empty() {
+        true => "No thread has a real-time policy".to_owned(),
+        false => format!("Real-time threads: {}{more}", threads.join(", ")),
+    };
+    let cost = match check.cost_ns_per_wakeup {
+        None => "what recording cost was not measured".to_owned(),
+        Some(0) => "nothing was recorded meanwhile".to_owned(),
+        Some(..100) => "recording took less than 0.1 us of each wake-up meanwhile".to_owned(),
+        Some(ns) => format!("recording took about {:.1} us of each wake-up meanwhile", ns as f64 / 1000.0),
+    };
+    format!("{threads}. Looked at for {}; {cost}.", check.window_ns.spoken())
+}
+
+fn thread_words(thread: &rules::checks::findings::CheckedThread) -> String {
+    let cpus = if thread.cpus.is_empty() { String::new() } else { format!(" on CPU {}", thread.cpus) };
+    match thread.policy {
+        "deadline" => format!("{} (deadline{cpus})", clean(&thread.comm)),
+        policy => format!("{} ({policy} {}{cpus})", clean(&thread.comm), thread.priority),
+    }
+}
+
+/// The title of a check.
+pub fn title(id: &str) -> &'static str {
+    rule(id).map_or("", |rule| rule.title)
+}
+
+/// The record of a check.
+pub fn rule(id: &str) -> Option<&'static CheckRule> {
+    rules::checks::find(id)
+}

@@ -1,0 +1,111 @@
+//! A check as a page: the answer, what failed, worst first, what is unknown, and the rest.
+
+use maud::{Markup, html};
+
+use super::groups::{FindingGroup, answer, conditions, groups, lines, more, rule, title};
+use crate::html::{document, page_of, scroll};
+use crate::prose::prose;
+use crate::words::clean;
+use model::error::{Result, json};
+use model::keyword::Keyword;
+use rules::checks::findings::ProgramCheck;
+use rules::judgement::AuditVerdict;
+
+/// The check of a program as one page.
+pub fn html(check: &ProgramCheck) -> Result<String> {
+    let json = without_addresses(check)?;
+    let heading = format!("Check for real time: {}", clean(&check.process.comm));
+    let failing = groups(check, AuditVerdict::Fail);
+    Ok(page_of(
+        &heading,
+        html! {
+            p class="lead" { (answer(check)) }
+            p { (conditions(check)) }
+            @for remark in &check.remarks { p class="muted" { (prose(remark)) } }
+            h2 { "What to change" }
+            @if failing.is_empty() {
+                p { "No check failed." @if check.summary.unknown > 0 { " What is unknown might." } }
+            }
+            @for found in &failing { (failed(found)) }
+            (list(&groups(check, AuditVerdict::Unknown), "What could not be told"))
+            (list(&groups(check, AuditVerdict::Pass), "As it should be"))
+            (list(&groups(check, AuditVerdict::NotApplicable), "Does not apply"))
+            footer class="muted" { p {
+                "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". "
+                code { "onbeat rules ID" } " tells all about a check."
+            } }
+            (document(&json))
+        },
+    ))
+}
+
+fn failed(found: &FindingGroup) -> Markup {
+    let finding = found.finding;
+    let severity = finding.severity.name();
+    html! {
+        section class={ "finding " (severity) } {
+            h3 {
+                span class={ "badge " (severity) } { (severity) } " " (finding.rule)
+                span class="muted" { " " (title(finding.rule)) }
+            }
+            p class="change" {
+                (prose(&finding.value)) " " span class="muted" { "should be" } " "
+                strong { (prose(&finding.wanted)) }
+            }
+            dl {
+                (field("where", &found.threads))
+                (field("why", &finding.reason))
+                (field("to change", &finding.fix))
+                (field("also", &more(found)))
+                (field("source", source(finding.rule)))
+            }
+        }
+    }
+}
+
+fn field(name: &str, text: &str) -> Markup {
+    html! { @if !text.is_empty() { div { dt { (name) } dd { (prose(text)) } } } }
+}
+
+/// Where it is written, by name: a page holds no address.
+fn source(id: &str) -> &'static str {
+    rule(id).and_then(|rule| rule.sources.first()).map_or("", |source| source.title)
+}
+
+fn list(found: &[FindingGroup], heading: &str) -> Markup {
+    html! {
+        @if !found.is_empty() {
+            details open[heading.starts_with("What")] {
+                summary { (heading) " (" (found.len()) ")" }
+                (scroll(heading, html! { table { tbody { @for (rules, said) in lines(found) {
+                    tr { th class="left" { (rules.join(", ")) } td class="wrap" { (prose(&said)) } }
+                } } } }))
+            }
+        }
+    }
+}
+
+fn without_addresses(check: &ProgramCheck) -> Result<String> {
+    let mut check = check.clone();
+    for found in &mut check.findings {
+        found.finding.source = source(found.finding.rule);
+    }
+    json(&check)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rules::checks::ALL;
+    use rules::checks::fixture::ExampleProgram;
+
+    #[test]
+    fn no_page_holds_an_address_or_a_script() {
+        for rule in ALL {
+            let text = html(&ExampleProgram::of(rule.examples.fires).check()).unwrap();
+            assert!(!text.contains("://") && !text.contains("href=\"http"), "{}", rule.id);
+            assert_eq!(text.matches("<script").count(), 1, "{}", rule.id);
+            assert!(text.contains(&format!("</span> {}", rule.id)), "{}", rule.id);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The program that a hunt has started: how it ended, and why nothing was seen of it.
+
+use crate::words::{clean, duration, several};
+use model::run::{ProgramRun, Run};
+
+/// How it ended, as a sentence; none where no program was started.
+pub fn ended(run: &Run) -> Option<String> {
+    let program = run.program.as_ref()?;
+    let mut words = format!("{}.", end(program));
+    if program.outlived_by > 0 {
+        let left = several(program.outlived_by, "process", "processes");
+        words += &format!(
+            " It has left {left} running, which nobody follows any more: follow one with --victim PID, or \
+             keep the program in the foreground."
+        );
+    }
+    if program.left_running {
+        words += &format!(" It goes on as process {}.", program.pid);
+    }
+    Some(words)
+}
+
+/// `robot ended with exit code 3 after 12.3 s`, without a full stop.
+fn end(program: &ProgramRun) -> String {
+    let name = clean(&program.name);
+    let after = program.elapsed_ns.map_or_else(String::new, |length| format!(" after {}", duration(length)));
+    match (program.exit_code, program.signal) {
+        (Some(code), _) => format!("{name} ended with exit code {code}{after}"),
+        (None, Some(signal)) => format!("{name} was ended by signal {signal}{}{after}", signal_name(signal)),
+        (None, None) => format!("{name} has not ended"),
+    }
+}
+
+/// The signals that end programs by themselves (signal(7)); the numbers are those of x86 and ARM.
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        14 => " (SIGALRM)",
+        15 => " (SIGTERM)",
+        24 => " (SIGXCPU)",
+        _ => "",
+    }
+}
+
+/// Why there is nothing to say about its threads, with what is still possible; one line, in lower
+/// case but for the program's name.
+pub fn nothing_seen(run: &Run) -> Option<String> {
+    let program = run.program.as_ref()?;
+    let end = end(program);
+    let real_time = run.threads.iter().any(|thread| thread.policy != "other");
+    if let Some(daemon) = in_background(run) {
+        return Some(daemon);
+    }
+    Some(if real_time {
+        format!(
+            "{end}, and no wake-up of its real-time threads was seen: let it run longer, with threads that \
+             sleep and wake"
+        )
+    } else {
+        format!(
+            "{end}, and no thread of it was under a real-time policy: start them with SCHED_FIFO, SCHED_RR \
+             or SCHED_DEADLINE, which takes CAP_SYS_NICE or a limit (ulimit -r)"
+        )
+    })
+}
+
+/// What is to be done about one that goes on where nobody follows it, as [`nothing_seen`].
+pub fn in_background(run: &Run) -> Option<String> {
+    let program = run.program.as_ref().filter(|program| program.outlived_by > 0)?;
+    let left = several(program.outlived_by, "process", "processes");
+    Some(format!(
+        "{} and went to the background with {left}: keep it in the foreground, or follow it with \
+         --victim PID",
+        end(program)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::run::ThreadRun;
+    use model::units::Nanos;
+
+    fn run(program: ProgramRun) -> Run {
+        let name = "robot".to_owned();
+        Run { program: Some(ProgramRun { name, pid: 9, ..program }), ..Run::default() }
+    }
+
+    #[test]
+    fn every_end_is_told_with_what_is_left() {
+        let second = Some(Nanos(1_500_000_000));
+        let of = |program: ProgramRun| ended(&run(program)).unwrap_or_default();
+        let coded = ProgramRun { exit_code: Some(3), elapsed_ns: second, ..ProgramRun::default() };
+        assert_eq!(of(coded.clone()), "robot ended with exit code 3 after 1.5 s.");
+        let killed = ProgramRun { signal: Some(11), ..ProgramRun::default() };
+        assert_eq!(of(killed), "robot was ended by signal 11 (SIGSEGV).");
+        let left = ProgramRun { left_running: true, ..ProgramRun::default() };
+        assert_eq!(of(left), "robot has not ended. It goes on as process 9.");
+        assert!(of(ProgramRun { outlived_by: 1, ..coded.clone() }).contains("1 process running"));
+        assert_eq!(ended(&Run::default()), None);
+    }
+
+    #[test]
+    fn nothing_seen_has_its_reason_and_a_way_on_in_one_line() {
+        let code = ProgramRun { exit_code: Some(0), ..ProgramRun::default() };
+        let daemon = run(ProgramRun { outlived_by: 2, ..code.clone() });
+        let mut threads = run(code.clone());
+        threads.threads = vec![ThreadRun { policy: "fifo".into(), ..ThreadRun::default() }];
+        for (run, word) in [(daemon, "--victim"), (threads, "longer"), (run(code), "SCHED_FIFO")] {
+            let words = nothing_seen(&run).unwrap_or_default();
+            assert!(words.contains(word) && !words.contains('\n'), "{words}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The threads that a hunt followed: what their cycles were, the answer first and then a table.
+
+use std::fmt::Write;
+
+use maud::{Markup, html};
+
+use super::cycle_rows::{self, CycleRow};
+use super::parts::worst;
+use super::program;
+use super::windows::KEPT;
+use crate::html::{figure, scroll};
+use crate::palette::{BOLD, Palette, RED};
+use crate::plot::latency;
+use crate::plot::line::PlotLine;
+use crate::plot::theme::PAGE;
+use crate::prose::prose;
+use crate::words::{clean, or_dash, several, span, us_or_dash, wrapped};
+use model::histogram::{Bucket, quantile};
+use model::run::{Run, Spike, ThreadRun};
+
+/// The columns of the table, and how wide all but the first are.
+const COLUMNS: [&str; 10] =
+    ["thread, in us", "policy", "period", "cycles", "late", "own p50", "own max", "p50", "p99", "worst"];
+const WIDTHS: [usize; 9] = [9, 9, 9, 7, 8, 8, 8, 8, 8];
+
+/// Threads in the table; the others are counted.
+const THREADS: usize = 20;
+
+const OF_HISTOGRAMS: &str = "Response: from the release to the end. Execution: on a CPU, interrupts on \
+                             top included. The count is logarithmic.";
+
+const OF_ROWS: &str = "The latest cycles, each from its release on: strokes where it first ran and where it \
+                       finished, dashed its deadline. A row leads to its parts.";
+
+/// Threads whose cycles are drawn.
+const PICTURES: usize = 4;
+
+/// The threads with cycles, those with late ones and the worst first.
+fn ranked(run: &Run) -> Vec<&ThreadRun> {
+    let mut all: Vec<&ThreadRun> = run.threads.iter().filter(|thread| thread.cycles > 0).collect();
+    all.sort_by_key(|thread| std::cmp::Reverse((thread.late.unwrap_or(0), thread.worst_ns)));
+    all
+}
+
+/// The answer: how many cycles were late, or what the worst was.
+pub fn answer(run: &Run) -> Option<String> {
+    let all = ranked(run);
+    let first = all.first()?;
+    let sum = |of: fn(&ThreadRun) -> u64| all.iter().map(|thread| of(thread)).fold(0, u64::saturating_add);
+    let (late, judged) = (sum(|thread| thread.late.unwrap_or(0)), sum(|thread| thread.judged));
+    let of = several(all.len() as u64, "thread", "threads");
+    let worst = all.iter().max_by_key(|thread| thread.worst_ns).unwrap_or(first);
+    let worst = format!(
+        "the worst observed response is {} of {} ({})",
+        worst.worst_ns.map_or_else(|| "not known".to_owned(), span),
+        name(worst),
+        clean(&worst.worst_culprit)
+    );
+    Some(match (judged, late) {
+        (0, _) => format!("No cycle of {of} had a deadline to be compared with; {worst}."),
+        (_, 0) => format!("None of {} of {of} was later than its deadline; {worst}.", cycles(judged)),
+        (_, 1) => format!("1 of {} of {of} was later than its deadline; {worst}.", cycles(judged)),
+        (_, _) => format!("{late} of {} of {of} were later than their deadline; {worst}.", cycles(judged)),
+    })
+}
+
+fn cycles(count: u64) -> String {
+    several(count, "cycle", "cycles")
+}
+
+fn name(thread: &ThreadRun) -> String {
+    format!("{}:{}", clean(&thread.comm), thread.tid)
+}
+
+/// The answer as a heading, and a row per thread.
+pub fn render(page: &mut String, run: &Run, width: usize, palette: Palette) {
+    let Some(answer) = answer(run) else { return };
+    let mut text = String::new();
+    wrapped(&mut text, &answer, width);
+    let late = run.threads.iter().any(|thread| thread.late.is_some_and(|late| late > 0));
+    let _ = writeln!(page, "{}\n", palette.paint(if late { RED } else { BOLD }, text.trim_end()));
+    let all = ranked(run);
+    let line = |cells: [String; COLUMNS.len()]| {
+        let mut text = format!("{:<20}", cells[0]);
+        for (cell, width) in cells[1..].iter().zip(WIDTHS) {
+            let _ = write!(text, " {cell:>width$}");
+        }
+        text
+    };
+    let _ = writeln!(page, "{}", line(COLUMNS.map(str::to_owned)));
+    for thread in all.iter().take(THREADS) {
+        let _ = writeln!(page, "{}", line(cells(thread)));
+    }
+    if all.len() > THREADS {
+        let _ =
+            writeln!(page, "and {}", several((all.len() - THREADS) as u64, "more thread", "more threads"));
+    }
+    for line in remarks(run) {
+        wrapped(page, &line, width);
+    }
+    page.push('\n');
+}
+
+/// A thread's row.
+fn cells(thread: &ThreadRun) -> [String; COLUMNS.len()] {
+    let of = |rows: &[Bucket], per_million| us_or_dash(quantile(rows, None, per_million));
+    let policy = match thread.policy.as_str() {
+        "fifo" | "rr" => format!("{} {}", thread.policy, thread.priority),
+        other => clean(other),
+    };
+    let execution_max = thread.execution.last().map(|row| row.upper);
+    [
+        name(thread),
+        policy,
+        us_or_dash(thread.period_ns),
+        thread.cycles.to_string(),
+        or_dash(thread.late),
+        of(&thread.execution, 500_000),
+        us_or_dash(execution_max),
+        of(&thread.response, 500_000),
+        of(&thread.response, 990_000),
+        us_or_dash(thread.worst_ns),
+    ]
+}
+
+/// What the table leaves out.
+fn remarks(run: &Run) -> Vec<String> {
+    let sum = |of: fn(&ThreadRun) -> u64| run.threads.iter().map(of).fold(0u64, u64::saturating_add);
+    let mut lines = Vec::new();
+    let (untold, overrun) = (sum(|thread| thread.untold), sum(|thread| thread.overrun));
+    if overrun > 0 {
+        let many = several(overrun, "expiry", "expiries");
+        lines.push(format!(
+            "{many} of a thread's timer came while its last cycle was on: no cycle of their own."
+        ));
+    }
+    if untold > 0 {
+        let many = several(untold, "sleep", "sleeps");
+        lines.push(format!(
+            "Of {many} no event tells whether a cycle ended there, or events were lost: these are in no \
+             cycle. --syscalls tells mutexes from conditions."
+        ));
+    }
+    let without = run.threads.iter().filter(|thread| thread.cycles == 0).count() as u64;
+    if without > 0 {
+        let many = several(without, "followed thread", "followed threads");
+        lines.push(format!("{many} had no complete cycle."));
+    }
+    if run.threads_dropped > 0 {
+        let many = several(run.threads_dropped, "more real-time thread", "more real-time threads");
+        lines
+            .push(format!("{many} came and were not followed to the end of this list: there were too many."));
+    }
+    lines
+}
+
+/// The same as a part of the run's page; nothing where no thread was followed.
+pub fn section(run: &Run) -> Markup {
+    let (all, end) = (ranked(run), program::ended(run));
+    let Some(answer) = answer(run) else {
+        return html! { @if let Some(end) = end { p { (prose(&end)) } } };
+    };
+    html! {
+        h2 { "The threads and their cycles" }
+        p { strong { (prose(&answer)) } @if let Some(end) = end { " " (prose(&end)) } }
+        (scroll("Cycles by thread, times in microseconds", html! {
+            table {
+                thead { tr {
+                    @for (at, name) in COLUMNS.iter().enumerate() {
+                        th class=[(at == 0).then_some("left")] { (name) }
+                    }
+                } }
+                tbody {
+                    @for thread in all.iter().take(THREADS) {
+                        tr { @for (at, cell) in cells(thread).iter().enumerate() {
+                            td class=[(at == 0).then_some("left")] { (cell) }
+                        } }
+                    }
+                }
+            }
+        }))
+        @for line in remarks(run) { p class="muted" { (prose(&line)) } }
+        @for thread in all.iter().take(PICTURES) { (pictures(thread, run)) }
+        @if all.len() > PICTURES {
+            p class="muted" { "The other threads are in the table alone." }
+        }
+    }
+}
+
+/// What a thread's cycles took, and its latest ones one by one.
+fn pictures(thread: &ThreadRun, run: &Run) -> Markup {
+    let line = |name: &str, rows: &'_ [Bucket], max| PlotLine {
+        name: name.to_owned(),
+        detail: String::new(),
+        rows: rows.to_vec().into(),
+        deadline: None,
+        min: None,
+        max,
+        overflows: 0,
+        beyond_from: None,
+        early: 0,
+    };
+    let longest = thread.execution.last().map(|row| row.upper);
+    let lines =
+        [line("response", &thread.response, thread.worst_ns), line("execution", &thread.execution, longest)];
+    let rows: Vec<CycleRow> = latest(thread, run);
+    html! {
+        h3 { "The cycles of " (name(thread)) }
+        (figure(OF_HISTOGRAMS,
+            |size| Some(latency::draw_cycles(&lines, thread.deadline_ns, size, &PAGE))))
+        (figure(OF_ROWS,
+            |size| cycle_rows::draw(&rows, size, &PAGE)))
+    }
+}
+
+/// The late cycles of a thread, the longest first, and where they are on the page.
+fn latest<'a>(thread: &ThreadRun, run: &'a Run) -> Vec<CycleRow<'a>> {
+    let shown = worst(run, KEPT);
+    let link = |spike: &Spike| shown.iter().position(|one| *one == spike).map(|at| place_of(at + 1));
+    let own = |spike: &&Spike| spike.deadline_ns.is_some() && spike.victim.pid == thread.tid;
+    let mut own: Vec<&Spike> = run.spikes.iter().filter(own).collect();
+    own.sort_by_key(|spike| (std::cmp::Reverse(spike.latency_ns), spike.expected_ns));
+    own.into_iter().take(cycle_rows::ROWS).map(|spike| CycleRow { spike, link: link(spike) }).collect()
+}
+
+/// The name of a spike's place on the page: what the page's script takes for it, too.
+pub fn place_of(number: usize) -> String {
+    format!("spike={number}")
+}
+
+/// How late it is, for a spike's headline: of a cycle its response and its deadline.
+pub fn late(spike: &Spike) -> String {
+    let latency = span(spike.latency_ns);
+    match spike.deadline_ns {
+        Some(deadline) => format!("{latency} from release to end, deadline {}", span(deadline)),
+        None => format!("{latency} late"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::units::Nanos;
+
+    fn thread(tid: i32, late: Option<u64>, worst: i64) -> ThreadRun {
+        let rows = vec![Bucket::new(Nanos(worst - 5), Nanos(worst + 1), 10)];
+        ThreadRun {
+            tid,
+            comm: "ctl".into(),
+            policy: "fifo".into(),
+            priority: 80,
+            cycles: 10,
+            late,
+            judged: late.map_or(0, |_| 10),
+            worst_ns: Some(Nanos(worst)),
+            worst_culprit: "0.5 ms preempted by hog:9".into(),
+            response: rows.clone(),
+            execution: rows,
+            ..ThreadRun::default()
+        }
+    }
+
+    fn page(threads: Vec<ThreadRun>) -> String {
+        let mut page = String::new();
+        render(&mut page, &Run { threads, ..Run::default() }, 100, Palette(false));
+        page
+    }
+
+    #[test]
+    fn the_answer_comes_first_and_the_worst_thread_too() {
+        let text = page(vec![thread(1, Some(0), 900_000), thread(2, Some(3), 700_000)]);
+        assert!(text.starts_with("3 of 20 cycles of 2 threads were later than their deadline"), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("900 us of ctl:1 (0.5 ms preempted by hog:9)"), "{text}");
+        assert!(text.find("\nctl:2") < text.find("\nctl:1"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 104), "{text}");
+        assert!(page(vec![thread(1, Some(0), 9_000)]).starts_with("None of 10 cycles of 1 thread"));
+        assert!(page(vec![thread(1, None, 9_000)]).starts_with("No cycle of 1 thread had a deadline"));
+        assert_eq!(page(vec![ThreadRun::default()]), "");
+    }
+
+    #[test]
+    fn what_is_in_no_cycle_is_told() {
+        let odd = ThreadRun { untold: 2, overrun: 1, ..thread(1, Some(0), 9_000) };
+        let text = page(vec![odd, ThreadRun::default()]);
+        for words in ["--syscalls", "1 expiry", "1 followed thread had no"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Threads that come before the interrupt threads which they wait for.
+
+use super::rule::{CheckJudge, CheckRule};
+use super::sources::{RT_DIFFERENCES, SCHED7};
+use super::view::{ProgramView, rank_words};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Source};
+use crate::words::truncate_phrases;
+use facts::process::ProgramThread;
+
+pub static CHECK: CheckRule = CheckRule {
+    id: "above-interrupt-thread",
+    title: "a priority above the interrupt that it waits for",
+    description: "The thread is woken by the thread of an interrupt (irq/N-NAME) whose priority is below \
+                  its own, or by a thread of the kernel's below it.",
+    rationale: "what the thread waits for is done at the lower priority: any thread between the two delays \
+                the release, and the thread's own work delays its next one",
+    detection: "By who wakes it (sched:sched_waking) and that thread's priority, 50 for interrupt threads \
+                unless it was changed. Work queues are left out: they help many.",
+    wanted: "the interrupt's thread above the threads that wait for it",
+    fix: "raise the interrupt's thread above the waiting thread (chrt -f -p N TID), or lower the thread",
+    severity: Severity::Medium,
+    evidence: EvidenceKind::Documented,
+    sources: &[
+        Source { title: "kernel: how realtime kernels differ, threaded interrupts", url: RT_DIFFERENCES },
+        Source { title: "sched(7)", url: SCHED7 },
+    ],
+    reads: &["sched:sched_waking"],
+    judge: CheckJudge::Thread(judge),
+    examples: Examples {
+        fires: "other 40 irq/30-can0 fifo 50 kernel=yes\nwaker 101 40 times=500",
+        silent: "other 40 irq/30-can0 fifo 90 kernel=yes\nwaker 101 40 times=500",
+        unknown: "trace refused",
+    },
+};
+
+/// A single one is no pattern.
+const SEVERAL: u64 = 3;
+
+fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
+    let wakers = program.woken_by(thread)?;
+    let mut below = wakers
+        .iter()
+        .filter(|waker| {
+            waker.kernel
+                && waker.comm.starts_with("irq/")
+                && waker.rank > thread.rank()
+                && waker.times >= SEVERAL
+        })
+        .peekable();
+    if below.peek().is_none() {
+        program.all_wakings(thread)?;
+        return Ok(Judgement::pass("no interrupt thread below it wakes it"));
+    }
+    let named =
+        below.map(|waker| format!("{} ({}) {} times", waker.comm, rank_words(waker.rank), waker.times));
+    Ok(Judgement::fail(format!(
+        "it has {} and is woken by {}",
+        rank_words(thread.rank()),
+        truncate_phrases(named)
+    )))
+}

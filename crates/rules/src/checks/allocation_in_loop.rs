@@ -1,0 +1,101 @@
+//! Memory that is taken or given back by a real-time thread.
+
+use super::faulting::{FEW, places, remappings, takes_memory};
+use super::rule::{CheckJudge, CheckRule};
+use super::sources::{MALLOPT3, RTAPP};
+use super::view::{ProgramView, needs_calls};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Source};
+use facts::process::ProgramThread;
+use model::text::several;
+
+pub static CHECK: CheckRule = CheckRule {
+    id: "allocation-in-loop",
+    title: "memory taken or given back in the loop",
+    description: "A real-time thread takes memory from the system or gives it back while it works: malloc \
+                  and free do so when the heap has no room or too much, and for large blocks each time.",
+    rationale: "each such call takes the lock of the whole process's memory, new pages are cleared and \
+                faulted in one by one, and giving pages back interrupts the CPUs of all other threads",
+    detection: "The thread takes the lock of the process's memory to change it \
+                (mmap_lock:mmap_lock_acquire_returned, from Linux 6.13 on). Or the process's writable \
+                memory changes in size (VmData), or parts of it are given back (RssAnon falls), and the \
+                thread faults on the same pages again, or on memory that is gone at the end. With \
+                --syscalls the calls themselves are counted. An allocation that the heap serves from \
+                what it has does not show.",
+    wanted: "all memory taken before the loop",
+    fix: "take and touch all memory before the loop, from pools or fixed buffers; for what malloc stays, \
+          mallopt(M_TRIM_THRESHOLD, -1) and mallopt(M_MMAP_MAX, 0) keep the heap as it is",
+    severity: Severity::High,
+    evidence: EvidenceKind::Documented,
+    sources: &[
+        Source { title: "mallopt(3)", url: MALLOPT3 },
+        Source { title: "kernel: real-time application monitors, pagefault", url: RTAPP },
+    ],
+    reads: &[
+        "/proc/PID/status",
+        "/proc/PID/task/TID/stat",
+        "exceptions:page_fault_user",
+        "mmap_lock:mmap_lock_acquire_returned",
+        "raw_syscalls:sys_enter",
+    ],
+    judge: CheckJudge::Thread(judge),
+    examples: Examples {
+        fires: "thread 101 faults=500\nremap 101 times=40\ngrowth least=200 most=900 changes=40",
+        silent: "remap 101 times=0\ngrowth least=200 most=900 changes=40",
+        unknown: "growth refused",
+    },
+};
+
+/// Calls that change what a process's memory consists of.
+const CALLS: &[&str] = &["brk", "mmap", "munmap", "mprotect", "mremap", "madvise"];
+
+fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
+    let calls = program.calls(thread);
+    let said = calls.as_ref().map_or_else(String::new, |calls| calls.words(CALLS));
+    if !said.is_empty() {
+        return Ok(Judgement::fail(format!("it called {said} in {}", thread.window.spoken())));
+    }
+    let growth = program.growth()?;
+    let faults = program.counted(thread)?.minor_faults;
+    let remapped = remappings(program, thread);
+    if let Some(times) = remapped.filter(|times| *times > FEW) {
+        let touched = match faults {
+            0 => String::new(),
+            _ => {
+                format!(", with {}{}", several(faults, "page fault", "page faults"), places(program, thread))
+            }
+        };
+        return Ok(Judgement::fail(format!(
+            "it changed what the process's memory consists of {times} times in {}{touched}",
+            thread.window.spoken()
+        )));
+    }
+    let value = match takes_memory(program, thread) {
+        Some(true) => {
+            let how = match growth.changes {
+                0 => format!("gave pages back {}", several(growth.given_back, "time", "times")),
+                _ => format!("had between {} and {} KiB to write to", growth.least_kib, growth.most_kib),
+            };
+            let faults = several(faults, "page fault", "page faults");
+            return Ok(Judgement::fail(format!(
+                "{faults} of the thread while the process {how}{}",
+                places(program, thread)
+            )));
+        }
+        None => {
+            return Err(needs_calls(
+                "the process's memory changed while the thread took page faults; whether it takes the memory \
+                 itself does not show",
+            ));
+        }
+        Some(false) if growth.changes + growth.given_back == 0 => {
+            format!("the process's writable memory had one size in {}", thread.window.spoken())
+        }
+        // Memory that is taken and not touched shows by the calls alone.
+        Some(false) if remapped.is_none() && calls.is_none_or(|calls| !calls.complete) => {
+            return Err(needs_calls("the process's memory changed; by which thread does not show"));
+        }
+        Some(false) => "the process's writable memory changed, not by this thread".to_owned(),
+    };
+    Ok(Judgement::pass(value))
+}

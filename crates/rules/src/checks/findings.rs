@@ -1,0 +1,140 @@
+//! All checks over one program: the findings, as values and as JSON.
+
+use serde::Serialize;
+
+use super::ALL;
+use super::rule::{CheckJudge, CheckRule};
+use super::view::ProgramView;
+use crate::audit::{Finding, VerdictCounts};
+use crate::change::Persistence;
+use crate::judgement::{AuditVerdict, Judgement};
+use crate::remedy::Remedy;
+use model::units::Nanos;
+
+/// The name and version of the JSON.
+pub const SCHEMA: &str = "onbeat.check/1";
+
+/// A check applied to a process, or to one of its threads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProgramFinding {
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// The thread that it is about; none where it is about the process, or about no single thread.
+    pub tid: Option<u32>,
+}
+
+/// The process that was judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CheckedProcess {
+    pub pid: u32,
+    pub comm: String,
+}
+
+/// A thread of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CheckedThread {
+    pub tid: u32,
+    pub comm: String,
+    pub policy: &'static str,
+    pub priority: u32,
+    pub cpus: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProgramCheck {
+    pub schema: &'static str,
+    pub process: CheckedProcess,
+    /// Its threads of a real-time policy.
+    pub threads: Vec<CheckedThread>,
+    /// At least one finding for each check, in the checks' order; one for each thread that fails.
+    pub findings: Vec<ProgramFinding>,
+    /// How many checks have each verdict.
+    pub summary: VerdictCounts,
+    /// What recording adds to a wake-up of a thread; 0 where nothing was recorded, null where it
+    /// was not measured.
+    pub cost_ns_per_wakeup: Option<u64>,
+    pub window_ns: Nanos,
+    /// What was left out, and what could not be seen.
+    pub remarks: Vec<String>,
+}
+
+/// Judges a program by all checks.
+pub fn check(view: &ProgramView, cost_ns_per_wakeup: Option<u64>, remarks: Vec<String>) -> ProgramCheck {
+    let findings: Vec<ProgramFinding> = ALL.iter().flat_map(|rule| findings_of(rule, view)).collect();
+    let count = |verdict| {
+        let of_rule = |rule: &&&CheckRule| {
+            findings.iter().any(|found| found.finding.rule == rule.id && found.finding.verdict == verdict)
+        };
+        ALL.iter().filter(of_rule).count()
+    };
+    let summary = VerdictCounts {
+        pass: count(AuditVerdict::Pass),
+        fail: count(AuditVerdict::Fail),
+        unknown: count(AuditVerdict::Unknown),
+        not_applicable: count(AuditVerdict::NotApplicable),
+    };
+    let thread = |thread: &facts::process::ProgramThread| CheckedThread {
+        tid: thread.tid,
+        comm: thread.comm.clone(),
+        policy: thread.policy_name(),
+        priority: thread.priority,
+        cpus: thread.allowed.known().map(ToString::to_string).unwrap_or_default(),
+    };
+    ProgramCheck {
+        schema: SCHEMA,
+        process: CheckedProcess { pid: view.process.pid, comm: view.process.comm.clone() },
+        threads: view.process.real_time().map(thread).collect(),
+        findings,
+        summary,
+        cost_ns_per_wakeup,
+        window_ns: view.process.window,
+        remarks,
+    }
+}
+
+/// What a check finds: one finding per thread that fails, else one for all.
+pub fn findings_of(rule: &'static CheckRule, view: &ProgramView) -> Vec<ProgramFinding> {
+    let one = |judged: Judgement, tid| ProgramFinding { finding: finding(rule, judged), tid };
+    let judge = match rule.judge {
+        CheckJudge::Process(judge) => {
+            return vec![one(judge(view).unwrap_or_else(|early| early), None)];
+        }
+        CheckJudge::Thread(judge) => judge,
+    };
+    let judged = view
+        .process
+        .real_time()
+        .map(|thread| (thread.tid, judge(view, thread).unwrap_or_else(|early| early)));
+    let judged: Vec<(u32, Judgement)> = judged.collect();
+    for verdict in
+        [AuditVerdict::Fail, AuditVerdict::Unknown, AuditVerdict::Pass, AuditVerdict::NotApplicable]
+    {
+        let mut with = judged.iter().filter(|(_, judged)| judged.verdict == verdict).peekable();
+        let Some((tid, first)) = with.peek().copied() else { continue };
+        if verdict == AuditVerdict::Fail {
+            return with.map(|(tid, judged)| one(judged.clone(), Some(*tid))).collect();
+        }
+        // What is the same for all is about no thread in particular.
+        let alone = judged.len() == 1 || with.clone().count() == 1;
+        return vec![one(first.clone(), alone.then_some(*tid))];
+    }
+    vec![one(Judgement::not_applicable("no thread of it has a real-time policy"), None)]
+}
+
+fn finding(rule: &'static CheckRule, judged: Judgement) -> Finding {
+    let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
+    Finding {
+        rule: rule.id,
+        verdict: judged.verdict,
+        severity: judged.severity.unwrap_or(rule.severity),
+        value: judged.value,
+        wanted: or(judged.wanted, rule.wanted),
+        reason: or(judged.reason, rule.rationale),
+        // A program is what it is until it is built anew.
+        persistence: Persistence::Build,
+        fix: if judged.verdict == AuditVerdict::Fail { rule.fix.to_owned() } else { String::new() },
+        remedy: Remedy::default(),
+        source: rule.sources.first().map_or("", |source| source.url),
+        disputed: "",
+    }
+}

@@ -1,0 +1,57 @@
+//! Control groups that hold a program back.
+
+use super::rule::{CheckJudge, CheckRule};
+use super::sources::CGROUP_V2;
+use super::view::ProgramView;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Source};
+use crate::unknown::unknown_from;
+use facts::Fact;
+
+pub static CHECK: CheckRule = CheckRule {
+    id: "group-budget",
+    title: "a budget of CPU time for the program's group",
+    description: "The control group of the process has a quota of CPU time (cpu.max): threads without a \
+                  real-time policy are stopped when it is used up, until the next period.",
+    rationale: "a stopped thread that holds a lock, or owes a message, keeps the real-time threads waiting \
+                for up to a period, 100 ms by default",
+    detection: "By cpu.max and nr_throttled of cpu.stat of the group itself; a quota of a group above it \
+                does not show.",
+    wanted: "no quota for groups with real-time work",
+    fix: "run the program in a group without cpu.max (CPUQuota= of systemd units)",
+    severity: Severity::Medium,
+    evidence: EvidenceKind::Documented,
+    sources: &[Source { title: "kernel: control groups, CPU interface files", url: CGROUP_V2 }],
+    reads: &["/proc/PID/cgroup", "/sys/fs/cgroup/GROUP/cpu.max", "/sys/fs/cgroup/GROUP/cpu.stat"],
+    judge: CheckJudge::Process(judge),
+    examples: Examples {
+        fires: "group throttled=3 quota=50000/100000",
+        silent: "group throttled=0",
+        unknown: "group refused",
+    },
+};
+
+fn judge(program: &ProgramView) -> Judged {
+    let process = program.process;
+    let quota = match &process.quota {
+        Fact::Known(quota) => *quota,
+        Fact::Absent => None,
+        other => return Err(unknown_from("cpu.max of its control group", other)),
+    };
+    let throttled = match &process.throttled {
+        Fact::Known(times) => *times,
+        Fact::Absent => 0,
+        other => return Err(unknown_from("cpu.stat of its control group", other)),
+    };
+    Ok(match (quota, throttled) {
+        (None, 0) => Judgement::pass("its control group has none"),
+        (_, times @ 1..) => {
+            Judgement::fail(format!("its control group was stopped {times} times in {}", program.span()))
+                .severity(Severity::High)
+        }
+        (Some((quota, period)), _) => {
+            Judgement::fail(format!("{quota} us in each {period} us, not used up in {}", program.span()))
+                .severity(Severity::Low)
+        }
+    })
+}

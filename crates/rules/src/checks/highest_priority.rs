@@ -1,0 +1,38 @@
+//! Priority 99, which is the kernel's.
+
+use super::rule::{CheckJudge, CheckRule};
+use super::sources::{RT_DIFFERENCES, SCHED7};
+use super::view::ProgramView;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Source};
+use facts::process::ProgramThread;
+use facts::tasks::RtPolicy;
+
+pub static CHECK: CheckRule = CheckRule {
+    id: "highest-priority",
+    title: "a thread of priority 99",
+    description: "99 is the priority of the kernel's own threads that everything else waits for: those that \
+                  move tasks between CPUs, and the watchdogs of some kernels.",
+    rationale: "a loop that never sleeps at 99 cannot be stopped by anything but a reset, and what the \
+                kernel has to do first comes after it",
+    detection: "By policy and priority in /proc/PID/task/TID/stat.",
+    wanted: "98 at most, and only as much as its order among the others asks for",
+    fix: "choose priorities by the order that is needed, from the lowest that works, and leave 99 to the \
+          kernel",
+    severity: Severity::High,
+    evidence: EvidenceKind::Documented,
+    sources: &[
+        Source { title: "sched(7)", url: SCHED7 },
+        Source { title: "kernel: how realtime kernels differ", url: RT_DIFFERENCES },
+    ],
+    reads: &["/proc/PID/task/TID/stat"],
+    judge: CheckJudge::Thread(judge),
+    examples: Examples { fires: "thread 101 policy=rr prio=99", silent: "thread 101 prio=98", unknown: "" },
+};
+
+fn judge(_: &ProgramView, thread: &ProgramThread) -> Judged {
+    if thread.policy == Some(RtPolicy::Deadline) {
+        return Err(Judgement::not_applicable("a deadline thread has no priority"));
+    }
+    Ok(Judgement::fail_if(thread.priority >= 99, format!("priority {}", thread.priority)))
+}

@@ -1,0 +1,147 @@
+//! Who ends which wait: each look at a sleeping thread is put together with the wake-up that came
+//! next.
+//!
+//! A thread that waits for a lock now and for a message later is woken for both; only the call in
+//! which it slept at that very wake-up tells what the waker gave it.
+
+use std::collections::BTreeMap;
+
+use facts::process::waits::Wait;
+use model::units::Nanos;
+use trace::activity::{ThreadWaking, Waker};
+
+/// Looks of a thread that wait for their wake-up; a thread that sleeps for long is looked at often.
+const OPEN_LIMIT: usize = 64;
+
+/// The waits of threads with who ended them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Releases {
+    threads: BTreeMap<u32, Released>,
+    /// Wake-ups that are later than what has been read of all CPUs.
+    early: Vec<ThreadWaking>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Released {
+    /// Looks after which no wake-up has been seen.
+    open: Vec<Look>,
+    told: BTreeMap<(Wait, Waker), u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Look {
+    from: Nanos,
+    to: Nanos,
+    wait: Wait,
+}
+
+impl Releases {
+    /// Notes that a thread was asleep in a call at some time between two.
+    pub fn look(&mut self, tid: u32, from: Nanos, to: Nanos, wait: Wait) {
+        let open = &mut self.threads.entry(tid).or_default().open;
+        // The first look at a sleep tells as much as those after it.
+        if open.len() < OPEN_LIMIT {
+            open.push(Look { from, to, wait });
+        }
+    }
+
+    /// Takes wake-ups in any order, of which all up to an instant are there.
+    pub fn wakings(&mut self, found: Vec<ThreadWaking>, until: Nanos) {
+        let mut now = std::mem::take(&mut self.early);
+        now.extend(found);
+        let (mut now, early): (Vec<_>, Vec<_>) = now.into_iter().partition(|waking| waking.time <= until);
+        self.early = early;
+        now.sort_by_key(|waking| waking.time);
+        let mut by_thread: BTreeMap<u32, Vec<ThreadWaking>> = BTreeMap::new();
+        for waking in now {
+            if let Ok(tid) = u32::try_from(waking.tid) {
+                by_thread.entry(tid).or_default().push(waking);
+            }
+        }
+        for (tid, wakings) in by_thread {
+            if let Some(own) = self.threads.get_mut(&tid) {
+                own.settle(&wakings);
+            }
+        }
+    }
+
+    /// The waits of a thread that were seen to end, with who ended them and how often.
+    pub fn of(&self, tid: u32) -> impl Iterator<Item = (&Wait, Waker, u64)> {
+        let told = self.threads.get(&tid).map(|own| &own.told).into_iter().flatten();
+        told.map(|((wait, waker), times)| (wait, *waker, *times))
+    }
+
+    /// Notes that a wait ended by somebody.
+    #[cfg(any(test, feature = "fixture"))]
+    pub fn tell(&mut self, tid: u32, wait: Wait, by: Waker, times: u64) {
+        *self.threads.entry(tid).or_default().told.entry((wait, by)).or_default() += times;
+    }
+}
+
+impl Released {
+    /// `wakings` are those of this thread, in order.
+    fn settle(&mut self, wakings: &[ThreadWaking]) {
+        let mut counted: Option<Nanos> = None;
+        for look in std::mem::take(&mut self.open) {
+            let next = wakings.iter().find(|waking| waking.time >= look.from);
+            match next {
+                None => self.open.push(look),
+                // It may have been asleep before this wake-up, or after it.
+                Some(waking) if waking.time <= look.to => {}
+                // Several looks at one sleep.
+                Some(waking) if counted == Some(waking.time) => {}
+                Some(waking) => {
+                    counted = Some(waking.time);
+                    *self.told.entry((look.wait, waking.by)).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(address: u64) -> Wait {
+        Wait { call: "futex", args: [Some(address), None, None, None, None, None] }
+    }
+
+    fn waking(time: i64, by: i32) -> ThreadWaking {
+        ThreadWaking { tid: 7, time: Nanos(time), by: Waker::Thread(by) }
+    }
+
+    fn told(releases: &Releases) -> Vec<(u64, Waker, u64)> {
+        releases.of(7).map(|(wait, by, times)| (wait.args[0].unwrap(), by, times)).collect()
+    }
+
+    #[test]
+    fn a_wait_goes_to_the_wake_up_after_it() {
+        let mut releases = Releases::default();
+        releases.look(7, Nanos(10), Nanos(11), wait(1));
+        releases.look(7, Nanos(12), Nanos(13), wait(1));
+        releases.look(7, Nanos(30), Nanos(31), wait(2));
+        releases.wakings(vec![waking(40, 9), waking(20, 8), waking(5, 6)], Nanos(50));
+        assert_eq!(told(&releases), [(1, Waker::Thread(8), 1), (2, Waker::Thread(9), 1)]);
+        assert_eq!(releases.of(8).count(), 0);
+    }
+
+    #[test]
+    fn a_wake_up_while_it_was_looked_at_tells_nothing() {
+        let mut releases = Releases::default();
+        releases.look(7, Nanos(10), Nanos(20), wait(1));
+        releases.wakings(vec![waking(15, 8), waking(30, 9)], Nanos(50));
+        assert!(told(&releases).is_empty());
+    }
+
+    /// The buffers of the CPUs are read one after the other.
+    #[test]
+    fn what_one_cpu_shows_early_waits_for_the_others() {
+        let mut releases = Releases::default();
+        releases.look(7, Nanos(10), Nanos(11), wait(1));
+        releases.wakings(vec![waking(40, 9)], Nanos(30));
+        assert!(told(&releases).is_empty());
+        releases.wakings(vec![waking(35, 8)], Nanos(60));
+        assert_eq!(told(&releases), [(1, Waker::Thread(8), 1)]);
+    }
+}

@@ -1,0 +1,65 @@
+//! Timers that expire in a soft interrupt on PREEMPT_RT.
+
+use super::rule::{CheckJudge, CheckRule};
+use super::sources::{HIGHRES, HRTIMER_C};
+use super::view::ProgramView;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Source};
+use crate::words::truncate_phrases;
+use facts::process::ProgramThread;
+use model::vocabulary::Preempt;
+
+pub static CHECK: CheckRule = CheckRule {
+    id: "softirq-timer",
+    title: "a timer that expires in a soft interrupt",
+    description: "On PREEMPT_RT only the sleeps of real-time threads expire in the timer's interrupt. \
+                  timerfd, POSIX timers and interval timers wait for the soft interrupt, a thread of low \
+                  priority.",
+    rationale: "the release waits until the soft interrupt's thread runs: behind all soft interrupts, and \
+                behind all real-time threads of its CPU",
+    detection: "By function and mode with which timers are started (timer:hrtimer_start). Other kernels \
+                expire all of these in the interrupt.",
+    wanted: "clock_nanosleep, which expires in the interrupt",
+    fix: "sleep with clock_nanosleep in the thread itself, or raise the priority of ktimers/N above what \
+          runs beside it",
+    severity: Severity::Medium,
+    evidence: EvidenceKind::Source,
+    sources: &[
+        Source { title: "kernel: kernel/time/hrtimer.c, __hrtimer_init", url: HRTIMER_C },
+        Source { title: "kernel: high resolution timers", url: HIGHRES },
+    ],
+    reads: &["timer:hrtimer_start"],
+    judge: CheckJudge::Thread(judge),
+    examples: Examples {
+        fires: "machine preempt=rt\ntimer 101 timerfd_tmrproc mode=0 times=5000",
+        silent: "machine preempt=rt\ntimer 101 hrtimer_wakeup mode=8 times=5000",
+        unknown: "machine preempt=rt\ntrace refused",
+    },
+};
+
+/// What is called for user space's timers (fs/timerfd.c, kernel/time/{posix-timers,itimer}.c).
+const FUNCTIONS: &[&str] = &["hrtimer_wakeup", "it_real_fn", "posix_timer_fn", "timerfd_tmrproc"];
+
+fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
+    match program.machine.preempt {
+        Preempt::Rt => {}
+        Preempt::Unknown => return Err(Judgement::unknown("whether this kernel is PREEMPT_RT is not known")),
+        _ => {
+            return Err(Judgement::not_applicable(
+                "this kernel is not PREEMPT_RT: timers expire in the interrupt",
+            ));
+        }
+    }
+    let timers = program.timers(thread)?;
+    let soft = timers
+        .iter()
+        .filter(|(timer, _)| timer.is_hard() == Some(false) && FUNCTIONS.contains(&timer.function.as_str()));
+    let soft = truncate_phrases(soft.map(|(timer, times)| format!("{} {times} times", timer.function)));
+    if timers.is_empty() {
+        return Err(Judgement::not_applicable("it started no timer"));
+    }
+    Ok(Judgement::fail_if(
+        !soft.is_empty(),
+        if soft.is_empty() { "no timer of its own does".to_owned() } else { soft },
+    ))
+}

@@ -1,0 +1,59 @@
+//! Stacks whose pages come when they are first used.
+
+use super::rule::{CheckJudge, CheckRule};
+use super::sources::{MLOCK2, RTAPP};
+use super::view::ProgramView;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Source};
+use facts::process::ProgramThread;
+use facts::process::mappings::mapping_at;
+
+pub static CHECK: CheckRule = CheckRule {
+    id: "stack-untouched",
+    title: "a stack that was never touched",
+    description: "A stack is reserved as a whole and filled page by page. The first call that goes deeper \
+                  than any before it faults, which may be the one that handles an error.",
+    rationale: "the deepest path of the loop takes a page fault for each new page of its stack, the first \
+                time that it is taken",
+    detection: "By the pages of the 128 KiB below the thread's stack pointer \
+                (/proc/PID/task/TID/syscall, /proc/PID/pagemap), or of what there is of its stack if \
+                that is smaller; 32 KiB that are there count as touched on purpose, and what is missing \
+                then little. How deep the thread will go does not show.",
+    wanted: "as much of it in memory as the thread will ever use",
+    fix: "lock memory with MCL_FUTURE before the thread is made, with a stack size of its own \
+          (pthread_attr_setstacksize), or touch the stack once before the loop",
+    severity: Severity::High,
+    evidence: EvidenceKind::Documented,
+    sources: &[
+        Source { title: "mlock(2), notes", url: MLOCK2 },
+        Source { title: "kernel: real-time application monitors, pagefault", url: RTAPP },
+    ],
+    reads: &["/proc/PID/smaps", "/proc/PID/task/TID/syscall", "/proc/PID/pagemap"],
+    judge: CheckJudge::Thread(judge),
+    examples: Examples {
+        fires: "stack 101 resident=12",
+        silent: "stack 101 resident=128",
+        unknown: "waits 101 refused",
+    },
+};
+
+/// Who has this much has touched it on purpose: calls alone seldom go deeper.
+const TOUCHED_KIB: u64 = 32;
+
+fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
+    let mappings = program.mappings()?;
+    let pointer = program.waits(thread)?.stack.ok_or_else(|| {
+        Judgement::unknown(
+            "the thread was never asleep when it was looked at: where its stack is does not show",
+        )
+    })?;
+    let stack = mapping_at(mappings, pointer);
+    let stack = stack.ok_or_else(|| Judgement::unknown("its stack pointer lies in no mapping"))?;
+    let pages = program.stack(thread)?;
+    let value = format!(
+        "{} of {} KiB below its stack pointer are in memory, of a stack of {} KiB",
+        pages.present_kib, pages.looked_at_kib, stack.size_kib
+    );
+    let severity = if pages.present_kib < TOUCHED_KIB { Severity::High } else { Severity::Low };
+    Ok(Judgement::fail_if(pages.present_kib < pages.looked_at_kib, value).severity(severity))
+}

@@ -1,0 +1,32 @@
+//! Debuggers that are attached.
+
+use super::rule::{CheckJudge, CheckRule};
+use super::sources::PTRACE2;
+use super::view::ProgramView;
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Source};
+
+pub static CHECK: CheckRule = CheckRule {
+    id: "traced-program",
+    title: "a debugger or tracer that is attached",
+    description: "Another process traces the program with ptrace: a debugger, strace, or a sandbox that is \
+                  built on it.",
+    rationale: "the program stops at each signal, and with strace at each system call, until the tracer has \
+                looked",
+    detection: "By the line TracerPid of /proc/PID/status. onbeat itself attaches to nothing.",
+    wanted: "nobody",
+    fix: "detach it; `onbeat hunt --victim` and trace-cmd look on without stopping anything",
+    severity: Severity::High,
+    evidence: EvidenceKind::Documented,
+    sources: &[Source { title: "ptrace(2)", url: PTRACE2 }],
+    reads: &["/proc/PID/status"],
+    judge: CheckJudge::Process(judge),
+    examples: Examples { fires: "process tracer=77", silent: "process tracer=0", unknown: "status refused" },
+};
+
+fn judge(program: &ProgramView) -> Judged {
+    Ok(match program.status()?.tracer {
+        0 => Judgement::pass("nobody traces it"),
+        tracer => Judgement::fail(format!("process {tracer} traces it")),
+    })
+}

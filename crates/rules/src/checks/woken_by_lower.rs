@@ -1,0 +1,92 @@
+//! Releases that come from threads of lower priority.
+
+use std::collections::BTreeSet;
+
+use super::lock_without_inheritance::is_message;
+use super::rule::{CheckJudge, CheckRule};
+use super::sources::RTAPP;
+use super::view::{ProgramView, WokenBy, rank_words};
+use crate::judgement::{Judged, Judgement, Severity};
+use crate::knob::{EvidenceKind, Examples, Source};
+use crate::words::truncate_phrases;
+use facts::process::ProgramThread;
+use facts::process::waits::Wait;
+
+pub static CHECK: CheckRule = CheckRule {
+    id: "woken-by-lower",
+    title: "a release by a thread of lower priority",
+    description: "A real-time thread waits, by a condition variable, a pipe or a semaphore, for something \
+                  that a thread of lower priority does.",
+    rationale: "the release is as late as the thread that gives it, which anything of a priority between \
+                the two delays; no inheritance helps, because nobody holds what is waited for",
+    detection: "By who wakes it (sched:sched_waking) out of which call (/proc/PID/task/TID/syscall): each \
+                look at the sleeping thread is put together with the wake-up after it. Calls that wait \
+                for others count: a futex that is no lock, read, poll, epoll, recv. Interrupts and \
+                threads of the kernel are left out. A thread that only passes a message on looks the \
+                same as one that is waited for.",
+    wanted: "releases by timers, interrupts, or threads of its priority or above",
+    fix: "give the releasing thread a priority of at least the waiting one, or have the waiting thread \
+          look for messages at its own period",
+    severity: Severity::Medium,
+    evidence: EvidenceKind::Documented,
+    sources: &[Source { title: "kernel: real-time application monitors, sleep", url: RTAPP }],
+    reads: &["sched:sched_waking", "/proc/PID/task/TID/syscall"],
+    judge: CheckJudge::Thread(judge),
+    examples: Examples {
+        fires: "thread 102 comm=planner policy=other\nwaker 101 102 times=500\n\
+                wait 101 futex 7f00,80,0 times=90\nrelease 101 102 times=90",
+        silent: "thread 102 comm=planner policy=other\nwaker 101 102 times=500\n\
+                 wait 101 futex 7f00,86,0 times=90\nrelease 101 102 times=90",
+        unknown: "trace refused",
+    },
+};
+
+/// A few are a start, or an end.
+const SEVERAL: u64 = 3;
+
+/// Calls that wait for what others do.
+const WAITS: &[&str] =
+    &["accept4", "epoll_pwait", "epoll_wait", "futex", "poll", "ppoll", "read", "recvfrom", "recvmsg"];
+
+fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
+    let lower = |waker: &WokenBy| !waker.kernel && waker.rank > thread.rank();
+    let wakers = program.woken_by(thread)?;
+    let below: Vec<&WokenBy> = wakers.iter().filter(|waker| lower(waker) && waker.times >= SEVERAL).collect();
+    if below.is_empty() {
+        program.all_wakings(thread)?;
+        return Ok(Judgement::pass("no program below it wakes it"));
+    }
+    program.waits(thread)?;
+    let released = program.released_by(thread)?;
+    let message =
+        |wait: &Wait| WAITS.contains(&wait.call) && (wait.call != "futex" || is_message(program, wait));
+    let seen = |waker: &WokenBy, messages: bool| {
+        let own = released.iter().filter(|(wait, by)| by.tid == waker.tid && message(wait) == messages);
+        own.map(|(_, by)| by.times).sum::<u64>()
+    };
+    let named = |waker: &&WokenBy| {
+        let whose = if waker.own { "" } else { " of another process" };
+        format!("{} ({}){whose} {} times", waker.comm, rank_words(waker.rank), waker.times)
+    };
+    let gives: Vec<&WokenBy> = below.iter().copied().filter(|waker| seen(waker, true) > 0).collect();
+    if !gives.is_empty() {
+        let calls: BTreeSet<&str> = released
+            .iter()
+            .filter(|(wait, by)| lower(by) && message(wait))
+            .map(|(wait, _)| wait.call)
+            .collect();
+        let calls = truncate_phrases(calls);
+        return Ok(Judgement::fail(format!(
+            "woken out of {calls} by {}",
+            truncate_phrases(gives.iter().map(named))
+        )));
+    }
+    // Whoever gives a lock back wakes a thread, too.
+    if below.iter().all(|waker| seen(waker, false) > 0) {
+        return Ok(Judgement::pass("threads below it only give locks back to it"));
+    }
+    Err(Judgement::unknown(format!(
+        "woken by {}; in which call it waits then was not seen",
+        truncate_phrases(below.iter().map(named))
+    )))
+}

@@ -1,0 +1,121 @@
+//! The period that the expiries of a thread's timers show.
+
+use model::units::Nanos;
+
+/// Distances that are looked at.
+const KEPT: usize = 31;
+/// Fewer of them show no period.
+const LEAST: usize = 7;
+
+/// Distances of a schedule differ by less than this part of it, and by less than the clocks' own
+/// distance.
+const SAME: i64 = 1_000;
+const LEAST_TOLERANCE: i64 = 1_000;
+
+/// The last distances between expiries.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PeriodEstimate {
+    last: Option<Nanos>,
+    distances: Vec<i64>,
+    next: usize,
+    found: Option<Nanos>,
+    scheduled: bool,
+}
+
+impl PeriodEstimate {
+    /// An expiry that released the thread; the distance to the one before.
+    pub fn expired(&mut self, due: Nanos) -> Option<Nanos> {
+        let distance = due - self.last.replace(due)?;
+        if distance.0 <= 0 {
+            return None;
+        }
+        match self.distances.len() < KEPT {
+            true => self.distances.push(distance.0),
+            false => self.distances[self.next] = distance.0,
+        }
+        self.next = (self.next + 1) % KEPT;
+        self.found = self.look();
+        self.scheduled = self.found.is_some_and(|period| self.keeps(period));
+        Some(distance)
+    }
+
+    /// The last expiry.
+    pub fn last(&self) -> Option<Nanos> {
+        self.last
+    }
+
+    /// The median distance, where three of four lie within a quarter of it.
+    pub fn found(&self) -> Option<Nanos> {
+        self.found
+    }
+
+    /// Whether the expiries are those of a schedule: timers that are set relative to the last work
+    /// drift with it.
+    pub fn scheduled(&self) -> bool {
+        self.scheduled
+    }
+
+    fn keeps(&self, period: Nanos) -> bool {
+        let tolerance = (period.0 / SAME).max(LEAST_TOLERANCE);
+        let off = |distance: &i64| {
+            let over = distance % period.0;
+            over.min(period.0 - over)
+        };
+        let kept = self.distances.iter().filter(|distance| off(distance) <= tolerance).count();
+        4 * kept >= 3 * self.distances.len()
+    }
+
+    /// Events are missing, expiries perhaps among them.
+    pub fn forget(&mut self) {
+        self.last = None;
+    }
+
+    fn look(&self) -> Option<Nanos> {
+        if self.distances.len() < LEAST {
+            return None;
+        }
+        let mut sorted = self.distances.clone();
+        sorted.sort_unstable();
+        let median = sorted[sorted.len() / 2];
+        let near = sorted.iter().filter(|distance| (*distance - median).abs() <= median / 4).count();
+        (4 * near >= 3 * sorted.len()).then_some(Nanos(median))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(distances: &[i64]) -> Option<i64> {
+        let (mut estimate, mut at) = (PeriodEstimate::default(), 1_000);
+        estimate.expired(Nanos(at));
+        for distance in distances {
+            at += distance;
+            estimate.expired(Nanos(at));
+        }
+        estimate.found().map(|period| period.0)
+    }
+
+    #[test]
+    fn a_schedule_is_told_from_sleeps_after_work() {
+        let scheduled = |distance: fn(i64) -> i64| {
+            let (mut estimate, mut at) = (PeriodEstimate::default(), 0);
+            for n in 0..40 {
+                at += distance(n);
+                estimate.expired(Nanos(at));
+            }
+            estimate.scheduled()
+        };
+        assert!(scheduled(|_| 2_000_000) && scheduled(|n| if n % 9 == 0 { 6_000_000 } else { 2_000_000 }));
+        assert!(!scheduled(|n| 2_000_000 + n * 7_919 % 40_000), "it drifts");
+    }
+
+    #[test]
+    fn a_period_is_what_most_distances_are() {
+        assert_eq!(of(&[1_000; 6]), None, "too few");
+        assert_eq!(of(&[1_000; 7]), Some(1_000));
+        assert_eq!(of(&[1_000, 1_000, 2_000, 1_000, 1_010, 990, 1_000, 1_000]), Some(1_000));
+        assert_eq!(of(&[100, 900, 100, 900, 100, 900, 100, 900]), None, "two sleeps in a cycle");
+        assert_eq!(of(&[[1_000; 40].as_slice(), &[500; 40]].concat()), Some(500), "it may change");
+    }
+}

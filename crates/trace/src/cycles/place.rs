@@ -1,0 +1,102 @@
+//! Where a thread slept, from the functions of its kernel stack and the arguments of its system
+//! call.
+//!
+//! Sources: kernel/futex/{pi,waitwake,requeue}.c (before 5.16 kernel/futex.c),
+//! kernel/locking/rtmutex.c, mm/memory.c, arch/x86/mm/fault.c, arch/arm64/mm/fault.c.
+
+/// What kind of sleep the innermost functions are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SleepKind {
+    /// No stack was taken.
+    #[default]
+    Unknown,
+    /// A lock with priority inheritance, of user space or of the kernel.
+    Lock,
+    /// Another futex: a mutex, or a condition; the stack does not tell which.
+    Futex,
+    /// In a page fault.
+    Page,
+    /// Anywhere else.
+    Other,
+}
+
+/// A place in the kernel where a thread sleeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SleepPlace {
+    pub kind: SleepKind,
+    /// The same for equal stacks, 0 without one.
+    pub key: u64,
+}
+
+/// The kind of sleep that a stack shows, innermost function first.
+pub fn sleep_kind<'a>(functions: impl Iterator<Item = &'a str>) -> SleepKind {
+    let mut kind = None;
+    for function in functions {
+        let bare = function.split(' ').next().unwrap_or_default().trim_start_matches('_');
+        // What a fault waits for, a lock among it, is part of the fault.
+        if matches!(bare, "handle_mm_fault" | "exc_page_fault" | "do_page_fault" | "do_user_addr_fault") {
+            return SleepKind::Page;
+        }
+        let lock = bare.starts_with("rt_mutex_") || bare.starts_with("rtlock_") || bare == "futex_lock_pi";
+        let futex =
+            matches!(bare, "futex_wait" | "futex_wait_queue" | "futex_wait_queue_me" | "futex_do_wait");
+        // A condition with a PI mutex sleeps in `futex_wait_requeue_pi`, on either.
+        match kind {
+            None if lock => kind = Some(SleepKind::Lock),
+            None if futex => kind = Some(SleepKind::Futex),
+            Some(SleepKind::Futex) if bare == "futex_wait_requeue_pi" => kind = Some(SleepKind::Other),
+            _ => {}
+        }
+    }
+    kind.unwrap_or(SleepKind::Other)
+}
+
+/// FUTEX_WAIT or FUTEX_WAIT_BITSET on a word with the value that says "locked, with waiters": 2 in
+/// glibc's and Rust's mutexes, the highest bit in musl's. A condition variable waits on a counter.
+pub fn waits_for_mutex(args: &[u64; 4]) -> bool {
+    const WAIT: u64 = 0;
+    const WAIT_BITSET: u64 = 9;
+    let (op, value) = (args[1] & 0x7f, args[2] as u32);
+    // A thread that Rust parks waits on all bits set, which is no thread's id: those end at 2^22
+    // (kernel.pid_max).
+    let holder = value & 0x7fff_ffff;
+    matches!(op, WAIT | WAIT_BITSET) && (value == 2 || (value >> 31 == 1 && holder <= 1 << 22))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_tell_locks_faults_and_futexes_apart() {
+        let kind = |stack: &str| sleep_kind(stack.split(" < "));
+        for (stack, expected) in [
+            ("do_nanosleep < hrtimer_nanosleep < common_nsleep", SleepKind::Other),
+            ("futex_do_wait < __futex_wait < futex_wait < do_futex", SleepKind::Futex),
+            ("futex_wait_queue_me < futex_wait < do_futex", SleepKind::Futex),
+            ("__rt_mutex_slowlock.constprop.0 < rt_mutex_wait_proxy_lock < futex_lock_pi", SleepKind::Lock),
+            ("rt_mutex_schedule < rt_mutex_slowlock < futex_lock_pi", SleepKind::Lock),
+            ("futex_do_wait < futex_wait_requeue_pi < do_futex", SleepKind::Other),
+            ("io_schedule < folio_wait_bit_common < filemap_fault < handle_mm_fault", SleepKind::Page),
+            ("rwsem_down_read_slowpath < do_user_addr_fault < exc_page_fault", SleepKind::Page),
+            ("ep_poll < do_epoll_wait [m]", SleepKind::Other),
+            ("", SleepKind::Other),
+        ] {
+            assert_eq!(kind(stack), expected, "{stack}");
+        }
+    }
+
+    #[test]
+    fn a_mutex_is_waited_for_with_a_value_of_its_own() {
+        for (op, value, mutex) in [
+            (128, 2, true),
+            (9 + 128, 2, true),
+            (128, 0x8000_0010, true),
+            (9, u64::from(u32::MAX), false),
+            (128, 5, false),
+            (1, 2, false),
+        ] {
+            assert_eq!(waits_for_mutex(&[9, op, value, 0]), mutex, "{op} {value}");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The states of one followed thread, and the cycle that is on.
+
+use std::collections::BTreeSet;
+
+use super::decide::{Habits, SleepVerdict, ThreadSleep, Waking, verdict};
+use super::period::PeriodEstimate;
+use super::place::{SleepKind, SleepPlace};
+use super::{Cycle, CycleCounters, CyclePart, LongestPart, ReleaseKind};
+use crate::event::{Address, Raw, Task};
+use model::units::{Cpu, Nanos};
+
+/// A thread has few places where it waits for its next release.
+const MAX_PLACES: usize = 16;
+
+/// From so many timer releases on a thread is known to be driven by them.
+const FIRST_TIMERS: u64 = 3;
+
+/// A timer that has not released the thread for so many periods, or for so long, does not drive it
+/// any more.
+const QUIET_PERIODS: i64 = 8;
+const QUIET: Nanos = Nanos(1_000_000_000);
+
+/// A stack belongs to the switch before it: between them lies the walk of the stack, and what
+/// interrupts it.
+const STACK_DELAY: Nanos = Nanos(1_000_000);
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Now {
+    #[default]
+    Unknown,
+    Asleep(ThreadSleep),
+    /// In a run queue, since when, as what, and because of whom.
+    Queued(Nanos, CyclePart, Task),
+    Running(Nanos),
+}
+
+/// A cycle that is on.
+#[derive(Clone, Copy, Debug)]
+struct OpenCycle {
+    by: ReleaseKind,
+    release: Nanos,
+    began: Option<Nanos>,
+    own: i64,
+    wait: i64,
+    preempted: i64,
+    blocked: i64,
+    faults: u64,
+    longest: Option<LongestPart>,
+    distance: Option<Nanos>,
+}
+
+/// A timer that the thread started since it was last woken.
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    timer: Address,
+    at: Nanos,
+}
+
+/// One thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ThreadCycles {
+    task: Task,
+    now: Now,
+    open: Option<OpenCycle>,
+    armed: Option<Armed>,
+    mutex: bool,
+    /// Sleeps from which it was released.
+    places: BTreeSet<(SleepPlace, bool)>,
+    /// The timer that released it last, and how many releases by timers there were.
+    timer: Option<Address>,
+    timers: u64,
+    /// Sleeps that another thread ended, at a futex or where no stack tells.
+    futexes: u64,
+    /// That timer's function runs, and the thread is not asleep.
+    missed: Option<Address>,
+    period: PeriodEstimate,
+    pub counters: CycleCounters,
+}
+
+impl ThreadCycles {
+    pub fn open_since(&self) -> Option<Nanos> {
+        self.open.as_ref().map(|open| open.release)
+    }
+
+    pub fn arms(&mut self, timer: Address, at: Nanos) {
+        self.armed = Some(Armed { timer, at });
+    }
+
+    /// A timer's function begins, whoever it belongs to: one that releases the thread finds it at
+    /// its last cycle.
+    pub fn timer_expires(&mut self, timer: Address) {
+        let busy = matches!(self.now, Now::Running(_) | Now::Queued(..)) && self.open.is_some();
+        self.missed = (busy && self.timer == Some(timer)).then_some(timer);
+    }
+
+    /// It ends, and has woken nobody.
+    pub fn timer_expired(&mut self, timer: Address) {
+        let missed = self.missed.take_if(|missed| *missed == timer).is_some();
+        self.counters.overrun += u64::from(missed);
+    }
+
+    pub fn waits_for_mutex(&mut self, mutex: bool) {
+        self.mutex = mutex;
+    }
+
+    pub fn faults(&mut self) {
+        self.open.iter_mut().for_each(|open| open.faults += 1);
+    }
+
+    /// Whether a stack that comes now is that of its sleep.
+    pub fn lacks_place(&self, cpu: Cpu, time: Nanos) -> bool {
+        matches!(self.now, Now::Asleep(sleep) if sleep.cpu == cpu
+            && sleep.place.kind == SleepKind::Unknown && time - sleep.since <= STACK_DELAY)
+    }
+
+    pub fn sleeps_at(&mut self, place: SleepPlace) {
+        if let Now::Asleep(sleep) = &mut self.now {
+            sleep.place = place;
+        }
+    }
+
+    /// The CPU was given to another thread.
+    pub fn leaves(&mut self, event: &Raw, state: i64, next: &Task) {
+        let time = event.time;
+        if let (Now::Running(since), Some(open)) = (self.now, &mut self.open) {
+            open.own += (time - since).0;
+        } else if !matches!(self.now, Now::Running(_)) {
+            // The switch to it is missing.
+            self.cut();
+        }
+        // 0 is runnable, 256 preempted (TASK_REPORT_MAX).
+        self.now = match state & 0xff {
+            0 => Now::Queued(time, CyclePart::Preempted, *next),
+            _ => Now::Asleep(ThreadSleep {
+                since: time,
+                cpu: event.cpu,
+                state,
+                place: SleepPlace::default(),
+                timed: self.armed.is_some(),
+                mutex: std::mem::take(&mut self.mutex),
+            }),
+        };
+    }
+
+    /// It was given a CPU.
+    pub fn runs(&mut self, event: &Raw, task: &Task) {
+        self.task = *task;
+        let before = std::mem::replace(&mut self.now, Now::Running(event.time));
+        let Now::Queued(since, part, by) = before else {
+            // Its waking is missing, or its switch away.
+            return self.cut();
+        };
+        let Some(open) = &mut self.open else { return };
+        open.add(part, event.time - since, by);
+        open.began.get_or_insert(event.time);
+    }
+
+    /// It was woken; the cycle that its sleep has ended, and the timer that released it.
+    pub fn woken(&mut self, waking: &Waking) -> (Option<Cycle>, Option<Address>) {
+        self.missed = None;
+        match self.now {
+            Now::Asleep(sleep) => self.woken_from(&sleep, waking),
+            Now::Running(since) => self.woken_before_it_slept(since, waking),
+            // Served already, or not known whether it slept.
+            Now::Queued(..) => (None, None),
+            Now::Unknown => {
+                self.now = Now::Queued(waking.time, CyclePart::Wait, waking.by);
+                (None, None)
+            }
+        }
+    }
+
+    fn woken_from(&mut self, sleep: &ThreadSleep, waking: &Waking) -> (Option<Cycle>, Option<Address>) {
+        let nameless = matches!(sleep.place.kind, SleepKind::Futex | SleepKind::Unknown);
+        self.futexes += u64::from(nameless && waking.timer.is_none() && !waking.in_interrupt);
+        let verdict = verdict(sleep, waking, self.habits(sleep, waking.time));
+        self.armed = None;
+        self.now = Now::Queued(waking.time, CyclePart::Wait, Task::default());
+        match verdict {
+            SleepVerdict::Released(by, release) => {
+                let release = self.not_before_the_last(release, sleep.since);
+                let ended = self.end(sleep.since, sleep.cpu);
+                if self.places.len() < MAX_PLACES {
+                    self.places.extend(sleep.key());
+                }
+                self.now = Now::Queued(release, CyclePart::Wait, Task::default());
+                (ended, self.release(by, release, waking))
+            }
+            SleepVerdict::Blocked => {
+                if let Some(open) = &mut self.open {
+                    open.add(CyclePart::Blocked, waking.time - sleep.since, waking.by);
+                }
+                (None, None)
+            }
+            SleepVerdict::Untold => {
+                self.counters.untold += 1;
+                self.open = None;
+                (None, None)
+            }
+        }
+    }
+
+    /// A waking of a thread that runs finds it about to sleep (`try_to_wake_up` looks at its state
+    /// first). Where the timer that it has just armed wakes it, its next release was due before its
+    /// cycle had ended: there is no sleep between the two.
+    fn woken_before_it_slept(&mut self, since: Nanos, waking: &Waking) -> (Option<Cycle>, Option<Address>) {
+        let own = |armed: &Armed| waking.timer.is_some_and(|timer| timer.timer == armed.timer);
+        let Some(armed) = self.armed.take_if(|armed| own(armed)) else { return (None, None) };
+        let (Some(timer), true) = (waking.timer, armed.at >= since) else {
+            self.counters.overrun += 1;
+            return (None, None);
+        };
+        let release = self.not_before_the_last(timer.due, armed.at);
+        if let Some(open) = &mut self.open {
+            open.own += (armed.at - since).0;
+        }
+        // It has not left its CPU: the switch that ended a cycle is the call that asked for it.
+        let ended = self.end(armed.at, self.cpu_of(waking));
+        let by = self.release(ReleaseKind::Timer, release, waking);
+        if let Some(open) = &mut self.open {
+            open.add(CyclePart::Wait, waking.time - release, Task::default());
+            open.began = Some(waking.time);
+        }
+        self.now = Now::Running(waking.time);
+        (ended, by)
+    }
+
+    /// A timer may be armed for a time that is long past; no release was due before the last one.
+    fn not_before_the_last(&self, release: Nanos, slept: Nanos) -> Nanos {
+        let last = self.open.as_ref().map_or(slept, |open| open.release);
+        if release > last { release } else { release.max(slept) }
+    }
+
+    fn cpu_of(&self, waking: &Waking) -> Cpu {
+        waking.timer.map_or_else(Cpu::default, |timer| timer.cpu)
+    }
+
+    fn habits(&self, sleep: &ThreadSleep, time: Nanos) -> Habits {
+        let releases_here = sleep.key().is_some_and(|key| self.places.contains(&key));
+        let quiet = self.period.found().map_or(QUIET, |period| Nanos(QUIET_PERIODS * period.0).max(QUIET));
+        let recent = self.period.last().is_some_and(|last| time - last <= quiet);
+        Habits {
+            releases_here,
+            timer_driven: self.timers >= FIRST_TIMERS && recent,
+            scheduled: self.period.scheduled(),
+            waits_often: 2 * self.futexes > self.timers,
+        }
+    }
+
+    fn end(&mut self, end: Nanos, cpu: Cpu) -> Option<Cycle> {
+        let open = self.open.take()?;
+        // Released and asleep again without having run: no event tells how.
+        let began = open.began?;
+        Some(Cycle {
+            task: self.task,
+            cpu,
+            by: open.by,
+            release: open.release,
+            began,
+            end,
+            own: Nanos(open.own),
+            wait: Nanos(open.wait),
+            preempted: Nanos(open.preempted),
+            blocked: Nanos(open.blocked),
+            faults: open.faults,
+            longest: open.longest,
+            distance: open.distance,
+            period: self.period.found(),
+        })
+    }
+
+    fn release(&mut self, by: ReleaseKind, release: Nanos, waking: &Waking) -> Option<Address> {
+        let timer = waking.timer.filter(|_| by == ReleaseKind::Timer).map(|timer| timer.timer);
+        let distance = timer.and_then(|_| self.period.expired(release));
+        if timer.is_some() {
+            self.timer = timer;
+            self.timers += 1;
+        }
+        self.open = Some(OpenCycle {
+            by,
+            release,
+            began: None,
+            own: 0,
+            wait: 0,
+            preempted: 0,
+            blocked: 0,
+            faults: 0,
+            longest: None,
+            distance,
+        });
+        timer
+    }
+
+    /// What was on cannot be told any more.
+    fn cut(&mut self) {
+        self.counters.untold += u64::from(self.open.take().is_some());
+    }
+
+    /// Events are missing.
+    pub fn forget(&mut self) {
+        self.cut();
+        (self.now, self.armed, self.mutex) = (Now::Unknown, None, false);
+        self.period.forget();
+    }
+}
+
+impl OpenCycle {
+    fn add(&mut self, part: CyclePart, length: Nanos, by: Task) {
+        match part {
+            CyclePart::Wait => self.wait += length.0,
+            CyclePart::Preempted => self.preempted += length.0,
+            CyclePart::Blocked => self.blocked += length.0,
+        }
+        if self.longest.is_none_or(|longest| longest.length < length) {
+            self.longest = Some(LongestPart { part, length, by });
+        }
+    }
+}

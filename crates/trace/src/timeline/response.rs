@@ -1,0 +1,418 @@
+//! The response of a thread's cycle in slices that add up: from its release to its sleep for the
+//! next one.
+//!
+//! What the thread waits for a CPU is explained as a wake-up is; while it runs, what ran on top of
+//! it is taken out; a sleep within the cycle is named by where it slept and who woke it. Whatever
+//! no event proves stays unexplained, so that slices and rest sum to the response.
+
+use super::assemble::assemble;
+use super::attribute::{Over, on_top};
+use super::case::{Case, Cause, Stop};
+use super::classes::classes;
+use super::explain::{NO_SWITCH, append, explain, slice};
+use super::own::Cost;
+use super::segments::{CycleSegment, Doing, segments};
+use super::state::{RunningContext, stretches};
+use super::tasks::{Tasks, who};
+use super::why::{self, Known};
+use crate::cycles::place::{SleepKind, sleep_kind};
+use crate::event::{Named, What};
+use crate::kernel_functions::{is_scheduler, named};
+use crate::window::Window;
+use model::run::{Host, Slice, Spike, Who};
+use model::slice::SliceKind;
+use model::text::several;
+use model::units::Nanos;
+
+/// Segments that are explained one by one; what comes after them is unexplained, and said to be.
+const MAX_SEGMENTS: usize = 512;
+
+/// This long before a segment every event is of interest to what explains it.
+const LEAD_IN: i64 = 1_000_000;
+
+/// Frames of a stack in which what took it is looked for.
+const MAX_TRACING_FRAMES: usize = 8;
+
+/// Explains a cycle that was later than its deadline, as far as events prove it.
+pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
+    let mut response = Response::default();
+    let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0).max(0);
+    let mut ordered: Vec<&Named> = window.events.iter().collect();
+    ordered.sort_by_key(|event| event.time);
+    let tasks = Tasks::new(ordered.iter().copied(), window.victim);
+    let all = segments(window);
+    let began = all.iter().find(|segment| segment.doing == Doing::Running).map(|segment| segment.start);
+    for segment in all.iter().take(MAX_SEGMENTS) {
+        match segment.doing {
+            Doing::Waiting | Doing::Preempted => response.waited(window, &ordered, host, cost, segment),
+            Doing::Running => response.ran(window, &ordered, host, cost, segment),
+            Doing::Sleeping => response.slept(&tasks, &ordered, segment),
+        }
+    }
+    if all.len() > MAX_SEGMENTS {
+        let rest = several((all.len() - MAX_SEGMENTS) as u64, "part", "parts");
+        response.notes.push(format!("the cycle has too many parts: the last {rest} are unexplained"));
+    }
+    let explained: i64 = response.slices.iter().map(|slice| slice.ns.0).sum();
+    let mut spike = Spike {
+        cpu: window.cpu,
+        cycle: window.cycle,
+        expected_ns: window.expected_ns,
+        actual_ns: window.actual_ns,
+        latency_ns: Nanos(latency),
+        deadline_ns: window.deadline_ns,
+        events_lost: window.events_lost,
+        unexplained_ns: Nanos(latency - explained),
+        stopped_ns: Nanos(response.stopped.clamp(0, latency - explained)),
+        victim: who(window.victim),
+        switched_ns: began.map(Nanos),
+        notes: response.notes,
+        slices: response.slices,
+        ..Spike::default()
+    };
+    spike.notes.extend(faults(window));
+    if window.events_lost > 0 {
+        let lost = several(window.events_lost, "event", "events");
+        spike.notes.push(format!("{lost} of this CPU lost: overwritten before being read, or without room"));
+    }
+    spike.classes = classes(&spike);
+    why::tell(host, Known { lost: window.events_lost > 0 || window.begins_late, waits: false }, &mut spike);
+    spike
+}
+
+/// How often the thread faulted: the kernel tells when a fault begins and not when it ends.
+fn faults(window: &Window) -> Option<String> {
+    let within = window.expected_ns..=window.actual_ns;
+    let fault = |event: &&Named| {
+        event.pid == window.victim.pid
+            && matches!(event.what, What::Fault { .. })
+            && within.contains(&event.time)
+    };
+    let count = window.events.iter().filter(fault).count() as u64;
+    let told = several(count, "page fault", "page faults");
+    (count > 0).then(|| format!("{told} within its own time: lock and touch its memory beforehand"))
+}
+
+#[derive(Default)]
+struct Response {
+    slices: Vec<Slice>,
+    stopped: i64,
+    notes: Vec<String>,
+}
+
+impl Response {
+    /// The thread could run and did not: a wake-up, or the way back from a preemption.
+    fn waited(
+        &mut self,
+        window: &Window,
+        ordered: &[&Named],
+        host: &Host,
+        cost: Cost,
+        segment: &CycleSegment<'_>,
+    ) {
+        let part = explain(&cut(window, ordered, segment), host, cost);
+        self.stopped += part.stopped_ns.0.max(0);
+        for mut slice in part.slices {
+            // Whoever runs before a thread's first run keeps it waiting; later, it took its CPU.
+            if segment.doing == Doing::Preempted && slice.kind == SliceKind::Thread {
+                slice.kind = SliceKind::Preempted.into();
+            }
+            append(&mut self.slices, slice);
+        }
+        for note in part.notes {
+            // One that was still at its last cycle when it was released was not switched to.
+            let of_switch = note == NO_SWITCH;
+            if !of_switch && !self.notes.contains(&note) && self.notes.len() < 8 {
+                self.notes.push(note);
+            }
+        }
+    }
+
+    /// The thread had its CPU.
+    fn ran(
+        &mut self,
+        window: &Window,
+        ordered: &[&Named],
+        host: &Host,
+        cost: Cost,
+        segment: &CycleSegment<'_>,
+    ) {
+        let part = cut(window, ordered, segment);
+        let case = assemble(&part, host, cost, segment.start, segment.end);
+        let over = Over::new(&case, segment.cpu);
+        let mut cuts: Vec<i64> = over.nmi.edges().chain(case.silent.edges()).collect();
+        cuts.sort_unstable();
+        for stretch in stretches(case.events(segment.cpu), segment.end) {
+            let mut start = stretch.start.max(segment.start);
+            let first = cuts.partition_point(|&cut| cut <= start);
+            for &end in cuts[first..].iter().take_while(|&&cut| cut < stretch.end).chain([&stretch.end]) {
+                let end = end.min(segment.end);
+                if start >= end {
+                    continue;
+                }
+                let piece = super::state::Stretch { start, end, ..stretch.clone() };
+                self.give(&case, &over, segment, &piece);
+                start = end;
+            }
+        }
+    }
+
+    fn give(
+        &mut self,
+        case: &Case<'_>,
+        over: &Over,
+        segment: &CycleSegment<'_>,
+        piece: &super::state::Stretch<'_>,
+    ) {
+        if case.silent.at(piece.start).is_some_and(|found| found.2 == Stop::Proven) {
+            self.stopped += piece.end - piece.start;
+            return;
+        }
+        let victim = case.window.victim;
+        let itself = matches!(piece.top, RunningContext::Thread | RunningContext::Work(_))
+            && piece.pid == Some(victim.pid);
+        let own = || Cause::new(SliceKind::Own, who(victim), "it ran itself, from switch to switch");
+        let cause = on_top(case, over, segment.cpu, piece).or_else(|| itself.then(own));
+        if let Some(cause) = cause {
+            append(&mut self.slices, slice(cause, piece.start, piece.end));
+        }
+    }
+
+    /// The thread slept, and not for its next release.
+    fn slept(&mut self, tasks: &Tasks, ordered: &[&Named], segment: &CycleSegment<'_>) {
+        let stack = segment.slept.map(|switch| stack_of(ordered, switch)).unwrap_or_default();
+        let kind = match stack.is_empty() {
+            true => SleepKind::Unknown,
+            false => sleep_kind(stack.iter().map(String::as_str)),
+        };
+        let place = place_of(stack, kind);
+        let (waker, words) = waker(tasks, segment.woken);
+        let function = place.unwrap_or_default();
+        let evidence = match kind {
+            SleepKind::Futex => format!("futex, released by {words}"),
+            SleepKind::Lock => format!("a lock with priority inheritance, released by {words}"),
+            SleepKind::Page => format!("it slept in a page fault until {words} woke it"),
+            SleepKind::Other => format!("it slept in {function} until {words} woke it"),
+            SleepKind::Unknown => format!("it slept, no stack tells where, until {words} woke it"),
+        };
+        let kind = if kind == SleepKind::Page { SliceKind::PageFault } else { SliceKind::Blocked };
+        let cause = Cause { stack: stack.to_vec(), ..Cause::new(kind, named(waker, function), evidence) };
+        append(&mut self.slices, slice(cause, segment.start, segment.end));
+    }
+}
+
+/// The innermost function that is neither of the scheduler nor of what took the stack, which some
+/// kernels leave in it; of a lock with priority inheritance the call for it.
+fn place_of(stack: &[String], kind: SleepKind) -> Option<&str> {
+    let bare = |frame: &&String| frame.split(' ').next().unwrap_or_default().to_owned();
+    let traced = stack.iter().take(MAX_TRACING_FRAMES).rposition(|frame| frame.contains("traceiter_"));
+    let own = &stack[traced.map_or(0, |at| at + 1)..];
+    let call = own.iter().find(|frame| kind == SleepKind::Lock && bare(frame) == "futex_lock_pi");
+    let not_scheduler = || own.iter().filter(|frame| !is_scheduler(&bare(frame)));
+    let place = || not_scheduler().find(|frame| !waits_for_caller(&bare(frame)));
+    call.or_else(place).or_else(|| not_scheduler().next()).map(String::as_str)
+}
+
+/// Sleeps on behalf of its caller, whatever that waits for (kernel/sched/wait.c, wait_bit.c,
+/// completion.c, mm/filemap.c).
+fn waits_for_caller(function: &str) -> bool {
+    let bare = function.trim_start_matches('_');
+    [
+        "wait_woken",
+        "wait_for_common",
+        "do_wait_for_common",
+        "wait_for_completion",
+        "wait_on_bit",
+        "out_of_line_wait_on_bit",
+        "bit_wait",
+        "folio_wait_bit",
+        "wait_on_page_bit",
+    ]
+    .iter()
+    .any(|start| bare.starts_with(start))
+}
+
+/// The stack that was taken at a switch: it comes next on that CPU, or after a non-maskable
+/// interrupt.
+fn stack_of<'w>(ordered: &[&'w Named], switch: &Named) -> &'w [String] {
+    let begin = ordered.partition_point(|event| event.time < switch.time);
+    let same = ordered[begin..].iter().filter(|event| event.cpu == switch.cpu);
+    let mut after = same.skip_while(|event| !std::ptr::eq(**event, switch)).skip(1).take(4);
+    match after.find(|event| !matches!(event.what, What::Nmi { .. })).map(|event| &event.what) {
+        Some(What::Stack { frames, .. }) => frames,
+        _ => &[],
+    }
+}
+
+/// Who woke the thread, in words too.
+fn waker(tasks: &Tasks, waking: Option<&Named>) -> (Who, String) {
+    let Some(waking) = waking else { return (Who::default(), "what no event names".to_owned()) };
+    if waking.context.hard_irq() || waking.context.soft_irq() {
+        return (Who::default(), "an interrupt".to_owned());
+    }
+    let who = tasks.who(waking.pid, waking.time.0);
+    let name = if who.comm.is_empty() { "thread".to_owned() } else { who.comm.clone() };
+    let words = format!("{name}:{}", who.pid);
+    (who, words)
+}
+
+/// The window of a segment: its events, those from right before it, and each CPU's last switch
+/// before that.
+fn cut(window: &Window, ordered: &[&Named], segment: &CycleSegment<'_>) -> Window {
+    let end = ordered.partition_point(|event| event.time.0 <= segment.end);
+    let begin = ordered.partition_point(|event| event.time.0 < segment.start.saturating_sub(LEAD_IN));
+    let mut seen = std::collections::BTreeSet::new();
+    let mut events: Vec<Named> = Vec::new();
+    for event in ordered[..begin].iter().rev() {
+        if matches!(event.what, What::Switch { .. }) && seen.insert(event.cpu) {
+            events.push((*event).clone());
+        }
+    }
+    events.reverse();
+    events.extend(ordered[begin..end].iter().map(|event| (*event).clone()));
+    Window {
+        cpu: segment.cpu,
+        cycle: window.cycle,
+        expected_ns: Nanos(segment.start),
+        actual_ns: Nanos(segment.end),
+        victim: window.victim,
+        own: false,
+        deadline_ns: None,
+        events_lost: window.events_lost,
+        begins_late: window.begins_late,
+        left_out: 0,
+        events,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fixture::{E, adds_up, host, told, window};
+    use super::*;
+    use model::units::Cpu;
+
+    fn explained(end: f64, events: &str) -> Spike {
+        let window = Window { own: false, deadline_ns: Some(Nanos(50_000)), ..window(end, events) };
+        let spike = explain_response(&window, &host(), Cost::default());
+        adds_up(&spike);
+        assert_eq!(spike.deadline_ns, window.deadline_ns);
+        spike
+    }
+
+    const RELEASE: &str = "
+        -500 1 50 d  switch rt/50/19 S swapper/1/0/120
+        1    1 0  dh vector+ local_timer
+        2    1 0  dh timer+ 1 hrtimer_wakeup
+        3    1 0  dh waking rt/50/19
+        4    1 0  dh timer- 1
+        5    1 0  dh vector- local_timer
+        8    1 0  d  switch swapper/1/0/120 R rt/50/19\n";
+
+    #[test]
+    fn every_part_of_a_response_has_its_name() {
+        let events = RELEASE.to_owned()
+            + "20 1 50 dh vector+ local_timer
+               24 1 50 dh vector- local_timer
+               30 1 50 d  switch rt/50/19 P hog/60/9
+               70 1 60 d  switch hog/60/9 S rt/50/19
+               80 1 50 d  switch rt/50/19 S low/61/120
+               80 1 50 d  stack schedule,futex_do_wait,futex_wait,do_futex
+               95 1 61 .  waking rt/50/19
+               97 1 61 d  switch low/61/120 R rt/50/19";
+        let spike = explained(120.0, &events);
+        let told = told(&spike);
+        for line in [
+            "own rt 12",
+            "timer-irq local_timer 4",
+            "own rt 6",
+            "preempted hog 40",
+            "own rt 10",
+            "blocked futex_do_wait/low 15",
+            "own rt 23",
+        ] {
+            assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
+        }
+        let blocked = spike.slices.iter().find(|slice| slice.kind == SliceKind::Blocked).unwrap();
+        assert_eq!(blocked.evidence, "futex, released by low:61");
+        assert_eq!((blocked.who.pid, spike.switched_ns), (61, Some(Nanos(E + 8_000))));
+    }
+
+    #[test]
+    fn a_page_s_arrival_is_a_page_fault_and_a_pi_lock_has_its_holder() {
+        let page = "trace_event_raw_event_sched_switch,__traceiter_sched_switch,__schedule,io_schedule,\
+                    folio_wait_bit_common,filemap_fault,handle_mm_fault";
+        let lock = "rt_mutex_schedule,rt_mutex_slowlock,futex_lock_pi,do_futex";
+        for (stack, kind, evidence) in [
+            (page, SliceKind::PageFault, "it slept in a page fault until low:61 woke it"),
+            (lock, SliceKind::Blocked, "a lock with priority inheritance, released by low:61"),
+            ("schedule,pipe_read,vfs_read", SliceKind::Blocked, "it slept in pipe_read until low:61 woke it"),
+            (
+                "__schedule,schedule_timeout,wait_woken,n_tty_write,tty_write",
+                SliceKind::Blocked,
+                "it slept in n_tty_write until low:61 woke it",
+            ),
+        ] {
+            let sleep = format!(
+                "30 1 50 . fault
+                 31 1 50 d switch rt/50/19 S low/61/120
+                 31 1 50 d stack {stack}
+                 60 1 61 . waking rt/50/19
+                 61 1 61 d switch low/61/120 R rt/50/19"
+            );
+            let spike = explained(80.0, &(RELEASE.to_owned() + &sleep));
+            let slept = spike.slices.iter().find(|slice| slice.start_ns == Nanos(E + 31_000)).unwrap();
+            assert_eq!((slice_kind(slept), slept.evidence.as_str()), (Some(kind), evidence));
+            assert!(spike.notes.iter().any(|note| note.starts_with("1 page fault ")), "{:?}", spike.notes);
+        }
+        let spike = explained(
+            80.0,
+            &(RELEASE.to_owned() + "31 1 50 d switch rt/50/19 D swapper/1/0/120\n60 0 9 h waking rt/50/19"),
+        );
+        assert!(spike.slices.iter().any(|slice| slice.evidence.contains("no stack tells where")));
+    }
+
+    fn slice_kind(slice: &Slice) -> Option<SliceKind> {
+        slice.kind.known()
+    }
+
+    /// Lines of events that may follow a release, in any order and number.
+    const LINES: [&str; 12] = [
+        "1 50 d switch rt/50/19 P hog/60/9",
+        "1 60 d switch hog/60/9 S rt/50/19",
+        "1 50 d switch rt/50/19 S low/61/120",
+        "1 50 d stack schedule,futex_wait",
+        "1 61 . waking rt/50/19",
+        "1 61 d switch low/61/120 R rt/50/19",
+        "1 50 dh vector+ local_timer",
+        "1 50 dh vector- local_timer",
+        "1 50 s soft+ 3",
+        "1 50 s soft- 3",
+        "0 62 d switch x/62/120 R rt/50/19",
+        "1 50 . fault",
+    ];
+
+    proptest! {
+        #[test]
+        fn slices_and_rest_are_the_response(
+            steps in prop::collection::vec((0..30u32, 0..LINES.len()), 0..60),
+            end in 1..900u32,
+            shuffled in any::<bool>(),
+        ) {
+            let (mut at, mut text) = (9, RELEASE.to_owned());
+            for (step, line) in steps {
+                at += step;
+                text += &format!("{at} {}\n", LINES[line]);
+            }
+            let mut window = window(f64::from(end), &text);
+            if shuffled {
+                window.events.reverse();
+            }
+            let spike = explain_response(&window, &host(), Cost::default());
+            adds_up(&spike);
+            prop_assert!(spike.stopped_ns.0 >= 0 && spike.stopped_ns <= spike.unexplained_ns);
+            prop_assert_eq!(spike.cpu, Cpu(1));
+        }
+    }
+}
