@@ -36,8 +36,8 @@ pub fn section(input: &Input) -> Markup {
     }
     let (flame, involved) = (Flame::of(run), typical::all(run));
     html! {
-        (threads::section(run))
         (ask::place(input))
+        (threads::section(run))
         h2 { "Who took the time" }
         div id="flame" {
             (figure(BOXES, |size| flame.draw(size, &PAGE)))
