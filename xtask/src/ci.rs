@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::tally::{StepOutcome, Tally};
 use crate::tools::{Result, Tool, root, target};
-use crate::{armv7, dist, docs, experiments, failures, live};
+use crate::{armv7, browser, dist, docs, experiments, failures, live};
 
 /// Runs everything; the last line counts it.
 pub fn run() -> Result<()> {
@@ -25,6 +25,7 @@ pub fn run() -> Result<()> {
             "experiments",
             "failing system calls",
             "generated pages",
+            "browser",
             "fuzz targets",
             "armv7",
             "dist",
@@ -38,6 +39,8 @@ pub fn run() -> Result<()> {
     step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
     step(&mut tally, "failing system calls", || failures::run(&failures::Args::of_gate()?));
     step(&mut tally, "generated pages", docs::check);
+    println!("\n== browser");
+    browser::all(&mut tally);
     fuzz(&mut tally);
     boards_of_32_bits(&mut tally);
     if step(&mut tally, "dist", || dist::build(std::env::consts::ARCH).map(drop)) {

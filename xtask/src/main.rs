@@ -5,6 +5,7 @@
 
 mod armv7;
 mod bench;
+mod browser;
 mod ci;
 mod corpus;
 mod debian;
@@ -42,6 +43,8 @@ enum Command {
     Live(live::Args),
     Corpus(corpus::Args),
     Pages(pages::Args),
+    /// A hunt's page in a browser: clicks, keys, address, filter, zoom, CPUs, print.
+    Browser,
     /// Static binaries target/dist/onbeat-ARCH.
     Dist,
     Bench(bench::Args),
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Live(args) => live::run(&args),
         Command::Corpus(args) => corpus::run(&args),
         Command::Pages(args) => pages::run(&args),
+        Command::Browser => browser::run(),
         Command::Dist => dist::run(),
         Command::Bench(args) => bench::run(&args),
         Command::DecodePages { path } => bench::decode_pages(&path),

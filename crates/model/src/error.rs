@@ -98,6 +98,11 @@ pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|error| unserialized(&error))
 }
 
+/// A value as JSON that is changed before it is written.
+pub fn json_value<T: Serialize + ?Sized>(value: &T) -> Result<serde_json::Value> {
+    serde_json::to_value(value).map_err(|error| unserialized(&error))
+}
+
 /// As [`json`], on many lines, with a newline at its end.
 pub fn json_pretty<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|error| unserialized(&error))

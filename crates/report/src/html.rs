@@ -5,20 +5,27 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::plot::svg::{Picture, Size};
 use crate::plot::theme;
 use crate::prose::prose;
+use crate::script;
 use model::text::harmless;
-
-/// Nothing may be loaded and nothing executed, even if escaping had a hole.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 /// A page with this heading.
 pub fn page_of(heading: &str, body: Markup) -> String {
+    page_under(script::POLICY, heading, body)
+}
+
+/// A page whose policy lets the script of [`crate::script`] run, which the body ends with.
+pub fn page_with_script(heading: &str, body: Markup) -> String {
+    page_under(&script::policy(), heading, html! { (body) (script::element()) })
+}
+
+fn page_under(policy: &str, heading: &str, body: Markup) -> String {
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta http-equiv="Content-Security-Policy" content=(policy);
                 link rel="icon" href="data:,";
                 title { (heading) }
                 style { (PreEscaped(theme::css())) (PreEscaped(include_str!("page.css"))) }
@@ -35,8 +42,13 @@ pub fn page_of(heading: &str, body: Markup) -> String {
 /// What the page shows, as JSON. Within strings, where alone they can occur, the characters that
 /// could end the element or open a comment are written as escapes.
 pub fn document(json: &str) -> Markup {
+    data("onbeat-run", json)
+}
+
+/// The same under another name.
+pub fn data(id: &str, json: &str) -> Markup {
     let safe = harmless(json).replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
-    html! { script type="application/json" id="onbeat-run" { (PreEscaped(safe)) } }
+    html! { script type="application/json" id=(id) { (PreEscaped(safe)) } }
 }
 
 /// A picture in both sizes, of which one is shown, and what it does not draw.
@@ -54,6 +66,11 @@ pub fn figure(caption: &str, draw: impl Fn(Size) -> Option<Picture>) -> Markup {
 /// A table that may be wider than the page.
 pub fn scroll(name: &str, table: Markup) -> Markup {
     html! { div class="scroll" role="region" aria-label=(name) tabindex="0" { (table) } }
+}
+
+/// The same; on a telephone each row is a card, because what it says would be off the screen.
+pub fn cards(name: &str, table: Markup) -> Markup {
+    html! { div class="scroll cards" role="region" aria-label=(name) tabindex="0" { (table) } }
 }
 
 pub fn pairs(pairs: &[(&'static str, String)]) -> Markup {

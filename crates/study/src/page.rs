@@ -10,8 +10,8 @@ use model::text::several;
 use model::units::Nanos;
 use model::vocabulary::Command;
 use report::Input;
-use report::hunt::perfetto;
 use report::hunt::windows::Windows;
+use report::hunt::{perfetto, typical};
 use report::plot::history::History;
 use rules::culprits::context::StealInterval;
 use stats::bounds::{Bounds, Question};
@@ -79,7 +79,8 @@ impl ReportedRun {
 /// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last
 /// checkpoint, too.
 fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Result<Windows> {
-    let mut windows = Windows::default();
+    let typical = typical::all(&bundle.run).into_iter().filter_map(|part| part.typical);
+    let mut windows = Windows::wanting(typical.map(|at| &bundle.run.spikes[at]));
     let unread = match bundle.run.complete {
         true => each_window(path, |window| windows.add(window))?,
         false => explain::explain(path, &mut bundle.run, stolen, |window| windows.add(window))?,

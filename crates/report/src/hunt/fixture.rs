@@ -370,15 +370,14 @@ fn culprits() -> Vec<Culprit> {
     off.evidence =
         vec!["in 2 of 2 spikes the timer interrupted the instruction after interrupts came back on".into()];
     off.remedy = "Keep the driver off this CPU, or have its maintainers shorten the section.".into();
-    let mut busy = culprit("thread", "busy-loop:812 (real-time 90)", 2, 470_200);
-    busy.rule = Some("busy-real-time-thread".into());
+    let mut busy = culprit("thread", "busy-loop", 2, 470_200);
     busy.knobs = vec!["irq-threads-above".into(), "isolation".into()];
     busy.evidence = vec!["ran for up to 331 us at a priority above the victim's".into()];
     busy.remedy =
         "Give the task a higher priority than this thread, or move the thread to another CPU.".into();
     busy.provoke = "chrt -f 90 sh -c 'while :; do :; done'".into();
-    let thread = culprit("thread", "irq/35-eth0:512 (real-time 50)", 2, 252_500);
-    let mut ipi = culprit("ipi", "slow_call [inject] from CPU 0", 1, 218_600);
+    let thread = culprit("thread", "irq/35-eth0", 2, 252_500);
+    let mut ipi = culprit("ipi", "slow_call [inject]", 1, 218_600);
     ipi.knobs = vec!["isolation".into()];
     let mut net = culprit("softirq", "NET_RX", 1, 148_000);
     net.evidence = vec!["one softirq".into()];

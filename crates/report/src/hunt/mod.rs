@@ -1,7 +1,12 @@
 //! What `hunt` found: text for the terminal, the section of the run's page, a trace for Perfetto.
 
+pub mod answer;
+pub mod ask;
+pub mod ask_data;
 pub mod cycle_rows;
+pub mod flame;
 pub mod kinds;
+pub mod lanes;
 pub mod nest;
 pub mod outside;
 pub mod parts;
@@ -18,6 +23,7 @@ pub mod swatches;
 pub mod text;
 pub mod threads;
 pub mod tracks;
+pub mod typical;
 pub mod windows;
 
 #[cfg(test)]

@@ -82,9 +82,11 @@ mod tests {
         let sample = crate::fixture::quiet();
         let page = crate::run::page::html(&[crate::input::Input { run: &run, ..sample.input() }]).unwrap();
         assert!(page.find(&sentence).unwrap() < page.find("class=\"lead\"").unwrap());
-        let section = crate::hunt::section::section(&run, None).into_string();
+        let sample = crate::fixture::quiet();
+        let input = crate::Input { run: &run, ..sample.input() };
+        let section = crate::hunt::section::section(&input).into_string();
         assert_eq!(
-            section.matches("Why it is unexplained: stopped from outside: x.").count(),
+            section.matches("<p>Why it is unexplained: stopped from outside: x.").count(),
             8,
             "{section}"
         );

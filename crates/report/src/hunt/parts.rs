@@ -73,10 +73,17 @@ pub fn sums<'a>(parts: &[SpikePart<'a>]) -> Vec<(&'a str, String, Nanos, usize)>
 
 /// The latest spikes, up to this number, latest first.
 pub fn worst(run: &Run, most: usize) -> Vec<&Spike> {
-    let mut spikes: Vec<&Spike> = run.spikes.iter().collect();
-    spikes.sort_by_key(|spike| (std::cmp::Reverse(spike.latency_ns), spike.expected_ns, spike.cpu));
-    spikes.truncate(most);
-    spikes
+    by_latency(run).into_iter().take(most).map(|at| &run.spikes[at]).collect()
+}
+
+/// The places of all kept spikes in the run's list, latest first: as they are numbered everywhere.
+pub fn by_latency(run: &Run) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..run.spikes.len()).collect();
+    order.sort_by_key(|&at| {
+        let spike = &run.spikes[at];
+        (std::cmp::Reverse(spike.latency_ns), spike.expected_ns, spike.cpu)
+    });
+    order
 }
 
 /// What all spikes took together.

@@ -46,7 +46,7 @@ pub fn draw(spike: &Spike, window: Option<&Window>, size: Size, theme: &Theme) -
     let keys: Vec<Swatch> = keys(&parts, theme).into_iter().chain(tracks.keys()).collect();
     let (legend, legend_height) = swatches(&keys, &plot, plot.bottom + 56.0, theme);
     let body = html! {
-        (plot.x_axis(&canvas.time, &ticks, &format!("{unit} since {}", canvas.since_what()), theme))
+        (plot.x_axis(&canvas.time, &ticks, &format!("{unit} since {}", since_what(spike)), theme))
         (canvas.pins(until as f64)) (strip) (enlarged) (tracks.draw(from))
         (text(canvas.plot.left - 7.0, top + strip::HEIGHT / 2.0 - 3.0, "end", theme.ink, &format!("CPU {}", spike.cpu)))
         (text(canvas.plot.left - 7.0, top + strip::HEIGHT / 2.0 + 11.0, "end", theme.muted, "late"))
@@ -92,10 +92,6 @@ impl<'a> Canvas<'a> {
         Canvas { spike, window, plot, time, theme }
     }
 
-    fn since_what(&self) -> &'static str {
-        if self.spike.deadline_ns.is_some() { "its release" } else { "the thread should have run" }
-    }
-
     fn since(&self, time: Nanos) -> f64 {
         time.0.saturating_sub(self.spike.expected_ns.0) as f64
     }
@@ -111,14 +107,7 @@ impl<'a> Canvas<'a> {
         // Of a cycle the first run counts, which the spike has.
         let window = self.window.filter(|_| self.spike.deadline_ns.is_none());
         let named = window.map_or(bare, Landmarks::of).named();
-        // A cycle has words of its own.
-        let word = |name| match (name, self.spike.deadline_ns) {
-            ("expected", Some(_)) => "released",
-            ("switch", Some(_)) => "ran",
-            ("actual", Some(_)) => "finished",
-            _ => name,
-        };
-        named.into_iter().map(|(name, time)| (word(name), self.since(time))).collect()
+        named.into_iter().map(|(name, time)| (mark_name(name, self.spike), self.since(time))).collect()
     }
 
     /// The names of those before a time, and of the last.
@@ -170,6 +159,21 @@ impl<'a> Canvas<'a> {
             }
         };
         (markup, height + pins::HEIGHT + WEDGE)
+    }
+}
+
+/// What a spike's times count from.
+pub fn since_what(spike: &Spike) -> &'static str {
+    if spike.deadline_ns.is_some() { "its release" } else { "the thread should have run" }
+}
+
+/// A landmark's name; a cycle has words of its own.
+pub fn mark_name(name: &'static str, spike: &Spike) -> &'static str {
+    match (name, spike.deadline_ns) {
+        ("expected", Some(_)) => "released",
+        ("switch", Some(_)) => "ran",
+        ("actual", Some(_)) => "finished",
+        _ => name,
     }
 }
 

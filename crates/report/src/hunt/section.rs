@@ -1,75 +1,100 @@
-//! What `hunt` found, as a part of a run's page: the recorder's account, the worst spikes, the
-//! culprits, the mean path.
+//! What `hunt` found, as a part of a run's page: what can be asked, the culprits, the worst spikes,
+//! the mean path.
 
 use maud::{Markup, html};
 
-use super::parts::{SpikePart, longest, parts, share, total, unexplained, worst};
+use super::flame::Flame;
+use super::parts::{SpikePart, by_latency, longest, parts, share, total, unexplained, worst};
+use super::typical::{self, Involved};
 use super::windows::{KEPT, Windows};
-use super::{kinds, path, picture, sentences, threads};
-use crate::html::{figure, scroll};
+use super::{ask, kinds, path, picture, sentences, threads};
+use crate::html::{cards, figure, scroll};
+use crate::input::Input;
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
 use crate::prose::prose;
 use crate::words::{clean, several, span, us};
-use model::run::{Culprit, Run, Spike};
+use model::run::{Run, Spike};
 use model::vocabulary::Command;
 
+/// How to read the boxes.
+const BOXES: &str = "Each row is part of the one above it: kind, whose, function. The width is the time that \
+                     it took of all kept spikes; a click shows the spikes with a part of it.";
 /// Rows of a spike's table.
 const ROWS: usize = 40;
 /// Rows of the culprits' table.
 const CULPRITS: usize = 40;
 
 /// The section; nothing for a run that is no hunt.
-pub fn section(run: &Run, windows: Option<&Windows>) -> Markup {
+pub fn section(input: &Input) -> Markup {
+    let (run, windows) = (input.run, input.windows);
     if run.command != Command::Hunt {
         return html! {};
     }
+    if run.spikes.is_empty() {
+        return threads::section(run);
+    }
+    let (flame, involved) = (Flame::of(run), typical::all(run));
     html! {
+        (ask::place(input))
         (threads::section(run))
         h2 { "Who took the time" }
-        p { (prose(&sentences::found(run))) " " (prose(&sentences::armed(run))) }
-        @if !run.spikes.is_empty() {
-            (culprits(run))
+        div id="flame" {
+            (figure(BOXES, |size| flame.draw(size, &PAGE)))
+        }
+        (culprits(run, &involved))
+        div class="still" {
             h2 { "The worst spikes" }
             p class="muted" { "Each from the time at which the thread should have run, or from its release. Point at a bar to read what it is." }
             @for (at, spike) in worst(run, KEPT).into_iter().enumerate() { (one(at + 1, spike, run, windows)) }
-            @if run.spikes.len() > KEPT {
-                p class="muted" { (run.spikes.len() - KEPT) " more are in the data at the end of this file." }
-            }
         }
+        (ask::table(run))
         @if let Some(windows) = windows.filter(|windows| windows.mean.windows > 0) {
             h2 { "The mean path from the timer to user space" }
             (figure(&format!("Mean over {} in which every landmark is known; not of the ordinary wake-ups.", several(windows.mean.windows, "spike", "spikes")),
                 |size| path::draw(&windows.mean, "spikes", size, &PAGE)))
         }
-        (account(run))
+        (ask::document(input, &flame, &involved))
     }
 }
 
-fn account(run: &Run) -> Markup {
-    let Some(recorder) = &run.recorder else { return html! {} };
+/// That the trace and the thread's clock differ: what is then said is not to be relied on.
+pub fn banner(run: &Run) -> Markup {
+    let disagreeing = run.recorder.as_ref().map_or(0, |recorder| recorder.disagreeing);
     html! {
-        h2 { "The flight recorder" }
-        @if recorder.disagreeing > 0 {
+        @if disagreeing > 0 {
             div class="banner" role="alert" {
-                "In " (several(recorder.disagreeing, "spike", "spikes"))
+                "In " (several(disagreeing, "spike", "spikes"))
                 " the trace and the thread's clock do not agree: what is said of those is not to be relied on."
             }
         }
-        dl { @for (name, words) in sentences::account(recorder) { div { dt { (name) } dd { (prose(&words)) } } } }
     }
 }
 
-fn culprits(run: &Run) -> Markup {
+/// The recorder's account of itself.
+pub fn account(run: &Run) -> Markup {
+    let Some(recorder) = &run.recorder else { return html! {} };
+    html! {
+        details {
+            summary { "The flight recorder: what was armed, what was lost, what it cost" }
+            dl { @for (name, words) in sentences::account(recorder) {
+                div { dt { (name) } dd { (prose(&words)) } }
+            } }
+        }
+    }
+}
+
+fn culprits(run: &Run, involved: &[Involved]) -> Markup {
     let rest = unexplained(run);
     html! {
-        (scroll("Culprits by the time they took", html! {
+        (cards("Culprits by the time they took", html! {
             table {
                 thead { tr {
                     th { "share" } th { "time" } th class="more" { "spikes" } th class="left" { "who" } th class="left" { "as" }
                     th class="left" { "evidence" } th class="left" { "what cures it" }
+                    th class="left ask" { "typical" }
                 } }
-                tbody { @for at in 0..run.culprits.len().min(CULPRITS) { (culprit_row(&run.culprits, at)) } }
+                tbody { @for at in 0..run.culprits.len().min(CULPRITS) { (culprit_row(run, at, involved)) } }
             }
         }))
         @if run.culprits.len() > CULPRITS { p class="muted" { (run.culprits.len() - CULPRITS) " more are in the data at the end of this file." } }
@@ -81,8 +106,11 @@ fn culprits(run: &Run) -> Markup {
     }
 }
 
-fn culprit_row(culprits: &[Culprit], at: usize) -> Markup {
-    let culprit = &culprits[at];
+fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
+    let (culprits, culprit) = (&run.culprits, &run.culprits[at]);
+    let order = by_latency(run);
+    let typical = involved.get(at).and_then(|part| part.typical);
+    let rank = typical.and_then(|typical| order.iter().position(|place| *place == typical));
     let named = matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str()));
     let lines = |texts: &[String]| texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join("; ");
     html! {
@@ -99,6 +127,9 @@ fn culprit_row(culprits: &[Culprit], at: usize) -> Markup {
                     sentences::Cure::As(above) => { "as for " (clean(&culprits[above].name)) "." }
                     sentences::Cure::Remedy(remedy, knobs) => { (prose(&remedy)) @if !knobs.is_empty() { ". Knobs: " (knobs) "." } }
                 }
+            }
+            td class="left ask" {
+                @if let Some(rank) = rank { a href={ "#spike=" (rank + 1) } { "spike " (rank + 1) } }
             }
         }
     }
@@ -120,7 +151,7 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
     let when = if when.is_empty() { when } else { format!(", {when}") };
     let (shown, others, length) = longest(parts(spike), ROWS);
     html! {
-        section class="spike" id=(threads::place_of(spike)) {
+        section class="spike" id=(threads::place_of(number)) {
             h3 { (number) ". " (threads::late(spike)) " on CPU " (spike.cpu) (when) ": " (sentences::classes(spike)) }
             @if let Some(victim) = sentences::victim(spike) { p { "The late thread: " (victim) "." } }
             @if spike.events_lost > 0 {
@@ -170,14 +201,20 @@ mod tests {
     use super::*;
     use crate::hunt::fixture;
 
+    fn told(run: &Run, windows: Option<&Windows>) -> String {
+        let sample = crate::fixture::quiet();
+        crate::run::section::run(&Input { run, windows, ..sample.input() }, None).into_string()
+    }
+
     #[test]
     fn every_spike_has_a_picture_and_a_table() {
         let run = fixture::run();
-        let text = section(&run, Some(&fixture::windows())).into_string();
+        let text = told(&run, Some(&fixture::windows()));
         assert_eq!(text.matches("<section class=\"spike\"").count(), 8);
-        assert_eq!(text.matches("<svg class=\"wide\"").count(), 9);
+        assert!(text.contains("lanes: the late thread"));
+        assert_eq!(text.matches("id=\"onbeat-spikes\"").count(), 1);
         assert!(text.contains("not the machine's latency"));
-        assert!(section(&run, None).into_string().contains("is not in this bundle"));
+        assert!(told(&run, None).contains("is not in this bundle"));
     }
 
     #[test]
@@ -192,9 +229,9 @@ mod tests {
             }
         }
         run.culprits.iter_mut().for_each(|culprit| culprit.name = attack.into());
-        let text = section(&run, Some(&fixture::windows())).into_string();
-        assert!(!text.contains("<script") && !text.contains('\u{1b}'));
-        let text = section(&fixture::run(), Some(&fixture::windows())).into_string();
+        let text = told(&run, Some(&fixture::windows()));
+        assert!(text.matches("<script").count() == 1 && !text.contains('\u{1b}'), "the data alone");
+        let text = told(&fixture::run(), Some(&fixture::windows()));
         assert!(!text.contains("http"), "an address on the page");
     }
 
@@ -218,9 +255,9 @@ mod tests {
     fn other_commands_have_none_and_a_hunt_without_spikes_a_sentence() {
         let mut run = fixture::run();
         run.spikes.clear();
-        let text = section(&run, None).into_string();
+        let text = told(&run, None);
         assert!(text.contains("No wake-up was later than 100 us") && !text.contains("The worst spikes"));
         run.command = "measure".into();
-        assert_eq!(section(&run, None).into_string(), "");
+        assert!(!told(&run, None).contains("Who took the time"));
     }
 }

@@ -216,16 +216,16 @@ fn pictures(thread: &ThreadRun, run: &Run) -> Markup {
 /// The late cycles of a thread, the longest first, and where they are on the page.
 fn latest<'a>(thread: &ThreadRun, run: &'a Run) -> Vec<CycleRow<'a>> {
     let shown = worst(run, KEPT);
-    let link = |spike: &Spike| shown.contains(&spike).then(|| place_of(spike));
+    let link = |spike: &Spike| shown.iter().position(|one| *one == spike).map(|at| place_of(at + 1));
     let own = |spike: &&Spike| spike.deadline_ns.is_some() && spike.victim.pid == thread.tid;
     let mut own: Vec<&Spike> = run.spikes.iter().filter(own).collect();
     own.sort_by_key(|spike| (std::cmp::Reverse(spike.latency_ns), spike.expected_ns));
     own.into_iter().take(cycle_rows::ROWS).map(|spike| CycleRow { spike, link: link(spike) }).collect()
 }
 
-/// The name of a spike's place on the page.
-pub fn place_of(spike: &Spike) -> String {
-    format!("spike-{}-{}", spike.cpu, spike.expected_ns.0)
+/// The name of a spike's place on the page: what the page's script takes for it, too.
+pub fn place_of(number: usize) -> String {
+    format!("spike={number}")
 }
 
 /// How late it is, for a spike's headline: of a cycle its response and its deadline.

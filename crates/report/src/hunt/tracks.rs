@@ -2,18 +2,17 @@
 
 use maud::{Markup, html};
 
+use super::lanes::KeptLanes;
 use super::swatches::Swatch;
 use crate::plot::axis::{Scale, number};
 use crate::plot::svg::{Plot, Px, text, text_width};
 use crate::plot::theme::Theme;
-use crate::words::{clean, several, span};
+use crate::words::{clean, span};
 use model::run::Spike;
 use model::units::Nanos;
-use trace::timeline::{CpuTrack, TrackContext, TrackSpan, cpu_tracks};
+use trace::timeline::{CpuTrack, TrackContext, TrackSpan};
 use trace::window::Window;
 
-/// CPUs that have a lane; of more, those that did most.
-const LANES: usize = 9;
 /// Height of a lane, and the distance of two.
 const HEIGHT: f64 = 18.0;
 const STEP: f64 = HEIGHT + 5.0;
@@ -21,7 +20,7 @@ const STEP: f64 = HEIGHT + 5.0;
 const MIN_WIDTH: f64 = 1.2;
 
 /// How strong which of the theme's colours is, and what for.
-const LOOKS: [(f64, usize, &str); 6] = [
+pub const LOOKS: [(f64, usize, &str); 6] = [
     (1.0, 2, "lanes: the late thread"),
     (0.5, 0, "lanes: a real-time thread"),
     (0.2, 0, "lanes: another thread"),
@@ -55,13 +54,8 @@ impl<'a> Tracks<'a> {
             tracks.notes.push("What the CPUs did meanwhile is not in this bundle.".into());
             return tracks;
         };
-        let mut all = cpu_tracks(window);
-        all.sort_by_key(|lane| (lane.cpu != window.cpu, lane.cpu));
-        tracks.lanes = busiest(all, &mut tracks.notes);
-        if window.left_out > 0 {
-            let events = several(window.left_out, "event", "events");
-            tracks.notes.push(format!("{events} were left out: of other CPUs, or from before the spike."));
-        }
+        let mut kept = KeptLanes::of(window);
+        (tracks.lanes, tracks.notes) = (std::mem::take(&mut kept.lanes), kept.notes);
         tracks
     }
 
@@ -115,11 +109,7 @@ impl<'a> Tracks<'a> {
     fn stretch(&self, stretch: &TrackSpan, top: f64) -> Markup {
         let from = self.time.at(self.since(stretch.start));
         let width = (self.time.at(self.end(stretch)) - from).max(MIN_WIDTH);
-        let words = match (stretch.label.as_str(), stretch.context) {
-            ("", TrackContext::Idle) => "idle".to_owned(),
-            ("", _) => "no name".to_owned(),
-            (label, _) => clean(label),
-        };
+        let words = label_of(stretch);
         let rect = |fill: &str, opacity: f64| {
             html! {
                 rect x=(Px(from)) y=(Px(top)) width=(Px(width)) height=(Px(HEIGHT)) fill=(fill) fill-opacity=(number(opacity)) {}
@@ -149,41 +139,37 @@ impl<'a> Tracks<'a> {
 
     /// The place in [`LOOKS`] of a stretch; none for an idle CPU.
     fn look(&self, stretch: &TrackSpan) -> Option<usize> {
-        // Any number of threads can have the same name, also on its CPU.
-        let victim = self.spike.victim.pid;
-        let late = victim != 0 && stretch.pid == Some(victim);
-        Some(match stretch.context {
-            TrackContext::Idle => return None,
-            TrackContext::Thread if late => 0,
-            TrackContext::Thread if stretch.prio.is_some_and(|prio| prio < 100) => 1,
-            TrackContext::Thread => 2,
-            TrackContext::Softirq => 3,
-            TrackContext::Irq => 4,
-            TrackContext::Nmi => 5,
-        })
+        look_of(stretch, self.spike.victim.pid)
     }
 }
 
-/// Of many lanes the first, the victim's, and those with most in them.
-fn busiest(mut all: Vec<CpuTrack>, notes: &mut Vec<String>) -> Vec<CpuTrack> {
-    let others = all.len().saturating_sub(LANES);
-    if others == 0 {
-        return all;
+/// The place in [`LOOKS`] of a stretch around the spike of this thread; none for an idle CPU.
+pub fn look_of(stretch: &TrackSpan, victim: i32) -> Option<usize> {
+    // Any number of threads can have the same name, also on its CPU.
+    let late = victim != 0 && stretch.pid == Some(victim);
+    Some(match stretch.context {
+        TrackContext::Idle => return None,
+        TrackContext::Thread if late => 0,
+        TrackContext::Thread if stretch.prio.is_some_and(|prio| prio < 100) => 1,
+        TrackContext::Thread => 2,
+        TrackContext::Softirq => 3,
+        TrackContext::Irq => 4,
+        TrackContext::Nmi => 5,
+    })
+}
+
+/// What a stretch is called.
+pub fn label_of(stretch: &TrackSpan) -> String {
+    match (stretch.label.as_str(), stretch.context) {
+        ("", TrackContext::Idle) => "idle".to_owned(),
+        ("", _) => "no name".to_owned(),
+        (label, _) => clean(label),
     }
-    let mut order: Vec<usize> = (1..all.len()).collect();
-    order.sort_by_key(|&at| std::cmp::Reverse(all[at].spans.len()));
-    let dropped: Vec<usize> = order.split_off(LANES - 1);
-    let mut at = 0;
-    all.retain(|_| {
-        at += 1;
-        !dropped.contains(&(at - 1))
-    });
-    notes.push(format!("{} with fewer events not drawn.", several(others as u64, "CPU", "CPUs")));
-    all
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::lanes::LANES;
     use super::*;
     use crate::hunt::fixture;
     use crate::plot::svg::Size;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::columns;
+use super::peaks::Peaks;
 use model::histogram::{EARLY_BUCKET, bucket_edges, bucket_of};
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
@@ -61,6 +62,7 @@ pub struct History {
     used: usize,
     cpus: BTreeMap<Cpu, Vec<HistoryColumn>>,
     lanes: Vec<HeatLane>,
+    peaks: Peaks,
     blocks: u64,
     unplaced: u64,
 }
@@ -90,6 +92,7 @@ impl History {
             used: 0,
             cpus: BTreeMap::new(),
             lanes: Vec::new(),
+            peaks: Peaks::new(start),
             blocks: 0,
             unplaced: 0,
         }
@@ -101,6 +104,7 @@ impl History {
             self.lay_grid(block.mono_ns);
         }
         self.blocks += 1;
+        self.peaks.add(block);
         let column = self.column_of(block);
         let slots = self.cpus.entry(block.cpu).or_default();
         if slots.len() <= column {
@@ -220,6 +224,11 @@ impl History {
     /// The heat maps' data: a lane per CPU, or one of all.
     pub fn lanes(&self) -> &[HeatLane] {
         &self.lanes
+    }
+
+    /// The maxima in finer columns.
+    pub fn peaks(&self) -> &Peaks {
+        &self.peaks
     }
 
     /// Samples that the heat map leaves out, because the blocks have too many different levels.

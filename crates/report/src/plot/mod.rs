@@ -16,6 +16,7 @@ pub mod marks;
 pub mod max_over_time;
 pub mod modes;
 pub mod overlay;
+pub mod peaks;
 pub mod shift;
 pub mod svg;
 pub mod theme;

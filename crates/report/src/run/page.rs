@@ -1,5 +1,5 @@
-//! The report as a page: one file without scripts and external references, for `file://`, print,
-//! small screens, light and dark settings.
+//! The report as a page: one file without external references, for `file://`, print, small screens,
+//! light and dark settings; that of a hunt with a script of its own, and whole without it.
 //!
 //! The page also holds the runs as JSON, in an element that browsers do not execute.
 
@@ -7,13 +7,14 @@ use maud::{Markup, html};
 
 use super::json::json_compact;
 use super::{conditions, section, table};
-use crate::html::{document, figure, page_of, scroll};
+use crate::html::{document, figure, page_of, page_with_script, scroll};
 use crate::input::Input;
 use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
 use crate::plot::{exceedance, latency, line, shift, theme};
 use crate::words::{clean, several, us_or_dash};
 use model::error::Result;
+use model::vocabulary::Command;
 use stats::compare::secondary;
 use stats::pair::verdict::Design;
 
@@ -24,7 +25,10 @@ pub fn html(inputs: &[Input]) -> Result<String> {
         [one] => format!("Wake-up latency: {}", clean(one.title)),
         several => format!("Wake-up latency of {} runs", several.len()),
     };
-    Ok(page_of(
+    // Of several runs each is still: the address could not say which one a spike is of.
+    let asked = matches!(inputs, [one] if one.run.command == Command::Hunt && !one.run.spikes.is_empty());
+    let page = if asked { page_with_script } else { page_of };
+    Ok(page(
         &heading,
         html! {
             @if inputs.len() == 1 { (section::run(&inputs[0], None)) } @else { (overview(inputs)) }

@@ -9,31 +9,25 @@ use crate::html::{pairs, scroll};
 use crate::hunt;
 use crate::input::Input;
 use crate::prose::prose;
-use crate::words::{self, UNKNOWN, clean, or_dash, span, us, us_or_dash};
+use crate::words::{self, UNKNOWN, clean, or_dash, several, span, us, us_or_dash};
 use model::run::{CpuRun, Run, Worst};
 use model::vocabulary::Command;
 
 /// How many of the worst wake-ups are listed.
 const WORST: usize = 20;
+/// Remarks on the measurement that are shown at once; more are folded.
+const REMARKS: usize = 2;
+
 /// A run; with a number where it is one of several.
 pub fn run(input: &Input, number: Option<usize>) -> Markup {
     let run = input.run;
     html! {
         section class="run" id=[number.map(|n| format!("run-{n}"))] {
             @if let Some(n) = number { h2 class="name" { (n) ". " (clean(input.title)) } }
-            @if let Some(sentence) = hunt::outside::sentence(run) { div class="banner" role="alert" { (sentence) } }
-            p class="lead" { (sentences::verdict(input)) }
-            (banners(input))
-            h2 { "Conditions" }
-            @let (known, unknown) = conditions::known_conditions(run);
-            (pairs(&known))
-            @if !unknown.is_empty() { p { "Not known: " (unknown.join(", ")) "." } }
-            @for note in &run.plan.notes { p class="muted" { (prose(note)) } }
-            h2 { "Was the measurement fair?" }
-            (integrity(input))
+            (answer(input))
+            (hunt::section::section(input))
             h2 { "Latency per CPU" }
             (cpus(run))
-            (hunt::section::section(run, input.windows))
             @for note in sentences::oddities(run) { p { (note) } }
             // What a run supports ends with the same in other words.
             @if let Some(sentence) = sentences::limits(run).filter(|_| input.bounds.is_none()) { p class="muted" { (sentence) } }
@@ -42,8 +36,43 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             (pictures(input))
             (worst(run))
             (beyond(run))
+            h2 { "How it was measured" }
+            (measured(input))
             (rest(run))
         }
+    }
+}
+
+/// How late, whether that is to be relied on, and who took the time: what has to be on the first
+/// screen.
+fn answer(input: &Input) -> Markup {
+    let run = input.run;
+    html! {
+        @if let Some(sentence) = hunt::outside::sentence(run) {
+            div class="banner" role="alert" { (sentence) }
+        }
+        (banners(input))
+        (hunt::section::banner(run))
+        p class="lead" { (sentences::verdict(input)) }
+        @if run.command == Command::Hunt { p { (prose(&hunt::sentences::found(run))) } }
+        (hunt::answer::bars(run))
+        (integrity(input))
+        @if run.command == Command::Hunt { p class="muted" { (prose(&hunt::sentences::armed(run))) } }
+    }
+}
+
+/// The conditions, and what the recorder says of itself: read where a number has to be defended.
+fn measured(input: &Input) -> Markup {
+    let run = input.run;
+    let (known, unknown) = conditions::known_conditions(run);
+    html! {
+        details {
+            summary { "Conditions: kernel, clock, policy, interval, memory" }
+            (pairs(&known))
+            @if !unknown.is_empty() { p { "Not known: " (unknown.join(", ")) "." } }
+            @for note in &run.plan.notes { p class="muted" { (prose(note)) } }
+        }
+        (hunt::section::account(run))
     }
 }
 
@@ -64,15 +93,27 @@ fn banners(input: &Input) -> Markup {
 
 fn integrity(input: &Input) -> Markup {
     let entries = &input.run.integrity;
+    let list = html! {
+        ul { @for entry in entries {
+            li {
+                @if entry.invalidates { strong { "invalidates the run: " } }
+                (prose(&sentences::integrity(entry)))
+            }
+        } }
+    };
     html! {
         @if entries.is_empty() && input.run.command == Command::Import {
-            p { "Not known: the imported file does not say." }
+            p { strong { "Was the measurement fair? " } "Not known: the imported file does not say." }
         } @else if entries.is_empty() {
-            p { "Nothing was found that speaks against it." }
+            p { strong { "Was the measurement fair? " } "Nothing was found that speaks against it." }
         } @else {
-            ul { @for entry in entries {
-                li { @if entry.invalidates { strong { "invalidates the run: " } } (prose(&sentences::integrity(entry))) }
-            } }
+            details open[entries.len() <= REMARKS] {
+                summary {
+                    strong { "Was the measurement fair? " }
+                    (several(entries.len() as u64, "remark", "remarks"))
+                }
+                (list)
+            }
         }
         @for remark in input.remarks { p { "Reading the bundle: " (prose(remark)) } }
     }

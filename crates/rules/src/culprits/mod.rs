@@ -10,6 +10,7 @@
 // A record that names every field today ends with the defaults, too: a new field is then one edit.
 #![allow(clippy::needless_update)]
 
+pub mod belonging;
 pub mod context;
 mod deferred;
 #[cfg(test)]

@@ -1,0 +1,68 @@
+//! Which culprit of a finished run a slice was counted for: what a page needs to lead from one to
+//! the other.
+
+use super::deferred::{POOLED, group_name};
+use super::{find, names};
+use model::run::{Culprit, Slice};
+
+/// The place of the slice's culprit in the run's list; none where it is too small to be listed.
+pub fn place_of(culprits: &[Culprit], slice: &Slice) -> Option<usize> {
+    let rule = slice.rule.as_deref().and_then(find);
+    let name = |apart: &str| match (rule, apart) {
+        (Some(rule), "") => rule.title.to_owned(),
+        (Some(rule), apart) => format!("{}: {apart}", rule.title),
+        (None, apart) => apart.to_owned(),
+    };
+    let own = match rule {
+        Some(rule) => name(&group_name(rule.grouping, slice)),
+        None => name(&names::fallback_name(slice)),
+    };
+    // Slices of no rule are kept apart by their kind; those of a rule may be of several.
+    let alike = |culprit: &&Culprit| {
+        culprit.rule == slice.rule && (slice.rule.is_some() || culprit.kind == slice.kind)
+    };
+    let named = |wanted: &str| culprits.iter().position(|culprit| alike(&culprit) && culprit.name == wanted);
+    named(&own).or_else(|| named(&name(POOLED)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::context::RunContext;
+    use super::super::tally::rank_all;
+    use super::*;
+    use model::run::{Host, Spike, Who};
+    use model::units::{Cpu, Nanos};
+
+    #[test]
+    fn every_slice_leads_to_what_it_was_counted_for() {
+        let slice = |kind: &str, comm: &str, at: i64| Slice {
+            kind: kind.into(),
+            start_ns: Nanos(at),
+            ns: Nanos(100_000),
+            who: Who { comm: comm.into(), pid: 9, prio: 20, ..Who::default() },
+            ..Slice::default()
+        };
+        let mut spikes: Vec<Spike> = (0..3)
+            .map(|number| Spike {
+                cpu: Cpu(1),
+                expected_ns: Nanos(number * 1_000_000),
+                actual_ns: Nanos(number * 1_000_000 + 200_000),
+                latency_ns: Nanos(200_000),
+                slices: vec![
+                    slice("thread", "hog", number * 1_000_000),
+                    slice("workqueue", "kworker/3:1", number * 1_000_000 + 100_000),
+                ],
+                ..Spike::default()
+            })
+            .collect();
+        let host = Host::default();
+        let ranking = rank_all(&mut spikes, &RunContext::of_machine(&host));
+        let mut took = vec![0i64; ranking.culprits.len()];
+        for slice in spikes.iter().flat_map(|spike| &spike.slices) {
+            took[place_of(&ranking.culprits, slice).expect("all are listed")] += slice.ns.0;
+        }
+        let told: Vec<i64> = ranking.culprits.iter().map(|culprit| culprit.total_ns.0).collect();
+        assert_eq!(took, told);
+        assert_eq!(place_of(&ranking.culprits, &slice("irq", "nobody", 0)), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! A hunt's page in a browser, driven as a reader would: click, keys, address, filter, zoom, CPUs,
+//! print. Without a browser it is left out.
+//!
+//! The page lets no script run but its own, so what is driven is a copy without that policy; that
+//! the policy lets its own script run is seen on the page as it is.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::tally::{StepOutcome, Tally};
+use crate::tools::{self, Result, Tool, root, target};
+
+/// Names under which it is installed.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+const CHECK: &str = include_str!("check.js");
+/// A window that is not shown draws no frames to wait for.
+const FRAMES: &str = "<script>requestAnimationFrame=(act)=>setTimeout(act,0)</script>";
+/// What is there on paper and what is not.
+const PRINT: &str = "const seen=(words)=>getComputedStyle(document.querySelector(words)).display!=='none';\
+    const pre=document.createElement('pre');pre.id='browser-check';\
+    pre.textContent=[['#ask',false],['.still',true],['.still svg',true],['#ask-list table',true]]\
+    .map(([words,there])=>(seen(words)===there?'ok: ':'not as on paper: ')+words).join('\\n');\
+    document.body.append(pre);";
+
+/// The checks as a command of their own.
+pub fn run() -> Result<()> {
+    let mut tally = Tally::default();
+    all(&mut tally);
+    tally.close()
+}
+
+/// All checks of the browser that is there.
+pub fn all(tally: &mut Tally) {
+    let Some(browser) = BROWSERS.into_iter().find(|name| tools::on_path(name)) else {
+        return tally.note("browser", StepOutcome::LeftOut("there is no Chromium".to_owned()));
+    };
+    let page = match page() {
+        Ok(page) => page,
+        Err(why) => return tally.note("browser", StepOutcome::Failed(why)),
+    };
+    let driven = driven(&page, CHECK);
+    for size in ["1280,900", "400,900"] {
+        tally.note(format!("browser, {size}"), judge(browser, "driven", &driven, size));
+    }
+    let paper = page.replace("@media print{", "@media all{").replace("@media screen{", "@media not all{");
+    tally.note("browser, print", judge(browser, "print", &self::driven(&paper, PRINT), "1280,900"));
+    let own =
+        dump(browser, "own", &page, "1280,900").and_then(|text| match text.contains("class=\"asked\"") {
+            true => Ok(()),
+            false => Err("the page's policy does not let its own script run".to_owned()),
+        });
+    tally.note("browser, policy", StepOutcome::from(own));
+}
+
+/// A page of spikes on two CPUs.
+fn page() -> Result<String> {
+    let bundle = folder()?.join("bundle");
+    let source = root().join("tests/fixtures/runs/hunt");
+    for name in ["blocks.jsonl", "events/spikes.jsonl", "run.json"] {
+        let to = bundle.join(name);
+        let text = String::from_utf8_lossy(&tools::read(&source.join(name))?).into_owned();
+        let text = if name == "run.json" { on_two_cpus(&text)? } else { text };
+        std::fs::create_dir_all(to.parent().unwrap_or(&bundle)).map_err(|error| fault(&to, &error))?;
+        std::fs::write(&to, text).map_err(|error| fault(&to, &error))?;
+    }
+    let file = folder()?.join("hunt.html");
+    let paths = [bundle.display().to_string(), file.display().to_string()];
+    let line = ["run", "--quiet", "--package", "onbeat", "--", "report", &paths[0], "-o", &paths[1]];
+    Tool::new("cargo").args(line).dir(&root()).show()?;
+    Ok(String::from_utf8_lossy(&tools::read(&file)?).into_owned())
+}
+
+fn on_two_cpus(run: &str) -> Result<String> {
+    let mut run: Value = serde_json::from_str(run).map_err(|error| format!("run.json: {error}"))?;
+    run["spikes"][1]["cpu"] = 0.into();
+    Ok(run.to_string())
+}
+
+/// A copy of the page that another script drives.
+fn driven(page: &str, script: &str) -> String {
+    let policy = page
+        .find("<meta http-equiv=")
+        .map_or("", |from| page[from..].find('>').map_or("", |length| &page[from..=from + length]));
+    page.replacen(policy, "", 1)
+        .replacen("<style>", &format!("{FRAMES}<style>"), 1)
+        .replace("</body>", &format!("<script>(()=>{{{script}}})();</script></body>"))
+}
+
+fn judge(browser: &str, name: &str, page: &str, size: &str) -> StepOutcome {
+    let found = dump(browser, name, page, size);
+    StepOutcome::from(found.and_then(|text| {
+        let start = text.rfind("<pre id=\"browser-check\">").ok_or("the page left no answer")?;
+        let answer = text[start..].split(['>', '<']).nth(2).unwrap_or_default();
+        let wrong: Vec<&str> = answer.lines().filter(|line| !line.starts_with("ok: ")).collect();
+        if wrong.is_empty() && !answer.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+    }))
+}
+
+/// The page's elements as they are after a while.
+fn dump(browser: &str, name: &str, page: &str, size: &str) -> Result<String> {
+    let folder = folder()?;
+    let file = folder.join(format!("{name}.html"));
+    std::fs::write(&file, page).map_err(|error| fault(&file, &error))?;
+    let flags = [
+        "--headless".to_owned(),
+        "--no-sandbox".to_owned(),
+        "--disable-gpu".to_owned(),
+        format!("--user-data-dir={}", folder.join("profile").display()),
+        format!("--window-size={size}"),
+        // Time that passes as soon as nothing is left to do: a slow machine sees the same.
+        "--virtual-time-budget=20000".to_owned(),
+        "--dump-dom".to_owned(),
+        format!("file://{}", file.display()),
+    ];
+    Tool::new(browser).args(flags).within(Duration::from_secs(300)).text()
+}
+
+fn folder() -> Result<PathBuf> {
+    target("browser")
+}
+
+fn fault(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
