@@ -27,7 +27,6 @@ pub const FAULTS: &[Fault] = &[
         word: "cycle-preempted",
         by: By::Followed("preempted"),
         parts: &[Origin { logged: "preempted", kinds: &["preempted"], names: &["cyc_above"], ..ORIGIN }],
-        first: true,
         ..CYCLE
     },
     Fault {
