@@ -4,7 +4,7 @@
  *
  *   followed CAUSE CPU COUNT LOG CYCLES
  *
- * A thread of FIFO 50 wakes every 40 ms and works for 5 ms. In every third cycle something keeps it for 20 ms more:
+ * A thread of FIFO 50 wakes every 40 ms and works for 10 ms. In every third cycle something keeps it for 20 ms more:
  *
  *   preempted   a thread of FIFO 60 that begins to run while it works
  *   lock        a mutex that a fair thread holds
@@ -41,7 +41,7 @@
 #define MS 1000000ll
 #define CYCLES 4096
 #define PERIOD (40 * MS)
-#define WORK (5 * MS)
+#define WORK (10 * MS)
 #define LENGTH (20 * MS)
 #define PAGE 4096ul
 #define FULL (1 << 16)
@@ -246,7 +246,7 @@ static void keep(struct cycle *cycle, int at)
 	if (!strcmp(cause, "preempted")) {
 		took_from = took_until = 0;
 		sem_post(&asked);
-		work(WORK);
+		work(WORK / 2);
 		cycle->kept_from = took_from;
 		cycle->kept_until = took_until;
 		return;

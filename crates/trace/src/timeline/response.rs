@@ -257,14 +257,19 @@ fn waker(tasks: &Tasks, waking: Option<&Named>) -> (Who, String) {
 }
 
 /// The window of a segment: its events, those from right before it, and each CPU's last switch
-/// before that.
+/// before that; of its own CPU also what came since that switch, as an interrupt may be on that
+/// began long before the segment.
 fn cut(window: &Window, ordered: &[&Named], segment: &CycleSegment<'_>) -> Window {
     let end = ordered.partition_point(|event| event.time.0 <= segment.end);
     let begin = ordered.partition_point(|event| event.time.0 < segment.start.saturating_sub(LEAD_IN));
     let mut seen = std::collections::BTreeSet::new();
     let mut events: Vec<Named> = Vec::new();
     for event in ordered[..begin].iter().rev() {
-        if matches!(event.what, What::Switch { .. }) && seen.insert(event.cpu) {
+        let wanted = match event.what {
+            What::Switch { .. } => seen.insert(event.cpu),
+            _ => event.cpu == segment.cpu && !seen.contains(&event.cpu),
+        };
+        if wanted {
             events.push((*event).clone());
         }
     }
@@ -337,6 +342,22 @@ mod tests {
         let blocked = spike.slices.iter().find(|slice| slice.kind == SliceKind::Blocked).unwrap();
         assert_eq!(blocked.evidence, "futex, released by low:61");
         assert_eq!((blocked.who.pid, spike.switched_ns), (61, Some(Nanos(E + 8_000))));
+    }
+
+    #[test]
+    fn an_interrupt_that_began_long_before_the_release_has_its_time() {
+        let events = "
+            -9000 1 50 d  switch rt/50/19 S swapper/1/0/120
+            -3000 1 0  dh irq+ 17 nvme0q1
+            60    1 0  dh irq- 17
+            61    1 0  dh vector+ local_timer
+            62    1 0  dh timer+ 1 hrtimer_wakeup
+            63    1 0  dh waking rt/50/19
+            64    1 0  dh timer- 1
+            65    1 0  dh vector- local_timer
+            68    1 0  d  switch swapper/1/0/120 R rt/50/19";
+        let told = told(&explained(100.0, events));
+        assert!(told.iter().any(|told| told == "irq nvme0q1 60"), "{told:#?}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ const NEAR_SHARE: i64 = 100;
 /// So many of a hundred must be as near as that.
 const NEAR_OF_100: usize = 99;
 
-const CYCLE: Fault = Fault { hunt: "--deadline 15ms", first: false, least: 30, ..FAULT };
+const CYCLE: Fault = Fault { hunt: "--deadline 20ms", first: false, least: 30, ..FAULT };
 
 /// Every cause.
 pub const FAULTS: &[Fault] = &[
@@ -92,7 +92,8 @@ pub fn is_followed(fault: &Fault) -> bool {
 /// The program ends by itself, and the hunt with it.
 pub fn script(cause: &str, hunt: &str) -> String {
     format!(
-        "hunting {hunt} -- followed {cause} 1 {CYCLES} log cycles\n\
+        "[ -c /dev/pts/ptmx ] || {{ mkdir -p /dev/pts; mount -t devpts devpts /dev/pts; }}\n\
+         hunting {hunt} -- followed {cause} 1 {CYCLES} log cycles\n\
          tries=0\n\
          until [ -s cycles ] || [ $tries -ge 300 ]; do usleep 100000; tries=$((tries + 1)); done\n\
          send cycles cycles\n\
