@@ -3,7 +3,7 @@
 //! leaves.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use host::RecordDisk;
@@ -43,8 +43,9 @@ impl Survives {
 #[derive(Clone, Debug, Default)]
 struct MemoryFile {
     bytes: Vec<u8>,
-    /// What is on the disk.
+    /// What is on the disk, and up to where that is the same.
     flushed: Vec<u8>,
+    same: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -164,11 +165,14 @@ impl Files {
             Done::Truncate(name, length) => {
                 if let Some(file) = self.file_mut(name) {
                     file.bytes.truncate(*length as usize);
+                    file.same = file.same.min(file.bytes.len());
                 }
             }
             Done::Sync(name) => {
                 if let Some(file) = self.file_mut(name) {
-                    file.flushed = file.bytes.clone();
+                    file.flushed.truncate(file.same);
+                    file.flushed.extend_from_slice(&file.bytes[file.same..]);
+                    file.same = file.bytes.len();
                 }
             }
             Done::Rename(from, to) => {
@@ -177,7 +181,12 @@ impl Files {
                 }
             }
             Done::Remove(name) => drop(self.names.remove(name)),
-            Done::SyncNames => self.flushed_names = self.names.clone(),
+            Done::SyncNames => {
+                self.flushed_names = self.names.clone();
+                // What has no name any more, and had none on the disk, is gone.
+                let named: BTreeSet<u64> = self.names.values().copied().collect();
+                self.files.retain(|file, _| named.contains(file));
+            }
         }
     }
 
