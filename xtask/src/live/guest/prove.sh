@@ -20,7 +20,8 @@ chrt -f 90 taskset 4 sh /run/fault $((8000000 / (taken + 1))) &
 fault=$!
 
 change="--change vmstat-interval=120"
-value found "$(cat $interval)"
+found=$(cat $interval)
+value found "$found"
 run plan onbeat prove $change --limit 30ms -a 2 --seed 11 --dry-run
 onbeat prove $change --limit 30ms -a 2 --segment 4s --settle 500ms --warm-up 4s --seed 11 -q -o /var/lib/proof >/dev/null 2>/run/killed.err &
 prove=$!
@@ -31,7 +32,7 @@ run other onbeat prove --change vmstat-interval=60 --limit 30ms -a 2 -q -o /var/
 kill -9 $prove
 send killed.err /run/killed.err
 tries=0
-until [ "$(cat $interval)" = 1 ] || [ $tries -ge 100 ]; do usleep 100000; tries=$((tries + 1)); done
+until [ "$(cat $interval)" = "$found" ] || [ $tries -ge 100 ]; do usleep 100000; tries=$((tries + 1)); done
 value given-back.ms $((tries * 100))
 value given-back "$(cat $interval)"
 send record /var/lib/proof/experiment.json
