@@ -2,7 +2,7 @@
 //! policy, CPUs and signal mask, and no shell.
 //!
 //! The process is made before anything of this one is changed, and held back until it is to run:
-//! what it inherits is what the caller had, and nothing of it is missed by whoever watches it.
+//! what it inherits is what the caller had, and a recorder that is armed meanwhile sees all of it.
 
 #![allow(unsafe_code)]
 
@@ -201,7 +201,7 @@ fn execute(
         match rustix::io::read(held, &mut byte) {
             Ok(1) => break,
             Err(rustix::io::Errno::INTR) => {}
-            // Whoever was to let it run is gone.
+            // The process that was to let it run has ended.
             _ => return libc::ECANCELED,
         }
     }

@@ -20,7 +20,7 @@ pub enum OpenKind {
     /// `/dev/null` and its like.
     Null,
     Device,
-    /// A timer, an epoll set: what nobody writes to.
+    /// A timer or an epoll set, which a program does not write output to.
     Other,
 }
 

@@ -36,7 +36,7 @@ use status::ProcessStatus;
 use std::collections::BTreeSet;
 use waits::Waits;
 
-/// A process, looked at from the begin of a window of time to its end.
+/// A process, read at the beginning and at the end of a window of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessFacts {
     pub pid: u32,

@@ -20,7 +20,7 @@ pub fn parse_numa_maps(text: &str) -> Result<Vec<NodePages>, String> {
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let start = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
-        let start = start.ok_or("expected an address at the begin of each line")?;
+        let start = start.ok_or("expected an address at the beginning of each line")?;
         let pages = words.filter_map(|word| {
             let (node, count) = word.strip_prefix('N')?.split_once('=')?;
             Some((node.parse().ok()?, count.parse().ok()?))

@@ -159,6 +159,7 @@ fn behind_a_higher_priority_only_who_had_the_cpu_for_long_is_said_to_have_kept_i
     assert_eq!(said(Some(Nanos(280)), "hog"), "hog had the CPU.");
     let some = "migration/0 had the CPU for the last 10 ns, and who had it before is unknown.";
     assert_eq!(said(Some(Nanos(10)), ""), some);
+    assert_eq!(said(Some(Nanos(300)), ""), "migration/0 had the CPU for all of W.");
     assert_eq!(said(None, ""), "migration/0 had the CPU at the end, and since when is unknown.");
 }
 

@@ -109,6 +109,10 @@ fn behind(wakeup: &WorstWakeup) -> String {
     }
     let previous = task(&wakeup.previous);
     match wakeup.held_ns {
+        // What it waited for before, its timer, is another matter.
+        Some(held) if wakeup.wakeup_ns.is_some_and(|wait| held >= wait) => {
+            format!("{previous} had the CPU for all of W")
+        }
         Some(held) => {
             format!("{previous} had the CPU for the last {}, and who had it before is unknown", span(held))
         }
