@@ -40,11 +40,12 @@ hunted() {
     send hunt hunt.json
 }
 
-# proof LABEL ARGUMENTS...: what an experiment says of a change.
+# proof LABEL ARGUMENTS...: what an experiment says of a change, with segments of $segment.
+segment=3s
 proof() {
     proof=$1
     shift
-    took $proof onbeat prove "$@" --limit 30ms -a 2 --segment 3s --settle 300ms --warm-up 3s --seed 11 -q \
+    took $proof onbeat prove "$@" --limit 30ms -a 2 --segment $segment --settle 300ms --warm-up 3s --seed 11 -q \
         -o /var/lib/$proof --json $proof.json
     send $proof.document $proof.json
 }

@@ -53,7 +53,10 @@ impl Guest<'_> {
         if scene.faults {
             let module = build::module(machine, &base.kernel).map_err(Reason::Broken)?;
             items.push(("lab/onbeat_fault.ko".to_string(), module));
-            items.push(("bin/user_faults".to_string(), build::program("user_faults").map_err(Reason::Broken)?));
+            items.push((
+                "bin/user_faults".to_string(),
+                build::program("user_faults").map_err(Reason::Broken)?,
+            ));
         }
         let modules = modules::of(machine, MODULES).map_err(Reason::Missing)?;
         let order: String = modules.iter().map(|(name, _)| format!("{name}\n")).collect();

@@ -29,7 +29,8 @@ const WORDS: &str = "quiet tsc=reliable clocksource=tsc noirqdebug";
 /// A network, and a device whose only purpose is to interrupt (`storm` of lab/onbeat_fault).
 const DEVICES: &[&str] =
     &["-netdev", "user,id=net,restrict=on", "-device", "e1000e,netdev=net", "-device", "edu"];
-const FOUR: Machine = Machine { smp: "4", memory: "2G", words: WORDS, devices: DEVICES, urgent: false, ..X86 };
+const FOUR: Machine =
+    Machine { smp: "4", memory: "2G", words: WORDS, devices: DEVICES, urgent: false, ..X86 };
 
 /// The machines, the gate's first.
 const MACHINES: &[Machine] = &[

@@ -27,17 +27,24 @@ pub fn scenes() -> Vec<UndoScene> {
         boots: std::iter::once(&"hunted").chain(proofs).map(|act| script(plant, act)).collect(),
         ..UndoScene::new(name, "", judge)
     };
+    // Of two faults, and of one that comes twice as often, half stays: that takes more of them to be seen.
+    let irq = "proof irq --change irq-affinity=0-1";
     let moved = format!("{MOVES}proof moved --script /run/move");
     vec![
-        scene("planted-two", "plant_thread\nplant_storm", &[&moved, "proof irq --change irq-affinity=0-1"], two),
-        scene("planted-storm", "plant_storm", &["proof irq --change irq-affinity=0-1"], storm),
+        scene("planted-two", "plant_thread\nplant_storm\nsegment=5s", &[&moved, irq], two),
+        scene("planted-storm", "plant_storm", &[irq], storm),
         scene(
             "planted-incurable",
             "plant_incurable",
             &["proof nothing --pairs 7 --change vmstat-interval=10"],
             incurable,
         ),
-        scene("planted-doubling", "plant_doubling", &["proof doubled --change vmstat-interval=10"], doubling),
+        scene(
+            "planted-doubling",
+            "plant_doubling\nsegment=5s",
+            &["proof doubled --change vmstat-interval=10"],
+            doubling,
+        ),
     ]
 }
 
@@ -130,7 +137,8 @@ mod tests {
 
     #[test]
     fn the_planted_faults_have_to_be_those_that_took_most() {
-        let culprit = |rule: &str, name: &str| json!({ "rule": rule, "name": name, "spikes": 3, "share": 0.4 });
+        let culprit =
+            |rule: &str, name: &str| json!({ "rule": rule, "name": name, "spikes": 3, "share": 0.4 });
         let thread = culprit("realtime-thread", "user_spin, real-time priority 90");
         let storm = culprit("device-interrupt", "onbeat_storm");
         let other = culprit("timer-function", "x");
