@@ -26,8 +26,8 @@ plant_incurable() { series ipi; }
 # recommended for these.
 plant_doubling() {
     while :; do
-        read now </proc/sys/vm/stat_interval
-        if [ $now = 10 ]; then series="count=2 period_ms=150"; else series="count=1 period_ms=350"; fi
+        # Not by `read`, which takes a byte at a time: such a file ends after the first.
+        if [ $(cat /proc/sys/vm/stat_interval) = 10 ]; then series="count=2 period_ms=150"; else series="count=1 period_ms=350"; fi
         echo "vmstat cpu=2 from=0 us=50000 $series" >$FAULTS/inject
         usleep 500000
     done 2>/dev/null &

@@ -21,13 +21,15 @@ chmod 755 /run/move
 ";
 
 pub fn scenes() -> Vec<UndoScene> {
-    // The hunt has boots of its own: it switches tracepoints, which emulated machines may not survive.
+    // The hunt has a boot of its own: it switches tracepoints, which an emulated machine may not
+    // survive.
     let scene = |name, plant: &str, proofs: &[&str], judge| UndoScene {
         faults: true,
         boots: std::iter::once(&"hunted").chain(proofs).map(|act| script(plant, act)).collect(),
         ..UndoScene::new(name, "", judge)
     };
-    // Of two faults, and of one that comes twice as often, half stays: that takes more of them to be seen.
+    // Of two faults half stay, and of one that comes twice as often: that takes more of them to be
+    // seen.
     let irq = "proof irq --change irq-affinity=0-1";
     let moved = format!("{MOVES}proof moved --script /run/move");
     vec![

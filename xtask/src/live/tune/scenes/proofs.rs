@@ -9,18 +9,17 @@ pub fn scenes() -> Vec<UndoScene> {
     vec![
         UndoScene { faults: true, ..UndoScene::new("prove", include_str!("../../guest/prove.sh"), proven) },
         UndoScene {
-            boots: ["knob", "script"].into_iter().flat_map(shares).collect(),
+            boots: WAYS.iter().map(|way| script(way)).collect(),
             ..UndoScene::new("prove-killed", "", killed)
         },
     ]
 }
 
-/// One boot does so much of the points of one way to make the change.
-const SHARES: usize = 2;
+/// What makes the change and undoes it, each in a boot of its own.
+const WAYS: [&str; 2] = ["knob", "script"];
 
-fn shares(by: &str) -> Vec<String> {
-    let script = include_str!("../../guest/prove-killed.sh");
-    (1..=SHARES).map(|first| format!("BY={by}\nFIRST={first}\nSTEP={SHARES}\n{script}")).collect()
+fn script(way: &str) -> String {
+    format!("BY={way}\n{}", include_str!("../../guest/prove-killed.sh"))
 }
 
 /// What undoes a killed command's changes has so long, in ms.
@@ -80,7 +79,8 @@ impl ProofTold {
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_string();
         let verdict = text(&proof["verdict"]);
         let line = format!(
-            "{}: {verdict}, late {} without, {} with it; fewer in {} of {} pairs, {} ties, {} dropped; interval {}",
+            "{}: {verdict}, late {} without, {} with it; fewer in {} of {} pairs, {} ties, {} dropped; \
+             interval {}",
             text(&experiment["change"]),
             experiment["late"][0],
             experiment["late"][1],
@@ -142,56 +142,58 @@ impl KilledRun<'_> {
 }
 
 fn killed(replies: &[Reply], _: &Machine) -> Measured {
-    let (mut wrong, mut told) = (Vec::new(), Vec::new());
-    let mut ways = [("by a knob", 0, 0, 0, 0), ("by a script", 0, 0, 0, 0)];
-    for (boot, reply) in replies.iter().enumerate() {
-        let found = reply.value("found")?.trim();
-        let (_, kills, flushes, back, over) = &mut ways[boot / SHARES];
-        for way in ["begun", "pair"] {
-            require(reply.number(&format!("{way}.exit"))? == 7, || {
-                format!("{way} did not end without a verdict")
-            })?;
-            let points = reply.number(&format!("{way}.points"))?;
-            let mut reached = 0;
-            for point in 1..=points {
-                let Ok(said) = reply.value(&format!("{way}.{point}")) else { continue };
-                let run = KilledRun::parse(said)?;
-                // Which arm is first differs between pairs: the last may end before its point.
-                if run.code != 137 {
-                    continue;
-                }
-                reached += 1;
-                *kills += 1;
-                *flushes += usize::from(run.place.contains("-flush"));
-                (*back, *over) = ((*back).max(run.back), (*over).max(run.over));
-                wrong.extend(run.wrong(found));
+    WAYS.iter().zip(replies).map(|(way, reply)| killed_by(way, reply)).collect()
+}
+
+fn killed_by(way: &str, reply: &Reply) -> Result<String, String> {
+    let found = reply.value("found")?.trim();
+    let (mut kills, mut flushes, mut back, mut over) = (0, 0, 0, 0);
+    let mut wrong = Vec::new();
+    for part in ["begun", "pair"] {
+        let code = reply.number(&format!("{part}.exit"))?;
+        require(code == 7, || format!("{part} without a kill ended with {code}"))?;
+        let points = reply.number(&format!("{part}.points"))?;
+        let mut reached = 0;
+        for point in 1..=points {
+            let run = KilledRun::parse(reply.value(&format!("{part}.{point}"))?)?;
+            // Which arm is first differs between pairs, and the first of all makes the journal: one
+            // may end before its last points.
+            if run.code != 137 {
+                continue;
             }
-            let wanted = points * 8 / 10 / SHARES as i64;
-            require(reached >= wanted.max(1), || {
-                format!("{way}: killed at {reached} of {points} points only")
-            })?;
+            reached += 1;
+            flushes += usize::from(run.place.contains("-flush"));
+            (back, over) = (run.back.max(back), run.over.max(over));
+            wrong.extend(run.wrong(found));
         }
-        exit(reply, "last", 7)?;
-        let last = document(reply, "last")?;
-        let (runs, all) = (reply.number("runs")?, reply.number("last.runs")?);
-        // The warm-up is a line of the record and no segment.
-        let counted = last["experiment"]["segments"].as_i64().unwrap_or(-1);
-        require(all > runs && counted == all - 1, || {
-            format!("{runs} runs, then {all}, of which {counted} count")
-        })?;
-        require(reply.value("after")?.trim() == found, || "the change is still in force".to_string())?;
-        let status = document(reply, "status.out")?;
-        require(status["changes"].as_array().is_some_and(Vec::is_empty), || {
-            format!("tune status still has {}", status["changes"])
+        kills += reached;
+        require(reached >= 2 && reached + 2 >= points, || {
+            format!("{part}: killed at {reached} of {points} points only")
         })?;
     }
-    for (way, kills, flushes, back, over) in ways {
-        told.push(format!(
-            "{way}: killed at {kills} points, {flushes} of them flushes; undone after {back} ms at most, over after {over} ms"
-        ));
-    }
-    require(wrong.is_empty(), || format!("{}; wrong: {}", told.join("; "), wrong.join(" | ")))?;
-    Ok(told)
+    let line = format!(
+        "by a {way}: killed at {kills} points, {flushes} of them flushes; undone after {back} ms at most, \
+         over after {over} ms"
+    );
+    require(wrong.is_empty(), || format!("{line}; wrong: {}", wrong.join(" | ")))?;
+    gone_on_with(reply, found)?;
+    Ok(line)
+}
+
+/// In the end it is gone on with, and every run that was kept counts.
+fn gone_on_with(reply: &Reply, found: &str) -> Result<(), String> {
+    exit(reply, "last", 7)?;
+    let last = document(reply, "last")?;
+    let (runs, all) = (reply.number("runs")?, reply.number("last.runs")?);
+    // The warm-up is a line of the record and no segment.
+    let counted = last["experiment"]["segments"].as_i64().unwrap_or(-1);
+    require(all > runs && counted == all - 1, || {
+        format!("{runs} runs, then {all}, of which {counted} count")
+    })?;
+    require(reply.value("after")?.trim() == found, || "the change is still in force".to_string())?;
+    let status = document(reply, "status.out")?;
+    let changes = status["changes"].as_array().ok_or("tune status has no changes")?;
+    require(changes.is_empty(), || format!("tune status still has {changes:?}"))
 }
 
 #[cfg(test)]
@@ -216,7 +218,8 @@ mod tests {
         let proof = |verdict: &str, stopped: &str, upper: f64| {
             let experiment = serde_json::json!({ "stopped": stopped, "late": [40, 1] });
             let proof = serde_json::json!({
-                "schema": "onbeat.comparison/1", "verdict": verdict, "ci": [0.1, upper], "experiment": experiment,
+                "schema": "onbeat.comparison/1", "verdict": verdict, "ci": [0.1, upper],
+                "experiment": experiment,
             });
             ProofTold::of(&proof).unwrap().require_better().is_ok()
         };
