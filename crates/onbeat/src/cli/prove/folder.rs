@@ -36,6 +36,39 @@ pub fn folder_of(args: &Args, environment: &Environment) -> Result<PathBuf> {
     Ok(folder)
 }
 
+fn new_folder(environment: &Environment) -> PathBuf {
+    let now = wall_time(clock::monotonic() + clock::wall_offset());
+    let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
+    let name = format!("prove-{compact}-{:08x}", random_u64() as u32);
+    environment.runs().with_file_name("experiments").join(name)
+}
+
+/// Writes the record; what it holds counts when the experiment is gone on with.
+pub fn keep(folder: &Path, record: &ExperimentRun) -> Result<()> {
+    let file = folder.join(RECORD);
+    host::write_user_file(&file, json_pretty(record)?.as_bytes()).map_err(|error| {
+        let what = format!("cannot write {}", quoted(&file));
+        Failure::of_call(what, &error, Exit::Internal, "free some space, then go on with --resume")
+    })
+}
+
+pub fn read_record(folder: &Path) -> Result<ExperimentRun> {
+    let file = folder.join(RECORD);
+    let remedy = "name the folder of an experiment, which has an experiment.json";
+    let bytes = host::read_user_file(&file, LIMIT).map_err(|error| {
+        Failure::of_call(format!("cannot read {}", quoted(&file)), &error, Exit::Usage, remedy)
+    })?;
+    parse(&bytes).map_err(|what| Failure::usage(format!("{}: {what}: {remedy}", quoted(&file))))
+}
+
+/// The record of an experiment that is there, and its lock.
+pub fn begun(folder: &Path) -> Result<(ExperimentRun, FolderLock)> {
+    // What is no experiment gets no lock; and what was read before may have been gone on with.
+    read_record(folder)?;
+    let locked = lock(folder)?;
+    Ok((read_record(folder)?, locked))
+}
+
 /// Keeps others from going on with the experiment meanwhile.
 ///
 /// # Errors
@@ -53,37 +86,4 @@ pub fn lock(folder: &Path) -> Result<FolderLock> {
             quoted(folder)
         ),
     })
-}
-
-fn new_folder(environment: &Environment) -> PathBuf {
-    let now = wall_time(clock::monotonic() + clock::wall_offset());
-    let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
-    let name = format!("prove-{compact}-{:08x}", random_u64() as u32);
-    environment.runs().with_file_name("experiments").join(name)
-}
-
-/// Writes the record; what it holds counts when the experiment is gone on with.
-pub fn keep(folder: &Path, record: &ExperimentRun) -> Result<()> {
-    let file = folder.join(RECORD);
-    host::write_user_file(&file, json_pretty(record)?.as_bytes()).map_err(|error| {
-        let what = format!("cannot write {}", quoted(&file));
-        Failure::of_call(what, &error, Exit::Internal, "free some space, then go on with --resume")
-    })
-}
-
-/// The record of an experiment that is there, and its lock.
-pub fn begun(folder: &Path) -> Result<(ExperimentRun, FolderLock)> {
-    // What is no experiment gets no lock; and what was read before may have been gone on with.
-    read_record(folder)?;
-    let locked = lock(folder)?;
-    Ok((read_record(folder)?, locked))
-}
-
-fn read_record(folder: &Path) -> Result<ExperimentRun> {
-    let file = folder.join(RECORD);
-    let remedy = "name the folder of an experiment, which has an experiment.json";
-    let bytes = host::read_user_file(&file, LIMIT).map_err(|error| {
-        Failure::of_call(format!("cannot read {}", quoted(&file)), &error, Exit::Usage, remedy)
-    })?;
-    parse(&bytes).map_err(|what| Failure::usage(format!("{}: {what}: {remedy}", quoted(&file))))
 }
