@@ -192,7 +192,7 @@ impl Response {
             SleepKind::Futex => format!("futex, released by {words}"),
             SleepKind::Lock => format!("a lock with priority inheritance, released by {words}"),
             SleepKind::Page => format!("it slept in a page fault until {words} woke it"),
-            SleepKind::Other => format!("it slept in {function} until {words} woke it"),
+            SleepKind::Output | SleepKind::Other => format!("it slept in {function} until {words} woke it"),
             SleepKind::Unknown => format!("it slept, no stack tells where, until {words} woke it"),
         };
         let kind = if kind == SleepKind::Page { SliceKind::PageFault } else { SliceKind::Blocked };
