@@ -9,6 +9,7 @@ use std::thread::{Builder, JoinHandle};
 
 use super::explainer::Explainer;
 use super::source::RecordingLevel;
+use crate::measure::call_time::call_time;
 use host::{clock, rt};
 use model::error::Result;
 use model::run::Run;
@@ -18,10 +19,6 @@ use model::vocabulary::Policy;
 /// Sleeps of a measurement, and how long each is: as a whole a tenth of a person's reaction.
 const SLEEPS: usize = 80;
 const SLEEP: Nanos = Nanos(250_000);
-
-/// Calls of a measurement, of which the fastest turn counts.
-const TURNS: usize = 8;
-const CALLS: i64 = 64;
 
 /// What one cycle and one system call take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +37,18 @@ pub fn arm(explainer: &mut Explainer, level: RecordingLevel, threads: Vec<i32>, 
     let added = thread.measure().map(|after| after.added_to(before));
     explainer.record_too(threads);
     run.overhead.recorder_ns_per_cycle = added.map(|added| added.cycle);
-    let syscalls = matches!(level, RecordingLevel::Victims { syscalls: true, .. });
-    run.plan.notes.extend(added.filter(|_| syscalls).map(|added| {
-        let call = added.call.spaced();
-        format!("--syscalls adds {call} to each system call of every process on the machine")
-    }));
+    if matches!(level, RecordingLevel::Victims { syscalls: true, .. }) {
+        // Of a thread that is not followed the filter drops both events of a call.
+        let others = thread.measure().map(|after| after.added_to(before));
+        run.plan.notes.extend(others.zip(added).map(|(others, followed)| {
+            format!(
+                "--syscalls adds {} to each system call of every process on the machine, and {} to those of \
+                 followed threads",
+                others.call.spaced(),
+                followed.call.spaced()
+            )
+        }));
+    }
     Ok(())
 }
 
@@ -111,16 +115,7 @@ fn measured() -> Option<CallCost> {
         }
     }
     cycles.sort_unstable();
-    let turn = || {
-        let begin = clock::monotonic();
-        for _ in 0..CALLS {
-            // A clock that only the kernel can read.
-            clock::thread_cpu()?;
-        }
-        Some(Nanos((clock::monotonic() - begin).0 / CALLS))
-    };
-    let calls: Vec<Nanos> = (0..TURNS).map(|_| turn()).collect::<Option<_>>()?;
-    Some(CallCost { cycle: *cycles.get(cycles.len() / 2)?, call: calls.into_iter().min()? })
+    Some(CallCost { cycle: *cycles.get(cycles.len() / 2)?, call: call_time()? })
 }
 
 #[cfg(test)]
