@@ -10,6 +10,7 @@ use std::thread::{Builder, JoinHandle};
 
 use super::explainer::Explainer;
 use super::source::RecordingLevel;
+use crate::measure::call_time::call_time;
 use crate::probe::hog::Hogs;
 use host::{clock, rt};
 use model::error::Result;
@@ -26,9 +27,6 @@ const SLEEP: Nanos = Nanos(250_000);
 
 /// A measurement takes a twentieth of this on a machine of which others leave something.
 const LONGEST: Nanos = Nanos(2_000_000_000);
-
-/// Calls of a turn, of which the fastest turn counts.
-const CALLS: i64 = 64;
 
 /// Student's t for 95 % and 4 degrees of freedom, the fewest that Welch's can be of five and five.
 const T: f64 = 2.776;
@@ -59,11 +57,18 @@ pub fn arm(explainer: &mut Explainer, level: RecordingLevel, threads: Vec<i32>, 
     explainer.record_too(threads);
     run.overhead.recorder_ns_per_cycle = added.map(|added| added.cycle);
     explainer.account.set_cost_noise(added.map(|added| added.noise));
-    let syscalls = matches!(level, RecordingLevel::Victims { syscalls: true, .. });
-    run.plan.notes.extend(added.filter(|_| syscalls).map(|added| {
-        let call = added.call.spaced();
-        format!("--syscalls adds {call} to each system call of every process on the machine")
-    }));
+    if matches!(level, RecordingLevel::Victims { syscalls: true, .. }) {
+        // Of a thread that is not followed the filter drops both events of a call.
+        let others = thread.measure().map(|after| after.added_to(&before));
+        run.plan.notes.extend(others.zip(added).map(|(others, followed)| {
+            format!(
+                "--syscalls adds {} to each system call of every process on the machine, and {} to those of \
+                 followed threads",
+                others.call.spaced(),
+                followed.call.spaced()
+            )
+        }));
+    }
     Ok(())
 }
 
@@ -139,8 +144,7 @@ impl Turns {
 
 fn measured() -> Option<Turns> {
     let cycles = (0..TURNS).map(|_| median_cycle()).collect::<Option<_>>()?;
-    let calls: Vec<Nanos> = (0..TURNS).map(|_| one_call()).collect::<Option<_>>()?;
-    Some(Turns { cycles, call: calls.into_iter().min()? })
+    Some(Turns { cycles, call: call_time()? })
 }
 
 /// From the timer to the next sleep, where nothing is done between them.
@@ -156,15 +160,6 @@ fn median_cycle() -> Option<Nanos> {
     }
     cycles.sort_unstable();
     cycles.get(cycles.len() / 2).copied()
-}
-
-/// A call of a clock that only the kernel can read.
-fn one_call() -> Option<Nanos> {
-    let begin = clock::monotonic();
-    for _ in 0..CALLS {
-        clock::thread_cpu()?;
-    }
-    Some(Nanos((clock::monotonic() - begin).0 / CALLS))
 }
 
 #[cfg(test)]

@@ -147,6 +147,7 @@ fn swatch(kind: &str) -> Markup {
 
 fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Markup {
     let window = windows.and_then(|windows| windows.of(spike));
+    let followed: Vec<i32> = run.threads.iter().map(|thread| thread.tid).collect();
     let when = sentences::when(spike, run);
     let when = if when.is_empty() { when } else { format!(", {when}") };
     let (shown, others, length) = longest(parts(spike), ROWS);
@@ -157,7 +158,7 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
             @if spike.events_lost > 0 {
                 p { strong { (several(spike.events_lost, "event", "events")) " of this CPU lost: slices may be missing." } }
             }
-            (figure("", |size| picture::draw(spike, window, size, &PAGE)))
+            (figure("", |size| picture::draw(spike, window, &followed, size, &PAGE)))
             (scroll("The parts of this spike", html! {
                 table {
                     thead { tr {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::naming::full_name;
 use super::patterns::{Recurrence, recurrence};
 use super::rule::CulpritRule;
 use super::spike_set::SpikeSet;
@@ -132,11 +133,6 @@ impl CulpritGroup {
     /// spikes the run had; with the resolution of its times a period is looked for.
     pub fn culprit(&self, apart: &str, share: f64, all: u64, resolution: Option<Nanos>) -> run::Culprit {
         let rule = self.rule;
-        let name = match (rule, apart) {
-            (Some(rule), "") => rule.title.to_owned(),
-            (Some(rule), apart) => format!("{}: {apart}", rule.title),
-            (None, apart) => apart.to_owned(),
-        };
         let mut functions: Vec<(&String, &(i64, u64))> = self.functions.iter().collect();
         functions.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
         let unlisted = functions.iter().skip(MAX_FUNCTIONS).map(|seen| seen.1.1).sum::<u64>();
@@ -144,7 +140,7 @@ impl CulpritGroup {
             functions.into_iter().take(MAX_FUNCTIONS).map(|(name, _)| name.clone()).collect();
         run::Culprit {
             rule: rule.map(|rule| rule.id.to_owned()),
-            name,
+            name: full_name(rule, apart),
             kind: self.kind(),
             spikes: self.spikes.count().min(all),
             total_ns: Nanos(self.total),
