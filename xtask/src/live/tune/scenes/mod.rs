@@ -4,6 +4,7 @@ mod exported;
 mod isolated;
 mod killed;
 mod others;
+mod planted;
 mod proofs;
 mod suites;
 mod undone;
@@ -22,6 +23,7 @@ pub fn all() -> Vec<UndoScene> {
         exported::scenes(),
         isolated::scenes(),
         suites::scenes(),
+        planted::scenes(),
         proofs::scenes(),
         watched::scenes(),
     ];
