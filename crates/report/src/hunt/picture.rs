@@ -196,7 +196,7 @@ pub fn keys(parts: &[SpikePart], theme: &Theme) -> Vec<Swatch> {
     let key = |name: &str| {
         let kind = kinds::of(name);
         let words = format!("{}: {}", kind.name, kind.words);
-        Swatch { colour: kind.colour(theme), strength: kind.strength, words }
+        Swatch { colour: kind.colour(theme), strength: kind.strength, hatch: kind.hatch(), words }
     };
     names.into_iter().map(key).collect()
 }

@@ -149,7 +149,7 @@ impl CulpritGroup {
             functions,
             functions_unlisted: self.other_functions + unlisted,
             knobs: rule.map_or(&[][..], |rule| rule.cured_by).iter().map(|id| (*id).to_owned()).collect(),
-            remedy: rule.map_or(String::new(), |rule| rule.remedy.to_owned()),
+            remedy: rule.map_or_else(|| without_rule(&self.kind()), |rule| rule.remedy).to_owned(),
             provoke: rule.map_or(String::new(), |rule| rule.provoke.to_owned()),
         }
     }
@@ -184,6 +184,20 @@ impl CulpritGroup {
     }
 }
 
+/// The next step where no rule knows what took the time, so that nobody is left with a name alone.
+fn without_rule(kind: &Word<SliceKind>) -> &'static str {
+    use SliceKind::{
+        Blocked, Own, Preempted, ReturnToUser, Switch, Syscall, TimerIrq, TimerSoftirq, Unexplained,
+    };
+    match kind.known() {
+        Some(Switch | ReturnToUser | TimerIrq | TimerSoftirq) => {
+            "look at a typical spike of it: it is a part of every wake-up, and longer here than elsewhere"
+        }
+        Some(Own | Preempted | Blocked | Syscall | Unexplained) => "",
+        _ => "look at the evidence and the stack of a typical spike of it: no rule knows it",
+    }
+}
+
 fn room<K: Ord, V>(known: &BTreeMap<K, V>, key: &K) -> bool {
     known.len() < MAX_KEYS || known.contains_key(key)
 }
@@ -191,6 +205,18 @@ fn room<K: Ord, V>(known: &BTreeMap<K, V>, key: &K) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_is_named_without_a_next_step() {
+        let remedy = |kind: &str| {
+            let mut group = CulpritGroup::new(None);
+            let slice = run::Slice { kind: kind.into(), ns: Nanos(1000), ..run::Slice::default() };
+            group.add(1, &slice, String::new(), Nanos(0));
+            group.culprit("who", 1.0, 1, None).remedy
+        };
+        assert!(remedy("timer-irq").contains("every wake-up"));
+        assert!(remedy("thread").contains("typical spike") && remedy("novel").contains("typical spike"));
+    }
 
     #[test]
     fn a_period_has_the_number_of_spikes_searched() {
