@@ -101,16 +101,17 @@ impl<'a> ThreadLanes<'a> {
             return Vec::new();
         }
         let mut keys = vec![
-            Swatch { colour: self.theme.lines[2], strength: 1.0, words: "threads: ran".into() },
+            Swatch { colour: self.theme.lines[2], strength: 1.0, hatch: None, words: "threads: ran".into() },
             Swatch {
                 colour: self.theme.alarm,
                 strength: 0.55,
+                hatch: None,
                 words: "threads: could run and did not".into(),
             },
         ];
         if !self.arcs().is_empty() {
             let words = "arc: a lock, from its holder to who waited for it".into();
-            keys.push(Swatch { colour: self.theme.lines[3], strength: 1.0, words });
+            keys.push(Swatch { colour: self.theme.lines[3], strength: 1.0, hatch: None, words });
         }
         keys
     }
