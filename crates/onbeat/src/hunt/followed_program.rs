@@ -1,5 +1,7 @@
 //! The program that a hunt has started: its start, the signals that are passed on, its end.
 
+use std::io::ErrorKind;
+
 use host::rt::StopSignal;
 use host::{HeldProgram, MachineFiles, ProgramEnd, TerminalState, clock};
 use model::error::{Exit, Failure, Result};
@@ -40,7 +42,12 @@ impl FollowedProgram {
     pub fn start(&mut self) -> Result<()> {
         self.began = Some(clock::monotonic());
         let name = quoted(&self.document.name);
-        self.program.go().map_err(|error| {
+        let went = match self.program.go() {
+            // It was killed while it was held back: its end is told as any other's.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            went => went,
+        };
+        went.map_err(|error| {
             let remedy = match error.raw_os_error() {
                 Some(libc::ENOEXEC) => "give a program, or a script that begins with #! and its interpreter",
                 Some(libc::EPERM | libc::EACCES) => "let its user execute it, or run the hunt as root",
@@ -119,5 +126,23 @@ impl FollowedProgram {
     /// As it is known so far.
     pub fn document(&self) -> ProgramRun {
         self.document.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_was_killed_while_it_was_held_back_has_ended_by_that_signal() {
+        let file = host::find_program("sleep".as_ref()).expect("a program");
+        let held = HeldProgram::hold(&file, &["sleep".into(), "1000".into()], None).expect("a process");
+        held.send(libc::SIGKILL);
+        let mut program = FollowedProgram::new(held, "sleep".to_owned(), String::new());
+        program.start().expect("nothing is refused");
+        while !program.has_ended() {
+            std::thread::yield_now();
+        }
+        assert_eq!(program.document().signal, Some(libc::SIGKILL));
     }
 }

@@ -88,6 +88,7 @@ mod timer_function;
 mod tlb_flush;
 mod unpreempted_kernel;
 mod vmstat_work;
+mod waking_timer;
 mod work_item;
 
 use context::SliceContext;
@@ -153,6 +154,7 @@ pub static ALL: &[&CulpritRule] = &[
     &tlb_flush::CULPRIT,
     &unpreempted_kernel::CULPRIT,
     &vmstat_work::CULPRIT,
+    &waking_timer::CULPRIT,
     &work_item::CULPRIT,
 ];
 

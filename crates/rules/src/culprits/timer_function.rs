@@ -33,7 +33,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
 };
 
 /// Functions of timers that wake a thread and do nothing else.
-const WAKING: &[&str] = &[
+pub(super) const WAKING: &[&str] = &[
     "alarmtimer_fired",
     "delayed_work_timer_fn",
     "hrtimer_wakeup",

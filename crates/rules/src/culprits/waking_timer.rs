@@ -1,0 +1,36 @@
+//! A timer of another thread's that expires on this CPU and does nothing but wake that one.
+
+use super::names;
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
+use super::sources::PER_CPU_KTHREADS;
+use super::timer_function::WAKING;
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
+
+pub static CULPRIT: CulpritRule = CulpritRule {
+    id: "waking-timer",
+    title: "a timer that wakes another thread",
+    signature: "A softirq runs the function of a timer that wakes a thread and no more: one \
+                that sleeps for a time, or waits with a time-out, has set it on this CPU.",
+    detection: "By the name of the timer's function. The timer that the thread itself sleeps on \
+                has kinds of its own, and timers that do more than wake have a rule of their own.",
+    remedy: "keep threads that sleep and wait with time-outs off this CPU: timers follow the CPU \
+             that set them",
+    kinds: &[SliceKind::Softirq],
+    sources: &[Source { title: "kernel: jitter of per-CPU threads, TIMER_SOFTIRQ", url: PER_CPU_KTHREADS }],
+    evidence: EvidenceKind::Documented,
+    cured_by: &["timer-migration", "cpu-isolation"],
+    provoke: "a shell that sleeps for ten milliseconds over and over, on the CPU of the thread",
+    grouping: Grouping::OwnName,
+    fallback: true,
+    matches: |context| {
+        let function = names::bare_function(context.timer_function()?);
+        WAKING.contains(&function).then(|| context.slice.evidence.clone())
+    },
+    examples: SpikeExamples {
+        fires: "softirq ns=20000 function=process_timeout irq=TIMER comm=ksoftirqd/1 \
+                evidence=the_softirq_TIMER",
+        silent: "softirq ns=20000 function=slow_timer module=faults irq=TIMER comm=insmod",
+    },
+    ..CulpritRule::DEFAULT
+};
