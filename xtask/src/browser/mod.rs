@@ -19,12 +19,14 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 const SIZES: [&str; 2] = ["1280,900", "400,900"];
 const CHECK: &str = include_str!("check.js");
 const EVERY_PAGE: &str = include_str!("every_page.js");
+/// Stands for the file that a command writes.
+const FILE: &str = "FILE.html";
 /// Made from what the repository holds: a page's name, and the command that writes it.
-const PAGES: [(&str, &[&str]); 5] = [
-    ("measure", &["report", "tests/fixtures/runs/measured", "-o"]),
-    ("bounds", &["report", "tests/fixtures/runs/measured", "--limit", "100us", "-o"]),
-    ("compare", &["compare", "tests/fixtures/runs/measured", "tests/fixtures/runs/hunt", "-o"]),
-    ("audit", &["audit", "-q", "--bundle", "tests/corpus/debian-6.12-rt", "--cpus", "1", "--html"]),
+const PAGES: [(&str, &[&str]); 6] = [
+    ("measure", &["report", "tests/fixtures/runs/measured", "-o", FILE]),
+    ("bounds", &["report", "tests/fixtures/runs/measured", "--limit", "100us", "-o", FILE]),
+    ("compare", &["compare", "tests/fixtures/runs/measured", "tests/fixtures/runs/hunt", "-o", FILE]),
+    ("audit", &["audit", "-q", "--bundle", "tests/corpus/debian-6.12-rt", "--cpus", "1", "--html", FILE]),
     (
         "audit-hunt",
         &[
@@ -35,6 +37,21 @@ const PAGES: [(&str, &[&str]); 5] = [
             "--hunt",
             "tests/fixtures/runs/hunt",
             "--html",
+            FILE,
+        ],
+    ),
+    (
+        "prove",
+        &[
+            "prove",
+            "--limit",
+            "1ms",
+            "--page",
+            FILE,
+            "--across-boots",
+            "tests/fixtures/runs/measured",
+            "--",
+            "tests/fixtures/runs/hunt",
         ],
     ),
 ];
@@ -115,7 +132,8 @@ fn framed(page: &str, width: u32) -> String {
 fn written(name: &str, line: &[&str]) -> Result<String> {
     let file = folder()?.join(format!("{name}.made.html"));
     let to = file.display().to_string();
-    let line = [&["run", "--quiet", "--package", "onbeat", "--"], line, &[to.as_str()]].concat();
+    let line = line.iter().map(|word| if *word == FILE { to.as_str() } else { *word });
+    let line = ["run", "--quiet", "--package", "onbeat", "--"].into_iter().chain(line);
     // A comparison without a verdict, or an audit that fails, ends with a code of its own.
     Tool::new("cargo").args(line).dir(&root()).quiet().capture()?;
     Ok(String::from_utf8_lossy(&tools::read(&file)?).into_owned())

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::groups::{FindingGroup, answer, conditions, groups, lines, more, rule, title};
-use crate::html::{document, page_of, scroll};
+use crate::html::{document, next, page_of, scroll};
 use crate::prose::prose;
 use crate::words::clean;
 use model::error::{Result, json};
@@ -20,6 +20,11 @@ pub fn html(check: &ProgramCheck) -> Result<String> {
         &heading,
         html! {
             p class="lead" { (answer(check)) }
+            @if !failing.is_empty() {
+                (next(&["Begin with the first below, then ask again: `onbeat check` judges a running program, \
+                    `onbeat hunt -- PROGRAM` shows which of its cycles are late."
+                    .to_owned()]))
+            }
             p { (conditions(check)) }
             @for remark in &check.remarks { p class="muted" { (prose(remark)) } }
             h2 { "What to change" }

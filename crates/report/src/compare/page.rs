@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::text::{MOST_SHOWN, alike, head, numbers, row, sentence};
 use crate::html::{document, page_of};
-use crate::html::{figure, scroll};
+use crate::html::{figure, next, scroll};
 use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
 use crate::plot::shift;
@@ -16,6 +16,7 @@ use facts::differences::Difference;
 use model::units::Nanos;
 use stats::bounds::numbers::digits;
 use stats::compare::{Compared, Unit};
+use stats::pair::verdict::Verdict;
 use stats::series::Series;
 
 /// What the page shows.
@@ -60,16 +61,38 @@ pub fn html(versus: &Versus, json: &str) -> String {
         &heading,
         html! {
             p class="lead" { strong { (verdict) } }
+            (next(&[step(compared.verdict, versus.said.is_some()).to_owned()]))
             ul { @for line in &lines { li { (prose(line)) } } }
             @for remark in versus.remarks { p { (prose(remark)) } }
             h2 { "What differs in the conditions" }
             (differences(versus.differing))
-            h2 { "The runs" }
-            (runs(compared))
+            @if compared.a.len() + compared.b.len() > 0 {
+                h2 { "The runs" }
+                (runs(compared))
+            }
             (pictures(versus))
             (document(json))
         },
     )
+}
+
+/// What to do after a verdict; of an experiment of pairs it goes on by itself.
+fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
+    match verdict {
+        Verdict::Better => {
+            "Keep what B changed; `onbeat bounds RUN --limit 100us` says what a run of it supports, and for \
+             how long."
+        }
+        Verdict::Worse => "Take back what B changed; `onbeat hunt` with it names who took the time.",
+        Verdict::Equivalent => "Leave out what B changed: here it does nothing that matters.",
+        _ if of_pairs => {
+            "More pairs may decide it: an experiment goes on with `--resume`, one across boots with more boots."
+        }
+        _ => {
+            "More runs of each may decide it. `onbeat prove --change RULE=VALUE` takes them in turns, and ends as \
+             soon as they do."
+        }
+    }
 }
 
 fn differences(differing: Option<&[Difference]>) -> Markup {
@@ -125,16 +148,18 @@ fn pictures(versus: &Versus) -> Markup {
         .map(|(name, series)| RunGroup { name: name.into(), series: series.clone() });
     let compared = versus.compared;
     html! {
-        h2 { "Pictures" }
         @if compared.quantiles.iter().any(|one| one.difference_ns != 0.0 || one.ci.is_some()) {
-            h3 { "By how much B is later, quantile by quantile" }
+            h2 { "By how much B is later, quantile by quantile" }
             (figure("Beside the verdict, not part of it.", |size| shift::draw(&compared.quantiles, size, &PAGE)))
             (quantiles(compared))
         }
-        h3 { "How often a latency is reached" }
-        (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
+        @let rates = figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
             overlay::draw(&groups, compared.limit_ns, size, &PAGE)
-        }))
+        });
+        @if !rates.0.is_empty() {
+            h2 { "How often a latency is reached" }
+            (rates)
+        }
     }
 }
 
@@ -192,7 +217,27 @@ mod tests {
         let text = html(&versus, &json);
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
         assert!(at("Inconclusive") < at("(none)") && at("one run each") < at("<figure>"));
+        assert!(at("onbeat prove --change") < at("What differs"), "what to do next is beside the verdict");
         assert_eq!(text.matches("<svg").count(), 4);
         assert!(!text.contains("<img") && !text.contains('\u{1b}') && text.matches("</script>").count() == 1);
+    }
+
+    #[test]
+    fn nothing_stands_under_a_heading_without_runs() {
+        let (a, b) = (fixture::quiet(), fixture::eight());
+        let question =
+            CompareQuestion { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
+        let mut compared = compare(&[&a.series], &[&b.series], &question);
+        (compared.a, compared.b, compared.quantiles) = (Vec::new(), Vec::new(), Vec::new());
+        let versus = Versus {
+            compared: &compared,
+            said: None,
+            differing: None,
+            remarks: &[],
+            a: Vec::new(),
+            b: Vec::new(),
+        };
+        let text = html(&versus, "{}");
+        assert!(!text.contains("The runs") && !text.contains("How often"), "{text}");
     }
 }
