@@ -7,7 +7,7 @@ use super::flags::{cpu_list, keyword};
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
 use model::error::{Exit, Result};
 use model::keyword::Keyword;
-use report::audit::{junit, text};
+use report::audit::{junit, last_words, text};
 use report::map::text as map_text;
 use rules::audit::Audit;
 use rules::intent::Profile;
@@ -74,6 +74,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         if args.map {
             outputs.print(&format!("\n{}", map_text::render(&audited.map(), columns, color)));
         }
+        outputs.print(&last_words::render(&audited.audit, columns, color));
     }
     outputs.end(args.gate(&audited.audit))
 }

@@ -9,7 +9,7 @@ use crate::html::{pairs, scroll};
 use crate::hunt;
 use crate::input::Input;
 use crate::prose::prose;
-use crate::words::{self, UNKNOWN, clean, or_dash, several, span, us, us_or_dash};
+use crate::words::{RunClock, UNKNOWN, clean, or_dash, several, span, us, us_or_dash};
 use model::run::{CpuRun, Run, Worst};
 use model::vocabulary::Command;
 
@@ -53,7 +53,7 @@ fn answer(input: &Input) -> Markup {
         }
         (banners(input))
         (hunt::section::banner(run))
-        p class="lead" { (sentences::verdict(input)) }
+        p class="lead" { (sentences::verdict(run)) }
         @if run.command == Command::Hunt { p { (prose(&hunt::sentences::found(run))) } }
         (hunt::answer::bars(run))
         (integrity(input))
@@ -134,7 +134,7 @@ fn cpus(run: &Run) -> Markup {
         "Latency per CPU, in us",
         html! {
             table {
-                thead { tr { th { "CPU" } @for head in heads { th { (head) } } th class="left" { "when (UTC)" } } }
+                thead { tr { th { "CPU" } @for head in heads { th { (head) } } th class="left" { "when (" (RunClock::of(run).zone()) ")" } } }
                 tbody {
                     @for core_type in &types {
                         @if types.len() > 1 {
@@ -168,7 +168,7 @@ fn cpu_row(cpu: &CpuRun, run: &Run) -> Markup {
             td { (cpu.cycles) } td { (or_dash(cpu.missed)) } td { (or_dash(cpu.early)) }
             @for value in values { td { (us_or_dash(value)) } }
             td class="top" { (us_or_dash(cpu.max_ns)) }
-            td class="left" { @if let Some(worst) = when { (words::time_of_day(&worst.time, &run.started)) } }
+            td class="left" { @if let Some(worst) = when { (RunClock::of(run).time_of_day(&worst.time)) } }
         }
     }
 }
@@ -186,12 +186,12 @@ fn worst(run: &Run) -> Markup {
         h2 { "The worst wake-ups" }
         (scroll("The worst wake-ups", html! {
             table {
-                thead { tr { th { "latency in us" } th { "CPU" } th { "cycle" } th class="left" { "when (UTC)" } } }
+                thead { tr { th { "latency in us" } th { "CPU" } th { "cycle" } th class="left" { "when (" (RunClock::of(run).zone()) ")" } } }
                 tbody { @for (cpu, worst) in all.iter().take(WORST) {
                     tr {
                         td class="top" { (worst.latency_ns.map_or_else(|| "not known".into(), us)) }
                         td { (cpu.cpu) } td { (or_dash(worst.cycle)) }
-                        td class="left" { (words::time_of_day(&worst.time, &run.started)) }
+                        td class="left" { (RunClock::of(run).time_of_day(&worst.time)) }
                     }
                 } }
             }
