@@ -76,15 +76,16 @@ fn is_hunt(head: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bundle::write::BundleWriter;
+    use model::run::{Run, SCHEMA};
 
     #[test]
     fn the_newest_run_is_found_and_the_newest_hunt() {
         let folder = tempfile::tempdir().expect("a folder");
         let make = |name: &str, command: &str| {
-            let text = format!("{{ \"schema\": \"onbeat.run/1\", \"command\": \"{command}\" }}");
-            let path = folder.path().join(name);
-            bundle::write::BundleWriter::create(&path, 1).expect("a bundle");
-            host::write_user_file(&path.join("run.json"), text.as_bytes()).expect("written");
+            let run = Run { schema: SCHEMA.into(), command: command.into(), ..Run::default() };
+            let writer = BundleWriter::create(&folder.path().join(name), 1).expect("a bundle");
+            writer.finish(&run, &run.spikes).expect("written");
         };
         let files = || MachineFiles::folder(folder.path());
         assert_eq!(newest(&files(), false), None);
