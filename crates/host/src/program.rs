@@ -79,6 +79,15 @@ pub fn find_program(name: &OsStr) -> io::Result<PathBuf> {
     Err(refused.unwrap_or_else(absent))
 }
 
+/// Whether a file may be executed and only root can have put it there: it and its folder are root's,
+/// and no other writes to them.
+pub fn owned_by_root(path: &Path) -> bool {
+    let roots = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)
+    };
+    path.parent().is_some_and(roots) && roots(path) && find_program(path.as_os_str()).is_ok()
+}
+
 /// Whether a program's file gives it its owner's or its group's rights.
 pub fn sets_ids(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.mode() & SET_IDS != 0)

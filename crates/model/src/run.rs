@@ -37,6 +37,10 @@ pub struct Run {
     /// Wall time of the start, RFC 3339.
     #[serde(default)]
     pub started: String,
+    /// How many seconds the measuring machine's own clock was ahead of UTC at the start; null where
+    /// it is not known.
+    #[serde(default)]
+    pub utc_offset_s: Option<i32>,
     /// CLOCK_MONOTONIC up to which the statistics below reach.
     pub checkpoint_mono_ns: Option<Nanos>,
     /// What was to be done.

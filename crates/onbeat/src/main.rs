@@ -20,6 +20,10 @@ fn main() -> ExitCode {
         dumb: std::env::var_os("TERM").is_none_or(|value| value == "dumb"),
         columns: std::env::var("COLUMNS").ok().and_then(|value| value.trim().parse().ok()),
         over_ssh: std::env::var_os("SSH_CONNECTION").is_some_and(|value| !value.is_empty()),
+        display: ["DISPLAY", "WAYLAND_DISPLAY"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())),
+        invoked_by: ["SUDO_USER", "DOAS_USER"].iter().find_map(|name| std::env::var(name).ok()),
         no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
     };
     ExitCode::from(onbeat::cli::run(args, &environment))

@@ -20,6 +20,7 @@ pub mod html;
 pub mod hunt;
 pub mod input;
 pub mod isolation;
+pub mod last_lines;
 pub mod load;
 pub mod map;
 pub mod output;

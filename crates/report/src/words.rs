@@ -1,7 +1,9 @@
 //! Values as words: latencies, lengths, times, rates, probabilities.
 
+use model::run::Run;
 pub use model::text::{clean, several};
 use model::units::Nanos;
+use model::wall_time::shifted;
 use textwrap::{Options, WordSplitter};
 
 /// In place of a number that is not known.
@@ -44,9 +46,55 @@ pub fn duration(length: Nanos) -> String {
     length.spoken()
 }
 
-/// The wall time of an event, for a table whose heading says UTC: without its date where that is
-/// the run's own. A bundle's times are UTC, because what draws it may be in another zone than what
-/// measured, or know of none.
+/// The times of a run as its machine's own clock showed them, so that they match its logs; a bundle
+/// has them in UTC, and how far ahead of it that clock was.
+pub struct RunClock {
+    started: String,
+    ahead_s: i32,
+}
+
+impl RunClock {
+    pub fn of(run: &Run) -> RunClock {
+        // No zone on earth is further from UTC, whatever a bundle says.
+        let ahead_s = run.utc_offset_s.filter(|ahead| ahead.abs() <= 86_400).unwrap_or(0);
+        RunClock { started: shown(&run.started, ahead_s), ahead_s }
+    }
+
+    /// What the times are in: `UTC`, or `UTC+01:00`.
+    pub fn zone(&self) -> String {
+        let (sign, minutes) = (if self.ahead_s < 0 { '-' } else { '+' }, self.ahead_s.abs() / 60);
+        match self.ahead_s {
+            0 => "UTC".to_owned(),
+            _ => format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60),
+        }
+    }
+
+    /// For a table whose heading has the zone: without its date where that is the run's own.
+    pub fn time_of_day(&self, time: &str) -> String {
+        time_of_day(&shown(time, self.ahead_s), &self.started)
+    }
+
+    /// For a sentence: `09:12:31.123 UTC`.
+    pub fn moment(&self, time: &str) -> String {
+        let zone = if time.ends_with('Z') { format!(" {}", self.zone()) } else { String::new() };
+        format!("{}{zone}", self.time_of_day(time))
+    }
+
+    /// Date and time to the second: `2026-11-22 05:38:38 UTC`.
+    pub fn start(&self, run: &Run) -> Option<String> {
+        let second = self.started.get(..19).filter(|_| run.started.ends_with('Z'))?;
+        Some(format!("{} {}", clean(&second.replacen('T', " ", 1)), self.zone()))
+    }
+}
+
+/// A time in UTC as a clock ahead of that shows it; any other text as it is.
+fn shown(time: &str, ahead_s: i32) -> String {
+    let ahead = (ahead_s != 0 && time.ends_with('Z')).then(|| shifted(time, ahead_s)).flatten();
+    ahead.unwrap_or_else(|| time.to_owned())
+}
+
+/// The wall time of an event, for a table whose heading says its zone: without its date where that
+/// is the one of the start.
 pub fn time_of_day(time: &str, started: &str) -> String {
     let Some((date, rest)) = time.split_once('T') else { return clean(time) };
     let end = rest.find(['Z', '+', '-']).unwrap_or(rest.len());
@@ -57,12 +105,6 @@ pub fn time_of_day(time: &str, started: &str) -> String {
         return clean(&format!("{clock}{zone}"));
     }
     clean(&format!("{date} {clock}{zone}"))
-}
-
-/// The same for a sentence: `09:12:31.123 UTC`.
-pub fn moment(time: &str, started: &str) -> String {
-    let utc = if time.ends_with('Z') { " UTC" } else { "" };
-    format!("{}{utc}", time_of_day(time, started))
 }
 
 /// Probabilities as percentages, never rounded to certainty.
@@ -122,6 +164,12 @@ pub fn undone_in(ns: Option<i64>, confirmable: bool) -> String {
     ns.map_or_else(String::new, |ns| format!(", undone in {}{unless}", Nanos(ns).spoken()))
 }
 
+/// A sentence as a part of one.
+pub fn uncapitalised(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
 /// Appends a line broken at blanks, what follows indented two further than the line is.
 pub fn wrapped(text: &mut String, line: &str, width: usize) {
     let indent = line.len() - line.trim_start().len();
@@ -179,7 +227,16 @@ mod tests {
         assert_eq!(time_of_day("", started), "");
         assert_eq!(time_of_day("2026-11-21Té", started), "é");
         assert_eq!(time_of_day("2026-11-21T09:12:31+09:00", started), "09:12:31+09:00");
-        assert_eq!(moment("2026-11-21T09:12:31.123456Z", started), "09:12:31.123 UTC");
-        assert_eq!(moment("2026-11-21T09:12:31+09:00", started), "09:12:31+09:00");
+        let mut run = Run { started: started.to_owned(), ..Run::default() };
+        let moment = |run: &Run, time: &str| RunClock::of(run).moment(time);
+        assert_eq!(moment(&run, "2026-11-21T09:12:31.123456Z"), "09:12:31.123 UTC");
+        assert_eq!(moment(&run, "2026-11-21T09:12:31+09:00"), "09:12:31+09:00");
+        run.utc_offset_s = Some(-34_200);
+        assert_eq!(moment(&run, "2026-11-21T09:12:31.123456Z"), "23:42:31.123 UTC-09:30");
+        assert_eq!(RunClock::of(&run).start(&run).as_deref(), Some("2026-11-20 23:30:00 UTC-09:30"));
+        run.utc_offset_s = Some(3_600);
+        assert_eq!(moment(&run, "2026-11-21T09:12:31.123456Z"), "10:12:31.123 UTC+01:00");
+        run.utc_offset_s = Some(i32::MAX);
+        assert_eq!(moment(&run, "2026-11-21T09:12:31.123456Z"), "09:12:31.123 UTC");
     }
 }

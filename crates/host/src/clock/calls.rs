@@ -41,6 +41,18 @@ pub fn clock_time(clock: libc::clockid_t) -> Option<Nanos> {
     Some(Nanos(time.tv_sec * 1_000_000_000 + i64::from(time.tv_nsec)))
 }
 
+/// How many seconds the clock of this machine's zone is ahead of UTC at a time since the Epoch
+/// (tzset(3)): by `$TZ`, else by /etc/localtime; none where the C library cannot tell.
+pub fn utc_offset_s(since_epoch_s: i64) -> Option<i32> {
+    let time = libc::time_t::try_from(since_epoch_s).ok()?;
+    let mut fields = std::mem::MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both are locals that outlive the call; it fills the structure, or gives a null.
+    let filled = unsafe { !libc::localtime_r(&time, fields.as_mut_ptr()).is_null() };
+    // SAFETY: all zeros is a value of it, too.
+    let fields = unsafe { fields.assume_init() };
+    filled.then(|| i32::try_from(fields.tm_gmtoff).ok()).flatten()
+}
+
 /// The resolution of a clock; none where a filter of system calls refuses it.
 pub fn clock_resolution(clock: libc::clockid_t) -> Option<Nanos> {
     // SAFETY: the function writes the one structure whose address it is given, or fails.

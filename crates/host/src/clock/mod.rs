@@ -3,6 +3,8 @@
 
 mod calls;
 
+pub use calls::utc_offset_s;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU32;

@@ -9,7 +9,7 @@ use model::error::{Exit, Failure, Result};
 use model::keyword::Keyword;
 use model::text::clean;
 use model::units::CpuSet;
-use report::audit::{diff as diff_text, junit, text};
+use report::audit::{diff as diff_text, junit, last_words, text};
 use report::map::text as map_text;
 use rules::audit::Audit;
 use rules::audit_diff::{DiffVerdict, diff};
@@ -103,6 +103,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         if args.map {
             outputs.print(&format!("\n{}", map_text::render(&audited.map(), columns, color)));
         }
+        outputs.print(&last_words::render(&audited.audit, columns, color));
     }
     outputs.end(args.gate(&audited.audit))
 }

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use super::Environment;
 use super::flags::{limit, positive_span};
+use super::newest::ChosenRun;
 use super::outputs::{OutputFlags, Outputs, Screen};
 use super::read_flags::{ReadFlags, print_remarks};
 use model::error::{Exit, Failure, Result};
+use model::text::quoted;
 use model::units::{Bare, Nanos};
-use report::bounds::text;
+use report::bounds::text::{self, BoundsStyle};
+use report::last_lines::RunPlace;
 use stats::bounds::{BoundsVerdict, DEFAULT_REACH, MAX_REACH, Question};
 
 /// Say what a run supports, and what it cannot have seen
@@ -22,12 +25,15 @@ use stats::bounds::{BoundsVerdict, DEFAULT_REACH, MAX_REACH, Question};
 #[derive(clap::Args)]
 #[command(
     mut_arg("quiet", |arg| arg.help("Print only the answer: no remarks, no gates, no structure")),
-    after_help = "Examples:\n  onbeat bounds RUN --limit 50us --horizon 24h\n  onbeat bounds RUN --limit 8kHz            the period of 8 kHz is the limit\n  onbeat bounds maxima.csv --block 1s --resolution 1us --horizon 10h"
+    after_help = "Examples:\n  onbeat bounds                             the newest run\n  onbeat bounds --limit 50us --horizon 24h  whether it holds a limit\n  onbeat bounds RUN --limit 8kHz            the period of 8 kHz is the limit\n  onbeat bounds maxima.csv --block 1s --resolution 1us --horizon 10h"
 )]
 pub struct Args {
-    /// A bundle, or a CSV file of block maxima in ns
+    /// A bundle, or a CSV file of block maxima in ns; by default the newest run of this user's
     #[arg(value_name = "BUNDLE|FILE.csv")]
-    input: PathBuf,
+    input: Option<PathBuf>,
+    /// List the checks behind the answer, too
+    #[arg(short, long)]
+    verbose: bool,
     #[command(flatten)]
     asked: Asked,
     /// How many times the run's length an extrapolation may reach, at most 100
@@ -40,7 +46,7 @@ pub struct Args {
 }
 
 /// What is asked of a run: flags that `bounds` and `report` share.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub struct Asked {
     /// The latency that is not to be reached, or a rate like 8kHz, whose period it is; a bare
     /// number is in us
@@ -76,7 +82,9 @@ impl Asked {
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let question = args.question()?;
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
-    let measurement = args.read.options()?.open(&args.input)?;
+    let chosen = ChosenRun::of(args.input.as_ref(), false, environment)?;
+    chosen.announce(&mut outputs, false);
+    let measurement = args.read.options()?.open(&chosen.path)?;
     let seen = print_remarks(&[&measurement], args.output.quiet);
     let bounds = study::bounds::bounds(&measurement, &question)?;
     outputs.json_pretty(&args.output.json, &bounds);
@@ -84,7 +92,12 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let remarks = if seen { &[] } else { measurement.remarks.as_slice() };
     outputs.print(&match args.output.quiet {
         true => text::brief(&measurement.title, &bounds, columns, color),
-        false => text::text(&measurement.title, &bounds, remarks, columns, color),
+        false => {
+            let path = quoted(&chosen.path);
+            let place = RunPlace { path: &path, newest: chosen.newest, fresh: false };
+            let style = BoundsStyle { width: columns, color, verbose: args.verbose };
+            text::text(&bounds, &measurement.title, place, remarks, style)
+        }
     });
     outputs.end(match bounds.verdict {
         BoundsVerdict::Failed => Exit::Limit,

@@ -9,6 +9,7 @@ use super::outputs::{OutputFlags, Outputs, Screen, remark};
 use super::read_flags::{ReadFlags, print_remarks, read_all};
 use model::error::{Exit, Failure, Result, json};
 use model::units::Bare;
+use report::compare::last_words;
 use report::compare::page::{self, Versus};
 use report::compare::text;
 use stats::compare::{CompareQuestion, Metric};
@@ -54,6 +55,9 @@ pub struct Args {
     unpaired: bool,
     #[command(flatten)]
     read: ReadFlags,
+    /// Say how the numbers came about, too
+    #[arg(short, long)]
+    verbose: bool,
     /// Write the answer with its pictures there too, as one self-contained page
     #[arg(short = 'o', long = "output", value_name = "FILE.html")]
     page: Option<PathBuf>,
@@ -103,7 +107,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         Ok(page::html(&page, &json(&comparison)?))
     });
     let shown = remarks(&in_a, &in_b, if seen { Remarks::WithoutReading } else { Remarks::All });
-    outputs.print(&text::text(compared, differing, &shown, columns, color));
+    outputs.print(&text::text(compared, differing, &shown, columns, args.verbose));
+    outputs.print(&last_words::render(compared, differing, columns, color));
     outputs.end(match compared.verdict {
         Verdict::Worse => Exit::Limit,
         Verdict::Inconclusive => Exit::Inconclusive,

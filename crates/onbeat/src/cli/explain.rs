@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use super::Environment;
+use super::newest::ChosenRun;
 use super::outputs::{OutputFlags, Outputs, remark};
+use super::run_text::{Detail, run_text};
 use model::error::{Exit, Result};
 use model::text::quoted;
-use report::hunt::text;
+use report::last_lines::RunPlace;
 use study::explain::ExplainedRun;
 use study::page::perfetto;
 
@@ -18,12 +20,15 @@ use study::page::perfetto;
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the run with its explanation as JSON; `-` is standard output, which then holds nothing else")),
-    after_help = "Examples:\n  onbeat explain ~/.local/state/onbeat/runs/ID\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev"
+    after_help = "Examples:\n  onbeat explain                               the newest hunt\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev"
 )]
 pub struct Args {
-    /// A bundle of `onbeat hunt`
+    /// A bundle of `onbeat hunt`; by default the newest of this user's
     #[arg(value_name = "BUNDLE")]
-    bundle: PathBuf,
+    bundle: Option<PathBuf>,
+    /// The conditions, and what the recorder says of itself
+    #[arg(short, long)]
+    verbose: bool,
     /// Write the worst spikes' events and slices for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
@@ -33,12 +38,18 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json, &args.perfetto], environment)?;
-    let ExplainedRun { run, remarks } = study::explain::open(&args.bundle)?;
+    let chosen = ChosenRun::of(args.bundle.as_ref(), true, environment)?;
+    chosen.announce(&mut outputs, false);
+    let shown = quoted(&chosen.path);
+    let ExplainedRun { run, remarks } = study::explain::open(&chosen.path)?;
     if !args.output.quiet {
-        remarks.iter().for_each(|own| remark(&format!("onbeat: {}: {own}", quoted(&args.bundle))));
+        remarks.iter().for_each(|own| remark(&format!("onbeat: {shown}: {own}")));
     }
-    outputs.print(&text::render(&run, outputs.screen.columns, outputs.screen.color));
+    // `-q` is of remarks here.
+    let detail = Detail::of(false, args.verbose);
+    let place = RunPlace { path: &shown, newest: chosen.newest, fresh: false };
+    outputs.print(&run_text(&run, Some(place), detail, outputs.screen));
     outputs.json(&args.output.json, &run);
-    outputs.write(&args.perfetto, || perfetto(&args.bundle, &run));
+    outputs.write(&args.perfetto, || perfetto(&chosen.path, &run));
     outputs.end(Exit::Ok)
 }

@@ -11,6 +11,7 @@ use super::load_flags::{self, LoadFlags};
 use super::measure_flags::MeasureFlags;
 use super::outputs::{Outputs, remark};
 use super::program;
+use super::run_text::run_text;
 use super::running::{PreparedRun, RunSink, exit_of, nothing_seen, prepare, unless_stopped};
 use super::target::FollowTarget;
 use crate::alarm::{AlarmAction, Alarms};
@@ -31,7 +32,7 @@ use model::error::{Exit, Failure, Result};
 use model::run::{ProgramRun, Run};
 use model::text::quoted;
 use model::units::{Bare, Nanos};
-use report::hunt::text;
+use report::last_lines::RunPlace;
 use study::page::{MAX_TRACED_SPIKES, perfetto};
 
 /// Measure, and explain every spike: who took the time, to the nanosecond
@@ -54,7 +55,7 @@ use study::page::{MAX_TRACED_SPIKES, perfetto};
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat hunt -D 60s                           spikes over a threshold that the first wake-ups give\n  onbeat hunt -a 2-3 -D 1h --over 100us        of two CPUs, with a threshold\n  onbeat hunt -- ./robot --arg                 a program: its real-time threads, until it ends\n  onbeat hunt --deadline 1ms -- ./robot        every cycle that took longer from release to end\n  onbeat hunt -D 60s --no-stacks               less cost, and more time unexplained\n  onbeat hunt -D 60s --victim jackd            a real task: all threads of that name\n  onbeat hunt -D 60s --perfetto spikes.json    open it in ui.perfetto.dev"
+    after_help = "Examples:\n  onbeat hunt -D 60s                      spikes over a threshold of its own\n  onbeat hunt -a 2-3 -D 1h --over 100us   of two CPUs, over this threshold\n  onbeat hunt -- ./robot --arg            a program: its real-time threads\n  onbeat hunt --deadline 1ms -- ./robot   its cycles that took longer\n  onbeat hunt -D 60s --no-stacks          less cost, more time unexplained\n  onbeat hunt -D 60s --victim jackd       a task: all threads of that name\n  onbeat hunt -D 60s --perfetto x.json    open it in ui.perfetto.dev"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -63,14 +64,17 @@ pub struct Args {
     load: LoadFlags,
     /// A wake-up this late is a spike; a bare number is in us; from the first wake-ups by default
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    #[arg(help_heading = "Spikes")]
     over: Option<String>,
     /// What is done at a spike, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID,
     /// trace-off; may be given several times
     #[arg(long, value_name = "ACTION")]
+    #[arg(help_heading = "Spikes")]
     on_spike: Vec<String>,
     /// Take no stacks: cheaper; time with interrupts off then stays unexplained, and preemption off
     /// has no function
     #[arg(long)]
+    #[arg(help_heading = "Spikes")]
     no_stacks: bool,
     /// Follow another's threads instead of measuring: a process, a thread, or all threads of a
     /// name, those that start later as well. A wake-up counts from its timer or its waker to the
@@ -80,26 +84,32 @@ pub struct Args {
         value_name = "PID|COMM",
         conflicts_with_all = ["cpus", "interval", "distance", "priority", "policy", "wake", "phase", "idle", "default_system"]
     )]
+    #[arg(help_heading = "Another program")]
     victim: Option<String>,
     /// A followed thread's cycle that takes longer is late; a bare number is in us; each thread's
     /// period by default
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    #[arg(help_heading = "Another program")]
     deadline: Option<String>,
     /// Record the system calls of followed threads, for as long as given or the whole run: their
     /// time in late cycles, and which lock it was. Slows down each call of every process, by how
     /// much is measured and said
     #[arg(long, value_name = "SPAN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(help_heading = "Another program")]
     syscalls: Option<String>,
     /// As whom the program is started; by default as its caller
     #[arg(long, value_name = "NAME", requires = "program")]
+    #[arg(help_heading = "Another program")]
     user: Option<String>,
     /// Whose exit code is returned: that of the hunt, or the program's, 128 and its number if a
     /// signal ended it
     #[arg(long, value_name = "WHOSE", default_value = "onbeat", requires = "program")]
     #[arg(value_parser = ["onbeat", "program"])]
+    #[arg(help_heading = "Another program")]
     exit_code: String,
     /// Write the worst spikes' events and slices for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "What it writes")]
     perfetto: Option<PathBuf>,
     /// A program to be started and followed until it ends, with its arguments
     #[arg(
@@ -232,18 +242,16 @@ fn finish(
     outputs.keep(kept.map(drop));
     // Without a wake-up there is no table: the last line gives the reason.
     if outputs.prints() && (!run.follows() || run.cpus.iter().any(|cpu| cpu.cycles > 0)) {
-        let render = if args.flags.run.quiet { text::brief } else { text::render };
-        outputs.print(&render(run, outputs.screen.columns, outputs.screen.color));
+        let path = quoted(&path);
+        let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
+        let place = is_kept.then_some(place);
+        outputs.print(&run_text(run, place, args.flags.run.detail(), outputs.screen));
+    } else if is_kept {
+        outputs.print(&format!("kept in {}\n", quoted(&path)));
     }
     // Any other end reports it as its error.
     if let Some(why) = nothing_seen(run).filter(|_| run.ended == Ended::Signal) {
         outputs.print(&(why + "\n"));
-    }
-    if is_kept {
-        let shown = quoted(&path);
-        outputs.print(&format!(
-            "\nkept in {shown}\nthe same again, here or elsewhere: onbeat explain {shown}\nas pictures: onbeat report {shown} -o hunt.html\n"
-        ));
     }
     outputs.json(&args.flags.run.json, &Document::of(run, found));
     outputs.write(&args.perfetto, || perfetto(&path, run));

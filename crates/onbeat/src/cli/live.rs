@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use super::Environment;
 
-use crate::measure::sink::{Progress, ThreadProgress};
+use crate::measure::sink::{Progress, SpikeProgress, ThreadProgress};
 use crate::measure::total::Total;
 use crate::plan::MeasurePlan;
 use model::text::{clean, several};
@@ -73,7 +73,7 @@ impl Live {
             return;
         }
         let rows = host::terminal_size().map_or(24, |(_, rows)| rows);
-        self.draw(&lines(&self.title, tick, rows.saturating_sub(6).max(1)));
+        self.draw(&lines(&self.title, tick, rows.saturating_sub(7).max(1)));
     }
 
     /// Writes over what was drawn before. A terminal that is gone, or another job's, is left alone.
@@ -106,7 +106,11 @@ fn compose(drawn: usize, lines: &[(String, Style)], columns: usize, palette: Pal
     }
     for (text, style) in lines {
         // A line that wraps would be two lines to go back over.
-        let text: String = clean(text).chars().take(columns.saturating_sub(1)).collect();
+        let (text, room) = (clean(text), columns.saturating_sub(1));
+        let text: String = match text.chars().count() > room && room > 3 {
+            true => text.chars().take(room - 3).chain("...".chars()).collect(),
+            false => text.chars().take(room).collect(),
+        };
         screen += &format!("\x1b[K{}\n", palette.paint(*style, &text));
     }
     screen + "\x1b[J"
@@ -118,7 +122,9 @@ fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style)> {
     if !tick.threads.is_empty() {
         return thread_lines(title, tick, rows);
     }
-    let mut lines = vec![(time_line(title, tick, worst), PLAIN), (heading(), DIM)];
+    let mut lines = vec![(time_line(title, tick, worst), PLAIN)];
+    lines.extend(tick.spikes.map(|spikes| (spike_line(spikes), PLAIN)));
+    lines.push((heading(), DIM));
     let mut order: Vec<usize> = (0..tick.totals.len()).collect();
     if rows < order.len() {
         // Where not all fit, those with the worst are the ones to see.
@@ -147,7 +153,9 @@ fn thread_lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style
     let worst = tick.threads.iter().filter_map(|thread| thread.worst).max();
     let head =
         format!("{:<22} {:>9} {:>9} {:>7} {:>9}  most of it", "thread", "period", "cycles", "late", "worst");
-    let mut lines = vec![(time_line(title, tick, worst), PLAIN), (head, DIM)];
+    let mut lines = vec![(time_line(title, tick, worst), PLAIN)];
+    lines.extend(tick.spikes.map(|spikes| (spike_line(spikes), PLAIN)));
+    lines.push((head, DIM));
     let mut order: Vec<_> = tick.threads.iter().collect();
     order.sort_by_key(|thread| std::cmp::Reverse(thread.worst));
     for thread in order.iter().take(rows) {
@@ -176,6 +184,15 @@ fn thread_line(thread: &ThreadProgress) -> String {
     let late = late.map_or_else(String::new, |late| format!(", {late} late"));
     let worst = worst.map_or_else(String::new, |worst| format!(", worst {worst} ({culprit})"));
     clean(&format!("{name}{every}: {}{late}{worst}", several(*cycles, "cycle", "cycles")))
+}
+
+/// What a hunt has found so far.
+fn spike_line(spikes: &SpikeProgress) -> String {
+    let many = several(spikes.count, "spike", "spikes");
+    match spikes.top.as_str() {
+        "" => many,
+        top => format!("{many}; most of it so far: {top}"),
+    }
 }
 
 fn time_line(title: &str, tick: &Progress, worst: Option<Nanos>) -> String {
@@ -251,9 +268,16 @@ mod tests {
     #[test]
     fn a_screen_is_written_over_line_by_line_and_without_colours_if_so_wanted() {
         let lines = [("one".to_owned(), YELLOW), ("a long line".to_owned(), PLAIN)];
-        assert_eq!(compose(0, &lines, 8, Palette(false)), "\x1b[Kone\n\x1b[Ka long \n\x1b[J");
+        assert_eq!(compose(0, &lines, 8, Palette(false)), "\x1b[Kone\n\x1b[Ka lo...\n\x1b[J");
         let expected = "\x1b[2F\x1b[K\x1b[33mone\x1b[0m\n\x1b[Ka long line\n\x1b[J";
         assert_eq!(compose(2, &lines, 80, Palette(true)), expected);
+    }
+
+    #[test]
+    fn spikes_so_far_are_counted_and_the_first_culprit_named() {
+        let top = "hog, 5 us".to_owned();
+        assert_eq!(spike_line(&SpikeProgress { count: 1, top: String::new() }), "1 spike");
+        assert_eq!(spike_line(&SpikeProgress { count: 7, top }), "7 spikes; most of it so far: hog, 5 us");
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::Environment;
 use super::load_flags::{self, LoadFlags};
 use super::measure_flags::MeasureFlags;
-use super::outputs::{Outputs, Screen};
+use super::outputs::Outputs;
+use super::run_text::run_text;
 use super::running::{PreparedRun, RunSink, exit_of, prepare, unless_stopped};
 use crate::measure::start;
 use crate::measure::task::WakeUps;
@@ -17,9 +18,7 @@ use model::error::{Exit, Result};
 use model::run::Run;
 use model::text::quoted;
 use model::vocabulary::Command;
-use report::run::next_steps::outlook;
-use report::run::table;
-use report::words::wrapped;
+use report::last_lines::RunPlace;
 
 /// Measure the wake-up latency of each CPU
 ///
@@ -31,7 +30,7 @@ use report::words::wrapped;
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat measure -D 10s                        every CPU, 1 ms, SCHED_FIFO 80\n  onbeat measure -a 2-3 -i 200 -D 12h -q       a night's run of two CPUs\n  onbeat measure -D 5m -b 100us                exit code 3 if a wake-up is 100 us late\n  onbeat measure -D 1m -a 1 --load cpu,mem      beside a load on the other CPUs\n  onbeat measure -D 1m --wake timerfd          as a task behind a timerfd sees it"
+    after_help = "Examples:\n  onbeat measure -D 10s                    every CPU, 1 ms, SCHED_FIFO 80\n  onbeat measure -a 2-3 -i 200 -D 12h -q   a night's run of two CPUs\n  onbeat measure -D 5m -b 100us            exit code 3 at a wake-up 100 us late\n  onbeat measure -D 1m -a 1 --load mem     beside a load on the other CPUs\n  onbeat measure -D 1m --wake timerfd      as a task behind a timerfd sees it"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -40,9 +39,11 @@ pub struct Args {
     load: LoadFlags,
     /// Write cyclictest's JSON, for scripts that read it
     #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "What it writes")]
     rt_tests_json: Option<PathBuf>,
     /// Write cyclictest's histogram text, as its -H gives it
     #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "What it writes")]
     hist: Option<PathBuf>,
 }
 
@@ -79,30 +80,17 @@ fn finish(
     let kept = writer.finish(run, &run.spikes);
     // What was measured is safe: Ctrl-C may end whatever takes too long from here on.
     rt::unblock_signals();
-    let kept_in = kept.is_ok().then(|| quoted(&path));
+    let is_kept = kept.is_ok();
     outputs.keep(kept.map(drop));
     if outputs.prints() {
-        let text = text(run, kept_in.as_deref(), args.flags.run.quiet, outputs.screen);
-        outputs.print(&text);
+        let path = quoted(&path);
+        let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
+        let place = is_kept.then_some(place);
+        outputs.print(&run_text(run, place, args.flags.run.detail(), outputs.screen));
     }
     outputs.json(&args.flags.run.json, run);
     let context = super::context_of(run, environment, &host::node_name());
     outputs.write(&args.rt_tests_json, || foreign::cyclictest_json::write(run, &context));
     outputs.write(&args.hist, || Ok(foreign::cyclictest_hist::write(run)));
     unless_stopped(exit_of(run, outputs.into_failure()))
-}
-
-/// The table, what to do next, and where the run is kept.
-fn text(run: &Run, kept_in: Option<&str>, quiet: bool, Screen { columns, color }: Screen) -> String {
-    let mut text = match quiet {
-        true => table::brief(run, columns, color),
-        false => table::render(run, columns, color),
-    };
-    for line in outlook(run).iter().filter(|_| !quiet) {
-        wrapped(&mut text, line, columns);
-    }
-    if let Some(path) = kept_in {
-        text.push_str(&format!("kept in {path}; draw it: onbeat report {path} -o latency.html\n"));
-    }
-    text
 }

@@ -18,27 +18,35 @@ pub struct MeasureFlags {
     threading: ThreadFlags,
     /// Interval; a bare number is in us
     #[arg(short, long, value_name = "SPAN", default_value = "1000us", allow_hyphen_values = true)]
+    #[arg(help_heading = "What is measured")]
     interval: String,
     /// Added to the interval once per further CPU; a bare number is in us
     #[arg(short, long, value_name = "SPAN", default_value = "0", allow_hyphen_values = true)]
+    #[arg(help_heading = "What is measured")]
     distance: String,
     /// How long; a bare number is in seconds; without -D and -l until Ctrl-C
     #[arg(short = 'D', long, value_name = "SPAN", allow_hyphen_values = true)]
+    #[arg(help_heading = "How long")]
     duration: Option<String>,
     /// How many wake-ups per CPU; 0 is without end, as in cyclictest
     #[arg(short, long, value_name = "N")]
+    #[arg(help_heading = "How long")]
     loops: Option<u64>,
     /// How a thread sleeps: what your task uses is what to measure
     #[arg(long, value_name = "HOW", default_value = "nanosleep", value_parser = keyword::<WakeMechanism>())]
+    #[arg(help_heading = "How it sleeps")]
     wake: WakeMechanism,
     /// How the CPUs' schedules lie beside each other
     #[arg(long, value_name = "HOW", default_value = "staggered", value_parser = keyword::<SchedulePhase>())]
+    #[arg(help_heading = "How it sleeps")]
     phase: SchedulePhase,
     /// Idle states during the run [default: held]
     #[arg(long, value_name = "HOW", conflicts_with = "default_system", value_parser = keyword::<IdleStates>())]
+    #[arg(help_heading = "How it sleeps")]
     idle: Option<IdleStates>,
     /// The same as --idle as-is
     #[arg(long)]
+    #[arg(help_heading = "How it sleeps")]
     default_system: bool,
     #[command(flatten)]
     pub run: RunFlags,

@@ -20,6 +20,7 @@ mod check;
 mod child_run;
 mod compare;
 mod completions;
+mod cyclictest_flags;
 mod explain;
 mod flags;
 mod help;
@@ -33,6 +34,8 @@ mod load_flags;
 mod man;
 mod measure;
 mod measure_flags;
+mod newest;
+mod open_page;
 mod outputs;
 mod probe;
 mod program;
@@ -42,6 +45,7 @@ mod recovery;
 mod report;
 mod rules;
 mod run_flags;
+mod run_text;
 mod running;
 mod step_settings;
 mod suite;
@@ -65,6 +69,10 @@ pub struct Environment {
     pub columns: Option<usize>,
     /// Whether `$SSH_CONNECTION` says that this is a login over the network.
     pub over_ssh: bool,
+    /// Whether `$DISPLAY` or `$WAYLAND_DISPLAY` says that there is a screen to open a page on.
+    pub display: bool,
+    /// Who called sudo or doas (`$SUDO_USER`, `$DOAS_USER`).
+    pub invoked_by: Option<String>,
     /// Whether `$NO_COLOR` asks for no colours (no-color.org).
     pub no_color: bool,
 }
@@ -183,11 +191,10 @@ fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::E
 /// Runs the command line and returns its exit status: an [`Exit`], or where that was asked for the
 /// one of a program that was started.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> u8 {
-    let outcome = measure_flags::refuse_lookalikes(&args).and_then(|()| {
-        match parsed(compare::mark_separator(args), environment) {
-            Ok(cli) => cli.starter.map_or(Ok(()), follow).and_then(|()| dispatch(cli.command, environment)),
-            Err(error) => refused_by_clap(&error).map(|exit| exit as u8),
-        }
+    let known = measure_flags::refuse_lookalikes(&args).and_then(|()| cyclictest_flags::refuse(&args));
+    let outcome = known.and_then(|()| match parsed(compare::mark_separator(args), environment) {
+        Ok(cli) => cli.starter.map_or(Ok(()), follow).and_then(|()| dispatch(cli.command, environment)),
+        Err(error) => refused_by_clap(&error).map(|exit| exit as u8),
     });
     match outcome {
         Ok(exit) => exit,

@@ -17,7 +17,7 @@ use super::Environment;
 
 /// The flags that most commands share. A command whose document or silence is another says so with
 /// `mut_arg`.
-#[derive(clap::Args, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct OutputFlags {
     /// Write the answer as JSON there; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]

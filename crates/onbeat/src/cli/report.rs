@@ -5,16 +5,19 @@ use std::path::PathBuf;
 
 use super::Environment;
 use super::bounds::Asked;
+use super::newest::ChosenRun;
+use super::open_page;
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
 use super::read_flags::print_remarks;
+use super::run_text::{Detail, run_text};
 use bundle::capture::is_capture;
 use bundle::foreign::{cyclictest_hist, cyclictest_json};
 use bundle::record::read::is_record;
+use host::is_dir;
 use model::error::{Exit, Failure, Result};
-use model::text::clean;
-use model::vocabulary::Command;
-use report::run::table;
-use report::{Input, ReportFormat, hunt, watch};
+use model::text::{clean, quoted};
+use report::last_lines::RunPlace;
+use report::{Input, ReportFormat, watch};
 use rules::intent::Profile;
 use stats::bounds::DEFAULT_REACH;
 use study::audit::{MachineSource, judge};
@@ -27,16 +30,23 @@ use study::page::ReportedRun;
 /// table is printed. Several bundles come on one page, their curves in one plot. The page also says
 /// what each run supports, as `onbeat bounds` does: of the run's own limit, unless --limit names
 /// one.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the run as JSON there too")),
-    after_help = "Examples:\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run --limit 50us --horizon 24h -o run.html\n  onbeat report run -o run.svg"
+    after_help = "Examples:\n  onbeat report --open\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run --limit 50us --horizon 24h -o run.html\n  onbeat report run -o run.svg"
 )]
 pub struct Args {
     /// Bundles, as `onbeat measure -o` makes them; one of `onbeat capture`: then the page is that
-    /// of its audit; or the folder of `onbeat watch`
-    #[arg(required = true, value_name = "BUNDLE")]
+    /// of its audit; or the folder of `onbeat watch`. By default the newest run of this user's
+    #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
+    /// Open the page in a browser; without -o it is written into the bundle's folder, as
+    /// report.html
+    #[arg(long)]
+    open: bool,
+    /// All conditions, what measuring cost, and what the recorder says of itself
+    #[arg(short, long)]
+    verbose: bool,
     /// The file to write: .html, .svg, .csv or .json; `-` is standard output, with --format
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     file: Option<PathBuf>,
@@ -56,6 +66,34 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    if !args.bundles.is_empty() {
+        return reported(args, false, environment);
+    }
+    let chosen = ChosenRun::of(None, false, environment)?;
+    // Where a document takes standard output, the line stands on standard error.
+    let mut outputs = Outputs::of(&[&args.output.json], environment)?;
+    chosen.announce(&mut outputs, args.format()?.is_some());
+    reported(&Args { bundles: vec![chosen.path], ..args.clone() }, true, environment)
+}
+
+/// With `--open` the page comes into the bundle's folder, unless a file was named.
+fn reported(args: &Args, newest: bool, environment: &Environment) -> Result<Exit> {
+    let page = match (&args.file, args.bundles.as_slice()) {
+        _ if !args.open => return written(args, newest, environment),
+        (Some(file), _) => file.clone(),
+        (None, [one]) if is_dir(one).unwrap_or(false) => one.join("report.html"),
+        (None, _) => return Err(Failure::usage("--open: name the page with -o FILE.html")),
+    };
+    let args = Args { file: Some(page.clone()), ..args.clone() };
+    if args.format()? != Some(ReportFormat::Html) {
+        return Err(Failure::usage("--open: a browser shows a page: name it with -o FILE.html"));
+    }
+    let exit = written(&args, newest, environment)?;
+    open_page::open(&page, environment);
+    Ok(exit)
+}
+
+fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit> {
     let format = args.format()?;
     if args.bundles.len() > 1 && (args.rt_tests_json.is_some() || args.hist.is_some()) {
         return Err(Failure::usage(
@@ -93,30 +131,32 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         outputs.write(&args.rt_tests_json, || cyclictest_json::write(input.run, &context));
         outputs.write(&args.hist, || Ok(cyclictest_hist::write(input.run)));
     }
-    let Screen { columns, color } = outputs.screen;
+    let (screen, plain) = (outputs.screen, Screen { color: false, ..outputs.screen });
     match format {
         Some(format) => outputs.write(&args.file_or_stdout(), || report::render(&inputs, format)),
-        None if args.file.is_some() => outputs.write(&args.file, || Ok(tables(&inputs, columns, false))),
-        None if args.prints_table() => outputs.print(&tables(&inputs, columns, color)),
+        None if args.file.is_some() => outputs.write(&args.file, || Ok(args.tables(&inputs, newest, plain))),
+        None if args.prints_table() => outputs.print(&args.tables(&inputs, newest, screen)),
         None => {}
     }
     outputs.end(Exit::Ok)
 }
 
-fn tables(inputs: &[Input], columns: usize, color: bool) -> String {
-    let mut text = String::new();
-    for input in inputs {
-        if inputs.len() > 1 {
-            text.push_str(&format!("{}\n", clean(input.title)));
-        }
-        let hunted = input.run.command == Command::Hunt;
-        let render = if hunted { hunt::text::render } else { table::render };
-        text.push_str(&render(input.run, columns, color));
-    }
-    text
-}
-
 impl Args {
+    /// Each run with its answer.
+    fn tables(&self, inputs: &[Input], newest: bool, screen: Screen) -> String {
+        let mut text = String::new();
+        for (input, path) in inputs.iter().zip(&self.bundles) {
+            if inputs.len() > 1 {
+                text.push_str(&format!("{}\n", clean(input.title)));
+            }
+            let path = quoted(path);
+            let place = RunPlace { path: &path, newest, fresh: false };
+            // `-q` is of remarks here.
+            text.push_str(&run_text(input.run, Some(place), Detail::of(false, self.verbose), screen));
+        }
+        text
+    }
+
     /// A capture has no run: the report shows only how its machine is set up.
     fn of_capture(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let no_run = self.output.json.is_some() || self.rt_tests_json.is_some() || self.hist.is_some();

@@ -22,7 +22,7 @@ use model::error::{Exit, Failure, Result};
 use model::isolation::{INNER_GROUP, OUTER_GROUP};
 use model::run::{Integrity, Run, SCHEMA};
 use model::setting::CGROUP_MOUNT;
-use model::units::CpuSet;
+use model::units::{CpuSet, Nanos};
 use model::wall_time::wall_time;
 
 /// A run that has its plan, its conditions and its bundle, and no sample yet.
@@ -283,7 +283,8 @@ fn cpus_set_apart() -> CpuSet {
 }
 
 fn document(command: Command, plan: &MeasurePlan, facts: &Facts) -> Run {
-    let now = wall_time(clock::monotonic() + clock::wall_offset());
+    let since_epoch = clock::monotonic() + clock::wall_offset();
+    let now = wall_time(since_epoch);
     let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
     Run {
         schema: SCHEMA.into(),
@@ -291,6 +292,7 @@ fn document(command: Command, plan: &MeasurePlan, facts: &Facts) -> Run {
         command: command.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started: now,
+        utc_offset_s: clock::utc_offset_s(since_epoch.0 / Nanos::SECOND.0),
         plan: plan.document(facts.preempt),
         host: facts::describe(facts),
         ..Run::default()
@@ -301,8 +303,6 @@ fn document(command: Command, plan: &MeasurePlan, facts: &Facts) -> Run {
 mod tests {
     use super::*;
     use model::run::{CpuRun, Recorder};
-    use model::units::Nanos;
-
     #[test]
     fn threads_that_end_before_a_wake_up_support_no_verdict() {
         let ended = |cycles, over_ns| {

@@ -8,10 +8,12 @@ use super::names::Names;
 use super::response::ResponseTime;
 use super::scope::{Scope, buffer_kib};
 use super::sleep_places::SleepPlaces;
+use super::so_far::SpikesSoFar;
 use super::source::{Collected, EventSource, RecordingLevel, WantedSpan};
 use super::window::{WindowEvents, WindowRequest, window_events};
 use crate::alarm::{self, Alarms};
 use crate::measure::late::LateWakeup;
+use crate::measure::sink::SpikeProgress;
 use bundle::events::Events;
 use host::{MachineFiles, clock};
 use model::error::Result;
@@ -82,6 +84,7 @@ pub struct Explainer {
     locks: LockPlaces,
     /// Calls that were recorded after that are not whole.
     calls_until: Nanos,
+    so_far: SpikesSoFar,
     /// What is done at a spike, and what could not be done.
     alarms: Alarms,
     alarm_failures: Vec<String>,
@@ -112,6 +115,7 @@ impl Explainer {
             sleeps: SleepPlaces::default(),
             locks: LockPlaces::new(MachineFiles::live(), futex()),
             calls_until: Nanos(i64::MAX),
+            so_far: SpikesSoFar::default(),
             alarms: Alarms::default(),
             alarm_failures: Vec::new(),
         }
@@ -211,6 +215,11 @@ impl Explainer {
         self.skipped.lost = lost;
     }
 
+    /// What was found so far, for the screen.
+    pub fn so_far(&self) -> SpikeProgress {
+        self.so_far.progress(self.skipped.sum())
+    }
+
     /// Takes the blocks of a second, for the steal in them, and writes down how many spikes were
     /// skipped.
     pub fn second(&mut self, blocks: &[Block]) {
@@ -257,6 +266,7 @@ impl Explainer {
         }
         self.findings.add(&mut spike, &self.host);
         self.raise(&spike);
+        self.so_far.add(&spike);
         self.events.explained.add(&spike);
     }
 

@@ -309,6 +309,7 @@ impl FollowThreads {
             elapsed: self.cpus.elapsed(),
             duration: self.limits.duration,
             threads: &self.events.cycles.progress(),
+            spikes: Some(&self.explainer.so_far()),
         };
         let written = sink.second(&progress);
         self.note_storage(written, run);

@@ -11,6 +11,7 @@ use super::threshold::{automatic, median_noise, quantile};
 use crate::measure::block::DrainedBlock;
 use crate::measure::hunter::{MAX_ROUND_INTERVAL, MeasuringThread, OnSpikes, Rounds};
 use crate::measure::late::LateWakeup;
+use crate::measure::sink::SpikeProgress;
 use crate::plan::MeasurePlan;
 use host::{clock, rt};
 use model::error::Result;
@@ -164,6 +165,10 @@ impl OnSpikes for Hunt {
             LateTask { wakeup: *wakeup, cycle: Some(wakeup.cycle), victim, own: true, deadline: None }
         };
         self.explainer.explain_worst(late.iter().map(task).collect());
+    }
+
+    fn so_far(&self) -> Option<SpikeProgress> {
+        Some(self.explainer.so_far())
     }
 
     fn second(&mut self, blocks: &[Block]) {

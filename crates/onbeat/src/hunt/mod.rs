@@ -33,6 +33,7 @@ pub mod placement;
 mod response;
 pub mod scope;
 mod sleep_places;
+mod so_far;
 pub mod source;
 mod steal;
 pub mod threshold;

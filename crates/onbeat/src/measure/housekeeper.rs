@@ -14,7 +14,7 @@ use super::late::LateWakeup;
 use super::open_run::OpenRun;
 use super::overhead::OverheadCounters;
 use super::shared::Shared;
-use super::sink::{ClosedBlock, Progress, Sink};
+use super::sink::{ClosedBlock, Progress, Sink, SpikeProgress};
 use super::total::{Total, block_line, levels};
 use super::watch::Watches;
 use super::worker::{ReadyThread, Worker};
@@ -65,6 +65,8 @@ pub struct Housekeeper {
     overhead: OverheadCounters,
     document: OpenRun,
     late: Vec<LateWakeup>,
+    /// What the hunter has found, for the screen.
+    spikes: Option<SpikeProgress>,
 }
 
 impl Housekeeper {
@@ -97,6 +99,7 @@ impl Housekeeper {
             threads,
             document: OpenRun::new(run),
             late: Vec::new(),
+            spikes: None,
         }
     }
 
@@ -139,6 +142,7 @@ impl Housekeeper {
             if woken != Woken::Time || clock::monotonic() < next {
                 continue;
             }
+            self.spikes = hunter.as_ref().and_then(|hunter| hunter.so_far());
             self.take_second(sink);
             if let Some(hunter) = hunter {
                 hunter.second(&self.second.blocks);
@@ -204,6 +208,7 @@ impl Housekeeper {
             elapsed: self.elapsed(),
             duration: self.duration,
             threads: &[],
+            spikes: self.spikes.as_ref(),
         };
         if let Err(what) = sink.second(&progress) {
             self.overhead.unwritten += blocks.len() as u64;

@@ -3,6 +3,7 @@
 
 use super::block::DrainedBlock;
 use super::late::{LATE_QUEUE_CAPACITY, LateWakeup};
+use super::sink::SpikeProgress;
 use model::error::Result;
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
@@ -52,6 +53,11 @@ pub trait OnSpikes {
     /// Takes late wake-ups, and how many in all did not fit into the queue; called every
     /// [`OnSpikes::poll_interval`], late wake-ups or not.
     fn on_spikes(&mut self, late: &[LateWakeup], lost: u64);
+
+    /// What was found so far, for the screen.
+    fn so_far(&self) -> Option<SpikeProgress> {
+        None
+    }
 
     /// The records of a second.
     fn second(&mut self, blocks: &[Block]);

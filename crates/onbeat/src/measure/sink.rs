@@ -27,6 +27,17 @@ pub struct Progress<'a> {
     pub duration: Option<Nanos>,
     /// Of a hunt that follows threads, a line for each.
     pub threads: &'a [ThreadProgress],
+    /// Of any hunt, its spikes so far.
+    pub spikes: Option<&'a SpikeProgress>,
+}
+
+/// What a hunt has found so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpikeProgress {
+    /// Late wake-ups and cycles.
+    pub count: u64,
+    /// Who took most of them, as far as one slice shows; `""` before the first.
+    pub top: String,
 }
 
 /// What is known of a followed thread so far.

@@ -8,3 +8,4 @@ mod mutate;
 mod pages;
 mod screens;
 mod tidy;
+mod tutorial;

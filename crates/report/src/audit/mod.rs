@@ -3,6 +3,7 @@
 pub mod diff;
 pub mod gains;
 pub mod junit;
+pub mod last_words;
 mod order;
 pub mod page;
 pub mod text;

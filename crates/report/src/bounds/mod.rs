@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub mod fixture;
+mod last_words;
 pub mod section;
 pub mod sentences;
 pub mod text;

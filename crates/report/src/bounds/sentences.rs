@@ -1,6 +1,6 @@
 //! What a run supports, in sentences: counting first, then the extrapolation or why it is refused.
 
-use crate::words::{clean, duration, per_hour, percent, rounded_up, seconds, several, span};
+use crate::words::{clean, duration, per_hour, percent, rounded_up, seconds, several, span, uncapitalised};
 use model::units::Nanos;
 use stats::bounds::numbers::digits;
 use stats::bounds::shape::WIDE;
@@ -70,7 +70,7 @@ pub fn counting(bounds: &Bounds) -> Vec<String> {
     let climbing = bounds.counting.records.filter(|records| records.p_value < 0.01);
     lines.extend(climbing.map(|records| {
         format!(
-            "The maximum was still climbing: it grew {} where {:.1} are expected ({}).",
+            "The maximum was still climbing: it grew {} where {:.1} are expected, which chance alone does with {}: measure for longer.",
             several(records.count, "time", "times"),
             records.expected,
             percent(records.p_value)
@@ -85,19 +85,24 @@ fn counts(bounds: &Bounds) -> Vec<String> {
     let horizon = duration(counting.horizon_ns);
     if let (Some(hour), Some(far)) = (counting.new_record_probability_1h, counting.new_record_probability) {
         lines.push(format!(
-            "A wake-up later than all of these: {} in the next hour, {} in the next {horizon}.",
+            "A wake-up later than all of these is to be expected within an hour with {}, within {horizon} \
+             with {}.",
             percent(hour),
             percent(far)
         ));
     }
     if let (Some(stands), Some(max)) = (counting.record_stands_ns, counting.observed_max_ns) {
-        lines.push(format!("{} stands for the next {} (95 %).", span(max), duration(stands)));
+        lines.push(format!(
+            "{} stays the worst for the next {} with 95 %; for longer do not count on it.",
+            span(max),
+            duration(stands)
+        ));
     }
     if let Some(claim) = &bounds.claim {
         lines.extend(claim_lines(bounds, claim));
     } else if let (Some(one_per), Some(needed)) = (counting.claims_one_per_s, counting.clean_seconds_needed) {
         lines.push(format!(
-            "For a limit that this run did not reach it claims at most one exceedance per {} (95 %); one per {horizon} takes {} without one.",
+            "A limit that this run did not reach is missed at most once in {} (95 %). To claim at most one miss in {horizon}, you need {} without one.",
             seconds(one_per),
             seconds(needed)
         ));
@@ -105,7 +110,7 @@ fn counts(bounds: &Bounds) -> Vec<String> {
     for quantile in counting.quantiles.iter().filter(|quantile| quantile.q >= 0.9) {
         let Some((lower, upper)) = quantile.lower_ns.zip(quantile.upper_ns) else { continue };
         lines.push(format!(
-            "{} % of the blocks stay below a value between {} and {} (95 %).",
+            "The level that {} % of the blocks stay below lies between {} and {} (95 %).",
             digits(100.0 * quantile.q),
             span(lower),
             span(upper)
@@ -117,31 +122,32 @@ fn counts(bounds: &Bounds) -> Vec<String> {
 fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let counting = &bounds.counting;
     let times = match (claim.exceedances, claim.exceedances_at_most) {
-        (0, 0) => "not reached".into(),
+        (0, 0) => "was never reached".into(),
         (least, most) if least == most => {
             format!(
-                "reached {} (a block, and what is within ten intervals, counts once)",
+                "was reached {} (what comes in one block or within ten intervals counts once)",
                 several(least, "time", "times")
             )
         }
-        (least, most) => format!("reached between {least} and {most} times (more is not recorded)"),
+        (least, most) => format!("was reached between {least} and {most} times (more is not recorded)"),
     };
     let rate = counting
         .rate_upper_per_hour
-        .map_or_else(String::new, |rate| format!(", so at most {} (95 %)", per_hour(rate)));
+        .map_or_else(String::new, |rate| format!(": at most {} (95 %)", per_hour(rate)));
     let horizon = duration(counting.horizon_ns);
     let takes = match claim.exceedances_at_most {
-        0 => format!("takes {} without one", seconds(claim.seconds_needed)),
+        0 => format!("{} without one", seconds(claim.seconds_needed)),
         _ => format!(
-            "takes {} with no further one, or {} without any",
+            "{} in all with no further one, or a new run of {} without any",
             seconds(claim.seconds_needed),
             seconds(counting.clean_seconds_needed.unwrap_or_default())
         ),
     };
     vec![
-        format!("Limit {}: {times}{rate}.", span(claim.limit_ns)),
+        format!("{} {times}{rate}.", span(claim.limit_ns)),
         format!(
-            "At most one per {horizon} (95 %) {takes}; {} if you watch and stop early.",
+            "To claim at most one in {horizon} (95 %), you need {takes}; a clean run \
+             that you watch and may stop at any time needs {}.",
             seconds(claim.sequential_clean_seconds)
         ),
     ]
@@ -175,7 +181,8 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
         let mut lines = vec![
             format!("The worst in {horizon} is typically {}.", us(beyond.typical_ns)),
             format!(
-                "With 95 % confidence there is at most a 5 % chance of exceeding {} ({} if the tail is not allowed an upper limit).{}",
+                "The chance of exceeding {} ({} if latencies are not taken to have an upper end) \
+                 within {horizon} is at most 5 %, with 95 % confidence.{}",
                 bound(beyond.upper_ns),
                 bound(beyond.upper_nonneg_shape_ns),
                 beyond.times_seen.filter(|times| *times > WIDE).map_or_else(String::new, wide)
@@ -216,24 +223,15 @@ pub fn not_covered(bounds: &Bounds) -> Option<String> {
         condition => format!(" ({condition})"),
     };
     Some(format!(
-        "Not covered: anything rarer than about {}{condition} that did not happen during this test; other loads, temperatures, boots.",
-        per_hour(rate)
+        "Not covered: what comes less often than about once in {}{condition} may not have shown up; other loads, temperatures, boots.",
+        seconds(3600.0 / rate)
     ))
-}
-
-/// A sentence as a part of one.
-fn uncapitalised(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// Whether the claim is supported.
 pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
-    let what = format!(
-        "at most one exceedance of {} (a block counts once) per {}",
-        span(claim.limit_ns),
-        duration(bounds.counting.horizon_ns)
-    );
+    let (limit, horizon) = (span(claim.limit_ns), duration(bounds.counting.horizon_ns));
+    let what = format!("{limit} is reached at most once in {horizon} (a block counts once)");
     match (bounds.verdict, bounds.basis) {
         (BoundsVerdict::Supported, VerdictBasis::Extrapolation) => {
             let why = if claim.long_enough(bounds.counting.observed_ns) {
@@ -244,13 +242,15 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
             format!("Supported by extrapolation: {what}. {why}")
         }
         (BoundsVerdict::Supported, _) if bounds.exchangeable.holds == Holds::Unknown => {
-            format!("Supported by counting: {what}, if the run was steady, which could not be judged.")
+            format!(
+                "Supported by counting: {what}, with 95 % if the run was steady, which could not be judged."
+            )
         }
-        (BoundsVerdict::Supported, _) => format!("Supported by counting: {what}."),
+        (BoundsVerdict::Supported, _) => format!("Supported by counting: {what}, with 95 %."),
         (_, VerdictBasis::Steadiness) => {
             let reason = bounds.exchangeable.reason.trim_end_matches('.');
             format!(
-                "Inconclusive: {}. Such a run neither supports nor refutes {what}.",
+                "Inconclusive: {}. Such a run neither shows nor rules out that {what}.",
                 uncapitalised(reason)
             )
         }
@@ -259,8 +259,9 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
                 .into()
         }
         (BoundsVerdict::Failed, _) => {
-            under(bounds, format!("Failed: it is reached more often than that, {what} (95 %)."))
+            let often = format!("{limit} is reached more often than once in {horizon}");
+            under(bounds, format!("Failed: {often} (95 %; a block counts once)."))
         }
-        _ => format!("Inconclusive: the run neither supports nor refutes {what}."),
+        _ => format!("Inconclusive: the run neither shows nor rules out that {what}."),
     }
 }

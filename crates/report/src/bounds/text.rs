@@ -1,14 +1,24 @@
-//! The answer of `onbeat bounds` as text: counting first, then the extrapolation or why it is
-//! refused.
+//! What `onbeat bounds` found as text: counting first, then the extrapolation or why it is refused,
+//! at the end the answer in a few lines.
 
-use super::sentences::{assumed, beyond, beyond_heading, counting, headline, mark, not_covered, verdict};
-use crate::palette::{BOLD, DIM, GREEN, PLAIN, Palette, RED};
+use super::last_words;
+use super::sentences::{assumed, beyond, beyond_heading, counting, headline, mark, verdict};
+use crate::last_lines::RunPlace;
+use crate::palette::{BOLD, DIM, PLAIN, Palette};
 use crate::words::{clean, wrapped};
-use stats::bounds::{Bounds, BoundsVerdict};
+use stats::bounds::Bounds;
 
-/// The answer as text of up to this number of columns, with ANSI colours if asked for.
-pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, color: bool) -> String {
-    let palette = Palette(color);
+/// How it is written: columns, ANSI colours, and whether the gates are listed.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundsStyle {
+    pub width: usize,
+    pub color: bool,
+    pub verbose: bool,
+}
+
+/// What was found, and the answer.
+pub fn text(bounds: &Bounds, title: &str, place: RunPlace, remarks: &[String], style: BoundsStyle) -> String {
+    let (palette, width) = (Palette(style.color), style.width);
     let mut page = String::new();
     let mut say = |line: &str| wrapped(&mut page, line, width);
     say(&palette.paint(BOLD, &headline(title, bounds)));
@@ -25,21 +35,11 @@ pub fn text(title: &str, bounds: &Bounds, remarks: &[String], width: usize, colo
         say(&palette.paint(BOLD, "When the spikes came"));
         structure.iter().for_each(|line| say(&format!("  {line}")));
     }
-    say("");
-    gates(bounds, palette).iter().for_each(|line| say(line));
-    say("");
-    if let Some(sentence) = not_covered(bounds) {
-        say(&sentence);
+    if style.verbose {
+        say("");
+        gates(bounds, palette).iter().for_each(|line| say(line));
     }
-    if let Some(claim) = &bounds.claim {
-        let style = match bounds.verdict {
-            BoundsVerdict::Supported => GREEN,
-            BoundsVerdict::Failed => RED,
-            _ => BOLD,
-        };
-        say(&palette.paint(style, &verdict(bounds, claim)));
-    }
-    page
+    page + &last_words::render(bounds, place, width, style.color)
 }
 
 /// The answer alone: the data, the verdict or the counted bounds, and the extrapolation.
@@ -71,10 +71,12 @@ fn gates(bounds: &Bounds, palette: Palette) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sentences::not_covered;
     use super::*;
     use crate::fixture;
     use crate::words::{rounded_up, span};
     use model::units::Nanos;
+    use stats::bounds::BoundsVerdict;
     use stats::bounds::Extrapolation;
     use stats::bounds::{BoundsInput, DEFAULT_REACH, ExtrapolationStatus, Question, VerdictBasis, bounds};
     use stats::rng::Rng;
@@ -101,7 +103,8 @@ mod tests {
             let all: Vec<String> = numbers.cloned().chain(not_covered(&found)).collect();
             assert!(all.len() >= 5, "{all:?}");
             assert!(all.iter().all(|line| line.contains("if the maxima did not rise (G1")), "{all:?}");
-            let page = text("run", &found, &[], 10_000, false);
+            let style = BoundsStyle { width: 10_000, color: false, verbose: true };
+            let page = text(&found, "run", RunPlace { path: "run", newest: true, fresh: false }, &[], style);
             assert!(!page.contains("bunched") && page.contains("per hour"), "{page}");
             assert_eq!(page.contains("Inconclusive: the maxima rise by "), limit.is_some(), "{page}");
         }

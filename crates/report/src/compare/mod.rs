@@ -1,4 +1,5 @@
 //! A comparison of runs A and B: for the terminal and as a page.
 
+pub mod last_words;
 pub mod page;
 pub mod text;

@@ -1,50 +1,42 @@
-//! The answer of `onbeat compare` as text: what differs, the runs, the verdict with its evidence.
+//! What `onbeat compare` found as text: what differs, the runs, the evidence; `last_words` has the
+//! answer.
 
 use std::fmt::Write;
 
-use crate::palette::{BOLD, GREEN, Palette, RED};
 use crate::words::{UNKNOWN, clean, duration, or_dash, signed, span, us_or_dash, wrapped};
 use facts::differences::Difference;
 use model::units::Nanos;
 use stats::bounds::numbers::p_value;
-use stats::compare::{Compared, Unit};
+use stats::compare::{Compared, UNDECIDED, Unit};
 use stats::pair::e_value::{MAX_OVERDISPERSION, STOP_AT};
 use stats::pair::verdict::{Design, Verdict};
 
 /// More differing conditions than these are counted; the JSON has them all.
 pub const MOST_SHOWN: usize = 24;
 
-/// The answer as text of up to this number of columns, with ANSI colours if asked for.
+/// What was found, for this number of columns; `verbose` adds how the numbers came about.
 pub fn text(
     compared: &Compared,
     differing: Option<&[Difference]>,
     remarks: &[String],
     width: usize,
-    color: bool,
+    verbose: bool,
 ) -> String {
     let mut page = differences(differing, width);
     page.push('\n');
-    units(&mut page, compared);
-    page.push('\n');
-    for line in numbers(compared) {
-        wrapped(&mut page, &line, width);
+    units(&mut page, compared, width);
+    if verbose {
+        page.push('\n');
+        for line in numbers(compared) {
+            wrapped(&mut page, &line, width);
+        }
     }
-    quantiles(&mut page, compared);
-    cpus(&mut page, compared);
+    quantiles(&mut page, compared, width);
+    cpus(&mut page, compared, width);
     if !remarks.is_empty() {
         page.push('\n');
     }
     remarks.iter().for_each(|remark| wrapped(&mut page, &format!("- {}", clean(remark)), width));
-    page.push('\n');
-    let style = match compared.verdict {
-        Verdict::Better => GREEN,
-        Verdict::Worse => RED,
-        _ => BOLD,
-    };
-    let mut verdict = String::new();
-    wrapped(&mut verdict, &sentence(compared), width);
-    page.push_str(&Palette(color).paint(style, verdict.trim_end()));
-    page.push('\n');
     page
 }
 
@@ -60,7 +52,9 @@ pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
 /// What differs in the conditions, as lines; none where a side has no record of them.
 pub fn differences(differing: Option<&[Difference]>, width: usize) -> String {
     if let Some(sentence) = alike(differing) {
-        return format!("{sentence}\n");
+        let mut line = String::new();
+        wrapped(&mut line, sentence, width);
+        return line;
     }
     let differing = differing.unwrap_or_default();
     let mut page = "What differs in the conditions (A -> B)\n".to_owned();
@@ -74,7 +68,10 @@ pub fn differences(differing: Option<&[Difference]>, width: usize) -> String {
     page
 }
 
-fn units(page: &mut String, compared: &Compared) {
+/// Columns of the table of runs that are left out where the terminal is narrow, first to last.
+const LEFT_OUT: [usize; 5] = [3, 5, 6, 4, 2];
+
+fn units(page: &mut String, compared: &Compared, width: usize) {
     let head = head(compared);
     let mut rows = vec![head.to_vec()];
     for (side, units) in [("A", &compared.a), ("B", &compared.b)] {
@@ -83,15 +80,23 @@ fn units(page: &mut String, compared: &Compared) {
     let widths: Vec<usize> = (0..head.len())
         .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
         .collect();
+    let mut shown: Vec<usize> = (0..head.len()).collect();
+    let needed = |shown: &[usize]| shown.iter().map(|&at| widths[at] + 2).sum::<usize>().saturating_sub(2);
+    for column in LEFT_OUT {
+        if needed(&shown) > width {
+            shown.retain(|&at| at != column);
+        }
+    }
     for row in &rows {
-        let cell = |(column, text): (usize, &String)| {
-            let width = widths[column];
+        let cell = |&column: &usize| {
+            let (text, width) = (&row[column], widths[column]);
             if column < 2 { format!("{text:<width$}") } else { format!("{text:>width$}") }
         };
-        let line: Vec<String> = row.iter().enumerate().map(cell).collect();
+        let line: Vec<String> = shown.iter().map(cell).collect();
         let _ = writeln!(page, "{}", line.join("  ").trim_end());
     }
-    page.push_str("latencies in us; the larger maximum alone says little, it is the unluckier run's\n");
+    let note = "latencies in us; the larger maximum alone says little, it is the unluckier run's";
+    wrapped(page, note, width);
 }
 
 /// The heads of the table of runs.
@@ -110,7 +115,7 @@ pub fn row(side: &str, unit: &Unit) -> Vec<String> {
 }
 
 /// A factor with three digits.
-fn factor(value: f64) -> String {
+pub(super) fn factor(value: f64) -> String {
     if value == 0.0 || (0.01..1000.0).contains(&value) {
         format!("{value:.2}")
     } else {
@@ -160,12 +165,12 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
         let how = if compared.limit_given {
             "fixed beforehand"
         } else {
-            "what one block in 200 of all runs together reaches, or 20 blocks"
+            "chosen from the runs: what one block in 200 reaches, or 20 blocks in all"
         };
         let limit =
             compared.limit_ns.map_or_else(String::new, |limit| format!(" at {} ({how})", span(limit)));
         let ratio = compared.rate_ratio.map_or_else(|| without_ratio(compared).into(), factor);
-        lines.push(format!("Rate of exceedance{limit}, B over A: {ratio}{ci}{p} ({design})."));
+        lines.push(format!("Late blocks{limit}, B over A: {ratio}{ci}{p} ({design})."));
     }
     let margin = if compared.difference_ns.is_some() {
         format!("\u{b1} {}", span(Nanos(compared.margin as i64)))
@@ -183,18 +188,18 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
         },
     );
     let needed = compared.units_needed.map_or_else(
-        || ", one as large as the margin would take more than anybody runs".into(),
+        || "; to show one as large as the margin would take more runs than anybody makes".into(),
         |n| {
             let units = if compared.design == Design::Paired { "pairs" } else { "runs of each" };
             let what = if compared.smallest_detectable.is_some() {
-                "one as large as the margin"
+                "to show one as large as the margin"
             } else {
-                "any verdict"
+                "for any verdict"
             };
-            format!("; {what} takes {n} {units}")
+            format!("; {what}, make {n} {units}")
         },
     );
-    lines.push(format!("No difference is: {margin}. The smallest that these runs would show four times in five: {detectable}{needed}."));
+    lines.push(format!("Counted as no difference: {margin}. The smallest difference that so many runs would show four times in five: {detectable}{needed}."));
     lines.extend(counts(compared));
     lines
 }
@@ -224,47 +229,46 @@ fn design(compared: &Compared) -> String {
 /// The sequential result from the counts (e-value), if it is valid.
 fn counts(compared: &Compared) -> Option<String> {
     let e = compared.e_value.filter(|_| compared.a.len() + compared.b.len() > 2)?;
-    let value = format!("e-value of the counts {}", factor(e));
+    let value = format!("Evidence in the counts so far (e-value) {}", factor(e));
     if let Some(spread) = compared.overdispersion.filter(|spread| *spread > MAX_OVERDISPERSION) {
         return Some(format!(
             "{value}: no reason to stop, for it does not hold here: the counts of runs of one side spread {spread:.1} times as much as chance alone."
         ));
     }
     let stop = if e >= STOP_AT {
-        format!("{STOP_AT} is reached: one may stop")
+        format!("{STOP_AT} is reached, one may stop")
     } else {
-        format!("one may stop at {STOP_AT}")
+        format!("not enough to stop early, which takes {STOP_AT}")
     };
-    Some(format!("{value}: {stop}, if the schedule did not depend on them."))
+    Some(format!("{value}: {stop}, if the order of the runs was fixed without looking at them."))
 }
 
-fn quantiles(page: &mut String, compared: &Compared) {
+fn quantiles(page: &mut String, compared: &Compared, width: usize) {
     if compared.quantiles.is_empty() {
         return;
     }
-    page.push_str("\nQuantiles of the block maxima, beside the verdict (p by Holm)\n");
+    page.push('\n');
+    wrapped(page, "Quantiles of the block maxima, which do not decide (p allows for all of them)", width);
     for one in &compared.quantiles {
         let ci = one.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", signed(ci[0]), signed(ci[1])));
         let p = if one.ci.is_some() { format!("  p {}", p_value(one.p_holm)) } else { String::new() };
         let at = |ns: f64| span(Nanos(ns as i64));
         let q = stats::bounds::numbers::digits(one.q * 100.0);
-        let _ = writeln!(
-            page,
-            "  p{q:<5} {:>10} -> {:>10}  {}{ci}{p}",
-            at(one.a_ns),
-            at(one.b_ns),
-            signed(one.difference_ns)
-        );
+        let (a, b) = (at(one.a_ns), at(one.b_ns));
+        let line = format!("  p{q:<5} {a:>10} -> {b:>10}  {}{ci}{p}", signed(one.difference_ns));
+        match line.chars().count() <= width {
+            true => page.push_str(&(line + "\n")),
+            false => wrapped(page, &line, width),
+        }
     }
 }
 
-fn cpus(page: &mut String, compared: &Compared) {
+fn cpus(page: &mut String, compared: &Compared, width: usize) {
     if compared.cpus.iter().all(|cpu| cpu.a + cpu.b == 0) {
         return;
     }
-    page.push_str(
-        "\nExceedances by CPU, beside the verdict (p by Benjamini and Hochberg, where there is one)\n",
-    );
+    page.push('\n');
+    wrapped(page, "Late blocks by CPU, which do not decide (p allows for all of them)", width);
     for cpu in &compared.cpus {
         let p = if compared.p_value.is_some() {
             format!("  p {}", p_value(cpu.p_adjusted))
@@ -281,6 +285,9 @@ pub fn sentence(compared: &Compared) -> String {
         Verdict::Better => "B is better than A.",
         Verdict::Worse => "B is worse than A.",
         Verdict::Equivalent => "A and B are equivalent: the difference lies within the margin.",
+        _ if compared.reason == UNDECIDED => {
+            return "Inconclusive: no difference shown, and too few runs to rule one out.".into();
+        }
         _ => "Inconclusive",
     };
     if compared.reason.is_empty() {
@@ -317,13 +324,14 @@ mod tests {
         let question =
             CompareQuestion { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
         let compared = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question);
-        text(&compared, None, &[], 10_000, false)
+        text(&compared, None, &[], 10_000, true)
+            + &super::super::last_words::render(&compared, None, 10_000, false)
     }
 
     #[test]
     fn one_sentence_states_whether_the_e_value_is_valid() {
         let even = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
-        assert!(even.contains("20 is reached: one may stop") && !even.contains("does not hold"), "{even}");
+        assert!(even.contains("20 is reached, one may stop") && !even.contains("does not hold"), "{even}");
         let spread = said(&[80, 2, 60, 1], &[2, 1, 2, 1]);
         assert!(spread.contains("it does not hold here") && !spread.contains("one may stop"), "{spread}");
         assert_eq!([&even, &spread].map(|text| text.matches("e-value").count()), [1, 1]);

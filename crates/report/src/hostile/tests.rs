@@ -12,6 +12,7 @@ use crate::fixture::{ATTACK, hostile, poison};
 use crate::hunt::fixture as hunts;
 use crate::hunt::perfetto;
 use crate::hunt::windows::Windows;
+use crate::last_lines::RunPlace;
 use crate::map::tests::{four, map_of, thread};
 use crate::run::table;
 use crate::{Input, ReportFormat, hunt, render};
@@ -148,7 +149,9 @@ fn answers_through_every_form() {
     sample.ask(None);
     let remarks = [ATTACK.to_owned()];
     let found = sample.bounds.as_ref().unwrap();
-    assert_harmless("bounds", &bounds::text(ATTACK, found, &remarks, 80, false));
+    let place = RunPlace { path: "run", newest: false, fresh: false };
+    let style = bounds::BoundsStyle { width: 80, color: false, verbose: true };
+    assert_harmless("bounds", &bounds::text(found, ATTACK, place, &remarks, style));
     assert_harmless("brief bounds", &bounds::brief(ATTACK, found, 80, false));
     let question =
         CompareQuestion { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
@@ -156,7 +159,9 @@ fn answers_through_every_form() {
     answer.a[0].title = ATTACK.into();
     answer.b[0].title = ATTACK.into();
     let differing = [Difference { what: ATTACK.into(), a: ATTACK.into(), b: ATTACK.into() }];
-    assert_harmless("compare", &compare::text(&answer, Some(&differing), &remarks, 80, false));
+    assert_harmless("compare", &compare::text(&answer, Some(&differing), &remarks, 80, true));
+    let last = super::compare::last_words::render(&answer, Some(&differing), 80, false);
+    assert_harmless("answer of a comparison", &last);
     let (a, b) = (vec![&sample.series], vec![&sample.series]);
     let versus =
         Versus { compared: &answer, said: None, differing: Some(&differing), remarks: &remarks, a, b };

@@ -4,14 +4,14 @@
 use maud::{Markup, html};
 
 use super::kinds;
+use super::next_step::next_step;
 use super::parts::{share, total, unexplained};
-use super::sentences::{self, Cure};
+use super::sentences;
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
 use crate::prose::prose;
 use crate::words::{clean, several, span};
 use model::run::{Culprit, Run};
-use model::slice::SliceKind;
 use model::units::Nanos;
 
 /// Culprits with a bar; the table has the others.
@@ -61,45 +61,9 @@ fn bar(culprits: &[Culprit], at: usize) -> Markup {
                         fill-opacity=(number(kind.strength.max(0.35))) {}
                 }
             }
-            p class="cure" { (next_step(culprits, at)) }
+            p class="cure" { (prose(&next_step(culprits, at))) }
         }
     }
-}
-
-/// What to do about a culprit, in a line or two; the table has its knobs with their titles.
-fn next_step(culprits: &[Culprit], at: usize) -> Markup {
-    let page = culprits[at].rule.as_deref().and_then(rules::culprits::find).map(|rule| rule.id);
-    match sentences::cure(culprits, at) {
-        Cure::As(above) => html! { "As for " (clean(&culprits[above].name)) "." },
-        Cure::Remedy(remedy, _) if !remedy.is_empty() => html! { (prose(&full_stop(&remedy))) },
-        Cure::Remedy(_, knobs) if !knobs.is_empty() => html! { "Settings that matter: " (knobs) "." },
-        _ => match page {
-            Some(id) => html! { code { "onbeat rules " (id) } " says more." },
-            None if every_wake_up(&culprits[at]) => {
-                html! { "A part of every wake-up, longer than elsewhere: look at a typical spike of it." }
-            }
-            None => {
-                html! { "No rule knows it: open a typical spike of it and look at its evidence and stack." }
-            }
-        },
-    }
-}
-
-/// Whether it is on the way of every wake-up, late or not.
-fn every_wake_up(culprit: &Culprit) -> bool {
-    use SliceKind::{ReturnToUser, Switch, TimerIrq, TimerSoftirq};
-    culprit.kind.known().is_some_and(|kind| [ReturnToUser, Switch, TimerIrq, TimerSoftirq].contains(&kind))
-}
-
-fn full_stop(sentence: &str) -> String {
-    let mut capital = sentence.trim_end_matches('.').to_owned();
-    // A command or a function keeps its name as it is written.
-    if capital.starts_with(|c: char| c.is_ascii_lowercase())
-        && capital.split(' ').next().is_some_and(|word| word.chars().all(|c| c.is_ascii_alphabetic()))
-    {
-        capital[..1].make_ascii_uppercase();
-    }
-    capital + "."
 }
 
 /// What no event accounts for.
@@ -134,12 +98,5 @@ mod tests {
         }
         assert!(text.contains("1 more culprit with"), "{text}");
         assert_eq!(bars(&Run::default()).into_string(), "");
-    }
-
-    #[test]
-    fn sentences_begin_and_end_as_such() {
-        assert_eq!(full_stop("keep it off"), "Keep it off.");
-        assert_eq!(full_stop("irq/24-eth0 is it."), "irq/24-eth0 is it.");
-        assert_eq!(full_stop(""), ".");
     }
 }

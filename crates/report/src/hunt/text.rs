@@ -15,18 +15,31 @@ use model::units::Nanos;
 /// How many sums of a spike are listed.
 const SUMS: usize = 6;
 
-/// Spikes that are drawn; the others are counted.
-const SPIKES: usize = 5;
-/// Culprits that are listed; the others are counted.
-const CULPRITS: usize = 10;
+/// Spikes that are drawn, in short and in full; the others are counted.
+const SPIKES: [usize; 2] = [3, 5];
+/// Culprits that are listed, in short and in full; the others are counted.
+const CULPRITS: [usize; 2] = [5, 10];
+/// Parts of less than this share of a spike are added up, unless all is asked for.
+const LEAST: f64 = 0.01;
 /// From this width on, the culprit is next to the bar, else below it.
 const BESIDE: usize = 120;
+/// Below this width a part has neither bar nor start.
+const NARROW: usize = 60;
 /// Parts below this share of a spike are named without their evidence.
 const SMALL: f64 = 0.05;
 
 /// The hunt as text of up to this number of columns, as far as possible; with ANSI colours if asked
-/// for.
+/// for. Every condition is there, and the recorder's account of itself.
 pub fn render(run: &Run, columns: usize, color: bool) -> String {
+    written(run, true, columns, color)
+}
+
+/// The same without these, and without parts of spikes below one per cent.
+pub fn summary(run: &Run, columns: usize, color: bool) -> String {
+    written(run, false, columns, color)
+}
+
+fn written(run: &Run, all: bool, columns: usize, color: bool) -> String {
     let (palette, width) = (Palette(color), columns.clamp(40, 200));
     let mut page = String::new();
     if let Some(sentence) = outside::sentence(run) {
@@ -37,23 +50,28 @@ pub fn render(run: &Run, columns: usize, color: bool) -> String {
         wrapped(&mut page, &end, width);
     }
     threads::render(&mut page, run, width, palette);
-    page.push_str(&table::render(run, width, color));
+    let table = if all { table::render } else { table::summary };
+    page.push_str(&table(run, width, color));
     if let Some(who) = sentences::followed(run) {
         wrapped(&mut page, &who, width);
     }
-    let mut line = String::new();
-    wrapped(&mut line, &sentences::armed(run), width);
-    page.push_str(&palette.paint(YELLOW, line.trim_end()));
-    page.push('\n');
-    account(&mut page, run, width, palette);
+    if all {
+        let mut line = String::new();
+        wrapped(&mut line, &sentences::armed(run), width);
+        page.push_str(&palette.paint(YELLOW, line.trim_end()));
+        page.push('\n');
+        account(&mut page, run, width, palette);
+    }
+    disagreement(&mut page, run, width, palette);
     let _ = writeln!(page);
-    heading(&mut page, &spikes_line(run), width, palette);
-    for (at, spike) in worst(run, SPIKES).into_iter().enumerate() {
+    let most = SPIKES[usize::from(all)];
+    heading(&mut page, &spikes_line(run, most), width, palette);
+    for (at, spike) in worst(run, most).into_iter().enumerate() {
         let _ = writeln!(page);
-        timeline(&mut page, at + 1, spike, run, width, palette);
+        timeline(&mut page, at + 1, spike, run, all, width, palette);
     }
     if !run.spikes.is_empty() {
-        culprits(&mut page, run, width, palette);
+        culprits(&mut page, run, CULPRITS[usize::from(all)], width, palette);
     }
     page
 }
@@ -69,7 +87,7 @@ pub fn brief(run: &Run, columns: usize, color: bool) -> String {
     let _ = writeln!(page);
     heading(&mut page, &sentences::found(run), width, palette);
     if !run.spikes.is_empty() {
-        culprits(&mut page, run, width, palette);
+        culprits(&mut page, run, CULPRITS[0], width, palette);
     }
     page
 }
@@ -81,10 +99,10 @@ fn heading(page: &mut String, line: &str, width: usize, palette: Palette) {
     page.push('\n');
 }
 
-fn spikes_line(run: &Run) -> String {
+fn spikes_line(run: &Run, most: usize) -> String {
     let found = sentences::found(run);
-    if run.spikes.len() > SPIKES {
-        format!("{found} The worst {SPIKES}, each from the time it should have run:")
+    if run.spikes.len() > most {
+        format!("{found} The worst {most}, each from the time it should have run:")
     } else {
         found
     }
@@ -96,8 +114,12 @@ fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
     for (name, words) in sentences::account(recorder) {
         filled(page, &format!("  {name:<10} "), &words, 13, width);
     }
-    if recorder.disagreeing > 0 {
-        let many = several(recorder.disagreeing, "spike", "spikes");
+}
+
+fn disagreement(page: &mut String, run: &Run, width: usize, palette: Palette) {
+    let disagreeing = run.recorder.as_ref().map_or(0, |recorder| recorder.disagreeing);
+    if disagreeing > 0 {
+        let many = several(disagreeing, "spike", "spikes");
         let line = format!(
             "! In {many} the trace and the thread's clock do not agree: what is said of those is not to be relied on."
         );
@@ -109,7 +131,15 @@ fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
 }
 
 /// One spike: a headline, and a bar for every part in order of time.
-fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: usize, palette: Palette) {
+fn timeline(
+    page: &mut String,
+    number: usize,
+    spike: &Spike,
+    run: &Run,
+    all: bool,
+    width: usize,
+    palette: Palette,
+) {
     let when = sentences::when(spike, run);
     let mut rest = format!(" on CPU {}", spike.cpu);
     if !when.is_empty() {
@@ -121,9 +151,10 @@ fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: u
     let _ = write!(rest, ": {}", sentences::classes(spike));
     let first = format!("{number}. {}", threads::late(spike));
     filled(page, &(palette.paint(BOLD, &first) + " "), &rest, 3, width);
-    let all = parts(spike);
-    let sums = sums(&all);
-    let (shown, others, length) = longest(all, PARTS);
+    let parts = parts(spike);
+    let sums = sums(&parts);
+    let large = parts.iter().filter(|part| all || share(part.ns, spike.latency_ns) >= LEAST).count();
+    let (shown, others, length) = longest(parts, large.clamp(1, PARTS));
     let largest = shown.iter().map(|part| part.ns).max().unwrap_or_default();
     let bar = Bar { width: (width / 5).clamp(10, 40), latency: spike.latency_ns };
     for part in &shown {
@@ -132,7 +163,9 @@ fn timeline(page: &mut String, number: usize, spike: &Spike, run: &Run, width: u
     if others > 0 {
         let what = several(others as u64, "shorter part", "shorter parts");
         let _ = writeln!(page, "   and {what}, {} together", span(length));
-        filled(page, "   in all: ", &in_all(&sums), 11, width);
+        if all || large > PARTS {
+            filled(page, "   in all: ", &in_all(&sums), 11, width);
+        }
     }
     if !spike.unexplained_why.is_empty() {
         filled(page, "   unexplained: ", &clean(&spike.unexplained_why), 16, width);
@@ -194,8 +227,13 @@ fn row(page: &mut String, part: &SpikePart, bar: &Bar, largest: bool, width: usi
         Some(_) if largest => RED,
         Some(_) => PLAIN,
     };
-    let plain = format!("{start:>10}  {before}{itself}{after}  {numbers}");
-    let painted = format!("{start:>10}  {before}{}{after}  {numbers}", palette.paint(style, &itself));
+    let (plain, painted) = match width {
+        0..NARROW => (format!("  {numbers}"), format!("  {numbers}")),
+        _ => (
+            format!("{start:>10}  {before}{itself}{after}  {numbers}"),
+            format!("{start:>10}  {before}{}{after}  {numbers}", palette.paint(style, &itself)),
+        ),
+    };
     if width >= BESIDE {
         let named = format!("{kind:<15}");
         let hang = plain.chars().count() + named.chars().count() + 1;
@@ -215,7 +253,7 @@ fn row(page: &mut String, part: &SpikePart, bar: &Bar, largest: bool, width: usi
     }
 }
 
-fn culprits(page: &mut String, run: &Run, width: usize, palette: Palette) {
+fn culprits(page: &mut String, run: &Run, most: usize, width: usize, palette: Palette) {
     let whole = span(total(run));
     let line = format!("Who took the time: {} late by {whole} in all", sentences::summed(run));
     let _ = writeln!(page);
@@ -223,11 +261,11 @@ fn culprits(page: &mut String, run: &Run, width: usize, palette: Palette) {
     if let Some(line) = sentences::left_out(run) {
         wrapped(page, &line, width);
     }
-    for at in 0..run.culprits.len().min(CULPRITS) {
+    for at in 0..run.culprits.len().min(most) {
         one_culprit(page, &run.culprits, at, width, palette);
     }
-    if run.culprits.len() > CULPRITS {
-        let _ = writeln!(page, "and {} more", run.culprits.len() - CULPRITS);
+    if run.culprits.len() > most {
+        let _ = writeln!(page, "and {} more", run.culprits.len() - most);
     }
     let rest = unexplained(run);
     if rest.0 > 0 {

@@ -23,6 +23,9 @@ const COLUMNS: [&str; 10] =
     ["thread, in us", "policy", "period", "cycles", "late", "own p50", "own max", "p50", "p99", "worst"];
 const WIDTHS: [usize; 9] = [9, 9, 9, 7, 8, 8, 8, 8, 8];
 
+/// Columns that are left out where the terminal is narrow, first to last.
+const LEFT_OUT: [usize; 7] = [5, 7, 1, 6, 8, 2, 3];
+
 /// Threads in the table; the others are counted.
 const THREADS: usize = 20;
 
@@ -80,10 +83,16 @@ pub fn render(page: &mut String, run: &Run, width: usize, palette: Palette) {
     let late = run.threads.iter().any(|thread| thread.late.is_some_and(|late| late > 0));
     let _ = writeln!(page, "{}\n", palette.paint(if late { RED } else { BOLD }, text.trim_end()));
     let all = ranked(run);
+    let mut shown: Vec<usize> = (1..COLUMNS.len()).collect();
+    for column in LEFT_OUT {
+        if 20 + shown.iter().map(|at| 1 + WIDTHS[at - 1]).sum::<usize>() > width {
+            shown.retain(|&at| at != column);
+        }
+    }
     let line = |cells: [String; COLUMNS.len()]| {
         let mut text = format!("{:<20}", cells[0]);
-        for (cell, width) in cells[1..].iter().zip(WIDTHS) {
-            let _ = write!(text, " {cell:>width$}");
+        for &at in &shown {
+            let _ = write!(text, " {:>width$}", cells[at], width = WIDTHS[at - 1]);
         }
         text
     };

@@ -1,7 +1,7 @@
 //! The conditions of a measurement, its cost and its machine, as names with values in words.
 
 use super::probes;
-use crate::words::{below_noise, clean, duration, span};
+use crate::words::{RunClock, below_noise, clean, duration, span};
 use model::keyword::Word;
 use model::run::Run;
 use model::units::{Cpu, CpuSet, Nanos};
@@ -113,12 +113,9 @@ fn length(run: &Run) -> String {
     }
 }
 
-/// To the second, in UTC as the bundle has it.
+/// To the second, in the measuring machine's zone.
 fn started(run: &Run) -> String {
-    match run.started.get(..19).filter(|_| run.started.ends_with('Z')) {
-        Some(second) => format!("{} UTC", clean(&second.replacen('T', " ", 1))),
-        None => known(&run.started),
-    }
+    RunClock::of(run).start(run).unwrap_or_else(|| known(&run.started))
 }
 
 /// A set of CPUs in the kernel's notation.
@@ -153,6 +150,30 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
     };
     let of_all = all_conditions(run).into_iter().filter(|(name, _)| !apart.contains(name));
     probe.into_iter().chain(of_all).collect()
+}
+
+/// The conditions without which no number is to be read, in a sentence; what is as it is by default
+/// is left out.
+pub fn in_short(run: &Run) -> String {
+    let (known, unknown) = known_conditions(run);
+    let of = |name: &str| known.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+    let named = |name: &str| of(name).map(|value| format!("{name}: {value}"));
+    let by_default = run.plan.wake == WakeMechanism::Nanosleep;
+    let host = Some(run.host.virtualization.as_str()).filter(|host| !host.is_empty() && *host != "none");
+    let parts = [
+        of("probe"),
+        of("kernel"),
+        of("preemption"),
+        of("policy"),
+        of("interval").map(|interval| format!("every {interval}")),
+        of("woken by").filter(|_| !by_default),
+        named("idle").filter(|_| run.plan.idle == IdleStates::AsIs),
+        host.map(|host| format!("virtual machine ({})", clean(host))),
+        of("length"),
+        named("load"),
+        (!unknown.is_empty()).then(|| format!("not known: {}", unknown.join(", "))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn all_conditions(run: &Run) -> Vec<(&'static str, String)> {

@@ -1,5 +1,6 @@
 //! A run: its table for the terminal, its page, its plot alone, its histograms as CSV.
 
+pub mod answer;
 pub mod conditions;
 pub mod csv;
 pub mod hand_overs;

@@ -1,8 +1,8 @@
-//! The two lines after every run: what to expect by counting alone, and how long a test a claim
-//! would need.
+//! What a run lets one expect, by counting alone, and how long a test a claim would need: two
+//! sentences, which hold if the machine and its load stay as they were.
 
 use super::probes::{longer, sample};
-use crate::words::{percent, seconds, several, span};
+use crate::words::{duration, percent, seconds, several, span};
 use model::run::Run;
 use model::units::Nanos;
 use model::vocabulary::Ended;
@@ -12,53 +12,71 @@ use stats::count::{rate, record};
 const HOUR: f64 = 3.6e12;
 const DAY: Nanos = Nanos(86_400_000_000_000);
 
-/// The lines; none for a run without a length or without wake-ups.
+/// Both sentences; none for a run without a length or without wake-ups.
 pub fn outlook(run: &Run) -> Vec<String> {
-    let length = run.elapsed_ns.filter(|length| length.0 > 0);
-    let max = run.cpus.iter().filter_map(|cpu| cpu.max_ns).max();
-    let (Some(length), Some(max)) = (length, max) else { return Vec::new() };
-    if run.ended == Ended::Limit || run.integrity.iter().any(|entry| entry.invalidates) {
-        let why = if run.ended == Ended::Limit {
-            "it ended at its own largest latency"
-        } else {
-            "something spoiled it"
-        };
-        return vec![format!("this run says nothing of the next hours: {why}")];
-    }
-    let observed = length.0 as f64;
-    let chance = |ahead: f64| percent(record::new_record(observed, ahead));
-    let expect = format!(
-        "by counting alone, if the run was steady (onbeat bounds judges that): {} {} comes in the next hour with {}, in the next 24 h with {}",
-        longer(run),
-        span(max),
-        chance(HOUR),
-        chance(DAY.0 as f64)
-    );
-    vec![expect, claim(run, length)]
+    expected(run).into_iter().chain(claim(run)).collect()
 }
 
-fn claim(run: &Run, length: Nanos) -> String {
+/// For how long a latency is known to have been watched for.
+fn observed(run: &Run) -> Option<Nanos> {
+    run.elapsed_ns.filter(|length| length.0 > 0 && run.cpus.iter().any(|cpu| cpu.max_ns.is_some()))
+}
+
+fn says_nothing(run: &Run) -> bool {
+    run.ended == Ended::Limit || run.integrity.iter().any(|entry| entry.invalidates)
+}
+
+/// Whether something later than the worst is to be expected soon.
+pub fn expected(run: &Run) -> Option<String> {
+    let length = observed(run)?;
+    if says_nothing(run) {
+        let why = match run.ended == Ended::Limit {
+            true => "it ended at its own largest latency",
+            false => "something spoiled it",
+        };
+        return Some(format!("This run says nothing about the next hours: {why}."));
+    }
+    let chance = |ahead: f64| record::new_record(length.0 as f64, ahead);
+    let (hour, day) = (chance(HOUR), chance(DAY.0 as f64));
+    let (worse, length) = (longer(run), duration(length));
+    Some(match hour {
+        0.5.. => {
+            format!(
+                "Expect a {worse} one soon ({} in an hour, all else equal): {length} say little.",
+                percent(hour)
+            )
+        }
+        _ => format!(
+            "A {worse} one comes with {} in an hour, with {} in a day, all else equal.",
+            percent(hour),
+            percent(day)
+        ),
+    })
+}
+
+/// What may be claimed of a limit.
+pub fn claim(run: &Run) -> Option<String> {
+    let length = observed(run).filter(|_| !says_nothing(run))?;
     let clean = seconds(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
     let carries = seconds(rate::time_between(0, length.as_secs(), CONFIDENCE));
     let Some(limit) = run.plan.limit_ns else {
-        return format!(
-            "a limit that it never reached: this run carries at most once in {carries} (95 %), once in 24 h takes {clean}; onbeat bounds says more"
-        );
+        return Some(format!("To claim at most one miss a day (95 %): {clean} without any."));
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
     let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
     // The row that the limit lies in is known by its largest wake-up alone.
     let reached = reached.max(u64::from(run.cpus.iter().any(|cpu| cpu.max_ns >= Some(limit))));
     let limit = span(limit);
-    match reached {
+    Some(match reached {
         0 => format!(
-            "limit {limit}: not reached, which carries at most once in {carries} (95 %); once in 24 h takes {clean} without it"
+            "{limit} was never reached: at most once in {carries} (95 %). To claim at most once a \
+             day: {clean} without it."
         ),
         n => format!(
-            "limit {limit}: reached by at least {}; to claim at most once in 24 h (95 %) takes {clean} without it",
+            "{limit} was reached by at least {}; to claim at most once a day (95 %): {clean} without it.",
             several(n, sample(run).0, sample(run).1)
         ),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -67,19 +85,25 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn the_lines_state_what_counting_supports() {
+    fn the_sentences_state_what_counting_supports() {
         let mut run = fixture::quiet().run.clone();
         run.elapsed_ns = Some(Nanos(3_600_000_000_000));
         run.plan.limit_ns = None;
         let lines = outlook(&run);
-        assert!(lines[0].contains("next hour with 50 %") && lines[0].contains("24 h with 96 %"), "{lines:?}");
-        assert!(lines[1].contains("once in 20 min") && lines[1].contains("2 d 23 h"), "{lines:?}");
+        assert!(
+            lines[0].contains("a later one soon (50 % in an hour, all else equal): 1 h say"),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("one miss a day (95 %): 2 d 23 h"), "{lines:?}");
+        run.elapsed_ns = Some(Nanos(10 * 3_600_000_000_000));
+        let lines = outlook(&run);
+        assert!(lines[0].contains("with 9.1 % in an hour, with 71 % in a day, all else equal"), "{lines:?}");
         run.plan.limit_ns = Some(Nanos(1));
         assert!(outlook(&run)[1].contains("reached by at least"), "{:?}", outlook(&run));
         run.plan.limit_ns = Some(Nanos(i64::MAX));
-        assert!(outlook(&run)[1].contains("not reached"));
+        assert!(outlook(&run)[1].contains("never reached"));
         run.ended = "limit".into();
-        assert!(outlook(&run)[0].contains("nothing of the next hours") && outlook(&run).len() == 1);
+        assert!(outlook(&run)[0].contains("nothing about the next hours") && outlook(&run).len() == 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is said of a probe's run where that of wake-ups would be wrong.
 
 use crate::totals::largest;
-use crate::words::{clean, several, span, time_of_day};
+use crate::words::{RunClock, clean, several, span};
 use model::run::{CpuRun, Run, SpinGap};
 use model::units::Nanos;
 use model::vocabulary::Probe;
@@ -59,13 +59,11 @@ pub fn sample(run: &Run) -> (&'static str, &'static str) {
     }
 }
 
-/// A sample over a value: `a wake-up later than`.
+/// A sample over a value: a `later` one.
 pub fn longer(run: &Run) -> &'static str {
     match run.probe() {
-        None => "a wake-up later than",
-        Some(Probe::Spin) => "a gap longer than",
-        Some(Probe::Ipc) => "a hand-over longer than",
-        Some(Probe::Switch) => "a switch longer than",
+        None => "later",
+        Some(_) => "longer",
     }
 }
 
@@ -118,7 +116,7 @@ fn when(run: &Run, gap: &SpinGap) -> String {
     let ends = Nanos(gap.mono_ns.0.saturating_add(gap.ns.0));
     let timed = cpu.and_then(|cpu| cpu.worst.iter().find(|worst| worst.mono_ns == Some(ends)));
     match (timed, cpu.and_then(|cpu| cpu.t0_mono_ns)) {
-        (Some(worst), _) if !worst.time.is_empty() => time_of_day(&worst.time, &run.started),
+        (Some(worst), _) if !worst.time.is_empty() => RunClock::of(run).time_of_day(&worst.time),
         (_, Some(start)) => format!("{} of the run", span(Nanos(gap.mono_ns.0.saturating_sub(start.0)))),
         _ => "an unknown time".into(),
     }

@@ -1,8 +1,7 @@
 //! Sentences about a run as a whole: its verdict, its limits, what makes it invalid.
 
-use crate::input::Input;
 use crate::totals::largest;
-use crate::words::{beyond, clean, duration, moment, or_dash, several, span};
+use crate::words::{RunClock, beyond, clean, duration, or_dash, several, span};
 use model::run::{Integrity, Run};
 use model::units::Nanos;
 use model::vocabulary::Command;
@@ -61,8 +60,8 @@ pub fn oddities(run: &Run) -> Vec<String> {
 }
 
 /// What the reader wants to know first.
-pub fn verdict(input: &Input) -> String {
-    let cpus = &input.run.cpus;
+pub fn verdict(run: &Run) -> String {
+    let cpus = &run.cpus;
     let cycles = cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
     let Some(worst) = cpus.iter().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
         return match cycles {
@@ -70,7 +69,7 @@ pub fn verdict(input: &Input) -> String {
             n => format!("Of {} the largest latency is not known.", several(n, "wake-up", "wake-ups")),
         };
     };
-    if largest(input.run).is_none() {
+    if largest(run).is_none() {
         return format!(
             "The largest latency is not known: of some CPUs it is, CPU {} having {}, of others not.",
             worst.cpu,
@@ -79,13 +78,13 @@ pub fn verdict(input: &Input) -> String {
     }
     let max = worst.max_ns.map_or_else(|| or_dash::<u64>(None), span);
     let when = worst.worst.first().filter(|w| w.latency_ns == worst.max_ns && !w.time.is_empty());
-    let when = when.map_or_else(String::new, |w| format!(" at {}", moment(&w.time, &input.run.started)));
+    let when = when.map_or_else(String::new, |w| format!(" at {}", RunClock::of(run).moment(&w.time)));
     let missed: u64 = cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
     let missed =
         if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };
     let on = several(cpus.len() as u64, "CPU", "CPUs");
     let cycles = several(cycles, "wake-up", "wake-ups");
     // What is armed adds to every wake-up: such a maximum is not the machine's.
-    let armed = if input.run.command == Command::Hunt { ", with events armed," } else { "" };
+    let armed = if run.command == Command::Hunt { ", with events armed," } else { "" };
     format!("The largest latency of {cycles} on {on}{armed} was {max}, on CPU {}{when}{missed}.", worst.cpu)
 }

@@ -8,7 +8,7 @@ use super::{conditions, probes, sentences};
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, Style};
 use crate::totals::{largest, sum_rows};
 use crate::words;
-use crate::words::{or_dash, us, us_or_dash};
+use crate::words::{RunClock, or_dash, us, us_or_dash};
 use model::histogram::quantile;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
@@ -27,23 +27,36 @@ const COLUMNS: [(&str, u8); 11] = [
     ("p99.9", 4),
     ("p99.99", 7),
     ("max", 99),
-    ("when (UTC)", 6),
+    ("when", 6),
 ];
 
+/// What stands below the rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Below {
+    Invalid,
+    Remarks,
+    RemarksAndCost,
+}
+
 /// The run as text of up to this number of columns, as far as possible; with ANSI colours if asked
-/// for.
+/// for. Every condition is there, and what measuring cost.
 pub fn render(run: &Run, width: usize, color: bool) -> String {
-    written(run, headline(run), true, width, color)
+    written(run, headline(run), Below::RemarksAndCost, width, color)
+}
+
+/// The same with the conditions in a sentence, and without the cost.
+pub fn summary(run: &Run, width: usize, color: bool) -> String {
+    written(run, vec![conditions::in_short(run), unit(run)], Below::Remarks, width, color)
 }
 
 /// The numbers alone: their conditions in one line, and what invalidates the run.
 pub fn brief(run: &Run, width: usize, color: bool) -> String {
     let mut lines = headline(run);
     lines.drain(1..lines.len() - 1);
-    written(run, lines, false, width, color)
+    written(run, lines, Below::Invalid, width, color)
 }
 
-fn written(run: &Run, headline: Vec<String>, remarks: bool, width: usize, color: bool) -> String {
+fn written(run: &Run, headline: Vec<String>, remarks: Below, width: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut text = String::new();
     if let Some(sentence) = sentences::incomplete(run) {
@@ -56,7 +69,11 @@ fn written(run: &Run, headline: Vec<String>, remarks: bool, width: usize, color:
         text.push('\n');
         rows(run, width, palette, &mut text);
     }
-    let below = if remarks { below(run, width, palette) } else { invalid(run, width, palette) };
+    let below = match remarks {
+        Below::Invalid => invalid(run, width, palette),
+        Below::Remarks => below(run, false, width, palette),
+        Below::RemarksAndCost => below(run, true, width, palette),
+    };
     if !below.is_empty() {
         text.push('\n');
         text.push_str(&below);
@@ -74,7 +91,7 @@ fn invalid(run: &Run, width: usize, palette: Palette) -> String {
 }
 
 /// Integrity entries, and the cost of measuring.
-fn below(run: &Run, width: usize, palette: Palette) -> String {
+fn below(run: &Run, cost: bool, width: usize, palette: Palette) -> String {
     let mut below = String::new();
     for line in probes::gaps(run) {
         wrap(&mut below, &line, width, palette, PLAIN);
@@ -86,8 +103,8 @@ fn below(run: &Run, width: usize, palette: Palette) -> String {
     for note in sentences::oddities(run) {
         wrap(&mut below, &format!("- {note}"), width, palette, PLAIN);
     }
-    let cost: Vec<String> =
-        conditions::overhead(run).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let rows = if cost { conditions::overhead(run) } else { Vec::new() };
+    let cost: Vec<String> = rows.into_iter().map(|(name, value)| format!("{name} {value}")).collect();
     if !cost.is_empty() {
         wrap(&mut below, &format!("overhead: {}", cost.join(", ")), width, palette, DIM);
     }
@@ -117,8 +134,13 @@ fn headline(run: &Run) -> Vec<String> {
     if !unknown.is_empty() {
         lines.push(format!("not known: {}", unknown.join(", ")));
     }
-    lines.push(if run.probe() == Some(Probe::Spin) { "gaps in us" } else { "latencies in us" }.into());
+    lines.push(unit(run));
     lines
+}
+
+/// What the rows are in.
+fn unit(run: &Run) -> String {
+    if run.probe() == Some(Probe::Spin) { "gaps in us" } else { "latencies in us" }.into()
 }
 
 fn rows(run: &Run, width: usize, palette: Palette, text: &mut String) {
@@ -136,7 +158,7 @@ fn rows(run: &Run, width: usize, palette: Palette, text: &mut String) {
             lines.push(Line::Heading(format!("{} cores", words::clean(name))));
         }
         let cpus = run.cpus.iter().filter(|cpu| cpu.core_type == **core_type);
-        lines.extend(cpus.map(|cpu| Line::Cells(Box::new(cells(cpu, &run.started)))));
+        lines.extend(cpus.map(|cpu| Line::Cells(Box::new(cells(cpu, &RunClock::of(run))))));
     }
     if run.cpus.len() > 1 {
         lines.push(Line::Cells(Box::new(sum(run))));
@@ -159,6 +181,7 @@ fn heads(run: &Run) -> [String; COLUMNS.len()] {
     let mut heads = COLUMNS.map(|column| column.0.to_string());
     let (samples, beside) = probes::heads(run);
     (heads[1], heads[2]) = (samples.to_owned(), beside.to_owned());
+    heads[COLUMNS.len() - 1] = format!("when ({})", RunClock::of(run).zone());
     heads
 }
 
@@ -187,7 +210,7 @@ fn fitting(lines: &[Line], available: usize) -> (Vec<usize>, [usize; COLUMNS.len
     (shown, widths)
 }
 
-fn cells(cpu: &CpuRun, started: &str) -> [String; COLUMNS.len()] {
+fn cells(cpu: &CpuRun, clock: &RunClock) -> [String; COLUMNS.len()] {
     let worst = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns);
     [
         cpu.cpu.to_string(),
@@ -200,7 +223,7 @@ fn cells(cpu: &CpuRun, started: &str) -> [String; COLUMNS.len()] {
         us_or_dash(cpu.p999_ns),
         us_or_dash(cpu.p9999_ns),
         us_or_dash(cpu.max_ns),
-        worst.map_or_else(String::new, |worst| words::time_of_day(&worst.time, started)),
+        worst.map_or_else(String::new, |worst| clock.time_of_day(&worst.time)),
     ]
 }
 
@@ -227,7 +250,7 @@ pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
         us_or_dash(max),
         worst
             .filter(|_| max.is_some())
-            .map_or_else(String::new, |cpu| cells(cpu, &run.started)[COLUMNS.len() - 1].clone()),
+            .map_or_else(String::new, |cpu| cells(cpu, &RunClock::of(run))[COLUMNS.len() - 1].clone()),
     ]
 }
 

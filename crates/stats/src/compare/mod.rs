@@ -341,6 +341,9 @@ impl Unit {
     }
 }
 
+/// The reason where the runs show neither a difference nor that there is none.
+pub const UNDECIDED: &str = "the difference is neither sure nor surely small";
+
 impl Compared {
     /// Takes a verdict back, because of what the runs are rather than what they show.
     pub fn no_verdict(&mut self, reason: &str) {
@@ -364,7 +367,7 @@ impl Compared {
             return;
         }
         if self.verdict == Verdict::Inconclusive && found.refusal.is_none() {
-            self.reason = "the difference is neither sure nor surely small".into();
+            self.reason = UNDECIDED.into();
         }
     }
 }

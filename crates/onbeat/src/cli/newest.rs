@@ -1,0 +1,108 @@
+//! The newest run of this user, for commands that were given none.
+
+use std::path::PathBuf;
+
+use super::Environment;
+use super::outputs::{Outputs, remark};
+use host::MachineFiles;
+use model::error::{Failure, Result};
+use model::text::quoted;
+
+/// A run.json begins with what it is of.
+const HEAD: usize = 1 << 10;
+
+/// The run that a command reads: the one that was named, or the newest.
+pub struct ChosenRun {
+    pub path: PathBuf,
+    /// Whether it was not named.
+    pub newest: bool,
+}
+
+impl ChosenRun {
+    /// The named one, else the newest of this user's, of a hunt where that is asked for.
+    pub fn of(named: Option<&PathBuf>, hunted: bool, environment: &Environment) -> Result<ChosenRun> {
+        if let Some(path) = named {
+            return Ok(ChosenRun { path: path.clone(), newest: false });
+        }
+        let folder = environment.runs();
+        let found = newest(&MachineFiles::folder(&folder), hunted).ok_or_else(|| {
+            let (of, command) = if hunted { (" of a hunt", "hunt") } else { ("", "measure") };
+            Failure::usage(format!(
+                "no run{of} in {}: name one, or make one with `onbeat {command} -D 10s`",
+                quoted(&folder)
+            ))
+        })?;
+        Ok(ChosenRun { path: folder.join(found), newest: true })
+    }
+
+    /// Names it in the first line, where it was not named by the user.
+    pub fn announce(&self, outputs: &mut Outputs, beside: bool) {
+        if !self.newest {
+            return;
+        }
+        let line = format!("the newest run: {}", quoted(&self.path));
+        match outputs.prints() && !beside {
+            true => outputs.print(&format!("{line}\n")),
+            false => remark(&format!("onbeat: {line}")),
+        }
+    }
+}
+
+/// The newest by its name, which begins with the time of its start.
+fn newest(folder: &MachineFiles, hunted: bool) -> Option<String> {
+    let mut names = folder.list("/").known().cloned()?;
+    names.retain(|name| is_dated(name));
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    names.into_iter().find(|name| {
+        let head = folder.read_part(&format!("/{name}/run.json"), 0, HEAD);
+        head.known().is_some_and(|head| !hunted || is_hunt(head))
+    })
+}
+
+/// Whether it is a name that runs are given: `20261122T053837-0123abcd`.
+fn is_dated(name: &str) -> bool {
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    match (name.get(..8), name.get(8..9), name.get(9..15), name.get(15..16)) {
+        (Some(day), Some("T"), Some(time), Some("-")) => digits(day) && digits(time),
+        _ => false,
+    }
+}
+
+fn is_hunt(head: &[u8]) -> bool {
+    let text: String = String::from_utf8_lossy(head).split_ascii_whitespace().collect();
+    text.contains("\"command\":\"hunt\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bundle::write::BundleWriter;
+    use model::run::{Run, SCHEMA};
+
+    #[test]
+    fn the_newest_run_is_found_and_the_newest_hunt() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let make = |name: &str, command: &str| {
+            let run = Run { schema: SCHEMA.into(), command: command.into(), ..Run::default() };
+            let writer = BundleWriter::create(&folder.path().join(name), 1).expect("a bundle");
+            writer.finish(&run, &run.spikes).expect("written");
+        };
+        let files = || MachineFiles::folder(folder.path());
+        assert_eq!(newest(&files(), false), None);
+        make("20261122T053837-00000001", "hunt");
+        make("20261123T053837-00000002", "measure");
+        make("import-0123456789abcdef", "import");
+        make("x", "hunt");
+        assert_eq!(newest(&files(), false).as_deref(), Some("20261123T053837-00000002"));
+        assert_eq!(newest(&files(), true).as_deref(), Some("20261122T053837-00000001"));
+    }
+
+    #[test]
+    fn a_refusal_says_how_to_get_one() {
+        let environment = Environment { home: Some("/nonexistent".into()), ..Environment::default() };
+        let refused = ChosenRun::of(None, true, &environment).err().expect("none there");
+        assert!(refused.message.contains("onbeat hunt"), "{}", refused.message);
+        let named = PathBuf::from("a");
+        assert!(ChosenRun::of(Some(&named), false, &environment).is_ok_and(|run| !run.newest));
+    }
+}

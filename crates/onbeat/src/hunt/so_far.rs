@@ -1,0 +1,71 @@
+//! The spikes of a hunt while it is on, for the screen: how many, and who took most of them. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::measure::sink::SpikeProgress;
+use model::run::Spike;
+use model::units::Nanos;
+use rules::culprits::names::fallback_name;
+
+/// Names that are told apart; what comes after these is not among the first.
+const MAX_NAMES: usize = 256;
+
+/// What no event accounts for.
+const NOBODY: &str = "nothing that an event shows";
+
+/// Counts each spike for whoever took the longest piece of it: what is exact takes all spikes, and
+/// is said at the end.
+#[derive(Default)]
+pub struct SpikesSoFar {
+    count: u64,
+    taken: BTreeMap<String, i64>,
+}
+
+impl SpikesSoFar {
+    pub fn add(&mut self, spike: &Spike) {
+        self.count += 1;
+        let longest = spike.slices.iter().max_by_key(|slice| slice.ns);
+        let longest = longest.filter(|slice| slice.ns >= spike.unexplained_ns);
+        let (name, ns) = match longest {
+            Some(slice) => (fallback_name(slice), slice.ns),
+            None => (NOBODY.to_owned(), spike.unexplained_ns),
+        };
+        let room = self.taken.len() < MAX_NAMES;
+        match self.taken.get_mut(&name) {
+            Some(taken) => *taken = taken.saturating_add(ns.0),
+            None if room => _ = self.taken.insert(name, ns.0),
+            None => {}
+        }
+    }
+
+    /// With those that nobody looked at.
+    pub fn progress(&self, skipped: u64) -> SpikeProgress {
+        let most = self.taken.iter().max_by_key(|(_, ns)| **ns);
+        let top = most.map_or_else(String::new, |(name, ns)| format!("{name}, {}", Nanos(*ns)));
+        SpikeProgress { count: self.count + skipped, top }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::run::{Slice, Who};
+
+    fn spike(comm: &str, ns: i64, unexplained: i64) -> Spike {
+        let who = Who { comm: comm.to_owned(), pid: 1, ..Who::default() };
+        let slices = vec![Slice { ns: Nanos(ns), who, ..Slice::default() }];
+        Spike { slices, unexplained_ns: Nanos(unexplained), ..Spike::default() }
+    }
+
+    #[test]
+    fn who_took_most_is_named() {
+        let mut found = SpikesSoFar::default();
+        assert_eq!(found.progress(0), SpikeProgress::default());
+        found.add(&spike("hog", 3_000, 10));
+        found.add(&spike("other", 4_000, 0));
+        found.add(&spike("hog", 2_000, 0));
+        assert_eq!(found.progress(2), SpikeProgress { count: 5, top: "hog, 5 us".to_owned() });
+        found.add(&spike("hog", 1, 9_000_000));
+        assert_eq!(found.progress(0).top, "nothing that an event shows, 9 ms");
+    }
+}

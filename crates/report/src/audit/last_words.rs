@@ -1,0 +1,86 @@
+//! The answer of `onbeat audit` as the last lines on the terminal: how much is wrong, what comes
+//! first, what is not known, what to type next.
+
+use super::order::worst_first;
+use super::text::count;
+use crate::last_lines::LastLines;
+use crate::palette::{BOLD, GREEN, Palette, RED, YELLOW};
+use crate::words::several;
+use model::keyword::Keyword;
+use rules::audit::Audit;
+use rules::intent::CpuSelection;
+use rules::judgement::{AuditVerdict, Severity};
+
+/// Rules that are named, of those that come first.
+const NAMED: usize = 4;
+
+/// The answer as text of up to this number of columns.
+pub fn render(audit: &Audit, width: usize, color: bool) -> String {
+    let failed = worst_first(audit, AuditVerdict::Fail);
+    let style = match failed.first().map(|found| found.severity) {
+        None => GREEN,
+        Some(worst) if worst >= Severity::High => RED,
+        Some(worst) if worst >= Severity::Medium => YELLOW,
+        Some(_) => BOLD,
+    };
+    let mut answer = LastLines::default();
+    answer.styled("answer", count(audit), style);
+    let first: Vec<String> = failed
+        .iter()
+        .take(NAMED)
+        .map(|found| format!("{} ({})", found.rule, found.severity.name()))
+        .collect();
+    answer.row("first", first.join(", "));
+    let unknown = worst_first(audit, AuditVerdict::Unknown).len() as u64;
+    if unknown > 0 {
+        let rules = several(unknown, "rule", "rules");
+        answer.row(
+            "fair",
+            format!("{rules} could not be judged, for the reasons above; as root, less is unknown"),
+        );
+    }
+    answer.row("next", next(audit, failed.first().map(|found| found.rule)));
+    answer.render(width, Palette(color))
+}
+
+fn next(audit: &Audit, first: Option<&str>) -> String {
+    let Some(first) = first else {
+        return "onbeat measure -D 60s (how late this machine is); -v (what passed)".into();
+    };
+    let cpus = match audit.chosen {
+        CpuSelection::Asked if !audit.cpus.is_empty() => format!(" --cpus {}", audit.cpus),
+        _ => String::new(),
+    };
+    format!(
+        "onbeat rules {first} (all about it); onbeat tune plan{cpus} (what can be set on a running \
+         kernel); -v (the rest)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rules::audit::{AuditedMachine, SCHEMA, VerdictCounts};
+
+    #[test]
+    fn an_audit_without_a_failure_leads_on_to_measuring() {
+        let audit = Audit {
+            schema: SCHEMA,
+            profile: "control-loop",
+            cpus: "2-3".into(),
+            chosen: CpuSelection::Asked,
+            host: AuditedMachine {
+                release: String::new(),
+                machine: String::new(),
+                preempt: "rt",
+                virtualization: String::new(),
+                online: String::new(),
+            },
+            findings: Vec::new(),
+            summary: VerdictCounts { pass: 7, ..VerdictCounts::default() },
+        };
+        let text = render(&audit, 80, false);
+        assert!(text.contains("answer  0 rules failed") && text.contains("onbeat measure"), "{text}");
+        assert!(next(&audit, Some("swap")).contains("tune plan --cpus 2-3"));
+    }
+}

@@ -1,0 +1,129 @@
+//! The answer of `onbeat bounds` as the last lines on the terminal: the verdict or the number, what
+//! it rests on, what it leaves out, what to type next.
+
+use super::sentences::{mark, not_covered, verdict};
+use crate::last_lines::{LastLines, RunPlace};
+use crate::palette::{BOLD, GREEN, Palette, RED, Style};
+use crate::words::{duration, percent, rounded_up, seconds, span};
+use model::units::Nanos;
+use stats::bounds::{Bounds, BoundsVerdict, ExtrapolationStatus, VerdictBasis};
+
+/// The answer as text of up to this number of columns.
+pub fn render(bounds: &Bounds, place: RunPlace, width: usize, color: bool) -> String {
+    let mut answer = LastLines::default();
+    let (words, style) = said(bounds);
+    answer.styled("answer", words, style).row("basis", basis(bounds));
+    if let Some(sentence) = not_covered(bounds) {
+        answer.row("beyond", sentence.trim_start_matches("Not covered: "));
+    }
+    answer.row("next", next(bounds, place));
+    answer.render(width, Palette(color))
+}
+
+/// The verdict on the limit; without one what was seen and what is to be expected.
+fn said(bounds: &Bounds) -> (String, Style) {
+    if let Some(claim) = &bounds.claim {
+        let style = match bounds.verdict {
+            BoundsVerdict::Supported => GREEN,
+            BoundsVerdict::Failed => RED,
+            _ => BOLD,
+        };
+        return (verdict(bounds, claim), style);
+    }
+    let counting = &bounds.counting;
+    let Some(max) = counting.observed_max_ns else { return ("Nothing was measured.".into(), BOLD) };
+    let observed = match counting.observed_ns {
+        Nanos(0) => String::new(),
+        length => format!(" in {}", duration(length)),
+    };
+    let mut words = format!("{} at worst{observed}", span(max));
+    // Of a run that was spoiled nothing follows for the next hour.
+    if bounds.gates.iter().any(|gate| gate.id == "G11" && !gate.passed) {
+        return (words + "; what comes later it does not say: the run was spoiled.", BOLD);
+    }
+    let condition = match bounds.exchangeable.condition.as_str() {
+        "" => String::new(),
+        condition => format!(", {condition}"),
+    };
+    if let Some(hour) = counting.new_record_probability_1h {
+        words += &format!("; a later one comes within an hour with {}{condition}", percent(hour));
+    }
+    (words + "." + &extrapolated(bounds), BOLD)
+}
+
+fn extrapolated(bounds: &Bounds) -> String {
+    let beyond = &bounds.extrapolation;
+    let shown = beyond.upper_nonneg_shape_ns.zip(beyond.horizon_ns);
+    let Some((upper, horizon)) = shown.filter(|_| beyond.status == ExtrapolationStatus::Ok) else {
+        return String::new();
+    };
+    format!(
+        " Extrapolated: {} is exceeded within {} with at most 5 % (95 % confidence).",
+        span(rounded_up(upper)),
+        duration(horizon)
+    )
+}
+
+/// The gates in a sentence.
+fn basis(bounds: &Bounds) -> String {
+    let of = |wanted: &str| {
+        let found = bounds.gates.iter().filter(|gate| mark(gate) == wanted).map(|gate| gate.id);
+        found.collect::<Vec<_>>().join(", ")
+    };
+    let (refused, open) = (of("REFUSED"), of("-"));
+    let blocks = format!("{} blocks of {}", bounds.counting.blocks, duration(bounds.counting.block_ns));
+    match (refused.as_str(), open.as_str()) {
+        ("", "") => format!("{blocks}; all {} checks passed (-v lists them)", bounds.gates.len()),
+        ("", open) => format!("{blocks}; too few to judge {open} (-v says more)"),
+        (refused, _) => {
+            format!("{blocks}; no extrapolation, for {refused} refused it (-v says more)")
+        }
+    }
+}
+
+fn next(bounds: &Bounds, place: RunPlace) -> String {
+    let counting = &bounds.counting;
+    let Some(claim) = &bounds.claim else {
+        let command = place.command("bounds", "--limit 100us");
+        return format!("{command} (a limit of yours), with --horizon 8h (for how long)");
+    };
+    match (bounds.verdict, bounds.basis) {
+        (BoundsVerdict::Supported, _) => "repeat it after other loads, temperatures and boots".into(),
+        (BoundsVerdict::Failed, _) => {
+            "onbeat hunt -D 60s (who takes the time); onbeat audit (settings)".into()
+        }
+        (_, VerdictBasis::Integrity) => "remove what spoiled the run, and measure again".into(),
+        (_, VerdictBasis::Steadiness) => {
+            "find what changed meanwhile, and measure again when it is steady".into()
+        }
+        _ if claim.exceedances_at_most == 0 => format!(
+            "measure for {} without reaching it, or ask for a shorter --horizon",
+            seconds(counting.clean_seconds_needed.unwrap_or(claim.seconds_needed))
+        ),
+        _ => "onbeat hunt -D 60s (who takes the time); or ask for a shorter --horizon".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::last_lines::MOST_LINES;
+
+    const PLACE: RunPlace = RunPlace { path: "run", newest: false, fresh: false };
+
+    #[test]
+    fn the_answer_fits_the_last_lines_with_its_conditions() {
+        for limit in [None, Some(Nanos(1_000_000)), Some(Nanos(10))] {
+            for mut sample in [fixture::quiet(), fixture::noisy(), fixture::one()] {
+                sample.ask(limit);
+                let bounds = sample.bounds.as_ref().expect("asked");
+                let text = render(bounds, PLACE, 80, false);
+                assert!(text.lines().count() - 1 <= MOST_LINES, "{text}");
+                assert!(text.contains("basis ") && text.contains("next"), "{text}");
+                assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+                assert!(limit.is_some() || text.contains("onbeat bounds run --limit"), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The answer of `onbeat compare` as the last lines on the terminal: the verdict, by how much, what
+//! so many runs can show, what to type next.
+
+use super::text::{alike, factor, sentence};
+use crate::last_lines::LastLines;
+use crate::palette::{BOLD, GREEN, Palette, RED};
+use crate::words::{several, signed, span, uncapitalised};
+use facts::differences::Difference;
+use model::units::Nanos;
+use stats::compare::Compared;
+use stats::pair::verdict::{Design, Verdict};
+
+/// The answer as text of up to this number of columns.
+pub fn render(compared: &Compared, differing: Option<&[Difference]>, width: usize, color: bool) -> String {
+    let style = match compared.verdict {
+        Verdict::Better => GREEN,
+        Verdict::Worse => RED,
+        _ => BOLD,
+    };
+    let mut answer = LastLines::default();
+    answer.styled("answer", sentence(compared), style);
+    answer.row("by", by_how_much(compared)).row("shows", can_show(compared));
+    answer.row("fair", fair(differing)).row("next", next(compared));
+    answer.render(width, Palette(color))
+}
+
+/// The difference with its interval; nothing where it is not known.
+fn by_how_much(compared: &Compared) -> String {
+    let of_one = compared.a.len() + compared.b.len() == 2;
+    let sure = if of_one { "95 % by the events of these two alone" } else { "95 %" };
+    if let Some(difference) = compared.difference_ns {
+        let ci = compared.ci.map_or_else(String::new, |[low, high]| {
+            format!(" (between {} and {} with {sure})", signed(low), signed(high))
+        });
+        return format!("{}, B against A: {}{ci}", compared.metric, signed(difference));
+    }
+    let limit = compared.limit_ns.map_or_else(|| "the limit".to_owned(), span);
+    let events = |units: &[stats::compare::Unit]| {
+        units.iter().try_fold(0u64, |sum, unit| Some(sum.saturating_add(unit.exceedances?)))
+    };
+    let (Some(in_a), Some(in_b)) = (events(&compared.a), events(&compared.b)) else { return String::new() };
+    let end = |value: f64| if value.is_finite() { factor(value) } else { "no bound".into() };
+    let ratio = compared.rate_ratio.map_or_else(String::new, |ratio| {
+        let ci = compared.ci.map_or_else(String::new, |[low, high]| {
+            format!(" (between {} and {} with {sure})", end(low), end(high))
+        });
+        format!(": {} times as often{ci}", factor(ratio))
+    });
+    let blocks = several(in_b, "block", "blocks");
+    format!("{limit} was reached in {blocks} of B and {in_a} of A{ratio}")
+}
+
+/// How small a difference so many runs show, and how many more it takes.
+fn can_show(compared: &Compared) -> String {
+    let units = if compared.design == Design::Paired { "pairs" } else { "runs of each" };
+    let needed = compared.units_needed.map(|n| format!("{n} {units}"));
+    let size = |size: f64| match compared.difference_ns {
+        Some(_) => span(Nanos(size as i64)),
+        None => format!("a factor of {}", factor(size)),
+    };
+    let Some(shown) = compared.smallest_detectable.map(size) else {
+        return needed.map_or_else(String::new, |n| format!("too few runs for any verdict: it takes {n}"));
+    };
+    let margin = size(compared.margin);
+    let more = needed.map_or_else(String::new, |n| format!("; {n} would show {margin}"));
+    format!("so many runs show {shown} four times in five{more}")
+}
+
+/// Whether A and B were measured under the same conditions.
+fn fair(differing: Option<&[Difference]>) -> String {
+    match alike(differing) {
+        Some(sentence) => uncapitalised(sentence.trim_end_matches('.')),
+        None => {
+            let many = differing.map_or(0, <[Difference]>::len) as u64;
+            format!("{} between A and B, above", several(many, "condition differs", "conditions differ"))
+        }
+    }
+}
+
+fn next(compared: &Compared) -> String {
+    match compared.verdict {
+        Verdict::Better | Verdict::Equivalent => {
+            "repeat it on another boot; -o FILE.html draws it, -v says how it was reckoned".into()
+        }
+        Verdict::Worse => "onbeat hunt -D 60s with B (who takes the time); -o FILE.html draws it".into(),
+        Verdict::Inconclusive => {
+            "more runs of each, in turns (A B B A ...), fixed beforehand; -v says how it was reckoned".into()
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The answer of a hunt, as the last lines on the terminal: how late, who took the time and what to
+//! do about each, whether that can be relied on, what to type next.
+
+use super::next_step::first_step;
+use super::{outside, sentences, threads};
+use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
+use crate::palette::{BOLD, Palette, RED};
+use crate::run::answer::fair;
+use crate::words::{below_noise, clean, duration, several, span};
+use model::run::{Culprit, Run};
+
+/// Culprits with a bar, at most.
+const BARS: usize = 3;
+/// A culprit with less has no bar, unless it is the first.
+const LEAST: f64 = 0.01;
+/// Columns of a whole bar.
+const CELLS: usize = 10;
+
+/// The answer as text of up to this number of columns.
+pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {
+    let bars = run.culprits.iter().take(BARS).take_while(|culprit| culprit.share >= LEAST).count();
+    let most = if run.spikes.is_empty() { 0 } else { bars.max(1).min(run.culprits.len()) };
+    // With fewer bars where the terminal is narrow, down to one.
+    let fitting = (1..=most).rev().map(|shown| answer(run, place, shown));
+    let all: Vec<LastLines> = fitting.collect();
+    let found = all.iter().find(|answer| answer.lines(width) <= MOST_LINES).or(all.last());
+    found.unwrap_or(&answer(run, place, 0)).render(width, Palette(color))
+}
+
+fn answer(run: &Run, place: Option<RunPlace>, shown: usize) -> LastLines {
+    let mut answer = LastLines::default();
+    answer.styled("late", how_late(run), BOLD);
+    for at in 0..shown {
+        let (name, style) = (if at == 0 { "who" } else { " " }, BOLD);
+        answer.styled(name, bar(&run.culprits[at]), style);
+        answer.below(first_step(&run.culprits, at), 2);
+    }
+    let (words, style) = relied_on(run);
+    answer.styled("fair", words, style).row("next", next(run, place));
+    answer.kept(place);
+    answer
+}
+
+/// Of followed threads their cycles or their wake-ups, else the worst wake-up; and how many were
+/// over the threshold.
+fn how_late(run: &Run) -> String {
+    if let Some(cycles) = threads::answer(run) {
+        return cycles;
+    }
+    let worst = run.spikes.iter().max_by_key(|spike| spike.latency_ns);
+    let over = run.recorder.as_ref().and_then(|recorder| recorder.over_ns).filter(|over| over.0 > 0);
+    let (Some(worst), Some(over)) = (worst, over) else { return sentences::found(run) };
+    let many = several((run.spikes.len() as u64).saturating_add(run.spikes_dropped), "spike", "spikes");
+    let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
+    format!("{} at worst, on CPU {}; {many} over {}{length}.", span(worst.latency_ns), worst.cpu, span(over))
+}
+
+/// A culprit's share as a bar, with its name, and of how many spikes it is.
+fn bar(culprit: &Culprit) -> String {
+    let full = (culprit.share.clamp(0.0, 1.0) * CELLS as f64).round() as usize;
+    let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
+    let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
+    let kind = if kind == name { String::new() } else { format!(" ({kind})") };
+    let (time, spikes) = (span(culprit.total_ns), several(culprit.spikes, "spike", "spikes"));
+    format!("{:>5} {bar} {name}{kind}: {time} in {spikes}", sentences::percent(culprit.share))
+}
+
+/// Whether that is to be relied on: what spoiled the run, what was lost, what recording cost.
+fn relied_on(run: &Run) -> (String, crate::palette::Style) {
+    let recorder = run.recorder.as_ref();
+    let disagreeing = recorder.map_or(0, |recorder| recorder.disagreeing);
+    if disagreeing > 0 {
+        let many = several(disagreeing, "spike", "spikes");
+        return (format!("no: in {many} the trace and the thread's clock do not agree"), RED);
+    }
+    let (mut words, style) = fair(run);
+    if let Some(outside) = outside::sentence(run) {
+        words = outside.trim_end_matches('.').to_owned();
+    }
+    let lost = recorder.map_or(0, |recorder| recorder.windows_lost);
+    if lost > 0 {
+        words += &format!("; of {} events were lost", several(lost, "spike", "spikes"));
+    }
+    (format!("{words}; {}", recording(run)), style)
+}
+
+/// Why the largest values of a hunt are not the machine's latency, in short.
+fn recording(run: &Run) -> String {
+    let cost = run.recorder.as_ref().and_then(|recorder| {
+        let cost = recorder.stacks_cost_ns.or(recorder.events_cost_ns)?;
+        below_noise(cost, recorder.cost_noise_ns).is_none().then(|| format!(" {}", span(cost)))
+    });
+    match (run.follows(), cost) {
+        (true, _) => "what recording costs is in it".to_owned(),
+        (false, Some(cost)) => format!("recording adds{cost}: take maxima from `onbeat measure`"),
+        (false, None) => "take maxima from `onbeat measure`, which records nothing".to_owned(),
+    }
+}
+
+/// What to type next.
+fn next(run: &Run, place: Option<RunPlace>) -> String {
+    let mut steps = Vec::new();
+    if let Some(place) = place {
+        let draw = if place.newest { "--open" } else { "-o page.html" };
+        let what = if run.spikes.is_empty() { "pictures" } else { "each spike drawn" };
+        steps.push(format!("{} ({what})", place.command("report", draw)));
+    }
+    match run.spikes.is_empty() {
+        true => steps.push("hunt longer, or lower --over".to_owned()),
+        false => steps.push("after a change, hunt again".to_owned()),
+    }
+    steps.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::fixture;
+
+    const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: true };
+
+    #[test]
+    fn the_answer_fits_the_last_lines_and_names_a_culprit() {
+        let run = fixture::run();
+        for width in [80, 100, 120] {
+            let text = render(&run, Some(PLACE), width, false);
+            assert!(text.lines().count() - 1 <= MOST_LINES, "{width}: {text}");
+            assert!(text.contains("who   ") && text.contains("recording adds 2.90 us"), "{text}");
+        }
+        for width in [40, 60] {
+            let text = render(&run, Some(PLACE), width, false);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hunt_without_spikes_names_nobody() {
+        let mut run = fixture::run();
+        run.spikes.clear();
+        let text = render(&run, Some(PLACE), 80, false);
+        assert!(text.contains("No wake-up was later than") && !text.contains("who  "), "{text}");
+    }
+
+    #[test]
+    fn a_trace_that_disagrees_is_not_relied_on() {
+        let mut run = fixture::run();
+        run.recorder.as_mut().expect("a hunt has one").disagreeing = 2;
+        assert!(render(&run, None, 80, false).contains("fair    no: in 2 spikes"));
+    }
+}

@@ -1,0 +1,80 @@
+//! What to do about a culprit: its cure, or where to look on, never nothing.
+
+use super::sentences::{self, Cure};
+use crate::words::clean;
+use model::run::Culprit;
+use model::slice::SliceKind;
+
+/// What to do about the culprit at a place of the list, in a sentence or two.
+pub fn next_step(culprits: &[Culprit], at: usize) -> String {
+    let rule = culprits[at].rule.as_deref().and_then(rules::culprits::find).map(|rule| rule.id);
+    match sentences::cure(culprits, at) {
+        Cure::As(above) => format!("As for {}.", clean(&culprits[above].name)),
+        Cure::Remedy(remedy, _) if !remedy.is_empty() => full_stop(&remedy),
+        Cure::Remedy(_, knobs) if !knobs.is_empty() => format!("Settings that matter: {knobs}."),
+        _ => match rule {
+            Some(id) => format!("`onbeat rules {id}` says more."),
+            None if every_wake_up(&culprits[at]) => {
+                "A part of every wake-up, longer than elsewhere: look at a typical spike.".to_owned()
+            }
+            None if culprits[at].kind == SliceKind::Blocked => {
+                "A mutex needs PTHREAD_PRIO_INHERIT, and a holder that does little; --syscalls tells it \
+                 from a condition."
+                    .to_owned()
+            }
+            None if culprits[at].kind == SliceKind::Own => {
+                "Its own work: do less in a cycle, or give it more time.".to_owned()
+            }
+            None => "No rule knows it: look at the evidence and stack of a typical spike.".to_owned(),
+        },
+    }
+}
+
+/// The same where there is room for little: the first way, where the rule has several.
+pub fn first_step(culprits: &[Culprit], at: usize) -> String {
+    let whole = next_step(culprits, at);
+    let mut depth = 0;
+    let end = whole.char_indices().find(|&(at, letter)| {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        depth == 0 && (letter == ';' || whole[at..].starts_with(", or "))
+    });
+    end.map_or(whole.clone(), |(end, _)| format!("{}.", &whole[..end]))
+}
+
+/// Whether it is on the way of every wake-up, late or not.
+fn every_wake_up(culprit: &Culprit) -> bool {
+    use SliceKind::{ReturnToUser, Switch, TimerIrq, TimerSoftirq};
+    culprit.kind.known().is_some_and(|kind| [ReturnToUser, Switch, TimerIrq, TimerSoftirq].contains(&kind))
+}
+
+fn full_stop(sentence: &str) -> String {
+    let mut capital = sentence.trim_end_matches('.').to_owned();
+    // A command or a function keeps its name as it is written.
+    if capital.starts_with(|c: char| c.is_ascii_lowercase())
+        && capital.split(' ').next().is_some_and(|word| word.chars().all(|c| c.is_ascii_alphabetic()))
+    {
+        capital[..1].make_ascii_uppercase();
+    }
+    capital + "."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_begin_and_end_as_such() {
+        assert_eq!(full_stop("keep it off"), "Keep it off.");
+        assert_eq!(full_stop("irq/24-eth0 is it."), "irq/24-eth0 is it.");
+        assert_eq!(full_stop(""), ".");
+    }
+
+    #[test]
+    fn the_first_step_is_one_of_several() {
+        let remedy =
+            "move it (smp_affinity_list; the driver may not), and pin it; or switch it off".to_owned();
+        let culprits = [Culprit { remedy, ..Culprit::default() }];
+        assert_eq!(first_step(&culprits, 0), "Move it (smp_affinity_list; the driver may not), and pin it.");
+        assert!(next_step(&culprits, 0).ends_with("or switch it off."));
+    }
+}

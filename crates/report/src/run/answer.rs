@@ -1,0 +1,186 @@
+//! The answer of a run of `measure` or of a probe, as the last lines on the terminal: how late,
+//! what to expect, whether that can be relied on, what to type next.
+
+use super::next_steps::{claim, expected};
+use super::{probes, sentences};
+use crate::last_lines::{LastLines, RunPlace};
+use crate::palette::{BOLD, PLAIN, Palette, RED, Style};
+use crate::totals::{largest, sum_rows};
+use crate::words::{RunClock, clean, duration, several, span};
+use model::histogram::quantile;
+use model::run::Run;
+use model::units::Nanos;
+use model::vocabulary::{Command, Ended, Policy};
+
+/// The answer as text of up to this number of columns.
+pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {
+    let mut answer = LastLines::default();
+    answer.styled("late", late(run), BOLD);
+    let (fair, style) = fair(run);
+    if run.command != Command::Import {
+        // Who named a limit asks about that.
+        let later = expected(run).filter(|_| run.plan.limit_ns.is_none() || claim(run).is_none());
+        let expect: Vec<String> = later.into_iter().chain(claim(run)).collect();
+        answer.row("expect", expect.join(" "));
+    }
+    answer.styled("fair", fair, style).row("next", next(run, place));
+    answer.kept(place);
+    answer.render(width, Palette(color))
+}
+
+/// How late, of how many, in how long, and what nearly all of them kept.
+pub fn late(run: &Run) -> String {
+    let Some(worst) = at_worst(run) else { return sentences::verdict(run) };
+    let (one, many) = probes::sample(run);
+    let cycles = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
+    let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
+    let all = format!("{}{length}", several(cycles, one, many));
+    let missed = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
+    let missed = match missed {
+        0 => String::new(),
+        n => format!("; {} slept through", several(n, "slot was", "slots were")),
+    };
+    match nearly_all(run) {
+        Some((share, value)) => format!("{worst}; {share} of {all} within {}{missed}.", span(value)),
+        None => format!("{worst}, of {all}{missed}."),
+    }
+}
+
+/// The largest latency with its CPU and its time.
+pub fn at_worst(run: &Run) -> Option<String> {
+    let max = largest(run)?;
+    let cpu = run.cpus.iter().find(|cpu| cpu.max_ns == Some(max))?;
+    let worst = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns && !worst.time.is_empty());
+    let when =
+        worst.map_or_else(String::new, |worst| format!(" at {}", RunClock::of(run).moment(&worst.time)));
+    Some(format!("{} at worst, on CPU {}{when}", span(max), cpu.cpu))
+}
+
+/// The quantile that so many samples determine.
+fn nearly_all(run: &Run) -> Option<(&'static str, Nanos)> {
+    if run.cpus.iter().any(|cpu| cpu.overflows.unwrap_or(0) > 0 || cpu.is_summary()) {
+        return None;
+    }
+    let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
+    let count = rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.count)).unwrap_or(0);
+    let (share, per_million) = match count {
+        0..100 => return None,
+        100..10_000 => ("99 %", 990_000),
+        _ => ("99.9 %", 999_000),
+    };
+    Some((share, quantile(&rows, largest(run), per_million)?))
+}
+
+/// Whether the numbers are to be relied on, and what they are the numbers of.
+pub fn fair(run: &Run) -> (String, Style) {
+    let spoiled: Vec<_> = run.integrity.iter().filter(|entry| entry.invalidates).collect();
+    if let [first, rest @ ..] = spoiled.as_slice() {
+        let more = if rest.is_empty() { String::new() } else { format!("; {} more above", rest.len()) };
+        return (format!("no: {}{more}", sentences::integrity(first)), RED);
+    }
+    if run.command == Command::Import {
+        return ("not known: the imported file does not say how it was measured".into(), PLAIN);
+    }
+    if !run.complete {
+        return ("as far as it goes: the run was cut short".into(), RED);
+    }
+    let missed = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
+    let mut words = match run.integrity.len() as u64 {
+        // What would have been seen then is not among the wake-ups.
+        0 if missed > 0 => "in part: what was slept through is not in it".to_owned(),
+        n if missed > 0 => {
+            format!("in part: what was slept through is not in it, {} above", several(n, "remark", "remarks"))
+        }
+        0 => "yes: nothing seen that spoils it".to_owned(),
+        n => format!("yes, but for {} above", several(n, "remark", "remarks")),
+    };
+    if run.plan.policy == Policy::Other && run.probe().is_none() && !run.follows() {
+        words += "; no real-time priority";
+    }
+    let host = run.host.virtualization.as_str();
+    if !host.is_empty() && host != "none" {
+        words += &format!("; the host's pauses are in it ({})", clean(host));
+    }
+    (words, PLAIN)
+}
+
+/// What to type next.
+fn next(run: &Run, place: Option<RunPlace>) -> String {
+    let pictures = place.map(|place| {
+        let draw = if place.newest { "--open" } else { "-o page.html" };
+        format!("{} (pictures)", place.command("report", draw))
+    });
+    if run.integrity.iter().any(|entry| entry.invalidates) {
+        let again = "remove what spoiled it, and measure again".to_owned();
+        return [Some(again), pictures].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    }
+    let hunt = (run.command == Command::Measure && run.plan.interval_ns.is_some())
+        .then(|| format!("{} (who)", hunt(run)));
+    let [first, second] = [hunt, pictures];
+    [first, second].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// The hunt that looks for what this run measured.
+fn hunt(run: &Run) -> String {
+    let mut command = "onbeat hunt -D 60s".to_owned();
+    // All CPUs are what a hunt takes by itself.
+    let measured: model::units::CpuSet = run.cpus.iter().map(|cpu| cpu.cpu).collect();
+    if run.host.online != measured.to_string() {
+        command += &format!(" -a {measured}");
+    }
+    if let Some(interval) = run.plan.interval_ns.filter(|interval| *interval != Nanos::MILLI) {
+        command += &format!(" -i {}", interval.to_string().replace(' ', ""));
+    }
+    if run.ended == Ended::Limit {
+        command += &run
+            .plan
+            .limit_ns
+            .map_or_else(String::new, |limit| format!(" --over {}", limit.to_string().replace(' ', "")));
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: true };
+
+    #[test]
+    fn the_answer_of_every_run_fits_the_last_lines() {
+        for sample in fixture::all().iter().filter(|sample| sample.title != fixture::hostile().title) {
+            for width in [80, 120] {
+                let text = render(&sample.run, Some(PLACE), width, false);
+                let lines = text.lines().count() - 1;
+                assert!(lines <= crate::last_lines::MOST_LINES, "{}: {text}", sample.title);
+                assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_of_nothing_and_a_spoiled_one_claim_nothing() {
+        let text = render(&Run::default(), None, 80, false);
+        assert!(text.contains("No wake-up was measured") && !text.contains("expect"), "{text}");
+        let mut spoiled = fixture::noisy().run;
+        spoiled.complete = true;
+        let text = render(&spoiled, Some(PLACE), 80, false);
+        assert!(text.contains("fair    no: ") && text.contains("measure again"), "{text}");
+    }
+
+    #[test]
+    fn the_next_command_repeats_what_was_measured() {
+        let mut run = fixture::quiet().run;
+        run.host.online = "0-7".into();
+        run.plan.interval_ns = Some(Nanos(250_000));
+        assert!(
+            next(&run, Some(PLACE)).contains("onbeat hunt -D 60s -a 0-1 -i 250us"),
+            "{}",
+            next(&run, None)
+        );
+        assert!(next(&run, Some(PLACE)).contains("onbeat report --open (pictures)"));
+        let elsewhere = RunPlace { newest: false, ..PLACE };
+        assert!(next(&run, Some(elsewhere)).contains("onbeat report /runs/x -o page.html"));
+    }
+}
