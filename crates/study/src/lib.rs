@@ -9,6 +9,7 @@
 pub mod audit;
 pub mod bounds;
 pub mod compare;
+pub mod curing;
 pub mod explain;
 pub mod findings;
 pub mod isolating;

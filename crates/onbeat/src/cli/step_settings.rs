@@ -104,10 +104,31 @@ impl<'a> StepSettings<'a> {
         if wanted == StepWish::default() {
             return Ok(Ok(()));
         }
+        match self.make(&wanted, UndoTime::WithProcess)? {
+            Err(why) => Ok(Err(why)),
+            Ok(entry) => {
+                self.entry = Some(entry);
+                self.in_force = wanted;
+                Ok(Ok(()))
+            }
+        }
+    }
+
+    /// Sets what is to stay behind this process, after what another has set is put back; the
+    /// journal's entry, or what cannot be set, and why.
+    ///
+    /// # Errors
+    /// As [`Self::switch`].
+    pub fn keep(&mut self, wanted: &StepWish) -> Result<Result<String, String>> {
+        self.put_back()?;
+        self.make(wanted, UndoTime::Never)
+    }
+
+    fn make(&mut self, wanted: &StepWish, until: UndoTime) -> Result<Result<String, String>> {
         let (boot, cpus, yes) = (boot_id()?, self.cpus, self.yes);
         let environment = self.environment;
         let journal = self.lock()?;
-        let changes = match changes(&wanted, cpus, yes, &journal.kernel) {
+        let changes = match changes(wanted, cpus, yes, &journal.kernel) {
             Ok(changes) => changes,
             Err(why) => return Ok(Err(why)),
         };
@@ -117,15 +138,17 @@ impl<'a> StepSettings<'a> {
             }
         }
         let plan = PlanDocument::new(&boot, changes, Vec::new());
-        let opened = journal::opened(&boot, &cpus.to_string(), environment, UndoTime::WithProcess);
-        let options = ApplyOptions { keep_going: false, stop: &rt::stop_pending, started: &start_keeper };
+        let opened = journal::opened(&boot, &cpus.to_string(), environment, until);
+        let keeper = |id: &str| match until {
+            UndoTime::Never => Ok(()),
+            _ => start_keeper(id),
+        };
+        let options = ApplyOptions { keep_going: false, stop: &rt::stop_pending, started: &keeper };
         let result = apply(&mut journal.kernel, journal.store.as_mut(), opened, plan, &options)?;
-        if let Some(why) = refusal(&result) {
-            return Ok(Err(why));
+        match refusal(&result) {
+            Some(why) => Ok(Err(why)),
+            None => Ok(Ok(result.document.id)),
         }
-        self.entry = Some(result.document.id);
-        self.in_force = wanted;
-        Ok(Ok(()))
     }
 
     /// Restores what was found.
@@ -199,7 +222,7 @@ fn changes(
                 let plan = plan_isolation(Profile::ControlLoop, &request, false);
                 plan.map_err(|failure| failure.message)?.changes
             }
-            SuiteSetting::Rule { rule, value } => of_rule(rule, value, cpus, yes)?,
+            SuiteSetting::Rule { rule, value } => of_rule(rule, value.as_deref(), cpus, yes)?,
         });
     }
     Ok(all)
@@ -216,8 +239,8 @@ fn model_change(survey: &Survey, model: &str, kernel: &dyn Kernel) -> Result<Pla
     Ok(PlannedChange::new(setting, RULE, now.trim()))
 }
 
-fn of_rule(rule: &str, value: &str, cpus: &CpuSet, yes: bool) -> Result<Vec<PlannedChange>, String> {
-    let request = RuleRequest { rule: rule.to_owned(), value: Some(value.to_owned()) };
+fn of_rule(rule: &str, value: Option<&str>, cpus: &CpuSet, yes: bool) -> Result<Vec<PlannedChange>, String> {
+    let request = RuleRequest { rule: rule.to_owned(), value: value.map(str::to_owned) };
     let request = PlanRequest { rules: vec![request], without: Vec::new() };
     let planned = plan_tuning(MachineSource::Live, Profile::ControlLoop, Some(cpus), &request, false);
     let plan = planned.map_err(|failure| failure.message)?.document;

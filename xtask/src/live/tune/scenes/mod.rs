@@ -1,5 +1,6 @@
 //! The scenes, one file per subject.
 
+mod cured;
 mod exported;
 mod isolated;
 mod killed;
@@ -23,6 +24,7 @@ pub fn all() -> Vec<UndoScene> {
         isolated::scenes(),
         suites::scenes(),
         proofs::scenes(),
+        cured::scenes(),
         watched::scenes(),
     ];
     groups.into_iter().flatten().collect()
