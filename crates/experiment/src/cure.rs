@@ -13,6 +13,7 @@ use model::cure::{CureCandidate, CureCleanRun, CureHunt, CureRemaining, CureRun,
 use model::units::Nanos;
 use stats::pair::verdict::Verdict;
 
+use crate::design::LEAST_PAIRS;
 use crate::length::{LEAST, MOST};
 use crate::proof::Proof;
 use level::{fewest_pairs, level};
@@ -51,7 +52,7 @@ pub enum CureMove {
     Confirm,
     /// Measure for so long with recording.
     Hunt(Nanos),
-    /// Prove a change; `resumed` if that was begun.
+    /// Prove a change.
     Try(Box<CureTry>),
     /// Keep the change of the last step.
     Keep,
@@ -69,7 +70,10 @@ pub struct CureTry {
     pub candidate: CureCandidate,
     /// Which change it is, from 1.
     pub number: u64,
+    /// Whether its experiment was begun.
     pub resumed: bool,
+    /// Whether it has won once, and has to win again.
+    pub again: bool,
 }
 
 /// Rounds without gain after which nothing more is tried.
@@ -109,7 +113,8 @@ fn unfinished(record: &CureRun) -> Option<CureMove> {
             hunt: last.hunt,
             candidate: last.candidate.clone(),
             number: record.steps.len() as u64,
-            resumed: true,
+            resumed: last.experiment != last.screened,
+            again: !last.screened.is_empty(),
         }))),
         "better" if !last.kept && last.why.is_empty() => Some(CureMove::Keep),
         _ => None,
@@ -122,9 +127,9 @@ fn decide(record: &CureRun) -> CureMove {
     match runs.last() {
         None => CureMove::Look,
         Some(last) if !last.valid => spoiled(&runs, last),
+        Some(last) if last.verdict == "supported" => CureMove::End(CureEnd::Held, String::new()),
         Some(last) if last.late > 0 => round(record, kept),
         Some(last) if !last.long => CureMove::Confirm,
-        Some(last) if last.verdict == "supported" => CureMove::End(CureEnd::Held, last.said.clone()),
         Some(last) => CureMove::End(
             CureEnd::NoCandidate,
             format!("nothing was late in the last run, and it does not support the limit: {}", last.said),
@@ -153,6 +158,7 @@ fn round(record: &CureRun, kept: usize) -> CureMove {
             candidate,
             number: record.steps.len() as u64 + 1,
             resumed: false,
+            again: false,
         }));
     }
     let found = !hunt.culprits.is_empty();
@@ -184,9 +190,8 @@ fn candidate(record: &CureRun, at: usize, hunt: &CureHunt) -> Option<(String, Cu
 /// The first that was not tried. One that holds a change that made it worse is not.
 fn untried<'a>(record: &CureRun, candidates: &'a [CureCandidate]) -> Option<&'a CureCandidate> {
     let is_out = |candidate: &CureCandidate, step: &CureStep| {
-        let tried = &step.candidate.rules;
-        *tried == candidate.rules
-            || (step.verdict == "worse" && tried.iter().all(|rule| candidate.rules.contains(rule)))
+        let (tried, parts) = (step.candidate.parts(), candidate.parts());
+        tried == parts || (step.verdict == "worse" && tried.iter().all(|part| parts.contains(part)))
     };
     candidates.iter().find(|candidate| !record.steps.iter().any(|step| is_out(candidate, step)))
 }
@@ -211,7 +216,7 @@ fn sum(one: Nanos, other: Nanos) -> Nanos {
     Nanos(one.0.saturating_add(other.0))
 }
 
-/// The time of the fewest pairs that prove the n-th change.
+/// The time of the fewest pairs in which the n-th change wins twice.
 fn least_experiment(record: &CureRun, number: u64) -> Nanos {
     let plan = &record.plan;
     let segment = match plan.segment_ns.0 {
@@ -219,12 +224,19 @@ fn least_experiment(record: &CureRun, number: u64) -> Nanos {
         asked => Nanos(asked),
     };
     let one = segment.0.saturating_add(plan.settle_ns.0).saturating_add(AROUND.0);
-    Nanos(one.saturating_mul(2).saturating_mul(i64::from(fewest_pairs(level(number)))))
+    let pairs = LEAST_PAIRS + fewest_pairs(level(number));
+    Nanos(one.saturating_mul(2).saturating_mul(i64::from(pairs)))
 }
 
-/// Notes in a step what its pairs show. That it is better is not yet that it is kept.
+/// Notes in a step what its pairs show. One that is better for the first time has to win again, in
+/// fresh pairs; that it won twice is not yet that it is kept.
 pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
+    let first = step.screened.is_empty();
     step.verdict = proof.verdict.name().into();
+    if first && proof.verdict == Verdict::Better {
+        step.screened.clone_from(&step.experiment);
+        step.verdict.clear();
+    }
     (step.level, step.e_value) = (level, proof.e_value);
     (step.rate_ratio, step.ci) = (proof.rate_ratio, proof.interval);
     (step.pairs, step.wins, step.late) = (proof.pairs, proof.wins, proof.late);
@@ -235,6 +247,9 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
         Verdict::Equivalent => "it makes no difference".into(),
         Verdict::Worse | Verdict::Inconclusive => proof.reason.clone(),
     };
+    if !first && proof.verdict != Verdict::Better {
+        step.why = format!("it won once, and not again: {}", step.why);
+    }
 }
 
 /// What takes time at the end and was not changed, by the last hunt.

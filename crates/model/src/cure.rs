@@ -132,21 +132,41 @@ pub struct CureCulprit {
 pub struct CureCandidate {
     /// Its rules, in the order in which they are set.
     pub rules: Vec<String>,
+    /// Threads of programs that are to run elsewhere.
+    pub threads: Vec<CureThread>,
     /// What is set, `KEY: OLD -> NEW` each.
     pub changes: Vec<String>,
     pub risk: Risk,
 }
 
+/// A program's thread that is to run elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CureThread {
+    pub tid: u32,
+    /// In ticks since boot, which tells it from a later one with its number.
+    pub start: u64,
+    pub comm: String,
+    pub cpus: String,
+}
+
 impl Default for CureCandidate {
     fn default() -> CureCandidate {
-        CureCandidate { rules: Vec::new(), changes: Vec::new(), risk: Risk::Low }
+        CureCandidate { rules: Vec::new(), threads: Vec::new(), changes: Vec::new(), risk: Risk::Low }
     }
 }
 
 impl CureCandidate {
     /// As people read it.
     pub fn name(&self) -> String {
-        self.rules.join(" ")
+        let moved = self.threads.iter().map(|one| format!("{} ({}) to CPU {}", one.comm, one.tid, one.cpus));
+        self.rules.iter().cloned().chain(moved).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What it is made of, by which it is told from others.
+    pub fn parts(&self) -> Vec<String> {
+        let threads = self.threads.iter().map(|one| format!("thread {}/{}", one.tid, one.start));
+        self.rules.iter().cloned().chain(threads).collect()
     }
 }
 
@@ -171,6 +191,8 @@ pub struct CureStep {
     pub candidate: CureCandidate,
     /// The folder of its experiment, below the cure's.
     pub experiment: String,
+    /// That of the one before, in which it won for the first time; `""` while it has not.
+    pub screened: String,
     /// The e-value that it had to reach, and the one that it reached.
     pub level: f64,
     pub e_value: f64,
@@ -216,7 +238,8 @@ impl CureRun {
             return Err(format!("it has more than {MOST} steps"));
         }
         let outside = |path: &str| path.starts_with('/') || path.split('/').any(|part| part == "..");
-        let paths = self.steps.iter().flat_map(|step| [&step.experiment, &step.before, &step.after]);
+        let paths =
+            self.steps.iter().flat_map(|step| [&step.experiment, &step.screened, &step.before, &step.after]);
         let paths = paths.chain(self.runs.iter().map(|run| &run.bundle));
         match paths.chain(self.hunts.iter().map(|hunt| &hunt.bundle)).any(|path| outside(path)) {
             true => Err("it names a folder outside its own".into()),

@@ -7,10 +7,11 @@ use std::path::Path;
 use bundle::read::Bundle;
 use experiment::cure::choice::{OfferedChange, candidates, rank, too_risky};
 use facts::survey::survey;
-use model::cure::{CureCleanRun, CureCulprit, CureHunt, CureRemaining, CureRun};
+use host::MachineFiles;
+use model::cure::{CureCleanRun, CureCulprit, CureHunt, CureRemaining, CureRun, CureThread};
 use model::error::{Failure, Result, json};
 use model::plan::{LeftOut, PlanDocument};
-use model::setting::Risk;
+use model::setting::{Key, Risk, TaskSetting};
 use model::slice::SliceKind;
 use model::spike::{Culprit, Recorder};
 use model::text::clean;
@@ -30,6 +31,7 @@ use tune::rivals;
 
 use crate::audit::{MachineSource, judge, survey_request};
 use crate::compare::series;
+use crate::curing_threads::elsewhere;
 use crate::measurement::{Measurement, ReadOptions};
 use crate::proving::segment_of;
 use crate::tuning::boot_id;
@@ -78,16 +80,35 @@ pub fn hunted(
     if let Some(recorder) = &run.recorder {
         require_cheap(recorder, limit)?;
     }
-    let recorder = run.recorder.unwrap_or_default();
+    let recorder = run.recorder.clone().unwrap_or_default();
     let mut found: Vec<&Culprit> = run.culprits.iter().collect();
     found.sort_by_key(|culprit| std::cmp::Reverse(culprit.total_ns));
-    let of = |culprit: &&Culprit| CureCulprit {
-        name: culprit.name.clone(),
-        rule: culprit.rule.clone().unwrap_or_default(),
-        lost_ns: culprit.total_ns,
-        spikes: culprit.spikes,
-        candidates: candidates(&culprit.knobs, &machine.offered, kept, allowed),
-        left: machine.left(culprit, allowed),
+    let of = |culprit: &&Culprit| {
+        let moved = elsewhere(&run, culprit, &machine.files, &machine.kernel, &machine.cpus);
+        let (mut candidates, mut left) =
+            (candidates(&culprit.knobs, &machine.offered, kept, allowed), Vec::new());
+        match moved {
+            Some(moved) if rank(moved.risk) <= rank(allowed) => candidates.push(moved),
+            Some(moved) => left.push(CureRemaining {
+                culprit: culprit.name.clone(),
+                needs: "decision".into(),
+                what: format!(
+                    "moving {} is of {} risk: allow it with --yes",
+                    moved.name(),
+                    moved.risk.name()
+                ),
+            }),
+            None => {}
+        }
+        left.extend(machine.left(culprit, allowed, !candidates.is_empty() || !left.is_empty()));
+        CureCulprit {
+            name: culprit.name.clone(),
+            rule: culprit.rule.clone().unwrap_or_default(),
+            lost_ns: culprit.total_ns,
+            spikes: culprit.spikes,
+            candidates,
+            left,
+        }
     };
     Ok(CureHunt {
         culprits: found.iter().map(of).collect(),
@@ -113,6 +134,11 @@ fn require_cheap(recorder: &Recorder, limit: Nanos) -> Result<()> {
 
 /// What this machine could change now.
 pub struct Curable {
+    files: MachineFiles,
+    /// The CPUs that are measured.
+    cpus: CpuSet,
+    /// The kernel's own threads, which belong where they are.
+    kernel: Vec<u32>,
     audit: Audit,
     /// Changes that can be made and undone.
     pub offered: Vec<OfferedChange>,
@@ -142,7 +168,9 @@ pub fn curable(cpus: &CpuSet) -> Result<Curable> {
             }
         }
     }
-    Ok(Curable { audit, offered, left_out })
+    let threads = survey.threads.known().map_or(&[][..], |threads| threads.kernel.as_slice());
+    let kernel = threads.iter().map(|thread| thread.tid).collect();
+    Ok(Curable { files, cpus: cpus.clone(), kernel, audit, offered, left_out })
 }
 
 /// A rule's changes as one that may be tried; why not, where it may not.
@@ -183,8 +211,20 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
 }
 
 impl Curable {
-    /// What would cure it too, and is not tried.
-    fn left(&self, culprit: &Culprit, allowed: Risk) -> Vec<CureRemaining> {
+    /// Whether the machine is as this rule asks for.
+    pub fn is_met(&self, rule: &str) -> bool {
+        let finding = self.audit.findings.iter().find(|finding| finding.rule == rule);
+        finding.is_some_and(|finding| finding.verdict == AuditVerdict::Pass)
+    }
+
+    /// Whether a thread may run on these CPUs and no others.
+    pub fn runs_there(&self, thread: &CureThread) -> bool {
+        let key = Key::Task { tid: thread.tid, start: thread.start, what: TaskSetting::Affinity };
+        reading::read(&self.files, &key).known().is_some_and(|now| now.trim() == thread.cpus)
+    }
+
+    /// What would cure it too, and is not tried; what its record says, where nothing else is known.
+    fn left(&self, culprit: &Culprit, allowed: Risk, is_known: bool) -> Vec<CureRemaining> {
         let remaining = |needs: &str, what: String| CureRemaining {
             culprit: culprit.name.clone(),
             needs: needs.to_owned(),
@@ -204,8 +244,7 @@ impl Curable {
             let what = if left.instead.is_empty() { &left.why } else { &left.instead };
             all.push(remaining(needs, format!("{knob}: {}", what.trim())));
         }
-        let tries = self.offered.iter().any(|change| culprit.knobs.contains(&change.rule));
-        if all.is_empty() && !tries {
+        if all.is_empty() && !is_known {
             let unexplained = culprit.kind == SliceKind::Unexplained;
             let words = match (culprit.remedy.trim(), unexplained) {
                 ("", true) => "no event of the kernel accounts for it",

@@ -3,15 +3,14 @@
 use model::cure::{CureCandidate, CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRun, CureStep};
 use model::experiment::{ExperimentPlan, ExperimentSegment};
 use model::units::Nanos;
-use stats::pair::verdict::Verdict;
 use stats::rng::Rng;
 
-use super::level::{level, most_pairs};
-use super::{AROUND, AROUND_HUNT, CureMove, CureTry, long_run, next};
+use super::level::of_stage;
+use super::{AROUND, AROUND_HUNT, CureMove, CureTry, long_run, next, proven};
 use crate::design::usual;
 use crate::fixture::{DrawnExperiment, poisson};
 use crate::order::of_pair;
-use crate::proof::{Proof, prove};
+use crate::proof::prove;
 use crate::tally::PairTally;
 
 /// A cause of late wake-ups, and what may be tried against it.
@@ -163,8 +162,8 @@ impl Patient<'_> {
     }
 
     fn attempt(&mut self, tried: CureTry) {
-        let level = level(tried.number);
-        let plan = ExperimentPlan { win_at: level, most_pairs: most_pairs(level), ..usual() };
+        let (level, most_pairs) = of_stage(tried.number, tried.again);
+        let plan = ExperimentPlan { win_at: level, most_pairs, ..usual() };
         let segment = self.record.plan.segment_ns;
         let rates = [&[][..], &tried.candidate.rules].map(|more| self.machine.rate(&self.record, more));
         let drawn = DrawnExperiment {
@@ -191,20 +190,25 @@ impl Patient<'_> {
                 }
             }
         };
-        self.record.steps.push(step(&tried, &proof, level));
+        if !tried.again {
+            self.record.steps.push(step(&tried));
+        }
+        let step = self.record.steps.last_mut().expect("it was begun");
+        if step.screened == step.experiment {
+            step.experiment = "again".into();
+        }
+        proven(step, &proof, level);
     }
 }
 
-/// What an experiment's proof makes of a step.
-fn step(tried: &CureTry, proof: &Proof, level: f64) -> CureStep {
-    let mut step = CureStep {
+/// A step that is begun.
+fn step(tried: &CureTry) -> CureStep {
+    CureStep {
         culprit: tried.culprit.clone(),
         change: tried.candidate.name(),
         hunt: tried.hunt,
         candidate: tried.candidate.clone(),
+        experiment: "first".into(),
         ..CureStep::default()
-    };
-    super::proven(&mut step, proof, level);
-    debug_assert!(proof.verdict != Verdict::Better || proof.e_value >= level);
-    step
+    }
 }

@@ -1,5 +1,6 @@
-//! What a change has to reach before it is kept. Each that is tried is one more that chance could
-//! keep: the n-th has to reach 20 n (n + 1), and 1 over all of these is 1/20 in sum.
+//! What a change has to reach before it is kept. It has to win once as any other experiment is won,
+//! and then again in fresh pairs. Each that is tried is one more that chance could keep: the n-th
+//! has to reach 20 n (n + 1) then, and 1 over all of these is 1/20 in sum.
 
 use stats::pair::e_value::STOP_AT;
 use stats::pair::sign_sequence::ln_sign_e_value;
@@ -12,6 +13,13 @@ pub fn level(number: u64) -> f64 {
     STOP_AT * number * (number + 1.0)
 }
 
+/// The level of an experiment, and its most pairs: the first of the n-th change, or that in which it
+/// has to win again.
+pub fn of_stage(number: u64, again: bool) -> (f64, u32) {
+    let level = if again { level(number) } else { STOP_AT };
+    (level, most_pairs(level))
+}
+
 /// Pairs that reach it where all of them agree.
 pub fn fewest_pairs(level: f64) -> u32 {
     (1..1_000)
@@ -20,7 +28,7 @@ pub fn fewest_pairs(level: f64) -> u32 {
 }
 
 /// Pairs after which it ends without a verdict: as many more than the fewest as elsewhere.
-pub fn most_pairs(level: f64) -> u32 {
+fn most_pairs(level: f64) -> u32 {
     fewest_pairs(level) + (MOST_PAIRS - LEAST_PAIRS)
 }
 
@@ -34,6 +42,7 @@ mod tests {
         let sum: f64 = (1..100_000).map(|number| 1.0 / level(number)).sum();
         assert!((0.049..=0.05).contains(&sum), "{sum}");
         assert_eq!([1, 2, 3].map(|number| fewest_pairs(level(number))), [8, 10, 11]);
-        assert_eq!((fewest_pairs(STOP_AT), most_pairs(level(1))), (LEAST_PAIRS, 17));
+        assert_eq!((fewest_pairs(STOP_AT), of_stage(1, true)), (LEAST_PAIRS, (40.0, 17)));
+        assert_eq!(of_stage(9, false), (STOP_AT, MOST_PAIRS));
     }
 }

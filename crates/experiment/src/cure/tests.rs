@@ -107,9 +107,9 @@ fn what_is_rare_is_hunted_for_longer() {
 #[test]
 fn what_was_interrupted_is_gone_on_with() {
     let late = vec![run(0, 9, false)];
-    let open = vec![step(0, "irq", &["a"], "", false)];
+    let open = vec![CureStep { experiment: "steps/001".into(), ..step(0, "irq", &["a"], "", false) }];
     let CureMove::Try(tried) = next(&record(late, vec![hunt(0, &[])], open), Nanos(0)) else { panic!() };
-    assert!(tried.resumed && tried.number == 1);
+    assert!(tried.resumed && !tried.again && tried.number == 1);
 }
 
 #[test]
@@ -160,5 +160,64 @@ fn a_change_that_does_harm_is_not_kept_and_every_end_is_within_the_time() {
         assert!(!cure.held && cure.spent_ns <= cure.plan.at_most_ns, "{cure:?}");
         assert!(cure.steps.iter().all(|step| !step.kept && step.change != "harm" || !step.kept));
         assert_eq!(is_late(&cure), true);
+    }
+}
+
+#[test]
+fn of_200_machines_where_nothing_helps_at_most_two_keep_something() {
+    let none = |names: &[&'static str]| names.iter().map(|name| (*name, 1.0)).collect();
+    let faults = vec![
+        DrawnFault { name: "interrupt", rate: 1.0, changes: none(&["a", "b", "c", "d"]) },
+        DrawnFault { name: "thread", rate: 0.5, changes: none(&["e", "f", "g"]) },
+    ];
+    let spoiled = DrawnExperiment { spoiled: 0.05, ..DrawnExperiment::RESTLESS };
+    for unrest in [DrawnExperiment::STEADY, DrawnExperiment::RESTLESS, spoiled] {
+        let mut rng = Rng::new(29);
+        let machine = machine(faults.clone(), unrest);
+        let cures: Vec<CureRun> = (0..200).map(|_| machine.cure(drawn_plan(), &mut rng)).collect();
+        let kept = cures.iter().filter(|cure| cure.kept() > 0).count();
+        assert!(kept <= 2, "{kept} of 200 with {unrest:?}");
+        assert!(cures.iter().all(|cure| cure.spent_ns <= cure.plan.at_most_ns && !cure.held));
+        assert!(cures.iter().any(|cure| cure.steps.len() >= 3));
+    }
+}
+
+#[test]
+#[ignore]
+fn numbers() {
+    let none = |names: &[&'static str]| names.iter().map(|name| (*name, 1.0)).collect();
+    let faults = vec![
+        DrawnFault { name: "interrupt", rate: 1.0, changes: none(&["a", "b", "c", "d"]) },
+        DrawnFault { name: "thread", rate: 0.5, changes: none(&["e", "f", "g"]) },
+    ];
+    let two = vec![
+        DrawnFault { name: "interrupt", rate: 2.0, changes: vec![("none", 1.0), ("affinity", 0.0)] },
+        DrawnFault { name: "thread", rate: 1.0, changes: vec![("priority", 0.0), ("harm", 2.0)] },
+    ];
+    let spoiled = DrawnExperiment { spoiled: 0.05, ..DrawnExperiment::RESTLESS };
+    for (faults, n) in [(faults, 2_000), (two, 500)] {
+        for unrest in [DrawnExperiment::STEADY, DrawnExperiment::RESTLESS, spoiled] {
+            let mut rng = Rng::new(stats::rng::SEED);
+            let machine = machine(faults.clone(), unrest);
+            let cures: Vec<CureRun> = (0..n).map(|_| machine.cure(drawn_plan(), &mut rng)).collect();
+            let kept = cures.iter().filter(|cure| cure.kept() > 0).count();
+            let held = cures.iter().filter(|cure| cure.held).count();
+            let harm = cures
+                .iter()
+                .filter(|cure| {
+                    cure.steps.iter().any(|s| s.kept && ["none", "harm"].contains(&s.change.as_str()))
+                })
+                .count();
+            let both = cures.iter().filter(|cure| cure.kept() == 2).count();
+            let steps: usize = cures.iter().map(|cure| cure.steps.len()).sum();
+            let minutes: f64 = cures.iter().map(|cure| cure.spent_ns.as_secs() / 60.0).sum();
+            println!(
+                "{n} kept {kept} both {both} held {held} harm {harm} steps {:.2} minutes {:.1} ends {:?}",
+                steps as f64 / n as f64,
+                minutes / n as f64,
+                ["held", "no-candidate", "time", "no-gain", ""]
+                    .map(|e| cures.iter().filter(|c| c.ended == e).count())
+            );
+        }
     }
 }

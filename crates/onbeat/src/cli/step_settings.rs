@@ -12,12 +12,16 @@ use ::tune::undo::undo_abandoned;
 use facts::survey::{Survey, SurveyRequest, survey};
 use host::settings::{Kernel, read_entry, restore, start_keeper};
 use host::{MachineFiles, rt};
+use model::cure::CureThread;
 use model::error::{Exit, Failure, Result};
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
-use model::setting::Key;
+use model::setting::{Key, Risk, Setting, TaskSetting};
+use model::text::clean;
 use model::units::CpuSet;
+use rules::change::ThreadId;
 use rules::controls;
 use rules::intent::Profile;
+use rules::setting::of_thread;
 use study::audit::MachineSource;
 use study::isolating::plan_isolation;
 use study::tuning::{boot_id, plan_tuning};
@@ -48,6 +52,8 @@ pub struct StepWish {
     /// The preemption model; `""` for the one in use.
     pub model: String,
     pub settings: Vec<SuiteSetting>,
+    /// Threads of programs that are to run elsewhere.
+    pub threads: Vec<CureThread>,
 }
 
 /// What was set. What was found comes back when this is dropped, and when this process is killed.
@@ -225,7 +231,23 @@ fn changes(
             SuiteSetting::Rule { rule, value } => of_rule(rule, value.as_deref(), cpus, yes)?,
         });
     }
+    for thread in &wanted.threads {
+        all.extend(thread_change(thread, kernel)?);
+    }
     Ok(all)
+}
+
+/// None where it runs there already.
+fn thread_change(thread: &CureThread, kernel: &dyn Kernel) -> Result<Option<PlannedChange>, String> {
+    let id = ThreadId { tid: thread.tid, start: thread.start };
+    let setting = of_thread(id, TaskSetting::Affinity, &thread.cpus)?;
+    let read = kernel.read(&setting.key);
+    let Some(now) = read.known() else {
+        return Err(format!("the thread {} ({}) has ended", clean(&thread.comm), thread.tid));
+    };
+    let setting = Setting { risk: Risk::Medium, optional: false, ..setting };
+    let is_so = setting.is_met_by(now);
+    Ok((!is_so).then(|| PlannedChange::new(setting, "", now.trim())))
 }
 
 fn model_change(survey: &Survey, model: &str, kernel: &dyn Kernel) -> Result<PlannedChange, String> {

@@ -79,8 +79,9 @@ fn culprits(record: &CureRun) -> Markup {
     html! {
         h2 { "Who took the time" }
         ul { @for line in of_hunt(first) { li { (line) } } }
-        (figure("Of a minute, what each took of late wake-ups while the kernel's events were recorded.", |size| {
-            before_after::draw(&culprit_rows(first, last, quiet), "late time in a minute", |ns| span(Nanos(ns as i64)), size, &PAGE)
+        (figure("What each took of late wake-ups, while the kernel's events were recorded.", |size| {
+            let rows = culprit_rows(first, last, quiet);
+            before_after::draw(&rows, "late time in a minute", |ns| span(Nanos(ns as i64)), size, &PAGE)
         }))
         @if quiet { p { "Behind the last change nothing was late, so that nobody was hunted any more." } }
     }
@@ -128,7 +129,7 @@ fn steps(record: &CureRun) -> Markup {
     let rows: Vec<RatioRow> = record.steps.iter().map(row).collect();
     html! {
         h2 { "What was tried" }
-        (figure("Left of 1 fewer wake-ups are late with the change; bars are 95 % intervals that hold whenever one stops.", |size| {
+        (figure("Left of 1 fewer wake-ups are late with the change; bars are 95 % intervals.", |size| {
             ratios::draw(&rows, size, &PAGE)
         }))
         @for (at, step) in record.steps.iter().enumerate() {
@@ -155,29 +156,31 @@ fn remaining(record: &CureRun) -> Markup {
     }
 }
 
+/// What the map shows.
+const CELLS: &str = "A figure in a cell counts the interrupts that land there, or the threads that may run \
+                     there.";
+
 fn machine(story: &CureStory) -> Markup {
     let told = [("The machine before", &story.maps[0]), ("The machine after", &story.maps[1])];
     html! {
         @for (heading, map) in told { @if let Some(map) = map {
             h2 { (heading) }
-            (figure("A figure in a cell counts the interrupts that land there now, or the threads that may run there.", |size| {
-                map_svg::draw(map, size, &PAGE)
-            }))
+            (figure(CELLS, |size| map_svg::draw(map, size, &PAGE)))
         } }
     }
 }
 
-/// Why it may be believed.
+const BELIEVED: &str = "Each change was measured in pairs of runs, one without it and one with it, in an order \
+                        that a coin decided, with no recording beside. If a change does nothing, either run of \
+                        a pair is as likely to have fewer late wake-ups, however the machine drifts. What won \
+                        had to win again in fresh pairs, the n-th change at an e-value of 20 n (n + 1), so that all of them \
+                        together keep something that does nothing in at most one cure of twenty. The last run \
+                        began after the last change and chose nothing.";
+
 fn believed() -> Markup {
     html! {
         h2 { "Why this may be believed" }
-        p {
-            "Each change was measured in pairs of runs, one without it and one with it, in an order that a coin \
-             decided, with no recording beside. If a change does nothing, either run of a pair is as likely to \
-             have fewer late wake-ups, however the machine drifts. The n-th change that was tried had to reach an \
-             e-value of 20 n (n + 1), so that all of them together keep something that does nothing in at most \
-             one cure of twenty. The last run began after the last change and chose nothing."
-        }
+        p { (BELIEVED) }
     }
 }
 

@@ -40,9 +40,10 @@ pub fn verdict(record: &CureRun) -> String {
         why => format!(" {}.", capital(&clean(why))),
     };
     let last = last_run(record);
-    let head = match (record.held, record.ended.as_str(), last.is_some_and(|run| run.late > 0)) {
+    let interrupted = record.ended == "signal" || (record.ended.is_empty() && why.is_empty());
+    let head = match (record.held, interrupted, last.is_some_and(|run| run.late > 0)) {
         (true, ..) => "Held",
-        (_, "signal" | "", _) => "Interrupted",
+        (_, true, _) => "Interrupted",
         (_, _, true) => "Not held",
         _ => "Not known",
     };
@@ -144,8 +145,8 @@ pub const NEEDS: [(&str, &str); 4] = [
 /// What comes next.
 pub fn next_step(record: &CureRun) -> Option<String> {
     (record.kept() > 0).then(|| {
-        "What is kept lasts until the next boot: `onbeat tune export` makes it last, `onbeat tune undo` takes it \
-         back."
+        "What is kept lasts until the next boot: `onbeat tune export` makes it last, `onbeat tune undo` takes \
+         it back."
             .to_owned()
     })
 }

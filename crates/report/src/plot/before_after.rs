@@ -72,7 +72,7 @@ fn one(
     let value =
         |value: f64, y: f64| text(x.at(value) + 5.0, y + BAR - 1.5, "start", theme.muted, &label(value));
     html! {
-        (text(plot.left + 8.0, top + 18.0, "start", theme.ink, &fit(&row.name, plot.right - plot.left - 16.0)))
+        (text(plot.left + 8.0, top + 18.0, "start", theme.ink, &fit(&row.name, plot.right - plot.left)))
         path d=(bar(row.before, top + 24.0)) fill=(theme.lines[1]) {}
         (value(row.before, top + 24.0))
         @if let Some(after) = row.after {

@@ -35,7 +35,7 @@ pub fn draw(rows: &[RatioRow], size: Size, theme: &Theme) -> Option<Picture> {
     let plot = Plot { left: 16.0, ..Plot::new(size, 18.0, ROW * rows.len() as f64 + 8.0) };
     let x = Scale::log(low, high, plot.left, plot.right);
     let body = html! {
-        (plot.x_axis(&x, &x.ticks(size.x_ticks(), number), "late wake-ups with the change, as a factor", theme))
+        (plot.x_axis(&x, &x.ticks(size.x_ticks(), number), "late wake-ups with it, as a factor", theme))
         path d=(stroke(x.at(1.0), plot.top, plot.bottom)) fill="none" stroke=(theme.ink) stroke-width="1.2" {}
         @for (i, row) in rows.iter().enumerate() {
             (one(row, plot.top + ROW * i as f64, &plot, &x, theme))
@@ -68,9 +68,7 @@ fn one(row: &RatioRow, top: f64, plot: &Plot, x: &Scale, theme: &Theme) -> Marku
         (text(plot.left + 8.0, top + 20.0, "start", theme.ink, &fit(&name, plot.right - plot.left - 16.0)))
         @if let Some(bar) = bar { path d=(bar) fill="none" stroke=(colour) stroke-width="2" {} }
         @if let Some(ratio) = row.ratio {
-            circle cx=(Px(x.at(ratio))) cy=(Px(y)) r="4.5" fill=(colour) stroke=(theme.background) stroke-width="1.2" {
-                title { (number(ratio)) }
-            }
+            circle cx=(Px(x.at(ratio))) cy=(Px(y)) r="4.5" fill=(colour) { title { (number(ratio)) } }
         }
     }
 }

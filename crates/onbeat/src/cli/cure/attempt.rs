@@ -8,7 +8,7 @@ use crate::cli::prove::folder::{keep as keep_experiment, make, read_record};
 use crate::cli::prove::segments::{PairsEnd, SegmentSetup, fix_length};
 use crate::cli::step_settings::{StepSettings, StepWish};
 use ::suite::setting::SuiteSetting;
-use experiment::cure::level::{level, most_pairs};
+use experiment::cure::level::of_stage;
 use experiment::cure::{CureTry, proven};
 use experiment::design::usual;
 use experiment::proof::prove;
@@ -16,7 +16,8 @@ use experiment::tally::PairTally;
 use model::cure::{CureCandidate, CureRun, CureStep};
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun};
-use model::units::Nanos;
+use model::units::{CpuSet, Nanos};
+use study::curing::curable;
 
 impl<'a> Course<'a> {
     /// Proves a change; false if a stop signal came. The settings are given back, with nothing of
@@ -28,9 +29,11 @@ impl<'a> Course<'a> {
         settings: StepSettings<'a>,
         left: Nanos,
     ) -> Result<(StepSettings<'a>, bool)> {
-        let mut experiment = match tried.resumed {
-            true => read_record(&self.folder.join(&record.steps[record.steps.len() - 1].experiment))?,
-            false => self.begin(record, &tried)?,
+        let begun =
+            record.steps.last().filter(|_| tried.resumed).map(|step| self.folder.join(&step.experiment));
+        let mut experiment = match begun {
+            Some(folder) => read_record(&folder)?,
+            None => self.begin(record, &tried)?,
         };
         let at = record.steps.len() - 1;
         let folder = self.folder.join(&record.steps[at].experiment);
@@ -43,7 +46,7 @@ impl<'a> Course<'a> {
             warm_up: record.plan.look_ns,
             at_most: Some(left),
         };
-        let mut switch = ArmSwitch::Settings { settings, wanted: wanted(&tried.candidate) };
+        let mut switch = ArmSwitch::Settings { settings, wish: wish(&tried.candidate) };
         let setup = SegmentSetup::new(&folder, &chosen, self.quiet, self.environment);
         let ran = setup.run(&mut experiment, &mut switch);
         let restored = switch.put_back();
@@ -65,21 +68,23 @@ impl<'a> Course<'a> {
         Ok((settings, true))
     }
 
-    /// The experiment of a new step, written down before its first run.
+    /// An experiment of a new step, or the second of the last one, written down before its first
+    /// run.
     fn begin(&self, record: &mut CureRun, tried: &CureTry) -> Result<ExperimentRun> {
-        let (cure, level) = (&record.plan, level(tried.number));
-        let name = self.new_bundle("steps", record.steps.len());
+        let cure = &record.plan;
+        let (level, most_pairs) = of_stage(tried.number, tried.again);
+        let name = self.new_bundle("steps", tried.number.saturating_sub(1) as usize);
         let folder = make(self.folder.join(&name))?;
         let pilot = record.runs.iter().rev().find(|run| run.valid && run.late > 0).map(pilot);
         let mut plan = ExperimentPlan {
             change: tried.candidate.name(),
             settings: tried.candidate.rules.clone(),
             limit_ns: cure.limit_ns,
-            // Each change has an order of its own.
-            seed: cure.seed.wrapping_add(tried.number),
+            // Each experiment has an order of its own.
+            seed: cure.seed.wrapping_add(2 * tried.number + u64::from(tried.again)),
             segment_ns: cure.segment_ns,
             settle_ns: cure.settle_ns,
-            most_pairs: most_pairs(level),
+            most_pairs,
             win_at: level,
             cpus: cure.cpus.clone(),
             load: cure.load.clone(),
@@ -99,15 +104,18 @@ impl<'a> Course<'a> {
             ..ExperimentRun::default()
         };
         keep_experiment(&folder, &experiment)?;
-        record.steps.push(CureStep {
-            culprit: tried.culprit.clone(),
-            change: tried.candidate.name(),
-            hunt: tried.hunt,
-            candidate: tried.candidate.clone(),
-            experiment: name,
-            level,
-            ..CureStep::default()
-        });
+        match record.steps.last_mut().filter(|_| tried.again) {
+            Some(step) => (step.experiment, step.level) = (name, level),
+            None => record.steps.push(CureStep {
+                culprit: tried.culprit.clone(),
+                change: tried.candidate.name(),
+                hunt: tried.hunt,
+                candidate: tried.candidate.clone(),
+                experiment: name,
+                level,
+                ..CureStep::default()
+            }),
+        }
         keep(self.folder, record)?;
         Ok(experiment)
     }
@@ -115,12 +123,12 @@ impl<'a> Course<'a> {
     /// Keeps what the last step has proven.
     pub fn keep_change(&self, record: &mut CureRun, settings: &mut StepSettings) -> Result<()> {
         let Some(step) = record.steps.last_mut() else { return Ok(()) };
-        let wish = StepWish { settings: wanted(&step.candidate), ..StepWish::default() };
-        match settings.keep(&wish)? {
-            Ok(entry) => {
-                step.why =
-                    format!("late wake-ups are rarer with it in {} of {} pairs", step.wins, step.pairs);
-                (step.kept, step.entry) = (true, entry);
+        let proven = format!("late wake-ups are rarer with it in {} of {} pairs", step.wins, step.pairs);
+        match settings.keep(&wish(&step.candidate))? {
+            Ok(entry) => (step.kept, step.entry, step.why) = (true, entry, proven),
+            // Killed between the change and its note, it is in force already.
+            Err(_) if is_in_force(&step.candidate, &self.chosen.cpus)? => {
+                (step.kept, step.why) = (true, proven)
             }
             Err(why) => step.why = format!("it was proven and could not be set again: {why}"),
         }
@@ -128,8 +136,19 @@ impl<'a> Course<'a> {
     }
 }
 
-fn wanted(candidate: &CureCandidate) -> Vec<SuiteSetting> {
-    candidate.rules.iter().map(|rule| SuiteSetting::Rule { rule: rule.clone(), value: None }).collect()
+fn is_in_force(candidate: &CureCandidate, cpus: &CpuSet) -> Result<bool> {
+    let machine = curable(cpus)?;
+    Ok(candidate.threads.iter().all(|thread| machine.runs_there(thread))
+        && candidate.rules.iter().all(|rule| machine.is_met(rule)))
+}
+
+fn wish(candidate: &CureCandidate) -> StepWish {
+    let rule = |rule: &String| SuiteSetting::Rule { rule: rule.clone(), value: None };
+    StepWish {
+        settings: candidate.rules.iter().map(rule).collect(),
+        threads: candidate.threads.clone(),
+        ..StepWish::default()
+    }
 }
 
 fn note(step: &mut CureStep, experiment: &ExperimentRun) {

@@ -52,6 +52,10 @@ impl<'a> Course<'a> {
     pub fn run(&self, record: &mut CureRun, mut settings: StepSettings<'a>) -> Result<CourseEnd> {
         let (begun, spent_before) = (clock::monotonic(), record.spent_ns);
         (record.ended, record.why) = (String::new(), String::new());
+        // What spoiled them may be repaired by now.
+        while record.runs.last().is_some_and(|run| !run.valid) {
+            record.runs.pop();
+        }
         keep(self.folder, record)?;
         let ended = loop {
             record.spent_ns = spent_before + (clock::monotonic() - begun);
@@ -61,7 +65,10 @@ impl<'a> Course<'a> {
                     record.why = why;
                     break CourseEnd::Ended(end);
                 }
-                CureMove::Spoiled(why) => break CourseEnd::Spoiled(why),
+                CureMove::Spoiled(why) => {
+                    record.why = format!("the runs were spoiled: {why}");
+                    break CourseEnd::Spoiled(why);
+                }
                 CureMove::Look => self.measure(record, record.plan.look_ns, false)?,
                 CureMove::Confirm => self.measure(record, long_run(record.plan.horizon_ns), true)?,
                 CureMove::Hunt(length) => self.hunt(record, length)?,

@@ -41,3 +41,8 @@ pub fn read_record(folder: &Path) -> Result<CureRun> {
     })?;
     parse(&bytes).map_err(|what| Failure::usage(format!("{}: {what}: {remedy}", quoted(&file))))
 }
+
+/// Whether it is the folder of a cure.
+pub fn is_cure(path: &Path) -> bool {
+    host::identity(&path.join(RECORD)).is_some()
+}

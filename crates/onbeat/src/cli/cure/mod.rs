@@ -4,7 +4,7 @@ mod answer;
 mod attempt;
 mod chosen;
 mod course;
-mod folder;
+pub mod folder;
 mod plan_text;
 
 use std::path::PathBuf;
@@ -30,9 +30,9 @@ use study::tuning::boot_id;
 /// It measures; where something is later than --limit it hunts for who took the time, takes the
 /// culprit that costs most, tries the changes that its rule names and the audit finds missing, one
 /// at a time, proves each in fresh pairs of runs as `onbeat prove` does, and keeps what is proven;
-/// everything else is undone. The n-th change has to reach an e-value of 20 n (n + 1). It ends when
-/// a run that began after the last change supports the limit for --horizon, when nothing is left to
-/// try, when two rounds kept nothing, or when --for is over.
+/// everything else is undone. A change has to win twice, the n-th at an e-value of 20 n (n + 1). It
+/// ends when a run that began after the last change supports the limit for --horizon, when nothing
+/// is left to try, when two rounds kept nothing, or when --for is over.
 ///
 /// Only changes of low risk are tried unless --yes, and never one that could cut the machine off.
 /// What is not proven is undone whatever ends this, kill -9 included; what is kept is listed by
@@ -94,7 +94,8 @@ pub struct Args {
     dry_run: bool,
     /// Go on with a cure that was interrupted: its folder
     #[arg(long, value_name = "DIR")]
-    #[arg(conflicts_with_all = ["limit", "cpus", "priority", "loads", "segment", "seed", "dry_run", "folder"])]
+    #[arg(conflicts_with_all = ["limit", "horizon", "at_most", "cpus", "interval", "priority", "loads",
+        "look", "hunt", "segment", "settle", "seed", "yes", "dry_run", "folder"])]
     resume: Option<PathBuf>,
     /// The folder to keep everything in; by default under ~/.local/state/onbeat/cures
     #[arg(short = 'o', long = "output", value_name = "DIR", id = "folder")]

@@ -25,7 +25,7 @@ pub fn plan_text(chosen: &ChosenCure) -> Result<String> {
     let levels: Vec<String> = (1..=3).map(|number| format!("{:.0}", level(number))).collect();
     let _ = writeln!(
         text,
-        "kept: what is better in fresh pairs at an e-value of {} for the first changes that are tried",
+        "kept: what is better, and better again in fresh pairs at an e-value of {} for the first changes",
         levels.join(", ")
     );
     let machine = curable(&chosen.cpus)?;

@@ -4,6 +4,7 @@ mod auditing;
 mod bounding;
 mod checking;
 mod comparing;
+mod curing;
 mod following;
 mod hunting;
 mod loading;

@@ -50,8 +50,8 @@ fn cured(replies: &[Reply], _: &Machine) -> Measured {
     // An emulator that stops for longer than the limit is late too.
     let step = &cure["steps"][0];
     Ok(vec![format!(
-        "{} ({}) after {} s; late {} without, {} with it, {} of {} pairs; given back {given_back} ms after kill \
-         -9; ended with {}",
+        "{} ({}) after {} s; late {} without, {} with it, {} of {} pairs; given back {given_back} ms after \
+         kill -9; ended with {}",
         cure["ended"].as_str().unwrap_or_default(),
         cure["why"].as_str().unwrap_or_default(),
         cure["spent_ns"].as_i64().unwrap_or(0) / 1_000_000_000,
