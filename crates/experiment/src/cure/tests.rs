@@ -1,3 +1,5 @@
+//! What a cure does next, from records, and to the end on drawn machines.
+
 use super::fixture::{DrawnFault, DrawnMachine, drawn_plan};
 use super::*;
 use crate::fixture::DrawnExperiment;

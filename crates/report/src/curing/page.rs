@@ -170,12 +170,13 @@ fn machine(story: &CureStory) -> Markup {
     }
 }
 
-const BELIEVED: &str = "Each change was measured in pairs of runs, one without it and one with it, in an order \
-                        that a coin decided, with no recording beside. If a change does nothing, either run of \
-                        a pair is as likely to have fewer late wake-ups, however the machine drifts. What won \
-                        had to win again in fresh pairs, the n-th change at an e-value of 20 n (n + 1), so that all of them \
-                        together keep something that does nothing in at most one cure of twenty. The last run \
-                        began after the last change and chose nothing.";
+const BELIEVED: &str = "Each change was measured in pairs of runs, one without it and one with it, in an \
+                        order that a coin decided, with no recording beside. If a change does nothing, \
+                        either run of a pair is as likely to have fewer late wake-ups, however the \
+                        machine drifts. What won had to win again in fresh pairs, the n-th change at an \
+                        e-value of 20 n (n + 1), so that all of them together keep something that does \
+                        nothing in at most one cure of twenty. The last run began after the last change \
+                        and chose nothing.";
 
 fn believed() -> Markup {
     html! {

@@ -1,7 +1,7 @@
 //! What a cure's record says, in sentences that all its forms share.
 
 use crate::hunt::sentences::percent;
-use crate::words::{clean, several, span};
+use crate::words::{clean, duration, several, span};
 use model::cure::{CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRun, CureStep};
 use model::units::Nanos;
 
@@ -23,8 +23,8 @@ pub fn conditions(plan: &CurePlan) -> String {
         "late is {} or more; CPU {}, {load}; the limit is to be supported for {}; at most {} in all; seed {}",
         span(plan.limit_ns),
         clean(&plan.cpus),
-        plan.horizon_ns.spoken(),
-        plan.at_most_ns.spoken(),
+        length(plan.horizon_ns),
+        length(plan.at_most_ns),
         plan.seed
     )
 }
@@ -145,14 +145,15 @@ pub const NEEDS: [(&str, &str); 4] = [
 /// What comes next.
 pub fn next_step(record: &CureRun) -> Option<String> {
     (record.kept() > 0).then(|| {
-        "What is kept lasts until the next boot: `onbeat tune export` makes it last, `onbeat tune undo` takes \
-         it back."
+        "What is kept lasts until the next boot: `onbeat tune export` makes it last, `onbeat tune undo` \
+         takes it back."
             .to_owned()
     })
 }
 
-pub fn length(span_of: Nanos) -> String {
-    span_of.spoken()
+/// In seconds, or in minutes where they are many.
+fn length(span_of: Nanos) -> String {
+    if span_of.0 < 120 * Nanos::SECOND.0 { span(span_of) } else { duration(span_of) }
 }
 
 fn capital(text: &str) -> String {

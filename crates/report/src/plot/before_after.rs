@@ -92,7 +92,7 @@ mod tests {
         let row = |before, after| BeforeAfterRow { name: "a thread".into(), before, after };
         let bars = |rows: &[BeforeAfterRow]| {
             let picture = draw(rows, "per second", |value| format!("{value:.1}"), Size::Wide, &PAPER);
-            picture.map(|picture| picture.body.into_string().matches("<path d=\"M16 ").count())
+            picture.map(|picture| picture.body.into_string().matches("z\" fill=").count())
         };
         assert_eq!(bars(&[row(3.0, Some(0.0)), row(1.0, None)]), Some(3));
         assert_eq!((bars(&[row(0.0, None)]), bars(&[])), (None, None));

@@ -1,6 +1,6 @@
 //! One change of a cure: proven by the same pairs as `onbeat prove` measures, then kept or not.
 
-use super::course::{Course, pilot};
+use super::course::{CureCourse, pilot};
 use super::folder::keep;
 use crate::cli::prove::arm_switch::ArmSwitch;
 use crate::cli::prove::chosen::ChosenProof;
@@ -19,7 +19,7 @@ use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, Experi
 use model::units::{CpuSet, Nanos};
 use study::curing::curable;
 
-impl<'a> Course<'a> {
+impl<'a> CureCourse<'a> {
     /// Proves a change; false if a stop signal came. The settings are given back, with nothing of
     /// it in force.
     pub fn attempt(

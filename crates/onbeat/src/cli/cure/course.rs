@@ -20,7 +20,7 @@ use model::units::Nanos;
 use study::curing::{clean_run, curable, hunted};
 
 /// What is common to all moves.
-pub struct Course<'a> {
+pub struct CureCourse<'a> {
     pub folder: &'a Path,
     pub chosen: &'a ChosenCure,
     pub environment: &'a Environment,
@@ -37,14 +37,14 @@ pub enum CourseEnd {
 /// How often a run is looked at.
 const PERIOD: Nanos = Nanos(200_000_000);
 
-impl<'a> Course<'a> {
+impl<'a> CureCourse<'a> {
     pub fn new(
         folder: &'a Path,
         chosen: &'a ChosenCure,
         quiet: bool,
         environment: &'a Environment,
-    ) -> Course<'a> {
-        Course { folder, chosen, environment, quiet, progress: ProgressLine::new(quiet, environment) }
+    ) -> CureCourse<'a> {
+        CureCourse { folder, chosen, environment, quiet, progress: ProgressLine::new(quiet, environment) }
     }
 
     /// One move after the other, each kept in the record. What is in force at the end is what was

@@ -16,7 +16,7 @@ use super::running::block_signals;
 use super::step_settings::StepSettings;
 use answer::{exit, print_answer};
 use chosen::{chosen, resumed};
-use course::{Course, CourseEnd};
+use course::{CourseEnd, CureCourse};
 use experiment::cure::CureEnd;
 use folder::{folder_of, read_record};
 use model::cure::{CURE_SCHEMA, CureRun};
@@ -137,7 +137,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
             ..CureRun::default()
         };
     }
-    let course = Course::new(&folder, &chosen, args.output.quiet, environment);
+    let course = CureCourse::new(&folder, &chosen, args.output.quiet, environment);
     let ran = course.run(&mut record, settings);
     let ended = ran.map_err(|failure| told(failure, &folder))?;
     print_answer(&mut outputs, args, &folder, &record)?;
