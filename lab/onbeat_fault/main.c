@@ -112,7 +112,8 @@ static const struct fault_kind *find_in(const struct fault_kind *kinds, const ch
 static const struct fault_kind *find_kind(const char *word)
 {
 	static const struct fault_kind *const lists[] = {
-		fault_atomic_kinds, fault_interrupt_kinds, fault_thread_kinds, fault_work_kinds,
+		fault_atomic_kinds, fault_device_kinds, fault_interrupt_kinds, fault_thread_kinds,
+		fault_work_kinds,
 	};
 	const struct fault_kind *found = NULL;
 	unsigned int i;

@@ -34,6 +34,7 @@ struct fault_kind {
 };
 
 extern const struct fault_kind fault_atomic_kinds[];
+extern const struct fault_kind fault_device_kinds[];
 extern const struct fault_kind fault_interrupt_kinds[];
 extern const struct fault_kind fault_thread_kinds[];
 extern const struct fault_kind fault_work_kinds[];

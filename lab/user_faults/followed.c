@@ -163,7 +163,7 @@ static void *pager(void *unused)
 	struct uffd_msg message;
 
 	(void)unused;
-	become(!cpu, "cyc_pager", 40);
+	become(!cpu, "cyc_pager", 0);
 	while (read(faults, &message, sizeof(message)) == sizeof(message)) {
 		struct uffdio_copy copy = { .src = (uintptr_t)content, .len = PAGE };
 
@@ -199,7 +199,7 @@ static void *reader(void *unused)
 	static char text[FULL];
 
 	(void)unused;
-	become(!cpu, "cyc_reader", 40);
+	become(!cpu, "cyc_reader", 0);
 	for (;;) {
 		sem_wait(&asked);
 		sleep_until(now() + LENGTH);

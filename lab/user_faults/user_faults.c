@@ -9,6 +9,8 @@
  *   user_faults inherited CPU COUNT                a fair thread holds a mutex that high waits for, and runs as high
  *   user_faults own CPU COUNT WORD                 a thread to follow, and one above it that spins now and then
  *   user_faults raise PID PRIO                     gives another thread SCHED_FIFO
+ *   user_faults heeding CPU PRIO US PERIOD_MS FILE VALUE   a FIFO thread that spins, but not while the file has the value;
+ *                                                  until it is killed, without a log
  *
  * Times are CLOCK_MONOTONIC in ns. The log is written at the end, to standard output.
  */
@@ -119,6 +121,36 @@ static void spin(int prio, int64_t ns, int count, int64_t period)
 		note(start, spin_until(start + ns));
 	}
 	print_log("user-spin", "thread", "user_spin");
+}
+
+static int has(const char *file, const char *value)
+{
+	char text[64] = "";
+	FILE *from = fopen(file, "r");
+
+	if (!from)
+		return 0;
+	if (!fgets(text, sizeof(text), from))
+		text[0] = 0;
+	fclose(from);
+	text[strcspn(text, "\n")] = 0;
+	return !strcmp(text, value);
+}
+
+/* The fault that a setting cures. */
+static void heeding(int prio, int64_t ns, int64_t period, const char *file, const char *value)
+{
+	int64_t next = now() + period;
+
+	become("user_spin", prio);
+	for (;;) {
+		sleep_until(next);
+		if (!has(file, value))
+			spin_until(now() + ns);
+		/* What it was late for is left out. */
+		while (next <= now())
+			next += period;
+	}
 }
 
 /* Runs whenever it is let; each stretch in which it was is noted. */
@@ -351,10 +383,10 @@ static void raise_other(int pid, int prio)
 
 int main(int argc, char **argv)
 {
-	int64_t n[5] = { 0 };
+	int64_t n[6] = { 0 };
 
-	if (argc < 4 || argc > 7) {
-		fprintf(stderr, "usage: user_faults spin|fair|throttle|inversion|inherited|own|raise ...\n");
+	if (argc < 4 || argc > 8) {
+		fprintf(stderr, "usage: user_faults spin|fair|throttle|inversion|inherited|own|raise|heeding ...\n");
 		return 2;
 	}
 	for (int i = 2; i < argc; i++)
@@ -374,6 +406,8 @@ int main(int argc, char **argv)
 		inherited(n[1]);
 	else if (!strcmp(argv[1], "own"))
 		own(n[1], argv[argc - 1]);
+	else if (!strcmp(argv[1], "heeding") && argc == 8)
+		heeding(n[1], n[2] * 1000, n[3] * MS, argv[6], argv[7]);
 	else if (!strcmp(argv[1], "raise"))
 		raise_other(n[0], n[1]);
 	else

@@ -1,5 +1,7 @@
 //! The segments of an experiment as pairs: those that count, and those that were dropped.
 
+use std::collections::BTreeMap;
+
 use model::experiment::{ExperimentArm, ExperimentSegment};
 use stats::pair::conditional_binomial::Exposure;
 use stats::pair::verdict::{log_rate, mean_time};
@@ -40,12 +42,7 @@ impl<'a> PairTally<'a> {
         let mut tally = PairTally::default();
         let Some(last) = segments.iter().map(|segment| segment.pair).max() else { return tally };
         tally.next = last.saturating_add(1);
-        let mut numbers: Vec<u32> = segments.iter().map(|segment| segment.pair).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        for number in numbers {
-            let of = |arm| segments.iter().find(|segment| segment.pair == number && segment.arm == arm);
-            let (a, b) = (of(ExperimentArm::A), of(ExperimentArm::B));
+        for (a, b) in by_number(segments).into_values() {
             let invalid = [a, b].map(|segment| segment.is_some_and(|segment| !segment.valid));
             match (a, b) {
                 _ if invalid.contains(&true) => tally.dropped += 1,
@@ -76,6 +73,22 @@ impl<'a> PairTally<'a> {
         self.dropped.saturating_mul(DROPPED_SHARE) > most_pairs.saturating_add(self.dropped)
     }
 }
+
+/// Both arms of each pair, as far as they are there; of two of one arm the first counts.
+fn by_number(segments: &[ExperimentSegment]) -> BTreeMap<u32, BothArms<'_>> {
+    let mut pairs: BTreeMap<u32, BothArms> = BTreeMap::new();
+    for segment in segments {
+        let (a, b) = pairs.entry(segment.pair).or_default();
+        match segment.arm {
+            ExperimentArm::A => a.get_or_insert(segment),
+            ExperimentArm::B => b.get_or_insert(segment),
+        };
+    }
+    pairs
+}
+
+/// The segments of A and of B of one pair.
+type BothArms<'a> = (Option<&'a ExperimentSegment>, Option<&'a ExperimentSegment>);
 
 impl CountedPair<'_> {
     /// ln of B's rate of late wake-ups over A's, with half of one added to each: negative where B

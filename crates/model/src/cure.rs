@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::setting::Risk;
+use crate::text::excerpt;
 use crate::units::Nanos;
 
 /// The name and version of the JSON.
@@ -253,10 +254,11 @@ impl CureRun {
 /// # Errors
 /// What is wrong with it.
 pub fn parse(bytes: &[u8]) -> Result<CureRun, String> {
-    let run: CureRun = serde_json::from_slice(bytes).map_err(|error| format!("it is no cure: {error}"))?;
+    let run: CureRun = serde_json::from_slice(bytes)
+        .map_err(|error| format!("it is no cure: {}", excerpt(&error.to_string())))?;
     match run.schema.as_str() {
         CURE_SCHEMA => run.check().map(|()| run),
-        other => Err(format!("its schema is '{other}', and this onbeat reads {CURE_SCHEMA}")),
+        other => Err(format!("its schema is '{}', and this onbeat reads {CURE_SCHEMA}", excerpt(other))),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::excerpt;
 use crate::units::Nanos;
 
 /// The name and version of the JSON.
@@ -150,11 +151,13 @@ impl ExperimentRun {
 /// # Errors
 /// What is wrong with it.
 pub fn parse(bytes: &[u8]) -> Result<ExperimentRun, String> {
-    let run: ExperimentRun =
-        serde_json::from_slice(bytes).map_err(|error| format!("it is no experiment: {error}"))?;
+    let run: ExperimentRun = serde_json::from_slice(bytes)
+        .map_err(|error| format!("it is no experiment: {}", excerpt(&error.to_string())))?;
     match run.schema.as_str() {
         EXPERIMENT_SCHEMA => run.check().map(|()| run),
-        other => Err(format!("its schema is '{other}', and this onbeat reads {EXPERIMENT_SCHEMA}")),
+        other => {
+            Err(format!("its schema is '{}', and this onbeat reads {EXPERIMENT_SCHEMA}", excerpt(other)))
+        }
     }
 }
 

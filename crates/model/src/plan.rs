@@ -102,6 +102,16 @@ pub struct LeftOut {
     pub instead: String,
 }
 
+/// Text that is copied to one place of a machine, so that a failing audit's settings are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyBlock {
+    /// Where it goes: `/etc/sysctl.d/90-onbeat.conf`.
+    pub place: String,
+    /// What becomes of it there, in a sentence.
+    pub how: String,
+    pub text: String,
+}
+
 /// Changes in the order in which they are made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanDocument {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::excerpt;
 use crate::units::{Cpu, Nanos};
 
 /// The name and version of the JSON.
@@ -116,10 +117,10 @@ pub struct SuiteDrift {
 
 /// Reads a document; one of a newer schema is refused.
 pub fn parse(bytes: &[u8]) -> Result<SuiteRun, String> {
-    let suite: SuiteRun =
-        serde_json::from_slice(bytes).map_err(|error| format!("it is no suite: {error}"))?;
+    let suite: SuiteRun = serde_json::from_slice(bytes)
+        .map_err(|error| format!("it is no suite: {}", excerpt(&error.to_string())))?;
     match suite.schema.as_str() {
         SUITE_SCHEMA => Ok(suite),
-        other => Err(format!("its schema is '{other}', and this onbeat reads {SUITE_SCHEMA}")),
+        other => Err(format!("its schema is '{}', and this onbeat reads {SUITE_SCHEMA}", excerpt(other))),
     }
 }

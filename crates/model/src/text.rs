@@ -28,6 +28,19 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// What a complaint quotes of an external text: clean, and no more than its beginning.
+pub fn excerpt(text: &str) -> String {
+    let mut shown = clean(text);
+    if let Some((end, _)) = shown.char_indices().nth(EXCERPT) {
+        shown.truncate(end);
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// So many characters are quoted.
+const EXCERPT: usize = 200;
+
 /// A path as a word for a shell, to be read and to be copied: plain where that is safe, else in
 /// quotes, and with escapes ($'...', POSIX.1-2024) where it holds what would steer a terminal or is
 /// not UTF-8.
@@ -111,6 +124,14 @@ mod tests {
         for text in ["kworker/0:1-events", "µs – äöü 漢字 עברית 🦀", "a'b\"c\\d$(x)`"] {
             assert_eq!(clean(text), text);
         }
+    }
+
+    #[test]
+    fn of_a_long_text_the_beginning_is_quoted() {
+        assert_eq!(excerpt("unknown field\n"), "unknown field\u{fffd}");
+        let long = "ä".repeat(EXCERPT + 1);
+        assert_eq!(excerpt(&long), format!("{}...", "ä".repeat(EXCERPT)));
+        assert_eq!(excerpt(&long[2..]), "ä".repeat(EXCERPT));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::plot::svg::{Picture, Size};
 use crate::plot::theme;
 use crate::prose::prose;
-use crate::script;
+use crate::script::{self, PageScript};
 use model::text::harmless;
 
 /// A page with this heading.
@@ -13,9 +13,9 @@ pub fn page_of(heading: &str, body: Markup) -> String {
     page_under(script::POLICY, heading, body)
 }
 
-/// A page whose policy lets the script of [`crate::script`] run, which the body ends with.
-pub fn page_with_script(heading: &str, body: Markup) -> String {
-    page_under(&script::policy(), heading, html! { (body) (script::element()) })
+/// A page whose policy lets this script run, which the body ends with.
+pub fn page_with_script(script: PageScript, heading: &str, body: Markup) -> String {
+    page_under(&script.policy(), heading, html! { (body) (script.element()) })
 }
 
 fn page_under(policy: &str, heading: &str, body: Markup) -> String {
@@ -71,6 +71,18 @@ pub fn scroll(name: &str, table: Markup) -> Markup {
 /// The same; on a telephone each row is a card, because what it says would be off the screen.
 pub fn cards(name: &str, table: Markup) -> Markup {
     html! { div class="scroll cards" role="region" aria-label=(name) tabindex="0" { (table) } }
+}
+
+/// What to do next, as sentences with commands in back-ticks; nothing where there is none.
+pub fn next(steps: &[String]) -> Markup {
+    html! {
+        @if !steps.is_empty() {
+            p class="next" {
+                strong { "What to do next: " }
+                @for (at, step) in steps.iter().enumerate() { @if at > 0 { " " } (prose(step)) }
+            }
+        }
+    }
 }
 
 pub fn pairs(pairs: &[(&'static str, String)]) -> Markup {

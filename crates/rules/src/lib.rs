@@ -7,6 +7,7 @@
 //! `CONTRIBUTING.md` describes in four steps each how to add one.
 
 pub mod audit;
+pub mod audit_diff;
 pub mod change;
 pub mod checks;
 pub mod competing_tuners;

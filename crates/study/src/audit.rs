@@ -3,14 +3,23 @@
 use std::path::Path;
 
 use bundle::capture;
+use bundle::read::Bundle;
+use facts::cmdline::Cmdline;
 use facts::survey::{Survey, SurveyRequest, survey};
 use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
+use model::plan::CopyBlock;
 use model::text::quoted;
 use model::units::CpuSet;
+use model::vocabulary::Command;
+use report::audit::gains::HuntGains;
+use report::audit::page::AuditAids;
 use report::map::{self, Map};
 use rules::audit::{Audit, audit};
 use rules::intent::{Intent, Profile, intent};
+use tune::export::{ExportInput, copy_blocks};
+use tune::plan::{PlanRequest, plan};
+use tune::reading;
 
 /// Where the settings are read.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +35,7 @@ pub enum MachineSource<'a> {
 /// An audit with what it was made from.
 pub struct Audited {
     pub audit: Audit,
+    files: MachineFiles,
     survey: Survey,
     intent: Intent,
 }
@@ -36,9 +46,27 @@ impl Audited {
         Map::of(&self.survey, &self.intent)
     }
 
-    /// The page of the findings, with a picture of the machine.
-    pub fn page(&self) -> Result<String> {
-        report::audit::page::html(&self.audit, &self.map())
+    /// The page of the findings, with a picture of the machine; in the order of what they would
+    /// gain, where a hunt says it.
+    pub fn page(&self, gains: Option<&HuntGains>) -> Result<String> {
+        let blocks = self.copy_blocks()?;
+        report::audit::page::html(&self.audit, &self.map(), &AuditAids { blocks: &blocks, gains })
+    }
+
+    /// What fails and a file can set, as text to copy, one block for each place; nothing is
+    /// written.
+    pub fn copy_blocks(&self) -> Result<Vec<CopyBlock>> {
+        let request = PlanRequest::default();
+        let now = |key: &_| reading::read(&self.files, key);
+        let document = plan(&self.survey, &self.audit, &request, "", &now)?;
+        let none = Cmdline::default();
+        Ok(copy_blocks(&ExportInput {
+            audit: &self.audit,
+            plan: &document,
+            in_force: &[],
+            request: &request,
+            booted: self.survey.facts.cmdline.known().unwrap_or(&none),
+        }))
     }
 }
 
@@ -53,9 +81,27 @@ pub fn survey_request() -> SurveyRequest {
 /// Judges a machine's settings for a profile and the CPUs that were named; else for those that are
 /// isolated, or all.
 pub fn judge(machine: MachineSource, profile: Profile, cpus: Option<&CpuSet>) -> Result<Audited> {
-    let survey = survey(&machine.open()?, &survey_request());
+    let files = machine.open()?;
+    let survey = survey(&files, &survey_request());
     let intent = intent(&survey, profile, cpus).map_err(Failure::usage)?;
-    Ok(Audited { audit: audit(&survey, &intent), survey, intent })
+    Ok(Audited { audit: audit(&survey, &intent), files, survey, intent })
+}
+
+/// What a hunt says that each setting would gain.
+///
+/// # Errors
+/// Usage: the bundle is of another command, or no culprit of it has a setting that cures it.
+pub fn hunt_gains(path: &Path) -> Result<HuntGains> {
+    let run = Bundle::open(path)?.run;
+    let refused = |why: String| Err(Failure::usage(format!("--hunt: {}: {why}", quoted(path))));
+    if run.command != Command::Hunt {
+        return refused(format!("a run of `onbeat {}`: give one of `onbeat hunt`", run.command));
+    }
+    if run.culprits.iter().all(|culprit| culprit.knobs.is_empty()) {
+        return refused("no culprit of it has a setting that cures it: leave --hunt out".to_owned());
+    }
+    let title = path.file_name().map_or_else(|| run.id.clone(), |name| name.to_string_lossy().into_owned());
+    Ok(HuntGains::of(&title, &run))
 }
 
 impl<'a> MachineSource<'a> {

@@ -1,5 +1,7 @@
 //! What was traced around one spike: all that an explanation needs, and all that is kept of it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::event::{Named, Task};
@@ -34,6 +36,13 @@ pub struct Window {
     /// Events of other CPUs, or from before the spike, that were left out for want of space.
     #[serde(default)]
     pub left_out: u64,
+    /// Names of the system calls in its events, by their numbers on the machine that it is of.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls: BTreeMap<i64, String>,
+    /// Where locks lie that the thread's calls name, as mapping and offset, by the number that a
+    /// lock has in the events.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub locks: BTreeMap<u64, String>,
     /// In order of time, of all CPUs, from some way before `expected_ns` to `actual_ns`.
     pub events: Vec<Named>,
 }

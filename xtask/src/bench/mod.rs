@@ -16,6 +16,7 @@ mod lossless;
 mod made;
 mod median;
 mod memory;
+mod page;
 mod probes;
 mod program;
 mod ratio;
@@ -44,9 +45,10 @@ const LOADS: &str = "loads";
 const PROBES: &str = "probes";
 const ENDINGS: &str = "endings";
 const WATCH: &str = "watch";
+const PAGE: &str = "page";
 
 /// The measurements, in their order.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 15] = [
     "own wake-ups",
     "memory",
     "instructions",
@@ -61,6 +63,7 @@ const PARTS: [&str; 14] = [
     PROBES,
     ENDINGS,
     WATCH,
+    PAGE,
 ];
 
 /// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
@@ -113,9 +116,12 @@ pub fn run(options: &Args) -> Result<()> {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
     // These have no peer, and take only `time`.
-    let alone =
-        chosen.iter().all(|part| [STATISTICS, AUDIT, DECODE, HUNT, LOADS, ENDINGS, WATCH].contains(part));
-    debian::ensure(if alone { &NEEDS[2..] } else { &NEEDS })?;
+    let alone = [STATISTICS, AUDIT, DECODE, HUNT, LOADS, ENDINGS, WATCH, PAGE];
+    match chosen.iter().all(|part| alone.contains(part)) {
+        _ if chosen == [PAGE] => {}
+        true => debian::ensure(&NEEDS[2..])?,
+        false => debian::ensure(&NEEDS)?,
+    }
     // Decoding is measured in a program of its own, the recorder in this one.
     if chosen != [DECODE] && chosen != [WATCH] && options.onbeat.is_none() {
         Tool::new("cargo")
@@ -173,6 +179,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         LOADS => loads::measure(binary, quick),
         ENDINGS => endings::measure(binary, quick),
         PROBES => probes::measure(binary, quick),
+        PAGE => page::measure(binary),
         _ => statistics::measure(binary, quick),
     }
 }

@@ -1,5 +1,6 @@
-//! A hunt's page in a browser, driven as a reader would: click, keys, address, filter, zoom, CPUs,
-//! print. Without a browser it is left out.
+//! Pages in a browser. Of every page: the answer on the first screen, nothing wider than the
+//! window, no request. A hunt's is driven as a reader would: click, keys, address, filter, zoom,
+//! CPUs, print. Without a browser it is left out.
 //!
 //! The page lets no script run but its own, so what is driven is a copy without that policy; that
 //! the policy lets its own script run is seen on the page as it is.
@@ -14,7 +15,29 @@ use crate::tools::{self, Result, Tool, root, target};
 
 /// Names under which it is installed.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+/// A computer's window, and a telephone's.
+const SIZES: [&str; 2] = ["1280,900", "400,900"];
 const CHECK: &str = include_str!("check.js");
+const EVERY_PAGE: &str = include_str!("every_page.js");
+/// Made from what the repository holds: a page's name, and the command that writes it.
+const PAGES: [(&str, &[&str]); 5] = [
+    ("measure", &["report", "tests/fixtures/runs/measured", "-o"]),
+    ("bounds", &["report", "tests/fixtures/runs/measured", "--limit", "100us", "-o"]),
+    ("compare", &["compare", "tests/fixtures/runs/measured", "tests/fixtures/runs/hunt", "-o"]),
+    ("audit", &["audit", "-q", "--bundle", "tests/corpus/debian-6.12-rt", "--cpus", "1", "--html"]),
+    (
+        "audit-hunt",
+        &[
+            "audit",
+            "-q",
+            "--bundle",
+            "tests/corpus/debian-6.12",
+            "--hunt",
+            "tests/fixtures/runs/hunt",
+            "--html",
+        ],
+    ),
+];
 /// A window that is not shown draws no frames to wait for.
 const FRAMES: &str = "<script>requestAnimationFrame=(act)=>setTimeout(act,0)</script>";
 /// What is there on paper and what is not.
@@ -31,9 +54,14 @@ pub fn run() -> Result<()> {
     tally.close()
 }
 
+/// The browser that is there.
+pub fn found() -> Option<&'static str> {
+    BROWSERS.into_iter().find(|name| tools::on_path(name))
+}
+
 /// All checks of the browser that is there.
 pub fn all(tally: &mut Tally) {
-    let Some(browser) = BROWSERS.into_iter().find(|name| tools::on_path(name)) else {
+    let Some(browser) = found() else {
         return tally.note("browser", StepOutcome::LeftOut("there is no Chromium".to_owned()));
     };
     let page = match page() {
@@ -41,9 +69,10 @@ pub fn all(tally: &mut Tally) {
         Err(why) => return tally.note("browser", StepOutcome::Failed(why)),
     };
     let driven = driven(&page, CHECK);
-    for size in ["1280,900", "400,900"] {
+    for size in SIZES {
         tally.note(format!("browser, {size}"), judge(browser, "driven", &driven, size));
     }
+    every_page(browser, &page, tally);
     let paper = page.replace("@media print{", "@media all{").replace("@media screen{", "@media not all{");
     tally.note("browser, print", judge(browser, "print", &self::driven(&paper, PRINT), "1280,900"));
     let own =
@@ -52,6 +81,44 @@ pub fn all(tally: &mut Tally) {
             false => Err("the page's policy does not let its own script run".to_owned()),
         });
     tally.note("browser, policy", StepOutcome::from(own));
+}
+
+/// What holds for each page, on a computer and on a telephone.
+fn every_page(browser: &str, hunt: &str, tally: &mut Tally) {
+    let mut pages = vec![("hunt", Ok(hunt.to_owned()))];
+    pages.extend(PAGES.map(|(name, line)| (name, written(name, line))));
+    for (name, page) in pages {
+        for (width, put) in [("1280", None), ("400", Some(400))] {
+            let seen = match &page {
+                Ok(page) => {
+                    let driven = self::driven(page, EVERY_PAGE);
+                    let shown = put.map_or(driven.clone(), |width| framed(&driven, width));
+                    judge(browser, &format!("every-{name}"), &shown, SIZES[0])
+                }
+                Err(why) => StepOutcome::Failed(why.clone()),
+            };
+            tally.note(format!("page of {name}, {width} wide"), seen);
+        }
+    }
+}
+
+/// A page within a page: a window may not be as narrow as a telephone's, a frame may.
+fn framed(page: &str, width: u32) -> String {
+    let inner = page.replace('&', "&amp;").replace('"', "&quot;");
+    format!(
+        "<!DOCTYPE html><html><body><iframe width=\"{width}\" height=\"900\" style=\"border:0\" \
+         srcdoc=\"{inner}\"></iframe></body></html>"
+    )
+}
+
+/// What a command writes.
+fn written(name: &str, line: &[&str]) -> Result<String> {
+    let file = folder()?.join(format!("{name}.made.html"));
+    let to = file.display().to_string();
+    let line = [&["run", "--quiet", "--package", "onbeat", "--"], line, &[to.as_str()]].concat();
+    // A comparison without a verdict, or an audit that fails, ends with a code of its own.
+    Tool::new("cargo").args(line).dir(&root()).quiet().capture()?;
+    Ok(String::from_utf8_lossy(&tools::read(&file)?).into_owned())
 }
 
 /// A page of spikes on two CPUs.
@@ -78,14 +145,17 @@ fn on_two_cpus(run: &str) -> Result<String> {
     Ok(run.to_string())
 }
 
-/// A copy of the page that another script drives.
+/// The same where no window is shown.
 fn driven(page: &str, script: &str) -> String {
+    driven_by(page, script).replacen("<style>", &format!("{FRAMES}<style>"), 1)
+}
+
+/// A copy of the page that another script drives.
+pub fn driven_by(page: &str, script: &str) -> String {
     let policy = page
         .find("<meta http-equiv=")
         .map_or("", |from| page[from..].find('>').map_or("", |length| &page[from..=from + length]));
-    page.replacen(policy, "", 1)
-        .replacen("<style>", &format!("{FRAMES}<style>"), 1)
-        .replace("</body>", &format!("<script>(()=>{{{script}}})();</script></body>"))
+    page.replacen(policy, "", 1).replace("</body>", &format!("<script>(()=>{{{script}}})();</script></body>"))
 }
 
 fn judge(browser: &str, name: &str, page: &str, size: &str) -> StepOutcome {

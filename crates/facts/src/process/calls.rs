@@ -1,13 +1,13 @@
-//! The system calls that rules ask for, by their names.
+//! The system calls that rules ask for, and those that loops of programs make, by their names.
 //!
 //! The numbers are those of this machine's own programs; those of a 32-bit program on a 64-bit
 //! kernel are others, and are not looked up.
 
 #![allow(clippy::useless_conversion)] // A c_long is shorter on 32-bit machines.
 
-/// The name of a system call, if it is one that rules ask for.
+/// The name of a system call, if it is one that rules ask for or that programs make in a loop.
 pub fn call_name(number: i64) -> Option<&'static str> {
-    let found = COMMON.iter().chain(OLDER).find(|(_, own)| i64::from(*own) == number);
+    let found = COMMON.iter().chain(OLDER).chain(OTHERS).find(|(_, own)| i64::from(*own) == number);
     found.map(|(name, _)| *name)
 }
 
@@ -54,6 +54,61 @@ const COMMON: &[(&str, libc::c_long)] = &[
     ("writev", libc::SYS_writev),
 ];
 
+/// Calls that no rule asks for, and that a cycle may spend its time in.
+#[rustfmt::skip]
+const OTHERS: &[(&str, libc::c_long)] = &[
+    ("bpf", libc::SYS_bpf),
+    ("clock_gettime", libc::SYS_clock_gettime),
+    ("dup", libc::SYS_dup),
+    ("epoll_ctl", libc::SYS_epoll_ctl),
+    ("eventfd2", libc::SYS_eventfd2),
+    ("exit", libc::SYS_exit),
+    ("exit_group", libc::SYS_exit_group),
+    ("fcntl", libc::SYS_fcntl),
+    ("fstat", libc::SYS_fstat),
+    ("ftruncate", libc::SYS_ftruncate),
+    ("getcpu", libc::SYS_getcpu),
+    ("getpid", libc::SYS_getpid),
+    ("getrandom", libc::SYS_getrandom),
+    ("getrusage", libc::SYS_getrusage),
+    ("getsockopt", libc::SYS_getsockopt),
+    ("gettid", libc::SYS_gettid),
+    ("gettimeofday", libc::SYS_gettimeofday),
+    ("io_uring_enter", libc::SYS_io_uring_enter),
+    ("kill", libc::SYS_kill),
+    ("lseek", libc::SYS_lseek),
+    ("mincore", libc::SYS_mincore),
+    ("mlock", libc::SYS_mlock),
+    ("mlockall", libc::SYS_mlockall),
+    ("pipe2", libc::SYS_pipe2),
+    ("prctl", libc::SYS_prctl),
+    ("pread64", libc::SYS_pread64),
+    ("preadv", libc::SYS_preadv),
+    ("pselect6", libc::SYS_pselect6),
+    ("readv", libc::SYS_readv),
+    ("rt_sigaction", libc::SYS_rt_sigaction),
+    ("rt_sigprocmask", libc::SYS_rt_sigprocmask),
+    ("rt_sigqueueinfo", libc::SYS_rt_sigqueueinfo),
+    ("rt_sigreturn", libc::SYS_rt_sigreturn),
+    ("sched_getaffinity", libc::SYS_sched_getaffinity),
+    ("sched_setattr", libc::SYS_sched_setattr),
+    ("sched_setparam", libc::SYS_sched_setparam),
+    ("sched_setscheduler", libc::SYS_sched_setscheduler),
+    ("setsockopt", libc::SYS_setsockopt),
+    ("signalfd4", libc::SYS_signalfd4),
+    ("splice", libc::SYS_splice),
+    ("statx", libc::SYS_statx),
+    ("tgkill", libc::SYS_tgkill),
+    ("timer_create", libc::SYS_timer_create),
+    ("timer_delete", libc::SYS_timer_delete),
+    ("timer_settime", libc::SYS_timer_settime),
+    ("timerfd_create", libc::SYS_timerfd_create),
+    ("timerfd_settime", libc::SYS_timerfd_settime),
+    ("unlinkat", libc::SYS_unlinkat),
+    ("userfaultfd", libc::SYS_userfaultfd),
+    ("wait4", libc::SYS_wait4),
+];
+
 /// Those with 64-bit times, which a C library of today calls on 32-bit machines
 /// (include/uapi/asm-generic/unistd.h).
 #[cfg(target_pointer_width = "32")]
@@ -89,7 +144,7 @@ mod tests {
 
     #[test]
     fn each_call_has_one_name() {
-        let all = || COMMON.iter().chain(OLDER);
+        let all = || COMMON.iter().chain(OLDER).chain(OTHERS);
         for (name, number) in all() {
             assert_eq!(call_name(i64::from(*number)), Some(*name));
             assert_eq!(all().filter(|(other, _)| other == name).count(), 1, "{name}");

@@ -52,6 +52,38 @@ pub fn mapping_at(mappings: &[MemoryMapping], address: u64) -> Option<&MemoryMap
     mappings.iter().find(|mapping| mapping.start <= address && address < mapping.end)
 }
 
+/// An address as mapping and offset; `""` where no mapping has it. In a file of a program the
+/// offset is that of the loaded file, as `nm` and `addr2line` have it.
+pub fn place_in(mappings: &[MemoryMapping], address: u64) -> String {
+    let Some(mapping) = mapping_at(mappings, address) else { return String::new() };
+    match file_of(mappings, mapping) {
+        Some(file) => format!("{}+{:#x}", file.name, address - file.start.saturating_sub(file.offset)),
+        None if mapping.name.is_empty() => format!("anonymous memory+{:#x}", address - mapping.start),
+        None => format!("{}+{:#x}", mapping.name, address - mapping.start),
+    }
+}
+
+/// The first mapping of the file that a mapping belongs to: its own, or, for anonymous memory
+/// behind a file's, that file's data which the linker leaves out because it is zero.
+pub fn file_of<'m>(all: &'m [MemoryMapping], mapping: &MemoryMapping) -> Option<&'m MemoryMapping> {
+    let at = all.iter().position(|own| own.start == mapping.start)?;
+    let before = at.checked_sub(1).map(|before| &all[before]);
+    let behind = before.filter(|before| mapping.name.is_empty() && before.end == mapping.start);
+    let owner = behind.filter(|before| before.access[1]).unwrap_or(&all[at]);
+    let is_file = !owner.name.is_empty() && !owner.name.starts_with('[');
+    let whole = all[..=at].iter().rev().skip_while(|own| own.name != owner.name);
+    is_file.then(|| whole.take_while(|own| own.name == owner.name).last()).flatten()
+}
+
+/// Parses `/proc/PID/maps`: the same mappings without what the kernel counts of them.
+pub fn parse_maps(text: &str) -> Result<Vec<MemoryMapping>, String> {
+    let found: Option<Vec<MemoryMapping>> = text.lines().take(MAPPINGS_LIMIT).map(head).collect();
+    match found {
+        Some(found) if !found.is_empty() => Ok(found),
+        _ => Err("expected mappings as ADDRESS-ADDRESS RIGHTS OFFSET".to_owned()),
+    }
+}
+
 /// Parses `/proc/PID/smaps`. A kernel without marks of mappings (before 3.8) makes it malformed,
 /// because what is locked could not be told.
 pub fn parse_smaps(text: &str) -> Result<Vec<MemoryMapping>, String> {
@@ -139,6 +171,26 @@ VmFlags: mr mw me
 address-address --xp 00000000 00:00 0                  [vsyscall]
 VmFlags: ex
 ";
+
+    #[test]
+    fn an_address_is_a_file_and_an_offset_in_it() {
+        let text = "55d0c8a00000-55d0c8a01000 r--p 00000000 fe:01 131 /usr/bin/robot\n\
+            55d0c8a01000-55d0c8a02000 rw-p 00001000 fe:01 131 /usr/bin/robot\n\
+            55d0c8a02000-55d0c8a03000 rw-p 00000000 00:00 0\n\
+            7f0000000000-7f0000800000 rw-p 00000000 00:00 0\n\
+            7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0          [stack]\n";
+        let maps = parse_maps(text).unwrap();
+        for (address, place) in [
+            (0x55d0_c8a0_1010, "robot+0x1010"),
+            (0x55d0_c8a0_2010, "robot+0x2010"),
+            (0x7f00_0000_0040, "anonymous memory+0x40"),
+            (0x7ffd_0000_0008, "[stack]+0x8"),
+            (0x1000, ""),
+        ] {
+            assert_eq!(place_in(&maps, address), place);
+        }
+        assert!(parse_maps("").is_err() && parse_maps("nothing of it\n").is_err());
+    }
 
     #[test]
     fn mappings_with_their_marks() {

@@ -181,16 +181,8 @@ impl ProcessFacts {
         mapping.start % SIZE == 0 && reserved
     }
 
-    /// The first mapping of the file that a mapping belongs to: its own, or, for anonymous memory
-    /// behind a file's, that file's data which the linker leaves out because it is zero.
+    /// The first mapping of the file that a mapping belongs to.
     fn file_of(&self, mapping: &MemoryMapping) -> Option<&MemoryMapping> {
-        let all = self.mappings.known()?;
-        let at = all.iter().position(|own| own.start == mapping.start)?;
-        let before = at.checked_sub(1).map(|before| &all[before]);
-        let behind = before.filter(|before| mapping.name.is_empty() && before.end == mapping.start);
-        let owner = behind.filter(|before| before.access[1]).unwrap_or(mapping);
-        let is_file = !owner.name.is_empty() && !owner.name.starts_with('[');
-        let whole = all[..=at].iter().rev().skip_while(|own| own.name != owner.name);
-        is_file.then(|| whole.take_while(|own| own.name == owner.name).last()).flatten()
+        mappings::file_of(self.mappings.known()?, mapping)
     }
 }

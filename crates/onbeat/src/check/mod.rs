@@ -12,6 +12,7 @@ pub mod started;
 
 use std::collections::BTreeSet;
 
+use crate::measure::call_time::call_time;
 use cost::Calibration;
 use facts::process::surroundings::{read_surroundings, thread_of_machine};
 use facts::process::{MAX_THREADS, ProcessFacts, ProcessReader};
@@ -58,10 +59,11 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     let own = std::process::id();
     let mut machine = read_surroundings(host, &[plan.pid, own]);
     let before = Calibration::measure();
+    let call_before = call_time();
     let mut looking = Looking::begin(host, plan)?;
     let begun = clock::monotonic();
     let interrupted = looking.look(plan.window)?;
-    let Looking { reader, source, calibration, releases, .. } = looking;
+    let Looking { reader, source, calibration, call_time, releases, .. } = looking;
     let recorded: Recorded = source.and_then(CheckSource::end);
     let Some(process) = reader.end(clock::monotonic()) else {
         let ended = ended(plan.pid, clock::monotonic() - begun);
@@ -74,7 +76,8 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
         Err(_) => Some(0),
     };
     machine.wakers = wakers(host, &recorded, &process);
-    let remarks = remarks(&process, &recorded, plan);
+    let call = call_time.zip(call_before).map(|(armed, before)| (armed - before).max(Nanos(1)));
+    let remarks = remarks(&process, &recorded, plan, call);
     let view = ProgramView { process: &process, machine: &machine, recorded: &recorded, releases: &releases };
     Ok(Checked { check: check(&view, cost, remarks), interrupted })
 }
@@ -85,6 +88,8 @@ struct Looking {
     source: Result<CheckSource, String>,
     /// What a wake-up takes while events are recorded.
     calibration: Option<Calibration>,
+    /// The same of a system call.
+    call_time: Option<Nanos>,
     /// The threads that are looked at: of real-time policies, and others.
     threads: [Vec<u32>; 2],
     releases: Releases,
@@ -98,9 +103,10 @@ impl Looking {
         let recorded = if threads[0].is_empty() { reader.others() } else { threads[0].clone() };
         let source = CheckSource::open(&recorded, plan.syscalls);
         let calibration = source.as_ref().ok().map(|_| Calibration::measure());
+        let call_time = source.as_ref().ok().and_then(|_| call_time());
         // What was counted while the events were switched on is not of the window.
         let reader = ProcessReader::begin(host, plan.pid, clock::monotonic()).ok_or_else(gone)?;
-        Ok(Looking { reader, source, calibration, threads, releases: Releases::default() })
+        Ok(Looking { reader, source, calibration, call_time, threads, releases: Releases::default() })
     }
 
     /// Looks until the window ends, or a signal comes; whether one came.
@@ -212,7 +218,13 @@ fn wakers(
     others.filter_map(|tid| Some((tid, thread_of_machine(host, tid)?))).collect()
 }
 
-fn remarks(process: &ProcessFacts, recorded: &Recorded, plan: &CheckPlan) -> Vec<String> {
+/// What was left out, and what recording a system call added where that was asked for.
+fn remarks(
+    process: &ProcessFacts,
+    recorded: &Recorded,
+    plan: &CheckPlan,
+    call: Option<Nanos>,
+) -> Vec<String> {
     let mut remarks = Vec::new();
     if process.real_time().next().is_none() {
         remarks.push(format!(
@@ -237,9 +249,11 @@ fn remarks(process: &ProcessFacts, recorded: &Recorded, plan: &CheckPlan) -> Vec
         Ok(_) => {}
     }
     if plan.syscalls && recorded.is_ok() {
-        remarks.push(
-            "While system calls were recorded each one of every process took about 0.1 us longer.".to_owned(),
-        );
+        let longer = call.map_or("longer".to_owned(), |call| format!("{} longer", call.spaced()));
+        remarks.push(format!(
+            "While system calls were recorded each one of the program took {longer}, and one of any other \
+             process longer by at most as much."
+        ));
     }
     remarks.push(
         "Not visible from outside: locks that nobody waited for, the order in which locks are taken, \

@@ -1,18 +1,21 @@
 //! `onbeat audit`: judges the settings that affect latency, of this machine or of a capture.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Environment;
 use super::flags::{cpu_list, keyword};
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
-use model::error::{Exit, Result};
+use model::error::{Exit, Failure, Result};
 use model::keyword::Keyword;
-use report::audit::{junit, text};
+use model::text::clean;
+use model::units::CpuSet;
+use report::audit::{diff as diff_text, junit, text};
 use report::map::text as map_text;
 use rules::audit::Audit;
+use rules::audit_diff::{DiffVerdict, diff};
 use rules::intent::Profile;
 use rules::judgement::{AuditVerdict, Severity};
-use study::audit::{MachineSource, judge};
+use study::audit::{MachineSource, hunt_gains, judge};
 
 /// Judge the machine's settings for real time
 ///
@@ -24,7 +27,7 @@ use study::audit::{MachineSource, judge};
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
     mut_arg("quiet", |arg| arg.help("Print only whether a gate failed")),
-    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit -q --fail-on high --junit audit.xml"
+    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --hunt run --copy               what a hunt lost most time to, and what to copy where\n  onbeat audit --diff board                    what has become worse since that capture"
 )]
 pub struct Args {
     /// What the machine is for
@@ -42,9 +45,25 @@ pub struct Args {
     /// Exit with 3 if a rule of this severity or above fails
     #[arg(long, value_name = "SEVERITY", value_parser = keyword::<Severity>())]
     fail_on: Option<Severity>,
-    /// With --fail-on: what is unknown counts as failed
-    #[arg(long, requires = "fail_on")]
+    /// With --fail-on or --diff: what is unknown counts as failed
+    #[arg(long)]
     strict: bool,
+    /// Put first what a hunt lost most time to; the JSON keeps its order
+    #[arg(long, value_name = "RUN")]
+    hunt: Option<PathBuf>,
+    /// Print what to copy too, one block for each place: the kernel's command line, sysctl.d and
+    /// the like
+    #[arg(long)]
+    copy: bool,
+    /// Compare two captures, or one with the machine as it is now; exit with 3 if a rule fails that
+    /// did not
+    #[arg(
+        long,
+        value_name = "CAPTURE",
+        num_args = 1..=2,
+        conflicts_with_all = ["fail_on", "hunt", "copy", "map", "junit", "html", "verbose"]
+    )]
+    diff: Option<Vec<PathBuf>>,
     /// Print what passes and what does not apply, too
     #[arg(short, long)]
     verbose: bool,
@@ -64,13 +83,23 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let asked = args.cpus.as_deref().map(|text| cpu_list("--cpus", text)).transpose()?;
     let mut outputs = Outputs::of(&[&args.output.json, &args.junit, &args.html], environment)?;
+    if args.strict && args.fail_on.is_none() && args.diff.is_none() {
+        return Err(Failure::usage("--strict is part of a gate: give --fail-on SEVERITY or --diff CAPTURE"));
+    }
+    if let Some(captures) = &args.diff {
+        return args.compared(captures, asked.as_ref(), outputs);
+    }
+    let gains = args.hunt.as_deref().map(hunt_gains).transpose()?;
     let audited = judge(args.machine(), args.profile, asked.as_ref())?;
     outputs.json_pretty(&args.output.json, &audited.audit);
     outputs.write(&args.junit, || Ok(junit::render(&audited.audit)));
-    outputs.write(&args.html, || audited.page());
+    outputs.write(&args.html, || audited.page(gains.as_ref()));
     if !args.output.quiet {
         let Screen { columns, color } = outputs.screen;
-        outputs.print(&text::render(&audited.audit, columns, color, args.verbose));
+        outputs.print(&text::render(&audited.audit, gains.as_ref(), columns, color, args.verbose));
+        if args.copy {
+            outputs.print(&text::copied(&audited.copy_blocks()?, columns, color));
+        }
         if args.map {
             outputs.print(&format!("\n{}", map_text::render(&audited.map(), columns, color)));
         }
@@ -81,6 +110,37 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 impl Args {
     fn machine(&self) -> MachineSource<'_> {
         MachineSource::of(self.bundle.as_deref(), self.root.as_deref())
+    }
+
+    /// The audits of two captures, or of one and the machine, beside each other.
+    fn compared(&self, captures: &[PathBuf], cpus: Option<&CpuSet>, mut outputs: Outputs) -> Result<Exit> {
+        let name = |path: &Path| {
+            path.file_name().map_or_else(|| "/".into(), |name| name.to_string_lossy().into_owned())
+        };
+        let (first, second) = (&captures[0], captures.get(1));
+        if second.is_some() && (self.bundle.is_some() || self.root.is_some()) {
+            return Err(Failure::usage("--diff compares two: leave out its second, or --bundle and --root"));
+        }
+        let machine = second.map_or(self.machine(), |path| MachineSource::Captured(path));
+        let of = |machine| Ok(judge(machine, self.profile, cpus)?.audit);
+        let compared = diff(&of(MachineSource::Captured(first))?, &of(machine)?);
+        let after = second.or(self.bundle.as_ref()).or(self.root.as_ref());
+        let after = after.map_or_else(|| "now".to_owned(), |path| name(path));
+        outputs.json_pretty(&self.output.json, &compared);
+        if !self.output.quiet {
+            let Screen { columns, color } = outputs.screen;
+            outputs.print(&diff_text::render(&compared, [&name(first), &after], columns, color));
+        }
+        let unknown = |found: &rules::audit_diff::RuleDiff| {
+            found.change == DiffVerdict::Unknown && found.after == AuditVerdict::Unknown
+        };
+        let lost: Vec<&str> =
+            compared.findings.iter().filter(|found| unknown(found)).map(|found| found.rule).collect();
+        if !lost.is_empty() && self.output.quiet {
+            remark(&format!("onbeat: unknown now, and were not: {}", clean(&lost.join(", "))));
+        }
+        let worse = compared.verdict == DiffVerdict::Worse || (self.strict && !lost.is_empty());
+        outputs.end(if worse { Exit::Limit } else { Exit::Ok })
     }
 
     /// The gate, if one was asked for; the settings that stayed unknown are named where they might

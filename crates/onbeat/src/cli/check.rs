@@ -41,8 +41,8 @@ pub struct Args {
     /// How long to look; a bare number is in seconds
     #[arg(short = 'D', long, value_name = "SPAN", default_value = "5s", allow_hyphen_values = true)]
     duration: String,
-    /// Record the threads' system calls, too: meanwhile each call of every process on this machine
-    /// takes about 0.1 us longer
+    /// Record the threads' system calls, too: slows down each call of every process meanwhile, by
+    /// how much is measured and said
     #[arg(long)]
     syscalls: bool,
     /// Exit with 3 if a check of this severity or above fails

@@ -85,10 +85,11 @@ pub struct Args {
     /// period by default
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     deadline: Option<String>,
-    /// Record the waits for futexes of followed threads, which tell mutexes from conditions: slows
-    /// down each system call of every process, by how much is measured and said
-    #[arg(long)]
-    syscalls: bool,
+    /// Record the system calls of followed threads, for as long as given or the whole run: their
+    /// time in late cycles, and which lock it was. Slows down each call of every process, by how
+    /// much is measured and said
+    #[arg(long, value_name = "SPAN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    syscalls: Option<String>,
     /// As whom the program is started; by default as its caller
     #[arg(long, value_name = "NAME", requires = "program")]
     user: Option<String>,
@@ -115,9 +116,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
         text.as_deref().map(|text| positive_span(flag, text, Bare::Micros)).transpose()
     };
     let (over, deadline) = (span("--over", &args.over)?, span("--deadline", &args.deadline)?);
+    let syscalls = syscalls(args)?;
     let follows = args.victim.is_some() || !args.program.is_empty();
-    if !follows && (deadline.is_some() || args.syscalls) {
-        let flag = if args.syscalls { "--syscalls" } else { "--deadline" };
+    if !follows && (deadline.is_some() || syscalls.is_some()) {
+        let flag = if syscalls.is_some() { "--syscalls" } else { "--deadline" };
         return Err(Failure::usage(format!(
             "{flag} is of followed threads: give --victim PID, or -- and a program"
         )));
@@ -145,7 +147,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
         target.describe(&mut run);
         sink.live = target.live(sink.live.take(), environment);
         let limits = FollowLimits { duration: plan.duration, latency: plan.limit, wakeups: plan.loops };
-        let options = FollowOptions { over, deadline, stacks: !args.no_stacks, syscalls: args.syscalls };
+        let options = FollowOptions { over, deadline, stacks: !args.no_stacks, syscalls };
         let placement = HousekeepingPlacement::new(
             machine.online.and(&machine.permitted),
             machine.isolated,
@@ -178,6 +180,15 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     load_flags::end(loads, &mut run);
     let its_own = run.program.as_ref().filter(|_| args.exit_code == "program").and_then(exit_code);
     whose(its_own, finish(args, run, &found, writer, outputs))
+}
+
+/// For how long system calls are recorded, if they are.
+fn syscalls(args: &Args) -> Result<Option<Nanos>> {
+    match args.syscalls.as_deref() {
+        None => Ok(None),
+        Some("") => Ok(Some(Nanos(i64::MAX))),
+        Some(span) => positive_span("--syscalls", span, Bare::Seconds).map(Some),
+    }
 }
 
 /// The exit code of the program where that is asked for; what went wrong is said all the same.

@@ -126,7 +126,7 @@ impl Args {
         let no_run = self.output.json.is_some() || self.rt_tests_json.is_some() || self.hist.is_some();
         match (self.bundles.as_slice(), format) {
             ([one], Some(ReportFormat::Html)) if !no_run && !self.asked.is_given() => {
-                let page = judge(MachineSource::Captured(one), Profile::default(), None)?.page();
+                let page = judge(MachineSource::Captured(one), Profile::default(), None)?.page(None);
                 outputs.write(&self.file_or_stdout(), || page);
                 outputs.end(Exit::Ok)
             }

@@ -13,7 +13,8 @@ pub enum RecordWay {
     Types,
     /// By programs that read the events' formats: on kernels without BTF
     Formats,
-    /// Through a private trace ring, without programs: at twice the cost, and without stacks
+    /// Through a private trace ring, without programs: at two to three times the cost, and
+    /// without stacks
     Ring,
 }
 

@@ -68,6 +68,11 @@ impl RecordingAccount {
         (self.document.events_cost_ns, self.document.stacks_cost_ns) = (cost.added(1), cost.added(2));
     }
 
+    /// By how much chance alone may make the cost of a followed thread's cycle differ.
+    pub fn set_cost_noise(&mut self, noise: Option<Nanos>) {
+        self.document.cost_noise_ns = noise;
+    }
+
     /// Polls that found events of followed threads missing.
     pub fn set_polls_with_loss(&mut self, polls: u64) {
         self.document.looks_lost = polls;

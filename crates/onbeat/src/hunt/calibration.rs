@@ -2,31 +2,47 @@
 //! onbeat's own that sleeps and wakes as the followed ones do.
 //!
 //! A cycle is taken from its timer to its next sleep: the stack that is taken at that sleep comes
-//! after its end, and delays whoever runs next.
+//! after its end, and delays whoever runs next. An ordinary thread keeps the CPU busy meanwhile:
+//! the way out of idle takes longer than what is measured, and each time another while.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use super::explainer::Explainer;
 use super::source::RecordingLevel;
+use crate::measure::call_time::call_time;
+use crate::probe::hog::Hogs;
 use host::{clock, rt};
 use model::error::Result;
 use model::run::Run;
-use model::units::Nanos;
+use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
 
-/// Sleeps of a measurement, and how long each is: as a whole a tenth of a person's reaction.
+/// Turns of a measurement, of which each has one median: how far those lie apart is its noise.
+const TURNS: usize = 5;
+
+/// Sleeps of a turn, and how long each is: as a whole a tenth of a second.
 const SLEEPS: usize = 80;
 const SLEEP: Nanos = Nanos(250_000);
 
-/// Calls of a measurement, of which the fastest turn counts.
-const TURNS: usize = 8;
-const CALLS: i64 = 64;
+/// A measurement takes a twentieth of this on a machine of which others leave something.
+const LONGEST: Nanos = Nanos(2_000_000_000);
 
-/// What one cycle and one system call take.
+/// Student's t for 95 % and 4 degrees of freedom, the fewest that Welch's can be of five and five.
+const T: f64 = 2.776;
+
+/// What cycles take, at the median of each turn, and one system call.
+#[derive(Clone, Debug, PartialEq)]
+struct Turns {
+    cycles: Vec<Nanos>,
+    call: Nanos,
+}
+
+/// What recording adds; the noise is that of the cycle's (95 %).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct CallCost {
+struct Added {
     cycle: Nanos,
+    noise: Nanos,
     call: Nanos,
 }
 
@@ -37,28 +53,37 @@ pub fn arm(explainer: &mut Explainer, level: RecordingLevel, threads: Vec<i32>, 
     explainer.arm(level, run)?;
     let (Some(thread), Some(before)) = (thread, before) else { return Ok(()) };
     explainer.record_too(threads.iter().copied().chain([thread.id]).collect());
-    let added = thread.measure().map(|after| after.added_to(before));
+    let added = thread.measure().map(|after| after.added_to(&before));
     explainer.record_too(threads);
     run.overhead.recorder_ns_per_cycle = added.map(|added| added.cycle);
-    let syscalls = matches!(level, RecordingLevel::Victims { syscalls: true, .. });
-    run.plan.notes.extend(added.filter(|_| syscalls).map(|added| {
-        let call = added.call.spaced();
-        format!("--syscalls adds {call} to each system call of every process on the machine")
-    }));
+    explainer.account.set_cost_noise(added.map(|added| added.noise));
+    if matches!(level, RecordingLevel::Victims { syscalls: true, .. }) {
+        // Of a thread that is not followed the filter drops both events of a call.
+        let others = thread.measure().map(|after| after.added_to(&before));
+        run.plan.notes.extend(others.zip(added).map(|(others, followed)| {
+            format!(
+                "--syscalls adds {} to each system call of every process on the machine, and {} to those of \
+                 followed threads",
+                others.call.spaced(),
+                followed.call.spaced()
+            )
+        }));
+    }
     Ok(())
 }
 
 /// The thread, until it is dropped.
 struct CalibratingThread {
     id: i32,
+    cpu: Cpu,
     /// Without it the thread ends.
     ask: Option<Sender<()>>,
-    answers: Receiver<Option<CallCost>>,
+    answers: Receiver<Option<Turns>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl CalibratingThread {
-    /// On the CPUs of the calling thread, under SCHED_FIFO if that is permitted; none where there
+    /// On one of the CPUs of the calling thread, under SCHED_FIFO if that is permitted; none where there
     /// is no room for a thread.
     fn start() -> Option<CalibratingThread> {
         let ((ask, asked), (answer, answers), (tell, told)) = (channel(), channel(), channel());
@@ -66,18 +91,21 @@ impl CalibratingThread {
             // The lowest: it stands in nobody's way.
             let _ = rt::set_policy(Policy::Fifo, 1);
             let _ = rt::set_minimum_timer_slack();
-            let _ = tell.send(rt::thread_id());
+            let cpu = rt::current_cpu();
+            let _ = rt::pin(&[cpu].into_iter().collect::<CpuSet>());
+            let _ = tell.send((rt::thread_id(), cpu));
             while asked.recv().is_ok() {
                 let _ = answer.send(measured());
             }
         };
         let thread = Builder::new().name("onbeat/cost".to_owned()).spawn(body).ok()?;
-        let id = told.recv().ok()?;
-        Some(CalibratingThread { id, ask: Some(ask), answers, thread: Some(thread) })
+        let (id, cpu) = told.recv().ok()?;
+        Some(CalibratingThread { id, cpu, ask: Some(ask), answers, thread: Some(thread) })
     }
 
     /// What a cycle and a call take now; none where a clock is refused.
-    fn measure(&self) -> Option<CallCost> {
+    fn measure(&self) -> Option<Turns> {
+        let _busy = Hogs::start([self.cpu].into_iter(), clock::monotonic() + LONGEST).ok()?;
         self.ask.as_ref()?.send(()).ok()?;
         self.answers.recv().ok()?
     }
@@ -92,15 +120,35 @@ impl Drop for CalibratingThread {
     }
 }
 
-impl CallCost {
+impl Turns {
     /// What is more than before; less is chance.
-    fn added_to(self, before: CallCost) -> CallCost {
-        let more = |after: Nanos, before: Nanos| (after - before).max(Nanos(0));
-        CallCost { cycle: more(self.cycle, before.cycle), call: more(self.call, before.call) }
+    fn added_to(&self, before: &Turns) -> Added {
+        let (after_mean, after_error) = self.mean();
+        let (before_mean, before_error) = before.mean();
+        let noise = T * after_error.hypot(before_error);
+        Added {
+            cycle: Nanos((after_mean - before_mean).max(0.0).round() as i64),
+            noise: Nanos(noise.round() as i64),
+            call: (self.call - before.call).max(Nanos(0)),
+        }
+    }
+
+    /// The mean of the turns' medians, and its standard error.
+    fn mean(&self) -> (f64, f64) {
+        let turns = self.cycles.len() as f64;
+        let mean = self.cycles.iter().map(|cycle| cycle.0 as f64).sum::<f64>() / turns;
+        let squares: f64 = self.cycles.iter().map(|cycle| (cycle.0 as f64 - mean).powi(2)).sum();
+        (mean, (squares / (turns - 1.0) / turns).sqrt())
     }
 }
 
-fn measured() -> Option<CallCost> {
+fn measured() -> Option<Turns> {
+    let cycles = (0..TURNS).map(|_| median_cycle()).collect::<Option<_>>()?;
+    Some(Turns { cycles, call: call_time()? })
+}
+
+/// From the timer to the next sleep, where nothing is done between them.
+fn median_cycle() -> Option<Nanos> {
     let mut cycles = Vec::with_capacity(SLEEPS);
     for _ in 0..SLEEPS {
         let before = clock::thread_cpu()?;
@@ -111,16 +159,7 @@ fn measured() -> Option<CallCost> {
         }
     }
     cycles.sort_unstable();
-    let turn = || {
-        let begin = clock::monotonic();
-        for _ in 0..CALLS {
-            // A clock that only the kernel can read.
-            clock::thread_cpu()?;
-        }
-        Some(Nanos((clock::monotonic() - begin).0 / CALLS))
-    };
-    let calls: Vec<Nanos> = (0..TURNS).map(|_| turn()).collect::<Option<_>>()?;
-    Some(CallCost { cycle: *cycles.get(cycles.len() / 2)?, call: calls.into_iter().min()? })
+    cycles.get(cycles.len() / 2).copied()
 }
 
 #[cfg(test)]
@@ -128,13 +167,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cycle_and_a_call_have_a_cost_and_less_than_before_is_none() {
+    fn a_cycle_and_a_call_have_a_cost() {
         let thread = CalibratingThread::start().expect("a thread");
         assert!(thread.id > 0);
         let Some(cost) = thread.measure() else { return };
-        assert!(cost.cycle.0 > 0 && cost.call.0 > 0, "{cost:?}");
+        assert!(cost.cycles.iter().all(|cycle| cycle.0 > 0) && cost.call.0 > 0, "{cost:?}");
         assert!(thread.measure().is_some(), "again");
-        let of = |cycle, call| CallCost { cycle: Nanos(cycle), call: Nanos(call) };
-        assert_eq!(of(9, 5).added_to(of(4, 7)), of(5, 0));
+    }
+
+    #[test]
+    fn less_than_before_is_none_and_what_chance_may_add_is_said() {
+        let of = |cycles: [i64; TURNS], call| Turns { cycles: cycles.map(Nanos).to_vec(), call: Nanos(call) };
+        let before = of([40, 50, 60, 50, 50], 7);
+        let after = of([90, 90, 90, 90, 90], 5);
+        // The standard error of the mean of the turns before is sqrt(50 / 5) = 3.16.
+        assert_eq!(after.added_to(&before), Added { cycle: Nanos(40), noise: Nanos(9), call: Nanos(0) });
+        assert_eq!(before.added_to(&after), Added { cycle: Nanos(0), noise: Nanos(9), call: Nanos(2) });
     }
 }

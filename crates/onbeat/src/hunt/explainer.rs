@@ -3,6 +3,7 @@
 
 use super::account::RecordingAccount;
 use super::found_spikes::FoundSpikes;
+use super::lock_places::LockPlaces;
 use super::names::Names;
 use super::response::ResponseTime;
 use super::scope::{Scope, buffer_kib};
@@ -12,7 +13,7 @@ use super::window::{WindowEvents, WindowRequest, window_events};
 use crate::alarm::{self, Alarms};
 use crate::measure::late::LateWakeup;
 use bundle::events::Events;
-use host::clock;
+use host::{MachineFiles, clock};
 use model::error::Result;
 use model::run::{Block, Host, Run, Spike};
 use model::units::{CpuSet, Nanos};
@@ -78,6 +79,9 @@ pub struct Explainer {
     /// How long one spike took lately.
     one_takes: Nanos,
     sleeps: SleepPlaces,
+    locks: LockPlaces,
+    /// Calls that were recorded after that are not whole.
+    calls_until: Nanos,
     /// What is done at a spike, and what could not be done.
     alarms: Alarms,
     alarm_failures: Vec<String>,
@@ -106,6 +110,8 @@ impl Explainer {
             skipped: Skipped::default(),
             one_takes: Nanos(0),
             sleeps: SleepPlaces::default(),
+            locks: LockPlaces::new(MachineFiles::live(), futex()),
+            calls_until: Nanos(i64::MAX),
             alarms: Alarms::default(),
             alarm_failures: Vec::new(),
         }
@@ -130,6 +136,12 @@ impl Explainer {
     pub fn follow(&mut self, threads: Vec<i32>) {
         self.scope = self.scope.growing(threads);
         self.source.set_threads(&self.scope);
+    }
+
+    /// System calls are recorded no longer.
+    pub fn end_syscalls(&mut self) {
+        self.calls_until = clock::monotonic();
+        self.source.end_syscalls();
     }
 
     /// The same of one thread more, or of these again.
@@ -267,8 +279,15 @@ impl Explainer {
         let LateTask { wakeup: LateWakeup { cpu, expected, actual, .. }, cycle, victim, own, deadline } =
             *late;
         let request = WindowRequest { cpu, expected, actual };
-        let WindowEvents { events, lost, begins_late, left_out } = window_events(&request, &mut *self.source);
+        let WindowEvents { mut events, lost, begins_late, left_out } =
+            window_events(&request, &mut *self.source);
+        if actual > self.calls_until {
+            events
+                .retain(|event| !matches!(event.what, What::SyscallEntry { .. } | What::SyscallExit { .. }));
+        }
         self.names.next_window();
+        let calls = LockPlaces::calls(&events, victim.pid);
+        let locks = self.locks.locks(&events, victim.pid, clock::monotonic(), &mut self.names);
         let events = events.into_iter().map(|event| event.named(&mut self.names)).collect();
         Window {
             cpu,
@@ -281,6 +300,8 @@ impl Explainer {
             events_lost: lost,
             begins_late,
             left_out,
+            calls,
+            locks,
             events,
         }
     }
@@ -321,6 +342,14 @@ impl Explainer {
             run.recorder.iter_mut().for_each(|account| account.notes.push(note.clone()));
         }
     }
+}
+
+/// The number of the system call that futexes are waited for with.
+pub fn futex() -> i64 {
+    // A number of 32 bits on boards of 32 bits.
+    #[allow(clippy::unnecessary_cast)]
+    let number = libc::SYS_futex as i64;
+    number
 }
 
 /// The thread, function and timer of a timer's start.

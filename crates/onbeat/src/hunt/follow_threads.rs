@@ -2,7 +2,7 @@
 //! late they ran, and how long their cycles took.
 
 use super::calibration;
-use super::explainer::Explainer;
+use super::explainer::{Explainer, futex};
 use super::family::Family;
 use super::followed_blocks::FollowedBlocks;
 use super::followed_cpus::FollowedCpus;
@@ -62,11 +62,9 @@ impl FollowThreads {
         placement: HousekeepingPlacement,
         host: &run::Host,
     ) -> FollowThreads {
-        // A number of 32 bits on boards of 32 bits.
-        #[allow(clippy::unnecessary_cast)]
-        let futex = libc::SYS_futex as i64;
+        let futex = futex();
         let online = CpuSet::parse(&host.online).unwrap_or_default();
-        let cycles = FollowedCycles::new(options.deadline, options.syscalls.then_some(futex));
+        let cycles = FollowedCycles::new(options.deadline, options.syscalls.map(|_| futex));
         FollowThreads {
             explainer,
             events: FollowedEvents::new(family, cycles, futex, options.stacks),
@@ -141,8 +139,8 @@ impl FollowThreads {
             let stop = rt::wait_for_stop(end.map_or(poll, |end| poll.min(end)));
             // Checked before the events are read: what a thread did before it ended is read then.
             let gone = self.is_gone(host);
-            let now = clock::monotonic();
             // What comes after the end is no part of the run.
+            let now = clock::monotonic();
             let upto = end.map_or(now, |end| now.min(end));
             let seen = self.poll(upto, host);
             let elapsed = end.is_some_and(|end| now >= end);
@@ -154,6 +152,8 @@ impl FollowThreads {
             if now < next {
                 continue;
             }
+            let ended = self.events.end_syscalls(&mut self.explainer, now - began, &mut self.options);
+            run.plan.notes.extend(ended);
             self.cpus.blocks.close_elapsed(seen);
             self.events.family.look_again();
             self.second(run, sink);
@@ -242,7 +242,7 @@ impl FollowThreads {
             }
         }
         let FollowOptions { stacks, syscalls, .. } = self.options;
-        let level = RecordingLevel::Victims { stacks, syscalls };
+        let level = RecordingLevel::Victims { stacks, syscalls: syscalls.is_some() };
         calibration::arm(&mut self.explainer, level, threads, run)
     }
 
@@ -359,7 +359,7 @@ mod tests {
 
     fn options(over: Option<i64>, deadline: Option<i64>) -> FollowOptions {
         let (over, deadline) = (over.map(Nanos), deadline.map(Nanos));
-        FollowOptions { over, deadline, stacks: true, syscalls: false }
+        FollowOptions { over, deadline, stacks: true, syscalls: None }
     }
 
     fn nobody() -> MachineFiles {

@@ -79,6 +79,11 @@ impl FollowedCycles {
         self.tracker.forget();
     }
 
+    /// System calls are recorded no longer: a mutex and a condition look the same again.
+    pub fn end_syscalls(&mut self) {
+        self.tracker.end_syscalls();
+    }
+
     /// Whether a thread is in a cycle that began by then.
     pub fn is_in_cycle(&self, thread: i32, time: Nanos) -> bool {
         self.tracker.open_since(thread).is_some_and(|since| since <= time)

@@ -3,6 +3,7 @@
 use super::explainer::{Explainer, LateTask, timer_start};
 use super::family::{Family, FamilyChange};
 use super::followed_cycles::FollowedCycles;
+use super::followed_spikes::FollowOptions;
 use super::losses::Losses;
 use super::victims::Victim;
 use super::wakeups::{Wakeup, WakeupTracker};
@@ -123,6 +124,20 @@ impl FollowedEvents {
         if !came.is_empty() && self.learns {
             self.starts.get_or_insert_default();
         }
+    }
+
+    /// Records system calls no longer than was asked for, because they cost every process time;
+    /// what there is to say about it.
+    pub fn end_syscalls(
+        &mut self,
+        explainer: &mut Explainer,
+        elapsed: Nanos,
+        options: &mut FollowOptions,
+    ) -> Option<String> {
+        options.syscalls.take_if(|span| elapsed >= *span)?;
+        explainer.end_syscalls();
+        self.cycles.end_syscalls();
+        Some(format!("system calls were recorded for the first {}", elapsed.spoken()))
     }
 
     /// The starts of timers so far, once there are any; they are not collected any more then.

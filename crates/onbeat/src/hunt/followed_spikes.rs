@@ -35,8 +35,8 @@ pub struct FollowOptions {
     /// The response from which on a cycle is late; by default each thread's period.
     pub deadline: Option<Nanos>,
     pub stacks: bool,
-    /// Whether the threads' system calls are recorded, which slows down every process.
-    pub syscalls: bool,
+    /// For how long the threads' system calls are recorded, which slows down every process.
+    pub syscalls: Option<Nanos>,
 }
 
 /// The choice among wake-ups.

@@ -82,6 +82,10 @@ pub trait EventSource {
     /// switched.
     fn set_threads(&mut self, scope: &Scope);
 
+    /// Records system calls no longer. The kernel's text is patched, which interrupts all CPUs
+    /// once.
+    fn end_syscalls(&mut self);
+
     /// Takes stacks where the timers expire that were learned since the source was armed.
     fn add_stacks(&mut self, scope: &Scope);
 

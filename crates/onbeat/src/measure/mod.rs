@@ -11,6 +11,7 @@
 
 pub mod barrier;
 pub mod block;
+pub mod call_time;
 pub mod cost;
 pub mod cycle;
 pub mod housekeeper;

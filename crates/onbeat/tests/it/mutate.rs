@@ -8,10 +8,18 @@ use std::time::{Duration, Instant};
 
 use bundle::foreign::maxima::{self, Maxima};
 use bundle::foreign::{self, CyclictestContext, cyclictest_hist, cyclictest_json};
+use experiment::design::usual;
+use experiment::proof::{ProofNeeds, prove};
+use experiment::tally::PairTally;
+use model::experiment::parse as experiment;
+use model::experiment::{
+    EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment, SegmentLoad,
+};
 use model::histogram::{Bucket, quantile, total_of};
 use model::rng::SplitMix64;
 use model::run::{Block, CpuRun, Peak, Run, SCHEMA, Worst};
 use model::units::{Bare, Cpu, CpuSet, Nanos, parse_span};
+use report::proving::{Proven, text as proving};
 use stats::series::Collector;
 use trace::catalog;
 use trace::decode::Decoder;
@@ -216,6 +224,73 @@ fn run_json_survives_damage() {
         use_run(&run);
         Ok(())
     });
+}
+
+/// A pair of which one was spoiled, and one that counts.
+fn sample_experiment() -> ExperimentRun {
+    let segment = |pair: u32, arm: ExperimentArm, late: u64, why: &str| ExperimentSegment {
+        pair,
+        arm,
+        valid: why.is_empty(),
+        why: why.into(),
+        bundle: format!("segments/{:03}-{}", pair + 1, arm.name()),
+        observed_ns: Nanos(4_000_000_000),
+        samples: 4_000,
+        late,
+        late_blocks: [late / 2, late - late / 2],
+        p50_ns: Some(Nanos(41_000)),
+        max_ns: Some(Nanos(50_100_000)),
+        loads: vec![SegmentLoad { spec: "mem:1x64M".into(), rate_per_s: Some(1.5e8) }],
+    };
+    let plan = ExperimentPlan {
+        change: "vmstat-interval=120".into(),
+        settings: vec!["vmstat-interval=120".into()],
+        limit_ns: Nanos(30_000_000),
+        seed: 11,
+        segment_ns: Nanos(4_000_000_000),
+        cpus: "2-3".into(),
+        load: "mem:1x64M".into(),
+        load_cpus: "0".into(),
+        priority: Some(80),
+        ..usual()
+    };
+    let (a, b) = (ExperimentArm::A, ExperimentArm::B);
+    let segments = vec![segment(0, b, 0, "CPU 2 went offline"), segment(1, a, 8, ""), segment(1, b, 1, "")];
+    ExperimentRun {
+        schema: EXPERIMENT_SCHEMA.into(),
+        plan,
+        kernel: "6.12.117-rt".into(),
+        pilot: Some(segment(0, a, 6, "")),
+        segments,
+    }
+}
+
+#[test]
+fn experiments_survive_damage() {
+    let sample = serde_json::to_vec_pretty(&sample_experiment()).unwrap();
+    batter("experiment.json", &sample, |bytes| {
+        let run = experiment(bytes)?;
+        let tally = PairTally::of(&run.segments);
+        let (proof, needs) = (prove(&run.plan, &tally), ProofNeeds::of(&run.plan, &tally));
+        assert!(proof.wins + proof.ties <= proof.pairs && proof.pairs <= run.segments.len() as u64);
+        assert!(proof.e_value >= 0.0 && proof.interval.is_none_or(|[lower, upper]| lower <= upper));
+        let proven = Proven { run: &run, proof: &proof, needs, differing: None };
+        let text = proving(&proven, 100, false);
+        assert!(!text.contains(['\r', '\0', '\x1b']), "what it quotes is clean: {text:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn long_experiments_take_no_longer_than_their_size() {
+    let mut run = sample_experiment();
+    run.segments = (0..300_000u32)
+        .map(|at| ExperimentSegment { pair: at % 9_000, ..ExperimentSegment::default() })
+        .collect();
+    let start = Instant::now();
+    let tally = PairTally::of(&run.segments);
+    assert_eq!((tally.pairs.len(), tally.dropped, tally.next), (0, 9_000, 9_000));
+    assert!(start.elapsed() < PATIENCE, "the tally takes long");
 }
 
 #[test]

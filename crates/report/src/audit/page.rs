@@ -1,43 +1,60 @@
-//! An audit as a page: the map of the machine, the failed rules, worst first, the unknown ones, and
-//! the rest.
+//! An audit as a page: what stands in the way and what to copy where, then each failed rule, the
+//! unknown ones, the map of the machine, and the rest.
 
 use maud::{Markup, html};
 
-use super::text::{conditions, count, worst_first};
-use crate::html::{document, page_of};
-use crate::html::{figure, scroll};
+use super::gains::{HuntGains, failing};
+use super::order::worst_first;
+use super::text::{conditions, count};
+use crate::html::{document, page_with_script};
+use crate::html::{figure, next, scroll};
 use crate::map::Map;
 use crate::map::{svg as map_svg, text as map_text};
 use crate::plot::theme;
 use crate::prose::prose;
 use crate::rule_pages::sheet;
-use crate::words::clean;
+use crate::script::PageScript;
+use crate::words::{clean, several};
 use model::error::{Result, json};
+use model::plan::CopyBlock;
 
 use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
 use rules::judgement::{AuditVerdict, Severity};
 
+/// Failed rules that the first screen names; the others are below.
+const NAMED: usize = 8;
+
+/// What stands beside the findings.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AuditAids<'a> {
+    /// What to copy, one block for each place.
+    pub blocks: &'a [CopyBlock],
+    /// What a hunt says that each setting would gain.
+    pub gains: Option<&'a HuntGains>,
+}
+
 /// The audit of a machine, and its map, as one page.
-pub fn html(audit: &Audit, map: &Map) -> Result<String> {
+pub fn html(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<String> {
     let json = without_addresses(audit)?;
     let release = clean(&audit.host.release);
     let heading = match release.as_str() {
         "" => "Audit for real time".to_owned(),
         release => format!("Audit for real time: Linux {release}"),
     };
-    Ok(page_of(
+    let failing = failing(audit, aids.gains);
+    Ok(page_with_script(
+        PageScript::Copy,
         &heading,
         html! {
-            p class="lead" { (conditions(audit)) }
-            p { strong { (count(audit)) } }
+            (answer(audit, &failing, aids))
+            (blocks(aids.blocks))
+            h2 { "What stands in the way" }
+            @if failing.is_empty() { p { "No rule failed." (unless_unknown(audit)) } }
+            @for found in failing { (failed(found, aids.gains)) }
+            (unknown(audit))
             h2 { "The machine" }
             (machine(map))
-            h2 { "What stands in the way" }
-            @let failing = worst_first(audit, AuditVerdict::Fail);
-            @if failing.is_empty() { p { "No rule failed." (unless_unknown(audit)) } }
-            @for found in failing { (failed(found)) }
-            (unknown(audit))
             (rest(audit, AuditVerdict::Pass, "As it should be"))
             (rest(audit, AuditVerdict::NotApplicable, "Does not apply"))
             footer class="muted" { p {
@@ -47,6 +64,86 @@ pub fn html(audit: &Audit, map: &Map) -> Result<String> {
             (document(&json))
         },
     ))
+}
+
+/// How many settings stand in the way, which, and what to type: what has to be on the first screen.
+fn answer(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Markup {
+    let grave = failing.iter().filter(|found| found.severity >= Severity::High).count();
+    let lead = match (failing.len() as u64, grave as u64) {
+        (0, _) => format!("No setting stands in the way.{}", unless_unknown(audit)),
+        (all, 0) => {
+            format!("{} in the way, none of them grave.", several(all, "setting stands", "settings stand"))
+        }
+        (all, grave) => {
+            format!("{} in the way, {grave} of them grave.", several(all, "setting stands", "settings stand"))
+        }
+    };
+    let more = failing.len().saturating_sub(NAMED);
+    html! {
+        p class="lead" { strong { (lead) } }
+        @if let Some(gains) = aids.gains { p { (gains.sentence(audit)) } }
+        ol class="named" {
+            @for found in failing.iter().take(NAMED) {
+                li {
+                    (badge(found.severity)) " "
+                    a href={ "#" (found.rule) } { (title(found).unwrap_or(found.rule)) }
+                    @if let Some(gain) = aids.gains.and_then(|gains| gains.badge(found.rule)) {
+                        " " strong { (gain) }
+                    }
+                    span class="muted brief" { " " (prose(&found.value)) }
+                }
+            }
+        }
+        @if more > 0 {
+            p class="muted" { "And " (several(more as u64, "less grave one", "less grave ones")) " below." }
+        }
+        (next(&steps(failing, aids)))
+        p class="muted" { (conditions(audit)) " " (count(audit)) }
+    }
+}
+
+fn steps(failing: &[&Finding], aids: &AuditAids) -> Vec<String> {
+    let mut steps = Vec::new();
+    if failing.is_empty() {
+        return vec![
+            "`onbeat measure` shows what latency this gives, `onbeat hunt` who takes the rest.".into(),
+        ];
+    }
+    if !aids.blocks.is_empty() {
+        let copy = "Copy the blocks below to their places, or let `onbeat tune plan` show what can be \
+                    set now and undone.";
+        steps.push(copy.into());
+    }
+    if aids.gains.is_none() {
+        steps.push("Which matter most here: `onbeat hunt`, then `onbeat audit --hunt RUN`.".into());
+    }
+    steps
+}
+
+/// What to copy, folded until it is wanted.
+fn blocks(blocks: &[CopyBlock]) -> Markup {
+    html! {
+        @if !blocks.is_empty() {
+            h2 { "What to copy" }
+            p class="muted" {
+                "All of what fails that such a file can set; nothing of the machine was changed. "
+                "Read it first: what a change costs is in " code { "onbeat rules ID" } "."
+            }
+            @for block in blocks {
+                details class="block" {
+                    summary { strong { (block.place) } " " (several(settings(&block.text), "line", "lines")) }
+                    p { (block.how) }
+                    pre class="copy" tabindex="0" { (block.text) }
+                }
+            }
+        }
+    }
+}
+
+/// Lines that set something.
+fn settings(text: &str) -> u64 {
+    let sets = |line: &&str| !line.is_empty() && (!line.starts_with('#') || line.ends_with(" is not set"));
+    text.lines().filter(sets).count() as u64
 }
 
 fn unless_unknown(audit: &Audit) -> &'static str {
@@ -71,17 +168,19 @@ fn machine(map: &Map) -> Markup {
     }
 }
 
-fn failed(found: &Finding) -> Markup {
+fn failed(found: &Finding, gains: Option<&HuntGains>) -> Markup {
+    let gain = gains.and_then(|gains| gains.of_rule(found.rule)).unwrap_or_default();
     html! {
-        section class={ "finding " (found.severity.name()) } {
+        section class={ "finding " (found.severity.name()) } id=(found.rule) {
             h3 { (badge(found.severity)) " " (found.rule) @if let Some(title) = title(found) { span class="muted" { " " (title) } } }
             p class="change" { (prose(&found.value)) " " span class="muted" { "should be" } " " strong { (prose(&found.wanted)) } }
             dl {
+                (field("gain", &gain))
                 (field("why", &found.reason))
                 (field("contested", found.disputed))
                 (field("to do", &found.fix))
                 (field("a change lasts", sheet::persistence(found.persistence)))
-                (field("source", source(found)))
+                (sources(found))
             }
         }
     }
@@ -100,7 +199,24 @@ fn title(found: &Finding) -> Option<&'static str> {
     rules::find(found.rule).map(|knob| knob.title).filter(|title| title.replace(' ', "-") != found.rule)
 }
 
-/// Where it is written, by name: a page holds no address.
+/// Where it is written: by name, and where that is, without the scheme that would make it an
+/// address, which a page does not hold; its script makes links of them.
+fn sources(found: &Finding) -> Markup {
+    let sources = rules::find(found.rule).map_or(&[][..], |knob| knob.sources);
+    html! {
+        @if !sources.is_empty() {
+            div {
+                dt { (if sources.len() == 1 { "source" } else { "sources" }) }
+                dd { @for (at, source) in sources.iter().enumerate() {
+                    @if at > 0 { br; }
+                    @let place = source.url.trim_start_matches("https://");
+                    (source.title) " " span class="source muted" { (place) }
+                } }
+            }
+        }
+    }
+}
+
 fn source(found: &Finding) -> &'static str {
     let source = rules::find(found.rule).and_then(|knob| knob.sources.first());
     source.map_or("", |source| source.title)
@@ -156,7 +272,7 @@ mod tests {
 
     fn page(machine: &Machine) -> String {
         let (survey, intent) = machine.survey();
-        html(&audit(&survey, &intent), &map_of(machine)).unwrap()
+        html(&audit(&survey, &intent), &map_of(machine), &AuditAids::default()).unwrap()
     }
 
     #[test]
@@ -165,7 +281,11 @@ mod tests {
         ALL.iter().for_each(|knob| machine.edit(knob.examples.fires));
         let (survey, intent) = machine.survey();
         let audit = audit(&survey, &intent);
-        let text = html(&audit, &map_of(&machine)).unwrap();
+        let block = CopyBlock { place: "/etc/x".into(), how: "Read.".into(), text: "# a\n<b> = 1\n".into() };
+        let aids = AuditAids { blocks: std::slice::from_ref(&block), gains: None };
+        let text = html(&audit, &map_of(&machine), &aids).unwrap();
+        assert!(text.contains("/etc/x</strong> 1 line") && text.contains("&lt;b&gt; = 1"));
+        assert!(text.find("What to copy") < text.find("What each CPU does"), "the answer is before the map");
         assert!(text.contains("aria-label=\"What each CPU does: CPU 0-1 not set apart"));
         let places: Vec<usize> = worst_first(&audit, AuditVerdict::Fail)
             .iter()
@@ -187,7 +307,7 @@ mod tests {
                     "{}",
                     knob.id
                 );
-                assert_eq!(text.matches("<script").count(), 1, "{}", knob.id);
+                assert_eq!(text.matches("<script").count(), 2, "the data and our own: {}", knob.id);
             }
         }
     }
@@ -201,7 +321,7 @@ mod tests {
         hostile.edit(&format!("/sys/devices/virtual/workqueue/cpumask: {evil}"));
         let text = page(&hostile);
         assert!(
-            text.contains("&lt;b x=") && !text.contains("<b x=") && text.matches("</script>").count() == 1
+            text.contains("&lt;b x=") && !text.contains("<b x=") && text.matches("</script>").count() == 2
         );
     }
 

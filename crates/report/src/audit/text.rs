@@ -2,34 +2,34 @@
 
 use std::fmt::Write;
 
+use super::gains::{HuntGains, failing};
+use super::order::worst_first;
 use crate::palette::{BOLD, Palette, RED, YELLOW};
 use crate::words::{clean, filled, several, wrapped};
 use model::keyword::Keyword;
+use model::plan::CopyBlock;
 use rules::audit::{Audit, Finding};
 use rules::intent::CpuSelection;
 use rules::judgement::{AuditVerdict, Severity};
 
-/// The findings of a verdict, worst first, else in the rules' order.
-pub fn worst_first(audit: &Audit, verdict: AuditVerdict) -> Vec<&Finding> {
-    let mut found: Vec<&Finding> = audit.findings.iter().filter(|found| found.verdict == verdict).collect();
-    found.sort_by_key(|found| std::cmp::Reverse(found.severity));
-    found
-}
-
 /// The audit as text of up to this number of columns, with ANSI colours if asked for; `verbose`
 /// adds what passes, what does not apply, and all about what is less grave.
-pub fn render(audit: &Audit, width: usize, color: bool, verbose: bool) -> String {
+pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: bool, verbose: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
     wrapped(&mut page, &conditions(audit), width);
-    let (grave, slight): (Vec<_>, Vec<_>) = worst_first(audit, AuditVerdict::Fail)
+    if let Some(gains) = gains {
+        wrapped(&mut page, &gains.sentence(audit), width);
+    }
+    let gain = |found: &Finding| gains.and_then(|gains| gains.of_rule(found.rule)).unwrap_or_default();
+    let (grave, slight): (Vec<_>, Vec<_>) = failing(audit, gains)
         .into_iter()
-        .partition(|found| verbose || found.severity >= Severity::Medium);
+        .partition(|found| verbose || found.severity >= Severity::Medium || !gain(found).is_empty());
     for found in grave {
         let style = if found.severity >= Severity::High { RED } else { YELLOW };
         let severity = palette.paint(style, &format!("{:<6}", found.severity.name()));
         let _ = write!(page, "\n{severity}  {}\n", palette.paint(BOLD, found.rule));
-        fields(&mut page, found, width);
+        fields(&mut page, found, &gain(found), width);
     }
     if !slight.is_empty() {
         let _ = writeln!(page, "\n{}", palette.paint(BOLD, "and less grave (all about them with -v)"));
@@ -88,12 +88,13 @@ pub fn conditions(audit: &Audit) -> String {
     )
 }
 
-fn fields(page: &mut String, found: &Finding, width: usize) {
+fn fields(page: &mut String, found: &Finding, gain: &str, width: usize) {
     let mut field = |name: &str, text: &str| {
         if !text.is_empty() {
             filled(page, &format!("  {name:<10} "), &clean(text), 13, width);
         }
     };
+    field("gain", gain);
     field("is", &found.value);
     field("should be", &found.wanted);
     field("why", &found.reason);
@@ -111,6 +112,17 @@ fn rest(page: &mut String, audit: &Audit, verdict: AuditVerdict, heading: &str, 
         let said = if found.value.is_empty() { &found.reason } else { &found.value };
         wrapped(page, &format!("  {}: {}", found.rule, clean(said)), width);
     }
+}
+
+/// What to copy, one block for each place.
+pub fn copied(blocks: &[CopyBlock], width: usize, color: bool) -> String {
+    let mut page = String::new();
+    for block in blocks {
+        let _ = writeln!(page, "\n{}", Palette(color).paint(BOLD, &clean(&block.place)));
+        wrapped(&mut page, &format!("# {}", clean(&block.how)), width);
+        page.push_str(&block.text);
+    }
+    page
 }
 
 /// The count of each verdict as a sentence.
@@ -174,7 +186,7 @@ mod tests {
     #[test]
     fn the_worst_comes_first_and_control_characters_are_escaped() {
         assert_eq!(
-            render(&audit(), 80, false, false),
+            render(&audit(), None, 80, false, false),
             "Linux 6.12.9 x86_64, preemption rt, on metal; judged as control-loop for CPU 2-3\n  \
              (the isolated ones).\n\nfatal   b\n  is         0\u{fffd}[2J\n  should be  1\n  why        it waits\n  \
              to do      echo 1 >/a\n\nand less grave (all about them with -v)\n  low   a: 0\u{fffd}[2J, should be 1\n\n\
@@ -184,7 +196,7 @@ mod tests {
 
     #[test]
     fn all_of_it_on_demand() {
-        let text = render(&audit(), 80, true, true);
+        let text = render(&audit(), None, 80, true, true);
         assert!(
             text.contains("low") && text.contains("as it should be") && text.contains("  d: 0"),
             "{text}"

@@ -101,14 +101,23 @@ fn runs(compared: &Compared) -> Markup {
         "The runs of both sides, in us",
         html! {
             table {
-                thead { tr { @for (i, cell) in head.iter().enumerate() { th class=[(i < 2).then_some("left")] { (cell) } } } }
+                thead { tr { @for (i, cell) in head.iter().enumerate() { th class=[class_of(i)] { (cell) } } } }
                 tbody { @for (side, units) in sides { @for unit in units {
-                    tr { @for (i, cell) in row(side, unit).iter().enumerate() { td class=[(i < 2).then_some("left")] { (cell) } } }
+                    tr { @for (i, cell) in row(side, unit).iter().enumerate() { td class=[class_of(i)] { (cell) } } }
                 } } }
             }
             p class="muted" { "Latencies in us. The larger maximum alone says little, it is the unluckier run's." }
         },
     )
+}
+
+/// The side and the run to the left; a telephone has room for the tail alone.
+fn class_of(column: usize) -> Option<&'static str> {
+    match column {
+        0 | 1 => Some("left"),
+        2..=6 => Some("more"),
+        _ => None,
+    }
 }
 
 fn pictures(versus: &Versus) -> Markup {
@@ -117,7 +126,7 @@ fn pictures(versus: &Versus) -> Markup {
     let compared = versus.compared;
     html! {
         h2 { "Pictures" }
-        @if !compared.quantiles.is_empty() {
+        @if compared.quantiles.iter().any(|one| one.difference_ns != 0.0 || one.ci.is_some()) {
             h3 { "By how much B is later, quantile by quantile" }
             (figure("Beside the verdict, not part of it.", |size| shift::draw(&compared.quantiles, size, &PAGE)))
             (quantiles(compared))

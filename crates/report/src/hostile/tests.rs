@@ -183,9 +183,12 @@ fn a_machine_through_every_form() {
         (finding.reason, finding.fix) = (ATTACK.into(), ATTACK.into());
     }
     found.host.release = ATTACK.into();
-    assert_harmless("audit", &audit::render(&found, 80, false, true));
+    assert_harmless("audit", &audit::render(&found, None, 80, false, true));
     assert_harmless("map", &super::map::text::render(&map, 80, false));
     assert_harmless("junit", &junit::render(&found));
-    assert_harmless("page of an audit", &audit_page::html(&found, &map).unwrap());
+    assert_harmless(
+        "page of an audit",
+        &audit_page::html(&found, &map, &audit_page::AuditAids::default()).unwrap(),
+    );
     assert_json("audit's json", &model::error::json_pretty(&found).unwrap());
 }

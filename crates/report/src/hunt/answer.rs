@@ -33,7 +33,8 @@ pub fn bars(run: &Run) -> Markup {
             p class="muted" {
                 @if more > 0 {
                     (several(more as u64, "more culprit", "more culprits"))
-                    " with " (sentences::percent(rest)) " together are in the table below. "
+                    " with " (sentences::percent(rest)) (if more > 1 { " together are" } else { " is" })
+                    " in the table below. "
                 }
                 (without(run))
             }

@@ -52,6 +52,7 @@ struct Look {
     words: String,
     fill: &'static str,
     strength: f64,
+    hatch: &'static str,
 }
 
 #[derive(Serialize)]
@@ -145,11 +146,14 @@ pub fn of(input: &Input, flame: &Flame, involved: &[Involved]) -> Option<AskData
 
 fn look_of_kind(name: &str) -> Look {
     let kind = kinds::of(name);
-    Look { name: clean(name), words: kind.words.into(), fill: kind.colour(&PAGE), strength: kind.strength }
+    let hatch = kind.hatch().unwrap_or_default();
+    let (fill, strength) = (kind.colour(&PAGE), kind.strength);
+    Look { name: clean(name), words: kind.words.into(), fill, strength, hatch }
 }
 
 fn look_of_lane(&(strength, colour, words): &(f64, usize, &str)) -> Look {
-    Look { name: String::new(), words: words.into(), fill: PAGE.lines[colour], strength }
+    let hatch = kinds::hatch_of(colour).unwrap_or_default();
+    Look { name: String::new(), words: words.into(), fill: PAGE.lines[colour], strength, hatch }
 }
 
 struct Writer<'a> {

@@ -110,6 +110,28 @@ fn flag(events: &mut [Named]) {
     }
 }
 
+/// A late cycle whose thread waits for a lock that a thread of lower priority holds on another CPU.
+pub fn locked_cycle() -> MadeSpike {
+    let (control, logger) = (task("control", 70, 19), task("logger", 812, 120));
+    let function = "futex_do_wait".to_owned();
+    let slices = vec![
+        slice("own", 3_000, 97_000, who(control), "it ran itself, from switch to switch"),
+        slice("blocked", 100_000, 500_000, Who { function, ..who(logger) }, "futex, released by logger:812"),
+        slice("own", 605_000, 95_000, who(control), "it ran itself, from switch to switch"),
+    ];
+    let mut made = case(31, 700_000, slices, |story| {
+        story.switch(3_000, 1, idle(), control).switch(100_000, 1, control, idle());
+        story.switch(40_000, 0, idle(), logger).switch(640_000, 0, logger, idle());
+        story.add(600_000, 0, 812, What::Waking { task: control, target: Cpu(1) });
+        story.switch(605_000, 1, idle(), control);
+    });
+    made.spike.deadline_ns = Some(Nanos(500_000));
+    (made.spike.victim, made.spike.switched_ns) = (who(control), None);
+    (made.window.victim, made.window.own) = (control, false);
+    made.window.deadline_ns = made.spike.deadline_ns;
+    made
+}
+
 /// A spike of these slices, at starts since the expected time, and its window.
 fn case(number: i64, latency: i64, slices: Vec<Slice>, script: impl Fn(&mut Script)) -> MadeSpike {
     // The slots are a millisecond apart.

@@ -143,8 +143,14 @@ impl Flame {
                 title { (path) ": " (span(Nanos(one.ns))) ", " (part) }
                 rect x=(Px(x)) y=(Px(top)) width=(Px((width - 0.6).max(0.6))) height=(Px(HEIGHT))
                     fill=(colour) fill-opacity=(number(strength)) stroke=(colour) stroke-width="0.8" {}
+                @if let Some(hatch) = kind.hatch().filter(|_| one.depth == 0) {
+                    rect x=(Px(x)) y=(Px(top)) width=(Px((width - 0.6).max(0.6))) height=(Px(HEIGHT))
+                        fill=(hatch) {}
+                }
                 @if width >= 26.0 {
-                    text x=(Px(x + 4.0)) y=(Px(top + 15.5)) fill=(ink) pointer-events="none" { (label) }
+                    text x=(Px(x + 4.0)) y=(Px(top + 15.5)) fill=(ink) pointer-events="none"
+                        stroke=[kind.hatch().filter(|_| one.depth == 0).map(|_| colour)]
+                        stroke-width="3" paint-order="stroke" { (label) }
                 }
             }
         }

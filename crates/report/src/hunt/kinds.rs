@@ -1,9 +1,12 @@
 //! The kinds of slices: what each is in a few words, and the colour it has in every picture.
 //!
 //! There are more kinds than distinguishable colours. Kinds of a family share one and differ in its
-//! strength.
+//! strength; families whose colours are alike to many men (deuteranopia) or on grey paper have a
+//! hatch over it.
 
-use crate::plot::theme::Theme;
+use maud::{Markup, html};
+
+use crate::plot::theme::{PAGE, Theme};
 
 /// What no event accounts for.
 pub const UNEXPLAINED: &str = model::slice::SliceKind::Unexplained.name();
@@ -65,7 +68,37 @@ pub fn order(name: &str) -> usize {
     ALL.iter().position(|kind| kind.name == name).unwrap_or(ALL.len())
 }
 
+/// The hatch over a colour of the theme's lines, as the fill of a second rectangle.
+pub fn hatch_of(colour: usize) -> Option<&'static str> {
+    match colour {
+        4 => Some("url(#hatch-rows)"),
+        5 => Some("url(#hatch-up)"),
+        7 => Some("url(#hatch-back)"),
+        _ => None,
+    }
+}
+
+/// What the hatches are made of: once on a page.
+pub fn hatches() -> Markup {
+    let lines = [("hatch-up", "45"), ("hatch-back", "-45"), ("hatch-rows", "90")];
+    html! {
+        svg class="defs" width="0" height="0" aria-hidden="true" {
+            defs { @for (id, turn) in lines {
+                pattern id=(id) width="5" height="5" patternUnits="userSpaceOnUse"
+                    patternTransform={ "rotate(" (turn) ")" } {
+                    path d="M1 0V5" stroke=(PAGE.background) stroke-width="1.3" {}
+                }
+            } }
+        }
+    }
+}
+
 impl KindStyle {
+    /// The hatch over its colour.
+    pub fn hatch(&self) -> Option<&'static str> {
+        if self.name == UNEXPLAINED { None } else { hatch_of(self.colour) }
+    }
+
     pub fn colour(&self, theme: &Theme) -> &'static str {
         if self.name == UNEXPLAINED { theme.muted } else { theme.lines[self.colour] }
     }
@@ -74,6 +107,7 @@ impl KindStyle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::theme::{NIGHT, PAPER};
     use model::slice::SliceKind;
 
     #[test]
@@ -89,6 +123,36 @@ mod tests {
         }
         assert_eq!(ALL.len(), SliceKind::Unexplained as usize + 1);
         assert_eq!(of("novel").name, UNEXPLAINED);
+    }
+
+    /// Lightness and the two axes of colour (CIELAB) as an eye without green cones sees a colour
+    /// (Machado, Oliveira and Fernandes 2009, severity 1).
+    fn seen(colour: &str) -> [f64; 3] {
+        let linear = |i: usize| {
+            let c = f64::from(u8::from_str_radix(&colour[i..i + 2], 16).unwrap()) / 255.0;
+            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+        };
+        let of = |row: [f64; 3]| row[0] * linear(1) + row[1] * linear(3) + row[2] * linear(5);
+        let [r, g, b] = [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]].map(of);
+        let f = |t: f64| if t > 0.008_856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
+        let x = f((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505);
+        let y = f(0.2126 * r + 0.7152 * g + 0.0722 * b);
+        let z = f((0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089);
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    #[test]
+    fn families_differ_without_green_cones_by_colour_or_by_hatch() {
+        for theme in [&PAPER, &NIGHT] {
+            for (at, one) in ALL.iter().enumerate() {
+                for other in ALL[at + 1..].iter().filter(|other| other.colour != one.colour) {
+                    let (a, b) = (seen(theme.lines[one.colour]), seen(theme.lines[other.colour]));
+                    let far = (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f64>().sqrt();
+                    let hatched = hatch_of(one.colour) != hatch_of(other.colour);
+                    assert!(far > 15.0 || hatched, "{} {} {far:.1}", one.name, other.name);
+                }
+            }
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod stages;
 pub mod strip;
 pub mod swatches;
 pub mod text;
+mod thread_lanes;
 pub mod threads;
 pub mod tracks;
 pub mod typical;

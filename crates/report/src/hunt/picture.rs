@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use super::parts::{SpikePart, longest, parts, share};
 use super::stages::Landmarks;
 use super::swatches::{Swatch, swatches};
+use super::thread_lanes::ThreadLanes;
 use super::tracks::Tracks;
 use super::{kinds, pins, strip};
 use crate::plot::axis::{Scale, number, unit_of};
@@ -26,8 +27,15 @@ const SMALL: f64 = 0.15;
 /// Height between the strip and what of it is enlarged.
 const WEDGE: f64 = 14.0;
 
-/// The picture of a spike; without its window only the parts are drawn.
-pub fn draw(spike: &Spike, window: Option<&Window>, size: Size, theme: &Theme) -> Option<Picture> {
+/// The picture of a spike; without its window only the parts are drawn. Of a cycle the threads that
+/// the run followed have lanes, too.
+pub fn draw(
+    spike: &Spike,
+    window: Option<&Window>,
+    followed: &[i32],
+    size: Size,
+    theme: &Theme,
+) -> Option<Picture> {
     let parts = longest(parts(spike), PARTS).0;
     if spike.latency_ns.0 <= 0 || parts.is_empty() {
         return None;
@@ -40,14 +48,17 @@ pub fn draw(spike: &Spike, window: Option<&Window>, size: Size, theme: &Theme) -
     let (enlarged, more) = canvas.enlarged(rest, top + height);
     let from = top + height + more + 8.0;
     let tracks = Tracks::new(spike, window, &canvas.time, canvas.plot, theme);
-    let plot = Plot { top, bottom: from + tracks.height(), ..canvas.plot };
+    let threads = ThreadLanes::new(spike, window, followed, &canvas.time, canvas.plot, theme);
+    let plot = Plot { top, bottom: from + tracks.height() + threads.height(), ..canvas.plot };
     let (unit, unit_ns) = unit_of(canvas.time.hi());
     let ticks = canvas.time.ticks(size.x_ticks(), |ns| number(ns / unit_ns));
-    let keys: Vec<Swatch> = keys(&parts, theme).into_iter().chain(tracks.keys()).collect();
+    let keys: Vec<Swatch> =
+        keys(&parts, theme).into_iter().chain(tracks.keys()).chain(threads.keys()).collect();
     let (legend, legend_height) = swatches(&keys, &plot, plot.bottom + 56.0, theme);
     let body = html! {
         (plot.x_axis(&canvas.time, &ticks, &format!("{unit} since {}", since_what(spike)), theme))
-        (canvas.pins(until as f64)) (strip) (enlarged) (tracks.draw(from))
+        (canvas.pins(until as f64)) (strip) (enlarged)
+        (tracks.draw(from)) (threads.draw(from + tracks.height()))
         (text(canvas.plot.left - 7.0, top + strip::HEIGHT / 2.0 - 3.0, "end", theme.ink, &format!("CPU {}", spike.cpu)))
         (text(canvas.plot.left - 7.0, top + strip::HEIGHT / 2.0 + 11.0, "end", theme.muted, "late"))
         (legend)
@@ -62,7 +73,7 @@ pub fn draw(spike: &Spike, window: Option<&Window>, size: Size, theme: &Theme) -
             span(spike.latency_ns),
             several(parts.len() as u64, "part", "parts")
         ),
-        notes: tracks.notes,
+        notes: [tracks.notes, threads.notes].concat(),
     })
 }
 
@@ -185,7 +196,7 @@ pub fn keys(parts: &[SpikePart], theme: &Theme) -> Vec<Swatch> {
     let key = |name: &str| {
         let kind = kinds::of(name);
         let words = format!("{}: {}", kind.name, kind.words);
-        Swatch { colour: kind.colour(theme), strength: kind.strength, words }
+        Swatch { colour: kind.colour(theme), strength: kind.strength, hatch: kind.hatch(), words }
     };
     names.into_iter().map(key).collect()
 }
@@ -200,8 +211,8 @@ mod tests {
     fn every_spike_is_drawn_with_and_without_its_window() {
         for case in fixture::cases() {
             for size in [Size::Wide, Size::Narrow] {
-                let whole = draw(&case.spike, Some(&case.window), size, &PAPER).unwrap();
-                let bare = draw(&case.spike, None, size, &PAPER).unwrap();
+                let whole = draw(&case.spike, Some(&case.window), &[], size, &PAPER).unwrap();
+                let bare = draw(&case.spike, None, &[], size, &PAPER).unwrap();
                 assert!(whole.height > bare.height && bare.notes.len() == 1);
                 let text = whole.body.into_string();
                 for word in ["expected", "interrupt", "waking", "switch", "actual", "CPU 0", "CPU 2"] {
@@ -213,6 +224,6 @@ mod tests {
 
     #[test]
     fn a_spike_of_nothing_has_no_picture() {
-        assert!(draw(&Spike::default(), None, Size::Wide, &PAPER).is_none());
+        assert!(draw(&Spike::default(), None, &[], Size::Wide, &PAPER).is_none());
     }
 }

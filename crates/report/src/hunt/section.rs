@@ -8,7 +8,7 @@ use super::parts::{SpikePart, by_latency, longest, parts, share, total, unexplai
 use super::typical::{self, Involved};
 use super::windows::{KEPT, Windows};
 use super::{ask, kinds, path, picture, sentences, threads};
-use crate::html::{cards, figure, scroll};
+use crate::html::{cards, figure};
 use crate::input::Input;
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
@@ -24,6 +24,8 @@ const BOXES: &str = "Each row is part of the one above it: kind, whose, function
 const ROWS: usize = 40;
 /// Rows of the culprits' table.
 const CULPRITS: usize = 40;
+/// Culprits of which a still picture shows a typical spike.
+const TYPICAL: usize = 8;
 
 /// The section; nothing for a run that is no hunt.
 pub fn section(input: &Input) -> Markup {
@@ -36,6 +38,7 @@ pub fn section(input: &Input) -> Markup {
     }
     let (flame, involved) = (Flame::of(run), typical::all(run));
     html! {
+        (kinds::hatches())
         (ask::place(input))
         (threads::section(run))
         h2 { "Who took the time" }
@@ -47,6 +50,7 @@ pub fn section(input: &Input) -> Markup {
             h2 { "The worst spikes" }
             p class="muted" { "Each from the time at which the thread should have run, or from its release. Point at a bar to read what it is." }
             @for (at, spike) in worst(run, KEPT).into_iter().enumerate() { (one(at + 1, spike, run, windows)) }
+            (typical_ones(run, &involved, windows))
         }
         (ask::table(run))
         @if let Some(windows) = windows.filter(|windows| windows.mean.windows > 0) {
@@ -55,6 +59,29 @@ pub fn section(input: &Input) -> Markup {
                 |size| path::draw(&windows.mean, "spikes", size, &PAGE)))
         }
         (ask::document(input, &flame, &involved))
+    }
+}
+
+/// Of each culprit that the worst spikes may not show, the one that shows it best.
+fn typical_ones(run: &Run, involved: &[Involved], windows: Option<&Windows>) -> Markup {
+    let order = by_latency(run);
+    let mut shown: Vec<usize> = order.iter().take(KEPT).copied().collect();
+    let mut others: Vec<(usize, usize)> = Vec::new();
+    for (culprit, part) in involved.iter().enumerate().take(TYPICAL) {
+        if let Some(at) = part.typical.filter(|at| !shown.contains(at)) {
+            shown.push(at);
+            others.push((culprit, at));
+        }
+    }
+    html! {
+        @if !others.is_empty() {
+            h2 { "A typical spike of each further culprit" }
+            @for (culprit, at) in others {
+                @let rank = order.iter().position(|place| *place == at).unwrap_or(at);
+                p class="muted" { "Of " (clean(&run.culprits[culprit].name)) ":" }
+                (one(rank + 1, &run.spikes[at], run, windows))
+            }
+        }
     }
 }
 
@@ -141,12 +168,14 @@ fn swatch(kind: &str) -> Markup {
     html! {
         svg class="swatch" viewBox="0 0 12 12" aria-hidden="true" {
             rect x="0.5" y="0.5" width="11" height="11" fill=(colour) fill-opacity=(number(kind.strength)) stroke=(colour) {}
+            @if let Some(hatch) = kind.hatch() { rect x="0.5" y="0.5" width="11" height="11" fill=(hatch) {} }
         }
     }
 }
 
 fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Markup {
     let window = windows.and_then(|windows| windows.of(spike));
+    let followed: Vec<i32> = run.threads.iter().map(|thread| thread.tid).collect();
     let when = sentences::when(spike, run);
     let when = if when.is_empty() { when } else { format!(", {when}") };
     let (shown, others, length) = longest(parts(spike), ROWS);
@@ -157,8 +186,8 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
             @if spike.events_lost > 0 {
                 p { strong { (several(spike.events_lost, "event", "events")) " of this CPU lost: slices may be missing." } }
             }
-            (figure("", |size| picture::draw(spike, window, size, &PAGE)))
-            (scroll("The parts of this spike", html! {
+            (figure("", |size| picture::draw(spike, window, &followed, size, &PAGE)))
+            (cards("The parts of this spike", html! {
                 table {
                     thead { tr {
                         th class="more" { "from, us" } th { "length, us" } th class="more" { "share" } th class="left" { "kind" }

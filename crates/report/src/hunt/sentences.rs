@@ -330,7 +330,7 @@ pub fn cure(culprits: &[Culprit], at: usize) -> Cure {
     let this = &culprits[at];
     let same = |other: &Culprit| (&other.remedy, &other.knobs) == (&this.remedy, &this.knobs);
     match culprits[..at].iter().position(same) {
-        Some(above) if !this.remedy.is_empty() => Cure::As(above),
+        Some(above) if !this.remedy.is_empty() && this.rule.is_some() => Cure::As(above),
         _ => Cure::Remedy(clean(&this.remedy), knobs(&this.knobs)),
     }
 }

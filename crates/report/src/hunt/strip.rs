@@ -164,9 +164,13 @@ fn bar(part: &SpikePart, inside: Option<&str>, scale: &Scale, top: f64, theme: &
             title { (hover(part)) }
             rect x=(Px(x)) y=(Px(top)) width=(Px(width)) height=(Px(HEIGHT)) fill=(colour)
                 fill-opacity=(Px2(kind.strength)) stroke=(colour) stroke-width="1" stroke-dasharray=[dashed] {}
+            @if let Some(hatch) = kind.hatch() {
+                rect x=(Px(x)) y=(Px(top)) width=(Px(width)) height=(Px(HEIGHT)) fill=(hatch) {}
+            }
             @if let Some(words) = inside {
                 text x=(Px(x + width / 2.0)) y=(Px(top + HEIGHT / 2.0 + FONT * 0.36)) text-anchor="middle" fill=(ink)
-                    font-weight="600" pointer-events="none" { (words) }
+                    font-weight="600" pointer-events="none"
+                    stroke=[kind.hatch().map(|_| colour)] stroke-width="3" paint-order="stroke" { (words) }
             }
         }
     }
@@ -200,7 +204,7 @@ mod tests {
             let parts = parts(&case.spike);
             let scale = Scale::linear(0.0, case.spike.latency_ns.0 as f64, 80.0, 900.0);
             let text = draw(&parts, &scale, 0.0, i64::MAX, &PAPER).0.into_string();
-            assert_eq!(text.matches("<rect").count(), parts.len());
+            assert_eq!(text.matches("fill-opacity").count(), parts.len());
             assert_eq!(text.matches("<title>").count(), parts.len());
         }
     }

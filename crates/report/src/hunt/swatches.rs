@@ -10,6 +10,8 @@ pub struct Swatch {
     pub colour: &'static str,
     /// How strong, 0 to 1.
     pub strength: f64,
+    /// What is over it.
+    pub hatch: Option<&'static str>,
     /// Its meaning.
     pub words: String,
 }
@@ -23,6 +25,9 @@ pub fn swatches(keys: &[Swatch], plot: &Plot, y: f64, theme: &Theme) -> (Markup,
             @let (x, y) = grid.place(at, y);
             rect x=(Px(x)) y=(Px(y - 10.0)) width="20" height="11" fill=(key.colour) fill-opacity=(number(key.strength))
                 stroke=(key.colour) stroke-width="0.8" {}
+            @if let Some(hatch) = key.hatch {
+                rect x=(Px(x)) y=(Px(y - 10.0)) width="20" height="11" fill=(hatch) {}
+            }
             (text(x + 27.0, y, "start", theme.ink, &fit(&key.words, grid.width - 30.0)))
         }
     };
@@ -39,7 +44,9 @@ mod tests {
     #[test]
     fn what_does_not_fit_next_to_it_goes_below() {
         let keys = |n: usize| -> Vec<Swatch> {
-            (0..n).map(|_| Swatch { colour: "red", strength: 0.5, words: "x".repeat(30) }).collect()
+            (0..n)
+                .map(|_| Swatch { colour: "red", strength: 0.5, hatch: None, words: "x".repeat(30) })
+                .collect()
         };
         let height = |size, n| swatches(&keys(n), &Plot::new(size, 0.0, 0.0), 0.0, &PAPER).1;
         assert_eq!((height(Size::Wide, 3), height(Size::Narrow, 3)), (LINE, 3.0 * LINE));

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::kinds;
 use super::lanes::KeptLanes;
 use super::swatches::Swatch;
 use crate::plot::axis::{Scale, number};
@@ -75,7 +76,8 @@ impl<'a> Tracks<'a> {
         looks.dedup();
         let key = |look: usize| {
             let (strength, colour, words) = LOOKS[look];
-            Swatch { colour: self.theme.lines[colour], strength, words: words.into() }
+            let hatch = kinds::hatch_of(colour);
+            Swatch { colour: self.theme.lines[colour], strength, hatch, words: words.into() }
         };
         looks.into_iter().map(key).collect()
     }
@@ -124,6 +126,7 @@ impl<'a> Tracks<'a> {
                     None => { (rect(self.theme.background, 0.0)) }
                     Some((strength, colour, _)) => {
                         (rect(self.theme.background, 1.0)) (rect(self.theme.lines[colour], strength))
+                        @if let Some(hatch) = kinds::hatch_of(colour) { (rect(hatch, 1.0)) }
                         @if width > 6.0 {
                             path d=(format!("M{} {}v{}", Px(from), Px(top), Px(HEIGHT))) stroke=(self.theme.background) stroke-width="1.5" fill="none" {}
                         }

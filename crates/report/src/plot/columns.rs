@@ -1,68 +1,69 @@
-//! Re-binning: rows of any width become the equal columns of a plot, and no sample is lost.
+//! Re-binning: rows of any width become the columns of a plot, the same ones for every run, and no
+//! sample is lost.
 //!
-//! Rows are 1.6 % wide, so on a linear axis their widths differ; drawn as they are, a wide row
-//! would look fuller than its narrow neighbours at the same density. So a row is spread over the
-//! columns it covers, in proportion, by rounding the cumulative count at each edge: whole samples,
-//! the same total, and a lone sample stays one sample in one column. The first and the last row are
-//! first cut to the exact extremes, so that nothing is drawn beyond the true maximum.
+//! A row is spread over the columns it covers, in proportion, by rounding the cumulative count at
+//! each edge: whole samples, the same total, and a lone sample stays one sample in one column. The
+//! first and the last row are first cut to the exact extremes, so that nothing is drawn beyond the
+//! true maximum.
 
-use super::axis::nice_at_or_above;
 use super::line::PlotLine;
-use crate::words::span;
-use model::histogram::{Bucket, quantile};
+use model::histogram::Bucket;
 use model::units::Nanos;
 
-/// No plot has more columns.
+/// No picture over time has more columns.
 pub const MAX_COLUMNS: usize = 300;
+
+/// Bins of a decade: 4.7 % of latency each, wider than a row of a histogram, which would show
+/// through.
+const BINS: usize = 50;
+/// Latencies that every plot of them has: 1 us to 10 ms. What lies beyond adds whole decades, so
+/// that the plots of two runs lie side by side.
+pub const ALWAYS: (i64, i64) = (1_000, 10_000_000);
+/// What comes before its time takes so many bins.
+const EARLY: usize = 12;
 
 /// The columns of a plot: column `i` is `[edges[i], edges[i + 1])`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     /// Ascending, at least two.
     pub edges: Vec<i64>,
-    /// Whether the columns are equal in ratio, or in width.
-    pub log: bool,
     /// Whether the first column holds what came before its time.
     pub early: bool,
 }
 
-impl Columns {
-    /// Columns of equal width from 0 to the largest value, with a little room beyond it.
-    ///
-    /// `early` adds a first column below 0, wide enough to be seen.
-    pub fn linear(hi: i64, at_least: i64, early: bool) -> Columns {
-        let step = nice_at_or_above((hi as f64 / 240.0).max(at_least as f64)).max(1.0) as i64;
-        let count = (hi / step).clamp(0, MAX_COLUMNS as i64 * 9 / 10) + 1;
-        let room = count / 32;
-        let mut edges: Vec<i64> = (0..=count + room).map(|i| i.saturating_mul(step)).collect();
-        // At the end of time, the edges would be equal.
-        edges.dedup();
-        if early {
-            edges.insert(0, -(count / 16).max(1).saturating_mul(step));
-        }
-        Columns { edges, log: false, early }
-    }
+/// The decades from the lower value to the upper one, as whole powers of ten, and those that every
+/// plot has.
+pub fn decades(lo: i64, hi: i64) -> (i64, i64) {
+    // At the end of an axis a largest value and its name have no room.
+    let lo = 10i64.pow(lo.max(1).ilog10()).min(ALWAYS.0);
+    let above = hi.max(1).saturating_add(hi.max(1) / 50);
+    let hi = 10i64.checked_pow(above.ilog10() + 1).unwrap_or(i64::MAX);
+    (lo, hi.max(ALWAYS.1))
+}
 
-    /// Columns of equal ratio between two positive values; where that is below a nanosecond, of
-    /// one.
-    pub fn log(lo: i64, hi: i64, early: bool) -> Columns {
-        let (lo, hi) = (lo.max(1), hi.max(lo.max(1)).min(i64::MAX - 1));
-        // Narrower than a row, columns would show the rows' edges and not the samples.
-        let ratio = (hi as f64 * 1.05 / lo as f64).powf(1.0 / 240.0).max(1.016);
+impl Columns {
+    /// Bins of equal ratio in whole decades that hold two values; where a bin is below a
+    /// nanosecond, of one.
+    pub fn of(lo: i64, hi: i64, early: bool) -> Columns {
+        let (lo, hi) = decades(lo, hi);
         let mut edges = vec![lo];
-        let mut ideal = lo as f64;
-        while edges.len() < MAX_COLUMNS - 1 && edges[edges.len() - 1] as f64 <= hi as f64 * 1.03 {
-            let last = edges[edges.len() - 1];
-            ideal = (ideal * ratio).max(last as f64 + 1.0);
-            edges.push((ideal as i64).max(last.saturating_add(1)));
-            if edges[edges.len() - 1] == i64::MAX {
+        for decade in lo.ilog10().. {
+            let start = 10f64.powi(decade as i32);
+            for bin in 1..=BINS {
+                let edge = (start * 10f64.powf(bin as f64 / BINS as f64)).round().min(hi as f64) as i64;
+                if edge > edges[edges.len() - 1] {
+                    edges.push(edge);
+                }
+            }
+            if edges[edges.len() - 1] >= hi || decade > 18 {
                 break;
             }
         }
         if early && lo > 1 {
-            edges.insert(0, ((lo as f64 / ratio.powi(12)) as i64).clamp(1, lo - 1));
+            let before = lo as f64 / 10f64.powf(EARLY as f64 / BINS as f64);
+            edges.insert(0, (before as i64).clamp(1, lo - 1));
         }
-        Columns { edges, log: true, early }
+        Columns { edges, early: early && lo > 1 }
     }
 
     /// How many columns there are.
@@ -73,16 +74,6 @@ impl Columns {
     /// Never: there is always a column.
     pub fn is_empty(&self) -> bool {
         false
-    }
-
-    /// What one column is, in words for the axis.
-    pub fn words(&self) -> String {
-        let last = self.edges.len() - 1;
-        if self.log {
-            let ratio = self.edges[last] as f64 / self.edges[last - 1] as f64;
-            return format!("{:.1} % of latency", (ratio - 1.0) * 100.0);
-        }
-        span(Nanos(self.edges[2.min(last)] - self.edges[2.min(last) - 1]))
     }
 
     /// The counts of a line's rows. Early samples go to the first column.
@@ -132,31 +123,14 @@ fn cut(Bucket { lower, upper, count }: Bucket, line: &PlotLine) -> Bucket {
     Bucket { lower: from, upper: to, count }
 }
 
-/// The columns that show the lines best: linear while that shows the bulk, else logarithmic.
-///
-/// With the largest value far beyond the bulk, a linear axis would press everything else into a few
-/// columns at the left.
+/// The columns for some lines between their least and their largest value.
 pub fn choose(lines: &[PlotLine], lo: i64, hi: i64) -> Columns {
-    let bulk = lines.iter().filter_map(|line| bulk_end(line)).max().unwrap_or(hi);
-    let early = lines.iter().any(|line| line.early > 0);
-    if hi / bulk.max(1) < 20 {
-        let finest =
-            |line: &PlotLine| line.rows.iter().map(|row| row.upper.0.saturating_sub(row.lower.0)).min();
-        return Columns::linear(hi, lines.iter().filter_map(finest).max().unwrap_or(1), early);
-    }
-    // A little room on the left: samples below the scale would be put into its first column.
-    Columns::log((lo as f64 / 1.15) as i64, hi, early)
-}
-
-/// Where a line's bulk ends: nine samples of ten lie before.
-fn bulk_end(line: &PlotLine) -> Option<i64> {
-    quantile(&line.rows, None, 900_000).map(|end| end.0)
+    Columns::of(lo, hi, lines.iter().any(|line| line.early > 0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
     use proptest::prelude::*;
     use std::borrow::Cow;
 
@@ -177,19 +151,22 @@ mod tests {
 
     #[test]
     fn a_wide_row_is_spread_and_a_lone_sample_is_not() {
-        let columns = Columns { edges: vec![0, 10, 20, 30], log: false, early: false };
+        let columns = Columns { edges: vec![0, 10, 20, 30], early: false };
         let rows = [Bucket::new(Nanos(0), Nanos(20), 10), Bucket::new(Nanos(20), Nanos(30), 1)];
         assert_eq!(columns.count(&line(&rows)), [5, 5, 1]);
         assert_eq!(columns.count(&line(&[Bucket::new(Nanos(5), Nanos(30), 1)])).iter().sum::<u64>(), 1);
     }
 
     #[test]
-    fn quiet_runs_are_linear_and_spiky_ones_logarithmic() {
-        for (sample, log) in [(fixture::quiet(), false), (fixture::noisy(), true), (fixture::spike(), true)] {
-            let lines = crate::plot::line::of_run(&sample.run);
-            let (lo, hi) = crate::plot::line::extent(&lines).unwrap();
-            assert_eq!(choose(&lines, lo, hi).log, log, "{}", sample.title);
-        }
+    fn two_runs_have_the_same_bins_where_both_have_any() {
+        let (quiet, late) = (Columns::of(2_000, 41_000, false), Columns::of(1_500, 80_000_000, true));
+        assert_eq!((quiet.edges[0], quiet.edges[quiet.len()]), ALWAYS);
+        assert_eq!(quiet.len(), 4 * BINS);
+        assert_eq!(late.edges[late.len()], 100_000_000);
+        assert!(quiet.edges.iter().all(|edge| late.edges.contains(edge)));
+        assert!(late.early && late.edges[0] < 1_000);
+        assert_eq!(decades(999, 10_000_000), (100, 100_000_000));
+        assert_eq!(decades(0, i64::MAX), (1, i64::MAX));
     }
 
     proptest! {
@@ -203,8 +180,8 @@ mod tests {
             let line = line(&rows);
             let (lo, hi) = crate::plot::line::extent(std::slice::from_ref(&line)).unwrap();
             let total: u64 = samples.iter().map(|s| s.2).sum();
-            for columns in [choose(std::slice::from_ref(&line), lo, hi), Columns::linear(hi, 1, true), Columns::log(lo, hi, true), Columns::log(1, 2, false)] {
-                prop_assert!(columns.len() < MAX_COLUMNS);
+            for columns in [choose(std::slice::from_ref(&line), lo, hi), Columns::of(lo, hi, true), Columns::of(1, 2, false)] {
+                prop_assert!(columns.len() < 20 * BINS);
                 prop_assert!(columns.edges.windows(2).all(|pair| pair[0] < pair[1]), "{columns:?}");
                 prop_assert_eq!(columns.count(&line).iter().sum::<u64>(), total);
             }

@@ -6,6 +6,7 @@
 use maud::{Markup, html};
 
 use super::axis::{Scale, power_label, span_label};
+use super::columns;
 use super::line;
 use super::line::PlotLine;
 use super::svg;
@@ -41,8 +42,10 @@ pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
     let least = least.fold(0.5, f64::min);
     let furthest = dashed.iter().map(|(_, curve)| curve.end).fold(hi as f64, f64::max);
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 240.0 });
-    let x = Scale::log(lo as f64 / 1.1, furthest * 1.1, plot.left, plot.right);
-    let y = Scale::log(least / 1.8, 1.0, plot.bottom, plot.top);
+    let (from, to) = columns::decades(lo, furthest.min(9e18) as i64);
+    let x = Scale::log(from as f64, to as f64, plot.left, plot.right);
+    // Whole decades, and room below the last step.
+    let y = Scale::log(10f64.powf((least / 1.3).log10().floor()), 1.0, plot.bottom, plot.top);
     let keys = keys(lines, &shown, !dashed.is_empty(), theme);
     let (legend, legend_height) = legend(&keys, &plot, plot.bottom + 58.0, theme);
     let body = html! {

@@ -1,6 +1,6 @@
 //! How often a latency is reached: blocks per hour whose maximum is at least this late, what
-//! counting allows at most, and the law fitted to the maxima, greyed and dashed where a check
-//! refused it.
+//! counting allows at most, and the law fitted to the maxima; a law that a check refused is not
+//! drawn, for a line is read as a promise.
 //!
 //! Both axes are logarithmic. A block counts once, whatever happens within it.
 
@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use stats::bounds::ExtrapolationStatus;
 
 use super::axis::{Scale, power_label, span_label};
+use super::columns;
 use super::curve::Curve;
 use super::svg;
 use super::svg::stroke;
@@ -29,13 +30,15 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
     let beyond = &bounds.extrapolation;
     let limit = bounds.claim.map(|claim| claim.limit_ns);
     let (low, worst) = curve.extent();
-    let seen = [beyond.upper_nonneg_shape_ns, beyond.upper_ns].into_iter().flatten().fold(worst, f64::max);
+    let levels = [beyond.upper_nonneg_shape_ns, beyond.upper_ns].into_iter().flatten();
+    let seen = levels.filter(|_| beyond.status == ExtrapolationStatus::Ok).fold(worst, f64::max);
     let shown = limit.filter(|limit| limit.0 as f64 / 4.0 <= seen);
     let furthest = shown.map_or(seen, |limit| seen.max(limit.0 as f64));
     let horizon = beyond.horizon_ns.unwrap_or(bounds.counting.horizon_ns);
     let once = HOUR / horizon.as_secs().max(1e-9);
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 250.0 });
-    let x = Scale::log(low / 1.02, furthest * 1.12, plot.left, plot.right);
+    let (from, to) = columns::decades(low as i64, furthest.min(9e18) as i64);
+    let x = Scale::log(from as f64, to as f64, plot.left, plot.right);
     let y = Scale::log(once.min(curve.one()) / 6.0, curve.most() * 1.5, plot.bottom, plot.top);
     let sketch = Sketch { plot, x, y, once, theme };
     let (legend, legend_height) = legend(&keys(series, bounds, theme), &plot, plot.bottom + 58.0, theme);
@@ -53,6 +56,8 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
         (legend)
     };
     let far = limit.filter(|_| shown.is_none());
+    let refused = (beyond.status != ExtrapolationStatus::Ok)
+        .then(|| "Nothing is extrapolated: the checks below say why.".to_owned());
     Some(Picture {
         width: size.width(),
         height: plot.bottom + 58.0 + legend_height,
@@ -65,6 +70,7 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
         notes: far
             .map(|limit| format!("The limit, {}, lies far to the right.", span(limit)))
             .into_iter()
+            .chain(refused)
             .collect(),
     })
 }
@@ -79,13 +85,9 @@ fn keys(series: &Series, bounds: &Bounds, theme: &Theme) -> Vec<LegendEntry> {
         },
         LegendEntry { colour: theme.band, area: true, words: "up to what counting allows (95 %)".into() },
     ];
-    if beyond.gev.is_some() {
-        let by = bounds.gates.iter().filter(|gate| gate.judged && !gate.passed).map(|gate| gate.id);
-        let (colour, words) = match beyond.status {
-            ExtrapolationStatus::Ok => (theme.lines[1], format!("law fitted to {} maxima", beyond.blocks)),
-            _ => (theme.muted, format!("dashed: fit, refused by {}", by.collect::<Vec<_>>().join(", "))),
-        };
-        keys.push(LegendEntry { colour, area: false, words });
+    if beyond.gev.is_some() && beyond.status == ExtrapolationStatus::Ok {
+        let words = format!("law fitted to {} maxima", beyond.blocks);
+        keys.push(LegendEntry { colour: theme.lines[1], area: false, words });
     }
     keys
 }
@@ -122,6 +124,9 @@ impl Sketch<'_> {
     fn law(&self, series: &Series, bounds: &Bounds) -> Markup {
         let beyond = &bounds.extrapolation;
         let (Some(law), Some(block)) = (&beyond.gev, beyond.block_ns) else { return html! {} };
+        if beyond.status != ExtrapolationStatus::Ok {
+            return html! {};
+        }
         let law = Gev { mu: law.mu, sigma: law.sigma, xi: law.xi };
         // The law of the recorded blocks is a root of that of the longer blocks.
         let shorter = series.block.0.max(1) as f64 / block.0.max(1) as f64;
@@ -140,11 +145,7 @@ impl Sketch<'_> {
                 break;
             }
         }
-        let ok = beyond.status == ExtrapolationStatus::Ok;
-        html! {
-            path d=(path.0) fill="none" stroke-width="1.5" stroke=(if ok { self.theme.lines[1] } else { self.theme.muted })
-                stroke-dasharray=[(!ok).then_some("6 4")] {}
-        }
+        html! { path d=(path.0) fill="none" stroke-width="1.5" stroke=(self.theme.lines[1]) {} }
     }
 
     fn horizon(&self, horizon: Nanos) -> Markup {
@@ -161,6 +162,9 @@ impl Sketch<'_> {
     /// The levels for the horizon, on its line: each has a separate height for its name.
     fn levels(&self, bounds: &Bounds) -> Markup {
         let beyond = &bounds.extrapolation;
+        if beyond.status != ExtrapolationStatus::Ok {
+            return html! {};
+        }
         let guarded = beyond.upper_nonneg_shape_ns.filter(|guarded| {
             beyond.upper_ns.is_none_or(|upper| self.x.at(*guarded) - self.x.at(upper) > 4.0)
         });
@@ -203,7 +207,7 @@ mod tests {
     use crate::plot::theme::PAPER;
 
     #[test]
-    fn a_refused_fit_is_dashed_and_gives_no_level() {
+    fn a_refused_fit_is_not_drawn() {
         let mut sample = fixture::eight();
         sample.ask(Some(Nanos(30_000)));
         let mut bounds = sample.bounds.unwrap();
@@ -211,10 +215,12 @@ mod tests {
             |bounds: &Bounds| draw(&sample.series, bounds, Size::Narrow, &PAPER).unwrap().body.into_string();
         bounds.extrapolation.status = ExtrapolationStatus::Refused;
         let refused = text(&bounds);
-        assert!(refused.contains("6 4") && refused.contains("dashed") && refused.contains("limit 30 us"));
+        assert!(!refused.contains("law fitted") && refused.contains("limit 30 us"));
+        bounds.extrapolation.typical_ns = Some(25_000.0);
+        assert!(!text(&bounds).contains("typical"), "a level of a refused law");
         bounds.extrapolation.status = ExtrapolationStatus::Ok;
         bounds.extrapolation.typical_ns = Some(25_000.0);
-        assert!(text(&bounds).contains("typical 25 us") && !text(&bounds).contains("dashed"));
+        assert!(text(&bounds).contains("typical 25 us") && text(&bounds).contains("law fitted"));
     }
 
     #[test]

@@ -5,9 +5,10 @@
 
 use maud::{Markup, html};
 
-use super::axis::{Scale, Tick, number, power_label, span_label, unit_of};
+use super::axis::{Scale, Tick, power_label, span_label};
 use super::columns::{Columns, choose};
 use super::label::{LabelPlace, place_labels};
+use super::latency_words::{OF_CYCLES, OF_WAKEUPS, PlotWords, in_words};
 use super::line;
 use super::line::PlotLine;
 use super::modes;
@@ -50,16 +51,6 @@ pub fn draw_cycles(lines: &[PlotLine], deadline: Option<Nanos>, size: Size, them
     compose(lines, &line::alone(lines), &[], &subject, size, theme)
 }
 
-/// What is counted, over what, and what the limit is.
-struct PlotWords {
-    value: &'static str,
-    counted: &'static str,
-    limit: &'static str,
-}
-
-const OF_WAKEUPS: PlotWords = PlotWords { value: "latency", counted: "wake-ups", limit: "limit" };
-const OF_CYCLES: PlotWords = PlotWords { value: "time", counted: "cycles", limit: "deadline" };
-
 struct Subject<'a> {
     limit: Option<Nanos>,
     modes: &'a [Mode],
@@ -101,8 +92,13 @@ fn compose(
         @for (colour, &i) in shown.iter().enumerate() {
             path d=(sketch.steps(&counts[i]).0) fill="none" stroke=(theme.lines[colour % LINES])
                 stroke-width="1.6" stroke-linejoin="round" { title { (lines[i].words()) } }
+            @let dots = sketch.dots(&counts[i]);
+            @if !dots.0.is_empty() {
+                path d=(dots.0) fill="none" stroke=(theme.lines[colour % LINES])
+                    stroke-width="4.5" stroke-linecap="round" {}
+            }
         }
-        @if let Some(limit) = limit { (sketch.limit(limit, words.limit, theme)) }
+        @if let Some(limit) = limit { (sketch.limit(limit, words.limit, modes::room(modes), theme)) }
         (modes::draw(modes, &sketch.plot, &sketch.x, size, theme))
         (sketch.marks(marks, &counts, shown, size, theme))
         (sketch.plot.frame(theme))
@@ -147,21 +143,6 @@ fn keys(lines: &[PlotLine], shown: &[usize], theme: &Theme) -> Vec<LegendEntry> 
     keys
 }
 
-fn in_words(lines: &[PlotLine], words: &PlotWords, hi: i64) -> String {
-    let PlotWords { value, counted, .. } = words;
-    let plot = format!(
-        "Plot of {}: number of {counted} over {value}.",
-        several(lines.len() as u64, "line", "lines")
-    );
-    // Where a line's largest value is not known, the end of its histogram is not it.
-    if lines.iter().any(|line| line.max.is_none() && line.overflows > 0) {
-        return format!("{plot} The largest {value} is not known.");
-    }
-    let worst = lines.iter().max_by_key(|line| line.max);
-    let worst = worst.map_or_else(String::new, |line| format!(", on {}", line.name));
-    format!("{plot} The largest {value} is {}{worst}.", span(Nanos(hi)))
-}
-
 fn notes(lines: &[PlotLine], limit: Option<Nanos>, sketch: &Sketch) -> Vec<String> {
     let mut notes = Vec::new();
     let early: u64 = lines.iter().fold(0, |sum, line| sum.saturating_add(line.early));
@@ -193,31 +174,24 @@ impl Sketch {
     fn new(columns: &Columns, counts: &[Vec<u64>], modes: &[Mode], size: Size) -> Sketch {
         let plot = Plot::new(size, 30.0, if size == Size::Wide { 330.0 } else { 250.0 });
         let (first, last) = (columns.edges[0] as f64, columns.edges[columns.edges.len() - 1] as f64);
-        let x = if columns.log {
-            Scale::log(first, last, plot.left, plot.right)
-        } else {
-            Scale::linear(first, last, plot.left, plot.right)
-        };
-        let most = counts.iter().flatten().copied().max().unwrap_or(1).max(1) as f64;
-        let y = Scale::log(FLOOR, most * 1.6, plot.bottom, plot.top + modes::room(modes));
+        let x = Scale::log(first, last, plot.left, plot.right);
+        let most = counts.iter().flatten().copied().max().unwrap_or(1).max(1);
+        // Whole decades, so that two plots of about as many samples have the same axis.
+        let top = 10f64.powf((most as f64 * 1.05).log10().ceil().max(3.0));
+        let y = Scale::log(FLOOR, top, plot.bottom, plot.top + modes::room(modes));
         let edges = columns.edges.iter().map(|&edge| x.at(edge as f64)).collect();
         Sketch { plot, x, y, edges }
     }
 
     fn axes(&self, columns: &Columns, words: &PlotWords, size: Size, theme: &Theme) -> Markup {
         let PlotWords { value, counted, .. } = words;
-        let (unit, unit_ns) = unit_of(self.x.hi());
-        let (ticks, title) = if columns.log {
-            (self.x.ticks(size.x_ticks(), span_label), format!("{value}, logarithmic"))
-        } else {
-            (self.x.ticks(size.x_ticks(), |ns| number(ns / unit_ns)), format!("{value} in {unit}"))
-        };
+        let (ticks, title) = (self.x.ticks(size.x_ticks(), span_label), format!("{value}, logarithmic"));
         let counts: Vec<Tick> =
             self.y.ticks(8, power_label).into_iter().filter(|tick| tick.value >= 0.9).collect();
         let early = (columns.early && size == Size::Wide).then(|| (self.edges[0] + self.edges[1]) / 2.0);
         html! {
             (self.plot.x_axis(&self.x, &ticks, &title, theme))
-            (self.plot.y_axis(&self.y, &counts, &format!("{counted} per {}", columns.words().replace("latency", value)), theme))
+            (self.plot.y_axis(&self.y, &counts, &format!("{counted} per bin, 50 bins a decade of {value}"), theme))
             @if let Some(x) = early { (text(x, self.plot.bottom + 16.0, "middle", theme.muted, "early")) }
         }
     }
@@ -226,11 +200,24 @@ impl Sketch {
         if count == 0 { self.plot.bottom } else { self.y.at(count as f64) }
     }
 
-    /// Steps up from the floor and down to it; nothing is drawn where there is no sample.
+    /// Single wake-ups that no step joins, as dots: as steps beside each other they would be a
+    /// fence.
+    fn dots(&self, counts: &[u64]) -> PathData {
+        let mut path = PathData::default();
+        for i in (0..counts.len()).filter(|&i| is_alone(counts, i)) {
+            path.go((self.edges[i] + self.edges[i + 1]) / 2.0, self.height(1));
+            path.0.push_str("h0");
+        }
+        path
+    }
+
+    /// Steps up from the floor and down to it; nothing is drawn where there is no sample, and where
+    /// there is a single one a dot.
     fn steps(&self, counts: &[u64]) -> PathData {
         let mut path = PathData::default();
         let mut before = 0;
         for (i, &count) in counts.iter().enumerate() {
+            let count = if is_alone(counts, i) { 0 } else { count };
             if count == before {
                 continue;
             }
@@ -262,7 +249,7 @@ impl Sketch {
         html! { path d=(path.0) fill=(theme.band) {} }
     }
 
-    fn limit(&self, limit: Nanos, name: &str, theme: &Theme) -> Markup {
+    fn limit(&self, limit: Nanos, name: &str, below: f64, theme: &Theme) -> Markup {
         if !self.x.holds(limit.0 as f64) {
             return html! {};
         }
@@ -272,7 +259,7 @@ impl Sketch {
         let anchor = if x - svg::text_width(&words) > self.plot.left { "end" } else { "start" };
         html! {
             path d=(path.0) fill="none" stroke=(theme.alarm) stroke-width="1.4" stroke-dasharray="7 4" {}
-            (text_over(if anchor == "end" { x - 5.0 } else { x + 5.0 }, self.plot.top + 15.0, anchor, theme.alarm, theme, &words))
+            (text_over(if anchor == "end" { x - 5.0 } else { x + 5.0 }, self.plot.top + below + 15.0, anchor, theme.alarm, theme, &words))
         }
     }
 
@@ -332,6 +319,12 @@ impl Sketch {
     }
 }
 
+/// Whether a column has one sample and no neighbour more.
+fn is_alone(counts: &[u64], i: usize) -> bool {
+    let at = |i: Option<usize>| i.and_then(|i| counts.get(i)).copied().unwrap_or(0);
+    counts[i] == 1 && at(i.checked_sub(1)) <= 1 && at(Some(i + 1)) <= 1
+}
+
 fn leader(x: f64, from: f64, to: f64) -> PathData {
     let mut path = PathData::default();
     path.go(x, from);
@@ -355,10 +348,20 @@ mod tests {
 
     #[test]
     fn a_count_of_one_is_visible_above_the_axis() {
-        let columns = Columns::linear(100_000, 1, false);
+        let columns = Columns::of(1_000, 100_000, false);
         let counts = vec![vec![0, 1, 5_000_000]];
         let sketch = Sketch::new(&columns, &counts, &[], Size::Wide);
         assert!(sketch.plot.bottom - sketch.height(1) >= 8.0);
         assert_eq!(sketch.height(0), sketch.plot.bottom);
+    }
+
+    #[test]
+    fn single_wake_ups_are_dots_and_no_fence() {
+        let columns = Columns::of(1_000, 100_000, false);
+        let counts = [0, 5, 9, 1, 0, 1, 0, 1, 1, 0];
+        let sketch = Sketch::new(&columns, &[counts.to_vec()], &[], Size::Wide);
+        let dots = sketch.dots(&counts).0;
+        assert_eq!(dots.matches("h0").count(), 3, "that next to many is a step: {dots}");
+        assert_eq!(sketch.steps(&counts).0.matches('M').count(), 1);
     }
 }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::axis::{Scale, Tick, span_label, time_ticks};
+use super::columns;
 use super::history::{History, HistoryColumn};
 use super::line;
 use super::marks::Marks;
@@ -24,7 +25,11 @@ impl TimeAxis {
     /// The axis of a history across a plot.
     pub fn new(history: &History, plot: &Plot, size: Size) -> TimeAxis {
         let (from, to) = (history.since_start(0), history.since_start(history.columns().max(1)));
-        let scale = Scale::linear(from, to, plot.left, plot.right);
+        TimeAxis::along(Scale::linear(from, to, plot.left, plot.right), size)
+    }
+
+    /// The axis along a scale of nanoseconds since the start.
+    pub fn along(scale: Scale, size: Size) -> TimeAxis {
         let (written, ticks) = time_ticks(&scale, size.x_ticks());
         TimeAxis { scale, ticks, title: format!("time since the start ({written})") }
     }
@@ -46,11 +51,9 @@ pub fn draw(history: &History, marks: Marks, size: Size, theme: &Theme) -> Optio
     let missed = of_slots.fold(0, u64::saturating_add);
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 260.0 } else { 220.0 });
     let time = TimeAxis::new(history, &plot, size);
-    let (low, top_ns) = (low as f64 / 1.3, top as f64);
+    let (low, top_ns) = columns::decades(low, top);
     // Room for the name of the worst above it.
-    let room =
-        (top_ns / low).powf((30.0 + marks.room()) / (plot.bottom - plot.top - 38.0 - marks.room())).max(1.2);
-    let y = Scale::log(low, top_ns * room, plot.bottom - 8.0, plot.top);
+    let y = Scale::log(low as f64, top_ns as f64, plot.bottom - 8.0, plot.top + 24.0 + marks.room());
     let worst: Vec<Option<Worst>> = cpus.iter().map(|(_, slots)| worst_of(slots)).collect();
     let shown = alone(&worst);
     let below = plot.bottom + 58.0;

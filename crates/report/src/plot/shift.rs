@@ -20,6 +20,10 @@ pub fn draw(shifts: &[QuantileShift], size: Size, theme: &Theme) -> Option<Pictu
     let last = shifts.len().checked_sub(1)?;
     let ends = || shifts.iter().flat_map(|one| one.ci.iter().flatten().chain([&one.difference_ns]).copied());
     let (low, high) = (ends().fold(0.0, f64::min), ends().fold(0.0, f64::max));
+    // What differs nowhere needs no picture.
+    if low == 0.0 && high == 0.0 {
+        return None;
+    }
     let room = (high - low).max(1.0) * 0.14;
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 250.0 } else { 220.0 });
     let y = Scale::linear(low - room, high + room, plot.bottom, plot.top);
@@ -47,7 +51,7 @@ pub fn draw(shifts: &[QuantileShift], size: Size, theme: &Theme) -> Option<Pictu
     let note = if without {
         "No intervals: too few runs to say how far runs of one side differ."
     } else {
-        "Bars: 95 % intervals over the runs, each for itself and not for all together."
+        "Bars: 95 % intervals over the runs, each for itself and not for all together; grey where it holds 0."
     };
     let worst = &shifts[last];
     Some(Picture {
@@ -69,7 +73,12 @@ fn name(one: &QuantileShift, i: usize, size: Size) -> String {
 }
 
 fn point(one: &QuantileShift, x: f64, y: &Scale, size: Size, theme: &Theme) -> Markup {
-    let colour = if one.difference_ns > 0.0 { theme.lines[1] } else { theme.lines[2] };
+    // Better or worse is said by colour only where the interval leaves out that it is neither.
+    let colour = match one.ci {
+        Some([low, _]) if low > 0.0 => theme.lines[1],
+        Some([_, high]) if high < 0.0 => theme.lines[2],
+        _ => theme.muted,
+    };
     let (at, words) = (y.at(one.difference_ns), signed(one.difference_ns));
     // Above the bar, each in its own column.
     let above = one.ci.map_or(at, |ci| y.at(ci[1])).min(at) - 8.0;
@@ -107,5 +116,20 @@ mod tests {
         let bare = draw(&shifts[1..], Size::Narrow, &PAPER).unwrap();
         assert!(bare.notes[0].contains("No intervals") && bare.label.contains("p99"));
         assert!(draw(&[], Size::Wide, &PAPER).is_none());
+    }
+
+    #[test]
+    fn a_colour_takes_an_interval_without_zero() {
+        let colour = |one: QuantileShift| {
+            let text = draw(&[one], Size::Narrow, &PAPER).unwrap().body.into_string();
+            let at = text.find("<circle").unwrap();
+            [PAPER.lines[1], PAPER.lines[2], PAPER.muted]
+                .iter()
+                .position(|colour| text[at..].contains(colour))
+        };
+        assert_eq!(colour(shift(0.5, 30.0, Some([10.0, 50.0]))), Some(0));
+        assert_eq!(colour(shift(0.5, -30.0, Some([-50.0, -10.0]))), Some(1));
+        assert_eq!(colour(shift(0.5, -30.0, Some([-70.0, 10.0]))), Some(2));
+        assert_eq!(colour(shift(0.5, -30.0, None)), Some(2), "without an interval nothing is told");
     }
 }

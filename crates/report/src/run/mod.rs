@@ -13,3 +13,4 @@ pub mod section;
 pub mod sentences;
 pub mod standalone_svg;
 pub mod table;
+mod what_next;

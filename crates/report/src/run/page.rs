@@ -12,6 +12,7 @@ use crate::input::Input;
 use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
 use crate::plot::{exceedance, latency, line, shift, theme};
+use crate::script::PageScript;
 use crate::words::{clean, several, us_or_dash};
 use model::error::Result;
 use model::vocabulary::Command;
@@ -27,15 +28,12 @@ pub fn html(inputs: &[Input]) -> Result<String> {
     };
     // Of several runs each is still: the address could not say which one a spike is of.
     let asked = matches!(inputs, [one] if one.run.command == Command::Hunt && !one.run.spikes.is_empty());
-    let page = if asked { page_with_script } else { page_of };
-    Ok(page(
-        &heading,
-        html! {
+    let body = html! {
             @if inputs.len() == 1 { (section::run(&inputs[0], None)) } @else { (overview(inputs)) }
             footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the time a thread asked to be woken at to the time it ran." } }
             (document(&json))
-        },
-    ))
+    };
+    Ok(if asked { page_with_script(PageScript::Ask, &heading, body) } else { page_of(&heading, body) })
 }
 
 /// Several runs: side by side first, then each by itself.
@@ -91,8 +89,10 @@ fn side_by_side(inputs: &[Input]) -> Markup {
         html! {
             table {
                 thead { tr {
-                    th class="left" { "run" } th class="left" { "kernel" } th { "cycles" } th { "missed" }
-                    th { "p50" } th { "p99.99" } th { "max" } th class="left" { "on" } th class="left" { "state" }
+                    th class="left" { "run" } th class="left more" { "kernel" } th class="more" { "cycles" }
+                    th { "missed" }
+                    th class="more" { "p50" } th class="more" { "p99.99" } th { "max" }
+                    th class="left" { "on" } th class="left" { "state" }
                 } }
                 tbody {
                     @for (i, input) in inputs.iter().enumerate() {
@@ -100,8 +100,9 @@ fn side_by_side(inputs: &[Input]) -> Markup {
                         @let worst = input.run.cpus.iter().max_by_key(|cpu| cpu.max_ns);
                         tr {
                             th class="left" { a href={ "#run-" (i + 1) } { (clean(input.title)) } }
-                            td class="left" { (clean(&input.run.host.release)) }
-                            td { (sum[1]) } td { (sum[2]) } td { (sum[5]) } td { (sum[8]) }
+                            td class="left more" { (clean(&input.run.host.release)) }
+                            td class="more" { (sum[1]) } td { (sum[2]) } td class="more" { (sum[5]) }
+                            td class="more" { (sum[8]) }
                             td class="top" { (us_or_dash(worst.and_then(|cpu| cpu.max_ns))) }
                             td class="left" { @if let Some(cpu) = worst { "CPU " (cpu.cpu) } }
                             td class="left" { (state(input)) }

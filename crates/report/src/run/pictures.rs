@@ -9,7 +9,7 @@ use crate::plot::line::{self, PlotLine};
 use crate::plot::marks::Marks;
 use crate::plot::svg::{Picture, Size};
 use crate::plot::theme::PAGE;
-use crate::plot::{exceedance, exceedance_rate, folded, heatmap, latency, max_over_time, modes};
+use crate::plot::{exceedance, exceedance_rate, folded, heatmap, latency, matrix, max_over_time, modes};
 use stats::bounds::periods::Period;
 
 /// What the pictures are drawn from.
@@ -60,6 +60,12 @@ const PICTURES: &[Section] = &[
         caption: "",
         draw: |of, size| max_over_time::draw(of.input.history, of.marks, size, &PAGE),
         table: Some(times),
+    },
+    Section::Run {
+        heading: "Which CPU was late when",
+        caption: "A row is a CPU, a column a stretch of time, the colour the largest latency there.",
+        draw: |of, size| matrix::draw(of.input.history, size, &PAGE),
+        table: None,
     },
     Section::Period {
         heading: folded::heading,

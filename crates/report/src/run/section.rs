@@ -3,9 +3,11 @@
 use maud::{Markup, html};
 
 use super::pictures::pictures;
+use super::what_next::what_next;
 use super::{conditions, sentences, table};
 use crate::bounds::section as bounds_section;
-use crate::html::{pairs, scroll};
+use crate::bounds::sentences::verdict;
+use crate::html::{next, pairs, scroll};
 use crate::hunt;
 use crate::input::Input;
 use crate::prose::prose;
@@ -17,6 +19,10 @@ use model::vocabulary::Command;
 const WORST: usize = 20;
 /// Remarks on the measurement that are shown at once; more are folded.
 const REMARKS: usize = 2;
+/// CPUs with a row each; of more the worst have one, and all of them are folded.
+const ROWS: usize = 16;
+/// The worst of many.
+const WORST_CPUS: usize = 4;
 
 /// A run; with a number where it is one of several.
 pub fn run(input: &Input, number: Option<usize>) -> Markup {
@@ -31,9 +37,9 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             @for note in sentences::oddities(run) { p { (note) } }
             // What a run supports ends with the same in other words.
             @if let Some(sentence) = sentences::limits(run).filter(|_| input.bounds.is_none()) { p class="muted" { (sentence) } }
-            @if let Some(bounds) = input.bounds { (bounds_section::section(input.title, bounds)) }
             h2 { "Pictures" }
             (pictures(input))
+            @if let Some(bounds) = input.bounds { (bounds_section::section(input.title, bounds)) }
             (worst(run))
             (beyond(run))
             h2 { "How it was measured" }
@@ -55,7 +61,11 @@ fn answer(input: &Input) -> Markup {
         (hunt::section::banner(run))
         p class="lead" { (sentences::verdict(input)) }
         @if run.command == Command::Hunt { p { (prose(&hunt::sentences::found(run))) } }
+        @if let Some((bounds, claim)) = input.bounds.and_then(|bounds| Some((bounds, bounds.claim.as_ref()?))) {
+            p { strong { (verdict(bounds, claim)) } }
+        }
         (hunt::answer::bars(run))
+        (next(&what_next(input)))
         (integrity(input))
         @if run.command == Command::Hunt { p class="muted" { (prose(&hunt::sentences::armed(run))) } }
     }
@@ -120,54 +130,97 @@ fn integrity(input: &Input) -> Markup {
 }
 
 fn cpus(run: &Run) -> Markup {
+    if run.cpus.is_empty() {
+        return html! { p { "No CPU was measured." } };
+    }
+    let all: Vec<&CpuRun> = run.cpus.iter().collect();
+    let mut worst = all.clone();
+    worst.sort_by_key(|cpu| std::cmp::Reverse(cpu.max_ns));
+    worst.truncate(WORST_CPUS);
+    html! {
+        @if all.len() > ROWS {
+            (cpu_table(run, &worst))
+            details {
+                summary { "All " (all.len()) " CPUs" }
+                (cpu_table(run, &all))
+            }
+        } @else {
+            (cpu_table(run, &all))
+        }
+        p class="muted" { "Latencies in us. Quantiles are upper edges of rows that are at most 1.6 % wide; min and max are exact." }
+    }
+}
+
+fn cpu_table(run: &Run, shown: &[&CpuRun]) -> Markup {
     let mut types: Vec<&str> = Vec::new();
-    for cpu in &run.cpus {
+    for cpu in shown {
         if !types.contains(&cpu.core_type.as_str()) {
             types.push(&cpu.core_type);
         }
     }
-    if run.cpus.is_empty() {
-        return html! { p { "No CPU was measured." } };
-    }
-    let heads = ["cycles", "missed", "early", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max"];
     scroll(
         "Latency per CPU, in us",
         html! {
             table {
-                thead { tr { th { "CPU" } @for head in heads { th { (head) } } th class="left" { "when (UTC)" } } }
+                thead { tr {
+                    th { "CPU" }
+                    @for (head, less) in HEADS { th class=[less.then_some("more")] { (head) } }
+                    th class="left" { "when (UTC)" }
+                } }
                 tbody {
                     @for core_type in &types {
                         @if types.len() > 1 {
                             @let name = if core_type.is_empty() { "other" } else { core_type };
                             tr class="group" { th colspan="12" { (clean(name)) " cores" } }
                         }
-                        @for cpu in run.cpus.iter().filter(|cpu| cpu.core_type == **core_type) { (cpu_row(cpu, run)) }
+                        @for cpu in shown.iter().filter(|cpu| cpu.core_type == **core_type) { (cpu_row(cpu, run)) }
                     }
-                    @if run.cpus.len() > 1 {
-                        @let sum = table::sum(run);
-                        @let early: Option<u64> = run.cpus.iter().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.early?)));
-                        tr class="sum" {
-                            th { "all" } td { (sum[1]) } td { (sum[2]) } td { (or_dash(early)) }
-                            @for cell in &sum[3..10] { td { (cell) } }
-                            td class="left" { (sum[10]) }
-                        }
-                    }
+                    @if run.cpus.len() > 1 { (sum_row(run)) }
                 }
             }
-            p class="muted" { "Latencies in us. Quantiles are upper edges of rows that are at most 1.6 % wide; min and max are exact." }
         },
     )
 }
 
+/// The columns between the CPU and when its worst was, and whether a telephone leaves them out.
+const HEADS: [(&str, bool); 10] = [
+    ("cycles", true),
+    ("missed", false),
+    ("early", true),
+    ("min", true),
+    ("mean", true),
+    ("p50", true),
+    ("p99", true),
+    ("p99.9", true),
+    ("p99.99", false),
+    ("max", false),
+];
+
+fn sum_row(run: &Run) -> Markup {
+    let sum = table::sum(run);
+    let early: Option<u64> = run.cpus.iter().try_fold(0u64, |sum, cpu| Some(sum.saturating_add(cpu.early?)));
+    let early = or_dash(early);
+    let cells = [&sum[1], &sum[2], &early].into_iter().chain(&sum[3..10]);
+    html! {
+        tr class="sum" {
+            th { "all" }
+            @for (cell, (_, less)) in cells.zip(HEADS) { td class=[less.then_some("more")] { (cell) } }
+            td class="left" { (sum[10]) }
+        }
+    }
+}
+
 fn cpu_row(cpu: &CpuRun, run: &Run) -> Markup {
-    let values = [cpu.min_ns, cpu.mean_ns, cpu.p50_ns, cpu.p99_ns, cpu.p999_ns, cpu.p9999_ns];
+    let values = [cpu.min_ns, cpu.mean_ns, cpu.p50_ns, cpu.p99_ns, cpu.p999_ns, cpu.p9999_ns, cpu.max_ns];
+    let counts = [cpu.cycles.to_string(), or_dash(cpu.missed), or_dash(cpu.early)];
+    let cells = counts.into_iter().chain(values.map(us_or_dash));
     let when = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns);
     html! {
         tr {
             th scope="row" { (cpu.cpu) }
-            td { (cpu.cycles) } td { (or_dash(cpu.missed)) } td { (or_dash(cpu.early)) }
-            @for value in values { td { (us_or_dash(value)) } }
-            td class="top" { (us_or_dash(cpu.max_ns)) }
+            @for (cell, (head, less)) in cells.zip(HEADS) {
+                td class=[less.then_some("more").or((head == "max").then_some("top"))] { (cell) }
+            }
             td class="left" { @if let Some(worst) = when { (words::time_of_day(&worst.time, &run.started)) } }
         }
     }

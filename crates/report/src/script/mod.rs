@@ -1,5 +1,5 @@
-//! The script of a hunt's page: plain files joined as they are, so that building the crate makes
-//! the page. A browser runs it because the page's policy names its digest, and nothing else.
+//! The scripts of pages: plain files joined as they are, so that building the crate makes the page.
+//! A browser runs one because the page's policy names its digest, and nothing else.
 
 use std::sync::LazyLock;
 
@@ -16,24 +16,46 @@ const FILES: [&str; 5] = [
     include_str!("ask.js"),
 ];
 
+/// What a page's script does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageScript {
+    /// Answers what is asked of a hunt's spikes.
+    Ask,
+    /// Copies blocks, and makes links of sources.
+    Copy,
+}
+
+static ASK: LazyLock<String> = LazyLock::new(|| joined(&FILES));
+static COPY: LazyLock<String> = LazyLock::new(|| joined(&[include_str!("copy.js")]));
+
 /// The files without their comments and indentation, with names of their own.
-static SCRIPT: LazyLock<String> = LazyLock::new(|| {
+fn joined(files: &[&str]) -> String {
     let code = |line: &&str| !line.is_empty() && !line.starts_with("//") && !line.starts_with("/**");
-    let lines: Vec<&str> = FILES.iter().flat_map(|file| file.lines()).map(str::trim).filter(code).collect();
+    let lines: Vec<&str> = files.iter().flat_map(|file| file.lines()).map(str::trim).filter(code).collect();
     format!("(()=>{{'use strict';\n{}\n}})();", lines.join("\n"))
-});
+}
 
 /// Nothing may be loaded and nothing executed, even if escaping had a hole.
 pub const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/// What a page with the script allows: this script and its own styles, and no request to anywhere.
-pub fn policy() -> String {
-    format!("{POLICY}; script-src 'sha256-{}'", sha256_base64(&SCRIPT))
-}
+impl PageScript {
+    fn text(self) -> &'static str {
+        match self {
+            PageScript::Ask => ASK.as_str(),
+            PageScript::Copy => COPY.as_str(),
+        }
+    }
 
-/// The script as the last part of a page.
-pub fn element() -> Markup {
-    html! { script { (PreEscaped(SCRIPT.as_str())) } }
+    /// What a page with the script allows: this script and its own styles, and no request to
+    /// anywhere.
+    pub fn policy(self) -> String {
+        format!("{POLICY}; script-src 'sha256-{}'", sha256_base64(self.text()))
+    }
+
+    /// The script as the last part of a page.
+    pub fn element(self) -> Markup {
+        html! { script { (PreEscaped(self.text())) } }
+    }
 }
 
 #[cfg(test)]
@@ -42,16 +64,18 @@ mod tests {
 
     #[test]
     fn the_script_is_small_and_stays_within_its_element() {
-        assert!(SCRIPT.len() < 25_000, "{}", SCRIPT.len());
+        assert!(ASK.len() < 25_000 && COPY.len() < 2_000, "{} {}", ASK.len(), COPY.len());
         for end in ["</script", "<!--", "innerHTML", "eval(", "fetch(", "import(", "XMLHttpRequest", "://"] {
-            assert!(!SCRIPT.contains(end), "{end}");
+            assert!(!ASK.contains(end) && !COPY.contains(end), "{end}");
         }
-        assert!(policy().contains("default-src 'none'") && policy().contains("'sha256-"));
+        let policy = PageScript::Ask.policy();
+        assert!(policy.contains("default-src 'none'") && policy.contains("'sha256-"));
+        assert_ne!(policy, PageScript::Copy.policy());
     }
 
     #[test]
     fn files_open_with_their_purpose_and_are_short() {
-        for file in FILES {
+        for file in FILES.into_iter().chain([include_str!("copy.js")]) {
             assert!(file.starts_with("// ") && file.lines().count() < 300);
         }
     }

@@ -80,8 +80,8 @@ function picture(spike, width) {
     const left = LEFT + (right - LEFT) / 4;
     const larger = scale(until, spike.late, left, right - 4);
     const below = top + 12;
+    nodes.unshift(path(`M${px(main(until))} ${24 + BAR}L${px(left)} ${below}V${below + 23}H${px(right - 4)}V${below}L${px(main(spike.late))} ${24 + BAR}Z`, GRID, { fill: GRID }));
     nodes.push(...strip(rest, main, 24, right)[0].filter((node) => node.tagName === 'g'),
-      path(`M${px(main(until))} ${24 + BAR}L${px(left)} ${below}V${below + 23}H${px(right - 4)}V${below}L${px(main(spike.late))} ${24 + BAR}Z`, GRID, { fill: GRID }),
       written(left - 7, below + 38, 'end', MUTED, `last ${span(spike.late - until)}`), written(left - 7, below + 52, 'end', MUTED, 'enlarged'),
       ...pins(marks.filter((mark) => mark[1] >= until), larger, below, right));
     const [more, height] = strip(rest, larger, below + 24, right);

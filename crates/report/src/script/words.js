@@ -20,7 +20,7 @@ const path = (d, stroke, more) => make('path', { d, stroke, fill: 'none', ...mor
 const written = (x, y, anchor, fill, words, more) =>
   make('text', { x: px(x), y: px(y), 'text-anchor': anchor, fill, ...more }, words);
 const margin = (y, words, fill = INK) => written(LEFT - 7, y, 'end', fill, words);
-const filled = (look, box) => make('rect', { ...box, fill: look.fill, 'fill-opacity': look.strength });
+const filled = (look, box) => make('g', {}, [look.fill, look.hatch].map((fill, over) => fill && make('rect', { ...box, fill, 'fill-opacity': over || look.strength })));
 const get = (id) => document.getElementById(`ask-${id}`);
 const cell = (sort, ...children) => make('td', { class: sort }, ...children);
 

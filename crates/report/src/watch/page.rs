@@ -44,8 +44,10 @@ pub fn html(of: &WatchSummary) -> Result<String> {
             p class="lead" { (prose(first)) }
             @for line in rest { p { (prose(line)) } }
             @for remark in &of.remarks { div class="banner" role="alert" { (prose(remark)) } }
-            h2 { "What was recorded" }
-            (conditions(of))
+            details {
+                summary { "What was recorded: when, for how long, on which kernel" }
+                (conditions(of))
+            }
             @for line in losses(of) { p { (prose(&line)) } }
             h2 { "Over time" }
             (figure("", |size| watch_over_time::draw(of, size, &PAGE)))
@@ -153,10 +155,11 @@ fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -
                 table {
                     thead { tr {
                         th { "#" }
-                        th class="left" { "victim" } th { "pid" } th class="left" { "priority" } th { "CPU" }
-                        th class="left" { "culprit" } th { "CPU" }
-                        th { "T" } th { "W" } @if switch { th { "S" } } th { "total" }
-                        th class="left" { "when" } th class="left" { "sleeps in" }
+                        th class="left" { "victim" } th class="more" { "pid" }
+                        th class="left more" { "priority" }
+                        th { "CPU" } th class="left" { "culprit" } th class="more" { "CPU" }
+                        th class="more" { "T" } th class="more" { "W" } @if switch { th class="more" { "S" } }
+                        th { "total" } th class="left" { "when" } th class="left more" { "sleeps in" }
                     } }
                     tbody { @for (at, worst) in list.iter().take(WORST).enumerate() {
                         tr {
@@ -194,17 +197,17 @@ fn cells(worst: &PlacedWorst, of: &WatchSummary, switch: bool) -> Markup {
     let or_unknown = |text: &str| if text.is_empty() { UNKNOWN.to_owned() } else { clean(text) };
     html! {
         td class="left" { (or_unknown(&wakeup.victim.comm)) }
-        td { (or_dash(wakeup.victim.tid.or(wakeup.victim.pid))) }
-        td class="left" { (or_dash(priority(&wakeup.victim))) }
+        td class="more" { (or_dash(wakeup.victim.tid.or(wakeup.victim.pid))) }
+        td class="left more" { (or_dash(priority(&wakeup.victim))) }
         td { (or_dash(wakeup.cpu)) }
         td class="left" { (culprit(&wakeup.culprit)) }
-        td { (or_dash(wakeup.culprit.task.cpu)) }
-        td { (us_or_dash(wakeup.timer_ns)) }
-        td { (us_or_dash(wakeup.wakeup_ns)) }
-        @if switch { td { (us_or_dash(wakeup.switch_ns)) } }
+        td class="more" { (or_dash(wakeup.culprit.task.cpu)) }
+        td class="more" { (us_or_dash(wakeup.timer_ns)) }
+        td class="more" { (us_or_dash(wakeup.wakeup_ns)) }
+        @if switch { td class="more" { (us_or_dash(wakeup.switch_ns)) } }
         td class="top" { (us(worst.total_ns)) }
         td class="left" { (when(worst, of)) }
-        td class="left" { (or_unknown(&wakeup.sleeps_in)) }
+        td class="left more" { (or_unknown(&wakeup.sleeps_in)) }
     }
 }
 

@@ -1,18 +1,14 @@
 //! Which culprit of a finished run a slice was counted for: what a page needs to lead from one to
 //! the other.
 
-use super::deferred::{POOLED, group_name};
+use super::naming::{POOLED, full_name, group_name};
 use super::{find, names};
 use model::run::{Culprit, Slice};
 
 /// The place of the slice's culprit in the run's list; none where it is too small to be listed.
 pub fn place_of(culprits: &[Culprit], slice: &Slice) -> Option<usize> {
     let rule = slice.rule.as_deref().and_then(find);
-    let name = |apart: &str| match (rule, apart) {
-        (Some(rule), "") => rule.title.to_owned(),
-        (Some(rule), apart) => format!("{}: {apart}", rule.title),
-        (None, apart) => apart.to_owned(),
-    };
+    let name = |apart: &str| full_name(rule, apart);
     let own = match rule {
         Some(rule) => name(&group_name(rule.grouping, slice)),
         None => name(&names::fallback_name(slice)),

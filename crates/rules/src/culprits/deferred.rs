@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::group::CulpritGroup;
 use super::names;
-use super::rule::{CulpritRule, Grouping};
+use super::naming::{POOLED, group_name};
+use super::rule::CulpritRule;
 use model::keyword::Word;
 use model::run;
 use model::slice::SliceKind;
@@ -12,8 +13,6 @@ use model::units::Nanos;
 
 /// The most culprits that are distinguished in what is judged only when the run is over.
 const MAX_GROUPS: usize = 16;
-/// The name of those that are no longer distinguished.
-pub(super) const POOLED: &str = "many others";
 
 /// What makes a culprit: the rule's id or nothing, the kind where no rule knows it, the name.
 pub type GroupKey = (&'static str, Word<SliceKind>, String);
@@ -82,15 +81,5 @@ fn pool(key: GroupKey, kind: &Word<SliceKind>) -> GroupKey {
         "" if kind.known().is_some() => ("", kind.clone(), POOLED.to_owned()),
         "" => ("", Word::default(), POOLED.to_owned()),
         rule => (rule, Word::default(), POOLED.to_owned()),
-    }
-}
-
-/// What distinguishes the slice's culprit from others of the same rule.
-pub(super) fn group_name(by: Grouping, slice: &run::Slice) -> String {
-    match by {
-        Grouping::Single => String::new(),
-        Grouping::Function => names::function_with_module(&slice.who),
-        Grouping::Thread => names::thread_name(&slice.who.comm).to_owned(),
-        Grouping::Irq => slice.who.irq.clone(),
     }
 }

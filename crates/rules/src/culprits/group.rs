@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::naming::full_name;
 use super::patterns::{Recurrence, recurrence};
 use super::rule::CulpritRule;
 use super::spike_set::SpikeSet;
@@ -132,11 +133,6 @@ impl CulpritGroup {
     /// spikes the run had; with the resolution of its times a period is looked for.
     pub fn culprit(&self, apart: &str, share: f64, all: u64, resolution: Option<Nanos>) -> run::Culprit {
         let rule = self.rule;
-        let name = match (rule, apart) {
-            (Some(rule), "") => rule.title.to_owned(),
-            (Some(rule), apart) => format!("{}: {apart}", rule.title),
-            (None, apart) => apart.to_owned(),
-        };
         let mut functions: Vec<(&String, &(i64, u64))> = self.functions.iter().collect();
         functions.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
         let unlisted = functions.iter().skip(MAX_FUNCTIONS).map(|seen| seen.1.1).sum::<u64>();
@@ -144,7 +140,7 @@ impl CulpritGroup {
             functions.into_iter().take(MAX_FUNCTIONS).map(|(name, _)| name.clone()).collect();
         run::Culprit {
             rule: rule.map(|rule| rule.id.to_owned()),
-            name,
+            name: full_name(rule, apart),
             kind: self.kind(),
             spikes: self.spikes.count().min(all),
             total_ns: Nanos(self.total),
@@ -153,7 +149,7 @@ impl CulpritGroup {
             functions,
             functions_unlisted: self.other_functions + unlisted,
             knobs: rule.map_or(&[][..], |rule| rule.cured_by).iter().map(|id| (*id).to_owned()).collect(),
-            remedy: rule.map_or(String::new(), |rule| rule.remedy.to_owned()),
+            remedy: rule.map_or_else(|| without_rule(&self.kind()), |rule| rule.remedy).to_owned(),
             provoke: rule.map_or(String::new(), |rule| rule.provoke.to_owned()),
         }
     }
@@ -188,6 +184,20 @@ impl CulpritGroup {
     }
 }
 
+/// The next step where no rule knows what took the time, so that nobody is left with a name alone.
+fn without_rule(kind: &Word<SliceKind>) -> &'static str {
+    use SliceKind::{
+        Blocked, Own, Preempted, ReturnToUser, Switch, Syscall, TimerIrq, TimerSoftirq, Unexplained,
+    };
+    match kind.known() {
+        Some(Switch | ReturnToUser | TimerIrq | TimerSoftirq) => {
+            "look at a typical spike of it: it is a part of every wake-up, and longer here than elsewhere"
+        }
+        Some(Own | Preempted | Blocked | Syscall | Unexplained) => "",
+        _ => "look at the evidence and the stack of a typical spike of it: no rule knows it",
+    }
+}
+
 fn room<K: Ord, V>(known: &BTreeMap<K, V>, key: &K) -> bool {
     known.len() < MAX_KEYS || known.contains_key(key)
 }
@@ -195,6 +205,18 @@ fn room<K: Ord, V>(known: &BTreeMap<K, V>, key: &K) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_is_named_without_a_next_step() {
+        let remedy = |kind: &str| {
+            let mut group = CulpritGroup::new(None);
+            let slice = run::Slice { kind: kind.into(), ns: Nanos(1000), ..run::Slice::default() };
+            group.add(1, &slice, String::new(), Nanos(0));
+            group.culprit("who", 1.0, 1, None).remedy
+        };
+        assert!(remedy("timer-irq").contains("every wake-up"));
+        assert!(remedy("thread").contains("typical spike") && remedy("novel").contains("typical spike"));
+    }
 
     #[test]
     fn a_period_has_the_number_of_spikes_searched() {

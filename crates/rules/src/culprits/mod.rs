@@ -17,6 +17,7 @@ mod deferred;
 pub(crate) mod fixture;
 mod group;
 pub mod names;
+mod naming;
 pub mod patterns;
 pub mod rule;
 pub mod sources;
@@ -30,6 +31,8 @@ pub mod watched;
 #[cfg(test)]
 mod windows;
 
+mod blocked_in_kernel;
+mod blocked_unseen;
 mod clock_set;
 mod clocksource_check;
 mod code_patching;
@@ -45,9 +48,11 @@ mod fair_neighbour;
 mod fair_server_turn;
 mod firmware_interrupt;
 mod frequency_change;
+mod futex_wait;
 mod hypervisor_steal;
 mod idle_exit;
 mod inherited_priority;
+mod inheriting_lock_wait;
 mod injected_idle;
 mod inverted_priority;
 mod irq_thread;
@@ -57,9 +62,16 @@ mod load_balancing;
 mod machine_check_poll;
 mod memory_barrier_call;
 mod network_softirq;
+mod own_time;
 mod own_work;
 mod page_fault;
 mod preempt_off_section;
+mod preempted_by_fair_thread;
+mod preempted_by_inheritance;
+mod preempted_by_irq_thread;
+mod preempted_by_kernel_thread;
+mod preempted_by_thread;
+mod preempted_out_of_order;
 mod rcu_softirq;
 mod rcu_thread;
 mod realtime_thread;
@@ -70,6 +82,7 @@ mod slab_statistics;
 mod softirq_thread;
 mod softirq_work;
 mod starved_timer_thread;
+mod system_call;
 mod thermal_interrupt;
 mod timer_function;
 mod tlb_flush;
@@ -83,6 +96,8 @@ use rule::CulpritRule;
 /// Every culprit, in alphabetical order: a slice goes to the first exact rule that matches it, else
 /// to the first fallback.
 pub static ALL: &[&CulpritRule] = &[
+    &blocked_in_kernel::CULPRIT,
+    &blocked_unseen::CULPRIT,
     &clock_set::CULPRIT,
     &clocksource_check::CULPRIT,
     &code_patching::CULPRIT,
@@ -98,9 +113,11 @@ pub static ALL: &[&CulpritRule] = &[
     &fair_server_turn::CULPRIT,
     &firmware_interrupt::CULPRIT,
     &frequency_change::CULPRIT,
+    &futex_wait::CULPRIT,
     &hypervisor_steal::CULPRIT,
     &idle_exit::CULPRIT,
     &inherited_priority::CULPRIT,
+    &inheriting_lock_wait::CULPRIT,
     &injected_idle::CULPRIT,
     &inverted_priority::CULPRIT,
     &irq_thread::CULPRIT,
@@ -110,9 +127,16 @@ pub static ALL: &[&CulpritRule] = &[
     &machine_check_poll::CULPRIT,
     &memory_barrier_call::CULPRIT,
     &network_softirq::CULPRIT,
+    &own_time::CULPRIT,
     &own_work::CULPRIT,
     &page_fault::CULPRIT,
     &preempt_off_section::CULPRIT,
+    &preempted_by_fair_thread::CULPRIT,
+    &preempted_by_inheritance::CULPRIT,
+    &preempted_by_irq_thread::CULPRIT,
+    &preempted_by_kernel_thread::CULPRIT,
+    &preempted_by_thread::CULPRIT,
+    &preempted_out_of_order::CULPRIT,
     &rcu_softirq::CULPRIT,
     &rcu_thread::CULPRIT,
     &realtime_thread::CULPRIT,
@@ -123,6 +147,7 @@ pub static ALL: &[&CulpritRule] = &[
     &softirq_thread::CULPRIT,
     &softirq_work::CULPRIT,
     &starved_timer_thread::CULPRIT,
+    &system_call::CULPRIT,
     &thermal_interrupt::CULPRIT,
     &timer_function::CULPRIT,
     &tlb_flush::CULPRIT,

@@ -38,4 +38,5 @@ pub static CULPRIT: CulpritRule = CulpritRule {
 };
 
 /// How the names of its threads begin.
-const THREADS: &[&str] = &["rcub/", "rcuc/", "rcuog/", "rcuop/", "rcuos/", "rcu_preempt", "rcu_sched"];
+pub(super) const THREADS: &[&str] =
+    &["rcub/", "rcuc/", "rcuog/", "rcuop/", "rcuos/", "rcu_preempt", "rcu_sched"];

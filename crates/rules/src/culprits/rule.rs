@@ -75,6 +75,8 @@ pub enum Grouping {
     Thread,
     /// Another interrupt, softirq or idle state, by name.
     Irq,
+    /// The name that the slice has without a rule, which is the culprit's whole name.
+    OwnName,
 }
 
 /// Spikes that show what a rule does, in lines of `word key=value ...`.

@@ -24,9 +24,9 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     provoke: "chrt -f -p 90 of ksoftirqd/N, and network traffic on its CPU",
     grouping: Grouping::Thread,
     matches: |context| {
-        context.higher_priority_thread().filter(|_| {
-            ["ksoftirqd/", "ktimers/"].iter().any(|name| context.slice.who.comm.starts_with(name))
-        })
+        context
+            .higher_priority_thread()
+            .filter(|_| THREADS.iter().any(|name| context.slice.who.comm.starts_with(name)))
     },
     examples: SpikeExamples {
         fires: "victim comm=onbeat prio=19\nthread ns=900000 comm=ksoftirqd/1 pid=22 prio=9",
@@ -34,3 +34,6 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     },
     ..CulpritRule::DEFAULT
 };
+
+/// How the names of its threads begin.
+pub(super) const THREADS: &[&str] = &["ksoftirqd/", "ktimers/"];

@@ -37,6 +37,8 @@ pub const MSR4: &str = "https://man7.org/linux/man-pages/man4/msr.4.html";
 /// Registers of other CPUs, source: `__rdmsr_on_cpu`.
 pub const MSR_SMP_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/arch/x86/lib/msr-smp.c?h=v6.12";
+pub const MUTEX_PROTOCOL3: &str =
+    "https://man7.org/linux/man-pages/man3/pthread_mutexattr_setprotocol.3p.html";
 /// Priority inheritance of futexes.
 pub const PI_FUTEX: &str = "https://docs.kernel.org/locking/pi-futex.html";
 /// Messages to consoles, source.
@@ -48,6 +50,8 @@ pub const PROC_STAT5: &str = "https://man7.org/linux/man-pages/man5/proc_stat.5.
 pub const LOCK_EVENTS_H: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/include/trace/events/lock.h?h=v6.12";
 /// The design of rt-mutexes.
 pub const RT_MUTEX_DESIGN: &str = "https://docs.kernel.org/locking/rt-mutex-design.html";
+/// What real-time applications should not do, and how the kernel itself watches for it.
+pub const RTAPP: &str = "https://docs.kernel.org/trace/rv/monitor_rtapp.html";
 /// Calls of functions on other CPUs, source.
 pub const SMP_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/smp.c?h=v6.12";
@@ -56,6 +60,8 @@ pub const SOFTIRQ_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/softirq.c?h=v6.12";
 pub const STOP_MACHINE_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/stop_machine.c?h=v6.12";
+/// System calls: the trace events.
+pub const SYSCALLS_H: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/include/trace/events/syscalls.h?h=v6.12";
 /// TLB flushes on x86.
 pub const TLB: &str = "https://docs.kernel.org/arch/x86/tlb.html";
 /// TLB flushes on x86, source: `flush_tlb_func`, `do_kernel_range_flush`.

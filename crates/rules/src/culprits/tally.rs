@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use super::classify;
 use super::context::{RunContext, SliceContext, StealInterval};
-use super::deferred::{Deferred, GroupMap, Match, POOLED, count_slice};
+use super::deferred::{Deferred, GroupMap, Match, count_slice};
 use super::group::CulpritGroup;
+use super::naming::POOLED;
 use super::patterns::{self, Patterns, SpikeSpan};
 use model::keyword::Word;
 use model::run::{self, Spike};

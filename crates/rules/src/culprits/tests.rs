@@ -1,12 +1,18 @@
 //! Checks for every culprit rule: its record is complete, and it behaves as its examples show.
 
-use super::context::SliceContext;
 use std::collections::BTreeSet;
 
 use super::ALL;
+use super::belonging::place_of;
+use super::context::{RunContext, SliceContext};
 use super::fixture::Scene;
+use super::names::fallback_name;
 use super::rule::CulpritRule;
+use super::tally::rank_all;
 use crate::knobs;
+use model::run::{Host, Slice, Spike, Who};
+use model::slice::SliceKind;
+use model::units::Nanos;
 
 #[test]
 fn each_rule_fires_and_stays_silent() {
@@ -104,6 +110,50 @@ fn no_two_rules_know_the_same_slice_equally_well() {
                 };
                 assert!(ALL.iter().filter(knows).count() <= 1, "{} shares a slice of its example", rule.id);
             }
+        }
+    }
+}
+
+/// What a cycle's slices may be of: kernel threads and users', above, below and beside the victim,
+/// with and without a name.
+fn slices_of_cycles() -> Vec<Slice> {
+    let functions = ["", "futex_do_wait", "__futex_wait", "futex_lock_pi", "n_tty_write [tty]", "write"];
+    let kinds = [SliceKind::Own, SliceKind::Preempted, SliceKind::Blocked, SliceKind::PageFault];
+    let mut made = Vec::new();
+    for kind in kinds.into_iter().chain([SliceKind::Syscall]) {
+        for comm in ["", "hog", "irq/24-eth0", "ksoftirqd/1", "rcuc/1"] {
+            for (prio, function) in [-1, 0, 19, 50, 98, 99, 120]
+                .into_iter()
+                .flat_map(|prio| functions.iter().map(move |function| (prio, *function)))
+            {
+                let itself = matches!(kind, SliceKind::Own | SliceKind::Syscall);
+                let pid = if itself { VICTIM } else { VICTIM + 1 };
+                let who = Who { comm: comm.into(), pid, prio, function: function.into(), ..Who::default() };
+                let evidence = "what was seen".to_owned();
+                made.push(Slice { kind: kind.into(), ns: Nanos(1_000), who, evidence, ..Slice::default() });
+            }
+        }
+    }
+    made
+}
+
+const VICTIM: i32 = 70;
+
+#[test]
+fn every_part_of_a_cycle_has_a_rule_with_a_next_step_and_keeps_its_name() {
+    for prio in [19, 120] {
+        for slice in slices_of_cycles() {
+            let mut spike = Spike { slices: vec![slice], latency_ns: Nanos(1_000), ..Spike::default() };
+            (spike.victim.pid, spike.victim.prio) = (VICTIM, prio);
+            let found = rank_all(std::slice::from_mut(&mut spike), &RunContext::of_machine(&Host::default()));
+            let [culprit] = &found.culprits[..] else { panic!("{:?}", found.culprits) };
+            let slice = &spike.slices[0];
+            assert!(culprit.rule.is_some() && !culprit.remedy.is_empty(), "{slice:?}");
+            if matches!(slice.kind.known(), Some(SliceKind::Own | SliceKind::Preempted | SliceKind::Blocked))
+            {
+                assert_eq!(culprit.name, fallback_name(slice));
+            }
+            assert_eq!(place_of(&found.culprits, slice), Some(0));
         }
     }
 }

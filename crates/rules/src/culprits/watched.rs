@@ -1,7 +1,7 @@
 //! The culprit of an interval's largest wake-up, by the rules of a hunt.
 
 use super::context::{RunContext, SliceContext};
-use super::deferred::group_name;
+use super::naming::group_name;
 use super::patterns::Patterns;
 use super::{classify, names};
 use model::run::{Host, Spike};

@@ -50,7 +50,13 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 },
         Source { title: "kernel: command line, isolcpus=", url: PARAMETERS },
     ],
-    cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Switch, SliceKind::Softirq],
+    cures: &[
+        SliceKind::Thread,
+        SliceKind::Preempted,
+        SliceKind::Workqueue,
+        SliceKind::Switch,
+        SliceKind::Softirq,
+    ],
     // The servers first: one that is written while its CPU is isolated and idle takes more off
     // the CPU's deadline bandwidth than there is, of which 6.12 warns (dl_server_stop()).
     after: &["cgroup-cpuset", "isolation-support", "fair-server", "ext-server"],

@@ -50,7 +50,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: intel_pstate, operation modes", url: INTEL_PSTATE },
         Source { title: "kernel: utilization clamping, schedutil response time issues", url: UCLAMP },
     ],
-    cures: &[SliceKind::Frequency],
+    cures: &[SliceKind::Frequency, SliceKind::Own],
     reads: &[GOVERNOR, DRIVER, MIN, MAX, RT_CLAMP],
     facts: &["/boot/config-RELEASE"],
     judge,

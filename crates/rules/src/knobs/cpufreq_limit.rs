@@ -44,7 +44,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU performance scaling, policy interface in sysfs", url: CPUFREQ },
         Source { title: "kernel: intel_pstate, interpretation of policy attributes", url: INTEL_PSTATE },
     ],
-    cures: &[SliceKind::Frequency],
+    cures: &[SliceKind::Frequency, SliceKind::Own],
     after: &["cpufreq-governor"],
     reads: &[LIMIT, TOP, NO_TURBO],
     judge,

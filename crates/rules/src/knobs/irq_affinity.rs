@@ -48,7 +48,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: SMP IRQ affinity", url: IRQ_AFFINITY },
         Source { title: "kernel: OS jitter due to per-CPU kthreads, irq/%d-%s", url: PER_CPU_KTHREADS },
     ],
-    cures: &[SliceKind::Irq, SliceKind::Softirq, SliceKind::Thread],
+    cures: &[SliceKind::Irq, SliceKind::Softirq, SliceKind::Thread, SliceKind::Preempted],
     after: &["cpu-isolation", "default-irq-affinity"],
     facts: &[
         "/proc/irq/N/smp_affinity_list",

@@ -49,7 +49,7 @@ pub static KNOB: Knob = Knob {
             url: PER_CPU_KTHREADS,
         },
     ],
-    cures: &[SliceKind::Thread, SliceKind::Softirq, SliceKind::TimerSoftirq],
+    cures: &[SliceKind::Thread, SliceKind::Preempted, SliceKind::Softirq, SliceKind::TimerSoftirq],
     facts: &["/proc/PID/stat"],
     judge,
     examples: Examples {

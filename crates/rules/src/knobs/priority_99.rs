@@ -41,7 +41,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "Red Hat Enterprise Linux 10: priority map", url: RHEL_PRIORITIES },
         Source { title: "sched(7): scheduling policies", url: SCHED7 },
     ],
-    cures: &[SliceKind::Thread, SliceKind::PriorityInversion],
+    cures: &[SliceKind::Thread, SliceKind::Preempted, SliceKind::PriorityInversion],
     facts: &["/proc/PID/task/TID/stat"],
     judge,
     examples: Examples {

@@ -50,7 +50,7 @@ pub static KNOB: Knob = Knob {
         },
     ],
     after: &["isolation-support"],
-    cures: &[SliceKind::Softirq, SliceKind::Thread],
+    cures: &[SliceKind::Softirq, SliceKind::Thread, SliceKind::Preempted],
     reads: &[POSSIBLE, PARAMETER],
     facts: &[
         "/proc/cmdline",

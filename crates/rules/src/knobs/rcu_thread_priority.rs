@@ -40,7 +40,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: command line, rcutree.kthread_prio=", url: PARAMETERS },
         Source { title: "kernel: RCU's CPU stall detector, what causes stall warnings", url: RCU_STALLS },
     ],
-    cures: &[SliceKind::Thread],
+    cures: &[SliceKind::Thread, SliceKind::Preempted],
     after: &["rcu-callbacks"],
     reads: &[PRIORITY],
     facts: &["/proc/sys/kernel/version"],

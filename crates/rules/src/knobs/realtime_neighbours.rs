@@ -47,7 +47,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "sched(7): scheduling policies", url: SCHED7 },
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
     ],
-    cures: &[SliceKind::Thread],
+    cures: &[SliceKind::Thread, SliceKind::Preempted],
     after: &["cpu-isolation"],
     facts: &["/proc/PID/task/TID/stat", "/proc/PID/task/TID/status"],
     judge,

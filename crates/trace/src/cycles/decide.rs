@@ -82,6 +82,10 @@ pub(super) fn verdict(sleep: &ThreadSleep, waking: &Waking, habits: Habits) -> S
     }
     let by_interrupt = waking.in_interrupt || waking.by.comm.text().starts_with("irq/");
     let kind = if by_interrupt { ReleaseKind::Interrupt } else { ReleaseKind::Thread };
+    // A device may take what is written at a pace that is the thread's own; a reader is late.
+    if sleep.place.kind == SleepKind::Output && !by_interrupt {
+        return SleepVerdict::Blocked;
+    }
     if habits.releases_here {
         return SleepVerdict::Released(kind, waking.time);
     }

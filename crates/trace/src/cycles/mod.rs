@@ -118,6 +118,11 @@ impl CycleTracker {
         CycleTracker { futex, ..CycleTracker::default() }
     }
 
+    /// Calls are recorded no longer.
+    pub fn end_syscalls(&mut self) {
+        self.futex = None;
+    }
+
     pub fn follow(&mut self, thread: i32) {
         self.threads.entry(thread).or_default();
     }

@@ -16,6 +16,8 @@ pub enum SleepKind {
     Futex,
     /// In a page fault.
     Page,
+    /// Where it writes or sends: until a reader, or a device, has taken what was before.
+    Output,
     /// Anywhere else.
     Other,
 }
@@ -33,6 +35,10 @@ pub fn sleep_kind<'a>(functions: impl Iterator<Item = &'a str>) -> SleepKind {
     let mut kind = None;
     for function in functions {
         let bare = function.split(' ').next().unwrap_or_default().trim_start_matches('_');
+        // A sound device takes samples at its own pace: its writers have that period.
+        if bare.starts_with("snd_pcm_") {
+            return SleepKind::Other;
+        }
         // What a fault waits for, a lock among it, is part of the fault.
         if matches!(bare, "handle_mm_fault" | "exc_page_fault" | "do_page_fault" | "do_user_addr_fault") {
             return SleepKind::Page;
@@ -44,11 +50,19 @@ pub fn sleep_kind<'a>(functions: impl Iterator<Item = &'a str>) -> SleepKind {
         match kind {
             None if lock => kind = Some(SleepKind::Lock),
             None if futex => kind = Some(SleepKind::Futex),
+            None if writes(bare) => kind = Some(SleepKind::Output),
             Some(SleepKind::Futex) if bare == "futex_wait_requeue_pi" => kind = Some(SleepKind::Other),
             _ => {}
         }
     }
     kind.unwrap_or(SleepKind::Other)
+}
+
+/// The functions of write(2), send(2), fsync(2) and their relatives: fs/read_write.c, net/socket.c,
+/// fs/sync.c.
+fn writes(function: &str) -> bool {
+    matches!(function, "vfs_write" | "vfs_writev" | "vfs_iter_write" | "vfs_fsync_range")
+        || matches!(function, "sys_sendto" | "sys_sendmsg" | "sys_sendmmsg")
 }
 
 /// FUTEX_WAIT or FUTEX_WAIT_BITSET on a word with the value that says "locked, with waiters": 2 in
@@ -79,6 +93,14 @@ mod tests {
             ("futex_do_wait < futex_wait_requeue_pi < do_futex", SleepKind::Other),
             ("io_schedule < folio_wait_bit_common < filemap_fault < handle_mm_fault", SleepKind::Page),
             ("rwsem_down_read_slowpath < do_user_addr_fault < exc_page_fault", SleepKind::Page),
+            (
+                "schedule_timeout < wait_woken < n_tty_write < file_tty_write.isra.0 < vfs_write",
+                SleepKind::Output,
+            ),
+            ("sock_alloc_send_pskb < unix_stream_sendmsg < __sys_sendto", SleepKind::Output),
+            ("folio_wait_writeback < file_write_and_wait_range < vfs_fsync_range", SleepKind::Output),
+            ("rt_mutex_schedule < rt_mutex_slowlock < pipe_write < vfs_write", SleepKind::Lock),
+            ("wait_for_avail < __snd_pcm_lib_xfer < snd_pcm_write < vfs_write", SleepKind::Other),
             ("ep_poll < do_epoll_wait [m]", SleepKind::Other),
             ("", SleepKind::Other),
         ] {

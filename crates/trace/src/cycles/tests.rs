@@ -47,13 +47,14 @@ fn stack(time: i64, key: u64) -> Raw {
     at(time, ME, 0, What::Stack { frames: vec![key], enables: None })
 }
 
-/// Keys of stacks: 1 a futex, 2 a PI lock, 3 a fault, others elsewhere.
+/// Keys of stacks: 1 a futex, 2 a PI lock, 3 a fault, 6 a write, others elsewhere.
 fn place(frames: &[Address]) -> SleepPlace {
     let key = frames.first().copied().unwrap_or(0);
     let kind = match key {
         1 => SleepKind::Futex,
         2 => SleepKind::Lock,
         3 => SleepKind::Page,
+        6 => SleepKind::Output,
         _ => SleepKind::Other,
     };
     SleepPlace { kind, key }
@@ -180,6 +181,35 @@ fn a_thread_that_its_timer_drives_is_not_released_by_what_it_waits_for() {
     let (cycles, _) = follow(&events, None);
     let last = cycles.last().expect("a cycle");
     assert_eq!((last.by, told(last)), (ReleaseKind::Thread, [13_300, 100, 90, 10, 0, 0]));
+}
+
+#[test]
+fn what_a_scheduled_thread_waited_for_before_its_schedule_was_known_is_no_release() {
+    let wait = |from: i64| {
+        let sleep = [switch(from, ME, 1, 3), stack(from + 1, 5), waking(from + 50, 3, 0)];
+        [sleep.to_vec(), vec![switch(from + 60, 3, 0, ME)]].concat()
+    };
+    // A terminal that reads late, in a first cycle that nothing tells of, and in one of a schedule.
+    let mut events = [vec![switch(1, 3, 0, ME)], wait(2), periods(12).split_off(1)].concat();
+    events.extend(wait(12_050));
+    events.extend([arm(12_199, 13_000), switch(12_200, ME, 1, 3)]);
+    events.extend(fires(13_001, 3, SOFT));
+    let (cycles, tracker) = follow(&events, None);
+    let last = cycles.last().expect("a cycle");
+    assert_eq!(told(last), [12_000, 200, 40 + 90, 10 + 10, 0, 50]);
+    assert_eq!(tracker.counters(ME), CycleCounters::default());
+}
+
+#[test]
+fn nobody_waits_for_a_release_in_a_write_but_for_a_device() {
+    let by = |context: u8| {
+        let write = [switch(120, ME, 1, 3), stack(121, 6), waking(160, 3, context), switch(170, 3, 0, ME)];
+        let (cycles, _) = follow(&cycle(write.to_vec(), 200), None);
+        cycles.iter().map(|cycle| (cycle.by, cycle.blocked.0, cycle.response().0)).collect::<Vec<_>>()
+    };
+    // The first cycle of all, before anything is known of the thread.
+    assert_eq!(by(0), [(ReleaseKind::Timer, 40, 100)]);
+    assert_eq!(by(HARD), [(ReleaseKind::Timer, 0, 20), (ReleaseKind::Interrupt, 0, 40)]);
 }
 
 #[test]

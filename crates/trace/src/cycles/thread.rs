@@ -64,8 +64,9 @@ pub(super) struct ThreadCycles {
     open: Option<OpenCycle>,
     armed: Option<Armed>,
     mutex: bool,
-    /// Sleeps from which it was released.
-    places: BTreeSet<(SleepPlace, bool)>,
+    /// Sleeps from which timers released it, and those from which something else did.
+    timer_places: BTreeSet<(SleepPlace, bool)>,
+    other_places: BTreeSet<(SleepPlace, bool)>,
     /// The timer that released it last, and how many releases by timers there were.
     timer: Option<Address>,
     timers: u64,
@@ -180,9 +181,7 @@ impl ThreadCycles {
             SleepVerdict::Released(by, release) => {
                 let release = self.not_before_the_last(release, sleep.since);
                 let ended = self.end(sleep.since, sleep.cpu);
-                if self.places.len() < MAX_PLACES {
-                    self.places.extend(sleep.key());
-                }
+                self.remember(by, sleep);
                 self.now = Now::Queued(release, CyclePart::Wait, Task::default());
                 (ended, self.release(by, release, waking))
             }
@@ -235,14 +234,28 @@ impl ThreadCycles {
         waking.timer.map_or_else(Cpu::default, |timer| timer.cpu)
     }
 
+    fn remember(&mut self, by: ReleaseKind, sleep: &ThreadSleep) {
+        let places = match by {
+            ReleaseKind::Timer => &mut self.timer_places,
+            ReleaseKind::Interrupt | ReleaseKind::Thread => &mut self.other_places,
+        };
+        if places.len() < MAX_PLACES {
+            places.extend(sleep.key());
+        }
+    }
+
     fn habits(&self, sleep: &ThreadSleep, time: Nanos) -> Habits {
-        let releases_here = sleep.key().is_some_and(|key| self.places.contains(&key));
         let quiet = self.period.found().map_or(QUIET, |period| Nanos(QUIET_PERIODS * period.0).max(QUIET));
         let recent = self.period.last().is_some_and(|last| time - last <= quiet);
+        let timer_driven = self.timers >= FIRST_TIMERS && recent;
+        let scheduled = self.period.scheduled();
+        // What seemed to release it before its schedule was known did not.
+        let other = !(timer_driven && scheduled);
+        let here = |key| self.timer_places.contains(&key) || (other && self.other_places.contains(&key));
         Habits {
-            releases_here,
-            timer_driven: self.timers >= FIRST_TIMERS && recent,
-            scheduled: self.period.scheduled(),
+            releases_here: sleep.key().is_some_and(here),
+            timer_driven,
+            scheduled,
             waits_often: 2 * self.futexes > self.timers,
         }
     }

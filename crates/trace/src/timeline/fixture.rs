@@ -178,6 +178,11 @@ fn what(name: &str, args: &[&str]) -> Option<What<String>> {
         "work+" => What::WorkEntry { function: function()? },
         "work-" => What::WorkExit { function: function().unwrap_or_default() },
         "idle" => What::Idle { state: number(0).map(|n| n as u32) },
+        "enter" => {
+            let object = number(1).unwrap_or_default() as u64;
+            What::SyscallEntry { id: number(0)?, args: [object, 0, 0, 0] }
+        }
+        "leave" => What::SyscallExit { id: number(0)? },
         "fault" => What::Fault { user: true },
         "spin+" => What::ContentionBegin { lock: number(0)? as u64, flags: number(1).unwrap_or(1) as u32 },
         "spin-" => What::ContentionEnd { lock: number(0)? as u64 },

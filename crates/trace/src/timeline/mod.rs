@@ -8,6 +8,7 @@
 
 mod assemble;
 mod attribute;
+mod calls;
 mod case;
 mod classes;
 mod common_stall;
@@ -36,6 +37,7 @@ mod state;
 mod stopper;
 mod switch_to_user;
 mod tasks;
+mod thread_tracks;
 mod ticks;
 mod virtual_machine;
 mod why;
@@ -53,5 +55,6 @@ pub use explain::explain;
 pub use own::Cost;
 pub use preempt_off::NOT_PREEMPTED;
 pub use response::explain_response;
+pub use thread_tracks::{ThreadDoing, ThreadStretch, ThreadTrack, thread_tracks};
 pub use why::is_outside;
 pub use why::steal;

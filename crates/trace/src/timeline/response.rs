@@ -7,6 +7,7 @@
 
 use super::assemble::assemble;
 use super::attribute::{Over, on_top};
+use super::calls::ThreadCalls;
 use super::case::{Case, Cause, Stop};
 use super::classes::classes;
 use super::explain::{NO_SWITCH, append, explain, slice};
@@ -35,18 +36,20 @@ const MAX_TRACING_FRAMES: usize = 8;
 
 /// Explains a cycle that was later than its deadline, as far as events prove it.
 pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
-    let mut response = Response::default();
     let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0).max(0);
     let mut ordered: Vec<&Named> = window.events.iter().collect();
     ordered.sort_by_key(|event| event.time);
+    let calls = ThreadCalls::of(window, &ordered);
+    let cycle = Evidence { window, ordered: &ordered, host, cost, calls };
+    let mut response = Response::default();
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let all = segments(window);
     let began = all.iter().find(|segment| segment.doing == Doing::Running).map(|segment| segment.start);
     for segment in all.iter().take(MAX_SEGMENTS) {
         match segment.doing {
-            Doing::Waiting | Doing::Preempted => response.waited(window, &ordered, host, cost, segment),
-            Doing::Running => response.ran(window, &ordered, host, cost, segment),
-            Doing::Sleeping => response.slept(&tasks, &ordered, segment),
+            Doing::Waiting | Doing::Preempted => response.waited(&cycle, segment),
+            Doing::Running => response.ran(&cycle, segment),
+            Doing::Sleeping => response.slept(&cycle, &tasks, segment),
         }
     }
     if all.len() > MAX_SEGMENTS {
@@ -70,7 +73,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
         slices: response.slices,
         ..Spike::default()
     };
-    spike.notes.extend(faults(window));
+    spike.notes.extend(faults(window).into_iter().chain(cycle.calls.note()));
     if window.events_lost > 0 {
         let lost = several(window.events_lost, "event", "events");
         spike.notes.push(format!("{lost} of this CPU lost: overwritten before being read, or without room"));
@@ -93,6 +96,16 @@ fn faults(window: &Window) -> Option<String> {
     (count > 0).then(|| format!("{told} within its own time: lock and touch its memory beforehand"))
 }
 
+/// What is known of a cycle.
+struct Evidence<'w> {
+    window: &'w Window,
+    /// In order of time.
+    ordered: &'w [&'w Named],
+    host: &'w Host,
+    cost: Cost,
+    calls: ThreadCalls<'w>,
+}
+
 #[derive(Default)]
 struct Response {
     slices: Vec<Slice>,
@@ -102,15 +115,8 @@ struct Response {
 
 impl Response {
     /// The thread could run and did not: a wake-up, or the way back from a preemption.
-    fn waited(
-        &mut self,
-        window: &Window,
-        ordered: &[&Named],
-        host: &Host,
-        cost: Cost,
-        segment: &CycleSegment<'_>,
-    ) {
-        let part = explain(&cut(window, ordered, segment), host, cost);
+    fn waited(&mut self, cycle: &Evidence<'_>, segment: &CycleSegment<'_>) {
+        let part = explain(&cut(cycle.window, cycle.ordered, segment), cycle.host, cycle.cost);
         self.stopped += part.stopped_ns.0.max(0);
         for mut slice in part.slices {
             // Whoever runs before a thread's first run keeps it waiting; later, it took its CPU.
@@ -129,18 +135,12 @@ impl Response {
     }
 
     /// The thread had its CPU.
-    fn ran(
-        &mut self,
-        window: &Window,
-        ordered: &[&Named],
-        host: &Host,
-        cost: Cost,
-        segment: &CycleSegment<'_>,
-    ) {
-        let part = cut(window, ordered, segment);
-        let case = assemble(&part, host, cost, segment.start, segment.end);
+    fn ran(&mut self, cycle: &Evidence<'_>, segment: &CycleSegment<'_>) {
+        let part = cut(cycle.window, cycle.ordered, segment);
+        let case = assemble(&part, cycle.host, cycle.cost, segment.start, segment.end);
         let over = Over::new(&case, segment.cpu);
-        let mut cuts: Vec<i64> = over.nmi.edges().chain(case.silent.edges()).collect();
+        let edges = over.nmi.edges().chain(case.silent.edges()).chain(cycle.calls.edges());
+        let mut cuts: Vec<i64> = edges.collect();
         cuts.sort_unstable();
         for stretch in stretches(case.events(segment.cpu), segment.end) {
             let mut start = stretch.start.max(segment.start);
@@ -151,7 +151,7 @@ impl Response {
                     continue;
                 }
                 let piece = super::state::Stretch { start, end, ..stretch.clone() };
-                self.give(&case, &over, segment, &piece);
+                self.give(&case, &over, &cycle.calls, segment, &piece);
                 start = end;
             }
         }
@@ -161,6 +161,7 @@ impl Response {
         &mut self,
         case: &Case<'_>,
         over: &Over,
+        calls: &ThreadCalls<'_>,
         segment: &CycleSegment<'_>,
         piece: &super::state::Stretch<'_>,
     ) {
@@ -171,7 +172,13 @@ impl Response {
         let victim = case.window.victim;
         let itself = matches!(piece.top, RunningContext::Thread | RunningContext::Work(_))
             && piece.pid == Some(victim.pid);
-        let own = || Cause::new(SliceKind::Own, who(victim), "it ran itself, from switch to switch");
+        let own = || match calls.name_at(piece.start).zip(calls.words_at(piece.start)) {
+            Some((function, words)) => {
+                let evidence = format!("it ran in the call {words}, from its entry to its exit");
+                Cause::new(SliceKind::Syscall, Who { function, ..who(victim) }, evidence)
+            }
+            None => Cause::new(SliceKind::Own, who(victim), "it ran itself, from switch to switch"),
+        };
         let cause = on_top(case, over, segment.cpu, piece).or_else(|| itself.then(own));
         if let Some(cause) = cause {
             append(&mut self.slices, slice(cause, piece.start, piece.end));
@@ -179,8 +186,8 @@ impl Response {
     }
 
     /// The thread slept, and not for its next release.
-    fn slept(&mut self, tasks: &Tasks, ordered: &[&Named], segment: &CycleSegment<'_>) {
-        let stack = segment.slept.map(|switch| stack_of(ordered, switch)).unwrap_or_default();
+    fn slept(&mut self, cycle: &Evidence<'_>, tasks: &Tasks, segment: &CycleSegment<'_>) {
+        let stack = segment.slept.map(|switch| stack_of(cycle.ordered, switch)).unwrap_or_default();
         let kind = match stack.is_empty() {
             true => SleepKind::Unknown,
             false => sleep_kind(stack.iter().map(String::as_str)),
@@ -192,9 +199,11 @@ impl Response {
             SleepKind::Futex => format!("futex, released by {words}"),
             SleepKind::Lock => format!("a lock with priority inheritance, released by {words}"),
             SleepKind::Page => format!("it slept in a page fault until {words} woke it"),
-            SleepKind::Other => format!("it slept in {function} until {words} woke it"),
+            SleepKind::Output | SleepKind::Other => format!("it slept in {function} until {words} woke it"),
             SleepKind::Unknown => format!("it slept, no stack tells where, until {words} woke it"),
         };
+        let call = cycle.calls.words_at(segment.start);
+        let evidence = call.map_or(evidence.clone(), |call| format!("{evidence}; in the call {call}"));
         let kind = if kind == SleepKind::Page { SliceKind::PageFault } else { SliceKind::Blocked };
         let cause = Cause { stack: stack.to_vec(), ..Cause::new(kind, named(waker, function), evidence) };
         append(&mut self.slices, slice(cause, segment.start, segment.end));
@@ -285,8 +294,8 @@ fn cut(window: &Window, ordered: &[&Named], segment: &CycleSegment<'_>) -> Windo
         deadline_ns: None,
         events_lost: window.events_lost,
         begins_late: window.begins_late,
-        left_out: 0,
         events,
+        ..Window::default()
     }
 }
 
@@ -394,12 +403,100 @@ mod tests {
         assert!(spike.slices.iter().any(|slice| slice.evidence.contains("no stack tells where")));
     }
 
+    /// Numbers of x86-64.
+    const CALLS: [(i64, &str); 3] = [(1, "write"), (202, "futex"), (230, "clock_nanosleep")];
+
+    fn with_calls(end: f64, events: &str) -> Spike {
+        let window = Window {
+            own: false,
+            deadline_ns: Some(Nanos(50_000)),
+            calls: CALLS.map(|(id, name)| (id, name.to_owned())).into(),
+            locks: [(5, "robot+0x4040".to_owned())].into(),
+            ..window(end, events)
+        };
+        let spike = explain_response(&window, &host(), Cost::default());
+        adds_up(&spike);
+        spike
+    }
+
+    #[test]
+    fn time_in_calls_is_apart_from_the_thread_s_own_and_a_sleep_names_the_call_and_its_lock() {
+        let events = RELEASE.to_owned()
+            + "10 1 50 .  leave 230
+               20 1 50 .  enter 1 3
+               25 1 50 dh vector+ local_timer
+               27 1 50 dh vector- local_timer
+               30 1 50 .  leave 1
+               40 1 50 .  enter 202 5
+               42 1 50 d  switch rt/50/19 S low/61/120
+               42 1 50 d  stack schedule,futex_do_wait,futex_wait,do_futex
+               60 1 61 .  waking rt/50/19
+               61 1 61 d  switch low/61/120 R rt/50/19
+               63 1 50 .  leave 202
+               70 1 50 .  enter 39
+               74 1 50 .  leave 39
+               80 1 50 .  enter 230";
+        let told = told(&with_calls(84.0, &events));
+        let own = told.iter().filter(|line| !line.starts_with("switch") && !line.starts_with("timer"));
+        let expected = [
+            "syscall clock_nanosleep/rt 2",
+            "own rt 10",
+            "syscall write/rt 5",
+            "syscall write/rt 3",
+            "own rt 10",
+            "syscall futex/rt 2",
+            "blocked futex_do_wait/low 18",
+            "syscall futex/rt 2",
+            "own rt 7",
+            "syscall system call 39/rt 4",
+            "own rt 6",
+            "syscall clock_nanosleep/rt 4",
+        ];
+        let own: Vec<&str> = own.map(String::as_str).collect();
+        for line in expected {
+            assert!(own.contains(&line), "{line}: {own:#?}");
+        }
+        let spike = with_calls(84.0, &events);
+        let blocked = spike.slices.iter().find(|slice| slice.kind == SliceKind::Blocked).unwrap();
+        assert_eq!(blocked.evidence, "futex, released by low:61; in the call futex at robot+0x4040");
+    }
+
+    #[test]
+    fn what_no_event_tells_of_a_call_stays_the_thread_s_own_time() {
+        let of = |events: &str| {
+            let all = told(&with_calls(50.0, &(RELEASE.to_owned() + events)));
+            all.into_iter().filter(|line| line.starts_with("syscall")).collect::<Vec<_>>()
+        };
+        assert_eq!(of("20 1 50 . enter 1 3\n30 1 50 . leave 202"), [""; 0], "another call's exit");
+        assert_eq!(
+            of("20 1 50 . enter 1 3\n30 1 50 . enter 202\n35 1 50 . leave 202"),
+            ["syscall futex/rt 5"]
+        );
+        assert_eq!(of("20 1 50 dh enter 1 3\n30 1 60 . leave 1"), [""; 0], "another's");
+        let many: Vec<String> = (0..300)
+            .map(|n| format!("{} 1 50 . enter 1\n{} 1 50 . leave 1", 10 + 2 * n, 11 + 2 * n))
+            .collect();
+        let spike = with_calls(700.0, &(RELEASE.to_owned() + &many.join("\n")));
+        assert!(
+            spike.notes.iter().any(|note| note.starts_with("44 shorter system calls")),
+            "{:?}",
+            spike.notes
+        );
+        let lost = Window { events_lost: 1, ..window(50.0, &(RELEASE.to_owned() + "20 1 50 . leave 1")) };
+        let spike = explain_response(&lost, &host(), Cost::default());
+        assert!(spike.slices.iter().all(|slice| slice.kind != SliceKind::Syscall), "{:?}", spike.slices);
+    }
+
     fn slice_kind(slice: &Slice) -> Option<SliceKind> {
         slice.kind.known()
     }
 
     /// Lines of events that may follow a release, in any order and number.
-    const LINES: [&str; 12] = [
+    const LINES: [&str; 16] = [
+        "1 50 . enter 1 5",
+        "1 50 . leave 1",
+        "1 50 . enter 202 5",
+        "1 50 . leave 202",
         "1 50 d switch rt/50/19 P hog/60/9",
         "1 60 d switch hog/60/9 S rt/50/19",
         "1 50 d switch rt/50/19 S low/61/120",

@@ -2,6 +2,7 @@
 //! read; nothing of the machine is touched.
 
 mod cmdline;
+mod copy_blocks;
 mod kernel;
 mod lasting;
 mod left_alone;
@@ -17,6 +18,7 @@ use rules::audit::Audit;
 
 use crate::plan::PlanRequest;
 
+pub use copy_blocks::copy_blocks;
 pub use lasting::{BootLine, CmdlineWord, KernelOption, Lasting};
 
 /// One file of an export.

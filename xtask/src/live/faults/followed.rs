@@ -127,7 +127,11 @@ fn cycles(text: &str) -> Result<Vec<OwnCycle>, String> {
         let (release, end) = line.split_once(' ')?;
         Some(OwnCycle { release: release.parse().ok()?, end: end.parse().ok()? })
     };
-    text.lines().map(|line| cycle(line).ok_or_else(|| format!("no cycle: {line:?}"))).collect()
+    let cycles: Result<Vec<_>, String> =
+        text.lines().map(|line| cycle(line).ok_or_else(|| format!("no cycle: {line:?}"))).collect();
+    cycles.and_then(
+        |cycles| if cycles.is_empty() { Err("the program has no cycle".into()) } else { Ok(cycles) },
+    )
 }
 
 /// Whether the responses are the program's own: of each late cycle, and of all by their ranks.
@@ -174,7 +178,9 @@ fn late(run: &Value, own: &[OwnCycle], stalls: &[[i64; 3]]) -> Result<(), String
     }
 }
 
-/// The histogram's rows against the program's responses, from the shortest to the longest.
+/// The histogram's rows against the program's responses, from the shortest to the longest. Of the
+/// cycles that were not seen (the first, and those cut by lost events) no rank is known: the n-th of
+/// those that were is one between the n-th of all and as many after it.
 fn ranks(thread: &Value, own: &[OwnCycle]) -> Result<(), String> {
     let mut truth: Vec<i64> = own.iter().map(|cycle| cycle.end - cycle.release).collect();
     truth.sort_unstable();
@@ -183,6 +189,7 @@ fn ranks(thread: &Value, own: &[OwnCycle]) -> Result<(), String> {
         rows.iter().map(|row| Some([row[0].as_i64()?, row[1].as_i64()?, row[2].as_i64()?])).collect();
     let rows = rows.ok_or("a histogram's row has no numbers")?;
     let all: i64 = rows.iter().map(|row| row[2]).sum();
+    let unseen = (own.len() as i64 - all).max(0);
     for of_20 in 1..20 {
         let rank = (all * of_20 / 20).max(1);
         let mut passed = 0;
@@ -191,10 +198,11 @@ fn ranks(thread: &Value, own: &[OwnCycle]) -> Result<(), String> {
             passed >= rank
         });
         let Some(&[lower, upper, _]) = row else { continue };
-        let own = truth[(truth.len() * of_20 as usize / 20).max(1) - 1];
-        let near = own.clamp(lower, upper);
-        if !is_near(near, own) {
-            let words = format!("{lower} to {upper} ns, in truth {own}");
+        let at = |rank: i64| truth.get(rank as usize - 1).or(truth.last()).copied();
+        let (Some(least), Some(most)) = (at(rank), at(rank + unseen)) else { continue };
+        let above = upper < least && !is_near(upper, least);
+        if above || (lower > most && !is_near(lower, most)) {
+            let words = format!("{lower} to {upper} ns, in truth {least} to {most}");
             return Err(format!("the response at {of_20} of 20 is {words}"));
         }
     }
@@ -226,6 +234,19 @@ mod tests {
         let wrong = json!([[2_000_000, 2_040_000, 1], [24_900_000, 25_300_000, 1]]);
         assert!(judge(&reply(25_100_000, wrong), &[]).is_err_and(|why| why.contains("of 20")));
         assert!(judge(&Reply::default(), &[]).is_err());
+    }
+
+    #[test]
+    fn a_cycle_that_was_not_seen_has_any_rank() {
+        let own: Vec<_> = (1..=10).map(|n| OwnCycle { release: 0, end: n * 10_000_000 }).collect();
+        let seen = |of: &[i64]| {
+            let rows: Vec<_> = of.iter().map(|n| json!([n * 10_000_000, n * 10_000_000, 1])).collect();
+            ranks(&json!({ "response": rows }), &own)
+        };
+        assert_eq!(seen(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]), Ok(()));
+        assert_eq!(seen(&[1, 3, 4, 5, 6, 7, 8, 9, 10]), Ok(()));
+        assert!(seen(&[1, 2, 3, 5, 6, 7, 8, 9, 10, 10]).is_err());
+        assert!(seen(&[1, 4, 5, 6, 7, 8, 9, 10, 10]).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 mod answer;
 mod anywhere;
-mod build;
+pub mod build;
 mod followed;
 mod kept;
 mod late;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::debian_guest;
 use super::scene::UndoScene;
 use crate::debian::{self, Need};
+use crate::live::faults::build;
 use crate::live::image::{self, ImageFile};
 use crate::live::machine::Machine;
 use crate::live::{Base, Reason, modules, qemu};
@@ -48,6 +49,14 @@ impl Guest<'_> {
         ];
         for program in ["machine_state", "kill_at_point", "in_terminal", "spin"] {
             items.push((format!("bin/{program}"), built(program).map_err(Reason::Broken)?));
+        }
+        if scene.faults {
+            let module = build::module(machine, &base.kernel).map_err(Reason::Broken)?;
+            items.push(("lab/onbeat_fault.ko".to_string(), module));
+            items.push((
+                "bin/user_faults".to_string(),
+                build::program("user_faults").map_err(Reason::Broken)?,
+            ));
         }
         let modules = modules::of(machine, MODULES).map_err(Reason::Missing)?;
         let order: String = modules.iter().map(|(name, _)| format!("{name}\n")).collect();

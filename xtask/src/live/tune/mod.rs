@@ -26,8 +26,11 @@ use scene::UndoScene;
 
 /// The emulated HPET is slow, and the emulated serial port interrupts for nothing.
 const WORDS: &str = "quiet tsc=reliable clocksource=tsc noirqdebug";
-const NET: &[&str] = &["-netdev", "user,id=net,restrict=on", "-device", "e1000e,netdev=net"];
-const FOUR: Machine = Machine { smp: "4", memory: "2G", words: WORDS, devices: NET, urgent: false, ..X86 };
+/// A network, and a device whose only purpose is to interrupt (`storm` of lab/onbeat_fault).
+const DEVICES: &[&str] =
+    &["-netdev", "user,id=net,restrict=on", "-device", "e1000e,netdev=net", "-device", "edu"];
+const FOUR: Machine =
+    Machine { smp: "4", memory: "2G", words: WORDS, devices: DEVICES, urgent: false, ..X86 };
 
 /// The machines, the gate's first.
 const MACHINES: &[Machine] = &[

@@ -24,6 +24,8 @@ pub struct UndoScene {
     pub first: bool,
     /// Whether systemd is the guest's first process.
     pub systemd: bool,
+    /// Whether the guest has the faults of lab/onbeat_fault and lab/user_faults.
+    pub faults: bool,
     /// What the guest does, boot by boot; the disk stays.
     pub boots: Vec<String>,
     /// How a boot's command line differs from the machine's, from the replies of those before it.
@@ -42,6 +44,7 @@ impl UndoScene {
             name,
             first: false,
             systemd: false,
+            faults: false,
             boots: vec![script.to_string()],
             words: |_| CmdlineEdit::default(),
             judge,

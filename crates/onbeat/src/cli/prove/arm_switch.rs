@@ -47,11 +47,13 @@ impl<'a> ArmSwitch<'a> {
         Ok(ArmSwitch::Settings { settings, wish })
     }
 
-    /// Starts what puts a script's change back where this process is killed.
+    /// Starts what puts a script's change back where this process is killed, and puts back what
+    /// an experiment that was killed left in force.
     pub fn begin(&mut self, folder: &Path) -> Result<()> {
         let ArmSwitch::Script(switch) = self else { return Ok(()) };
-        switch.marker = Some(script_keeper::start(&switch.script, switch.at_most, folder)?);
-        Ok(())
+        let (marker, left) = script_keeper::start(&switch.script, switch.at_most, folder)?;
+        switch.marker = Some(marker);
+        if left { switch.to(ExperimentArm::A) } else { Ok(()) }
     }
 
     pub fn to(&mut self, arm: ExperimentArm) -> Result<()> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Args;
 use crate::cli::Environment;
-use host::{clock, random_u64};
+use host::{FolderLock, RecordFolder, clock, random_u64};
 use model::error::{Exit, Failure, Result, json_pretty};
 use model::experiment::{ExperimentRun, parse};
 use model::text::quoted;
@@ -40,6 +40,25 @@ pub fn make(folder: PathBuf) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// Keeps others from going on with the experiment meanwhile.
+///
+/// # Errors
+/// Not permitted: another onbeat is at it.
+pub fn lock(folder: &Path) -> Result<FolderLock> {
+    let locked = RecordFolder::open(folder).and_then(|open| open.lock()).map_err(|error| {
+        let what = format!("cannot lock {}", quoted(folder));
+        Failure::of_call(what, &error, Exit::Usage, "choose another folder with -o")
+    })?;
+    locked.map_err(|owner| Failure {
+        exit: Exit::NotPermitted,
+        message: format!(
+            "another onbeat (process {}) is at {}: wait until it has ended",
+            owner.pid,
+            quoted(folder)
+        ),
+    })
+}
+
 /// A folder of such a kind beside the runs, called by the time.
 pub fn named(environment: &Environment, kind: &str, command: &str) -> PathBuf {
     let now = wall_time(clock::monotonic() + clock::wall_offset());
@@ -55,6 +74,14 @@ pub fn keep(folder: &Path, record: &ExperimentRun) -> Result<()> {
         let what = format!("cannot write {}", quoted(&file));
         Failure::of_call(what, &error, Exit::Internal, "free some space, then go on with --resume")
     })
+}
+
+/// The record of an experiment that is there, and its lock.
+pub fn begun(folder: &Path) -> Result<(ExperimentRun, FolderLock)> {
+    // What is no experiment gets no lock; and what was read before may have been gone on with.
+    read_record(folder)?;
+    let locked = lock(folder)?;
+    Ok((read_record(folder)?, locked))
 }
 
 pub fn read_record(folder: &Path) -> Result<ExperimentRun> {

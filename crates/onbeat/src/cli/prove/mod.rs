@@ -19,7 +19,7 @@ use super::running::block_signals;
 use answer::print_answer;
 use arm_switch::ArmSwitch;
 use chosen::{changes, chosen, resumed};
-use folder::{folder_of, keep, read_record};
+use folder::{begun, folder_of, keep, lock};
 use host::work::ProcessId;
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentRun};
@@ -129,7 +129,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     if !args.across_boots.is_empty() {
         return boots::run(args, outputs);
     }
-    let before = args.resume.as_deref().map(read_record).transpose()?;
+    let (before, locked) = args.resume.as_deref().map(begun).transpose()?.unzip();
     let chosen = match &before {
         Some(record) => resumed(args, record)?,
         None => chosen(args, environment)?,
@@ -143,6 +143,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     changes(&chosen, args.yes)?;
     block_signals()?;
     let folder = folder_of(args, environment)?;
+    let _locked = locked.map_or_else(|| lock(&folder), Ok)?;
     let mut record = before.unwrap_or_else(|| ExperimentRun {
         schema: EXPERIMENT_SCHEMA.into(),
         plan: chosen.plan.clone(),

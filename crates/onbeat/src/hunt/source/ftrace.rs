@@ -150,6 +150,10 @@ impl EventSource for Ftrace {
         self.setup.set_threads(scope);
     }
 
+    fn end_syscalls(&mut self) {
+        self.setup.end_syscalls();
+    }
+
     fn add_stacks(&mut self, scope: &Scope) {
         self.setup.add_stacks(scope);
     }

@@ -55,6 +55,7 @@ pub struct Script {
     /// The levels that were armed, in order.
     pub levels: Vec<RecordingLevel>,
     pub stacks_added: u64,
+    pub syscalls_ended: bool,
     /// The threads that it was to record for, in order.
     pub threads: Vec<String>,
     pub buffer_kib: u64,
@@ -83,6 +84,10 @@ impl EventSource for Memory {
 
     fn set_threads(&mut self, scope: &Scope) {
         self.script.borrow_mut().threads.extend(scope.threads("pid"));
+    }
+
+    fn end_syscalls(&mut self) {
+        self.script.borrow_mut().syscalls_ended = true;
     }
 
     fn add_stacks(&mut self, _scope: &Scope) {

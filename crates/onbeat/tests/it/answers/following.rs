@@ -149,9 +149,29 @@ fn a_program_is_followed_from_its_start_to_its_end() {
         };
         assert_eq!(code, 0, "{said}");
         as_planted(&run, thread, &said);
+        let (_, run, said) = followed(&place, &program, cpu, &["--over", "1s", "--syscalls"]);
+        calls_are_apart(&run, &said);
         return;
     }
     eprintln!("left out: this kernel shows the switches of no CPU");
+}
+
+/// The thread reads a clock that only the kernel can read, and sleeps in a call.
+fn calls_are_apart(run: &Value, said: &str) {
+    let notes = run["plan"]["notes"].to_string();
+    assert!(notes.contains("--syscalls adds") && notes.contains("followed threads"), "{notes}");
+    let late = run["spikes"].as_array().unwrap().iter().filter(|spike| spike["deadline_ns"].is_i64());
+    let mut named = Vec::new();
+    for spike in late {
+        let slices = spike["slices"].as_array().unwrap();
+        let sum: i64 = slices.iter().map(|slice| slice["ns"].as_i64().unwrap()).sum();
+        assert_eq!(sum + spike["unexplained_ns"].as_i64().unwrap(), spike["latency_ns"].as_i64().unwrap());
+        let calls = slices.iter().filter(|slice| slice["kind"] == "syscall");
+        named.extend(calls.map(|slice| slice["who"]["function"].as_str().unwrap_or_default().to_owned()));
+    }
+    let clock = |name: &String| name == "clock_gettime" || name == "clock_nanosleep";
+    let lost = run["integrity"].as_array().unwrap().iter().any(|entry| entry["kind"] == "lost");
+    assert!(lost || named.iter().any(clock), "{named:?}: {said}");
 }
 
 /// A late thread of FIFO 80, every 2 ms, ten cycles of it longer than that by its own work.

@@ -1,6 +1,7 @@
 //! The commands as a script sees them: the built binary, JSON, exit codes, one line per refusal.
 
 mod auditing;
+mod auditing_more;
 mod bounding;
 mod checking;
 mod comparing;

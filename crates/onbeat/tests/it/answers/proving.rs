@@ -210,6 +210,29 @@ fn a_killed_experiment_is_put_back_by_its_keeper() {
     }
 }
 
+#[test]
+fn an_experiment_is_gone_on_with_by_one_process_at_a_time() {
+    let place = Place::new();
+    let mut child = in_force(&place);
+    let told = refused(&["prove", "--resume", &place.path("experiment")], 4);
+    assert!(told.contains(&format!("another onbeat (process {})", child.id())), "{told}");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    child.wait().unwrap();
+    assert_eq!(calls(&place), "aba", "the other one switched nothing");
+}
+
+#[test]
+fn what_a_killed_experiment_left_in_force_is_put_back_first() {
+    let place = Place::new();
+    let record = kept(&place, 10, 1);
+    fs::write(place.at("done/experiment.json"), record.to_string()).unwrap();
+    fs::write(place.at("done/script-arm"), "b").unwrap();
+    answered(&["prove", "-q", "--resume", &place.path("done")], 0);
+    assert_eq!(calls(&place), "a");
+    assert_eq!(fs::read_to_string(place.at("done/script-arm")).unwrap(), "a");
+}
+
 /// A record of seven pairs in its folder, each with its bundle.
 fn kept(place: &Place, a: u64, b: u64) -> Value {
     fs::create_dir_all(place.at("done/segments")).unwrap();

@@ -5,6 +5,7 @@ mod exported;
 mod isolated;
 mod killed;
 mod others;
+mod planted;
 mod proofs;
 mod suites;
 mod undone;
@@ -23,6 +24,7 @@ pub fn all() -> Vec<UndoScene> {
         exported::scenes(),
         isolated::scenes(),
         suites::scenes(),
+        planted::scenes(),
         proofs::scenes(),
         cured::scenes(),
         watched::scenes(),

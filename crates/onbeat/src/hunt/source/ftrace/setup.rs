@@ -114,6 +114,18 @@ impl EventSetup {
         }
     }
 
+    /// Switches the events of system calls off; the others stay as they are.
+    pub fn end_syscalls(&mut self) {
+        let RecordingLevel::Victims { stacks, syscalls: true } = self.armed else { return };
+        for at in 0..self.formats.len() {
+            let wanted = self.formats[at].0;
+            if wanted.system == "raw_syscalls" {
+                self.switch(wanted, false, &Scope::default());
+            }
+        }
+        self.armed = RecordingLevel::Victims { stacks, syscalls: false };
+    }
+
     fn refuse(&mut self, what: &str, done: io::Result<()>) {
         if let Err(error) = done {
             let refused = format!("{what}: {error}");
@@ -198,7 +210,7 @@ fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     match (level, wanted.system, wanted.event) {
         (RecordingLevel::Nothing, ..) => false,
         (RecordingLevel::Timers, _, event) => event == "hrtimer_start",
-        (RecordingLevel::Victims { syscalls, .. }, "raw_syscalls", event) => syscalls && event == "sys_enter",
+        (RecordingLevel::Victims { syscalls, .. }, "raw_syscalls", _) => syscalls,
         (RecordingLevel::Victims { .. }, ..) => true,
         (_, system, event) => system != "raw_syscalls" && !event.starts_with("sched_process_"),
     }
@@ -218,10 +230,7 @@ fn filter_of(wanted: &EventSpec, scope: &Scope) -> Option<String> {
         // A thread that comes later has started its timer before it is known.
         ("timer", "hrtimer_start") if scope.grows() => None,
         ("timer", "hrtimer_start") => scope.with_housekeeping().threads("common_pid"),
-        ("exceptions", _) => scope.threads_or_none("common_pid"),
-        ("raw_syscalls", _) => {
-            scope.threads_or_none("common_pid").map(|who| format!("({who}) && id == {}", libc::SYS_futex))
-        }
+        ("exceptions" | "raw_syscalls", _) => scope.threads_or_none("common_pid"),
         _ => None,
     }
 }

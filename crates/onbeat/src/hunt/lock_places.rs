@@ -1,0 +1,136 @@
+//! Where the locks of followed programs lie, and what their calls are called: addresses are not
+//! passed on.
+
+use std::collections::BTreeMap;
+
+use facts::process::calls::call_name;
+use facts::process::mappings::{MemoryMapping, parse_maps, place_in};
+use host::MachineFiles;
+use model::units::Nanos;
+use trace::event::{Address, Raw, What};
+use trace::naming::Naming;
+
+/// More than the mappings of large programs take.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// Reading a program's mappings keeps it from changing them meanwhile (Documentation/filesystems/
+/// proc.rst): once a second is enough, and a program that executes another has new ones by then.
+const MAX_AGE: Nanos = Nanos::SECOND;
+
+/// Threads whose mappings are kept.
+const MAX_THREADS: usize = 64;
+
+/// The mappings of followed threads, as of lately.
+pub struct LockPlaces {
+    host: MachineFiles,
+    futex: i64,
+    mappings: BTreeMap<i32, (Nanos, Vec<MemoryMapping>)>,
+}
+
+impl LockPlaces {
+    /// Of programs on this machine; `futex` is the number of that system call.
+    pub fn new(host: MachineFiles, futex: i64) -> LockPlaces {
+        LockPlaces { host, futex, mappings: BTreeMap::new() }
+    }
+
+    /// The names of the calls that a thread made, by number.
+    pub fn calls(events: &[Raw], thread: i32) -> BTreeMap<i64, String> {
+        let own = events.iter().filter(|event| event.pid == thread);
+        let ids = own.filter_map(|event| match event.what {
+            What::SyscallEntry { id, .. } | What::SyscallExit { id } => Some(id),
+            _ => None,
+        });
+        ids.filter_map(|id| Some((id, call_name(id)?.to_owned()))).collect()
+    }
+
+    /// The places of the locks that a thread waited for or gave free, by the numbers that they have
+    /// in the window.
+    pub fn locks(
+        &mut self,
+        events: &[Raw],
+        thread: i32,
+        now: Nanos,
+        names: &mut impl Naming<Address, String>,
+    ) -> BTreeMap<u64, String> {
+        let own = events.iter().filter(|event| event.pid == thread);
+        let mut addresses: Vec<u64> = own
+            .filter_map(|event| match event.what {
+                What::SyscallEntry { id, args } if id == self.futex => Some(args[0]),
+                _ => None,
+            })
+            .collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let mut found = BTreeMap::new();
+        for address in addresses {
+            let place = place_in(self.mappings(thread, now), address);
+            let number = names.object(address);
+            if !place.is_empty() && number != 0 {
+                found.insert(number, place);
+            }
+        }
+        found
+    }
+
+    fn mappings(&mut self, thread: i32, now: Nanos) -> &[MemoryMapping] {
+        let fresh = self.mappings.get(&thread).is_some_and(|known| now - known.0 < MAX_AGE);
+        if !fresh {
+            if self.mappings.len() >= MAX_THREADS {
+                self.mappings.clear();
+            }
+            let bytes = self.host.unrecorded().read_at_most(&format!("/proc/{thread}/maps"), MAX_BYTES);
+            let read = bytes.parse(|bytes| parse_maps(&String::from_utf8_lossy(&bytes)));
+            // One that has ended has none any more: what was read before still holds.
+            let known = self.mappings.remove(&thread).map(|known| known.1);
+            let read = read.known().cloned().or(known).unwrap_or_default();
+            self.mappings.insert(thread, (now, read));
+        }
+        self.mappings.get(&thread).map_or(&[], |known| &known.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::names::Names;
+    use crate::hunt::source::memory::event;
+    use host::access::Access;
+
+    const FUTEX: i64 = 202;
+
+    fn host(text: &str) -> MachineFiles {
+        let file = Access::File(text.as_bytes().to_vec());
+        MachineFiles::in_memory([("/proc/7/maps".into(), file)].into())
+    }
+
+    fn enter(pid: i32, id: i64, first: u64) -> Raw {
+        event(1, 0, pid, What::SyscallEntry { id, args: [first, 0, 2, 0] })
+    }
+
+    #[test]
+    fn a_lock_is_a_mapping_and_an_offset_and_nobody_else_s_is_told() {
+        let text = "10000-20000 rw-p 00001000 fe:01 131 /usr/bin/robot\n";
+        let events = [
+            enter(7, FUTEX, 0x10040),
+            enter(7, 1, 0x10080),
+            enter(8, FUTEX, 0x100c0),
+            enter(7, FUTEX, 0x90000),
+        ];
+        let mut places = LockPlaces::new(host(text), FUTEX);
+        let mut names = Names::new(None, "", "x86_64", None);
+        let number = names.object(0x10040);
+        let found = places.locks(&events, 7, Nanos(5), &mut names);
+        assert_eq!(found, [(number, "robot+0x1040".to_owned())].into());
+        // It has ended, and its mappings are known for as long as anybody asks.
+        places.host = host("");
+        assert_eq!(places.locks(&events, 7, Nanos(5_000_000_000), &mut names).len(), 1);
+        assert!(places.locks(&events, 8, Nanos(5), &mut names).is_empty());
+    }
+
+    #[test]
+    fn calls_have_the_names_of_this_machine() {
+        let write = i64::from(libc::SYS_write as i32);
+        let events = [enter(7, write, 3), enter(7, 99_999, 0), enter(8, 0, 0)];
+        assert_eq!(LockPlaces::calls(&events, 7), [(write, "write".to_owned())].into());
+    }
+}

@@ -1,0 +1,30 @@
+//! How long a system call takes that does next to nothing: what recording adds to it, it adds to
+//! any call.
+
+use host::clock;
+use model::units::Nanos;
+
+/// Calls of a measurement, of which the fastest turn counts: what disturbs one makes it longer.
+const TURNS: usize = 8;
+const CALLS: i64 = 64;
+
+/// The time of one; none where a clock is refused.
+pub fn call_time() -> Option<Nanos> {
+    let turn = || {
+        let begin = clock::monotonic();
+        for _ in 0..CALLS {
+            // A clock that only the kernel can read.
+            clock::thread_cpu()?;
+        }
+        Some(Nanos((clock::monotonic() - begin).0 / CALLS))
+    };
+    (0..TURNS).map(|_| turn()).collect::<Option<Vec<_>>>()?.into_iter().min()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_call_takes_time() {
+        assert!(super::call_time().is_none_or(|time| time.0 > 0));
+    }
+}

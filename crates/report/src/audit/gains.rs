@@ -1,0 +1,122 @@
+//! What a hunt says that each setting would gain: the time of the culprits that it cures.
+
+use std::collections::BTreeMap;
+
+use super::order::worst_first;
+use crate::hunt::parts::total;
+use crate::hunt::sentences::percent;
+use crate::words::{clean, span};
+use model::run::Run;
+use model::units::Nanos;
+use rules::audit::{Audit, Finding};
+use rules::judgement::AuditVerdict;
+
+/// The largest share of a hunt's lost time that each rule could give back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HuntGains {
+    title: String,
+    total: Nanos,
+    release: String,
+    /// By rule: the share of the time, and who took most of it.
+    shares: BTreeMap<String, (f64, String)>,
+}
+
+impl HuntGains {
+    /// From the culprits of a hunt. A rule that cures several may give back the time of all.
+    pub fn of(title: &str, run: &Run) -> HuntGains {
+        let mut shares: BTreeMap<String, (f64, String)> = BTreeMap::new();
+        for culprit in &run.culprits {
+            for knob in &culprit.knobs {
+                let known = shares.entry(knob.clone()).or_insert_with(|| (0.0, culprit.name.clone()));
+                known.0 = (known.0 + culprit.share.clamp(0.0, 1.0)).min(1.0);
+            }
+        }
+        let release = run.host.release.clone();
+        HuntGains { title: title.to_owned(), total: total(run), release, shares }
+    }
+
+    /// What a rule would gain at most, in words; none where the hunt saw nothing of it.
+    pub fn of_rule(&self, rule: &str) -> Option<String> {
+        let (share, whose) = self.shares.get(rule)?;
+        let most = percent(*share);
+        Some(format!("up to {most} of the time that the hunt's spikes lost, most of it to {}", clean(whose)))
+    }
+
+    /// The same, short.
+    pub fn badge(&self, rule: &str) -> Option<String> {
+        self.shares.get(rule).map(|(share, _)| format!("up to {}", percent(*share)))
+    }
+
+    /// What the order rests on.
+    pub fn sentence(&self, audit: &Audit) -> String {
+        let other = match (self.release.as_str(), audit.host.release.as_str()) {
+            (a, b) if a == b || a.is_empty() || b.is_empty() => String::new(),
+            (a, _) => format!(" That was on another kernel, {}.", clean(a)),
+        };
+        let (title, total) = (clean(&self.title), span(self.total));
+        let any = worst_first(audit, AuditVerdict::Fail).iter().any(|found| self.share(found.rule) > 0.0);
+        if !any {
+            return format!(
+                "The hunt {title} lost none of its {total} to a setting that fails here: worst first.{other}"
+            );
+        }
+        format!(
+            "In the order of what the hunt {title} says they would gain of {total}; what it lost nothing to \
+             comes last.{other}"
+        )
+    }
+
+    fn share(&self, rule: &str) -> f64 {
+        self.shares.get(rule).map_or(0.0, |(share, _)| *share)
+    }
+}
+
+/// The failed rules: by what they would gain where a hunt says it, then worst first.
+pub fn failing<'a>(audit: &'a Audit, gains: Option<&HuntGains>) -> Vec<&'a Finding> {
+    let mut found = worst_first(audit, AuditVerdict::Fail);
+    if let Some(gains) = gains {
+        found.sort_by(|a, b| gains.share(b.rule).total_cmp(&gains.share(a.rule)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::run::Culprit;
+    use rules::fixture::Machine;
+
+    #[test]
+    fn what_would_gain_most_comes_first() {
+        let culprit = |name: &str, share: f64, knobs: &[&str]| Culprit {
+            name: name.into(),
+            share,
+            knobs: knobs.iter().map(|knob| (*knob).to_owned()).collect(),
+            ..Culprit::default()
+        };
+        let mut run = crate::hunt::fixture::run();
+        run.culprits = vec![
+            culprit("a timer", 0.3, &["skew-tick"]),
+            culprit("b", 0.25, &["watchdog"]),
+            culprit("c", 0.2, &["watchdog"]),
+        ];
+        let gains = HuntGains::of("hunt", &run);
+        assert!(
+            gains.of_rule("watchdog").is_some_and(|words| words.contains("45 %") && words.ends_with("to b"))
+        );
+        assert_eq!(gains.badge("numa-balancing"), None);
+        let mut machine = Machine::base();
+        rules::knobs::ALL.iter().for_each(|knob| machine.edit(knob.examples.fires));
+        let (survey, intent) = machine.survey();
+        let audit = rules::audit::audit(&survey, &intent);
+        let plain = failing(&audit, None);
+        assert_eq!(plain, worst_first(&audit, AuditVerdict::Fail));
+        let ordered = failing(&audit, Some(&gains));
+        let place = |rule: &str| ordered.iter().position(|found| found.rule == rule);
+        if let (Some(first), Some(second)) = (place("watchdog"), place("skew-tick")) {
+            assert_eq!((first, second), (0, 1));
+        }
+        assert_eq!(ordered.len(), plain.len());
+        assert!(gains.sentence(&audit).contains("the hunt hunt"));
+    }
+}

@@ -1,0 +1,11 @@
+//! In which order findings are shown.
+
+use rules::audit::{Audit, Finding};
+use rules::judgement::AuditVerdict;
+
+/// The findings of a verdict, worst first, else in the rules' order.
+pub fn worst_first(audit: &Audit, verdict: AuditVerdict) -> Vec<&Finding> {
+    let mut found: Vec<&Finding> = audit.findings.iter().filter(|found| found.verdict == verdict).collect();
+    found.sort_by_key(|found| std::cmp::Reverse(found.severity));
+    found
+}

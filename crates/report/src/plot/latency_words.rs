@@ -1,0 +1,31 @@
+//! What the plot of latencies, and that of cycles, says in words.
+
+use super::line::PlotLine;
+use crate::words::{several, span};
+use model::units::Nanos;
+
+/// What is counted, over what, and what the limit is.
+pub struct PlotWords {
+    pub value: &'static str,
+    pub counted: &'static str,
+    pub limit: &'static str,
+}
+
+pub const OF_WAKEUPS: PlotWords = PlotWords { value: "latency", counted: "wake-ups", limit: "limit" };
+pub const OF_CYCLES: PlotWords = PlotWords { value: "time", counted: "cycles", limit: "deadline" };
+
+/// The plot in a sentence or two.
+pub fn in_words(lines: &[PlotLine], words: &PlotWords, hi: i64) -> String {
+    let PlotWords { value, counted, .. } = words;
+    let plot = format!(
+        "Plot of {}: number of {counted} over {value}.",
+        several(lines.len() as u64, "line", "lines")
+    );
+    // Where a line's largest value is not known, the end of its histogram is not it.
+    if lines.iter().any(|line| line.max.is_none() && line.overflows > 0) {
+        return format!("{plot} The largest {value} is not known.");
+    }
+    let worst = lines.iter().max_by_key(|line| line.max);
+    let worst = worst.map_or_else(String::new, |line| format!(", on {}", line.name));
+    format!("{plot} The largest {value} is {}{worst}.", span(Nanos(hi)))
+}

@@ -1,0 +1,30 @@
+//! What a culprit is called: by its rule, and by what distinguishes it from others of that rule.
+
+use super::names;
+use super::rule::{CulpritRule, Grouping};
+use model::run;
+
+/// The name of those that are no longer distinguished.
+pub(super) const POOLED: &str = "many others";
+
+/// What distinguishes the slice's culprit from others of the same rule.
+pub(super) fn group_name(by: Grouping, slice: &run::Slice) -> String {
+    match by {
+        Grouping::Single => String::new(),
+        Grouping::Function => names::function_with_module(&slice.who),
+        Grouping::Thread => names::thread_name(&slice.who.comm).to_owned(),
+        Grouping::Irq => slice.who.irq.clone(),
+        Grouping::OwnName => names::fallback_name(slice),
+    }
+}
+
+/// What people read: what distinguishes the culprit, after its rule's title.
+pub(super) fn full_name(rule: Option<&CulpritRule>, apart: &str) -> String {
+    match rule {
+        Some(rule) if apart.is_empty() => rule.title.to_owned(),
+        Some(rule) if rule.grouping != Grouping::OwnName || apart == POOLED => {
+            format!("{}: {apart}", rule.title)
+        }
+        _ => apart.to_owned(),
+    }
+}

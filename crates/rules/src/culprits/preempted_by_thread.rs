@@ -1,0 +1,36 @@
+//! A thread of higher or equal real-time priority that took the CPU within a cycle.
+
+use super::rule::{CulpritRule, Grouping, SpikeExamples};
+use super::sources::{RHEL_PRIORITIES, SCHED7};
+use crate::knob::{EvidenceKind, Source};
+use model::slice::SliceKind;
+
+pub static CULPRIT: CulpritRule = CulpritRule {
+    id: "preempted-by-thread",
+    title: "a real-time thread that took the CPU",
+    signature: "A followed thread had begun its cycle, and another one whose priority is higher \
+                or the same ran on its CPU before the cycle was done.",
+    detection: "By the switch away from a thread that could still run, and the priorities in it. \
+                One of the same priority comes in where the thread yields, or under SCHED_RR. \
+                Interrupts' threads, threads of the kernel and inherited priorities have rules of \
+                their own.",
+    remedy: "give the thread that must be in time the higher priority, or the other one another \
+             CPU; `onbeat check` says which threads share its CPUs and its priority",
+    kinds: &[SliceKind::Preempted],
+    sources: &[
+        Source { title: "sched(7), SCHED_FIFO: First in-first out scheduling", url: SCHED7 },
+        Source { title: "Red Hat: priority map", url: RHEL_PRIORITIES },
+    ],
+    evidence: EvidenceKind::Documented,
+    cured_by: &["realtime-neighbours", "priority-99", "cpu-isolation"],
+    provoke: "a thread under SCHED_FIFO above the followed thread's priority, pinned to its CPU, \
+              that wakes within its cycles",
+    grouping: Grouping::OwnName,
+    fallback: true,
+    matches: |context| context.higher_priority_thread().filter(|_| context.slice.who.prio < 100),
+    examples: SpikeExamples {
+        fires: "victim comm=loop pid=70 prio=19\npreempted ns=2000000 comm=hog pid=812 prio=9",
+        silent: "victim comm=loop pid=70 prio=19\npreempted ns=2000000 comm=hog pid=812 prio=20",
+    },
+    ..CulpritRule::DEFAULT
+};

@@ -1,0 +1,91 @@
+//! The system calls of a followed thread, where they are recorded: from entry to exit, its sleeps
+//! and interrupts included.
+//!
+//! Source: include/trace/events/syscalls.h; both events are the thread's own, outside interrupts.
+
+use super::spans::Spans;
+use crate::event::{Named, What};
+use crate::window::Window;
+use model::text::several;
+
+/// Calls of a cycle that are told apart; of more the longest, and the others are the thread's own
+/// time.
+const MAX_CALLS: usize = 256;
+
+/// A call: its number, and its first argument as the events have it.
+type Call = (i64, u64);
+
+/// The calls of the thread that a window is of.
+pub(super) struct ThreadCalls<'w> {
+    window: &'w Window,
+    spans: Spans<Call>,
+    /// Calls that are not told apart.
+    short: u64,
+}
+
+impl<'w> ThreadCalls<'w> {
+    /// From its events in order of time.
+    pub(super) fn of(window: &'w Window, ordered: &[&Named]) -> ThreadCalls<'w> {
+        let own = ordered.iter().filter(|event| {
+            let interrupted = event.context.hard_irq() || event.context.soft_irq() || event.context.nmi();
+            event.pid == window.victim.pid && !interrupted
+        });
+        let whole = window.events_lost == 0 && !window.begins_late;
+        let (mut all, mut open, mut first) = (Vec::new(), None, true);
+        for event in own {
+            match event.what {
+                What::SyscallEntry { id, args } => {
+                    // One that is still open has lost its exit: where it ended is not known.
+                    open = Some((event.time.0, (id, args[0])));
+                    first = false;
+                }
+                What::SyscallExit { id } => {
+                    // A return from a signal has no number any more (syscall_get_nr).
+                    let same = |open: &(i64, Call)| open.1.0 == id || id < 0;
+                    match open.take() {
+                        Some(begun) if same(&begun) => all.push((begun.0, event.time.0, begun.1)),
+                        // It was in this call since before the window.
+                        None if first && whole => all.push((i64::MIN, event.time.0, (id, 0))),
+                        _ => {}
+                    }
+                    first = false;
+                }
+                _ => {}
+            }
+        }
+        // The call in which it sleeps for its next release.
+        all.extend(open.map(|(since, call)| (since, i64::MAX, call)));
+        all.retain(|call: &(i64, i64, Call)| call.1 > window.expected_ns.0);
+        let short = all.len().saturating_sub(MAX_CALLS);
+        if short > 0 {
+            all.sort_by_key(|call| std::cmp::Reverse(call.1.saturating_sub(call.0)));
+            all.truncate(MAX_CALLS);
+        }
+        ThreadCalls { window, spans: Spans::new(all), short: short as u64 }
+    }
+
+    /// That there are too many to be told apart.
+    pub(super) fn note(&self) -> Option<String> {
+        let told = several(self.short, "shorter system call is", "shorter system calls are");
+        (self.short > 0).then(|| format!("{told} within the thread's own time"))
+    }
+
+    /// Where calls begin and end.
+    pub(super) fn edges(&self) -> impl Iterator<Item = i64> + '_ {
+        self.spans.edges()
+    }
+
+    /// The name of the call at a time.
+    pub(super) fn name_at(&self, time: i64) -> Option<String> {
+        let (id, _) = self.spans.at(time)?.2;
+        let known = self.window.calls.get(&id).cloned();
+        Some(known.unwrap_or_else(|| format!("system call {id}")))
+    }
+
+    /// The call at a time with its lock, if it names one: `futex at robot+0x4040`.
+    pub(super) fn words_at(&self, time: i64) -> Option<String> {
+        let name = self.name_at(time)?;
+        let lock = self.spans.at(time).and_then(|found| self.window.locks.get(&found.2.1));
+        Some(lock.map_or(name.clone(), |place| format!("{name} at {place}")))
+    }
+}

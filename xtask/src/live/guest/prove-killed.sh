@@ -1,0 +1,87 @@
+# Killed at each point at which something is flushed or written, an experiment is undone without anybody's doing, and gone on
+# with. What makes its change is a knob or a script (BY).
+interval=/proc/sys/vm/stat_interval
+short="--limit 30ms -a 2 --segment 2s --settle 100ms --warm-up 2s --pairs 400 --seed 11 -q"
+case $BY in
+knob)
+    change="--change vmstat-interval=120"
+    in_force() { cat $interval; }
+    ;;
+script)
+    printf '#!/bin/sh\necho $1 >/run/arm\n' >/run/switch
+    chmod 755 /run/switch
+    echo a >/run/arm
+    change="--script /run/switch"
+    in_force() { cat /run/arm; }
+    ;;
+esac
+folder=/var/lib/$BY
+found=$(in_force)
+value found "$found"
+
+# segments FOLDER: the runs that an experiment's record holds, in their order.
+segments() {
+    grep '"bundle"' $1/experiment.json 2>/dev/null
+}
+
+# patiently CONDITION...: waits until it holds, and says for how long, in ms.
+patiently() {
+    from=$(now_ms)
+    tries=0
+    until "$@" || [ $tries -ge 200 ]; do usleep 50000; tries=$((tries + 1)); done
+    echo $(($(now_ms) - from))
+}
+is_back() { [ "$(in_force)" = "$found" ]; }
+is_over() { ! cat /proc/[0-9]*/comm 2>/dev/null | grep -q '^onbeat'; }
+
+# killed WAY FOLDER POINT COMMAND...: says how it ended, after how many ms the value was back and nothing ran any more, whether
+# the runs that were kept before still are, how many these were and are, and where it was killed.
+killed() {
+    way=$1 of=$2 point=$3
+    shift 3
+    segments $of >before
+    kill_at_point passed $point "$@" >/dev/null 2>&1
+    code=$?
+    back=$(patiently is_back)
+    over=$(patiently is_over)
+    segments $of >after
+    kept=no
+    head -n $(wc -l <before) after | cmp -s - before && kept=yes
+    value $way.$point "$code $back $over $kept $(wc -l <before) $(wc -l <after) $(in_force) $(tail -n 1 passed)"
+}
+
+# From its beginning to the end of its warm-up: there is no time for a pair.
+begin() {
+    echo "onbeat prove $change $short --for 3s -o $1"
+}
+kill_at_point passed 0 $(begin $folder) >/run/begun.out 2>&1
+value begun.exit $?
+points=$(wc -l <passed)
+value begun.points $points
+send begun.passed passed
+send begun.said /run/begun.out
+point=1
+while [ $point -le $points ]; do
+    killed begun $folder-$point $point $(begin $folder-$point)
+    point=$((point + 1))
+done
+
+# Through one pair, for which there is time, to its end.
+resume="onbeat prove --resume $folder -q --for 9s"
+kill_at_point passed 0 $resume >/run/pair.out 2>&1
+value pair.exit $?
+points=$(wc -l <passed)
+value pair.points $points
+send pair.passed passed
+send pair.said /run/pair.out
+point=1
+while [ $point -le $points ]; do
+    killed pair $folder $point $resume
+    point=$((point + 1))
+done
+value runs $(segments $folder | wc -l)
+took last $resume --json last.json
+send last last.json
+value last.runs $(segments $folder | wc -l)
+value after "$(in_force)"
+run status onbeat tune status --json -
