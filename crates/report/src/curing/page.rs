@@ -163,7 +163,7 @@ const CELLS: &str = "A figure in a cell counts the interrupts that land there, o
 fn machine(story: &CureStory) -> Markup {
     let told = [("The machine before", &story.maps[0]), ("The machine after", &story.maps[1])];
     html! {
-        @for (heading, map) in told { @if let Some(map) = map {
+        @for (heading, map) in told { @if let Some(map) = map.as_ref().filter(|map| !map.cpus.is_empty()) {
             h2 { (heading) }
             (figure(CELLS, |size| map_svg::draw(map, size, &PAGE)))
         } }

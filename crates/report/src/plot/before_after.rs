@@ -33,7 +33,7 @@ pub fn draw(
     }
     let plot = Plot { left: 16.0, ..Plot::new(size, 18.0, ROW * rows.len() as f64 + 8.0) };
     let x = Scale::linear(0.0, most * 1.12, plot.left, plot.right);
-    let keys = [("before", 1), ("after", 2)].map(|(words, line)| LegendEntry {
+    let keys = [("before", 0), ("after", 1)].map(|(words, line)| LegendEntry {
         colour: theme.lines[line],
         area: true,
         words: words.to_owned(),
@@ -73,10 +73,10 @@ fn one(
         |value: f64, y: f64| text(x.at(value) + 5.0, y + BAR - 1.5, "start", theme.muted, &label(value));
     html! {
         (text(plot.left + 8.0, top + 18.0, "start", theme.ink, &fit(&row.name, plot.right - plot.left)))
-        path d=(bar(row.before, top + 24.0)) fill=(theme.lines[1]) {}
+        path d=(bar(row.before, top + 24.0)) fill=(theme.lines[0]) {}
         (value(row.before, top + 24.0))
         @if let Some(after) = row.after {
-            path d=(bar(after, top + 24.0 + BAR + 2.0)) fill=(theme.lines[2]) {}
+            path d=(bar(after, top + 24.0 + BAR + 2.0)) fill=(theme.lines[1]) {}
             (value(after, top + 24.0 + BAR + 2.0))
         }
     }
