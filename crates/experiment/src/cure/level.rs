@@ -13,8 +13,8 @@ pub fn level(number: u64) -> f64 {
     STOP_AT * number * (number + 1.0)
 }
 
-/// The level of an experiment, and its most pairs: the first of the n-th change, or that in which it
-/// has to win again.
+/// The level of an experiment, and its most pairs: the first of the n-th change, or that in which
+/// it has to win again.
 pub fn of_stage(number: u64, again: bool) -> (f64, u32) {
     let level = if again { level(number) } else { STOP_AT };
     (level, most_pairs(level))
