@@ -51,7 +51,8 @@ impl DrawnExperiment {
         prove(plan, &PairTally::of(&segments))
     }
 
-    fn segment(&self, pair: u32, arm: ExperimentArm, level: f64, rng: &mut Rng) -> ExperimentSegment {
+    /// A segment at a level of drift.
+    pub fn segment(&self, pair: u32, arm: ExperimentArm, level: f64, rng: &mut Rng) -> ExperimentSegment {
         let factor = if arm == ExperimentArm::B { self.factor } else { 1.0 };
         let mean = self.late * factor * (level + self.shifts * rng.normal()).exp();
         let halves = [poisson(rng, 0.5 * mean), poisson(rng, 0.5 * mean)];
@@ -76,7 +77,7 @@ impl DrawnExperiment {
 }
 
 /// A Poisson number; means beyond some thousands are taken for these.
-fn poisson(rng: &mut Rng, mean: f64) -> u64 {
+pub fn poisson(rng: &mut Rng, mean: f64) -> u64 {
     let (mut passed, mut events) = (rng.exponential(), 0);
     while passed < mean.min(20_000.0) {
         events += 1;

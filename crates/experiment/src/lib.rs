@@ -3,10 +3,11 @@
 //! [`design`] is what is fixed beforehand, [`order`] which arm of a pair comes first, [`length`]
 //! how long a segment is. [`tally`] puts the segments into pairs, [`proof`] decides: whether to go
 //! on, and what the pairs show. [`veto`] is what speaks against a change that cures, [`carry_over`]
-//! and [`drift`] whether the pairs are what they are meant to be. Pure: what runs segments is
-//! `onbeat`.
+//! and [`drift`] whether the pairs are what they are meant to be. [`cure`] is what a cure does
+//! next. Pure: what runs segments is `onbeat`.
 
 pub mod carry_over;
+pub mod cure;
 pub mod design;
 pub mod drift;
 #[cfg(any(test, feature = "fixture"))]

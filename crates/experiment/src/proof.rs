@@ -24,6 +24,8 @@ pub enum ExperimentEnd {
     Fixed,
     /// So many were dropped that the rest could not make up for it.
     Dropped,
+    /// However the rest went, they would not decide.
+    Futile,
 }
 
 impl ExperimentEnd {
@@ -31,7 +33,7 @@ impl ExperimentEnd {
     pub const fn name(self) -> &'static str {
         match self {
             ExperimentEnd::EValue => "e-value",
-            ExperimentEnd::Fixed | ExperimentEnd::Dropped => "fixed",
+            ExperimentEnd::Fixed | ExperimentEnd::Dropped | ExperimentEnd::Futile => "fixed",
         }
     }
 }
@@ -52,6 +54,8 @@ pub struct Proof {
     pub dropped: u32,
     pub interrupted: u32,
     pub e_value: f64,
+    /// The e-value that decides for the side that has won more pairs.
+    pub level: f64,
     /// B's rate of late wake-ups over A's, all pairs together; none without one in A.
     pub rate_ratio: Option<f64>,
     /// Where the typical pair's ratio lies with 95 %, whenever one stops.
@@ -90,19 +94,22 @@ pub fn prove(plan: &ExperimentPlan, tally: &PairTally) -> Proof {
     let wins = logs.iter().filter(|&&log| log < 0.0).count() as u64;
     let losses = logs.iter().filter(|&&log| log > 0.0).count() as u64;
     let ln_e = ln_sign_e_value(wins, wins + losses);
+    let level = level(plan, wins > losses);
+    let decided = ln_e >= level.ln();
     let [a, b] = sums(&tally.pairs);
     let factors = interval(&logs, plan.stop_at).map(|ends| ends.map(f64::exp));
     let rate_ratio = (a.events > 0).then(|| (b.events as f64 / b.time) / (a.events as f64 / a.time));
     let mut proof = Proof {
         verdict: Verdict::Inconclusive,
         reason: String::new(),
-        end: end(plan, tally, ln_e >= plan.stop_at.ln()),
+        end: end(plan, tally, decided, [wins, losses]),
         pairs: logs.len() as u64,
         wins,
         ties: logs.len() as u64 - wins - losses,
         dropped: tally.dropped,
         interrupted: tally.interrupted,
         e_value: ln_e.exp(),
+        level,
         rate_ratio,
         interval: factors.map(|ends| around(ends, rate_ratio)),
         late: [a.events, b.events],
@@ -110,18 +117,36 @@ pub fn prove(plan: &ExperimentPlan, tally: &PairTally) -> Proof {
         carry_over: CarryOver::of(&tally.pairs),
         drift: ExperimentDrift::of(&tally.pairs),
     };
-    proof.decide(plan, tally, ln_e >= plan.stop_at.ln());
+    proof.decide(plan, tally, decided);
     proof
 }
 
-fn end(plan: &ExperimentPlan, tally: &PairTally, decided: bool) -> Option<ExperimentEnd> {
+/// The e-value that decides for the change, or against it.
+fn level(plan: &ExperimentPlan, for_it: bool) -> f64 {
+    if for_it && plan.win_at > 0.0 { plan.win_at } else { plan.stop_at }
+}
+
+/// Whether neither side could reach its level if it won all pairs that are left.
+fn is_futile(plan: &ExperimentPlan, pairs: u64, [wins, losses]: [u64; 2]) -> bool {
+    let left = u64::from(plan.most_pairs).saturating_sub(pairs);
+    let reaches = |more: u64, for_it: bool| {
+        ln_sign_e_value(more + left, wins + losses + left) >= level(plan, for_it).ln()
+    };
+    plan.win_at > 0.0 && !reaches(wins, true) && !reaches(losses, false)
+}
+
+fn end(plan: &ExperimentPlan, tally: &PairTally, decided: bool, signed: [u64; 2]) -> Option<ExperimentEnd> {
     if tally.is_lost(plan.most_pairs) {
         return Some(ExperimentEnd::Dropped);
     }
     if decided && tally.unfair().is_none() {
         return Some(ExperimentEnd::EValue);
     }
-    (tally.pairs.len() as u64 >= u64::from(plan.most_pairs)).then_some(ExperimentEnd::Fixed)
+    let pairs = tally.pairs.len() as u64;
+    if pairs >= u64::from(plan.most_pairs) {
+        return Some(ExperimentEnd::Fixed);
+    }
+    is_futile(plan, pairs, signed).then_some(ExperimentEnd::Futile)
 }
 
 impl Proof {
@@ -201,8 +226,8 @@ pub fn fewest_pairs(plan: &ExperimentPlan) -> u32 {
 
 fn fewest_more(plan: &ExperimentPlan, wins: u64, losses: u64) -> u32 {
     let (more, all) = (wins.max(losses), wins + losses);
-    let decides =
-        |added: &u32| ln_sign_e_value(more + u64::from(*added), all + u64::from(*added)) >= plan.stop_at.ln();
+    let level = level(plan, wins >= losses).ln();
+    let decides = |added: &u32| ln_sign_e_value(more + u64::from(*added), all + u64::from(*added)) >= level;
     (0..10_000).find(decides).unwrap_or(10_000)
 }
 

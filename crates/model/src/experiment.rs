@@ -31,7 +31,8 @@ pub struct ExperimentRun {
 pub struct ExperimentPlan {
     /// What B has and A has not, in words.
     pub change: String,
-    /// The settings of B, `RULE=VALUE` each; none where a script switches.
+    /// The settings of B, `RULE=VALUE` each, or `RULE` for what the rule asks for; none where a
+    /// script switches.
     pub settings: Vec<String>,
     /// The program that is called with `a` and `b`; `""` for none.
     pub script: String,
@@ -47,6 +48,9 @@ pub struct ExperimentPlan {
     pub most_pairs: u32,
     /// The e-value at which it ends with one.
     pub stop_at: f64,
+    /// The e-value at which it ends for the change, where that takes more: it ends without a
+    /// verdict then as soon as neither can be reached any more. 0 for the same.
+    pub win_at: f64,
     /// A rate ratio between 1 / this and this is no difference.
     pub rate_margin: f64,
     /// A median that grows by more than this factor and by more than this span is a reason against
@@ -127,6 +131,7 @@ impl ExperimentRun {
         let plan = &self.plan;
         let above_one = |factor: f64| factor > 1.0 && factor.is_finite();
         if ![plan.stop_at, plan.rate_margin, plan.p50_factor].into_iter().all(above_one)
+            || !(plan.win_at == 0.0 || above_one(plan.win_at))
             || !(0.0..1.0).contains(&plan.load_share)
         {
             return Err("its rules are none: a level or a margin is out of range".into());
@@ -182,6 +187,7 @@ mod tests {
             run.check().is_err()
         };
         assert!(!refused(&|_| {}));
+        assert!(refused(&|run| run.plan.win_at = f64::INFINITY) && !refused(&|run| run.plan.win_at = 40.0));
         assert!(refused(&|run| run.plan.stop_at = f64::NAN) && refused(&|run| run.plan.rate_margin = 1.0));
         assert!(refused(&|run| run.plan.load_share = -1.0) && refused(&|run| run.plan.settle_ns = Nanos(-1)));
         assert!(

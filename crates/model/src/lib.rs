@@ -11,6 +11,7 @@
 
 pub mod check;
 pub mod column;
+pub mod cure;
 pub mod error;
 pub mod experiment;
 pub mod fact;

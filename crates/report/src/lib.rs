@@ -5,7 +5,8 @@
 //! its block maxima. [`render`] sends it to a page, a plot, a table or its document. Pages are made
 //! of parts: `run`, `hunt`, `bounds` and `map` each write their section, `plot` draws, `html` has
 //! the frame. `audit`, `check`, `compare`, `rule_pages` and `watch` are separate pages; each of
-//! these folders has a `text` for the terminal. `proving` has the words of an experiment.
+//! these folders has a `text` for the terminal. `proving` has the words of an experiment, `curing`
+//! the story of a cure.
 //!
 //! A picture for the page of a run is a file in `plot` and a row in [`run::pictures`]. Strings of a
 //! run are hostile input: all go through `maud`'s escaping or through [`words::clean`].
@@ -15,6 +16,7 @@ pub mod audit;
 pub mod bounds;
 pub mod check;
 pub mod compare;
+pub mod curing;
 mod digest;
 pub mod html;
 pub mod hunt;

@@ -103,7 +103,7 @@ fn pairs(page: &mut String, run: &ExperimentRun, palette: Palette) {
 
 /// What the verdict rests on, in sentences.
 pub fn numbers(plan: &ExperimentPlan, segments: usize, proof: &Proof, needs: ProofNeeds) -> Vec<String> {
-    let mut lines = vec![of_pairs(plan, proof), taken(plan, segments)];
+    let mut lines = vec![of_pairs(proof), taken(plan, segments)];
     let missing = [(proof.dropped, "dropped"), (proof.interrupted, "interrupted")];
     for (pairs, how) in missing.into_iter().filter(|(pairs, _)| *pairs > 0) {
         let were = several(u64::from(pairs), "pair was", "pairs were");
@@ -130,7 +130,7 @@ pub fn numbers(plan: &ExperimentPlan, segments: usize, proof: &Proof, needs: Pro
     lines
 }
 
-fn of_pairs(plan: &ExperimentPlan, proof: &Proof) -> String {
+fn of_pairs(proof: &Proof) -> String {
     let [a, b] = proof.late;
     let ratio =
         proof.rate_ratio.map_or_else(String::new, |ratio| format!(", {} times as often", digits(ratio)));
@@ -147,7 +147,7 @@ fn of_pairs(plan: &ExperimentPlan, proof: &Proof) -> String {
          pairs{ties}: e-value {}, and {} decides.",
         proof.wins,
         digits(proof.e_value),
-        digits(plan.stop_at)
+        digits(proof.level)
     )
 }
 

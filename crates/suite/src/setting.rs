@@ -14,8 +14,8 @@ pub enum SuiteSetting {
     /// `isolate`: the measured CPUs are set apart as `onbeat isolate create` does it, and what
     /// measures runs there.
     Isolate,
-    /// `RULE=VALUE`, as `onbeat tune apply` takes it.
-    Rule { rule: String, value: String },
+    /// `RULE=VALUE`, as `onbeat tune apply` takes it; without a value it is what the rule asks for.
+    Rule { rule: String, value: Option<String> },
 }
 
 impl SuiteSetting {
@@ -29,7 +29,7 @@ impl SuiteSetting {
                 RtLimit::parse(limit).map(SuiteSetting::RtLimit).map_err(|what| format!("rt-limit: {what}"))
             }
             Some((rule, value)) if !rule.is_empty() && rule.chars().all(is_rule) && !value.is_empty() => {
-                Ok(SuiteSetting::Rule { rule: rule.to_owned(), value: value.to_owned() })
+                Ok(SuiteSetting::Rule { rule: rule.to_owned(), value: Some(value.to_owned()) })
             }
             _ => Err(format!(
                 "'{}' is no setting: expected rt-limit=RUNTIME/PERIOD, isolate, or RULE=VALUE with a rule of \
@@ -50,7 +50,8 @@ impl fmt::Display for SuiteSetting {
         match self {
             SuiteSetting::RtLimit(limit) => write!(formatter, "rt-limit={limit}"),
             SuiteSetting::Isolate => formatter.write_str("isolate"),
-            SuiteSetting::Rule { rule, value } => write!(formatter, "{rule}={value}"),
+            SuiteSetting::Rule { rule, value: Some(value) } => write!(formatter, "{rule}={value}"),
+            SuiteSetting::Rule { rule, value: None } => formatter.write_str(rule),
         }
     }
 }

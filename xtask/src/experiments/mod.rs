@@ -7,6 +7,7 @@
 
 mod combs;
 mod compared;
+mod cures;
 mod deaths;
 mod disturbed;
 mod fits;
@@ -83,6 +84,7 @@ pub fn run_here(options: &Args) -> Result<()> {
         rates::all(),
         compared::all(),
         proofs::all(),
+        cures::all(),
         hidden::all(),
         gates::all(),
         disturbed::all(),

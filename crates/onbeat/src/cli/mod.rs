@@ -20,6 +20,7 @@ mod check;
 mod child_run;
 mod compare;
 mod completions;
+mod cure;
 mod cyclictest_flags;
 mod explain;
 mod flags;
@@ -39,6 +40,7 @@ mod open_page;
 mod outputs;
 mod probe;
 mod program;
+mod progress_line;
 mod prove;
 mod read_flags;
 mod recovery;
@@ -133,6 +135,7 @@ enum Command {
     Load(load::Args),
     Suite(Box<suite::Args>),
     Prove(Box<prove::Args>),
+    Cure(Box<cure::Args>),
     Watch(watch::Args),
     Rules(rules::Args),
     Report(report::Args),
@@ -226,6 +229,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
         Command::Load(args) => load::run(&args, environment),
         Command::Suite(args) => suite::run(&args, environment),
         Command::Prove(args) => prove::run(&args, environment),
+        Command::Cure(args) => cure::run(&args, environment),
         Command::Watch(args) => watch::run(&args, environment),
         Command::Rules(args) => rules::run(&args, environment),
         Command::Report(args) => report::run(&args, environment),

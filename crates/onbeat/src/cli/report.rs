@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::Environment;
 use super::bounds::Asked;
+use super::cure::folder::{is_cure, read_record};
 use super::newest::ChosenRun;
 use super::open_page;
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
@@ -17,7 +18,7 @@ use host::is_dir;
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, quoted};
 use report::last_lines::RunPlace;
-use report::{Input, ReportFormat, watch};
+use report::{Input, ReportFormat, curing, watch};
 use rules::intent::Profile;
 use stats::bounds::DEFAULT_REACH;
 use study::audit::{MachineSource, judge};
@@ -37,7 +38,8 @@ use study::page::ReportedRun;
 )]
 pub struct Args {
     /// Bundles, as `onbeat measure -o` makes them; one of `onbeat capture`: then the page is that
-    /// of its audit; or the folder of `onbeat watch`. By default the newest run of this user's
+    /// of its audit; the folder of `onbeat watch`, or of `onbeat cure`. By default the newest run of
+    /// this user's
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// Open the page in a browser; without -o it is written into the bundle's folder, as
@@ -112,6 +114,9 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
     }
     if args.bundles.iter().any(|path| is_record(path)) {
         return args.of_record(format, outputs);
+    }
+    if args.bundles.iter().any(|path| is_cure(path)) {
+        return args.of_cure(format, outputs);
     }
     let question = args.asked.question(DEFAULT_REACH)?;
     let mut pages = Vec::new();
@@ -195,6 +200,30 @@ impl Args {
             }
             Some(ReportFormat::Csv) => outputs.write(&self.file_or_stdout(), || Ok(watch::csv::csv(&record))),
             Some(ReportFormat::Json) => outputs.json(&self.file_or_stdout(), &record),
+            None if self.file.is_some() => outputs.write(&self.file, || Ok(text(columns, false))),
+            None if self.prints_table() => outputs.print(&text(columns, color)),
+            None => {}
+        }
+        outputs.end(Exit::Ok)
+    }
+
+    /// A cure: its story again, as of its last move.
+    fn of_cure(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
+        let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
+        let refusal = "the folder of a cure is shown by itself: `report DIR`, with -o FILE.html or .json";
+        let ([one], false) = (self.bundles.as_slice(), of_runs) else {
+            return Err(Failure::usage(refusal));
+        };
+        let record = read_record(one)?;
+        outputs.json_pretty(&self.output.json, &record);
+        let Screen { columns, color } = outputs.screen;
+        let text = |columns, color| curing::text::render(&record, columns, color);
+        match format {
+            Some(ReportFormat::Html) => {
+                outputs.write(&self.file_or_stdout(), || study::curing::page(one, &record));
+            }
+            Some(ReportFormat::Json) => outputs.json_pretty(&self.file_or_stdout(), &record),
+            Some(_) => return Err(Failure::usage(refusal)),
             None if self.file.is_some() => outputs.write(&self.file, || Ok(text(columns, false))),
             None if self.prints_table() => outputs.print(&text(columns, color)),
             None => {}

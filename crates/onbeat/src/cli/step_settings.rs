@@ -12,12 +12,16 @@ use ::tune::undo::undo_abandoned;
 use facts::survey::{Survey, SurveyRequest, survey};
 use host::settings::{Kernel, read_entry, restore, start_keeper};
 use host::{MachineFiles, rt};
+use model::cure::CureThread;
 use model::error::{Exit, Failure, Result};
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
-use model::setting::Key;
+use model::setting::{Key, Risk, Setting, TaskSetting};
+use model::text::clean;
 use model::units::CpuSet;
+use rules::change::ThreadId;
 use rules::controls;
 use rules::intent::Profile;
+use rules::setting::of_thread;
 use study::audit::MachineSource;
 use study::isolating::plan_isolation;
 use study::tuning::{boot_id, plan_tuning};
@@ -48,6 +52,8 @@ pub struct StepWish {
     /// The preemption model; `""` for the one in use.
     pub model: String,
     pub settings: Vec<SuiteSetting>,
+    /// Threads of programs that are to run elsewhere.
+    pub threads: Vec<CureThread>,
 }
 
 /// What was set. What was found comes back when this is dropped, and when this process is killed.
@@ -104,10 +110,31 @@ impl<'a> StepSettings<'a> {
         if wanted == StepWish::default() {
             return Ok(Ok(()));
         }
+        match self.make(&wanted, UndoTime::WithProcess)? {
+            Err(why) => Ok(Err(why)),
+            Ok(entry) => {
+                self.entry = Some(entry);
+                self.in_force = wanted;
+                Ok(Ok(()))
+            }
+        }
+    }
+
+    /// Sets what is to stay behind this process, after what another has set is put back; the
+    /// journal's entry, or what cannot be set, and why.
+    ///
+    /// # Errors
+    /// As [`Self::switch`].
+    pub fn keep(&mut self, wanted: &StepWish) -> Result<Result<String, String>> {
+        self.put_back()?;
+        self.make(wanted, UndoTime::Never)
+    }
+
+    fn make(&mut self, wanted: &StepWish, until: UndoTime) -> Result<Result<String, String>> {
         let (boot, cpus, yes) = (boot_id()?, self.cpus, self.yes);
         let environment = self.environment;
         let journal = self.lock()?;
-        let changes = match changes(&wanted, cpus, yes, &journal.kernel) {
+        let changes = match changes(wanted, cpus, yes, &journal.kernel) {
             Ok(changes) => changes,
             Err(why) => return Ok(Err(why)),
         };
@@ -117,15 +144,17 @@ impl<'a> StepSettings<'a> {
             }
         }
         let plan = PlanDocument::new(&boot, changes, Vec::new());
-        let opened = journal::opened(&boot, &cpus.to_string(), environment, UndoTime::WithProcess);
-        let options = ApplyOptions { keep_going: false, stop: &rt::stop_pending, started: &start_keeper };
+        let opened = journal::opened(&boot, &cpus.to_string(), environment, until);
+        let keeper = |id: &str| match until {
+            UndoTime::Never => Ok(()),
+            _ => start_keeper(id),
+        };
+        let options = ApplyOptions { keep_going: false, stop: &rt::stop_pending, started: &keeper };
         let result = apply(&mut journal.kernel, journal.store.as_mut(), opened, plan, &options)?;
-        if let Some(why) = refusal(&result) {
-            return Ok(Err(why));
+        match refusal(&result) {
+            Some(why) => Ok(Err(why)),
+            None => Ok(Ok(result.document.id)),
         }
-        self.entry = Some(result.document.id);
-        self.in_force = wanted;
-        Ok(Ok(()))
     }
 
     /// Restores what was found.
@@ -199,10 +228,26 @@ fn changes(
                 let plan = plan_isolation(Profile::ControlLoop, &request, false);
                 plan.map_err(|failure| failure.message)?.changes
             }
-            SuiteSetting::Rule { rule, value } => of_rule(rule, value, cpus, yes)?,
+            SuiteSetting::Rule { rule, value } => of_rule(rule, value.as_deref(), cpus, yes)?,
         });
     }
+    for thread in &wanted.threads {
+        all.extend(thread_change(thread, kernel)?);
+    }
     Ok(all)
+}
+
+/// None where it runs there already.
+fn thread_change(thread: &CureThread, kernel: &dyn Kernel) -> Result<Option<PlannedChange>, String> {
+    let id = ThreadId { tid: thread.tid, start: thread.start };
+    let setting = of_thread(id, TaskSetting::Affinity, &thread.cpus)?;
+    let read = kernel.read(&setting.key);
+    let Some(now) = read.known() else {
+        return Err(format!("the thread {} ({}) has ended", clean(&thread.comm), thread.tid));
+    };
+    let setting = Setting { risk: Risk::Medium, optional: false, ..setting };
+    let is_so = setting.is_met_by(now);
+    Ok((!is_so).then(|| PlannedChange::new(setting, "", now.trim())))
 }
 
 fn model_change(survey: &Survey, model: &str, kernel: &dyn Kernel) -> Result<PlannedChange, String> {
@@ -216,8 +261,8 @@ fn model_change(survey: &Survey, model: &str, kernel: &dyn Kernel) -> Result<Pla
     Ok(PlannedChange::new(setting, RULE, now.trim()))
 }
 
-fn of_rule(rule: &str, value: &str, cpus: &CpuSet, yes: bool) -> Result<Vec<PlannedChange>, String> {
-    let request = RuleRequest { rule: rule.to_owned(), value: Some(value.to_owned()) };
+fn of_rule(rule: &str, value: Option<&str>, cpus: &CpuSet, yes: bool) -> Result<Vec<PlannedChange>, String> {
+    let request = RuleRequest { rule: rule.to_owned(), value: value.map(str::to_owned) };
     let request = PlanRequest { rules: vec![request], without: Vec::new() };
     let planned = plan_tuning(MachineSource::Live, Profile::ControlLoop, Some(cpus), &request, false);
     let plan = planned.map_err(|failure| failure.message)?.document;

@@ -83,8 +83,8 @@ struct CalibratingThread {
 }
 
 impl CalibratingThread {
-    /// On one of the CPUs of the calling thread, under SCHED_FIFO if that is permitted; none where there
-    /// is no room for a thread.
+    /// On one of the CPUs of the calling thread, under SCHED_FIFO if that is permitted; none where
+    /// there is no room for a thread.
     fn start() -> Option<CalibratingThread> {
         let ((ask, asked), (answer, answers), (tell, told)) = (channel(), channel(), channel());
         let body = move || {

@@ -2,6 +2,7 @@
 //! prepare the numbers; each other file is one picture or a part of several.
 
 pub mod axis;
+pub mod before_after;
 pub mod columns;
 pub mod curve;
 pub mod exceedance;
@@ -19,6 +20,7 @@ pub mod max_over_time;
 pub mod modes;
 pub mod overlay;
 pub mod peaks;
+pub mod ratios;
 pub mod shift;
 pub mod svg;
 pub mod theme;

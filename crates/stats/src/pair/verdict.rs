@@ -38,6 +38,18 @@ pub enum Verdict {
     Inconclusive,
 }
 
+impl Verdict {
+    /// As the document has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Equivalent => "equivalent",
+            Verdict::Inconclusive => "inconclusive",
+        }
+    }
+}
+
 /// A verdict with its numbers; differences are B minus A in the unit of the values, for rates ln of
 /// B over A.
 #[derive(Clone, Debug, PartialEq)]

@@ -179,8 +179,8 @@ fn late(run: &Value, own: &[OwnCycle], stalls: &[[i64; 3]]) -> Result<(), String
 }
 
 /// The histogram's rows against the program's responses, from the shortest to the longest. Of the
-/// cycles that were not seen (the first, and those cut by lost events) no rank is known: the n-th of
-/// those that were is one between the n-th of all and as many after it.
+/// cycles that were not seen (the first, and those cut by lost events) no rank is known: the n-th
+/// of those that were is one between the n-th of all and as many after it.
 fn ranks(thread: &Value, own: &[OwnCycle]) -> Result<(), String> {
     let mut truth: Vec<i64> = own.iter().map(|cycle| cycle.end - cycle.release).collect();
     truth.sort_unstable();

@@ -6,7 +6,6 @@ use super::chosen::ChosenProof;
 use super::script_keeper;
 use crate::cli::Environment;
 use crate::cli::step_settings::{StepSettings, StepWish};
-use ::suite::setting::SuiteSetting;
 use host::switch_script::{ScriptEnd, SwitchScript};
 use model::error::{Exit, Failure, Result};
 use model::experiment::ExperimentArm;
@@ -15,7 +14,7 @@ use model::units::Nanos;
 
 /// Switches, and knows where it is.
 pub enum ArmSwitch<'a> {
-    Settings { settings: StepSettings<'a>, wanted: Vec<SuiteSetting> },
+    Settings { settings: StepSettings<'a>, wish: StepWish },
     Script(ScriptSwitch),
 }
 
@@ -44,7 +43,8 @@ impl<'a> ArmSwitch<'a> {
         }
         let mut settings = StepSettings::new(environment, &chosen.cpus, yes, "proving a change");
         settings.lock()?;
-        Ok(ArmSwitch::Settings { settings, wanted: chosen.settings.clone() })
+        let wish = StepWish { settings: chosen.settings.clone(), ..StepWish::default() };
+        Ok(ArmSwitch::Settings { settings, wish })
     }
 
     /// Starts what puts a script's change back where this process is killed, and puts back what
@@ -59,10 +59,10 @@ impl<'a> ArmSwitch<'a> {
     pub fn to(&mut self, arm: ExperimentArm) -> Result<()> {
         match self {
             ArmSwitch::Script(switch) => switch.to(arm),
-            ArmSwitch::Settings { settings, wanted } => {
+            ArmSwitch::Settings { settings, wish } => {
                 let settings_of_arm = match arm {
                     ExperimentArm::A => StepWish::default(),
-                    ExperimentArm::B => StepWish { settings: wanted.clone(), ..StepWish::default() },
+                    ExperimentArm::B => wish.clone(),
                 };
                 settings.switch(settings_of_arm)?.map_err(Failure::not_supported)
             }

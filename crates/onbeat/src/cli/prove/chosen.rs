@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Args, require_one_change};
 use crate::cli::Environment;
 use crate::cli::flags::{cpu_list, limit, positive_span, span};
-use crate::cli::load_flags::existing;
+use crate::cli::load_flags::{LoadFlags, existing};
 use ::load::spec;
 use ::suite::setting::SuiteSetting;
 use ::tune::plan::{PlanRequest, RuleRequest, high_risk};
@@ -49,7 +49,7 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenProof> {
         Some(text) => cpu_list("-a", text)?,
         None => permitted.clone(),
     };
-    let load_cpus = load_cpus(args, &permitted, &cpus, environment)?;
+    let load_cpus = load_cpus(&args.load, &permitted, &cpus, environment)?;
     let segment = args.segment.as_deref().map(|text| segment_length("--segment", text)).transpose()?;
     let plan = ExperimentPlan {
         change: String::new(),
@@ -121,7 +121,7 @@ fn with_change(
 }
 
 /// A run shorter than two blocks has no halves.
-fn segment_length(flag: &str, text: &str) -> Result<Nanos> {
+pub fn segment_length(flag: &str, text: &str) -> Result<Nanos> {
     let length = positive_span(flag, text, Bare::Seconds)?;
     match length >= Nanos(2 * Nanos::SECOND.0) {
         true => Ok(length),
@@ -140,12 +140,18 @@ pub fn most_pairs(pairs: u32) -> Result<u32> {
 
 /// Rules with their values; nothing else that a suite could set.
 fn settings(texts: &[String]) -> Result<Vec<SuiteSetting>> {
-    let rule = |text: &String| match SuiteSetting::parse(text) {
-        Ok(setting @ SuiteSetting::Rule { .. }) => RuleRequest::parse(text).map(|_| setting),
-        _ => Err(Failure::usage(format!(
-            "--change: {} is no change: expected RULE=VALUE with a rule of `onbeat rules`",
+    let refused = |text: &str| {
+        Err(Failure::usage(format!(
+            "--change: {} is no change: expected RULE or RULE=VALUE with a rule of `onbeat rules`",
             quoted(Path::new(text))
-        ))),
+        )))
+    };
+    let rule = |text: &String| match (SuiteSetting::parse(text), text.contains('=')) {
+        (Ok(setting @ SuiteSetting::Rule { .. }), _) => RuleRequest::parse(text).map(|_| setting),
+        (Err(_), false) => {
+            RuleRequest::parse(text).map(|named| SuiteSetting::Rule { rule: named.rule, value: None })
+        }
+        _ => refused(text),
     };
     texts.iter().map(rule).collect()
 }
@@ -157,9 +163,7 @@ pub fn changes(chosen: &ChosenProof, yes: bool) -> Result<Option<PlanDocument>> 
         return Ok(None);
     }
     let rules = chosen.settings.iter().filter_map(|setting| match setting {
-        SuiteSetting::Rule { rule, value } => {
-            Some(RuleRequest { rule: rule.clone(), value: Some(value.clone()) })
-        }
+        SuiteSetting::Rule { rule, value } => Some(RuleRequest { rule: rule.clone(), value: value.clone() }),
         _ => None,
     });
     let request = PlanRequest { rules: rules.collect(), without: Vec::new() };
@@ -175,11 +179,11 @@ pub fn changes(chosen: &ChosenProof, yes: bool) -> Result<Option<PlanDocument>> 
     }
     for named in &request.rules {
         if !plan.changes.iter().any(|change| change.rule == named.rule) {
-            let value = named.value.as_deref().unwrap_or_default();
+            let value = named.value.as_ref().map(|value| format!("={}", quoted(Path::new(value))));
             return Err(Failure::usage(format!(
-                "{}={} is so already: name another value, or undo it first",
+                "{}{} is so already: name another value, or undo it first",
                 named.rule,
-                quoted(Path::new(value))
+                value.unwrap_or_default()
             )));
         }
     }
@@ -192,17 +196,17 @@ pub fn changes(chosen: &ChosenProof, yes: bool) -> Result<Option<PlanDocument>> 
 }
 
 /// The CPUs of the load; none without one.
-fn load_cpus(
-    args: &Args,
+pub fn load_cpus(
+    load: &LoadFlags,
     permitted: &CpuSet,
     measured: &CpuSet,
     environment: &Environment,
 ) -> Result<Option<CpuSet>> {
-    if args.load.loads.is_empty() {
+    if load.loads.is_empty() {
         return Ok(None);
     }
-    let specs = spec::parse(&args.load.loads).map_err(|what| Failure::usage(format!("--load: {what}")))?;
-    let cpus = args.load.cpus()?.unwrap_or_else(|| permitted.without(measured));
+    let specs = spec::parse(&load.loads).map_err(|what| Failure::usage(format!("--load: {what}")))?;
+    let cpus = load.cpus()?.unwrap_or_else(|| permitted.without(measured));
     if cpus.is_empty() {
         return Err(Failure::usage(
             "every CPU is measured and none is left for the load: name its CPUs with --load-cpus, or measure \

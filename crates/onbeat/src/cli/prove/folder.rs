@@ -18,11 +18,15 @@ const LIMIT: u64 = 16 << 20;
 
 /// Where the experiment is kept, made if it is new; one that is there is not written over.
 pub fn folder_of(args: &Args, environment: &Environment) -> Result<PathBuf> {
-    let folder = match (&args.resume, &args.folder) {
-        (Some(folder), _) => return Ok(folder.clone()),
-        (None, Some(folder)) => folder.clone(),
-        (None, None) => new_folder(environment),
-    };
+    match (&args.resume, &args.folder) {
+        (Some(folder), _) => Ok(folder.clone()),
+        (None, Some(folder)) => make(folder.clone()),
+        (None, None) => make(named(environment, "experiments", "prove")),
+    }
+}
+
+/// Makes a folder that is not there yet.
+pub fn make(folder: PathBuf) -> Result<PathBuf> {
     if host::identity(&folder).is_some() {
         return Err(Failure::usage(format!(
             "{} is there already: name another folder, or go on with it by --resume",
@@ -36,11 +40,12 @@ pub fn folder_of(args: &Args, environment: &Environment) -> Result<PathBuf> {
     Ok(folder)
 }
 
-fn new_folder(environment: &Environment) -> PathBuf {
+/// A folder of such a kind beside the runs, called by the time.
+pub fn named(environment: &Environment, kind: &str, command: &str) -> PathBuf {
     let now = wall_time(clock::monotonic() + clock::wall_offset());
     let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
-    let name = format!("prove-{compact}-{:08x}", random_u64() as u32);
-    environment.runs().with_file_name("experiments").join(name)
+    let name = format!("{command}-{compact}-{:08x}", random_u64() as u32);
+    environment.runs().with_file_name(kind).join(name)
 }
 
 /// Writes the record; what it holds counts when the experiment is gone on with.

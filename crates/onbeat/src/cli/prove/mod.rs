@@ -1,13 +1,13 @@
 //! `onbeat prove`: one change, its experiment, a verdict.
 
 mod answer;
-mod arm_switch;
+pub mod arm_switch;
 mod boots;
-mod chosen;
-mod folder;
+pub mod chosen;
+pub mod folder;
 mod plan_text;
 mod script_keeper;
-mod segments;
+pub mod segments;
 
 use std::path::PathBuf;
 
@@ -48,8 +48,9 @@ use segments::{PairsEnd, SegmentSetup};
         onbeat prove --limit 50us --across-boots old1 old2 -- new1 new2   a change that takes a reboot"
 )]
 pub struct Args {
-    /// The change, a rule of `onbeat rules` and its value; several are one change
-    #[arg(long = "change", value_name = "RULE=VALUE", conflicts_with = "script")]
+    /// The change, a rule of `onbeat rules` and its value, or a rule alone for what it asks for;
+    /// several are one change
+    #[arg(long = "change", value_name = "RULE[=VALUE]", conflicts_with = "script")]
     changes: Vec<String>,
     /// A program that makes and undoes the change: it is called as `FILE a` and `FILE b`, through
     /// no shell

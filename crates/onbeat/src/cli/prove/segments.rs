@@ -1,7 +1,6 @@
 //! The warm-up and the pairs of an experiment, each run of `onbeat measure` in a process of its
 //! own.
 
-use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use super::arm_switch::ArmSwitch;
@@ -9,12 +8,13 @@ use super::chosen::ChosenProof;
 use super::folder::keep;
 use crate::cli::Environment;
 use crate::cli::child_run::{ChildEnd, run_child};
+use crate::cli::progress_line::ProgressLine;
 use experiment::length::{memory, segment_length};
 use experiment::order::of_pair;
 use experiment::proof::{Proof, prove};
 use experiment::tally::PairTally;
 use host::clock;
-use host::rt::{self, Woken};
+use host::rt;
 use model::error::{Exit, Failure, Result};
 use model::experiment::{ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
 use model::text::{clean, several};
@@ -25,8 +25,7 @@ use study::proving::{maxima, segment};
 pub struct SegmentSetup<'a> {
     folder: &'a Path,
     chosen: &'a ChosenProof,
-    /// Whether progress is drawn on standard error.
-    shows: bool,
+    progress: ProgressLine,
 }
 
 /// Why no further pair was measured.
@@ -66,8 +65,7 @@ const AROUND: Nanos = Nanos(2_000_000_000);
 
 impl<'a> SegmentSetup<'a> {
     pub fn new(folder: &'a Path, chosen: &'a ChosenProof, quiet: bool, environment: &Environment) -> Self {
-        let shows = !quiet && !environment.dumb && io::stderr().is_terminal();
-        SegmentSetup { folder, chosen, shows }
+        SegmentSetup { folder, chosen, progress: ProgressLine::new(quiet, environment) }
     }
 
     /// Measures what is not there yet, and keeps the record after each segment.
@@ -99,7 +97,7 @@ impl<'a> SegmentSetup<'a> {
     fn warm_up(&self, record: &mut ExperimentRun, switch: &mut ArmSwitch) -> Result<bool> {
         let plan = &record.plan;
         switch.to(ExperimentArm::A)?;
-        if self.wait(clock::monotonic() + plan.settle_ns, "warm-up") {
+        if self.progress.wait(clock::monotonic() + plan.settle_ns, "warm-up") {
             return Ok(false);
         }
         let pilot = match self.segment(plan, "warm-up", self.chosen.warm_up, "warm-up")? {
@@ -114,12 +112,8 @@ impl<'a> SegmentSetup<'a> {
                 format!("the warm-up was spoiled: {why}: repair that first, or ask for another load");
             return Err(Failure { exit: Exit::Inconclusive, message });
         }
-        require_rare(plan, &pilot)?;
-        if record.plan.segment_ns.0 == 0 {
-            let late = pilot.late as f64 / pilot.observed_ns.as_secs().max(1e-9);
-            let memory = memory(&maxima(self.folder, &pilot.bundle)?);
-            record.plan.segment_ns = segment_length(late, memory);
-        }
+        require_rare(plan.limit_ns, &pilot)?;
+        fix_length(&mut record.plan, self.folder, &pilot)?;
         record.pilot = Some(pilot);
         keep(self.folder, record).map(|()| true)
     }
@@ -145,7 +139,7 @@ impl<'a> SegmentSetup<'a> {
                 return Ok(false);
             }
             switched?;
-            if rt::stop_pending() || self.wait(clock::monotonic() + record.plan.settle_ns, &doing) {
+            if rt::stop_pending() || self.progress.wait(clock::monotonic() + record.plan.settle_ns, &doing) {
                 return Ok(false);
             }
             let name = format!("{:03}-{}", number + 1, arm.name());
@@ -169,8 +163,8 @@ impl<'a> SegmentSetup<'a> {
     fn segment(&self, plan: &ExperimentPlan, name: &str, length: Nanos, doing: &str) -> Result<SegmentEnd> {
         let bundle = self.new_bundle(name);
         let line = arguments(plan, length, &self.folder.join(&bundle));
-        let end = run_child(&line, None, &mut || self.wait(clock::monotonic() + PERIOD, doing));
-        self.clear();
+        let end = run_child(&line, None, &mut || self.progress.wait(clock::monotonic() + PERIOD, doing));
+        self.progress.clear();
         let ChildEnd::Ended { code, words } = end? else { return Ok(SegmentEnd::Stopped) };
         if let Ok(measured) = segment(self.folder, &bundle, plan.limit_ns) {
             return Ok(SegmentEnd::Measured(Box::new(measured)));
@@ -189,29 +183,16 @@ impl<'a> SegmentSetup<'a> {
         let is_new = |bundle: &String| host::identity(&self.folder.join(bundle)).is_none();
         names.find(is_new).unwrap_or_default()
     }
+}
 
-    /// Waits, and shows how far it is; true if a stop signal came.
-    fn wait(&self, until: Nanos, doing: &str) -> bool {
-        loop {
-            if self.shows && host::in_foreground() {
-                let _ = io::stderr().write_all(format!("\r\x1b[K{doing}").as_bytes());
-            }
-            let now = clock::monotonic();
-            if now >= until {
-                return false;
-            }
-            if rt::wait_until(until.min(now + Nanos::SECOND)) == Woken::Stop {
-                self.clear();
-                return true;
-            }
-        }
+/// The length of the segments, as a run without the change tells it, unless it was asked for.
+pub fn fix_length(plan: &mut ExperimentPlan, folder: &Path, pilot: &ExperimentSegment) -> Result<()> {
+    if plan.segment_ns.0 == 0 {
+        let late = pilot.late as f64 / pilot.observed_ns.as_secs().max(1e-9);
+        let memory = memory(&maxima(folder, &pilot.bundle)?);
+        plan.segment_ns = segment_length(late, memory);
     }
-
-    fn clear(&self) {
-        if self.shows && host::in_foreground() {
-            let _ = io::stderr().write_all(b"\r\x1b[K");
-        }
-    }
+    Ok(())
 }
 
 /// Both segments of a pair, with what is around them.
@@ -240,7 +221,7 @@ fn arguments(plan: &ExperimentPlan, length: Nanos, bundle: &Path) -> Vec<String>
 }
 
 /// Refuses a limit that the usual wake-up reaches: what is to be rare is not late then.
-fn require_rare(plan: &ExperimentPlan, pilot: &ExperimentSegment) -> Result<()> {
+pub fn require_rare(limit: Nanos, pilot: &ExperimentSegment) -> Result<()> {
     if pilot.late.saturating_mul(2) <= pilot.samples {
         return Ok(());
     }
@@ -249,6 +230,6 @@ fn require_rare(plan: &ExperimentPlan, pilot: &ExperimentSegment) -> Result<()> 
         "--limit: {} of {} reach {} in the warm-up{p50}: choose a higher limit",
         pilot.late,
         several(pilot.samples, "wake-up", "wake-ups"),
-        plan.limit_ns.spaced()
+        limit.spaced()
     )))
 }

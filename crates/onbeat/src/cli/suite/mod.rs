@@ -191,7 +191,7 @@ fn run_steps(
 }
 
 fn wish(step: &SuiteStep) -> StepWish {
-    StepWish { model: step.model.clone(), settings: step.settings.clone() }
+    StepWish { model: step.model.clone(), settings: step.settings.clone(), ..StepWish::default() }
 }
 
 /// A row that is there, from another boot or another suite, is not left out any more.

@@ -5,6 +5,7 @@ mod auditing_more;
 mod bounding;
 mod checking;
 mod comparing;
+mod curing;
 mod following;
 mod hunting;
 mod loading;

@@ -1,5 +1,6 @@
 //! The scenes, one file per subject.
 
+mod cured;
 mod exported;
 mod isolated;
 mod killed;
@@ -25,6 +26,7 @@ pub fn all() -> Vec<UndoScene> {
         suites::scenes(),
         planted::scenes(),
         proofs::scenes(),
+        cured::scenes(),
         watched::scenes(),
     ];
     groups.into_iter().flatten().collect()

@@ -1,0 +1,288 @@
+//! What a cure does next: it follows from its record and the time that is left, and from nothing
+//! else.
+//!
+//! Runs without recording decide; a hunt only says whose time it was. [`choice`] is what may be
+//! tried, [`level`] what a change has to reach before it is kept.
+
+pub mod choice;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
+pub mod level;
+
+use model::cure::{CureCandidate, CureCleanRun, CureHunt, CureRemaining, CureRun, CureStep};
+use model::units::Nanos;
+use stats::pair::verdict::Verdict;
+
+use crate::design::LEAST_PAIRS;
+use crate::length::{LEAST, MOST};
+use crate::proof::Proof;
+use level::{fewest_pairs, level};
+
+/// Why nothing further is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CureEnd {
+    /// The limit is supported for the horizon.
+    Held,
+    NoCandidate,
+    Time,
+    /// Two rounds kept nothing.
+    NoGain,
+    Signal,
+}
+
+impl CureEnd {
+    /// As the document has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CureEnd::Held => "held",
+            CureEnd::NoCandidate => "no-candidate",
+            CureEnd::Time => "time",
+            CureEnd::NoGain => "no-gain",
+            CureEnd::Signal => "signal",
+        }
+    }
+}
+
+/// What is done next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CureMove {
+    /// Measure for a while without recording.
+    Look,
+    /// Measure for three horizons without recording, until something is late.
+    Confirm,
+    /// Measure for so long with recording.
+    Hunt(Nanos),
+    /// Prove a change.
+    Try(Box<CureTry>),
+    /// Keep the change of the last step.
+    Keep,
+    /// Nothing more, and why.
+    End(CureEnd, String),
+    /// Runs are spoiled over and over, and this is why.
+    Spoiled(String),
+}
+
+/// A change that is tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CureTry {
+    pub culprit: String,
+    pub hunt: usize,
+    pub candidate: CureCandidate,
+    /// Which change it is, from 1.
+    pub number: u64,
+    /// Whether its experiment was begun.
+    pub resumed: bool,
+    /// Whether it has won once, and has to win again.
+    pub again: bool,
+}
+
+/// Rounds without gain after which nothing more is tried.
+const ROUNDS: usize = 2;
+
+/// Spoiled runs in a row after which no more are made.
+const SPOILED: usize = 3;
+
+/// A clean run supports a rate of one in a third of its length.
+const HORIZONS: i64 = 3;
+
+/// What a run takes besides: threads, load, bundle.
+pub const AROUND: Nanos = Nanos(2_000_000_000);
+
+/// What a hunt takes besides: it measures what recording costs.
+pub const AROUND_HUNT: Nanos = Nanos(15_000_000_000);
+
+/// How long the run that may support the limit is: blocks at its ends may be lost.
+pub fn long_run(horizon: Nanos) -> Nanos {
+    Nanos(horizon.0.saturating_mul(HORIZONS).saturating_add(3 * Nanos::SECOND.0))
+}
+
+/// The next move, with so much time left.
+pub fn next(record: &CureRun, left: Nanos) -> CureMove {
+    match unfinished(record) {
+        Some(to_do) => to_do,
+        None => fits(record, decide(record), left),
+    }
+}
+
+/// What the last step still needs, whatever else there is.
+fn unfinished(record: &CureRun) -> Option<CureMove> {
+    let last = record.steps.last()?;
+    match last.verdict.as_str() {
+        "" => Some(CureMove::Try(Box::new(CureTry {
+            culprit: last.culprit.clone(),
+            hunt: last.hunt,
+            candidate: last.candidate.clone(),
+            number: record.steps.len() as u64,
+            resumed: last.experiment != last.screened,
+            again: !last.screened.is_empty(),
+        }))),
+        "better" if !last.kept && last.why.is_empty() => Some(CureMove::Keep),
+        _ => None,
+    }
+}
+
+fn decide(record: &CureRun) -> CureMove {
+    let kept = record.kept();
+    let runs: Vec<&CureCleanRun> = record.runs.iter().filter(|run| run.changes == kept).collect();
+    match runs.last() {
+        None => CureMove::Look,
+        Some(last) if !last.valid => spoiled(&runs, last),
+        Some(last) if last.verdict == "supported" => CureMove::End(CureEnd::Held, String::new()),
+        Some(last) if last.late > 0 => round(record, kept),
+        Some(last) if !last.long => CureMove::Confirm,
+        Some(last) => CureMove::End(
+            CureEnd::NoCandidate,
+            format!("nothing was late in the last run, and it does not support the limit: {}", last.said),
+        ),
+    }
+}
+
+fn spoiled(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
+    let in_a_row = runs.iter().rev().take_while(|run| !run.valid).count();
+    match in_a_row >= SPOILED {
+        true => CureMove::Spoiled(last.why.clone()),
+        false if last.long => CureMove::Confirm,
+        false => CureMove::Look,
+    }
+}
+
+/// Something is late: the next candidate of this round, or the next round.
+fn round(record: &CureRun, kept: usize) -> CureMove {
+    let hunts: Vec<(usize, &CureHunt)> =
+        record.hunts.iter().enumerate().filter(|(_, hunt)| hunt.changes == kept).collect();
+    let Some(&(at, hunt)) = hunts.last() else { return CureMove::Hunt(record.plan.hunt_ns) };
+    if let Some((culprit, candidate)) = candidate(record, at, hunt) {
+        return CureMove::Try(Box::new(CureTry {
+            culprit,
+            hunt: at,
+            candidate,
+            number: record.steps.len() as u64 + 1,
+            resumed: false,
+            again: false,
+        }));
+    }
+    let found = !hunt.culprits.is_empty();
+    let more = hunt.culprits.iter().any(|culprit| untried(record, &culprit.candidates).is_some());
+    match (hunts.len() >= ROUNDS, found) {
+        (_, true) if !more => {
+            CureMove::End(CureEnd::NoCandidate, "there is nothing left that could be tried".into())
+        }
+        (true, true) => CureMove::End(CureEnd::NoGain, "two rounds in turn brought nothing".into()),
+        (true, false) => CureMove::End(
+            CureEnd::NoGain,
+            "wake-ups are late, and none was while the kernel's events were recorded".into(),
+        ),
+        (false, true) => CureMove::Hunt(record.plan.hunt_ns),
+        // What is rare takes longer to be seen.
+        (false, false) => CureMove::Hunt(Nanos(hunt.length_ns.0.saturating_mul(4))),
+    }
+}
+
+/// The next candidate of the culprit of a round, which is the costliest that has one.
+fn candidate(record: &CureRun, at: usize, hunt: &CureHunt) -> Option<(String, CureCandidate)> {
+    let begun = record.steps.iter().find(|step| step.hunt == at).map(|step| &step.culprit);
+    hunt.culprits
+        .iter()
+        .filter(|culprit| begun.is_none_or(|begun| *begun == culprit.name))
+        .find_map(|culprit| Some((culprit.name.clone(), untried(record, &culprit.candidates)?.clone())))
+}
+
+/// The first that was not tried. One that holds a change that made it worse is not.
+fn untried<'a>(record: &CureRun, candidates: &'a [CureCandidate]) -> Option<&'a CureCandidate> {
+    let is_out = |candidate: &CureCandidate, step: &CureStep| {
+        let (tried, parts) = (step.candidate.parts(), candidate.parts());
+        tried == parts || (step.verdict == "worse" && tried.iter().all(|part| parts.contains(part)))
+    };
+    candidates.iter().find(|candidate| !record.steps.iter().any(|step| is_out(candidate, step)))
+}
+
+/// The move, if there is time for it.
+fn fits(record: &CureRun, wanted: CureMove, left: Nanos) -> CureMove {
+    let plan = &record.plan;
+    let (takes, what) = match &wanted {
+        CureMove::Look => (sum(plan.look_ns, AROUND), "another run"),
+        CureMove::Confirm => (sum(long_run(plan.horizon_ns), AROUND), "the run that could support the limit"),
+        CureMove::Hunt(length) => (sum(*length, AROUND_HUNT), "another hunt"),
+        CureMove::Try(tried) => (least_experiment(record, tried.number), "proving another change"),
+        CureMove::Keep | CureMove::End(..) | CureMove::Spoiled(_) => return wanted,
+    };
+    match takes <= left {
+        true => wanted,
+        false => CureMove::End(CureEnd::Time, format!("the time is over: {what} takes {}", takes.spoken())),
+    }
+}
+
+fn sum(one: Nanos, other: Nanos) -> Nanos {
+    Nanos(one.0.saturating_add(other.0))
+}
+
+/// The time of the fewest pairs in which the n-th change wins twice.
+fn least_experiment(record: &CureRun, number: u64) -> Nanos {
+    let plan = &record.plan;
+    let segment = match plan.segment_ns.0 {
+        0 => LEAST.max(plan.look_ns.min(MOST)),
+        asked => Nanos(asked),
+    };
+    let one = segment.0.saturating_add(plan.settle_ns.0).saturating_add(AROUND.0);
+    let pairs = LEAST_PAIRS + fewest_pairs(level(number));
+    Nanos(one.saturating_mul(2).saturating_mul(i64::from(pairs)))
+}
+
+/// Notes in a step what its pairs show. One that is better for the first time has to win again, in
+/// fresh pairs; that it won twice is not yet that it is kept.
+pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
+    let first = step.screened.is_empty();
+    step.verdict = proof.verdict.name().into();
+    if first && proof.verdict == Verdict::Better {
+        step.screened.clone_from(&step.experiment);
+        step.verdict.clear();
+    }
+    (step.level, step.e_value) = (level, proof.e_value);
+    (step.rate_ratio, step.ci) = (proof.rate_ratio, proof.interval);
+    (step.pairs, step.wins, step.late) = (proof.pairs, proof.wins, proof.late);
+    step.why = match proof.verdict {
+        // Said once it is kept.
+        Verdict::Better => String::new(),
+        Verdict::Worse if proof.reason.is_empty() => "more was late with it".into(),
+        Verdict::Equivalent => "it makes no difference".into(),
+        Verdict::Worse | Verdict::Inconclusive => proof.reason.clone(),
+    };
+    if !first && proof.verdict != Verdict::Better {
+        step.why = format!("it won once, and not again: {}", step.why);
+    }
+}
+
+/// What takes time at the end and was not changed, by the last hunt.
+pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
+    let Some(hunt) = record.hunts.last() else { return Vec::new() };
+    let cured = |name: &str| record.steps.iter().any(|step| step.kept && step.culprit == name);
+    let mut all: Vec<CureRemaining> = Vec::new();
+    for culprit in hunt.culprits.iter().filter(|culprit| !cured(&culprit.name)) {
+        let tried: Vec<&str> = record
+            .steps
+            .iter()
+            .filter(|step| step.culprit == culprit.name)
+            .map(|step| step.change.as_str())
+            .collect();
+        all.extend(culprit.left.iter().cloned());
+        if !tried.is_empty() {
+            all.push(CureRemaining {
+                culprit: culprit.name.clone(),
+                needs: "decision".into(),
+                what: format!("what was tried was not proven to help: {}", tried.join(", ")),
+            });
+        }
+    }
+    all
+}
+
+/// Whether the last run is one in which something was late: the limit is not held then, and else it
+/// is not known.
+pub fn is_late(record: &CureRun) -> bool {
+    let kept = record.kept();
+    let last = record.runs.iter().rev().find(|run| run.changes == kept && run.valid);
+    last.is_some_and(|run| run.late > 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What may be tried against a culprit: the changes that its rule names and the machine needs, the
+//! least risk first.
+
+use std::collections::BTreeSet;
+
+use model::cure::CureCandidate;
+use model::setting::Risk;
+
+/// A change that the audit asks for, and that can be set and undone now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedChange {
+    pub rule: String,
+    /// `KEY: OLD -> NEW` each.
+    pub changes: Vec<String>,
+    /// The highest of its changes.
+    pub risk: Risk,
+    /// Rules that are set before it, where they are set.
+    pub after: Vec<String>,
+    /// Rules that it must not be combined with.
+    pub conflicts: Vec<String>,
+}
+
+/// What is tried, in this order: each change that cures alone, then each with what its record wants
+/// before it. `cures` are the rules that cure the culprit, `kept` those that are in force.
+pub fn candidates(
+    cures: &[String],
+    offered: &[OfferedChange],
+    kept: &[String],
+    allowed: Risk,
+) -> Vec<CureCandidate> {
+    let may = |change: &&OfferedChange| {
+        rank(change.risk) <= rank(allowed) && !kept.iter().any(|rule| forbids(offered, &change.rule, rule))
+    };
+    let find = |rule: &String| offered.iter().find(|change| change.rule == *rule).filter(may);
+    let mut single: Vec<&OfferedChange> = cures.iter().filter_map(find).collect();
+    single.sort_by_key(|change| rank(change.risk));
+    let with_others = single.iter().filter_map(|change| {
+        let first: Vec<&OfferedChange> = change.after.iter().filter_map(find).collect();
+        let fits = |one: &OfferedChange| !forbids(offered, &one.rule, &change.rule);
+        (!first.is_empty() && first.iter().all(|one| fits(one)))
+            .then(|| together(first.into_iter().chain([*change])))
+    });
+    let all = single.iter().map(|change| together([*change])).chain(with_others);
+    let mut seen = BTreeSet::new();
+    all.filter(|candidate| seen.insert(candidate.rules.clone())).collect()
+}
+
+/// What may not be tried for its risk alone, by rule.
+pub fn too_risky<'a>(
+    cures: &'a [String],
+    offered: &'a [OfferedChange],
+    allowed: Risk,
+) -> impl Iterator<Item = &'a OfferedChange> {
+    let risky = move |change: &&OfferedChange| rank(change.risk) > rank(allowed);
+    offered.iter().filter(|change| cures.contains(&change.rule)).filter(risky)
+}
+
+fn together<'a>(changes: impl IntoIterator<Item = &'a OfferedChange>) -> CureCandidate {
+    let mut candidate = CureCandidate::default();
+    for change in changes {
+        candidate.rules.push(change.rule.clone());
+        candidate.changes.extend(change.changes.iter().cloned());
+        if rank(change.risk) > rank(candidate.risk) {
+            candidate.risk = change.risk;
+        }
+    }
+    candidate
+}
+
+fn forbids(offered: &[OfferedChange], one: &str, other: &str) -> bool {
+    let says = |rule: &str, against: &str| {
+        let change = offered.iter().find(|change| change.rule == rule);
+        change.is_some_and(|change| change.conflicts.iter().any(|rule| rule == against))
+    };
+    says(one, other) || says(other, one)
+}
+
+pub const fn rank(risk: Risk) -> u8 {
+    match risk {
+        Risk::Low => 0,
+        Risk::Medium => 1,
+        Risk::High => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(rule: &str, risk: Risk, after: &[&str], conflicts: &[&str]) -> OfferedChange {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let changes = vec![format!("sysctl:{rule}: 1 -> 0")];
+        OfferedChange { rule: rule.into(), changes, risk, after: owned(after), conflicts: owned(conflicts) }
+    }
+
+    fn tried(cures: &[&str], offered: &[OfferedChange], kept: &[&str], allowed: Risk) -> Vec<String> {
+        let owned = |words: &[&str]| -> Vec<String> { words.iter().map(|word| (*word).to_owned()).collect() };
+        let found = candidates(&owned(cures), offered, &owned(kept), allowed);
+        found.iter().map(CureCandidate::name).collect()
+    }
+
+    #[test]
+    fn the_least_risk_comes_first_and_more_than_is_allowed_never() {
+        let all = [
+            offered("steals", Risk::Medium, &[], &[]),
+            offered("harmless", Risk::Low, &[], &[]),
+            offered("unsafe", Risk::High, &[], &[]),
+        ];
+        let cures = ["unsafe", "steals", "not-offered", "harmless"];
+        assert_eq!(tried(&cures, &all, &[], Risk::Low), ["harmless"]);
+        assert_eq!(tried(&cures, &all, &[], Risk::High), ["harmless", "steals", "unsafe"]);
+        assert_eq!(tried(&["harmless"], &all, &[], Risk::High), ["harmless"]);
+        let owned: Vec<String> = cures.map(str::to_owned).into();
+        let risky: Vec<&str> = too_risky(&owned, &all, Risk::Low).map(|one| one.rule.as_str()).collect();
+        assert_eq!(risky, ["steals", "unsafe"]);
+    }
+
+    #[test]
+    fn a_change_is_tried_alone_and_then_with_what_comes_before_it() {
+        let all = [
+            offered("affinity", Risk::Low, &["default", "isolation"], &[]),
+            offered("default", Risk::Low, &[], &[]),
+            offered("isolation", Risk::Medium, &[], &[]),
+        ];
+        assert_eq!(tried(&["affinity"], &all, &[], Risk::Low), ["affinity", "default affinity"]);
+        assert_eq!(tried(&["affinity"], &all, &[], Risk::Medium), ["affinity", "default isolation affinity"]);
+    }
+
+    #[test]
+    fn what_must_not_be_combined_is_not() {
+        let all =
+            [offered("one", Risk::Low, &["other"], &["other"]), offered("other", Risk::Low, &[], &["kept"])];
+        assert_eq!(tried(&["one", "other"], &all, &[], Risk::Low), ["one", "other"]);
+        assert_eq!(tried(&["one", "other"], &all, &["other"], Risk::Low), ["other"]);
+        assert_eq!(tried(&["one", "other"], &all, &["kept"], Risk::Low), ["one"]);
+    }
+}

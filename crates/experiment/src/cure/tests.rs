@@ -1,0 +1,185 @@
+//! What a cure does next, from records, and to the end on drawn machines.
+
+use super::fixture::{DrawnFault, DrawnMachine, drawn_plan};
+use super::*;
+use crate::fixture::DrawnExperiment;
+use model::cure::{CureCulprit, CurePlan};
+use stats::rng::Rng;
+
+fn record(runs: Vec<CureCleanRun>, hunts: Vec<CureHunt>, steps: Vec<CureStep>) -> CureRun {
+    CureRun { plan: drawn_plan(), runs, hunts, steps, ..CureRun::default() }
+}
+
+const LONG: Nanos = Nanos(7_200_000_000_000);
+
+fn run(changes: usize, late: u64, long: bool) -> CureCleanRun {
+    let verdict = if long && late == 0 { "supported".to_owned() } else { String::new() };
+    CureCleanRun { changes, late, long, valid: true, verdict, ..CureCleanRun::default() }
+}
+
+fn candidate(rules: &[&str]) -> CureCandidate {
+    CureCandidate { rules: rules.iter().map(|rule| (*rule).to_owned()).collect(), ..CureCandidate::default() }
+}
+
+fn hunt(changes: usize, culprits: &[(&str, &[&[&str]])]) -> CureHunt {
+    let culprit = |(name, tried): &(&str, &[&[&str]])| CureCulprit {
+        name: (*name).to_owned(),
+        candidates: tried.iter().map(|rules| candidate(rules)).collect(),
+        ..CureCulprit::default()
+    };
+    CureHunt { changes, culprits: culprits.iter().map(culprit).collect(), ..CureHunt::default() }
+}
+
+fn step(hunt: usize, culprit: &str, rules: &[&str], verdict: &str, kept: bool) -> CureStep {
+    let why = if verdict == "better" && !kept { "" } else { "so" };
+    CureStep {
+        hunt,
+        culprit: culprit.into(),
+        candidate: candidate(rules),
+        verdict: verdict.into(),
+        kept,
+        why: why.into(),
+        ..CureStep::default()
+    }
+}
+
+fn tried(found: &CureMove) -> (String, String, u64) {
+    let CureMove::Try(tried) = found else { panic!("{found:?}") };
+    (tried.culprit.clone(), tried.candidate.name(), tried.number)
+}
+
+fn ended(found: &CureMove) -> CureEnd {
+    let CureMove::End(end, why) = found else { panic!("{found:?}") };
+    assert!(!why.is_empty() || *end == CureEnd::Held);
+    *end
+}
+
+#[test]
+fn nothing_is_tried_where_nothing_is_late() {
+    let next = |runs: &[CureCleanRun]| super::next(&record(runs.to_vec(), vec![], vec![]), LONG);
+    assert_eq!(next(&[]), CureMove::Look);
+    assert_eq!(next(&[run(0, 0, false)]), CureMove::Confirm);
+    assert_eq!(ended(&next(&[run(0, 0, false), run(0, 0, true)])), CureEnd::Held);
+    let unsteady = CureCleanRun { verdict: "inconclusive".into(), ..run(0, 0, true) };
+    assert_ne!(ended(&next(&[run(0, 0, false), unsteady])), CureEnd::Held);
+    // What the long run sees is hunted as well.
+    assert!(matches!(next(&[run(0, 0, false), run(0, 1, true)]), CureMove::Hunt(_)));
+}
+
+#[test]
+fn the_costliest_culprit_with_a_candidate_is_tried_through_and_then_the_next_round() {
+    let late = vec![run(0, 9, false)];
+    let found = hunt(0, &[("smi", &[]), ("irq", &[&["a"], &["b"]]), ("work", &[&["c"]])]);
+    let mut record = record(late, vec![found.clone()], vec![]);
+    assert_eq!(tried(&next(&record, LONG)), ("irq".into(), "a".into(), 1));
+    record.steps.push(step(0, "irq", &["a"], "inconclusive", false));
+    assert_eq!(tried(&next(&record, LONG)), ("irq".into(), "b".into(), 2));
+    record.steps.push(step(0, "irq", &["b"], "worse", false));
+    assert!(matches!(next(&record, LONG), CureMove::Hunt(_)), "the other culprit is the next round's");
+    record.hunts.push(found.clone());
+    assert_eq!(tried(&next(&record, LONG)), ("work".into(), "c".into(), 3));
+    record.steps.push(step(1, "work", &["c"], "better", false));
+    assert_eq!(next(&record, LONG), CureMove::Keep);
+    (record.steps[2].kept, record.steps[2].why) = (true, "proven".into());
+    assert_eq!(next(&record, LONG), CureMove::Look, "a run of the changed machine decides");
+    record.runs.push(run(1, 3, false));
+    assert!(matches!(next(&record, LONG), CureMove::Hunt(_)));
+    record.hunts.push(hunt(1, &[("irq", &[&["a"], &["b"], &["b", "a"]])]));
+    assert_eq!(ended(&next(&record, LONG)), CureEnd::NoCandidate, "what made it worse is in none again");
+}
+
+#[test]
+fn two_rounds_without_gain_are_the_end() {
+    let late = vec![run(0, 9, false)];
+    let all: &[(&str, &[&[&str]])] = &[("a", &[&["a"]]), ("b", &[&["b"]]), ("c", &[&["c"]])];
+    let steps = vec![step(0, "a", &["a"], "equivalent", false), step(1, "b", &["b"], "equivalent", false)];
+    let record = record(late, vec![hunt(0, all), hunt(0, all)], steps);
+    assert_eq!(ended(&next(&record, LONG)), CureEnd::NoGain);
+}
+
+#[test]
+fn what_is_rare_is_hunted_for_longer() {
+    let mut record = record(vec![run(0, 1, true)], vec![], vec![]);
+    record.hunts.push(CureHunt { length_ns: record.plan.hunt_ns, ..hunt(0, &[]) });
+    assert_eq!(next(&record, LONG), CureMove::Hunt(Nanos(4 * record.plan.hunt_ns.0)));
+    record.hunts.push(hunt(0, &[]));
+    assert_eq!(ended(&next(&record, LONG)), CureEnd::NoGain);
+}
+
+#[test]
+fn what_was_interrupted_is_gone_on_with() {
+    let late = vec![run(0, 9, false)];
+    let open = vec![CureStep { experiment: "steps/001".into(), ..step(0, "irq", &["a"], "", false) }];
+    let CureMove::Try(tried) = next(&record(late, vec![hunt(0, &[])], open), Nanos(0)) else { panic!() };
+    assert!(tried.resumed && !tried.again && tried.number == 1);
+}
+
+#[test]
+fn no_move_is_begun_that_the_time_does_not_hold() {
+    let plan = CurePlan { horizon_ns: Nanos(60 * Nanos::SECOND.0), ..drawn_plan() };
+    let next = |runs: &[CureCleanRun], seconds: i64| {
+        let record = CureRun { plan: plan.clone(), ..record(runs.to_vec(), vec![], vec![]) };
+        super::next(&record, Nanos(seconds * Nanos::SECOND.0))
+    };
+    assert_eq!((next(&[], 22), ended(&next(&[], 21))), (CureMove::Look, CureEnd::Time));
+    let clean = [run(0, 0, false)];
+    assert_eq!((next(&clean, 185), ended(&next(&clean, 184))), (CureMove::Confirm, CureEnd::Time));
+    assert_eq!(ended(&next(&[run(0, 3, false)], 44)), CureEnd::Time);
+}
+
+#[test]
+fn spoiled_runs_are_repeated_and_then_it_says_so() {
+    let bad = CureCleanRun { valid: false, why: "the clock stepped".into(), ..CureCleanRun::default() };
+    let next = |n: usize| super::next(&record(vec![bad.clone(); n], vec![], vec![]), LONG);
+    assert_eq!((next(1), next(2)), (CureMove::Look, CureMove::Look));
+    assert_eq!(next(3), CureMove::Spoiled("the clock stepped".into()));
+}
+
+fn machine(faults: Vec<DrawnFault>, unrest: DrawnExperiment) -> DrawnMachine {
+    DrawnMachine { faults, unrest }
+}
+
+#[test]
+fn two_faults_with_a_cure_each_are_cured() {
+    let faults = vec![
+        DrawnFault { name: "irq", rate: 2.0, changes: vec![("no-use", 1.0), ("irq-affinity", 0.0)] },
+        DrawnFault { name: "thread", rate: 1.0, changes: vec![("thread-affinity", 0.0)] },
+    ];
+    let mut rng = Rng::new(11);
+    let cures: Vec<CureRun> = (0..20)
+        .map(|_| machine(faults.clone(), DrawnExperiment::STEADY).cure(drawn_plan(), &mut rng))
+        .collect();
+    let held = cures.iter().filter(|cure| cure.held && cure.kept() == 2).count();
+    assert!(held >= 18, "{held} of 20: {:?}", cures.iter().map(|cure| &cure.why).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_change_that_does_harm_is_not_kept_and_every_end_is_within_the_time() {
+    let faults = vec![DrawnFault { name: "thread", rate: 1.0, changes: vec![("harm", 2.0), ("none", 1.0)] }];
+    let mut rng = Rng::new(5);
+    for _ in 0..20 {
+        let cure = machine(faults.clone(), DrawnExperiment::RESTLESS).cure(drawn_plan(), &mut rng);
+        assert!(!cure.held && cure.spent_ns <= cure.plan.at_most_ns, "{cure:?}");
+        assert!(cure.steps.iter().all(|step| !step.kept && step.change != "harm" || !step.kept));
+        assert_eq!(is_late(&cure), true);
+    }
+}
+
+#[test]
+fn of_200_machines_where_nothing_helps_at_most_two_keep_something() {
+    let none = |names: &[&'static str]| names.iter().map(|name| (*name, 1.0)).collect();
+    let faults = vec![
+        DrawnFault { name: "interrupt", rate: 1.0, changes: none(&["a", "b", "c", "d"]) },
+        DrawnFault { name: "thread", rate: 0.5, changes: none(&["e", "f", "g"]) },
+    ];
+    let spoiled = DrawnExperiment { spoiled: 0.05, ..DrawnExperiment::RESTLESS };
+    for unrest in [DrawnExperiment::STEADY, DrawnExperiment::RESTLESS, spoiled] {
+        let mut rng = Rng::new(29);
+        let machine = machine(faults.clone(), unrest);
+        let cures: Vec<CureRun> = (0..200).map(|_| machine.cure(drawn_plan(), &mut rng)).collect();
+        let kept = cures.iter().filter(|cure| cure.kept() > 0).count();
+        assert!(kept <= 2, "{kept} of 200 with {unrest:?}");
+        assert!(cures.iter().all(|cure| cure.spent_ns <= cure.plan.at_most_ns && !cure.held));
+        assert!(cures.iter().any(|cure| cure.steps.len() >= 3));
+    }
+}

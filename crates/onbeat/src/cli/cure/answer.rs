@@ -1,0 +1,30 @@
+//! The answer of a cure: printed, written, turned into an exit code.
+
+use std::path::Path;
+
+use super::Args;
+use crate::cli::outputs::Outputs;
+use experiment::cure::{CureEnd, is_late};
+use model::cure::CureRun;
+use model::error::{Exit, Result};
+use report::curing::{markdown, text};
+
+/// Prints and writes the story so far.
+pub fn print_answer(outputs: &mut Outputs, args: &Args, folder: &Path, record: &CureRun) -> Result<()> {
+    outputs.json_pretty(&args.output.json, record);
+    outputs.write(&args.markdown, || Ok(markdown::render(record)));
+    outputs.write(&args.page, || study::curing::page(folder, record));
+    let screen = outputs.screen;
+    outputs.print(&text::render(record, screen.columns, screen.color));
+    Ok(())
+}
+
+/// That something is late is known where the last run saw it.
+pub fn exit(end: CureEnd, record: &CureRun) -> Exit {
+    match end {
+        CureEnd::Held => Exit::Ok,
+        CureEnd::Signal => Exit::Interrupted,
+        _ if is_late(record) => Exit::Limit,
+        _ => Exit::Inconclusive,
+    }
+}

@@ -1,0 +1,162 @@
+//! One change of a cure: proven by the same pairs as `onbeat prove` measures, then kept or not.
+
+use super::course::{CureCourse, pilot};
+use super::folder::keep;
+use crate::cli::prove::arm_switch::ArmSwitch;
+use crate::cli::prove::chosen::ChosenProof;
+use crate::cli::prove::folder::{keep as keep_experiment, make, read_record};
+use crate::cli::prove::segments::{PairsEnd, SegmentSetup, fix_length};
+use crate::cli::step_settings::{StepSettings, StepWish};
+use ::suite::setting::SuiteSetting;
+use experiment::cure::level::of_stage;
+use experiment::cure::{CureTry, proven};
+use experiment::design::usual;
+use experiment::proof::prove;
+use experiment::tally::PairTally;
+use model::cure::{CureCandidate, CureRun, CureStep};
+use model::error::{Exit, Failure, Result};
+use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun};
+use model::units::{CpuSet, Nanos};
+use study::curing::curable;
+
+impl<'a> CureCourse<'a> {
+    /// Proves a change; false if a stop signal came. The settings are given back, with nothing of
+    /// it in force.
+    pub fn attempt(
+        &self,
+        record: &mut CureRun,
+        tried: CureTry,
+        settings: StepSettings<'a>,
+        left: Nanos,
+    ) -> Result<(StepSettings<'a>, bool)> {
+        let begun =
+            record.steps.last().filter(|_| tried.resumed).map(|step| self.folder.join(&step.experiment));
+        let mut experiment = match begun {
+            Some(folder) => read_record(&folder)?,
+            None => self.begin(record, &tried)?,
+        };
+        let at = record.steps.len() - 1;
+        let folder = self.folder.join(&record.steps[at].experiment);
+        let chosen = ChosenProof {
+            plan: experiment.plan.clone(),
+            cpus: self.chosen.cpus.clone(),
+            settings: Vec::new(),
+            script: None,
+            script_time: Nanos::SECOND,
+            warm_up: record.plan.look_ns,
+            at_most: Some(left),
+        };
+        let mut switch = ArmSwitch::Settings { settings, wish: wish(&tried.candidate) };
+        let setup = SegmentSetup::new(&folder, &chosen, self.quiet, self.environment);
+        let ran = setup.run(&mut experiment, &mut switch);
+        let restored = switch.put_back();
+        let ArmSwitch::Settings { settings, .. } = switch else {
+            return Err(Failure::internal("an experiment of settings became one of a script"));
+        };
+        restored?;
+        let step = &mut record.steps[at];
+        match ran {
+            Ok(PairsEnd::Signal) => return Ok((settings, false)),
+            Ok(_) => note(step, &experiment),
+            // What this machine does not let be set proves nothing; whatever else is wrong ends it.
+            Err(failure) if failure.exit == Exit::NotSupported => {
+                note(step, &experiment);
+                (step.verdict, step.why) = ("inconclusive".into(), failure.message);
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok((settings, true))
+    }
+
+    /// An experiment of a new step, or the second of the last one, written down before its first
+    /// run.
+    fn begin(&self, record: &mut CureRun, tried: &CureTry) -> Result<ExperimentRun> {
+        let cure = &record.plan;
+        let (level, most_pairs) = of_stage(tried.number, tried.again);
+        let name = self.new_bundle("steps", tried.number.saturating_sub(1) as usize);
+        let folder = make(self.folder.join(&name))?;
+        let pilot = record.runs.iter().rev().find(|run| run.valid && run.late > 0).map(pilot);
+        let mut plan = ExperimentPlan {
+            change: tried.candidate.name(),
+            settings: tried.candidate.rules.clone(),
+            limit_ns: cure.limit_ns,
+            // Each experiment has an order of its own.
+            seed: cure.seed.wrapping_add(2 * tried.number + u64::from(tried.again)),
+            segment_ns: cure.segment_ns,
+            settle_ns: cure.settle_ns,
+            most_pairs,
+            win_at: level,
+            cpus: cure.cpus.clone(),
+            load: cure.load.clone(),
+            load_cpus: cure.load_cpus.clone(),
+            interval_ns: cure.interval_ns,
+            priority: cure.priority,
+            ..usual()
+        };
+        if let Some(pilot) = &pilot {
+            fix_length(&mut plan, &folder, pilot)?;
+        }
+        let experiment = ExperimentRun {
+            schema: EXPERIMENT_SCHEMA.into(),
+            plan,
+            kernel: record.kernel.clone(),
+            pilot,
+            ..ExperimentRun::default()
+        };
+        keep_experiment(&folder, &experiment)?;
+        match record.steps.last_mut().filter(|_| tried.again) {
+            Some(step) => (step.experiment, step.level) = (name, level),
+            None => record.steps.push(CureStep {
+                culprit: tried.culprit.clone(),
+                change: tried.candidate.name(),
+                hunt: tried.hunt,
+                candidate: tried.candidate.clone(),
+                experiment: name,
+                level,
+                ..CureStep::default()
+            }),
+        }
+        keep(self.folder, record)?;
+        Ok(experiment)
+    }
+
+    /// Keeps what the last step has proven.
+    pub fn keep_change(&self, record: &mut CureRun, settings: &mut StepSettings) -> Result<()> {
+        let Some(step) = record.steps.last_mut() else { return Ok(()) };
+        let proven = format!("late wake-ups are rarer with it in {} of {} pairs", step.wins, step.pairs);
+        match settings.keep(&wish(&step.candidate))? {
+            Ok(entry) => (step.kept, step.entry, step.why) = (true, entry, proven),
+            // Killed between the change and its note, it is in force already.
+            Err(_) if is_in_force(&step.candidate, &self.chosen.cpus)? => {
+                (step.kept, step.why) = (true, proven)
+            }
+            Err(why) => step.why = format!("it was proven and could not be set again: {why}"),
+        }
+        Ok(())
+    }
+}
+
+fn is_in_force(candidate: &CureCandidate, cpus: &CpuSet) -> Result<bool> {
+    let machine = curable(cpus)?;
+    Ok(candidate.threads.iter().all(|thread| machine.runs_there(thread))
+        && candidate.rules.iter().all(|rule| machine.is_met(rule)))
+}
+
+fn wish(candidate: &CureCandidate) -> StepWish {
+    let rule = |rule: &String| SuiteSetting::Rule { rule: rule.clone(), value: None };
+    StepWish {
+        settings: candidate.rules.iter().map(rule).collect(),
+        threads: candidate.threads.clone(),
+        ..StepWish::default()
+    }
+}
+
+fn note(step: &mut CureStep, experiment: &ExperimentRun) {
+    let proof = prove(&experiment.plan, &PairTally::of(&experiment.segments));
+    proven(step, &proof, experiment.plan.win_at);
+    let last = |arm: ExperimentArm| {
+        let of_arm = experiment.segments.iter().rev().find(|segment| segment.arm == arm && segment.valid);
+        of_arm.map_or_else(String::new, |segment| format!("{}/{}", step.experiment, segment.bundle))
+    };
+    (step.before, step.after) = (last(ExperimentArm::A), last(ExperimentArm::B));
+}

@@ -1,0 +1,199 @@
+//! The course of a cure: what `experiment::cure` says is done, and noted, until it says that
+//! nothing more is.
+
+use std::path::Path;
+
+use super::chosen::ChosenCure;
+use super::folder::keep;
+use crate::cli::Environment;
+use crate::cli::child_run::{ChildEnd, run_child};
+use crate::cli::progress_line::ProgressLine;
+use crate::cli::prove::segments::require_rare;
+use crate::cli::step_settings::StepSettings;
+use experiment::cure::{CureEnd, CureMove, long_run, next};
+use host::{clock, rt};
+use model::cure::{CureCleanRun, CureHunt, CurePlan, CureRun};
+use model::error::{Exit, Failure, Result};
+use model::experiment::ExperimentSegment;
+use model::setting::Risk;
+use model::units::Nanos;
+use study::curing::{clean_run, curable, hunted};
+
+/// What is common to all moves.
+pub struct CureCourse<'a> {
+    pub folder: &'a Path,
+    pub chosen: &'a ChosenCure,
+    pub environment: &'a Environment,
+    pub quiet: bool,
+    progress: ProgressLine,
+}
+
+/// How it ended.
+pub enum CourseEnd {
+    Ended(CureEnd),
+    Spoiled(String),
+}
+
+/// How often a run is looked at.
+const PERIOD: Nanos = Nanos(200_000_000);
+
+impl<'a> CureCourse<'a> {
+    pub fn new(
+        folder: &'a Path,
+        chosen: &'a ChosenCure,
+        quiet: bool,
+        environment: &'a Environment,
+    ) -> CureCourse<'a> {
+        CureCourse { folder, chosen, environment, quiet, progress: ProgressLine::new(quiet, environment) }
+    }
+
+    /// One move after the other, each kept in the record. What is in force at the end is what was
+    /// kept.
+    pub fn run(&self, record: &mut CureRun, mut settings: StepSettings<'a>) -> Result<CourseEnd> {
+        let (begun, spent_before) = (clock::monotonic(), record.spent_ns);
+        (record.ended, record.why) = (String::new(), String::new());
+        // What spoiled them may be repaired by now.
+        while record.runs.last().is_some_and(|run| !run.valid) {
+            record.runs.pop();
+        }
+        keep(self.folder, record)?;
+        let ended = loop {
+            record.spent_ns = spent_before + (clock::monotonic() - begun);
+            let left = Nanos(record.plan.at_most_ns.0.saturating_sub(record.spent_ns.0));
+            let goes_on = match next(record, left) {
+                CureMove::End(end, why) => {
+                    record.why = why;
+                    break CourseEnd::Ended(end);
+                }
+                CureMove::Spoiled(why) => {
+                    record.why = format!("the runs were spoiled: {why}");
+                    break CourseEnd::Spoiled(why);
+                }
+                CureMove::Look => self.measure(record, record.plan.look_ns, false)?,
+                CureMove::Confirm => self.measure(record, long_run(record.plan.horizon_ns), true)?,
+                CureMove::Hunt(length) => self.hunt(record, length)?,
+                CureMove::Try(tried) => {
+                    let (back, goes_on) = self.attempt(record, *tried, settings, left)?;
+                    settings = back;
+                    goes_on
+                }
+                CureMove::Keep => self.keep_change(record, &mut settings).map(|()| true)?,
+            };
+            keep(self.folder, record)?;
+            if !goes_on || rt::stop_pending() {
+                break CourseEnd::Ended(CureEnd::Signal);
+            }
+        };
+        settings.put_back()?;
+        if let CourseEnd::Ended(end) = &ended {
+            record.held = *end == CureEnd::Held;
+            end.name().clone_into(&mut record.ended);
+        }
+        record.spent_ns = spent_before + (clock::monotonic() - begun);
+        record.remaining = experiment::cure::remaining(record);
+        keep(self.folder, record)?;
+        Ok(ended)
+    }
+
+    /// A run without recording; false if a stop signal came.
+    fn measure(&self, record: &mut CureRun, length: Nanos, long: bool) -> Result<bool> {
+        let bundle = self.new_bundle("runs", record.runs.len());
+        let plan = &record.plan;
+        let mut line = arguments("measure", plan, length, &self.folder.join(&bundle));
+        let doing = match (long, record.runs.is_empty()) {
+            (true, _) => "the run that is to support the limit",
+            (false, true) => "as it is",
+            (false, false) => "after the change",
+        };
+        if long {
+            // One late wake-up decides.
+            line.extend(["-b".to_owned(), format!("{}ns", plan.limit_ns.0)]);
+        }
+        if !self.child(&line, &bundle, doing)? {
+            return Ok(false);
+        }
+        let begun = CureCleanRun { bundle, changes: record.kept(), long, ..CureCleanRun::default() };
+        let run = clean_run(self.folder, begun, plan.limit_ns, plan.horizon_ns)?;
+        if run.valid && !long {
+            require_rare(plan.limit_ns, &pilot(&run))?;
+        }
+        record.runs.push(run);
+        Ok(true)
+    }
+
+    /// A run with recording, and what may be tried; false if a stop signal came.
+    fn hunt(&self, record: &mut CureRun, length: Nanos) -> Result<bool> {
+        let bundle = self.new_bundle("hunts", record.hunts.len());
+        let plan = &record.plan;
+        let mut line = arguments("hunt", plan, length, &self.folder.join(&bundle));
+        line.extend(["--over".to_owned(), format!("{}ns", plan.limit_ns.0)]);
+        if !self.child(&line, &bundle, "hunting for what is late")? {
+            return Ok(false);
+        }
+        let machine = curable(&self.chosen.cpus)?;
+        let kept = record.steps.iter().filter(|step| step.kept);
+        let kept: Vec<String> = kept.flat_map(|step| step.candidate.rules.clone()).collect();
+        let begun = CureHunt { bundle, changes: record.kept(), length_ns: length, ..CureHunt::default() };
+        let allowed = allowed(plan);
+        record.hunts.push(hunted(self.folder, begun, plan.limit_ns, &machine, &kept, allowed)?);
+        Ok(true)
+    }
+
+    /// A run of this program in a process of its own; false if a stop signal came.
+    fn child(&self, line: &[String], bundle: &str, doing: &str) -> Result<bool> {
+        let end = run_child(line, None, &mut || self.progress.wait(clock::monotonic() + PERIOD, doing));
+        self.progress.clear();
+        let ChildEnd::Ended { code, words } = end? else { return Ok(false) };
+        // One that was late ends with 3, one that cannot begin has no bundle.
+        if host::identity(&self.folder.join(bundle).join("run.json")).is_some() {
+            return Ok(true);
+        }
+        let message = if words.is_empty() { format!("its run ended with exit code {code}") } else { words };
+        let exits = [Exit::Usage, Exit::NotPermitted, Exit::NotSupported];
+        let exit = exits.into_iter().find(|exit| *exit as i32 == code).unwrap_or(Exit::Internal);
+        Err(Failure { exit, message: message.trim_start_matches("onbeat: ").to_owned() })
+    }
+
+    /// A folder that is not there yet: what a cure that was killed had begun is no run of it.
+    pub fn new_bundle(&self, kind: &str, number: usize) -> String {
+        let first = format!("{kind}/{:03}", number + 1);
+        let again = (2..).map(|time| format!("{first}-again-{time}"));
+        let mut names = std::iter::once(first.clone()).chain(again);
+        let is_new = |bundle: &String| host::identity(&self.folder.join(bundle)).is_none();
+        names.find(is_new).unwrap_or_default()
+    }
+}
+
+/// The risk that a change may have.
+pub fn allowed(plan: &CurePlan) -> Risk {
+    if plan.yes { Risk::High } else { Risk::Low }
+}
+
+/// A clean run as the one that an experiment begins with; its bundle as seen from there.
+pub fn pilot(run: &CureCleanRun) -> ExperimentSegment {
+    ExperimentSegment {
+        valid: run.valid,
+        bundle: format!("../../{}", run.bundle),
+        observed_ns: run.observed_ns,
+        samples: run.samples,
+        late: run.late,
+        p50_ns: run.p50_ns,
+        max_ns: run.max_ns,
+        ..ExperimentSegment::default()
+    }
+}
+
+fn arguments(command: &str, plan: &CurePlan, length: Nanos, bundle: &Path) -> Vec<String> {
+    let interval = format!("{}ns", plan.interval_ns.0);
+    let mut line: Vec<String> = Vec::new();
+    let mut add = |words: &[&str]| line.extend(words.iter().map(|word| (*word).to_owned()));
+    add(&[command, "-q", "-i", &interval, "-D", &format!("{}ns", length.0), "-a", &plan.cpus]);
+    if let Some(priority) = plan.priority {
+        add(&["-p", &priority.to_string()]);
+    }
+    add(&["-o", &bundle.display().to_string()]);
+    if !plan.load.is_empty() {
+        add(&["--load", &plan.load, "--load-cpus", &plan.load_cpus]);
+    }
+    line
+}

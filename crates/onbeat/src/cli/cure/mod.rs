@@ -1,0 +1,161 @@
+//! `onbeat cure`: measure, hunt, change, prove, keep or undo, until the limit is held.
+
+mod answer;
+mod attempt;
+mod chosen;
+mod course;
+pub mod folder;
+mod plan_text;
+
+use std::path::PathBuf;
+
+use super::Environment;
+use super::load_flags::LoadFlags;
+use super::outputs::{OutputFlags, Outputs, remark};
+use super::running::block_signals;
+use super::step_settings::StepSettings;
+use answer::{exit, print_answer};
+use chosen::{chosen, resumed};
+use course::{CourseEnd, CureCourse};
+use experiment::cure::CureEnd;
+use folder::{folder_of, read_record};
+use model::cure::{CURE_SCHEMA, CureRun};
+use model::error::{Exit, Failure, Result};
+use model::text::quoted;
+use plan_text::plan_text;
+use study::tuning::boot_id;
+
+/// Find who makes wake-ups late, try what cures it, keep what is proven, until the limit is held
+///
+/// It measures; where something is later than --limit it hunts for who took the time, takes the
+/// culprit that costs most, tries the changes that its rule names and the audit finds missing, one
+/// at a time, proves each in fresh pairs of runs as `onbeat prove` does, and keeps what is proven;
+/// everything else is undone. A change has to win twice, the n-th at an e-value of 20 n (n + 1). It
+/// ends when a run that began after the last change supports the limit for --horizon, when nothing
+/// is left to try, when two rounds kept nothing, or when --for is over.
+///
+/// Only changes of low risk are tried unless --yes, and never one that could cut the machine off.
+/// What is not proven is undone whatever ends this, kill -9 included; what is kept is listed by
+/// `onbeat tune status`, undone by `onbeat tune undo`, and made to last by `onbeat tune export`.
+///
+/// Exit code 0 is held, 3 not held, 7 cannot tell.
+#[derive(clap::Args)]
+#[command(
+    mut_arg("quiet", |arg| arg.help("No remarks and no progress on standard error")),
+    after_help = "Examples:\n  \
+        sudo onbeat cure --limit 100us -a 2-3 --load mem\n  \
+        onbeat cure --limit 100us -a 2-3 --dry-run          what could be tried here\n  \
+        sudo onbeat cure --limit 50us --horizon 1h --for 8h --yes --page story.html\n  \
+        sudo onbeat cure --resume DIR                       goes on where it was interrupted"
+)]
+pub struct Args {
+    /// The latency that wake-ups are not to reach, or a rate whose period it is; a bare number is
+    /// in us
+    #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
+    limit: Option<String>,
+    /// For how long the limit is to be supported: the last run is three times as long
+    #[arg(long, value_name = "SPAN", default_value = "10m")]
+    horizon: String,
+    /// How long all of it may take
+    #[arg(long = "for", value_name = "SPAN", default_value = "2h")]
+    at_most: String,
+    /// CPUs to measure, like 2-3; all by default
+    #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
+    cpus: Option<String>,
+    /// Interval of the measuring threads; a bare number is in us
+    #[arg(short, long, value_name = "SPAN", default_value = "1ms")]
+    interval: String,
+    /// Priority of the measuring threads, 1 to 99; 80 by default where it is permitted
+    #[arg(short, long, value_name = "N")]
+    priority: Option<u32>,
+    #[command(flatten)]
+    load: LoadFlags,
+    /// Length of the run before the first change, and after each that is kept
+    #[arg(long, value_name = "SPAN", default_value = "20s")]
+    look: String,
+    /// Length of a hunt
+    #[arg(long, value_name = "SPAN", default_value = "30s")]
+    hunt: String,
+    /// Length of a run of an experiment; by default as many seconds as have ten late wake-ups, 10 s
+    /// to 60 s
+    #[arg(long, value_name = "SPAN")]
+    segment: Option<String>,
+    /// What is left out after each switch, until the change has settled
+    #[arg(long, value_name = "SPAN", default_value = "2s")]
+    settle: String,
+    /// What the order of the runs follows from; drawn and printed by default
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Try also changes that make others slower, or take a safeguard away
+    #[arg(long)]
+    yes: bool,
+    /// Say what would be measured, and what could be tried here; do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on with a cure that was interrupted: its folder
+    #[arg(long, value_name = "DIR")]
+    #[arg(conflicts_with_all = ["limit", "horizon", "at_most", "cpus", "interval", "priority", "loads",
+        "look", "hunt", "segment", "settle", "seed", "yes", "dry_run", "folder"])]
+    resume: Option<PathBuf>,
+    /// The folder to keep everything in; by default under ~/.local/state/onbeat/cures
+    #[arg(short = 'o', long = "output", value_name = "DIR", id = "folder")]
+    folder: Option<PathBuf>,
+    /// Write the story with its pictures there too, as one self-contained page
+    #[arg(long, value_name = "FILE.html")]
+    page: Option<PathBuf>,
+    /// Write the story as Markdown there too; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
+    let mut outputs = Outputs::of(&[&args.page, &args.markdown, &args.output.json], environment)?;
+    let before = args.resume.as_deref().map(read_record).transpose()?;
+    let chosen = match &before {
+        Some(record) => resumed(record)?,
+        None => chosen(args, environment)?,
+    };
+    if args.dry_run {
+        outputs.print(&plan_text(&chosen)?);
+        return outputs.end(Exit::Ok);
+    }
+    let mut settings = StepSettings::new(environment, &chosen.cpus, chosen.plan.yes, "curing a machine");
+    // What a killed cure left unproven is undone with the lock.
+    settings.lock()?;
+    block_signals()?;
+    let folder = folder_of(args, environment)?;
+    let mut record = before.unwrap_or_default();
+    if record.schema.is_empty() {
+        record = CureRun {
+            schema: CURE_SCHEMA.into(),
+            limit_ns: chosen.plan.limit_ns,
+            plan: chosen.plan.clone(),
+            kernel: host::release(),
+            boot: boot_id()?,
+            ..CureRun::default()
+        };
+    }
+    let course = CureCourse::new(&folder, &chosen, args.output.quiet, environment);
+    let ran = course.run(&mut record, settings);
+    let ended = ran.map_err(|failure| told(failure, &folder))?;
+    print_answer(&mut outputs, args, &folder, &record)?;
+    outputs.print(&format!("kept in {}\n", quoted(&folder)));
+    match ended {
+        CourseEnd::Spoiled(why) => Err(Failure {
+            exit: Exit::Inconclusive,
+            message: format!("the runs are spoiled: {why}: repair that first, or ask for another load"),
+        }),
+        CourseEnd::Ended(CureEnd::Signal) => {
+            remark(&format!("onbeat: interrupted; go on with: onbeat cure --resume {}", quoted(&folder)));
+            outputs.end(Exit::Interrupted)
+        }
+        CourseEnd::Ended(end) => outputs.end(exit(end, &record)),
+    }
+}
+
+fn told(failure: Failure, folder: &std::path::Path) -> Failure {
+    let message = format!("{} (what was measured is in {})", failure.message, quoted(folder));
+    Failure { message, ..failure }
+}

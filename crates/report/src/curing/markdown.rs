@@ -1,0 +1,85 @@
+//! The story of a cure as Markdown, for a ticket.
+
+use std::fmt::Write;
+
+use super::sentences::{
+    NEEDS, conditions, first_run, heading, last_run, next_step, of_hunt, of_run, step_head, step_numbers,
+    step_why, verdict,
+};
+use model::cure::CureRun;
+
+/// The story; one sentence a line.
+pub fn render(record: &CureRun) -> String {
+    let mut page = format!("# {}\n\n**{}**\n\n", safe(&heading(record)), safe(&verdict(record)));
+    let _ = writeln!(page, "{}\n", safe(&conditions(&record.plan)));
+    if let Some(first) = first_run(record) {
+        let _ = writeln!(page, "As it was: {}\n", safe(&of_run(first, record.plan.limit_ns)));
+    }
+    if let Some(hunt) = record.hunts.first() {
+        page += "## Who took the time\n\n";
+        of_hunt(hunt).iter().for_each(|line| item(&mut page, line));
+        page.push('\n');
+    }
+    if !record.steps.is_empty() {
+        page += "## What was tried\n\n";
+        for (at, step) in record.steps.iter().enumerate() {
+            let _ = writeln!(page, "### {}\n", safe(&step_head(at + 1, step)));
+            step.candidate.changes.iter().for_each(|change| item(&mut page, change));
+            item(&mut page, &step_numbers(step));
+            item(&mut page, &step_why(step));
+            page.push('\n');
+        }
+    }
+    if !record.remaining.is_empty() {
+        page += "## What remains\n\n";
+        for (needs, words) in NEEDS {
+            for one in record.remaining.iter().filter(|one| one.needs == needs) {
+                item(&mut page, &format!("{}: {} ({words})", one.culprit, one.what));
+            }
+        }
+        page.push('\n');
+    }
+    if let Some(last) = last_run(record).filter(|_| record.runs.len() > 1) {
+        let _ = writeln!(page, "At the end: {}", safe(&of_run(last, record.plan.limit_ns)));
+        if !last.said.is_empty() {
+            let _ = writeln!(page, "{}", safe(&last.said));
+        }
+    }
+    if let Some(next) = next_step(record) {
+        let _ = writeln!(page, "\n{next}");
+    }
+    page
+}
+
+fn item(page: &mut String, line: &str) {
+    let _ = writeln!(page, "- {}", safe(line));
+}
+
+/// On one line, with the characters escaped that Markdown would read.
+fn safe(text: &str) -> String {
+    let mut safe = String::new();
+    for letter in crate::words::clean(text).chars() {
+        if matches!(letter, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!') {
+            safe.push('\\');
+        }
+        safe.push(letter);
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::cured;
+    use super::*;
+
+    #[test]
+    fn the_same_story_is_told_and_nothing_in_it_is_markup() {
+        let mut record = cured();
+        record.steps[1].culprit = "<img src=x>\n# *evil*".into();
+        let told = render(&record);
+        assert!(told.starts_with("# Wake-ups of CPU 2 within 30 ms\n\n**Held: 1 change is kept."), "{told}");
+        assert!(told.contains("### 1. irq-affinity, against an interrupt's thread: kept\n"), "{told}");
+        assert!(!told.contains("<img") || told.contains("\\<img"), "{told}");
+        assert!(told.contains("\\# \\*evil\\*") && told.contains("would take a reboot"), "{told}");
+    }
+}

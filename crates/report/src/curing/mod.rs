@@ -1,0 +1,12 @@
+//! The story of a cure: what it was, who took the time, each step, what was kept, what remains; as
+//! text, as Markdown, as a page.
+
+pub mod markdown;
+pub mod page;
+mod sentences;
+pub mod text;
+
+pub use sentences::conditions;
+
+#[cfg(test)]
+mod fixture;

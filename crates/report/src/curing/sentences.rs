@@ -1,0 +1,174 @@
+//! What a cure's record says, in sentences that all its forms share.
+
+use crate::hunt::sentences::percent;
+use crate::words::{clean, duration, several, span};
+use model::cure::{CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRun, CureStep};
+use model::units::Nanos;
+
+/// Culprits of a hunt that are named.
+pub const CULPRITS: usize = 5;
+
+/// What was asked for.
+pub fn heading(record: &CureRun) -> String {
+    format!("Wake-ups of CPU {} within {}", clean(&record.plan.cpus), span(record.plan.limit_ns))
+}
+
+/// Under which conditions, fixed before the first run.
+pub fn conditions(plan: &CurePlan) -> String {
+    let load = match plan.load.as_str() {
+        "" => "no load".to_owned(),
+        load => format!("load {} on CPU {}", clean(load), clean(&plan.load_cpus)),
+    };
+    format!(
+        "late is {} or more; CPU {}, {load}; the limit is to be supported for {}; at most {} in all; seed {}",
+        span(plan.limit_ns),
+        clean(&plan.cpus),
+        length(plan.horizon_ns),
+        length(plan.at_most_ns),
+        plan.seed
+    )
+}
+
+/// How it ended, the answer first.
+pub fn verdict(record: &CureRun) -> String {
+    let kept = match record.kept() {
+        0 => "nothing was changed".to_owned(),
+        kept => format!("{} kept", several(kept as u64, "change is", "changes are")),
+    };
+    let why = match record.why.trim().trim_end_matches('.') {
+        "" => String::new(),
+        why => format!(" {}.", capital(&clean(why))),
+    };
+    let last = last_run(record);
+    let interrupted = record.ended == "signal" || (record.ended.is_empty() && why.is_empty());
+    let head = match (record.held, interrupted, last.is_some_and(|run| run.late > 0)) {
+        (true, ..) => "Held",
+        (_, true, _) => "Interrupted",
+        (_, _, true) => "Not held",
+        _ => "Not known",
+    };
+    format!("{head}: {kept}.{why}")
+}
+
+/// The first run and the last that counts.
+pub fn first_run(record: &CureRun) -> Option<&CureCleanRun> {
+    record.runs.iter().find(|run| run.valid)
+}
+
+pub fn last_run(record: &CureRun) -> Option<&CureCleanRun> {
+    let kept = record.kept();
+    record.runs.iter().rev().find(|run| run.valid && run.changes == kept)
+}
+
+/// How much was late in a run.
+pub fn of_run(run: &CureCleanRun, limit: Nanos) -> String {
+    let worst = run.max_ns.map_or_else(String::new, |max| format!("; the worst took {}", span(max)));
+    let late = match run.late {
+        0 => "none".to_owned(),
+        late => late.to_string(),
+    };
+    format!(
+        "{late} of {} in {} reached {}{worst}.",
+        several(run.samples, "wake-up", "wake-ups"),
+        length(run.observed_ns),
+        span(limit)
+    )
+}
+
+/// What a hunt found, the costliest first.
+pub fn of_hunt(hunt: &CureHunt) -> Vec<String> {
+    let named = hunt.culprits.iter().take(CULPRITS).map(|culprit| of_culprit(culprit, hunt));
+    let more = hunt.culprits.len().saturating_sub(CULPRITS);
+    named.chain((more > 0).then(|| format!("and {more} more"))).collect()
+}
+
+fn of_culprit(culprit: &CureCulprit, hunt: &CureHunt) -> String {
+    let share = share(culprit, hunt)
+        .map_or_else(String::new, |share| format!("{} of the late time, ", percent(share)));
+    format!(
+        "{}: {share}{} in {}",
+        clean(&culprit.name),
+        span(culprit.lost_ns),
+        several(culprit.spikes, "late wake-up", "late wake-ups")
+    )
+}
+
+/// Of the late time of a hunt.
+pub fn share(culprit: &CureCulprit, hunt: &CureHunt) -> Option<f64> {
+    (hunt.latency_ns.0 > 0).then(|| (culprit.lost_ns.0 as f64 / hunt.latency_ns.0 as f64).clamp(0.0, 1.0))
+}
+
+/// Which change it is, and what became of it.
+pub fn step_head(number: usize, step: &CureStep) -> String {
+    let became = match (step.kept, step.verdict.as_str()) {
+        (true, _) => "kept",
+        (false, "") => "not decided",
+        _ => "undone",
+    };
+    format!("{number}. {}, against {}: {became}", clean(&step.change), clean(&step.culprit))
+}
+
+/// Why.
+pub fn step_why(step: &CureStep) -> String {
+    match (step.verdict.as_str(), step.why.trim()) {
+        ("", _) => "it was interrupted".to_owned(),
+        (verdict, "") => clean(verdict),
+        (verdict, why) => format!("{}: {}", clean(verdict), clean(why)),
+    }
+}
+
+/// Before and after, with the interval.
+pub fn step_numbers(step: &CureStep) -> String {
+    let [a, b] = step.late;
+    let ratio =
+        step.rate_ratio.map_or_else(String::new, |ratio| format!(", {} times as often", digits(ratio)));
+    let interval = step
+        .ci
+        .map_or_else(String::new, |[from, to]| format!(" [{} to {} with 95 %]", digits(from), digits(to)));
+    format!(
+        "late wake-ups: {a} without it, {b} with it{ratio}{interval}; fewer in {} of {}: e-value {} of {}",
+        step.wins,
+        several(step.pairs, "pair", "pairs"),
+        digits(step.e_value),
+        digits(step.level)
+    )
+}
+
+/// What `needs` says, as a heading.
+pub const NEEDS: [(&str, &str); 4] = [
+    ("reboot", "would take a reboot"),
+    ("kernel", "would take another kernel"),
+    ("hardware", "would take other hardware or firmware"),
+    ("decision", "is for people to decide"),
+];
+
+/// What comes next.
+pub fn next_step(record: &CureRun) -> Option<String> {
+    (record.kept() > 0).then(|| {
+        "What is kept lasts until the next boot: `onbeat tune export` makes it last, `onbeat tune undo` \
+         takes it back."
+            .to_owned()
+    })
+}
+
+/// In seconds, or in minutes where they are many.
+fn length(span_of: Nanos) -> String {
+    if span_of.0 < 120 * Nanos::SECOND.0 { span(span_of) } else { duration(span_of) }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Three digits.
+pub fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if !(0.001..100_000.0).contains(&size) => format!("{value:.1e}"),
+        size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 0.1 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}

@@ -1,0 +1,287 @@
+//! What a cure reads: its runs from their bundles, a hunt's culprits, and what this machine could
+//! change against each.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bundle::read::Bundle;
+use experiment::cure::choice::{OfferedChange, candidates, rank, too_risky};
+use facts::survey::survey;
+use host::MachineFiles;
+use model::cure::{CureCleanRun, CureCulprit, CureHunt, CureRemaining, CureRun, CureThread};
+use model::error::{Failure, Result, json};
+use model::plan::{LeftOut, PlanDocument};
+use model::setting::{Key, Risk, TaskSetting};
+use model::slice::SliceKind;
+use model::spike::{Culprit, Recorder};
+use model::text::clean;
+use model::units::{CpuSet, Nanos};
+use report::bounds::sentences;
+use report::curing::page::{CureStory, html};
+use rules::audit::{Audit, Finding, audit};
+use rules::change::Persistence;
+use rules::intent::{Profile, intent};
+use rules::judgement::AuditVerdict;
+use rules::knobs;
+use stats::bounds::{BoundsVerdict, DEFAULT_REACH, Question};
+use tune::apply::cuts_off;
+use tune::plan::{PlanRequest, RuleRequest, plan};
+use tune::reading;
+use tune::rivals;
+
+use crate::audit::{MachineSource, judge, survey_request};
+use crate::compare::series;
+use crate::curing_threads::elsewhere;
+use crate::measurement::{Measurement, ReadOptions};
+use crate::proving::segment_of;
+use crate::tuning::boot_id;
+
+/// A clean run from its bundle; of a long one, what it supports.
+pub fn clean_run(folder: &Path, begun: CureCleanRun, limit: Nanos, horizon: Nanos) -> Result<CureCleanRun> {
+    let measured = ReadOptions::default().open(&folder.join(&begun.bundle))?;
+    let segment = segment_of(&measured, &begun.bundle, limit)?;
+    let mut run = CureCleanRun {
+        valid: segment.valid,
+        why: segment.why,
+        observed_ns: segment.observed_ns,
+        samples: segment.samples,
+        late: segment.late,
+        p50_ns: segment.p50_ns,
+        max_ns: segment.max_ns,
+        ..begun
+    };
+    if run.long && run.valid {
+        let question = Question { limit: Some(limit), horizon, chosen: true, reach: DEFAULT_REACH };
+        let found = crate::bounds::bounds(&measured, &question)?;
+        run.verdict = match found.verdict {
+            BoundsVerdict::Supported => "supported",
+            BoundsVerdict::Failed => "failed",
+            _ => "inconclusive",
+        }
+        .into();
+        run.said = found.claim.as_ref().map_or_else(String::new, |claim| sentences::verdict(&found, claim));
+    }
+    Ok(run)
+}
+
+/// What a hunt found, and what may be tried against it; `kept` are the rules in force.
+///
+/// # Errors
+/// Usage: recording alone makes the usual wake-up as late as the limit.
+pub fn hunted(
+    folder: &Path,
+    begun: CureHunt,
+    limit: Nanos,
+    machine: &Curable,
+    kept: &[String],
+    allowed: Risk,
+) -> Result<CureHunt> {
+    let run = Bundle::open(&folder.join(&begun.bundle))?.run;
+    if let Some(recorder) = &run.recorder {
+        require_cheap(recorder, limit)?;
+    }
+    let recorder = run.recorder.clone().unwrap_or_default();
+    let mut found: Vec<&Culprit> = run.culprits.iter().collect();
+    found.sort_by_key(|culprit| std::cmp::Reverse(culprit.total_ns));
+    let of = |culprit: &&Culprit| {
+        let moved = elsewhere(&run, culprit, &machine.files, &machine.kernel, &machine.cpus);
+        let (mut candidates, mut left) =
+            (candidates(&culprit.knobs, &machine.offered, kept, allowed), Vec::new());
+        match moved {
+            Some(moved) if rank(moved.risk) <= rank(allowed) => candidates.push(moved),
+            Some(moved) => left.push(CureRemaining {
+                culprit: culprit.name.clone(),
+                needs: "decision".into(),
+                what: format!(
+                    "moving {} is of {} risk: allow it with --yes",
+                    moved.name(),
+                    moved.risk.name()
+                ),
+            }),
+            None => {}
+        }
+        left.extend(machine.left(culprit, allowed, !candidates.is_empty() || !left.is_empty()));
+        CureCulprit {
+            name: culprit.name.clone(),
+            rule: culprit.rule.clone().unwrap_or_default(),
+            lost_ns: culprit.total_ns,
+            spikes: culprit.spikes,
+            candidates,
+            left,
+        }
+    };
+    Ok(CureHunt {
+        culprits: found.iter().map(of).collect(),
+        spikes: (run.spikes.len() as u64).saturating_add(run.spikes_dropped),
+        unexplained_ns: recorder.unexplained_ns,
+        latency_ns: recorder.latency_ns,
+        ..begun
+    })
+}
+
+fn require_cheap(recorder: &Recorder, limit: Nanos) -> Result<()> {
+    let Some(median) = recorder.median_ns.iter().flatten().max() else { return Ok(()) };
+    if *median < limit {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "--limit: with the kernel's events recorded the usual wake-up takes {}, and {} cannot be told from \
+         that: choose a higher limit",
+        median.spaced(),
+        limit.spaced()
+    )))
+}
+
+/// What this machine could change now.
+pub struct Curable {
+    files: MachineFiles,
+    /// The CPUs that are measured.
+    cpus: CpuSet,
+    /// The kernel's own threads, which belong where they are.
+    kernel: Vec<u32>,
+    audit: Audit,
+    /// Changes that can be made and undone.
+    pub offered: Vec<OfferedChange>,
+    /// What failing rules ask for that cannot, by rule.
+    left_out: BTreeMap<&'static str, LeftOut>,
+}
+
+/// Audits this machine for these CPUs; nothing is written.
+pub fn curable(cpus: &CpuSet) -> Result<Curable> {
+    let files = MachineSource::Live.open()?;
+    let survey = survey(&files, &survey_request());
+    let intent = intent(&survey, Profile::ControlLoop, Some(cpus)).map_err(Failure::usage)?;
+    let audit = audit(&survey, &intent);
+    let boot = boot_id()?;
+    let now = |key: &_| reading::read(&files, key);
+    let (mut offered, mut left_out) = (Vec::new(), BTreeMap::new());
+    for finding in audit.findings.iter().filter(|finding| finding.verdict == AuditVerdict::Fail) {
+        let rule = RuleRequest { rule: finding.rule.to_owned(), value: None };
+        let request = PlanRequest { rules: vec![rule], without: Vec::new() };
+        let mut document = plan(&survey, &audit, &request, &boot, &now)?;
+        rivals::leave_out(&survey, &files, &mut document, false);
+        match offer(finding, &document) {
+            Ok(Some(change)) => offered.push(change),
+            Ok(None) => {}
+            Err(left) => {
+                left_out.insert(finding.rule, left);
+            }
+        }
+    }
+    let threads = survey.threads.known().map_or(&[][..], |threads| threads.kernel.as_slice());
+    let kernel = threads.iter().map(|thread| thread.tid).collect();
+    Ok(Curable { files, cpus: cpus.clone(), kernel, audit, offered, left_out })
+}
+
+/// A rule's changes as one that may be tried; why not, where it may not.
+fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Option<OfferedChange>, LeftOut> {
+    if let Some(left) = document.left_out.first() {
+        return Err(left.clone());
+    }
+    if let Some(change) = document.changes.iter().find(|change| cuts_off(&change.setting.key)) {
+        return Err(LeftOut {
+            rule: finding.rule.to_owned(),
+            why: format!(
+                "{} can cut this machine off, or take the CPUs from what measures",
+                change.setting.key
+            ),
+            instead: finding.fix.clone(),
+        });
+    }
+    let Some(risk) = document.changes.iter().map(|change| change.setting.risk).max_by_key(|risk| rank(*risk))
+    else {
+        return Ok(None);
+    };
+    let knob = knobs::ALL.iter().find(|knob| knob.id == finding.rule);
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let against = knobs::ALL.iter().filter(|other| other.conflicts.contains(&finding.rule));
+    let mut conflicts: Vec<String> = knob.map_or_else(Vec::new, |knob| owned(knob.conflicts));
+    conflicts.extend(against.map(|other| other.id.to_owned()));
+    let told = document.changes.iter().map(|change| {
+        let now = if change.now.is_empty() { "?" } else { &change.now };
+        format!("{}: {} -> {}", change.setting.key, clean(now), clean(&change.setting.wanted))
+    });
+    Ok(Some(OfferedChange {
+        rule: finding.rule.to_owned(),
+        changes: told.collect(),
+        risk,
+        after: knob.map_or_else(Vec::new, |knob| owned(knob.after)),
+        conflicts,
+    }))
+}
+
+impl Curable {
+    /// Whether the machine is as this rule asks for.
+    pub fn is_met(&self, rule: &str) -> bool {
+        let finding = self.audit.findings.iter().find(|finding| finding.rule == rule);
+        finding.is_some_and(|finding| finding.verdict == AuditVerdict::Pass)
+    }
+
+    /// Whether a thread may run on these CPUs and no others.
+    pub fn runs_there(&self, thread: &CureThread) -> bool {
+        let key = Key::Task { tid: thread.tid, start: thread.start, what: TaskSetting::Affinity };
+        reading::read(&self.files, &key).known().is_some_and(|now| now.trim() == thread.cpus)
+    }
+
+    /// What would cure it too, and is not tried; what its record says, where nothing else is known.
+    fn left(&self, culprit: &Culprit, allowed: Risk, is_known: bool) -> Vec<CureRemaining> {
+        let remaining = |needs: &str, what: String| CureRemaining {
+            culprit: culprit.name.clone(),
+            needs: needs.to_owned(),
+            what,
+        };
+        let risky = too_risky(&culprit.knobs, &self.offered, allowed).map(|change| {
+            remaining(
+                "decision",
+                format!("{} is of {} risk: allow it with --yes", change.rule, change.risk.name()),
+            )
+        });
+        let mut all: Vec<CureRemaining> = risky.collect();
+        for knob in &culprit.knobs {
+            let Some(left) = self.left_out.get(knob.as_str()) else { continue };
+            let finding = self.audit.findings.iter().find(|finding| finding.rule == knob);
+            let needs = finding.map_or("decision", |finding| needs(finding.persistence));
+            let what = if left.instead.is_empty() { &left.why } else { &left.instead };
+            all.push(remaining(needs, format!("{knob}: {}", what.trim())));
+        }
+        if all.is_empty() && !is_known {
+            let unexplained = culprit.kind == SliceKind::Unexplained;
+            let words = match (culprit.remedy.trim(), unexplained) {
+                ("", true) => "no event of the kernel accounts for it",
+                ("", false) => "no rule knows it: whoever runs it decides",
+                (remedy, _) => remedy,
+            };
+            all.push(remaining(if unexplained { "hardware" } else { "decision" }, words.to_owned()));
+        }
+        all
+    }
+}
+
+/// What a change of such a kind takes.
+fn needs(persistence: Persistence) -> &'static str {
+    match persistence {
+        Persistence::Runtime => "decision",
+        Persistence::Boot => "reboot",
+        Persistence::Build => "kernel",
+        Persistence::Firmware => "hardware",
+    }
+}
+
+/// The page of a cure's story.
+pub fn page(folder: &Path, record: &CureRun) -> Result<String> {
+    let kept = record.kept();
+    let open = |run: &CureCleanRun| ReadOptions::default().open(&folder.join(&run.bundle)).ok();
+    let valid = || record.runs.iter().filter(|run| run.valid);
+    let before: Vec<Measurement> = valid().filter(|run| run.changes == 0).filter_map(open).collect();
+    let after = valid().filter(|run| run.changes == kept && kept > 0);
+    let after: Vec<Measurement> = after.filter_map(open).collect();
+    let cpus = CpuSet::parse(&record.plan.cpus).ok();
+    let map = |side: &[Measurement]| {
+        let last = side.last()?;
+        let judged = judge(MachineSource::Captured(&last.path), Profile::ControlLoop, cpus.as_ref());
+        judged.ok().map(|judged| judged.map())
+    };
+    let maps = [map(&before), map(&after)];
+    let story = CureStory { record, before: series(&before), after: series(&after), maps };
+    Ok(html(&story, &json(record)?))
+}
