@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use model::units::{Cpu, Nanos};
-use trace::cycles::place::waits_for_mutex;
+use trace::cycles::place::FutexWords;
 use trace::event::{Address, Raw, Task, What};
 
 /// A wake-up of a thread.
@@ -46,6 +46,7 @@ pub struct WakeupTracker {
     expiring: BTreeMap<Cpu, (Address, Nanos)>,
     /// The number of the futex system call.
     futex: i64,
+    words: FutexWords,
 }
 
 impl WakeupTracker {
@@ -101,8 +102,8 @@ impl WakeupTracker {
                 self.expiring.remove(&event.cpu);
             }
             What::SyscallEntry { id, args } => {
-                let futex = self.futex;
-                self.states.get_mut(&event.pid)?.for_mutex = *id == futex && waits_for_mutex(args);
+                let mutex = *id == self.futex && self.words.waits_for_mutex(args);
+                self.states.get_mut(&event.pid)?.for_mutex = mutex;
             }
             What::Waking { task, .. } => self.woken(task.pid, event),
             What::Switch { prev, state, next } => {

@@ -57,6 +57,8 @@ pub(super) enum SleepVerdict {
 pub(super) struct Habits {
     /// It has been released from a sleep like this one before.
     pub releases_here: bool,
+    /// Timers release it by a schedule, and not at this place.
+    pub off_schedule: bool,
     /// A timer releases it again and again.
     pub timer_driven: bool,
     /// That timer keeps a schedule of its own.
@@ -75,6 +77,10 @@ pub(super) fn verdict(sleep: &ThreadSleep, waking: &Waking, habits: Habits) -> S
         return SleepVerdict::Blocked;
     }
     if matches!(sleep.place.kind, SleepKind::Lock | SleepKind::Page) || sleep.mutex {
+        return SleepVerdict::Blocked;
+    }
+    // A time-out within its cycle: what it waited for did not come.
+    if waking.timer.is_some() && habits.off_schedule {
         return SleepVerdict::Blocked;
     }
     if let Some(timer) = waking.timer {

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use self::decide::Waking;
 use self::expiry::ExpiringTimers;
-use self::place::SleepPlace;
+use self::place::{FutexWords, SleepPlace};
 use self::thread::ThreadCycles;
 use crate::event::{Address, Raw, Task, What};
 use model::units::{Cpu, Nanos};
@@ -110,6 +110,7 @@ pub struct CycleTracker {
     current: BTreeMap<Cpu, Task>,
     /// The number of the futex system call, where system calls are recorded.
     futex: Option<i64>,
+    words: FutexWords,
 }
 
 impl CycleTracker {
@@ -180,7 +181,7 @@ impl CycleTracker {
             }
             What::SyscallEntry { id, args } => {
                 let futex = self.futex?;
-                let mutex = *id == futex && place::waits_for_mutex(args);
+                let mutex = *id == futex && self.words.waits_for_mutex(args);
                 self.threads.get_mut(&event.pid)?.waits_for_mutex(mutex);
             }
             What::Fault { .. } => self.threads.get_mut(&event.pid)?.faults(),

@@ -12,6 +12,10 @@ const LEAST: usize = 7;
 const SAME: i64 = 1_000;
 const LEAST_TOLERANCE: i64 = 1_000;
 
+/// Those of times that a program reckons ahead differ by no more than its rounding; those of a
+/// time-out by when the wait began.
+const EXACT: i64 = 100;
+
 /// The last distances between expiries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PeriodEstimate {
@@ -20,6 +24,7 @@ pub(super) struct PeriodEstimate {
     next: usize,
     found: Option<Nanos>,
     scheduled: bool,
+    exact: bool,
 }
 
 impl PeriodEstimate {
@@ -35,7 +40,9 @@ impl PeriodEstimate {
         }
         self.next = (self.next + 1) % KEPT;
         self.found = self.look();
-        self.scheduled = self.found.is_some_and(|period| self.keeps(period));
+        let tolerance = |period: Nanos| (period.0 / SAME).max(LEAST_TOLERANCE);
+        self.scheduled = self.found.is_some_and(|period| self.keeps(period, tolerance(period)));
+        self.exact = self.found.is_some_and(|period| self.keeps(period, EXACT));
         Some(distance)
     }
 
@@ -55,8 +62,13 @@ impl PeriodEstimate {
         self.scheduled
     }
 
-    fn keeps(&self, period: Nanos) -> bool {
-        let tolerance = (period.0 / SAME).max(LEAST_TOLERANCE);
+    /// Whether the expiries were reckoned ahead, to the nanosecond; also false where that cannot be
+    /// told (a clock that is not the trace's).
+    pub fn exact(&self) -> bool {
+        self.exact
+    }
+
+    fn keeps(&self, period: Nanos, tolerance: i64) -> bool {
         let off = |distance: &i64| {
             let over = distance % period.0;
             over.min(period.0 - over)
@@ -108,6 +120,21 @@ mod tests {
         };
         assert!(scheduled(|_| 2_000_000) && scheduled(|n| if n % 9 == 0 { 6_000_000 } else { 2_000_000 }));
         assert!(!scheduled(|n| 2_000_000 + n * 7_919 % 40_000), "it drifts");
+    }
+
+    #[test]
+    fn times_reckoned_ahead_are_told_from_time_outs() {
+        let exact = |distance: fn(i64) -> i64| {
+            let mut estimate = PeriodEstimate::default();
+            (0..40).map(distance).scan(0, |at, next| Some(std::mem::replace(at, *at + next))).for_each(
+                |at| {
+                    estimate.expired(Nanos(at));
+                },
+            );
+            estimate.exact()
+        };
+        assert!(exact(|n| if n % 9 == 0 { 6_000_000 } else { 2_000_000 }) && exact(|n| 2_000_000 + n % 2));
+        assert!(!exact(|n| 2_000_000 + n * 7_919 % 1_500), "as near as that by chance");
     }
 
     #[test]

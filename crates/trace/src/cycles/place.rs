@@ -4,6 +4,8 @@
 //! Sources: kernel/futex/{pi,waitwake,requeue}.c (before 5.16 kernel/futex.c),
 //! kernel/locking/rtmutex.c, mm/memory.c, arch/x86/mm/fault.c, arch/arm64/mm/fault.c.
 
+use std::collections::HashSet;
+
 /// What kind of sleep the innermost functions are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SleepKind {
@@ -65,16 +67,37 @@ fn writes(function: &str) -> bool {
         || matches!(function, "sys_sendto" | "sys_sendmsg" | "sys_sendmmsg")
 }
 
-/// FUTEX_WAIT or FUTEX_WAIT_BITSET on a word with the value that says "locked, with waiters": 2 in
-/// glibc's and Rust's mutexes, the highest bit in musl's. A condition variable waits on a counter.
-pub fn waits_for_mutex(args: &[u64; 4]) -> bool {
-    const WAIT: u64 = 0;
-    const WAIT_BITSET: u64 = 9;
-    let (op, value) = (args[1] & 0x7f, args[2] as u32);
-    // A thread that Rust parks waits on all bits set, which is no thread's id: those end at 2^22
-    // (kernel.pid_max).
-    let holder = value & 0x7fff_ffff;
-    matches!(op, WAIT | WAIT_BITSET) && (value == 2 || (value >> 31 == 1 && holder <= 1 << 22))
+/// Words that more are not remembered of.
+const MAX_WORDS: usize = 4_096;
+
+/// Tells a wait for a mutex from any other wait for a futex, by the values that are waited with.
+#[derive(Clone, Debug, Default)]
+pub struct FutexWords {
+    /// Addresses that were waited at with a value which no mutex has: states, and counters, which
+    /// pass the mutexes' values too.
+    others: HashSet<u64>,
+}
+
+impl FutexWords {
+    /// Whether a call, by its first arguments, waits for a mutex: FUTEX_WAIT or FUTEX_WAIT_BITSET
+    /// on a word with the value that says "locked, with waiters": 2 in glibc's and Rust's mutexes,
+    /// the highest bit in musl's.
+    pub fn waits_for_mutex(&mut self, args: &[u64; 4]) -> bool {
+        const WAIT: u64 = 0;
+        const WAIT_BITSET: u64 = 9;
+        let (word, op, value) = (args[0], args[1] & 0x7f, args[2] as u32);
+        if !matches!(op, WAIT | WAIT_BITSET) {
+            return false;
+        }
+        // A thread that Rust parks waits on all bits set, which is no thread's id: those end at 2^22
+        // (kernel.pid_max).
+        let holder = value & 0x7fff_ffff;
+        let locked = value == 2 || (value >> 31 == 1 && holder <= 1 << 22);
+        if !locked && self.others.len() < MAX_WORDS {
+            self.others.insert(word);
+        }
+        locked && !self.others.contains(&word)
+    }
 }
 
 #[cfg(test)]
@@ -118,7 +141,15 @@ mod tests {
             (128, 5, false),
             (1, 2, false),
         ] {
-            assert_eq!(waits_for_mutex(&[9, op, value, 0]), mutex, "{op} {value}");
+            assert_eq!(FutexWords::default().waits_for_mutex(&[9, op, value, 0]), mutex, "{op} {value}");
         }
+    }
+
+    #[test]
+    fn a_counter_that_passes_the_value_of_a_mutex_is_none() {
+        let mut words = FutexWords::default();
+        let mut wait = |word: u64, value: u64| words.waits_for_mutex(&[word, 128, value, 0]);
+        assert!(wait(16, 2) && !wait(16, 3) && !wait(16, 2), "seen to be a counter from then on");
+        assert!(wait(32, 2) && wait(32, 2), "another word");
     }
 }

@@ -140,7 +140,7 @@ fn another_thread_an_interrupt_and_its_thread_release_as_well() {
 #[test]
 fn a_mutex_is_told_from_a_condition_by_the_call() {
     let call =
-        |time: i64, value: u64| at(time, ME, 0, What::SyscallEntry { id: 202, args: [9, 128, value, 0] });
+        |time: i64, value: u64| at(time, ME, 0, What::SyscallEntry { id: 202, args: [value, 128, value, 0] });
     let wait = |from: i64, value: u64| {
         let sleep = vec![call(from - 1, value), switch(from, ME, 1, 3), stack(from + 1, 1)];
         [sleep, vec![waking(from + 50, 3, 0), switch(from + 55, 3, 0, ME)]].concat()
@@ -198,6 +198,22 @@ fn what_a_scheduled_thread_waited_for_before_its_schedule_was_known_is_no_releas
     let last = cycles.last().expect("a cycle");
     assert_eq!(told(last), [12_000, 200, 40 + 90, 10 + 10, 0, 50]);
     assert_eq!(tracker.counters(ME), CycleCounters::default());
+}
+
+#[test]
+fn a_time_out_within_a_scheduled_cycle_does_not_end_it() {
+    let mut events = periods(12);
+    // In its thirteenth cycle it waits elsewhere, and the answer does not come.
+    events.extend([arm(12_049, 12_600), switch(12_050, ME, 1, 3), stack(12_051, 5)]);
+    events.extend(fires(12_601, 3, SOFT));
+    events.extend([switch(12_610, 3, 0, ME), arm(12_699, 13_000), switch(12_700, ME, 1, 3)]);
+    events.push(stack(12_701, 4));
+    events.extend(fires(13_001, 3, SOFT));
+    let (cycles, _) = follow(&events, None);
+    let last = cycles.last().expect("a cycle");
+    assert_eq!((last.release.0, last.response().0, last.own.0), (12_000, 700, 40 + 90));
+    assert!(last.blocked.0 > 500, "{last:?}");
+    assert_eq!((cycles.len(), last.period), (12, Some(Nanos(1_000))));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The states of one followed thread, and the cycle that is on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::decide::{Habits, SleepVerdict, ThreadSleep, Waking, verdict};
 use super::period::PeriodEstimate;
@@ -64,8 +64,9 @@ pub(super) struct ThreadCycles {
     open: Option<OpenCycle>,
     armed: Option<Armed>,
     mutex: bool,
-    /// Sleeps from which timers released it, and those from which something else did.
-    timer_places: BTreeSet<(SleepPlace, bool)>,
+    /// Sleeps from which timers released it, and what their expiries there show.
+    timer_places: BTreeMap<(SleepPlace, bool), PeriodEstimate>,
+    /// Those from which something else did.
     other_places: BTreeSet<(SleepPlace, bool)>,
     /// The timer that released it last, and how many releases by timers there were.
     timer: Option<Address>,
@@ -181,7 +182,7 @@ impl ThreadCycles {
             SleepVerdict::Released(by, release) => {
                 let release = self.not_before_the_last(release, sleep.since);
                 let ended = self.end(sleep.since, sleep.cpu);
-                self.remember(by, sleep);
+                self.remember(by, sleep, release);
                 self.now = Now::Queued(release, CyclePart::Wait, Task::default());
                 (ended, self.release(by, release, waking))
             }
@@ -234,26 +235,39 @@ impl ThreadCycles {
         waking.timer.map_or_else(Cpu::default, |timer| timer.cpu)
     }
 
-    fn remember(&mut self, by: ReleaseKind, sleep: &ThreadSleep) {
-        let places = match by {
-            ReleaseKind::Timer => &mut self.timer_places,
-            ReleaseKind::Interrupt | ReleaseKind::Thread => &mut self.other_places,
-        };
-        if places.len() < MAX_PLACES {
-            places.extend(sleep.key());
+    fn remember(&mut self, by: ReleaseKind, sleep: &ThreadSleep, release: Nanos) {
+        let Some(key) = sleep.key() else { return };
+        match by {
+            ReleaseKind::Timer => {
+                if self.timer_places.len() < MAX_PLACES || self.timer_places.contains_key(&key) {
+                    self.timer_places.entry(key).or_default().expired(release);
+                }
+            }
+            ReleaseKind::Interrupt | ReleaseKind::Thread => {
+                if self.other_places.len() < MAX_PLACES {
+                    self.other_places.insert(key);
+                }
+            }
         }
     }
 
     fn habits(&self, sleep: &ThreadSleep, time: Nanos) -> Habits {
-        let quiet = self.period.found().map_or(QUIET, |period| Nanos(QUIET_PERIODS * period.0).max(QUIET));
-        let recent = self.period.last().is_some_and(|last| time - last <= quiet);
-        let timer_driven = self.timers >= FIRST_TIMERS && recent;
-        let scheduled = self.period.scheduled();
+        let recent = |estimate: &PeriodEstimate| {
+            let found = estimate.found();
+            let quiet = found.map_or(QUIET, |period| Nanos(QUIET_PERIODS * period.0).max(QUIET));
+            estimate.last().is_some_and(|last| time - last <= quiet)
+        };
+        let timer_driven = self.timers >= FIRST_TIMERS && recent(&self.period);
+        let keeps = |estimate: &PeriodEstimate| estimate.exact() && recent(estimate);
+        let has_place = timer_driven && self.timer_places.values().any(keeps);
+        let scheduled = has_place || self.period.scheduled();
+        let here = sleep.key().and_then(|key| self.timer_places.get(&key));
         // What seemed to release it before its schedule was known did not.
         let other = !(timer_driven && scheduled);
-        let here = |key| self.timer_places.contains(&key) || (other && self.other_places.contains(&key));
+        let here_before = sleep.key().is_some_and(|key| other && self.other_places.contains(&key));
         Habits {
-            releases_here: sleep.key().is_some_and(here),
+            releases_here: here.is_some() || here_before,
+            off_schedule: has_place && sleep.key().is_some() && !here.is_some_and(keeps),
             timer_driven,
             scheduled,
             waits_often: 2 * self.futexes > self.timers,
@@ -314,6 +328,7 @@ impl ThreadCycles {
         self.cut();
         (self.now, self.armed, self.mutex) = (Now::Unknown, None, false);
         self.period.forget();
+        self.timer_places.values_mut().for_each(PeriodEstimate::forget);
     }
 }
 
