@@ -121,8 +121,8 @@ impl<'a> CureCourse<'a> {
         Ok(experiment)
     }
 
-    /// Keeps what the last step has proven: made as a change that ends with this process, noted, and
-    /// only then said to stay, so that whatever a kill leaves is either noted or undone.
+    /// Keeps what the last step has proven: made as a change that ends with this process, noted,
+    /// and only then said to stay, so that whatever a kill leaves is either noted or undone.
     pub fn keep_change(&self, record: &mut CureRun, settings: &mut StepSettings) -> Result<()> {
         let Some(step) = record.steps.last_mut() else { return Ok(()) };
         match settings.switch(wish(&step.candidate))? {
