@@ -162,8 +162,7 @@ fn a_change_that_does_harm_is_not_kept_and_every_end_is_within_the_time() {
     for _ in 0..20 {
         let cure = machine(faults.clone(), DrawnExperiment::RESTLESS).cure(drawn_plan(), &mut rng);
         assert!(!cure.held && cure.spent_ns <= cure.plan.at_most_ns, "{cure:?}");
-        assert!(cure.steps.iter().all(|step| !step.kept && step.change != "harm" || !step.kept));
-        assert_eq!(is_late(&cure), true);
+        assert!(cure.steps.iter().all(|step| !step.kept) && is_late(&cure));
     }
 }
 
