@@ -15,6 +15,10 @@ use crate::drift::ExperimentDrift;
 use crate::tally::{CountedPair, PairTally};
 use crate::veto::vetoes;
 
+/// From so many late wake-ups a segment on the interval of the typical pair's ratio holds that of
+/// the rates (drawn with ratios from 0.1 to 1).
+const LATE_A_SEGMENT: u64 = 5;
+
 /// Why no further pair is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExperimentEnd {
@@ -163,6 +167,7 @@ impl Proof {
         let against = vetoes(plan, &tally.pairs);
         let losses = self.pairs - self.ties - self.wins;
         (self.verdict, self.reason) = match decided {
+            true if self.contradicts(self.wins < losses) => (Verdict::Inconclusive, self.torn()),
             true if self.wins < losses => (Verdict::Worse, String::new()),
             _ if !against.is_empty() => (Verdict::Worse, against.join("; ")),
             true => (Verdict::Better, String::new()),
@@ -171,14 +176,42 @@ impl Proof {
         };
     }
 
-    /// Both the typical pair and the sums of all events lie within the margin: where nothing or
-    /// little was late, all pairs are alike and nothing is known.
+    /// Where the typical pair's ratio lies with 95 %. None where so few were late that the half which
+    /// is added to each count would move it.
+    pub fn typical(&self) -> Option<[f64; 2]> {
+        let most = self.late[0].max(self.late[1]);
+        self.interval.filter(|_| most >= self.pairs.saturating_mul(LATE_A_SEGMENT))
+    }
+
+    /// Whether all wake-ups together say the opposite of most pairs: a few segments with many late
+    /// ones outweigh the others.
+    fn contradicts(&self, more: bool) -> bool {
+        self.rate_ratio.is_some_and(|ratio| if more { ratio <= 1.0 } else { ratio >= 1.0 })
+    }
+
+    /// The typical pair, the sums of all events and those of the seconds with any lie within the
+    /// margin: late wake-ups that come in bursts are fewer than they seem. Where in most pairs
+    /// nothing was late, those are alike and nothing is known.
     fn is_equivalent(&self, plan: &ExperimentPlan, tally: &PairTally) -> bool {
-        let [a, b] = sums(&tally.pairs);
-        let sums = conditional_binomial::rate_ratio(a, b, 1.0 - 2.0 / plan.stop_at);
+        let empty = tally.pairs.iter().filter(|pair| pair.a.late == 0 && pair.b.late == 0).count();
         let within = |lower: f64, upper: f64| 1.0 / plan.rate_margin < lower && upper < plan.rate_margin;
-        self.interval.is_some_and(|[lower, upper]| within(lower, upper))
-            && sums.is_some_and(|sums| within(sums.lower, sums.upper))
+        let alike = |[a, b]: [Exposure; 2]| {
+            let sums = conditional_binomial::rate_ratio(a, b, 1.0 - 2.0 / plan.stop_at);
+            sums.is_some_and(|sums| within(sums.lower, sums.upper))
+        };
+        2 * empty <= tally.pairs.len()
+            && self.interval.is_some_and(|[lower, upper]| within(lower, upper))
+            && alike(sums(&tally.pairs))
+            && alike(seconds(&tally.pairs))
+    }
+
+    /// Why a test that has decided says nothing.
+    fn torn(&self) -> String {
+        let [a, b] = self.late;
+        let fewer = if self.wins > self.pairs - self.ties - self.wins { "fewer" } else { "more" };
+        format!(
+            "in most pairs {fewer} were late with the change, and in all together {b} with it and {a} without"
+        )
     }
 
     /// Why the pairs decide nothing.
@@ -199,6 +232,16 @@ fn sums(pairs: &[CountedPair]) -> [Exposure; 2] {
             sum.events = sum.events.saturating_add(unit.events);
             sum.time += unit.time;
         }
+    }
+    sums
+}
+
+/// Seconds with late wake-ups, in place of those.
+fn seconds(pairs: &[CountedPair]) -> [Exposure; 2] {
+    let mut sums = sums(pairs);
+    for (at, sum) in sums.iter_mut().enumerate() {
+        let of = |pair: &CountedPair| if at == 0 { pair.a.late_blocks } else { pair.b.late_blocks };
+        sum.events = pairs.iter().flat_map(of).fold(0, u64::saturating_add);
     }
     sums
 }

@@ -37,8 +37,12 @@ pub fn text(proven: &Proven, width: usize, color: bool) -> String {
         let line = format!("! pair {}, {}: {}", segment.pair + 1, segment.arm.name(), clean(&segment.why));
         wrapped(&mut page, &palette.paint(RED, &line), width);
     }
+    match differing {
+        Some([]) => wrapped(&mut page, "Beside the change, no condition that is recorded differs.", width),
+        Some(_) => page.push_str(&differences(differing, width)),
+        None => {}
+    }
     if differing.is_some() {
-        page.push_str(&differences(differing, width));
         page.push('\n');
     }
     for line in numbers(&run.plan, run.segments.len(), proof, needs) {
@@ -134,8 +138,8 @@ fn of_pairs(proof: &Proof) -> String {
     let [a, b] = proof.late;
     let ratio =
         proof.rate_ratio.map_or_else(String::new, |ratio| format!(", {} times as often", digits(ratio)));
-    let interval = proof.interval.map_or_else(String::new, |[lower, upper]| {
-        format!(" [{} to {} with 95 %]", digits(lower), digits(upper))
+    let interval = proof.typical().map_or_else(String::new, |ends| {
+        format!(" (in the typical pair {}, with 95 %)", between(ends, proof.verdict))
     });
     let ties = match proof.ties {
         0 => String::new(),
@@ -208,6 +212,15 @@ fn length(span_of: Nanos) -> String {
     }
 }
 
+/// Pairs that are alike pull an end to 1 itself: the test that decided leaves that out.
+fn between([lower, upper]: [f64; 2], verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Better if upper >= 1.0 => format!("from {} to below 1", digits(lower)),
+        Verdict::Worse if lower <= 1.0 && upper > 1.0 => format!("from above 1 to {}", digits(upper)),
+        _ => format!("from {} to {}", digits(lower), digits(upper)),
+    }
+}
+
 /// Three digits.
 fn digits(value: f64) -> String {
     match value.abs() {
@@ -265,7 +278,7 @@ mod tests {
         for part in [
             "vmstat-interval=120: with it (b) against without it (a)\n",
             "late is 100 us or more; CPU 2-3, no load; segments of 10 s, 2 s left out before each; seed 5\n",
-            "70 without the change, 14 with it, 0.20 times as often",
+            "70 without the change, 14 with it, 0.20 times as often (in the typical pair from 0.",
             "fewer in 7 of 7 pairs: e-value 26.8, and 20 decides.",
             "That took 14 segments: 2 min 20 s measured, 28 s left out",
             "\nBetter: with the change late wake-ups are rarer.\n",
@@ -273,6 +286,13 @@ mod tests {
             assert!(told.contains(part), "{part}: {told}");
         }
         assert!(!told.contains("So few") && !told.contains("dropped"), "{told}");
+    }
+
+    #[test]
+    fn an_end_at_one_is_open_where_the_test_has_decided() {
+        assert_eq!(between([0.2, 1.0], Verdict::Better), "from 0.20 to below 1");
+        assert_eq!(between([1.0, 4.0], Verdict::Worse), "from above 1 to 4");
+        assert_eq!(between([0.5, 1.0], Verdict::Inconclusive), "from 0.50 to 1");
     }
 
     #[test]

@@ -7,10 +7,11 @@ use experiment::proof::{Proof, ProofNeeds};
 use experiment::tally::PairTally;
 use model::error::{Failure, Result};
 use model::experiment::{ExperimentArm, ExperimentRun, ExperimentSegment, SegmentLoad};
-use model::histogram::quantile;
-use model::run::Run;
+use model::histogram::{Bucket, quantile};
+use model::run::{CpuRun, Run};
 use model::units::Nanos;
 use model::vocabulary::Ended;
+use report::totals::sum_rows;
 use serde::Serialize;
 use stats::compare::{CompareQuestion, Metric};
 use stats::pair::sign_sequence::ln_sign_e_value;
@@ -41,9 +42,10 @@ pub fn segment_of(measured: &Measurement, bundle: &str, limit: Nanos) -> Result<
             measured.title
         )));
     };
-    let rows = measured.rows();
+    let rows = slots(measured.cpus());
     // Of the row in which the limit lies all are taken: both arms have the same rows.
-    let reaching = rows.iter().filter(|row| row.upper > limit);
+    let reached = measured.max().is_none_or(|max| max >= limit);
+    let reaching = rows.iter().filter(|row| reached && row.upper > limit);
     let why = spoiled(measured, run);
     let counted = run.loads.iter().filter(|load| !load.unit.is_empty());
     Ok(ExperimentSegment {
@@ -61,6 +63,12 @@ pub fn segment_of(measured: &Measurement, bundle: &str, limit: Nanos) -> Result<
             .collect(),
         ..ExperimentSegment::default()
     })
+}
+
+/// What a periodic task would have seen, where that was counted: one that a stall keeps asleep for
+/// many periods was late in each of them. Counted once, longer stalls would seem to be fewer.
+fn slots<'a>(cpus: impl Iterator<Item = &'a CpuRun>) -> Vec<Bucket> {
+    sum_rows(cpus.map(|cpu| cpu.deadline_histogram.as_deref().unwrap_or(&cpu.histogram)))
 }
 
 fn spoiled(measured: &Measurement, run: &Run) -> Vec<String> {
@@ -196,7 +204,7 @@ fn decide(comparison: &mut ComparisonAnswer, proof: &Proof, needs: ProofNeeds) {
     let compared = &mut comparison.compared;
     compared.metric = METRIC.into();
     (compared.verdict, compared.reason) = (proof.verdict, proof.reason.clone());
-    (compared.rate_ratio, compared.ci) = (proof.rate_ratio, proof.interval);
+    (compared.rate_ratio, compared.ci) = (proof.rate_ratio, proof.typical());
     compared.p_value = Some((1.0 / proof.e_value).min(1.0));
     compared.e_value = Some(proof.e_value);
     (compared.exact, compared.event_p_value, compared.overdispersion) = (true, None, None);
@@ -205,4 +213,22 @@ fn decide(comparison: &mut ComparisonAnswer, proof: &Proof, needs: ProofNeeds) {
     compared.units_needed = needs.pairs.and_then(|pairs| usize::try_from(pairs).ok());
     compared.smallest_p = (-ln_sign_e_value(proof.pairs, proof.pairs)).exp().min(1.0);
     debug_assert!(proof.pairs > 0 || proof.verdict == Verdict::Inconclusive);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_is_late_in_each_slot_that_it_took() {
+        let row = |lower, count| Bucket { lower: Nanos(lower), upper: Nanos(lower + 1_000_000), count };
+        let counted = CpuRun {
+            histogram: vec![row(50_000_000, 1)],
+            deadline_histogram: Some(vec![row(40_000_000, 10), row(50_000_000, 1)]),
+            ..CpuRun::default()
+        };
+        let imported = CpuRun { histogram: vec![row(50_000_000, 2)], ..CpuRun::default() };
+        let both = [counted, imported];
+        assert_eq!(slots(both.iter()), vec![row(40_000_000, 10), row(50_000_000, 3)]);
+    }
 }

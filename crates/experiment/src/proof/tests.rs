@@ -14,6 +14,7 @@ fn segment(pair: u32, arm: ExperimentArm, late: u64) -> ExperimentSegment {
         late,
         valid: true,
         observed_ns: Nanos(5_000_000_000),
+        late_blocks: [late.min(2), late.min(3)],
         samples: 5_000,
         p50_ns: Some(Nanos(8_000)),
         ..ExperimentSegment::default()
@@ -67,6 +68,39 @@ fn sixteen_pairs_are_equivalent_or_open() {
     let nothing = proof(&pairs(&[(0, 0); 16]));
     assert_eq!(nothing.verdict, Verdict::Inconclusive, "all alike, and nothing known");
     assert!(nothing.reason.starts_with("nothing was late") && nothing.rate_ratio.is_none());
+}
+
+#[test]
+fn a_few_segments_that_outweigh_the_others_leave_it_open() {
+    let mut late = vec![(10, 2); 11];
+    late.push((10, 300));
+    let torn = proof(&pairs(&late));
+    assert_eq!((torn.verdict, torn.end), (Verdict::Inconclusive, Some(ExperimentEnd::EValue)));
+    assert!(torn.reason.contains("322 with it and 120 without"), "{}", torn.reason);
+    let other: Vec<_> = late.iter().map(|&(a, b)| (b, a)).collect();
+    assert_eq!(proof(&pairs(&other)).verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn bursts_and_empty_pairs_are_not_equivalent() {
+    // As many with it as without, in one burst each.
+    let mut late = vec![(0, 0); 14];
+    late.extend([(200, 0), (0, 200)]);
+    assert_eq!(proof(&pairs(&late)).verdict, Verdict::Inconclusive);
+    let bursts: Vec<_> = (0..16).map(|at| if at % 2 == 0 { (20, 19) } else { (19, 20) }).collect();
+    let mut segments = pairs(&bursts);
+    assert_eq!(proof(&segments).verdict, Verdict::Equivalent);
+    // The same, all of two segments in one second.
+    for segment in &mut segments {
+        segment.late_blocks = [u64::from(segment.pair % 2), 0];
+    }
+    assert_eq!(proof(&segments).verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn few_late_ones_give_no_interval() {
+    assert_eq!(proof(&pairs(&[(4, 0); 7])).typical(), None);
+    assert!(proof(&pairs(&[(5, 0); 7])).typical().is_some());
 }
 
 #[test]
