@@ -9,7 +9,7 @@ pub mod choice;
 pub mod fixture;
 pub mod level;
 
-use model::cure::{CureCandidate, CureCleanRun, CureHunt, CureRemaining, CureRun, CureStep};
+use model::cure::{CureCandidate, CureCleanRun, CureHunt, CurePlan, CureRemaining, CureRun, CureStep};
 use model::units::Nanos;
 use stats::pair::verdict::Verdict;
 
@@ -202,14 +202,24 @@ fn fits(record: &CureRun, wanted: CureMove, left: Nanos) -> CureMove {
     let (takes, what) = match &wanted {
         CureMove::Look => (sum(plan.look_ns, AROUND), "another run"),
         CureMove::Confirm => (sum(long_run(plan.horizon_ns), AROUND), "the run that could support the limit"),
-        CureMove::Hunt(length) => (sum(*length, AROUND_HUNT), "another hunt"),
-        CureMove::Try(tried) => (least_experiment(record, tried.number), "proving another change"),
+        CureMove::Hunt(length) => {
+            (sum(sum(*length, AROUND_HUNT), reserve(plan)), "another hunt and the last run")
+        }
+        CureMove::Try(tried) => (
+            sum(least_experiment(record, tried.number), reserve(plan)),
+            "proving another change, and the last run,",
+        ),
         CureMove::Keep | CureMove::End(..) | CureMove::Spoiled(_) => return wanted,
     };
     match takes <= left {
         true => wanted,
         false => CureMove::End(CureEnd::Time, format!("the time is over: {what} takes {}", takes.spoken())),
     }
+}
+
+/// What is left for the runs behind the last change.
+pub fn reserve(plan: &CurePlan) -> Nanos {
+    sum(sum(plan.look_ns, long_run(plan.horizon_ns)), Nanos(2 * AROUND.0))
 }
 
 fn sum(one: Nanos, other: Nanos) -> Nanos {
@@ -244,7 +254,7 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
         // Said once it is kept.
         Verdict::Better => String::new(),
         Verdict::Worse if proof.reason.is_empty() => "more was late with it".into(),
-        Verdict::Equivalent => "it makes no difference".into(),
+        Verdict::Equivalent => "with it as many wake-ups are late, within a factor of 2".into(),
         Verdict::Worse | Verdict::Inconclusive => proof.reason.clone(),
     };
     if !first && proof.verdict != Verdict::Better {
@@ -255,7 +265,9 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
 /// What takes time at the end and was not changed, by the last hunt.
 pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
     let Some(hunt) = record.hunts.last() else { return Vec::new() };
-    let cured = |name: &str| record.steps.iter().any(|step| step.kept && step.culprit == name);
+    // What a hunt sees behind the change that was to cure it is not cured by that.
+    let before = hunt.changes < record.kept();
+    let cured = |name: &str| before && record.steps.iter().any(|step| step.kept && step.culprit == name);
     let mut all: Vec<CureRemaining> = Vec::new();
     for culprit in hunt.culprits.iter().filter(|culprit| !cured(&culprit.name)) {
         let tried: Vec<&str> = record

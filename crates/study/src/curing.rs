@@ -11,7 +11,7 @@ use host::MachineFiles;
 use model::cure::{CureCleanRun, CureCulprit, CureHunt, CureRemaining, CureRun, CureThread};
 use model::error::{Failure, Result, json};
 use model::plan::{LeftOut, PlanDocument};
-use model::setting::{Key, Risk, TaskSetting};
+use model::setting::{Key, Risk, Setting, TaskSetting};
 use model::slice::SliceKind;
 use model::spike::{Culprit, Recorder};
 use model::text::clean;
@@ -178,6 +178,13 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
     if let Some(left) = document.left_out.first() {
         return Err(left.clone());
     }
+    if document.changes.iter().any(|change| lets_run_for_ever(&change.setting)) {
+        return Err(LeftOut {
+            rule: finding.rule.to_owned(),
+            why: "nothing would stop a real-time thread that never sleeps".into(),
+            instead: finding.fix.clone(),
+        });
+    }
     if let Some(change) = document.changes.iter().find(|change| cuts_off(&change.setting.key)) {
         return Err(LeftOut {
             rule: finding.rule.to_owned(),
@@ -208,6 +215,12 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
         after: knob.map_or_else(Vec::new, |knob| owned(knob.after)),
         conflicts,
     }))
+}
+
+/// Whether it takes away what stops a real-time thread that never sleeps: a machine whose culprit
+/// is such a thread could be lost with it.
+fn lets_run_for_ever(setting: &Setting) -> bool {
+    setting.key.to_string() == "sysctl:kernel.sched_rt_runtime_us" && setting.wanted.trim() == "-1"
 }
 
 impl Curable {
@@ -251,7 +264,7 @@ impl Curable {
                 ("", false) => "no rule knows it: whoever runs it decides",
                 (remedy, _) => remedy,
             };
-            all.push(remaining(if unexplained { "hardware" } else { "decision" }, words.to_owned()));
+            all.push(remaining("decision", words.to_owned()));
         }
         all
     }

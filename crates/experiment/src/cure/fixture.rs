@@ -6,7 +6,7 @@ use model::units::Nanos;
 use stats::rng::Rng;
 
 use super::level::of_stage;
-use super::{AROUND, AROUND_HUNT, CureMove, CureTry, long_run, next, proven};
+use super::{AROUND, AROUND_HUNT, CureMove, CureTry, long_run, next, proven, reserve};
 use crate::design::usual;
 use crate::fixture::{DrawnExperiment, poisson};
 use crate::order::of_pair;
@@ -177,7 +177,8 @@ impl Patient<'_> {
             let proof = prove(&plan, &PairTally::of(&segments));
             let pair = segments.last().map_or(0, |last| last.pair + 1);
             let takes = 2 * (segment.0 + self.record.plan.settle_ns.0 + AROUND.0);
-            if proof.end.is_some() || self.spent.0 + takes > self.record.plan.at_most_ns.0 {
+            let least = takes + reserve(&self.record.plan).0;
+            if proof.end.is_some() || self.spent.0 + least > self.record.plan.at_most_ns.0 {
                 break proof;
             }
             for arm in of_pair(seed, pair) {

@@ -124,7 +124,9 @@ fn no_move_is_begun_that_the_time_does_not_hold() {
     assert_eq!((next(&[], 22), ended(&next(&[], 21))), (CureMove::Look, CureEnd::Time));
     let clean = [run(0, 0, false)];
     assert_eq!((next(&clean, 185), ended(&next(&clean, 184))), (CureMove::Confirm, CureEnd::Time));
-    assert_eq!(ended(&next(&[run(0, 3, false)], 44)), CureEnd::Time);
+    // A hunt leaves time for the runs behind it.
+    assert_eq!(ended(&next(&[run(0, 3, false)], 251)), CureEnd::Time);
+    assert!(matches!(next(&[run(0, 3, false)], 252), CureMove::Hunt(_)));
 }
 
 #[test]
@@ -160,8 +162,7 @@ fn a_change_that_does_harm_is_not_kept_and_every_end_is_within_the_time() {
     for _ in 0..20 {
         let cure = machine(faults.clone(), DrawnExperiment::RESTLESS).cure(drawn_plan(), &mut rng);
         assert!(!cure.held && cure.spent_ns <= cure.plan.at_most_ns, "{cure:?}");
-        assert!(cure.steps.iter().all(|step| !step.kept && step.change != "harm" || !step.kept));
-        assert_eq!(is_late(&cure), true);
+        assert!(cure.steps.iter().all(|step| !step.kept) && is_late(&cure));
     }
 }
 

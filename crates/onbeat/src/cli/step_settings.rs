@@ -5,13 +5,14 @@ use crate::cli::Environment;
 use crate::cli::journal::{self, LockedJournal, UndoTime};
 use ::suite::setting::SuiteSetting;
 use ::tune::apply::{ApplyOptions, ApplyResult, apply, cuts_off};
+use ::tune::expiry::expire;
 use ::tune::isolate::steps::IsolationRequest;
 use ::tune::plan::{PlanRequest, RuleRequest, high_risk};
 use ::tune::rt_limit;
-use ::tune::undo::undo_abandoned;
+use ::tune::undo::{entries, undo_abandoned};
 use facts::survey::{Survey, SurveyRequest, survey};
-use host::settings::{Kernel, read_entry, restore, start_keeper};
-use host::{MachineFiles, rt};
+use host::settings::{Journal, JournalRecord, Kernel, Opened, read_entry, restore, start_keeper};
+use host::{MachineFiles, process_start, rt};
 use model::cure::CureThread;
 use model::error::{Exit, Failure, Result};
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
@@ -94,6 +95,7 @@ impl<'a> StepSettings<'a> {
             none => none.insert(journal::lock(self.purpose)?),
         };
         undo_abandoned(&mut journal.kernel, journal.store.as_mut(), &boot)?;
+        undo_orphaned(journal, &boot)?;
         Ok(journal)
     }
 
@@ -110,7 +112,7 @@ impl<'a> StepSettings<'a> {
         if wanted == StepWish::default() {
             return Ok(Ok(()));
         }
-        match self.make(&wanted, UndoTime::WithProcess)? {
+        match self.make(&wanted)? {
             Err(why) => Ok(Err(why)),
             Ok(entry) => {
                 self.entry = Some(entry);
@@ -120,17 +122,36 @@ impl<'a> StepSettings<'a> {
         }
     }
 
-    /// Sets what is to stay behind this process, after what another has set is put back; the
-    /// journal's entry, or what cannot be set, and why.
-    ///
-    /// # Errors
-    /// As [`Self::switch`].
-    pub fn keep(&mut self, wanted: &StepWish) -> Result<Result<String, String>> {
-        self.put_back()?;
-        self.make(wanted, UndoTime::Never)
+    /// The journal's entry in force; `""` for none.
+    pub fn entry(&self) -> &str {
+        self.entry.as_deref().unwrap_or_default()
     }
 
-    fn make(&mut self, wanted: &StepWish, until: UndoTime) -> Result<Result<String, String>> {
+    /// Leaves what is in force: it stays behind this process.
+    ///
+    /// # Errors
+    /// The journal cannot be written: then it is undone with this process.
+    pub fn leave(&mut self) -> Result<()> {
+        let (Some(id), Some(journal)) = (&self.entry, &mut self.journal) else { return Ok(()) };
+        let noted = Journal::resume(journal.store.as_mut(), id)
+            .and_then(|mut journal| journal.note(&JournalRecord::Confirmed));
+        noted.map_err(|error| {
+            let what = "that a change stays cannot be written to the journal";
+            Failure::of_call(what, &error, Exit::Internal, "free some space")
+        })?;
+        (self.entry, self.in_force) = (None, StepWish::default());
+        Ok(())
+    }
+
+    /// Whether an entry is in force and stays; none where it is undone or is not there.
+    pub fn stays(&mut self, id: &str) -> Result<Option<bool>> {
+        let entry = read_entry(self.lock()?.store.as_ref(), id).map_err(|error| {
+            Failure::of_call("the journal of changes cannot be read", &error, Exit::Internal, "run as root")
+        })?;
+        Ok(entry.filter(|entry| entry.is_live()).map(|entry| entry.confirmed))
+    }
+
+    fn make(&mut self, wanted: &StepWish) -> Result<Result<String, String>> {
         let (boot, cpus, yes) = (boot_id()?, self.cpus, self.yes);
         let environment = self.environment;
         let journal = self.lock()?;
@@ -144,12 +165,8 @@ impl<'a> StepSettings<'a> {
             }
         }
         let plan = PlanDocument::new(&boot, changes, Vec::new());
-        let opened = journal::opened(&boot, &cpus.to_string(), environment, until);
-        let keeper = |id: &str| match until {
-            UndoTime::Never => Ok(()),
-            _ => start_keeper(id),
-        };
-        let options = ApplyOptions { keep_going: false, stop: &rt::stop_pending, started: &keeper };
+        let opened = journal::opened(&boot, &cpus.to_string(), environment, UndoTime::WithProcess);
+        let options = ApplyOptions { keep_going: false, stop: &rt::stop_pending, started: &start_keeper };
         let result = apply(&mut journal.kernel, journal.store.as_mut(), opened, plan, &options)?;
         match refusal(&result) {
             Some(why) => Ok(Err(why)),
@@ -185,6 +202,21 @@ impl<'a> StepSettings<'a> {
             }),
         }
     }
+}
+
+/// Undoes what ends with a process that has ended: what watches over it cannot while this one has
+/// the lock.
+fn undo_orphaned(journal: &mut LockedJournal, boot: &str) -> Result<()> {
+    let ended = |opened: &Opened| {
+        opened.boot == boot && opened.with_process && process_start(opened.pid) != Some(opened.start)
+    };
+    let all = entries(journal.store.as_ref())?;
+    let orphaned =
+        all.iter().rev().filter(|entry| ended(&entry.opened) && !entry.confirmed && entry.is_live());
+    for entry in orphaned {
+        expire(&mut journal.kernel, journal.store.as_mut(), &entry.opened.id, boot)?;
+    }
+    Ok(())
 }
 
 impl Drop for StepSettings<'_> {
@@ -239,6 +271,10 @@ fn changes(
 
 /// None where it runs there already.
 fn thread_change(thread: &CureThread, kernel: &dyn Kernel) -> Result<Option<PlannedChange>, String> {
+    let limit = MachineFiles::live().read_text("/proc/sys/kernel/sched_rt_runtime_us");
+    if limit.known().is_none_or(|limit| limit.trim() == "-1") {
+        return Err("nothing stops a real-time thread that never sleeps, so none is moved".to_owned());
+    }
     let id = ThreadId { tid: thread.tid, start: thread.start };
     let setting = of_thread(id, TaskSetting::Affinity, &thread.cpus)?;
     let read = kernel.read(&setting.key);

@@ -7,6 +7,7 @@ use model::cure::{
 use model::units::Nanos;
 
 const MS: i64 = 1_000_000;
+const THREAD: &str = "a thread of higher priority";
 
 fn run(late: u64, seconds: i64, changes: usize) -> CureCleanRun {
     CureCleanRun {
@@ -24,18 +25,8 @@ fn culprit(name: &str, ms: i64, spikes: u64) -> CureCulprit {
     CureCulprit { name: name.into(), lost_ns: Nanos(ms * MS), spikes, ..CureCulprit::default() }
 }
 
-/// One cause cured, another change tried in vain, and held.
-pub fn cured() -> CureRun {
-    let plan = CurePlan {
-        limit_ns: Nanos(30 * MS),
-        horizon_ns: Nanos(30 * Nanos::SECOND.0),
-        at_most_ns: Nanos(600 * Nanos::SECOND.0),
-        cpus: "2".into(),
-        seed: 7,
-        ..CurePlan::default()
-    };
-    let thread = "a thread of higher priority";
-    let kept = CureStep {
+fn kept() -> CureStep {
+    CureStep {
         culprit: "an interrupt's thread".into(),
         change: "irq-affinity".into(),
         verdict: "better".into(),
@@ -54,9 +45,12 @@ pub fn cured() -> CureRun {
         wins: 8,
         late: [160, 0],
         ..CureStep::default()
-    };
-    let in_vain = CureStep {
-        culprit: thread.into(),
+    }
+}
+
+fn in_vain() -> CureStep {
+    CureStep {
+        culprit: THREAD.into(),
         change: "swap".into(),
         verdict: "inconclusive".into(),
         why: "the difference is neither sure nor surely small".into(),
@@ -68,20 +62,32 @@ pub fn cured() -> CureRun {
         wins: 5,
         late: [100, 110],
         ..CureStep::default()
+    }
+}
+
+/// One cause cured, another change tried in vain, and held.
+pub fn cured() -> CureRun {
+    let plan = CurePlan {
+        limit_ns: Nanos(30 * MS),
+        horizon_ns: Nanos(30 * Nanos::SECOND.0),
+        at_most_ns: Nanos(600 * Nanos::SECOND.0),
+        cpus: "2".into(),
+        seed: 7,
+        ..CurePlan::default()
     };
     let left = CureRemaining {
-        culprit: thread.into(),
+        culprit: THREAD.into(),
         needs: "reboot".into(),
         what: "isolation-lists: boot with isolcpus".into(),
     };
     let hunt = CureHunt {
-        culprits: vec![culprit(thread, 3_000, 38), culprit("an interrupt's thread", 900, 12)],
+        culprits: vec![culprit(THREAD, 3_000, 38), culprit("an interrupt's thread", 900, 12)],
         latency_ns: Nanos(4_000 * MS),
         spikes: 40,
         ..CureHunt::default()
     };
     let after = CureHunt {
-        culprits: vec![culprit(thread, 500, 4)],
+        culprits: vec![culprit(THREAD, 500, 4)],
         latency_ns: Nanos(600 * MS),
         spikes: 4,
         changes: 1,
@@ -100,7 +106,7 @@ pub fn cured() -> CureRun {
         ended: "held".into(),
         why: "the last run supports the limit".into(),
         plan,
-        steps: vec![kept, in_vain],
+        steps: vec![kept(), in_vain()],
         remaining: vec![left],
         runs: vec![run(40, 20, 0), run(3, 20, 1), last],
         hunts: vec![hunt, after],

@@ -51,7 +51,7 @@ pub fn html(story: &CureStory, json: &str) -> String {
             (remaining(record))
             @if let Some(next) = next_step(record) { p { (prose(&next)) } }
             (machine(story))
-            (believed())
+            (believed(record))
             (document(json))
         },
     )
@@ -175,13 +175,15 @@ const BELIEVED: &str = "Each change was measured in pairs of runs, one without i
                         either run of a pair is as likely to have fewer late wake-ups, however the \
                         machine drifts. What won had to win again in fresh pairs, the n-th change at an \
                         e-value of 20 n (n + 1), so that all of them together keep something that does \
-                        nothing in at most one cure of twenty. The last run began after the last change \
-                        and chose nothing.";
+                        nothing in at most one cure of twenty.";
 
-fn believed() -> Markup {
+fn believed(record: &CureRun) -> Markup {
     html! {
         h2 { "Why this may be believed" }
-        p { (BELIEVED) }
+        p {
+            (BELIEVED)
+            @if record.held { " The last run began after the last change, and is no run of an experiment." }
+        }
     }
 }
 

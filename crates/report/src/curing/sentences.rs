@@ -144,10 +144,16 @@ pub const NEEDS: [(&str, &str); 4] = [
 
 /// What comes next.
 pub fn next_step(record: &CureRun) -> Option<String> {
+    let threads = record.steps.iter().any(|step| step.kept && !step.candidate.threads.is_empty());
+    let of_threads = match threads {
+        true => " Where threads of programs run is theirs: set it where they are started.",
+        false => "",
+    };
     (record.kept() > 0).then(|| {
-        "What is kept lasts until the next boot: `onbeat tune export` makes it last, `onbeat tune undo` \
-         takes it back."
-            .to_owned()
+        format!(
+            "What is kept lasts until the next boot: `onbeat tune export` makes settings last, `onbeat tune \
+             undo` takes all of it back.{of_threads}"
+        )
     })
 }
 

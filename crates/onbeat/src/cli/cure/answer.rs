@@ -4,14 +4,15 @@ use std::path::Path;
 
 use super::Args;
 use crate::cli::outputs::Outputs;
-use experiment::cure::{CureEnd, is_late};
+use experiment::cure::{CureEnd, is_late, remaining};
 use model::cure::CureRun;
 use model::error::{Exit, Result};
 use report::curing::{markdown, text};
 
 /// Prints and writes the story so far.
-pub fn print_answer(outputs: &mut Outputs, args: &Args, folder: &Path, record: &CureRun) -> Result<()> {
-    outputs.json_pretty(&args.output.json, record);
+pub fn print_answer(outputs: &mut Outputs, args: &Args, folder: &Path, record: &mut CureRun) -> Result<()> {
+    record.remaining = remaining(record);
+    outputs.json_pretty(&args.output.json, &*record);
     outputs.write(&args.markdown, || Ok(markdown::render(record)));
     outputs.write(&args.page, || study::curing::page(folder, record));
     let screen = outputs.screen;

@@ -9,15 +9,15 @@ use crate::cli::prove::segments::{PairsEnd, SegmentSetup, fix_length};
 use crate::cli::step_settings::{StepSettings, StepWish};
 use ::suite::setting::SuiteSetting;
 use experiment::cure::level::of_stage;
-use experiment::cure::{CureTry, proven};
+use experiment::cure::{CureTry, proven, reserve};
 use experiment::design::usual;
 use experiment::proof::prove;
 use experiment::tally::PairTally;
+use host::rt;
 use model::cure::{CureCandidate, CureRun, CureStep};
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun};
-use model::units::{CpuSet, Nanos};
-use study::curing::curable;
+use model::units::Nanos;
 
 impl<'a> CureCourse<'a> {
     /// Proves a change; false if a stop signal came. The settings are given back, with nothing of
@@ -44,7 +44,8 @@ impl<'a> CureCourse<'a> {
             script: None,
             script_time: Nanos::SECOND,
             warm_up: record.plan.look_ns,
-            at_most: Some(left),
+            // What is behind the last change needs its time too.
+            at_most: Some(Nanos(left.0.saturating_sub(reserve(&record.plan).0))),
         };
         let mut switch = ArmSwitch::Settings { settings, wish: wish(&tried.candidate) };
         let setup = SegmentSetup::new(&folder, &chosen, self.quiet, self.environment);
@@ -120,26 +121,24 @@ impl<'a> CureCourse<'a> {
         Ok(experiment)
     }
 
-    /// Keeps what the last step has proven.
+    /// Keeps what the last step has proven: made as a change that ends with this process, noted,
+    /// and only then said to stay, so that whatever a kill leaves is either noted or undone.
     pub fn keep_change(&self, record: &mut CureRun, settings: &mut StepSettings) -> Result<()> {
         let Some(step) = record.steps.last_mut() else { return Ok(()) };
-        let proven = format!("late wake-ups are rarer with it in {} of {} pairs", step.wins, step.pairs);
-        match settings.keep(&wish(&step.candidate))? {
-            Ok(entry) => (step.kept, step.entry, step.why) = (true, entry, proven),
-            // Killed between the change and its note, it is in force already.
-            Err(_) if is_in_force(&step.candidate, &self.chosen.cpus)? => {
-                (step.kept, step.why) = (true, proven)
+        match settings.switch(wish(&step.candidate))? {
+            // A stop is no refusal: what was proven is kept when it is gone on with.
+            Err(_) if rt::stop_pending() => return Ok(()),
+            Err(why) => {
+                step.why = format!("it was proven and could not be set again: {why}");
+                return Ok(());
             }
-            Err(why) => step.why = format!("it was proven and could not be set again: {why}"),
+            Ok(()) => {}
         }
-        Ok(())
+        (step.kept, step.entry) = (true, settings.entry().to_owned());
+        step.why = format!("late wake-ups are rarer with it in {} of {} pairs", step.wins, step.pairs);
+        keep(self.folder, record)?;
+        settings.leave()
     }
-}
-
-fn is_in_force(candidate: &CureCandidate, cpus: &CpuSet) -> Result<bool> {
-    let machine = curable(cpus)?;
-    Ok(candidate.threads.iter().all(|thread| machine.runs_there(thread))
-        && candidate.rules.iter().all(|rule| machine.is_met(rule)))
 }
 
 fn wish(candidate: &CureCandidate) -> StepWish {

@@ -93,8 +93,8 @@ pub fn resumed(record: &CureRun) -> Result<ChosenCure> {
     if record.boot != boot_id()? && record.kept() > 0 {
         return Err(other("the machine was booted since, and nothing of what was kept is in force"));
     }
-    if !record.ended.is_empty() && record.ended != "signal" {
-        return Err(other("it has ended"));
+    if record.held {
+        return Err(other("it has ended, and the limit is held"));
     }
     let cpus = CpuSet::parse(&record.plan.cpus).map_err(|_| other("its record names no CPUs"))?;
     Ok(ChosenCure { plan: record.plan.clone(), cpus })

@@ -67,6 +67,7 @@ impl<'a> CureCourse<'a> {
                 }
                 CureMove::Spoiled(why) => {
                     record.why = format!("the runs were spoiled: {why}");
+                    CureEnd::NoCandidate.name().clone_into(&mut record.ended);
                     break CourseEnd::Spoiled(why);
                 }
                 CureMove::Look => self.measure(record, record.plan.look_ns, false)?,

@@ -125,34 +125,66 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     // What a killed cure left unproven is undone with the lock.
     settings.lock()?;
     block_signals()?;
-    let folder = folder_of(args, environment)?;
-    let mut record = before.unwrap_or_default();
-    if record.schema.is_empty() {
-        record = CureRun {
+    let mut record = match args.resume.as_deref() {
+        // Another onbeat may have gone on with it before this one had the lock.
+        Some(folder) => kept_record(folder, &mut settings)?,
+        None => CureRun {
             schema: CURE_SCHEMA.into(),
             limit_ns: chosen.plan.limit_ns,
             plan: chosen.plan.clone(),
             kernel: host::release(),
             boot: boot_id()?,
             ..CureRun::default()
-        };
-    }
+        },
+    };
+    let folder = folder_of(args, environment)?;
     let course = CureCourse::new(&folder, &chosen, args.output.quiet, environment);
     let ran = course.run(&mut record, settings);
+    if let Err(failure) = &ran {
+        // What is in force is told whatever went wrong.
+        if record.kept() > 0 {
+            record.why.clone_from(&failure.message);
+            print_answer(&mut outputs, args, &folder, &mut record)?;
+        }
+    }
     let ended = ran.map_err(|failure| told(failure, &folder))?;
-    print_answer(&mut outputs, args, &folder, &record)?;
+    print_answer(&mut outputs, args, &folder, &mut record)?;
     outputs.print(&format!("kept in {}\n", quoted(&folder)));
     match ended {
-        CourseEnd::Spoiled(why) => Err(Failure {
-            exit: Exit::Inconclusive,
-            message: format!("the runs are spoiled: {why}: repair that first, or ask for another load"),
-        }),
+        CourseEnd::Spoiled(why) => {
+            let remedy = "repair that first, or ask for another load";
+            remark(&format!("onbeat: the runs are spoiled: {why}: {remedy}"));
+            outputs.end(Exit::Inconclusive)
+        }
         CourseEnd::Ended(CureEnd::Signal) => {
             remark(&format!("onbeat: interrupted; go on with: onbeat cure --resume {}", quoted(&folder)));
             outputs.end(Exit::Interrupted)
         }
         CourseEnd::Ended(end) => outputs.end(exit(end, &record)),
     }
+}
+
+/// The record of a cure that is gone on with, whose changes have to be in force still.
+fn kept_record(folder: &std::path::Path, settings: &mut StepSettings) -> Result<CureRun> {
+    let mut record = read_record(folder)?;
+    resumed(&record)?;
+    let (kept, last) = (record.kept(), record.steps.len().saturating_sub(1));
+    let measured = record.runs.iter().any(|run| run.changes == kept);
+    for (at, step) in record.steps.iter_mut().enumerate().filter(|(_, step)| step.kept) {
+        if settings.stays(&step.entry)? == Some(true) {
+            continue;
+        }
+        // Killed before it was said to stay, it was undone, and is kept anew.
+        if at == last && !measured {
+            (step.kept, step.entry, step.why) = (false, String::new(), String::new());
+            continue;
+        }
+        return Err(Failure::usage(format!(
+            "--resume: {} was kept and is no longer in force: begin a cure of its own",
+            quoted(std::path::Path::new(&step.change))
+        )));
+    }
+    Ok(record)
 }
 
 fn told(failure: Failure, folder: &std::path::Path) -> Failure {

@@ -49,7 +49,7 @@ fn a_record_that_cannot_be_gone_on_with_says_why() {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let plan = json!({ "limit_ns": 50_000, "horizon_ns": 1_000, "at_most_ns": 1_000, "cpus": "0",
         "interval_ns": 1_000_000, "look_ns": 1_000, "hunt_ns": 1_000 });
-    let record = json!({ "schema": "onbeat.cure/1", "plan": plan, "kernel": kernel.trim(), "ended": "held" });
+    let record = json!({ "schema": "onbeat.cure/1", "plan": plan, "kernel": kernel.trim(), "ended": "held", "held": true });
     let refuses = |change: &dyn Fn(&mut Value), said: &str| {
         let mut changed = record.clone();
         change(&mut changed);
@@ -58,7 +58,7 @@ fn a_record_that_cannot_be_gone_on_with_says_why() {
         let line = refused(&["cure", "--resume", &place.path("done")], 2);
         assert!(line.contains(said), "{line}");
     };
-    refuses(&|_| {}, "it has ended");
+    refuses(&|_| {}, "the limit is held");
     refuses(&|record| record["kernel"] = json!("9.9-rt"), "it was begun on kernel 9.9-rt");
     refuses(&|record| record["schema"] = json!("onbeat.cure/2"), "its schema is");
     refuses(&|record| record["plan"]["look_ns"] = json!(0), "out of range");
