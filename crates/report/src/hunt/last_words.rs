@@ -107,7 +107,11 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
     }
     match run.spikes.is_empty() {
         true => steps.push("hunt longer, or lower --over".to_owned()),
-        false => steps.push("after a change, hunt again".to_owned()),
+        false => {
+            let knobs = run.culprits.iter().any(|culprit| !culprit.knobs.is_empty());
+            let settings = place.filter(|_| knobs).map(|place| place.path);
+            steps.extend(settings.map(|path| format!("onbeat audit --hunt {path} (settings that matter)")));
+        }
     }
     steps.join("; ")
 }
