@@ -205,7 +205,9 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
     let mut conflicts: Vec<String> = knob.map_or_else(Vec::new, |knob| owned(knob.conflicts));
     conflicts.extend(against.map(|other| other.id.to_owned()));
     let told = document.changes.iter().map(|change| {
-        let now = if change.now.is_empty() { "?" } else { &change.now };
+        // Numbers of one file are apart by tabs.
+        let now = change.now.split_whitespace().collect::<Vec<_>>().join(" ");
+        let now = if now.is_empty() { "?" } else { &now };
         format!("{}: {} -> {}", change.setting.key, clean(now), clean(&change.setting.wanted))
     });
     Ok(Some(OfferedChange {
