@@ -176,8 +176,8 @@ impl Proof {
         };
     }
 
-    /// Where the typical pair's ratio lies with 95 %. None where so few were late that the half which
-    /// is added to each count would move it.
+    /// Where the typical pair's ratio lies with 95 %. None where so few were late that the half
+    /// which is added to each count would move it.
     pub fn typical(&self) -> Option<[f64; 2]> {
         let most = self.late[0].max(self.late[1]);
         self.interval.filter(|_| most >= self.pairs.saturating_mul(LATE_A_SEGMENT))

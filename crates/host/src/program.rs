@@ -79,8 +79,8 @@ pub fn find_program(name: &OsStr) -> io::Result<PathBuf> {
     Err(refused.unwrap_or_else(absent))
 }
 
-/// Whether a file may be executed and only root can have put it there: it and its folder are root's,
-/// and no other writes to them.
+/// Whether a file may be executed and only root can have put it there: it and its folder are
+/// root's, and no other writes to them.
 pub fn owned_by_root(path: &Path) -> bool {
     let roots = |path: &Path| {
         std::fs::metadata(path).is_ok_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)

@@ -89,8 +89,8 @@ impl FutexWords {
         if !matches!(op, WAIT | WAIT_BITSET) {
             return false;
         }
-        // A thread that Rust parks waits on all bits set, which is no thread's id: those end at 2^22
-        // (kernel.pid_max).
+        // A thread that Rust parks waits on all bits set, which is no thread's id: those end at
+        // 2^22 (kernel.pid_max).
         let holder = value & 0x7fff_ffff;
         let locked = value == 2 || (value >> 31 == 1 && holder <= 1 << 22);
         if !locked && self.others.len() < MAX_WORDS {
