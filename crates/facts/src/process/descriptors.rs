@@ -36,6 +36,8 @@ pub struct Descriptor {
     pub position: u64,
     /// Whether that changed in the window.
     pub moved: bool,
+    /// The clock of a timer descriptor (timerfd).
+    pub clock: Option<u64>,
 }
 
 impl Descriptor {
@@ -59,6 +61,8 @@ pub struct OpenState {
     pub position: u64,
     pub writable: bool,
     pub mount: u64,
+    /// Of a timerfd, since Linux 3.17.
+    pub clock: Option<u64>,
 }
 
 /// Parses `/proc/PID/fdinfo/N`.
@@ -72,7 +76,8 @@ pub fn parse_fdinfo(text: &str) -> Result<OpenState, String> {
     };
     // O_WRONLY is 1, O_RDWR 2 (include/uapi/asm-generic/fcntl.h).
     let writable = matches!(number("flags:", 8)? & 3, 1 | 2);
-    Ok(OpenState { position: number("pos:", 10)?, writable, mount: number("mnt_id:", 10)? })
+    let clock = value("clockid:").ok().map(|_| number("clockid:", 10)).transpose()?;
+    Ok(OpenState { position: number("pos:", 10)?, writable, mount: number("mnt_id:", 10)?, clock })
 }
 
 /// Parses `/proc/PID/mountinfo` into the type of file system of each mount; nothing else of it is
@@ -127,7 +132,10 @@ mod tests {
     #[test]
     fn states_and_mounts_in_their_lines() {
         let state = parse_fdinfo("pos:\t12\nflags:\t0100001\nmnt_id:\t29\n");
-        assert_eq!(state, Ok(OpenState { position: 12, writable: true, mount: 29 }));
+        assert_eq!(state, Ok(OpenState { position: 12, writable: true, mount: 29, clock: None }));
+        let timer = "pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t1\nclockid: 1\nticks: 0\n";
+        assert_eq!(parse_fdinfo(timer).map(|state| state.clock), Ok(Some(1)));
+        assert!(parse_fdinfo(&timer.replace("clockid: 1", "clockid: x")).is_err());
         assert!(parse_fdinfo("pos:\t12\nflags:\t02\n").is_err());
         assert!(parse_fdinfo("pos:\t12\nflags:\t0100000\nmnt_id:\t1\n").is_ok_and(|state| !state.writable));
         let mounts =

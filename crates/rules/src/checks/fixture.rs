@@ -6,8 +6,8 @@
 //! times=`, `timer TID FUNCTION mode= times=`, `waker TID BY times=`, `call TID CALL ARGS times=`,
 //! `remap TID times=`, `release TID BY times=` (out of the wait named last) and `fault TID page=
 //! at= times=` say what it did; `mapping FROM-TO name= rights= flags= size= resident=`, `stack TID
-//! resident=`, `descriptor N kind= name= moved=`, `growth least= most= changes= back=`, `pages
-//! NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt= cores= runtime=
+//! resident=`, `descriptor N kind= name= moved= clock=`, `close N`, `growth least= most= changes=
+//! back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt= cores= runtime=
 //! nodes=`, `other TID NAME POLICY PRIO kernel=` are about the rest. Numbers of addresses and of
 //! arguments are hexadecimal. `WHAT refused` (`smaps`, `status`, `limits`, `growth`, `group`,
 //! `pages`, `cores`, `trace`) and `waits|io|counters|affinity TID refused` take something away.
@@ -107,6 +107,7 @@ impl ExampleProgram {
             comm: "robot".into(),
             window: WINDOW,
             status: Fact::Known(status),
+            own_numbers: Fact::Known(true),
             limits: Fact::Known(Limits::default()),
             mappings: Fact::Known(vec![stack]),
             nodes: Fact::Absent,
@@ -154,6 +155,10 @@ impl ExampleProgram {
             }
             ["mapping", range, ref keys @ ..] => self.map(range, &pairs(keys)),
             ["descriptor", n, ref keys @ ..] => self.open(n, &pairs(keys)),
+            ["close", n] => {
+                let Fact::Known(open) = &mut self.process.descriptors else { panic!("refused") };
+                open.retain(|open| open.number.to_string() != n);
+            }
             ["release", tid, by, times] => self.release(tid, by, number(times, "times=")),
             ["other", tid, name, policy, prio, kernel] => self.other(tid, [name, policy, prio, kernel]),
             ["growth" | "process" | "group" | "machine" | "pages", ref keys @ ..] => {
@@ -247,12 +252,16 @@ impl ExampleProgram {
             "file" => OpenKind::File,
             "pipe" => OpenKind::Pipe,
             "eventfd" => OpenKind::Eventfd,
+            "null" => OpenKind::Null,
+            "socket" => OpenKind::Socket,
+            "timerfd" => OpenKind::Other,
             other => panic!("no kind {other}"),
         };
         let Fact::Known(open) = &mut self.process.descriptors else { panic!("refused") };
         let (number, name, moved) =
             (n.parse().expect("a number"), of("name").to_owned(), of("moved") == "yes");
-        open.push(Descriptor { number, kind, name, writable: true, position: 0, moved });
+        let clock = of("clock").parse().ok();
+        open.push(Descriptor { number, kind, name, writable: true, position: 0, moved, clock });
     }
 
     fn other(&mut self, tid: &str, [name, policy, prio, kernel]: [&str; 4]) {
@@ -274,6 +283,7 @@ impl ExampleProgram {
             ("growth", "most", _, _, Fact::Known(growth)) => growth.most_kib = number(),
             ("growth", "changes", _, _, Fact::Known(growth)) => growth.changes = number(),
             ("growth", "back", _, _, Fact::Known(growth)) => growth.given_back = number(),
+            ("process", "numbers", ..) => process.own_numbers = Fact::Known(value == "own"),
             ("process", "tracer", Fact::Known(status), ..) => status.tracer = number() as u32,
             ("process", "seccomp", Fact::Known(status), ..) => status.seccomp = Some(number() as u32),
             ("process", "swapped", Fact::Known(status), ..) => status.swapped_kib = number(),
