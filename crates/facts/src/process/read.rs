@@ -290,7 +290,7 @@ fn descriptors(host: &MachineFiles, pid: u32, before: &BTreeMap<u32, u64>) -> Fa
                 name: name.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect(),
                 writable: state.writable,
                 position: state.position,
-                clock: state.clock,
+                on_wall_clock: state.on_wall_clock,
                 moved: before.get(&number).is_some_and(|then| *then != state.position),
             })
         };

@@ -260,8 +260,8 @@ impl ExampleProgram {
         let Fact::Known(open) = &mut self.process.descriptors else { panic!("refused") };
         let (number, name, moved) =
             (n.parse().expect("a number"), of("name").to_owned(), of("moved") == "yes");
-        let clock = of("clock").parse().ok();
-        open.push(Descriptor { number, kind, name, writable: true, position: 0, moved, clock });
+        let on_wall_clock = of("clock") == "wall";
+        open.push(Descriptor { number, kind, name, writable: true, position: 0, moved, on_wall_clock });
     }
 
     fn other(&mut self, tid: &str, [name, policy, prio, kernel]: [&str; 4]) {
