@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::calls::has_own_numbers;
 use super::descriptors::{Descriptor, open_kind, parse_fdinfo, parse_mounts};
 use super::files::{stat_of, status_of, text, threads_of};
-use super::group::{quota, throttled};
+use super::group::{self, GroupDirs, quota, throttled};
 use super::mappings::{mapping_at, parse_smaps};
 use super::nodes::parse_numa_maps;
 use super::pages::stack_pages;
 use super::thread::{self, ThreadReading, between, reading};
 use super::waits::{Look, Wait, Waits, parse_syscall};
 use super::{Growth, ProcessFacts};
-use crate::cgroup::{Cgroups, parse_cgroups};
+use crate::cgroup::parse_cgroups;
 use crate::limits::parse_limits;
 use crate::tasks::{parse_task_stat, task_number};
 use crate::whole;
@@ -48,7 +48,7 @@ pub struct ProcessReader {
     /// Its start in ticks since boot: a number is used again, a start is not.
     start: u64,
     begun: Nanos,
-    groups: Cgroups,
+    groups: Fact<GroupDirs>,
     own_numbers: Fact<bool>,
     throttled: Fact<u64>,
     positions: BTreeMap<u32, u64>,
@@ -65,7 +65,7 @@ impl ProcessReader {
         let host = host.unrecorded();
         let stat = stat_of(&host, &format!("/proc/{pid}")).known()?.clone();
         let groups = text(&host, &format!("/proc/{pid}/cgroup")).parse(|text| parse_cgroups(&text));
-        let groups = groups.known().cloned().unwrap_or_default();
+        let groups = group::find(&host, &groups);
         let tids = threads_of(&host, pid);
         let left_out = tids.len().saturating_sub(MAX_THREADS) as u64;
         let read = |tid: u32| Some((tid, reading(&host, pid, tid, now)?));

@@ -47,6 +47,7 @@ fn answers() -> BTreeMap<String, Access> {
     ] {
         answers.insert(format!("/proc{path}"), seen);
     }
+    answers.insert("/sys/fs/cgroup/robots/cgroup.procs".into(), file("100\n"));
     answers.insert("/sys/fs/cgroup/robots/cpu.max".into(), file("50000 100000\n"));
     answers.insert("/sys/fs/cgroup/robots/cpu.stat".into(), file("usage_usec 5\nnr_throttled 3\n"));
     answers
