@@ -8,7 +8,7 @@
 //! at= times=` say what it did; `mapping FROM-TO name= rights= flags= size= resident=`, `stack TID
 //! resident=`, `descriptor N kind= name= moved= clock=`, `close N`, `growth least= most= changes=
 //! back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt= cores= runtime=
-//! nodes=`, `other TID NAME POLICY PRIO kernel=` are about the rest. Numbers of addresses and of
+//! release= groups= server= nodes=`, `other TID NAME POLICY PRIO kernel=` are about the rest. Numbers of addresses and of
 //! arguments are hexadecimal. `WHAT refused` (`smaps`, `status`, `limits`, `growth`, `group`,
 //! `pages`, `cores`, `trace`) and `waits|io|counters|affinity TID refused` take something away.
 
@@ -30,6 +30,7 @@ use facts::process::status::ProcessStatus;
 use facts::process::surroundings::{OtherThread, Surroundings, WakingThread};
 use facts::process::waits::{Wait, Waits};
 use facts::process::{Growth, ProcessFacts, ProgramThread};
+use facts::sched::FairServer;
 use facts::tasks::RtPolicy;
 use model::vocabulary::Preempt;
 use trace::activity::{Activity, ArmedTimer, FaultPlace, MadeCall, Waker};
@@ -125,6 +126,9 @@ impl ExampleProgram {
             cores: Fact::Known(Vec::new()),
             rt_runtime_us: Fact::Known(950_000),
             rt_period_us: Fact::Known(1_000_000),
+            fair_servers: Fact::Absent,
+            release: Fact::Known("6.1.0".into()),
+            group_scheduling: Fact::Known(false),
             others: Fact::Known(Vec::new()),
             nodes: Fact::Absent,
             wakers: BTreeMap::new(),
@@ -307,6 +311,14 @@ impl ExampleProgram {
             }
             ("machine", "runtime", ..) => {
                 self.machine.rt_runtime_us = Fact::Known(value.parse().expect("us"))
+            }
+            ("machine", "release", ..) => self.machine.release = Fact::Known(value.into()),
+            ("machine", "groups", ..) => self.machine.group_scheduling = Fact::Known(value == "yes"),
+            // Milliseconds of each second, on each CPU.
+            ("machine", "server", ..) => {
+                let one =
+                    |cpu| FairServer { cpu, runtime_ns: number() * 1_000_000, period_ns: 1_000_000_000 };
+                self.machine.fair_servers = Fact::Known(cpus("0-3").iter().map(one).collect());
             }
             ("machine", "nodes", ..) => {
                 self.machine.nodes = Fact::Known((0..).zip(value.split(';').map(cpus)).collect());
