@@ -1,7 +1,7 @@
 //! The system calls that rules ask for, and those that loops of programs make, by their names.
 //!
 //! The numbers are those of this machine's own programs; those of a 32-bit program on a 64-bit
-//! kernel are others, and are not looked up.
+//! kernel are others, and are not looked up ([`has_own_numbers`]).
 
 #![allow(clippy::useless_conversion)] // A c_long is shorter on 32-bit machines.
 
@@ -9,6 +9,29 @@
 pub fn call_name(number: i64) -> Option<&'static str> {
     let found = COMMON.iter().chain(OLDER).chain(OTHERS).find(|(_, own)| i64::from(*own) == number);
     found.map(|(name, _)| *name)
+}
+
+/// Whether a process's calls have the numbers of onbeat's own, by `/proc/PID/auxv`: its words are
+/// as long as the program's, and AT_PHENT (4) is the size of a program header, 32 bytes in an ELF
+/// file of 32 bits and 56 in one of 64 (include/uapi/linux/{auxvec,elf}.h). Programs of x86's x32
+/// are of 32 bits, too, and have numbers from 0x40000000 on.
+pub fn has_own_numbers(auxiliary: &[u8]) -> Result<bool, String> {
+    const AT_PHENT: u64 = 4;
+    let has = |length: usize, size: u64| {
+        let words: Vec<u64> = auxiliary.chunks_exact(length).map(word).collect();
+        words.chunks_exact(2).take_while(|pair| pair[0] != 0).any(|pair| pair == [AT_PHENT, size])
+    };
+    match (has(8, 56), has(4, 32)) {
+        (true, false) => Ok(cfg!(target_pointer_width = "64")),
+        (false, true) => Ok(cfg!(target_pointer_width = "32")),
+        _ => Err("expected words of 32 or 64 bits with the size of a program header".to_owned()),
+    }
+}
+
+/// A word of this machine's byte order.
+fn word(bytes: &[u8]) -> u64 {
+    let of_32 = || bytes.try_into().map(|bytes| u64::from(u32::from_ne_bytes(bytes)));
+    bytes.try_into().map(u64::from_ne_bytes).or_else(|_| of_32()).unwrap_or_default()
 }
 
 /// Calls that every architecture has.
@@ -150,5 +173,19 @@ mod tests {
             assert_eq!(all().filter(|(other, _)| other == name).count(), 1, "{name}");
         }
         assert_eq!((call_name(-1), call_name(i64::MAX)), (None, None));
+    }
+
+    #[test]
+    fn programs_of_other_words_have_other_numbers() {
+        let of_64 = |pairs: &[u64]| pairs.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
+        let of_32 = |pairs: &[u32]| pairs.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
+        let long = of_64(&[33, 0x7ffc_0000_1000, 3, 0x5500_0000_0040, 4, 56, 5, 13, 0, 0]);
+        let short = of_32(&[32, 0xf7f0_0000, 3, 0x5650_0034, 4, 32, 5, 9, 0, 0]);
+        assert_eq!(has_own_numbers(&long), Ok(cfg!(target_pointer_width = "64")));
+        assert_eq!(has_own_numbers(&short), Ok(cfg!(target_pointer_width = "32")));
+        for text in [&[][..], &[1, 2, 3], &of_64(&[0, 0, 4, 56]), &of_64(&[4, 32, 0, 0])] {
+            assert!(has_own_numbers(text).is_err(), "{text:?}");
+        }
+        assert_eq!(call_name(0x4000_0000 + libc::SYS_write as i64), None);
     }
 }

@@ -36,6 +36,8 @@ pub struct Descriptor {
     pub position: u64,
     /// Whether that changed in the window.
     pub moved: bool,
+    /// Whether it is a timer (timerfd) that was set to a time of the clock that people set.
+    pub on_wall_clock: bool,
 }
 
 impl Descriptor {
@@ -59,6 +61,8 @@ pub struct OpenState {
     pub position: u64,
     pub writable: bool,
     pub mount: u64,
+    /// That of a descriptor.
+    pub on_wall_clock: bool,
 }
 
 /// Parses `/proc/PID/fdinfo/N`.
@@ -72,7 +76,17 @@ pub fn parse_fdinfo(text: &str) -> Result<OpenState, String> {
     };
     // O_WRONLY is 1, O_RDWR 2 (include/uapi/asm-generic/fcntl.h).
     let writable = matches!(number("flags:", 8)? & 3, 1 | 2);
-    Ok(OpenState { position: number("pos:", 10)?, writable, mount: number("mnt_id:", 10)? })
+    Ok(OpenState {
+        position: number("pos:", 10)?,
+        writable,
+        mount: number("mnt_id:", 10)?,
+        on_wall_clock: match value("clockid:") {
+            // CLOCK_REALTIME and CLOCK_REALTIME_ALARM; a span on them is counted by CLOCK_MONOTONIC
+            // (`__hrtimer_init()`). TFD_TIMER_ABSTIME is 1.
+            Ok(_) => matches!(number("clockid:", 10)?, 0 | 8) && number("settime flags:", 8)? & 1 != 0,
+            Err(_) => false,
+        },
+    })
 }
 
 /// Parses `/proc/PID/mountinfo` into the type of file system of each mount; nothing else of it is
@@ -127,7 +141,15 @@ mod tests {
     #[test]
     fn states_and_mounts_in_their_lines() {
         let state = parse_fdinfo("pos:\t12\nflags:\t0100001\nmnt_id:\t29\n");
-        assert_eq!(state, Ok(OpenState { position: 12, writable: true, mount: 29 }));
+        assert_eq!(state, Ok(OpenState { position: 12, writable: true, mount: 29, on_wall_clock: false }));
+        let timer = |clock, flags| {
+            let lines = format!("clockid: {clock}\nticks: 0\nsettime flags: {flags}\nit_value: (0, 1)\n");
+            parse_fdinfo(&format!("pos:\t0\nflags:\t02\nmnt_id:\t15\n{lines}"))
+        };
+        let wall = |clock, flags| timer(clock, flags).map(|state| state.on_wall_clock);
+        assert_eq!((wall("0", "01"), wall("8", "03")), (Ok(true), Ok(true)));
+        assert_eq!((wall("1", "01"), wall("0", "00")), (Ok(false), Ok(false)));
+        assert!(wall("x", "01").is_err());
         assert!(parse_fdinfo("pos:\t12\nflags:\t02\n").is_err());
         assert!(parse_fdinfo("pos:\t12\nflags:\t0100000\nmnt_id:\t1\n").is_ok_and(|state| !state.writable));
         let mounts =

@@ -21,7 +21,7 @@ mod read;
 mod tests;
 mod thread;
 
-pub use read::{MAX_THREADS, ProcessReader, processes_named};
+pub use read::{MAX_THREADS, ProcessReader, SeenThread, processes_named};
 
 use crate::limits::Limits;
 use crate::tasks::RtPolicy;
@@ -44,6 +44,8 @@ pub struct ProcessFacts {
     pub comm: String,
     pub window: Nanos,
     pub status: Fact<ProcessStatus>,
+    /// Whether its calls have the numbers of onbeat's own, and so their names.
+    pub own_numbers: Fact<bool>,
     pub limits: Fact<Limits>,
     /// What its memory consists of, in the order of addresses, as of the window's end.
     pub mappings: Fact<Vec<MemoryMapping>>,

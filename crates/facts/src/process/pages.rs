@@ -20,7 +20,18 @@ pub struct StackPages {
 
 /// What is there of the stack that a mapping is, below a stack pointer.
 pub fn stack_pages(host: &MachineFiles, pid: u32, stack: &MemoryMapping, pointer: u64) -> Fact<StackPages> {
-    let page = stack.page_kib.max(1) * 1024;
+    pages_of(host, pid, stack, pointer, host::work::page_size() as u64)
+}
+
+/// A word of `pagemap` is for a page of the system's size, whatever larger pages a mapping has
+/// (`pagemap_read()` of fs/proc/task_mmu.c).
+fn pages_of(
+    host: &MachineFiles,
+    pid: u32,
+    stack: &MemoryMapping,
+    pointer: u64,
+    page: u64,
+) -> Fact<StackPages> {
     let (first, last) = (pointer.saturating_sub(BELOW_KIB * 1024).max(stack.start) / page, pointer / page);
     let length = ((last - first.min(last) + 1) * 8) as usize;
     let bytes = host.unrecorded().read_part(&format!("/proc/{pid}/pagemap"), first * 8, length);
@@ -50,8 +61,10 @@ mod tests {
         let bytes = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let answers = BTreeMap::from([("/proc/7/pagemap".to_owned(), Access::File(bytes))]);
         let host = MachineFiles::in_memory(answers);
-        let stack = MemoryMapping { start: 2 << 12, end: 60 << 12, page_kib: 4, ..MemoryMapping::default() };
-        let found = |pointer: u64| stack_pages(&host, 7, &stack, pointer);
+        // In huge pages, of which the file knows nothing.
+        let stack =
+            MemoryMapping { start: 2 << 12, end: 60 << 12, page_kib: 2048, ..MemoryMapping::default() };
+        let found = |pointer: u64| pages_of(&host, 7, &stack, pointer, 4096);
         let pages = |looked_at_kib, present_kib| Fact::Known(StackPages { looked_at_kib, present_kib });
         assert_eq!(found((40 << 12) + 5), pages(33 * 4, 4 * 4));
         assert_eq!(found(4 << 12), pages(3 * 4, 0));

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use super::calls::has_own_numbers;
 use super::descriptors::{Descriptor, open_kind, parse_fdinfo, parse_mounts};
 use super::files::{stat_of, status_of, text, threads_of};
-use super::group::{quota, throttled};
+use super::group::{self, GroupDirs, quota, throttled};
 use super::mappings::{mapping_at, parse_smaps};
 use super::nodes::parse_numa_maps;
 use super::pages::stack_pages;
 use super::thread::{self, ThreadReading, between, reading};
 use super::waits::{Look, Wait, Waits, parse_syscall};
 use super::{Growth, ProcessFacts};
-use crate::cgroup::{Cgroups, parse_cgroups};
+use crate::cgroup::parse_cgroups;
 use crate::limits::parse_limits;
 use crate::tasks::{parse_task_stat, task_number};
 use crate::whole;
@@ -28,6 +29,18 @@ const MAX_DESCRIPTORS: usize = 512;
 /// Less than this is a thread that ended, or a buffer.
 const GIVEN_BACK_KIB: u64 = 256;
 
+/// How a look found a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SeenThread {
+    /// Asleep in a call.
+    Asleep(Wait),
+    /// Of another kind of policy than before: what it did until now was its start or its end, and
+    /// it is counted anew.
+    OtherPolicy,
+    /// Running, asleep in no call, or ended.
+    Elsewhere,
+}
+
 /// A process between two readings. Nothing of it is recorded: a bundle holds no other program.
 pub struct ProcessReader {
     pub(super) host: MachineFiles,
@@ -35,7 +48,8 @@ pub struct ProcessReader {
     /// Its start in ticks since boot: a number is used again, a start is not.
     start: u64,
     begun: Nanos,
-    groups: Cgroups,
+    groups: Fact<GroupDirs>,
+    own_numbers: Fact<bool>,
     throttled: Fact<u64>,
     positions: BTreeMap<u32, u64>,
     growth: Fact<Growth>,
@@ -51,7 +65,7 @@ impl ProcessReader {
         let host = host.unrecorded();
         let stat = stat_of(&host, &format!("/proc/{pid}")).known()?.clone();
         let groups = text(&host, &format!("/proc/{pid}/cgroup")).parse(|text| parse_cgroups(&text));
-        let groups = groups.known().cloned().unwrap_or_default();
+        let groups = group::find(&host, &groups);
         let tids = threads_of(&host, pid);
         let left_out = tids.len().saturating_sub(MAX_THREADS) as u64;
         let read = |tid: u32| Some((tid, reading(&host, pid, tid, now)?));
@@ -59,6 +73,8 @@ impl ProcessReader {
         let positions = descriptors(&host, pid, &BTreeMap::new()).known().cloned().unwrap_or_default();
         let positions = positions.into_iter().map(|open| (open.number, open.position)).collect();
         let throttled = throttled(&host, &groups);
+        let auxiliary = host.read_at_most(&format!("/proc/{pid}/auxv"), 4096);
+        let own_numbers = auxiliary.parse(|bytes| has_own_numbers(&bytes));
         let growth = Fact::Known(Growth { least_kib: u64::MAX, ..Growth::default() });
         let mut reader = ProcessReader {
             host,
@@ -66,6 +82,7 @@ impl ProcessReader {
             start: stat.start_ticks,
             begun: now,
             groups,
+            own_numbers,
             throttled,
             positions,
             growth,
@@ -111,12 +128,13 @@ impl ProcessReader {
         }
     }
 
-    /// Looks at how a thread waits, and where it is; between the two readings. The call that it
-    /// sleeps in, if it does.
-    pub fn look_at(&mut self, tid: u32, now: Nanos) -> Option<Wait> {
+    /// Looks at how a thread waits, and where it is; between the two readings.
+    pub fn look_at(&mut self, tid: u32, now: Nanos) -> SeenThread {
         let (host, pid) = (&self.host, self.pid);
-        let reading = self.threads.get_mut(&tid)?;
+        let Some(reading) = self.threads.get_mut(&tid) else { return SeenThread::Elsewhere };
         let look = text(host, &format!("/proc/{pid}/task/{tid}/syscall")).parse(|text| parse_syscall(&text));
+        let named = self.own_numbers == Fact::Known(true);
+        let look = if named { look } else { look.map(Look::without_name) };
         let asleep = match &look {
             Fact::Known(Look::Asleep { wait, .. }) => wait.clone(),
             _ => None,
@@ -135,12 +153,13 @@ impl ProcessReader {
         if let Fact::Known(stat) = stat_of(host, &format!("/proc/{pid}/task/{tid}")) {
             // A thread that becomes real-time is looked at from then on.
             if stat.policy.is_some() != reading.state.policy.is_some() {
-                *reading = thread::reading(host, pid, tid, now)?;
-                return None;
+                let Some(anew) = thread::reading(host, pid, tid, now) else { return SeenThread::Elsewhere };
+                *reading = anew;
+                return SeenThread::OtherPolicy;
             }
             reading.state.seen_on.insert(stat.last_cpu);
         }
-        asleep
+        asleep.map_or(SeenThread::Elsewhere, SeenThread::Asleep)
     }
 
     /// Looks at how large its writable memory is.
@@ -169,11 +188,16 @@ impl ProcessReader {
         let (pid, host) = (self.pid, self.host);
         let of = |name: &str| format!("/proc/{pid}/{name}");
         let tids = threads_of(&host, pid);
+        let comm = self.threads.get(&pid).map(|first| first.state.comm.clone());
         let mut threads = Vec::new();
         let mut changed = tids.iter().filter(|tid| !self.threads.contains_key(tid)).count() as u64;
         changed = changed.saturating_sub(self.left_out);
         for (tid, before) in self.threads {
-            match reading(&host, pid, tid, now).filter(|after| after.start == before.start) {
+            // One whose policy changed since the last look did most of it under the other.
+            let same = |after: &ThreadReading| {
+                after.start == before.start && after.state.policy.is_some() == before.state.policy.is_some()
+            };
+            match reading(&host, pid, tid, now).filter(same) {
                 Some(after) => threads.push(between(before, after)),
                 None => changed += 1,
             }
@@ -184,12 +208,12 @@ impl ProcessReader {
             let at = pointer.and_then(|pointer| Some((pointer, mapping_at(mappings.known()?, pointer)?)));
             thread.stack = at.map_or(Fact::Absent, |(pointer, at)| stack_pages(&host, pid, at, pointer));
         }
-        let comm = threads.iter().find(|thread| thread.tid == pid).map(|thread| thread.comm.clone());
         let found = ProcessFacts {
             pid,
             comm: comm.unwrap_or_default(),
             window: now - self.begun,
             status: status_of(&host, pid),
+            own_numbers: self.own_numbers,
             limits: text(&host, &of("limits")).parse(|text| parse_limits(&text)),
             mappings,
             nodes: text(&host, &of("numa_maps")).parse(|text| parse_numa_maps(&text)),
@@ -266,6 +290,7 @@ fn descriptors(host: &MachineFiles, pid: u32, before: &BTreeMap<u32, u64>) -> Fa
                 name: name.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect(),
                 writable: state.writable,
                 position: state.position,
+                on_wall_clock: state.on_wall_clock,
                 moved: before.get(&number).is_some_and(|then| *then != state.position),
             })
         };

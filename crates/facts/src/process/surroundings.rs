@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::gather;
 use crate::line::parse_cpus;
+use crate::sched::FairServer;
 use crate::tasks::{RtPolicy, rt_tasks, task_number};
 use crate::topology::numbered;
 use crate::whole;
@@ -22,6 +23,11 @@ pub struct Surroundings {
     /// What real-time threads may take of each period, in microseconds; -1 is all.
     pub rt_runtime_us: Fact<i64>,
     pub rt_period_us: Fact<i64>,
+    /// The fair servers, the kernel's release and whether it has RT_GROUP_SCHED: they tell whether
+    /// that limit holds, and what else does.
+    pub fair_servers: Fact<Vec<FairServer>>,
+    pub release: Fact<String>,
+    pub group_scheduling: Fact<bool>,
     /// The real-time threads of the machine but those of the process.
     pub others: Fact<Vec<OtherThread>>,
     /// The CPUs of each memory node; absent without nodes.
@@ -73,6 +79,9 @@ pub fn read_surroundings(host: &MachineFiles, without: &[u32]) -> Surroundings {
         cores: facts.siblings,
         rt_runtime_us: facts.rt_runtime_us,
         rt_period_us: facts.rt_period_us,
+        fair_servers: facts.fair_servers,
+        release: facts.release,
+        group_scheduling: facts.kconfig.map(|config| config.is_yes("RT_GROUP_SCHED")),
         others,
         nodes: nodes(&host),
         wakers: BTreeMap::new(),

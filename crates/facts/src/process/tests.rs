@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::descriptors::OpenKind;
-use super::{MAX_THREADS, ProcessReader, processes_named};
+use super::{MAX_THREADS, ProcessReader, SeenThread, processes_named};
 use host::MachineFiles;
 use host::access::Access;
 use model::fact::Fact;
@@ -47,6 +47,7 @@ fn answers() -> BTreeMap<String, Access> {
     ] {
         answers.insert(format!("/proc{path}"), seen);
     }
+    answers.insert("/sys/fs/cgroup/robots/cgroup.procs".into(), file("100\n"));
     answers.insert("/sys/fs/cgroup/robots/cpu.max".into(), file("50000 100000\n"));
     answers.insert("/sys/fs/cgroup/robots/cpu.stat".into(), file("usage_usec 5\nnr_throttled 3\n"));
     answers
@@ -131,10 +132,22 @@ fn a_thread_that_becomes_real_time_is_counted_from_then_on() {
     before.insert("/proc/100/task/101/stat".into(), Access::File(stat(101, "control", 0, 0, 5).into_bytes()));
     let mut reader = ProcessReader::begin(&MachineFiles::in_memory(before), 100, Nanos(10)).unwrap();
     reader.host = MachineFiles::in_memory(answers());
-    assert_eq!((reader.look_at(101, Nanos(30)), reader.real_time()), (None, vec![101]));
+    assert_eq!((reader.look_at(101, Nanos(30)), reader.real_time()), (SeenThread::OtherPolicy, vec![101]));
+    assert_eq!(reader.look_at(101, Nanos(31)), SeenThread::Elsewhere);
     let found = reader.end(Nanos(40)).unwrap();
     let control = found.thread(101).unwrap();
     assert_eq!((control.counted.known().unwrap().minor_faults, control.window), (0, Nanos(10)));
+}
+
+/// Most of what was counted of it was under its policy before.
+#[test]
+fn a_thread_that_became_real_time_after_the_last_look_is_not_judged() {
+    let mut before = answers();
+    before.insert("/proc/100/task/101/stat".into(), Access::File(stat(101, "control", 0, 0, 5).into_bytes()));
+    let mut reader = ProcessReader::begin(&MachineFiles::in_memory(before), 100, Nanos(10)).unwrap();
+    reader.host = MachineFiles::in_memory(answers());
+    let found = reader.end(Nanos(40)).unwrap();
+    assert_eq!((found.thread(101), found.threads_changed, found.comm.as_str()), (None, 1, "robot"));
 }
 
 /// A program with data that its file leaves out, a stack, and a thread's malloc.
@@ -178,6 +191,28 @@ VmFlags: rd wr
         (found.place(0x7f00_0400_0010).as_str(), found.place(0x10).as_str()),
         ("malloc arena at 0x7f0004000000+0x10", "")
     );
+}
+
+/// A program of 32 bits on a 64-bit kernel reads with the number that close() has here.
+#[test]
+fn calls_have_names_where_they_have_the_numbers_of_this_machine() {
+    let asleep = format!("{} 0 0 0 0 0 0 0x7f00107ff000 0x1\n", libc::SYS_read);
+    let seen = |words: &[u8]| {
+        let mut answers = answers();
+        answers.insert("/proc/100/auxv".into(), Access::File(words.to_vec()));
+        answers.insert("/proc/100/task/101/syscall".into(), Access::File(asleep.clone().into_bytes()));
+        let mut reader = ProcessReader::begin(&MachineFiles::in_memory(answers), 100, Nanos(1)).unwrap();
+        match reader.look_at(101, Nanos(1)) {
+            SeenThread::Asleep(wait) => (wait.call, reader.end(Nanos(2)).unwrap().own_numbers),
+            other => panic!("{other:?}"),
+        }
+    };
+    let long: Vec<u8> = [4u64, 56, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let short: Vec<u8> = [4u32, 32, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let (own, other) = if cfg!(target_pointer_width = "64") { (long, short) } else { (short, long) };
+    assert_eq!(seen(&own), ("read", Fact::Known(true)));
+    assert_eq!(seen(&other), ("", Fact::Known(false)));
+    assert!(matches!(seen(&[]), ("", Fact::Malformed(_))));
 }
 
 #[test]

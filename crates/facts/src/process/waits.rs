@@ -12,7 +12,8 @@ const WAITS_LIMIT: usize = 64;
 /// A system call that a thread slept in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wait {
-    /// Its name; `""` for one that is not in the list of those that rules ask for.
+    /// Its name; `""` for one that is not in the list of those that rules ask for, and for all of a
+    /// program whose calls have other numbers.
     pub call: &'static str,
     /// Its arguments; none where it is no number for this process, as a negative one.
     pub args: [Option<u64>; 6],
@@ -67,6 +68,16 @@ pub enum Look {
     Running,
     /// It sleeps, in a system call or (on a page, for one) in none.
     Asleep { wait: Option<Wait>, stack: Option<u64> },
+}
+
+impl Look {
+    /// The same without the call's name.
+    pub fn without_name(mut self) -> Look {
+        if let Look::Asleep { wait: Some(wait), .. } = &mut self {
+            wait.call = "";
+        }
+        self
+    }
 }
 
 /// Parses `/proc/PID/task/TID/syscall`.

@@ -15,10 +15,11 @@ use std::collections::BTreeSet;
 use crate::measure::call_time::call_time;
 use cost::Calibration;
 use facts::process::surroundings::{read_surroundings, thread_of_machine};
-use facts::process::{MAX_THREADS, ProcessFacts, ProcessReader};
+use facts::process::{MAX_THREADS, ProcessFacts, ProcessReader, SeenThread};
 use host::rt::{self, Woken};
 use host::{MachineFiles, clock};
 use model::error::{Exit, Failure, Result};
+use model::fact::Fact;
 use model::text::several;
 use model::units::Nanos;
 use rules::checks::findings::{ProgramCheck, check};
@@ -144,13 +145,28 @@ impl Looking {
     }
 
     fn next(&mut self, kind: usize, at: &mut [usize; 2]) {
-        if let Some(tid) = self.threads[kind].get(at[kind] % self.threads[kind].len().max(1)) {
+        let count = self.threads[kind].len().max(1);
+        if let Some(tid) = self.threads[kind].get(at[kind] % count).copied() {
             let from = clock::monotonic();
-            if let Some(wait) = self.reader.look_at(*tid, from).filter(|_| self.source.is_ok()) {
-                self.releases.look(*tid, from, clock::monotonic(), wait);
+            match self.reader.look_at(tid, from) {
+                SeenThread::Asleep(wait) if self.source.is_ok() => {
+                    self.releases.look(tid, from, clock::monotonic(), wait);
+                }
+                SeenThread::OtherPolicy => self.begin_anew(tid),
+                _ => {}
             }
         }
         at[kind] += 1;
+    }
+
+    /// What a thread did under its policy before is forgotten, as its counters are.
+    fn begin_anew(&mut self, tid: u32) {
+        // What is still in the buffers is of that time, too.
+        self.take();
+        if let Ok(source) = &mut self.source {
+            source.forget(tid);
+        }
+        self.releases.forget(tid);
     }
 
     /// Follows the threads that came, and those that became real-time.
@@ -238,7 +254,11 @@ fn remarks(
     }
     if process.threads_changed > 0 {
         let count = several(process.threads_changed, "thread", "threads");
-        remarks.push(format!("{count} began or ended meanwhile and were not judged."));
+        remarks.push(format!("{count} began, ended or changed their policy meanwhile and were not judged."));
+    }
+    if process.own_numbers == Fact::Known(false) {
+        remarks
+            .push("Its system calls have the numbers of another word length, and are not named.".to_owned());
     }
     match recorded {
         Err(why) => remarks.push(format!("No event was recorded: {why}.")),

@@ -133,6 +133,12 @@ impl CheckSource {
         }
     }
 
+    /// Forgets what a thread did until now, as far as it was taken; it is followed as before.
+    pub fn forget(&mut self, tid: u32) {
+        let own = i32::try_from(tid).ok().and_then(|tid| self.activity.threads.get_mut(&tid));
+        own.map(std::mem::take);
+    }
+
     /// Takes what is in the buffers; the wake-ups among it, none of which are missing that came
     /// before this.
     pub fn take(&mut self) -> Vec<ThreadWaking> {

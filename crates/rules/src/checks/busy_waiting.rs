@@ -14,7 +14,8 @@ pub static CHECK: CheckRule = CheckRule {
     description: "The thread runs nearly all the time: it polls, spins on a lock, or calls sched_yield in a \
                   loop.",
     rationale: "everything of lower priority on its CPU starves, the kernel's own threads included, until \
-                real-time throttling stops the thread itself for tens of milliseconds",
+                the kernel's fair server, or real-time throttling where there is none, stops the thread \
+                itself for tens of milliseconds",
     detection: "By the time that it ran in the window (/proc/PID/task/TID/schedstat). What it does \
                 meanwhile does not show.",
     wanted: "it sleeps between its cycles, or has a CPU that is isolated for it alone",

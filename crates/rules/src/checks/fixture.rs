@@ -6,9 +6,9 @@
 //! times=`, `timer TID FUNCTION mode= times=`, `waker TID BY times=`, `call TID CALL ARGS times=`,
 //! `remap TID times=`, `release TID BY times=` (out of the wait named last) and `fault TID page=
 //! at= times=` say what it did; `mapping FROM-TO name= rights= flags= size= resident=`, `stack TID
-//! resident=`, `descriptor N kind= name= moved=`, `growth least= most= changes= back=`, `pages
-//! NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt= cores= runtime=
-//! nodes=`, `other TID NAME POLICY PRIO kernel=` are about the rest. Numbers of addresses and of
+//! resident=`, `descriptor N kind= name= moved= clock=`, `close N`, `growth least= most= changes=
+//! back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt= cores= runtime=
+//! release= groups= server= nodes=`, `other TID NAME POLICY PRIO kernel=` are about the rest. Numbers of addresses and of
 //! arguments are hexadecimal. `WHAT refused` (`smaps`, `status`, `limits`, `growth`, `group`,
 //! `pages`, `cores`, `trace`) and `waits|io|counters|affinity TID refused` take something away.
 
@@ -30,6 +30,7 @@ use facts::process::status::ProcessStatus;
 use facts::process::surroundings::{OtherThread, Surroundings, WakingThread};
 use facts::process::waits::{Wait, Waits};
 use facts::process::{Growth, ProcessFacts, ProgramThread};
+use facts::sched::FairServer;
 use facts::tasks::RtPolicy;
 use model::vocabulary::Preempt;
 use trace::activity::{Activity, ArmedTimer, FaultPlace, MadeCall, Waker};
@@ -107,6 +108,7 @@ impl ExampleProgram {
             comm: "robot".into(),
             window: WINDOW,
             status: Fact::Known(status),
+            own_numbers: Fact::Known(true),
             limits: Fact::Known(Limits::default()),
             mappings: Fact::Known(vec![stack]),
             nodes: Fact::Absent,
@@ -124,6 +126,9 @@ impl ExampleProgram {
             cores: Fact::Known(Vec::new()),
             rt_runtime_us: Fact::Known(950_000),
             rt_period_us: Fact::Known(1_000_000),
+            fair_servers: Fact::Absent,
+            release: Fact::Known("6.1.0".into()),
+            group_scheduling: Fact::Known(false),
             others: Fact::Known(Vec::new()),
             nodes: Fact::Absent,
             wakers: BTreeMap::new(),
@@ -154,6 +159,10 @@ impl ExampleProgram {
             }
             ["mapping", range, ref keys @ ..] => self.map(range, &pairs(keys)),
             ["descriptor", n, ref keys @ ..] => self.open(n, &pairs(keys)),
+            ["close", n] => {
+                let Fact::Known(open) = &mut self.process.descriptors else { panic!("refused") };
+                open.retain(|open| open.number.to_string() != n);
+            }
             ["release", tid, by, times] => self.release(tid, by, number(times, "times=")),
             ["other", tid, name, policy, prio, kernel] => self.other(tid, [name, policy, prio, kernel]),
             ["growth" | "process" | "group" | "machine" | "pages", ref keys @ ..] => {
@@ -247,12 +256,16 @@ impl ExampleProgram {
             "file" => OpenKind::File,
             "pipe" => OpenKind::Pipe,
             "eventfd" => OpenKind::Eventfd,
+            "null" => OpenKind::Null,
+            "socket" => OpenKind::Socket,
+            "timerfd" => OpenKind::Other,
             other => panic!("no kind {other}"),
         };
         let Fact::Known(open) = &mut self.process.descriptors else { panic!("refused") };
         let (number, name, moved) =
             (n.parse().expect("a number"), of("name").to_owned(), of("moved") == "yes");
-        open.push(Descriptor { number, kind, name, writable: true, position: 0, moved });
+        let on_wall_clock = of("clock") == "wall";
+        open.push(Descriptor { number, kind, name, writable: true, position: 0, moved, on_wall_clock });
     }
 
     fn other(&mut self, tid: &str, [name, policy, prio, kernel]: [&str; 4]) {
@@ -274,6 +287,7 @@ impl ExampleProgram {
             ("growth", "most", _, _, Fact::Known(growth)) => growth.most_kib = number(),
             ("growth", "changes", _, _, Fact::Known(growth)) => growth.changes = number(),
             ("growth", "back", _, _, Fact::Known(growth)) => growth.given_back = number(),
+            ("process", "numbers", ..) => process.own_numbers = Fact::Known(value == "own"),
             ("process", "tracer", Fact::Known(status), ..) => status.tracer = number() as u32,
             ("process", "seccomp", Fact::Known(status), ..) => status.seccomp = Some(number() as u32),
             ("process", "swapped", Fact::Known(status), ..) => status.swapped_kib = number(),
@@ -297,6 +311,14 @@ impl ExampleProgram {
             }
             ("machine", "runtime", ..) => {
                 self.machine.rt_runtime_us = Fact::Known(value.parse().expect("us"))
+            }
+            ("machine", "release", ..) => self.machine.release = Fact::Known(value.into()),
+            ("machine", "groups", ..) => self.machine.group_scheduling = Fact::Known(value == "yes"),
+            // Milliseconds of each second, on each CPU.
+            ("machine", "server", ..) => {
+                let one =
+                    |cpu| FairServer { cpu, runtime_ns: number() * 1_000_000, period_ns: 1_000_000_000 };
+                self.machine.fair_servers = Fact::Known(cpus("0-3").iter().map(one).collect());
             }
             ("machine", "nodes", ..) => {
                 self.machine.nodes = Fact::Known((0..).zip(value.split(';').map(cpus)).collect());

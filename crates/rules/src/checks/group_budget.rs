@@ -11,18 +11,25 @@ use facts::Fact;
 pub static CHECK: CheckRule = CheckRule {
     id: "group-budget",
     title: "a budget of CPU time for the program's group",
-    description: "The control group of the process has a quota of CPU time (cpu.max): threads without a \
-                  real-time policy are stopped when it is used up, until the next period.",
+    description: "The control group of the process, or one above it, has a quota of CPU time (cpu.max, or \
+                  cpu.cfs_quota_us of version 1): threads without a real-time policy are stopped when it \
+                  is used up, until the next period.",
     rationale: "a stopped thread that holds a lock, or owes a message, keeps the real-time threads waiting \
                 for up to a period, 100 ms by default",
-    detection: "By cpu.max and nr_throttled of cpu.stat of the group itself; a quota of a group above it \
-                does not show.",
+    detection: "By the quotas and nr_throttled of cpu.stat of the group and those above it; in a \
+                container, whose uppermost group is not the machine's, the rest does not show.",
     wanted: "no quota for groups with real-time work",
-    fix: "run the program in a group without cpu.max (CPUQuota= of systemd units)",
+    fix: "run the program in a group without a quota, which none above has either (CPUQuota= of systemd \
+          units)",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     sources: &[Source { title: "kernel: control groups, CPU interface files", url: CGROUP_V2 }],
-    reads: &["/proc/PID/cgroup", "/sys/fs/cgroup/GROUP/cpu.max", "/sys/fs/cgroup/GROUP/cpu.stat"],
+    reads: &[
+        "/proc/PID/cgroup",
+        "/sys/fs/cgroup/GROUP/cpu.max",
+        "/sys/fs/cgroup/GROUP/cpu.cfs_quota_us",
+        "/sys/fs/cgroup/GROUP/cpu.stat",
+    ],
     judge: CheckJudge::Process(judge),
     examples: Examples {
         fires: "group throttled=3 quota=50000/100000",
@@ -36,7 +43,7 @@ fn judge(program: &ProgramView) -> Judged {
     let quota = match &process.quota {
         Fact::Known(quota) => *quota,
         Fact::Absent => None,
-        other => return Err(unknown_from("cpu.max of its control group", other)),
+        other => return Err(unknown_from("the quota of its control group", other)),
     };
     let throttled = match &process.throttled {
         Fact::Known(times) => *times,
@@ -44,11 +51,12 @@ fn judge(program: &ProgramView) -> Judged {
         other => return Err(unknown_from("cpu.stat of its control group", other)),
     };
     Ok(match (quota, throttled) {
-        (None, 0) => Judgement::pass("its control group has none"),
-        (_, times @ 1..) => {
-            Judgement::fail(format!("its control group was stopped {times} times in {}", program.span()))
-                .severity(Severity::High)
-        }
+        (None, 0) => Judgement::pass("its control group and those above have none"),
+        (_, times @ 1..) => Judgement::fail(format!(
+            "its control group, or one above it, was stopped {times} times in {}",
+            program.span()
+        ))
+        .severity(Severity::High),
         (Some((quota, period)), _) => {
             Judgement::fail(format!("{quota} us in each {period} us, not used up in {}", program.span()))
                 .severity(Severity::Low)

@@ -5,30 +5,34 @@ use super::sources::{RT_GROUP, SCHED7};
 use super::view::ProgramView;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
+use crate::knobs::rt_throttling::is_replaced;
 use crate::unknown::unknown_from;
+use facts::Fact;
 use facts::process::ProgramThread;
+use facts::uname::series;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "realtime-budget",
     title: "work near to the limit on real-time threads",
     description: "The kernel gives all real-time threads of a CPU together a share of each period, by \
-                  default 0.95 s of each second, and stops them for the rest. From 6.12 on most \
-                  kernels do so only where ordinary threads starve (the fair server).",
+                  default 0.95 s of each second, and stops them for the rest. From 6.12 on, unless it \
+                  has RT_GROUP_SCHED, it does so only where ordinary threads starve: its fair server \
+                  then takes 50 ms of each second.",
     rationale: "a loop that needs a little more than usual is stopped until the period ends: 50 ms by \
                 default",
     detection: "By the time that the thread ran in the window, next to \
-                /proc/sys/kernel/sched_rt_runtime_us and sched_rt_period_us; what other threads of its CPU \
-                take comes on top.",
+                /proc/sys/kernel/sched_rt_runtime_us and sched_rt_period_us where they hold, and to the \
+                fair servers of its CPUs; what other threads of its CPU take comes on top.",
     wanted: "well below the limit",
-    fix: "do less in a cycle, or spread the work over CPUs; a limit of -1 removes the brake, and with it \
-          the rescue of a machine whose loop never ends",
+    fix: "do less in a cycle, or spread the work over CPUs; without throttle and fair \
+          server there is no brake, and no rescue of a machine whose loop never ends",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     sources: &[
         Source { title: "kernel: real-time group scheduling", url: RT_GROUP },
         Source { title: "sched(7), limiting the CPU usage of real-time processes", url: SCHED7 },
     ],
-    reads: &[RUNTIME, PERIOD, "/proc/PID/task/TID/schedstat"],
+    reads: &[RUNTIME, PERIOD, SERVERS, "/proc/PID/task/TID/schedstat"],
     judge: CheckJudge::Thread(judge),
     examples: Examples {
         fires: "thread 101 run=0.88",
@@ -39,24 +43,84 @@ pub static CHECK: CheckRule = CheckRule {
 
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
+const SERVERS: &str = "/sys/kernel/debug/sched/fair_server";
 
 /// The part of the limit from which on a longer cycle may reach it.
 const NEAR: f64 = 0.9;
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
+    let share = program.share(thread)?;
+    let ran = format!("it ran {:.0} % of {}", share * 100.0, thread.window.spoken());
+    let (throttle, server) = (throttle(program)?, server(program, thread)?);
+    let limits = [(throttle, "the limit of real-time threads"), (server, "what the fair server leaves")];
+    let known = limits.into_iter().filter_map(|(limit, whose)| limit.map(|limit| (limit, whose)));
+    Ok(match known.min_by(|one, other| one.0.total_cmp(&other.0)) {
+        None => Judgement::pass("there is no limit"),
+        Some((limit, whose)) => {
+            let value = format!("{ran}, {whose} is {:.0} %", limit * 100.0);
+            Judgement::fail_if(share >= NEAR * limit, value)
+        }
+    })
+}
+
+/// The share after which the kernel stops all real-time threads of a CPU; none where it does not.
+fn throttle(program: &ProgramView) -> Result<Option<f64>, Judgement> {
     let machine = program.machine;
     let runtime =
         machine.rt_runtime_us.known().ok_or_else(|| unknown_from(RUNTIME, &machine.rt_runtime_us))?;
     let period = machine.rt_period_us.known().ok_or_else(|| unknown_from(PERIOD, &machine.rt_period_us))?;
     if *runtime < 0 || runtime >= period {
-        return Ok(Judgement::pass("there is no limit"));
+        return Ok(None);
     }
-    let (share, limit) = (program.share(thread)?, *runtime as f64 / (*period).max(1) as f64);
-    let value = format!(
-        "it ran {:.0} % of {}, the limit is {:.0} %",
-        share * 100.0,
-        thread.window.spoken(),
-        limit * 100.0
-    );
-    Ok(Judgement::fail_if(share >= NEAR * limit, value))
+    let groups = || {
+        let known = machine.group_scheduling.known().copied();
+        known.ok_or_else(|| unknown_from("the kernel's configuration", &machine.group_scheduling))
+    };
+    let replaced = is_replaced(&machine.fair_servers, || series_of(program), groups)?;
+    Ok((!replaced).then(|| *runtime as f64 / (*period).max(1) as f64))
+}
+
+/// What the fair servers of a thread's CPUs leave to it while ordinary threads starve there; none
+/// where they are off, or where the kernel has none.
+fn server(program: &ProgramView, thread: &ProgramThread) -> Result<Option<f64>, Judgement> {
+    let servers = match &program.machine.fair_servers {
+        Fact::Known(servers) => servers,
+        _ if series_of(program)? < (6, 12) => return Ok(None),
+        other => return Err(unknown_from(SERVERS, other)),
+    };
+    let allowed = program.allowed(thread)?;
+    let own = servers.iter().filter(|server| allowed.contains(server.cpu) && server.runtime_ns > 0);
+    let left = own.map(|server| 1.0 - server.runtime_ns as f64 / server.period_ns.max(1) as f64);
+    Ok(left.min_by(f64::total_cmp))
+}
+
+fn series_of(program: &ProgramView) -> Result<(u32, u32), Judgement> {
+    let release = &program.machine.release;
+    let text = release.known().ok_or_else(|| unknown_from("/proc/sys/kernel/osrelease", release))?;
+    series(text).ok_or_else(|| Judgement::unknown(format!("the release {text} has no series")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::fixture::ExampleProgram;
+    use crate::judgement::AuditVerdict::{self, Fail, Pass, Unknown};
+
+    fn verdict(edits: &str) -> AuditVerdict {
+        ExampleProgram::of(&format!("thread 101 run=0.88\n{edits}")).findings(&CHECK)[0].finding.verdict
+    }
+
+    /// With a fair server the sysctl only bounds what is admitted, unless there is RT_GROUP_SCHED.
+    #[test]
+    fn the_limit_is_that_of_the_kernel_in_use() {
+        assert_eq!(verdict(""), Fail);
+        assert_eq!(verdict("machine server=50"), Fail, "what the server takes is a limit, too");
+        assert_eq!(verdict("machine server=0"), Pass);
+        assert_eq!(verdict("machine server=0 groups=yes"), Fail);
+        assert_eq!(verdict("machine server=10 runtime=-1"), Pass, "0.88 is well below 0.99");
+        assert_eq!(verdict("machine server=50 runtime=-1"), Fail);
+        // From 6.12 on the servers are there, and debugfs is closed.
+        assert_eq!(verdict("machine release=6.12.9"), Unknown);
+        assert_eq!(verdict("machine release=6.12.9 runtime=-1"), Unknown);
+    }
 }

@@ -18,8 +18,9 @@ pub static CHECK: CheckRule = CheckRule {
     rationale: "the cycle's own work and each delay are added to the period, so that the schedule drifts, \
                 and a preemption between reading the clock and sleeping goes unnoticed",
     detection: "By the mode with which its timer is started (timer:hrtimer_start, since Linux 4.16), and by \
-                the flags of the call in which it is seen asleep. A time-out that only limits a wait for \
-                something else is not looked at.",
+                the flags of the call in which it is seen asleep. A time-out of a wait for nothing \
+                (select() without descriptors) is a sleep for a span; where a thread starts timers and was \
+                seen in no sleep until a time, its time-outs may pace it, which is unknown.",
     wanted: "sleeps until a time that is counted from the one before",
     fix: "add the period to the last release and sleep with clock_nanosleep(CLOCK_MONOTONIC, \
           TIMER_ABSTIME, ...)",
@@ -69,8 +70,21 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if spans >= SEVERAL {
         return Err(needs_calls("it starts timers for a span, and was in no sleep when it was looked at"));
     }
-    if times + seen(false) > 0 {
+    // A wait with a time-out starts a timer until a time, whatever its caller asked for
+    // (`poll_select_set_timeout()`, `ep_timeout_to_timespec()`).
+    if seen(false) + called_until(program, thread) > 0 {
         return Ok(Judgement::pass("it sleeps until a time"));
+    }
+    let (for_nothing, limited) = time_outs(&waits);
+    if for_nothing > 0 && (times >= SEVERAL || often) {
+        let looks = several(for_nothing, "look", "looks");
+        return Ok(Judgement::fail(format!("it waited for nothing with a time-out, at {looks} at it")));
+    }
+    if times >= SEVERAL || limited > 0 {
+        return Err(needs_calls(
+            "it was seen in no sleep until a time, and its waits have time-outs: whether these pace it does \
+             not show",
+        ));
     }
     if timers.is_err() && waits.as_ref().is_ok_and(|waits| waits.looks() == waits.running) {
         return Err(Judgement::unknown("it was never asleep when it was looked at"));
@@ -92,7 +106,41 @@ fn seen(waits: &Waits, relative: bool) -> u64 {
     let told =
         told.filter(|(wait, _)| wait.args[1].is_some_and(|flags| (flags & TIMER_ABSTIME == 0) == relative));
     let spans = waits.in_call("nanosleep").filter(|_| relative);
-    told.chain(spans).map(|(_, times)| times).sum()
+    // A condition's time-out is a time (FUTEX_WAIT_BITSET is 9; the fourth argument points to it).
+    let until = waits.in_call("futex").filter(|(wait, _)| {
+        !relative
+            && wait.args[1].is_some_and(|op| op & 0x7f == 9)
+            && wait.args[3].is_some_and(|limit| limit != 0)
+    });
+    told.chain(spans).chain(until).map(|(_, times)| times).sum()
+}
+
+/// At how many looks it was in a wait with a time-out: for no descriptor at all, and for some.
+fn time_outs(waits: &Result<&Waits, Judgement>) -> (u64, u64) {
+    let sum = |call: &str, own: &dyn Fn(&[Option<u64>; 6]) -> bool| {
+        let waits = waits.iter().flat_map(|waits| waits.in_call(call));
+        waits.filter(|(wait, _)| own(&wait.args)).map(|(_, times)| times).sum::<u64>()
+    };
+    let is_set = |arg: Option<u64>| arg.is_some_and(|pointer| pointer != 0);
+    // Milliseconds in an int; negative ones are no limit.
+    let limits = |arg: Option<u64>| arg.is_some_and(|span| span as i32 > 0);
+    let none = |arg: Option<u64>| arg == Some(0);
+    let of = |empty: bool| {
+        sum("pselect6", &|args| none(args[0]) == empty && is_set(args[4]))
+            + sum("ppoll", &|args| none(args[1]) == empty && is_set(args[2]))
+            + sum("poll", &|args| none(args[1]) == empty && limits(args[2]))
+    };
+    let sets = sum("epoll_wait", &|args| limits(args[3])) + sum("epoll_pwait", &|args| limits(args[3]));
+    (of(true), of(false) + sets)
+}
+
+/// How many sleeps until a time were recorded as calls.
+fn called_until(program: &ProgramView, thread: &ProgramThread) -> u64 {
+    let calls = program.calls(thread);
+    let made = calls.iter().flat_map(|calls| &calls.made).filter(|call| call.name == "clock_nanosleep");
+    made.filter(|call| call.args.is_some_and(|args| args[1] & TIMER_ABSTIME != 0))
+        .map(|call| call.times)
+        .sum()
 }
 
 /// How many sleeps for a span were recorded as calls.
@@ -104,4 +152,34 @@ fn called(program: &ProgramView, thread: &ProgramThread) -> u64 {
         name => name == "nanosleep",
     });
     spans.map(|call| call.times).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::fixture::ExampleProgram;
+    use crate::judgement::AuditVerdict::{self, Fail, NotApplicable, Pass, Unknown};
+
+    fn verdict(edits: &str) -> AuditVerdict {
+        ExampleProgram::of(edits).findings(&CHECK)[0].finding.verdict
+    }
+
+    #[test]
+    fn a_loop_that_its_time_outs_pace_sleeps_for_spans() {
+        // select() for nothing, poll() for nothing.
+        assert_eq!(verdict("wait 101 pselect6 0,0,0,0,7f00 times=90"), Fail);
+        assert_eq!(verdict("wait 101 ppoll 0,0,7f00 times=90"), Fail);
+        // For something: what ended the wait does not show.
+        assert_eq!(verdict("wait 101 pselect6 4,7f,0,0,7f00 times=90"), Unknown);
+        assert_eq!(verdict("wait 101 epoll_pwait 4,7f,8,5 times=90"), Unknown);
+        assert_eq!(verdict("trace refused\nwait 101 epoll_pwait 4,7f,8,5 times=90"), Unknown);
+        // Without a limit there is no timer.
+        let for_ever =
+            "wait 101 epoll_pwait 4,7f,8,ffffffff times=90\ntimer 101 hrtimer_wakeup mode=0 times=0";
+        assert_eq!(verdict(for_ever), NotApplicable);
+        // Seen asleep until a time, or recorded so.
+        assert_eq!(verdict("wait 101 clock_nanosleep 1,1 times=9"), Pass);
+        assert_eq!(verdict("wait 101 futex 5500,189,1,7f00 times=9"), Pass);
+        assert_eq!(verdict("wait 101 read 4,0 times=9\ncall 101 clock_nanosleep 1,1 times=50"), Pass);
+    }
 }

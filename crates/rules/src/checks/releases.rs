@@ -65,6 +65,12 @@ impl Releases {
         }
     }
 
+    /// Forgets how a thread waited until now.
+    pub fn forget(&mut self, tid: u32) {
+        self.threads.remove(&tid);
+        self.early.retain(|waking| u32::try_from(waking.tid) != Ok(tid));
+    }
+
     /// The waits of a thread that were seen to end, with who ended them and how often.
     pub fn of(&self, tid: u32) -> impl Iterator<Item = (&Wait, Waker, u64)> {
         let told = self.threads.get(&tid).map(|own| &own.told).into_iter().flatten();
@@ -132,6 +138,21 @@ mod tests {
         releases.look(7, Nanos(10), Nanos(20), wait(1));
         releases.wakings(vec![waking(15, 8), waking(30, 9)], Nanos(50));
         assert!(told(&releases).is_empty());
+    }
+
+    #[test]
+    fn a_thread_that_begins_anew_has_no_waits_of_before() {
+        let mut releases = Releases::default();
+        releases.look(7, Nanos(10), Nanos(11), wait(1));
+        releases.wakings(vec![waking(20, 8)], Nanos(25));
+        releases.look(7, Nanos(26), Nanos(27), wait(2));
+        releases.wakings(vec![waking(40, 8)], Nanos(30));
+        releases.forget(7);
+        releases.wakings(Vec::new(), Nanos(50));
+        assert!(told(&releases).is_empty());
+        releases.look(7, Nanos(60), Nanos(61), wait(3));
+        releases.wakings(vec![waking(70, 9)], Nanos(80));
+        assert_eq!(told(&releases), [(3, Waker::Thread(9), 1)]);
     }
 
     /// The buffers of the CPUs are read one after the other.

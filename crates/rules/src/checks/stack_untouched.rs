@@ -42,7 +42,7 @@ const TOUCHED_KIB: u64 = 32;
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let mappings = program.mappings()?;
-    let pointer = program.waits(thread)?.stack.ok_or_else(|| {
+    let pointer = program.looks(thread)?.stack.ok_or_else(|| {
         Judgement::unknown(
             "the thread was never asleep when it was looked at: where its stack is does not show",
         )

@@ -207,3 +207,15 @@ fn without_real_time_threads_there_is_nothing_to_judge_of_them() {
     assert_eq!(of("no-affinity"), AuditVerdict::NotApplicable);
     assert_eq!(of("memory-unlocked"), AuditVerdict::Pass);
 }
+
+#[test]
+fn calls_of_other_numbers_have_no_names() {
+    let edits = "process numbers=other\ncall 101 write 0,0 times=50\nwait 101 clock_nanosleep 1,0 times=90\n\
+                 timer 101 hrtimer_wakeup mode=1 times=500\nthread 101 voluntary=500";
+    let check = ExampleProgram::of(edits).check();
+    let of = |id: &str| check.findings.iter().find(|found| found.finding.rule == id).unwrap().finding.verdict;
+    for id in ["blocking-calls", "relative-sleep", "wall-clock-sleep", "lock-without-inheritance"] {
+        assert_eq!(of(id), AuditVerdict::Unknown, "{id}");
+    }
+    assert_eq!(of("writes-in-loop"), AuditVerdict::Pass, "its counters have none written");
+}

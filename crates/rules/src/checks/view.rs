@@ -79,7 +79,24 @@ impl<'a> ProgramView<'a> {
     }
 
     pub fn waits(&self, thread: &'a ProgramThread) -> Result<&'a Waits, Judgement> {
+        let waits = self.looks(thread)?;
+        self.named().map(|()| waits)
+    }
+
+    /// The looks at a thread, whether its calls have names or not.
+    pub fn looks(&self, thread: &'a ProgramThread) -> Result<&'a Waits, Judgement> {
         self.known(&format!("task/{}/syscall", thread.tid), &thread.waits)
+    }
+
+    /// That numbers of its calls have names.
+    fn named(&self) -> Result<(), Judgement> {
+        match self.known("auxv", &self.process.own_numbers)? {
+            true => Ok(()),
+            false => Err(Judgement::unknown(
+                "the calls of a program of another word length (32-bit, or x32) have other numbers, and are not \
+                 named",
+            )),
+        }
     }
 
     pub fn stack(&self, thread: &'a ProgramThread) -> Result<&'a StackPages, Judgement> {
@@ -111,8 +128,9 @@ impl<'a> ProgramView<'a> {
         Ok(own.timers.iter().map(|(timer, times)| (timer, *times)).collect())
     }
 
-    /// The system calls that a thread made; none where they were not asked for.
+    /// The system calls that a thread made; none where they were not asked for, or have no names.
     pub fn calls(&self, thread: &ProgramThread) -> Option<NamedCalls> {
+        self.named().ok()?;
         let activity = self.activity().ok()?;
         let own = self.done(thread, CALLS).ok()?;
         let named = own.calls.iter().filter_map(|(call, times)| {
@@ -148,6 +166,7 @@ impl<'a> ProgramView<'a> {
     /// belong to another wait. Interrupts are left out.
     pub fn released_by(&self, thread: &'a ProgramThread) -> Result<Vec<(&'a Wait, WokenBy)>, Judgement> {
         self.all_wakings(thread)?;
+        self.named()?;
         let told = self.releases.of(thread.tid);
         Ok(told.filter_map(|(wait, waker, times)| Some((wait, self.waker(waker, times)?))).collect())
     }

@@ -6,6 +6,7 @@ use super::view::{ProgramView, enough};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use facts::process::ProgramThread;
+use facts::process::waits::Waits;
 use model::text::several;
 
 pub static CHECK: CheckRule = CheckRule {
@@ -16,7 +17,9 @@ pub static CHECK: CheckRule = CheckRule {
     rationale: "when the clock is set forward all releases until then come at once, and when it is set \
                 back the thread sleeps for that much longer",
     detection: "By the clock of the clock_nanosleep call in which the thread is seen asleep, and by the \
-                flag of futex calls with a time-out.",
+                flag of futex calls with a time-out; by the clock of the timer descriptor (timerfd) that it \
+                reads. Where it waits for several descriptors with such a timer among those that are \
+                open it is unknown.",
     wanted: "CLOCK_MONOTONIC",
     fix: "use CLOCK_MONOTONIC for schedules and time-outs (pthread_condattr_setclock for condition \
           variables), and CLOCK_REALTIME for time stamps alone",
@@ -26,7 +29,7 @@ pub static CHECK: CheckRule = CheckRule {
         Source { title: "clock_nanosleep(2)", url: CLOCK_NANOSLEEP2 },
         Source { title: "kernel: real-time application monitors, sleep", url: RTAPP },
     ],
-    reads: &["/proc/PID/task/TID/syscall"],
+    reads: &["/proc/PID/task/TID/syscall", "/proc/PID/fdinfo"],
     judge: CheckJudge::Thread(judge),
     examples: Examples {
         fires: "wait 101 clock_nanosleep 0,1 times=90",
@@ -50,12 +53,57 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         wait.args[1].is_some_and(|op| op & FUTEX_CLOCK_REALTIME != 0)
             && wait.args[3].is_some_and(|limit| limit != 0)
     });
-    let times = sleeps.chain(limits).map(|(_, times)| times).sum::<u64>();
+    let timers = open_timers(program, waits)?;
+    let reads = waits.in_call("read").filter(|(wait, _)| timers.iter().any(|own| wait.args[0] == Some(*own)));
+    let times = sleeps.chain(limits).chain(reads).map(|(_, times)| times).sum::<u64>();
     if times == 0 {
         enough(waits)?;
+        if !timers.is_empty() && WAITS_FOR_SEVERAL.iter().any(|call| waits.in_call(call).next().is_some()) {
+            return Err(Judgement::unknown(
+                "a timerfd is set to a time of CLOCK_REALTIME, and which descriptors it waits for does not show",
+            ));
+        }
     }
     Ok(match times {
         0 => Judgement::pass(format!("not at {} at it", several(waits.looks(), "look", "looks"))),
         _ => Judgement::fail(format!("CLOCK_REALTIME, at {times} of {} looks", waits.looks())),
     })
+}
+
+/// Calls that wait for any of several descriptors.
+const WAITS_FOR_SEVERAL: &[&str] = &["epoll_pwait", "epoll_wait", "poll", "ppoll", "pselect6"];
+
+/// The timers on the wall clock that a thread may wait for by a descriptor; what is open is not
+/// asked where it was seen in no such wait.
+fn open_timers(program: &ProgramView, waits: &Waits) -> Result<Vec<u64>, Judgement> {
+    let by_descriptor = |call: &str| call == "read" || WAITS_FOR_SEVERAL.contains(&call);
+    if !waits.seen.iter().any(|(wait, _)| by_descriptor(wait.call)) {
+        return Ok(Vec::new());
+    }
+    let timers = program.descriptors()?.iter().filter(|open| open.on_wall_clock);
+    Ok(timers.map(|open| u64::from(open.number)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::fixture::ExampleProgram;
+    use crate::judgement::AuditVerdict::{self, Fail, Pass, Unknown};
+
+    fn verdict(edits: &str) -> AuditVerdict {
+        ExampleProgram::of(edits).findings(&CHECK)[0].finding.verdict
+    }
+
+    #[test]
+    fn a_timer_descriptor_has_a_clock() {
+        let wall = "descriptor 4 kind=timerfd name=x clock=wall\n";
+        let other = "descriptor 4 kind=timerfd name=x\n";
+        assert_eq!(verdict(&format!("{wall}wait 101 read 4,0 times=90")), Fail);
+        assert_eq!(verdict(&format!("{wall}wait 101 read 5,0 times=90")), Pass);
+        assert_eq!(verdict(&format!("{other}wait 101 read 4,0 times=90")), Pass);
+        assert_eq!(verdict(&format!("{wall}wait 101 ppoll 7f,1 times=90")), Unknown);
+        assert_eq!(verdict(&format!("{other}wait 101 ppoll 7f,1 times=90")), Pass);
+        // Another thread's.
+        assert_eq!(verdict(wall), Pass);
+    }
 }

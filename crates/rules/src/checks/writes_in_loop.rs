@@ -2,7 +2,7 @@
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{PROC, TTY};
-use super::view::{NamedCalls, ProgramView};
+use super::view::{NamedCalls, ProgramView, needs_calls};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use crate::words::truncate_phrases;
@@ -18,10 +18,12 @@ pub static CHECK: CheckRule = CheckRule {
     rationale: "the call waits for locks of the terminal or of the file system, for a full pipe, or for a \
                 slow line: a character takes 87 us at 115200 baud",
     detection: "By the thread's counters of writing calls (/proc/PID/task/TID/io) and what the process has \
-                open for writing. A thread whose writes are all of eight bytes, in a process with an \
-                eventfd, may only wake another. Which descriptor it was is told with --syscalls, or where \
-                a file's position moved. Where it can only have been sockets and devices it counts \
-                little: they may be the field bus. send() and sendto() show with --syscalls alone.",
+                open for writing; /dev/null does not count. A thread whose writes are all of eight bytes, \
+                in a process with an eventfd, may only wake another. Which descriptor it was is told with \
+                --syscalls, or where a file's position moved and no other thread of the process wrote. \
+                Where it can only have been sockets and devices it counts little: they may be the field \
+                bus; where it can have been these or others it is unknown. send() and sendto() show with \
+                --syscalls alone.",
     wanted: "no output by real-time threads",
     fix: "hand messages to a thread without a real-time policy, through a ring of fixed size that is never \
           waited for, and let that thread write",
@@ -43,18 +45,25 @@ pub static CHECK: CheckRule = CheckRule {
 const CALLS: &[&str] = &["write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg"];
 
 /// A field bus is a socket or a device, too, and writing to it is what a loop is for.
+fn is_bus(open: &Descriptor) -> bool {
+    matches!(open.kind, OpenKind::Socket | OpenKind::Device)
+}
+
 fn severity<'a>(mut to: impl Iterator<Item = &'a Descriptor>) -> Severity {
-    let bus = |open: &Descriptor| matches!(open.kind, OpenKind::Socket | OpenKind::Device);
-    if to.all(bus) { Severity::Low } else { Severity::High }
+    if to.all(is_bus) { Severity::Low } else { Severity::High }
 }
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if let Some(calls) = program.calls(thread) {
         return by_calls(program, thread, &calls);
     }
+    by_counters(program, thread)
+}
+
+fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let counted = program.io(thread)?;
     if counted.writes == 0 {
-        return Ok(Judgement::pass(format!("it wrote nothing in {}", thread.window.spoken())));
+        return no_write(program, thread);
     }
     let open: Vec<&Descriptor> =
         program.descriptors()?.iter().filter(|open| open.writable && open.kind != OpenKind::Other).collect();
@@ -68,30 +77,70 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         several(counted.written_bytes, "byte", "bytes"),
         thread.window.spoken()
     );
-    let moved: Vec<&Descriptor> = open.iter().copied().filter(|open| open.moved).collect();
-    let (how, to) = match moved.is_empty() {
-        false => ("; what moved meanwhile", moved),
-        true => {
-            ("; open for writing", open.into_iter().filter(|open| open.kind != OpenKind::Eventfd).collect())
-        }
-    };
-    // Which of several it was does not show: with none the descriptor was closed again.
-    let severity = if to.is_empty() { Severity::High } else { severity(to.iter().copied()) };
+    let moved: Vec<&Descriptor> =
+        open.iter().copied().filter(|open| open.moved && open.kind != OpenKind::Null).collect();
+    if !moved.is_empty() && is_only_writer(program, thread) {
+        let named = truncate_phrases(moved.iter().map(|open| open.words()));
+        let severity = severity(moved.into_iter());
+        return Ok(Judgement::fail(format!("{said}; what moved meanwhile: {named}")).severity(severity));
+    }
+    // Two descriptors of one open file, as of a shell's `2>&1`, are one place.
+    let (discarded, to): (Vec<&Descriptor>, Vec<&Descriptor>) = open
+        .into_iter()
+        .filter(|open| open.kind != OpenKind::Eventfd)
+        .partition(|open| open.kind == OpenKind::Null);
+    let bus = to.iter().filter(|open| is_bus(open)).count();
     let named = truncate_phrases(to.iter().map(|open| open.words()));
-    let named = if named.is_empty() { named } else { format!("{how}: {named}") };
-    Ok(Judgement::fail(said + &named).severity(severity))
+    let said = if named.is_empty() { said } else { format!("{said}; open for writing: {named}") };
+    // A descriptor that was closed again, or one of these that does no harm.
+    match to.len() {
+        0 if discarded.is_empty() => Ok(Judgement::fail(said)),
+        0 => Ok(Judgement::pass(format!("{said}, to {}", discarded[0].name))),
+        all if bus == all => Ok(Judgement::fail(said).severity(Severity::Low)),
+        _ if bus > 0 || !discarded.is_empty() => {
+            let or = discarded.first().map_or(String::new(), |null| format!(", or {}", null.name));
+            Err(needs_calls(&format!("{said}{or}; which it was does not show")))
+        }
+        _ => Ok(Judgement::fail(said)),
+    }
+}
+
+/// That it made no call of those that are counted as writing: sendto() and its like are not
+/// (`wchar` is of vfs_write(), fs/read_write.c).
+fn no_write(program: &ProgramView, thread: &ProgramThread) -> Judged {
+    let window = thread.window.spoken();
+    if program.descriptors()?.iter().any(|open| open.kind == OpenKind::Socket) {
+        let said = format!("no write() in {window}, but a socket is open, and send() is not counted");
+        return Err(needs_calls(&said));
+    }
+    Ok(Judgement::pass(format!("no write() in {window}, and no socket is open")))
+}
+
+/// Whether the position of a file can have been moved by this thread alone: of none of the others
+/// a write or a read is counted, and each could be read.
+fn is_only_writer(program: &ProgramView, thread: &ProgramThread) -> bool {
+    let process = program.process;
+    let quiet = |other: &ProgramThread| {
+        other.calls.known().is_some_and(|calls| calls.writes == 0 && calls.reads == 0)
+    };
+    process.threads_left_out + process.threads_changed == 0
+        && process.threads.iter().all(|other| other.tid == thread.tid || quiet(other))
 }
 
 fn by_calls(program: &ProgramView, thread: &ProgramThread, calls: &NamedCalls) -> Judged {
     let open = program.descriptors()?;
-    let mut harmless = 0;
+    let mut harmless = [0; 2];
     let mut sums: Vec<(String, u64)> = Vec::new();
     let mut worst = Severity::Low;
     for call in calls.made.iter().filter(|call| CALLS.contains(&call.name)) {
         let number = call.args.map(|args| args[0]);
         let to = open.iter().find(|open| Some(u64::from(open.number)) == number);
-        if to.is_some_and(|open| open.kind == OpenKind::Eventfd) {
-            harmless += call.times;
+        match to.map(|open| open.kind) {
+            Some(OpenKind::Eventfd) => harmless[0] += call.times,
+            Some(OpenKind::Null) => harmless[1] += call.times,
+            _ => {}
+        }
+        if to.is_some_and(|open| matches!(open.kind, OpenKind::Eventfd | OpenKind::Null)) {
             continue;
         }
         worst = worst.max(to.map_or(Severity::High, |to| severity(std::iter::once(to))));
@@ -109,11 +158,74 @@ fn by_calls(program: &ProgramView, thread: &ProgramThread, calls: &NamedCalls) -
         return Err(Judgement::unknown("events were lost: a rare call may be among them"));
     }
     if sums.is_empty() {
-        let wakes = if harmless > 0 { ", but for waking others through an eventfd" } else { "" };
+        let wakes = match harmless {
+            [0, 0] => "",
+            [0, _] => ", but to /dev/null",
+            _ => ", but for waking others through an eventfd",
+        };
         return Ok(Judgement::pass(format!("it wrote nothing in {}{wakes}", thread.window.spoken())));
     }
     let said = truncate_phrases(
         sums.iter().map(|(words, times)| format!("{words} {}", several(*times, "time", "times"))),
     );
     Ok(Judgement::fail(format!("{said}, in {}", thread.window.spoken())).severity(worst))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::fixture::ExampleProgram;
+    use crate::judgement::{AuditVerdict, Severity};
+
+    fn found(edits: &str) -> (AuditVerdict, Severity, String) {
+        let finding = ExampleProgram::of(edits).findings(&CHECK).remove(0).finding;
+        (finding.verdict, finding.severity, finding.value)
+    }
+
+    const WRITES: &str = "thread 101 writes=500 written=6000\n";
+
+    #[test]
+    fn what_is_discarded_is_no_output() {
+        let to = |lines: &str| found(&format!("{WRITES}descriptor 0 kind=null name=null\n{lines}"));
+        assert_eq!(to("close 0").0, AuditVerdict::Fail, "what it wrote to was closed again");
+        let one = to("");
+        assert_eq!(one.0, AuditVerdict::Unknown, "{one:?}");
+        let closed = found(&format!("close 0\n{WRITES}descriptor 1 kind=null name=null"));
+        assert_eq!(closed.0, AuditVerdict::Pass, "{closed:?}");
+        let bus = found(&format!(
+            "close 0\n{WRITES}descriptor 1 kind=null name=null\ndescriptor 3 kind=socket name=x"
+        ));
+        assert_eq!((bus.0, bus.1), (AuditVerdict::Fail, Severity::Low), "{bus:?}");
+        let told = found(&format!(
+            "close 0\n{WRITES}descriptor 1 kind=null name=null\ncall 101 write 1,0 times=500"
+        ));
+        assert_eq!(told.0, AuditVerdict::Pass, "{told:?}");
+    }
+
+    #[test]
+    fn a_file_that_another_thread_may_have_moved_is_not_named_as_this_ones() {
+        let open = "close 0\ndescriptor 3 kind=socket name=x\ndescriptor 4 kind=file name=log moved=yes\n";
+        let alone = found(&format!("{open}{WRITES}"));
+        assert_eq!((alone.0, alone.1), (AuditVerdict::Fail, Severity::High), "{alone:?}");
+        assert!(alone.2.ends_with("what moved meanwhile: descriptor 4 (log)"), "{alone:?}");
+        for other in
+            ["thread 102 policy=other writes=9 written=45", "thread 102 policy=other\nio 102 refused"]
+        {
+            let beside = found(&format!("{open}{WRITES}{other}"));
+            assert_eq!(beside.0, AuditVerdict::Unknown, "{beside:?}");
+        }
+        // Where nothing harmless is open it was output all the same.
+        let terminal = found(&format!("{WRITES}thread 102 policy=other writes=9 written=45"));
+        assert_eq!((terminal.0, terminal.1), (AuditVerdict::Fail, Severity::High), "{terminal:?}");
+    }
+
+    #[test]
+    fn sending_is_not_counted_and_not_passed() {
+        assert_eq!(found("").0, AuditVerdict::Pass);
+        assert!(found("").2.starts_with("no write() in"), "{:?}", found(""));
+        let open = found("descriptor 3 kind=socket name=x");
+        assert_eq!(open.0, AuditVerdict::Unknown, "{open:?}");
+        let quiet = found("descriptor 3 kind=socket name=x\ncall 101 read 3,0 times=5");
+        assert_eq!(quiet.0, AuditVerdict::Pass, "{quiet:?}");
+    }
 }

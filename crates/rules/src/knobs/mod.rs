@@ -76,7 +76,7 @@ mod resume_latency_qos;
 mod rival_tuners;
 mod rt_group_sched;
 mod rt_priority_limit;
-mod rt_throttling;
+pub(crate) mod rt_throttling;
 mod runtime_statistics;
 mod sched_ext;
 mod serial_console;

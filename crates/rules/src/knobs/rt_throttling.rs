@@ -8,6 +8,7 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::view::MachineView;
 use facts::Fact;
+use facts::sched::FairServer;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -82,20 +83,29 @@ fn judge(machine: &MachineView) -> Judged {
     )))
 }
 
-/// Returns early unless this kernel throttles: what it offers decides, its version only where
-/// debugfs is closed.
+/// Returns early unless this kernel throttles.
 fn throttles(machine: &MachineView) -> Result<(), Judgement> {
     let groups = || machine.kconfig().map(|config| config.is_yes("RT_GROUP_SCHED"));
-    let replaced = match &machine.facts().fair_servers {
-        Fact::Known(servers) => !servers.is_empty(),
-        _ => machine.series()? >= (6, 12),
-    };
-    if replaced && !groups()? {
+    if is_replaced(&machine.facts().fair_servers, || machine.series(), groups)? {
         return Err(Judgement::not_applicable(
             "this kernel has a fair server instead: the sysctl only bounds what is admitted",
         ));
     }
     Ok(())
+}
+
+/// Whether a kernel has fair servers in the place of the throttle: what it offers decides, its
+/// version only where debugfs is closed.
+pub fn is_replaced(
+    servers: &Fact<Vec<FairServer>>,
+    series: impl FnOnce() -> Result<(u32, u32), Judgement>,
+    groups: impl FnOnce() -> Result<bool, Judgement>,
+) -> Result<bool, Judgement> {
+    let has_servers = match servers {
+        Fact::Known(servers) => !servers.is_empty(),
+        _ => series()? >= (6, 12),
+    };
+    Ok(has_servers && !groups()?)
 }
 
 #[cfg(test)]
