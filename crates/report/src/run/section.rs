@@ -59,7 +59,10 @@ fn answer(input: &Input) -> Markup {
         }
         (banners(input))
         (hunt::section::banner(run))
-        p class="lead" { (sentences::verdict(run)) }
+        // Of a followed program its cycles are the answer.
+        @let cycles = hunt::threads::answer(run);
+        @if let Some(cycles) = &cycles { p class="lead" { (prose(cycles)) } }
+        p class=[cycles.is_none().then_some("lead")] { (sentences::verdict(run)) }
         @if run.command == Command::Hunt { p { (prose(&hunt::sentences::found(run))) } }
         @if let Some((bounds, claim)) = input.bounds.and_then(|bounds| Some((bounds, bounds.claim.as_ref()?))) {
             p { strong { (verdict(bounds, claim)) } }
