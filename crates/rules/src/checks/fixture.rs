@@ -7,10 +7,11 @@
 //! `remap TID times=`, `release TID BY times=` (out of the wait named last) and `fault TID page=
 //! at= times=` say what it did; `mapping FROM-TO name= rights= flags= size= resident=`, `stack TID
 //! resident=`, `descriptor N kind= name= moved= clock=`, `close N`, `growth least= most= changes=
-//! back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt= cores= runtime=
-//! release= groups= server= nodes=`, `other TID NAME POLICY PRIO kernel=` are about the rest. Numbers of addresses and of
-//! arguments are hexadecimal. `WHAT refused` (`smaps`, `status`, `limits`, `growth`, `group`,
-//! `pages`, `cores`, `trace`) and `waits|io|counters|affinity TID refused` take something away.
+//! back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt= cores=
+//! runtime= release= groups= server= nodes=`, `other TID NAME POLICY PRIO kernel=` are about the
+//! rest. Numbers of addresses and of arguments are hexadecimal. `WHAT refused` (`smaps`, `status`,
+//! `limits`, `growth`, `group`, `pages`, `cores`, `trace`) and `waits|io|counters|affinity TID
+//! refused` take something away.
 
 use std::collections::BTreeMap;
 

@@ -93,8 +93,7 @@ impl<'a> ProgramView<'a> {
         match self.known("auxv", &self.process.own_numbers)? {
             true => Ok(()),
             false => Err(Judgement::unknown(
-                "the calls of a program of another word length (32-bit, or x32) have other numbers, and are not \
-                 named",
+                "a program of another word length (32-bit, or x32): its calls have other numbers and no names here",
             )),
         }
     }

@@ -60,7 +60,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         enough(waits)?;
         if !timers.is_empty() && WAITS_FOR_SEVERAL.iter().any(|call| waits.in_call(call).next().is_some()) {
             return Err(Judgement::unknown(
-                "a timerfd is set to a time of CLOCK_REALTIME, and which descriptors it waits for does not show",
+                "a timerfd is set to a time of CLOCK_REALTIME: whether it waits for that one does not show",
             ));
         }
     }
