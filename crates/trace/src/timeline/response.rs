@@ -45,7 +45,8 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     let mut response = Response::default();
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let all = segments(window);
-    let began = all.iter().find(|segment| segment.doing == Doing::Running).map(|segment| segment.start);
+    let own = |segment: &&CycleSegment<'_>| segment.doing == Doing::Running && !segment.last_cycle;
+    let began = all.iter().find(own).map(|segment| segment.start);
     for segment in all.iter().take(MAX_SEGMENTS) {
         match segment.doing {
             Doing::Waiting | Doing::Preempted => response.waited(&cycle, segment),
@@ -173,7 +174,9 @@ impl Response {
         let victim = case.window.victim;
         let itself = matches!(piece.top, RunningContext::Thread | RunningContext::Work(_))
             && piece.pid == Some(victim.pid);
+        let still = "the thread itself ran and had not gone to sleep";
         let own = || match calls.name_at(piece.start).zip(calls.words_at(piece.start)) {
+            _ if segment.last_cycle => Cause::new(SliceKind::Thread, who(victim), still),
             Some((function, words)) => {
                 let evidence = format!("it ran in the call {words}, from its entry to its exit");
                 Cause::new(SliceKind::Syscall, Who { function, ..who(victim) }, evidence)
@@ -199,6 +202,7 @@ impl Response {
         let evidence = end.words(kind, function);
         let call = cycle.calls.words_at(segment.start);
         let evidence = call.map_or(evidence.clone(), |call| format!("{evidence}; in the call {call}"));
+        let evidence = if segment.last_cycle { format!("{evidence}, in its last cycle") } else { evidence };
         let who = end.who(kind, function);
         let kind = if kind == SleepKind::Page { SliceKind::PageFault } else { SliceKind::Blocked };
         let cause = Cause { stack: stack.to_vec(), ..Cause::new(kind, who, evidence) };
@@ -440,6 +444,36 @@ mod tests {
             let slept = spike.slices.iter().find(|slice| slice.start_ns == Nanos(E + 31_000)).unwrap();
             assert_eq!((&slept.evidence, slept.who.pid), (&evidence, pid), "{end}");
         }
+    }
+
+    #[test]
+    fn what_the_last_cycle_waited_for_has_the_time_of_the_overdue_one() {
+        let events = "
+            -9000 1 50 d  switch rt/50/19 S swapper/1/0/120
+            -9000 1 50 d  stack rt_mutex_schedule,rt_mutex_slowlock,futex_lock_pi,do_futex
+            9000  0 0  d  switch swapper/0/0/120 R low/61/19
+            9990  0 61 d  inherit 61 19 120
+            10000 0 61 d  waking rt/50/19
+            10010 1 0  d  switch swapper/1/0/120 R rt/50/19
+            10030 1 50 .  start 1 hrtimer_wakeup 0
+            10032 1 50 dh vector+ local_timer
+            10033 1 50 dh timer+ 1 hrtimer_wakeup
+            10034 1 50 dh waking rt/50/19
+            10035 1 50 dh timer- 1
+            10036 1 50 dh vector- local_timer";
+        let spike = explained(10_100.0, events);
+        let told = told(&spike);
+        for line in ["blocked futex_lock_pi/low 10000", "thread rt 22", "own rt 64"] {
+            assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
+        }
+        let words = "a lock with priority inheritance, released by low:61, in its last cycle";
+        assert_eq!(spike.slices[0].evidence, words);
+        assert_eq!((spike.unexplained_why.as_str(), spike.switched_ns), ("", Some(Nanos(E + 10_034_000))));
+        // Since when and where it slept no event tells.
+        let later = events.lines().skip(3).collect::<Vec<_>>().join("\n");
+        let spike = explained(10_100.0, &later);
+        let words = "it slept, no stack tells where, until low:61 woke it, in its last cycle";
+        assert_eq!((spike.slices[0].evidence.as_str(), spike.unexplained_why.as_str()), (words, ""));
     }
 
     /// Numbers of x86-64.
