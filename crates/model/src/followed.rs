@@ -65,4 +65,7 @@ pub struct ProgramRun {
     pub left_running: bool,
     /// Processes that it had started and that outlived it.
     pub outlived_by: u64,
+    /// Threads of it that were under a real-time policy and of which no switch was recorded.
+    #[serde(skip_serializing_if = "crate::run::is_zero")]
+    pub unseen_threads: u64,
 }

@@ -7,7 +7,7 @@
 
 mod cost;
 pub mod find;
-mod source;
+pub mod source;
 pub mod started;
 
 use std::collections::BTreeSet;

@@ -191,7 +191,7 @@ impl CheckSource {
 
 /// Whether this process has other numbers than in the kernel's events, which have those of the
 /// first namespace.
-fn in_namespace(host: &MachineFiles) -> bool {
+pub fn in_namespace(host: &MachineFiles) -> bool {
     // PROC_PID_INIT_INO (include/linux/proc_ns.h); there is no such link without CONFIG_PID_NS.
     const FIRST: &str = "pid:[4026531836]";
     host.unrecorded().link("/proc/self/ns/pid").known().is_some_and(|own| own != FIRST)

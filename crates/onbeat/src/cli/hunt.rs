@@ -15,6 +15,7 @@ use super::run_text::run_text;
 use super::running::{PreparedRun, RunSink, exit_of, nothing_seen, prepare, unless_stopped};
 use super::target::FollowTarget;
 use crate::alarm::{AlarmAction, Alarms};
+use crate::check::source::in_namespace;
 use crate::hunt::explainer::Explainer;
 use crate::hunt::follow_threads::FollowThreads;
 use crate::hunt::followed_spikes::{FollowLimits, FollowOptions};
@@ -137,6 +138,12 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     let outputs = Outputs::of(&[&args.flags.run.json, &args.perfetto], environment)?;
     let actions = actions(args)?;
     let host = MachineFiles::live();
+    if follows && in_namespace(&host) {
+        return Err(Failure::not_permitted(
+            "onbeat is in a PID namespace (a container), and the kernel's events know threads by other numbers: \
+             run it outside of the container, with --victim and the program's number there",
+        ));
+    }
     let found = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     // Its process has what the caller had: nothing of this one is changed yet.
     let program = program::choose(&args.program, args.user.as_deref())?;

@@ -288,7 +288,8 @@ impl Explainer {
     fn window(&mut self, late: &LateTask) -> Window {
         let LateTask { wakeup: LateWakeup { cpu, expected, actual, .. }, cycle, victim, own, deadline } =
             *late;
-        let request = WindowRequest { cpu, expected, actual };
+        let of_cycle = deadline.map(|_| victim.pid);
+        let request = WindowRequest { cpu, expected, actual, of_cycle };
         let WindowEvents { mut events, lost, begins_late, left_out } =
             window_events(&request, &mut *self.source);
         if actual > self.calls_until {

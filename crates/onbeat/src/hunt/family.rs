@@ -14,6 +14,9 @@ use trace::event::{Raw, Task, What};
 /// Threads that are remembered; a program that makes more of them at once is followed in part.
 const MAX_MEMBERS: usize = 100_000;
 
+/// Threads whose policy is looked at where no switch of them comes: each is a file to read.
+const MAX_LOOKED_AT: usize = 256;
+
 /// What became of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FamilyChange {
@@ -31,8 +34,13 @@ pub struct Family {
     followed: BTreeMap<i32, Victim>,
     /// Not real-time by their policy, or of another process: asked again after a while.
     passed_over: BTreeSet<i32>,
-    /// Real-time threads that found no room.
-    beyond: u64,
+    /// Real-time threads that found no room, and how many such have ended.
+    beyond: BTreeSet<i32>,
+    ended_beyond: u64,
+    /// Threads that were made beyond those that can be remembered.
+    unremembered: u64,
+    /// Under a real-time policy by /proc, and no switch of them was recorded.
+    unseen: BTreeSet<i32>,
 }
 
 impl Family {
@@ -40,7 +48,16 @@ impl Family {
     pub fn new(kind: FollowedKind, victims: Vec<Victim>, members: impl IntoIterator<Item = i32>) -> Family {
         let members = members.into_iter().chain(victims.iter().map(|victim| victim.thread)).collect();
         let followed = victims.into_iter().map(|victim| (victim.thread, victim)).collect();
-        Family { kind, members, followed, passed_over: BTreeSet::new(), beyond: 0 }
+        Family {
+            kind,
+            members,
+            followed,
+            passed_over: BTreeSet::new(),
+            beyond: BTreeSet::new(),
+            ended_beyond: 0,
+            unremembered: 0,
+            unseen: BTreeSet::new(),
+        }
     }
 
     /// Whether threads may come later.
@@ -54,7 +71,17 @@ impl Family {
 
     /// Real-time threads that are not followed, because there are too many.
     pub fn beyond(&self) -> u64 {
-        self.beyond
+        self.ended_beyond + self.beyond.len() as u64
+    }
+
+    /// Threads that were made while too many were there already: their policy is not known.
+    pub fn unremembered(&self) -> u64 {
+        self.unremembered
+    }
+
+    /// Real-time threads of which no switch was recorded.
+    pub fn unseen(&self) -> u64 {
+        self.unseen.len() as u64
     }
 
     /// Whether [`Family::observe`] uses such an event.
@@ -69,16 +96,21 @@ impl Family {
                 let ours = self.members.contains(&event.pid) && self.grows();
                 // The number may have been another's.
                 self.forget(*child);
-                if ours && !matches!(self.kind, FollowedKind::Named(_)) && self.members.len() < MAX_MEMBERS {
-                    self.members.insert(*child);
+                if ours && !matches!(self.kind, FollowedKind::Named(_)) {
+                    self.remember(*child);
                 }
                 None
             }
             What::Exec { old } if *old != event.pid => {
                 let ours = self.members.contains(old);
+                // It is the same thread by another number.
+                let beyond = self.beyond.remove(old);
                 let left = self.leaves(*old);
                 if ours {
                     self.members.insert(event.pid);
+                }
+                if beyond {
+                    self.beyond.insert(event.pid);
                 }
                 left
             }
@@ -96,7 +128,15 @@ impl Family {
     fn forget(&mut self, thread: i32) -> bool {
         self.members.remove(&thread);
         self.passed_over.remove(&thread);
+        self.ended_beyond += u64::from(self.beyond.remove(&thread));
         self.followed.remove(&thread).is_some()
+    }
+
+    fn remember(&mut self, thread: i32) {
+        match self.members.len() < MAX_MEMBERS {
+            true => drop(self.members.insert(thread)),
+            false => self.unremembered += 1,
+        }
     }
 
     fn runs(&mut self, task: &Task) -> Option<FamilyChange> {
@@ -108,14 +148,16 @@ impl Family {
             _ => task.real_time() && self.members.contains(&task.pid),
         };
         let known = self.followed.contains_key(&task.pid) || self.passed_over.contains(&task.pid);
+        self.unseen.remove(&task.pid);
         if !belongs || known {
             return None;
         }
         if self.followed.len() >= MAX_VICTIMS {
             self.passed_over.insert(task.pid);
-            self.beyond += 1;
+            self.beyond.insert(task.pid);
             return None;
         }
+        self.beyond.remove(&task.pid);
         self.followed.insert(task.pid, Victim::from_event(task));
         Some(FamilyChange::Came(*task))
     }
@@ -160,6 +202,18 @@ impl Family {
         };
         let threads = processes.into_iter().flat_map(|process| victims::threads_of(host, process));
         self.members.extend(threads.take(MAX_MEMBERS));
+    }
+
+    /// Looks whether a program has real-time threads whose switches the kernel does not show, while
+    /// none is followed.
+    pub fn look_for_unseen(&mut self, host: &MachineFiles) {
+        if self.kind != FollowedKind::Program || !self.followed.is_empty() {
+            return;
+        }
+        self.scan(host);
+        let policies = self.members.iter().take(MAX_LOOKED_AT).filter_map(|&tid| victims::thread(host, tid));
+        let real_time = policies.filter(|found| found.real_time).map(|found| found.thread);
+        self.unseen.extend(real_time);
     }
 
     /// Whether none of them is left.
@@ -260,15 +314,49 @@ mod tests {
             family.observe(&runs(child, RT));
         }
         assert_eq!((family.followed().count(), family.beyond()), (MAX_VICTIMS, 5));
+        // Looked at again they are the same, and one that finds room is counted no longer.
+        let last = 100 + MAX_VICTIMS as i32 + 4;
+        family.observe(&event(1, 0, 100, What::Exit));
+        family.look_again();
+        assert_eq!(came(family.observe(&runs(last, RT))), Some(last));
+        family.observe(&runs(last - 1, RT));
+        assert_eq!(family.beyond(), 4);
+        // One that ended was there, and its number is another's now.
+        family.observe(&event(1, 0, last - 1, What::Exit));
+        family.observe(&fork(10, last - 1));
+        family.observe(&runs(last - 1, RT));
+        assert_eq!((family.followed().count(), family.beyond()), (MAX_VICTIMS, 5));
+    }
+
+    #[test]
+    fn threads_that_cannot_be_remembered_are_counted() {
+        let mut family = Family::new(FollowedKind::Program, Vec::new(), 10..10 + MAX_MEMBERS as i32);
+        family.observe(&fork(10, 5));
+        family.observe(&fork(10, 6));
+        assert_eq!((family.unremembered(), family.observe(&runs(5, RT))), (2, None));
+    }
+
+    fn stat(policy: u32) -> BTreeMap<String, Access> {
+        let (before, between) = (" 0".repeat(18), " 0".repeat(17));
+        let text = format!("11 (work) S{before} 1000{between} 50 {policy} 0 0\n");
+        BTreeMap::from([("/proc/11/stat".to_owned(), Access::File(text.into_bytes()))])
+    }
+
+    #[test]
+    fn a_real_time_thread_without_a_switch_is_found_in_proc() {
+        for (policy, unseen) in [(0, 0), (1, 1)] {
+            let mut family = Family::new(FollowedKind::Program, Vec::new(), [10, 11]);
+            family.look_for_unseen(&MachineFiles::in_memory(stat(policy)));
+            assert_eq!(family.unseen(), unseen);
+            // Its switches come after all.
+            assert_eq!(came(family.observe(&runs(11, RT))), Some(11));
+            family.look_for_unseen(&MachineFiles::in_memory(stat(policy)));
+            assert_eq!(family.unseen(), 0);
+        }
     }
 
     #[test]
     fn an_inherited_priority_is_no_policy() {
-        let stat = |policy: u32| {
-            let (before, between) = (" 0".repeat(18), " 0".repeat(17));
-            let text = format!("11 (work) S{before} 1000{between} 50 {policy} 0 0\n");
-            std::collections::BTreeMap::from([("/proc/11/stat".to_owned(), Access::File(text.into_bytes()))])
-        };
         let mut family = program();
         family.observe(&fork(10, 11));
         family.observe(&runs(11, RT));

@@ -156,6 +156,7 @@ impl FollowThreads {
             run.plan.notes.extend(ended);
             self.cpus.blocks.close_elapsed(seen);
             self.events.family.look_again();
+            self.events.family.look_for_unseen(host);
             self.second(run, sink);
             let moved = self.place(run, host);
             self.note_storage(
@@ -329,6 +330,11 @@ impl FollowThreads {
         let span = clock::monotonic() - self.cpus.blocks.began();
         run.overhead.housekeeping_cpu_share =
             cost::share_between(self.used_before, clock::thread_cpu(), span);
+        let unremembered = self.events.family.unremembered();
+        if last && unremembered > 0 {
+            let many = several(unremembered, "thread was", "threads were");
+            run.plan.notes.push(format!("{many} made beyond what can be remembered: not looked at"));
+        }
         if last && self.spikes.threshold().is_none() {
             let why = format!(
                 "{} in so short a time give none: name it with --over",

@@ -118,6 +118,7 @@ impl FollowedProgram {
         }
         self.document.left_running = self.began.is_some() && !self.is_over();
         // Which processes it has started is known when all events are read.
+        self.document.unseen_threads = family.unseen();
         self.document.outlived_by = family.processes_beside(host, self.document.pid);
         self.terminal.restore();
         self.document.clone()

@@ -13,6 +13,13 @@ const LEAD_IN: Nanos = Nanos(1_000_000);
 /// one starts every 10 ms.
 const LEAD_IN_OF_OTHER_CPUS: Nanos = Nanos(25_000_000);
 
+/// A cycle that was due while its thread slept in the one before: so far back its sleep is looked
+/// for.
+const LAST_SLEEP: Nanos = Nanos(100_000_000);
+
+/// Events of the thread's last sleep: it is switched away once, and woken.
+const MAX_EVENTS_OF_SLEEP: usize = 64;
+
 /// Events in one window: of the late thread's CPU, and of all others together, of each at least
 /// some.
 const MAX_EVENTS: usize = 20_000;
@@ -27,6 +34,8 @@ pub struct WindowRequest {
     /// When it should have run.
     pub expected: Nanos,
     pub actual: Nanos,
+    /// The thread, of a cycle.
+    pub of_cycle: Option<i32>,
 }
 
 /// A window with addresses.
@@ -63,9 +72,49 @@ pub fn window_events(request: &WindowRequest, source: &mut dyn EventSource) -> W
         window.left_out += found.before_left_out;
         window.events.extend(found.events);
     }
+    if let Some(thread) = request.of_cycle {
+        add_last_sleep(thread, request, source, &mut window);
+    }
     // Stable: what one CPU did at the same nanosecond stays in its order.
     window.events.sort_by_key(|event| event.time);
     window
+}
+
+/// The thread's last switch before the lead-in, with its stack, and what woke it since: it may still
+/// be at its last cycle, on whichever CPU.
+fn add_last_sleep(
+    thread: i32,
+    request: &WindowRequest,
+    source: &mut dyn EventSource,
+    window: &mut WindowEvents,
+) {
+    let (from, to) = (request.expected - LAST_SLEEP, request.expected - LEAD_IN);
+    let mut found: Vec<Raw> = Vec::new();
+    for cpu in source.cpus() {
+        let mut switched = false;
+        source.events(cpu, from, to, &mut |event: Raw| {
+            if event.time > to {
+                return;
+            }
+            let of_it = match &event.what {
+                What::Switch { prev, next, .. } => prev.pid == thread || next.pid == thread,
+                What::Waking { task, .. } => task.pid == thread,
+                What::Stack { .. } => switched,
+                _ => false,
+            };
+            switched = of_it && matches!(event.what, What::Switch { .. });
+            if of_it {
+                found.push(event);
+            }
+        });
+    }
+    found.sort_by_key(|event| event.time);
+    let last = found.iter().rposition(|event| matches!(event.what, What::Switch { .. }));
+    let mut since = found.split_off(last.unwrap_or(0));
+    window.left_out += since.len().saturating_sub(MAX_EVENTS_OF_SLEEP) as u64;
+    since.truncate(MAX_EVENTS_OF_SLEEP);
+    since.retain(|event| !window.events.contains(event));
+    window.events.extend(since);
 }
 
 /// One CPU's part of a window.
@@ -132,7 +181,8 @@ mod tests {
     const E: i64 = 1_000_000_000;
 
     fn window(script: Script) -> WindowEvents {
-        let request = WindowRequest { cpu: Cpu(0), expected: Nanos(E), actual: Nanos(E + 10_000) };
+        let request =
+            WindowRequest { cpu: Cpu(0), expected: Nanos(E), actual: Nanos(E + 10_000), of_cycle: None };
         window_events(&request, &mut Memory::new(&Rc::new(RefCell::new(script)), &[0, 1]))
     }
 
@@ -157,6 +207,32 @@ mod tests {
         let times: Vec<i64> = found.events.iter().map(|event| event.time.0).collect();
         assert_eq!(times, [far, far + 1, far + 2, E - 20_000_000, E + 9_000, E + 9_000]);
         assert!(!found.begins_late && (found.lost, found.left_out) == (0, 0));
+    }
+
+    #[test]
+    fn of_a_cycle_the_thread_s_last_sleep_is_there_from_whichever_cpu() {
+        let stack = |at| event(at, 1, 7, What::Stack { frames: vec![1], enables: None });
+        let events = vec![
+            switch(E - 60_000_000, 1, 3, 7),
+            switch(E - 30_000_000, 1, 7, 3),
+            stack(E - 30_000_000),
+            switch(E - 29_000_000, 1, 3, 4),
+            stack(E - 29_000_000),
+            switch(E - 2_000_000, 1, 4, 3),
+            switch(E - 3_000_000, 0, 4, 5),
+            switch(E + 9_000, 0, 5, 7),
+        ];
+        let times = |of_cycle| {
+            let request =
+                WindowRequest { cpu: Cpu(0), expected: Nanos(E), actual: Nanos(E + 10_000), of_cycle };
+            let script = Script { events: events.clone(), ..Script::default() };
+            let mut source = Memory::new(&Rc::new(RefCell::new(script)), &[0, 1]);
+            let found = window_events(&request, &mut source);
+            found.events.iter().map(|event| event.time.0 - E).collect::<Vec<_>>()
+        };
+        assert_eq!(times(None), [-3_000_000, -2_000_000, 9_000]);
+        assert_eq!(times(Some(7)), [-30_000_000, -30_000_000, -3_000_000, -2_000_000, 9_000]);
+        assert_eq!(times(Some(4)), [-3_000_000, -2_000_000, 9_000], "it is there once");
     }
 
     #[test]

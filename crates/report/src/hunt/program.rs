@@ -3,6 +3,13 @@
 use crate::words::{clean, duration, several};
 use model::run::{ProgramRun, Run};
 
+/// Of threads without cycles under SCHED_DEADLINE; the end of a sentence. A thread that yields is
+/// throttled in its run queue until its next period, and is not woken (kernel/sched/deadline.c,
+/// `yield_task_dl`).
+pub const YIELDS: &str = "a thread under SCHED_DEADLINE that waits for its next period by sched_yield() \
+                          neither sleeps nor wakes, and has no cycle that could be told: let it wait \
+                          with clock_nanosleep()";
+
 /// How it ended, as a sentence; none where no program was started.
 pub fn ended(run: &Run) -> Option<String> {
     let program = run.program.as_ref()?;
@@ -60,10 +67,19 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
     if let Some(daemon) = in_background(run) {
         return Some(daemon);
     }
-    Some(if real_time {
+    let mut policies = run.threads.iter().filter(|thread| thread.policy != "other");
+    Some(if real_time && policies.all(|thread| thread.policy == "deadline") {
+        format!("{end}, and no wake-up of its real-time threads was seen: {YIELDS}")
+    } else if real_time {
         format!(
             "{end}, and no wake-up of its real-time threads was seen: let it run longer, with threads that \
              sleep and wake"
+        )
+    } else if program.unseen_threads > 0 {
+        let threads = several(program.unseen_threads, "real-time thread", "real-time threads");
+        format!(
+            "{end}, and the kernel showed no switch of its {threads}: nothing can be said of them; see with \
+             `onbeat check` what they do"
         )
     } else {
         format!(
@@ -115,7 +131,16 @@ mod tests {
         let daemon = run(ProgramRun { outlived_by: 2, ..code.clone() });
         let mut threads = run(code.clone());
         threads.threads = vec![ThreadRun { policy: "fifo".into(), ..ThreadRun::default() }];
-        for (run, word) in [(daemon, "--victim"), (threads, "longer"), (run(code), "SCHED_FIFO")] {
+        let mut deadline = run(code.clone());
+        deadline.threads = vec![ThreadRun { policy: "deadline".into(), ..ThreadRun::default() }];
+        let unseen = run(ProgramRun { unseen_threads: 1, ..code.clone() });
+        for (run, word) in [
+            (daemon, "--victim"),
+            (threads, "longer"),
+            (deadline, "sched_yield()"),
+            (unseen, "no switch of its 1 real-time thread"),
+            (run(code), "SCHED_FIFO"),
+        ] {
             let words = nothing_seen(&run).unwrap_or_default();
             assert!(words.contains(word) && !words.contains('\n'), "{words}");
         }

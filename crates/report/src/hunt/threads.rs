@@ -16,7 +16,7 @@ use crate::plot::theme::PAGE;
 use crate::prose::prose;
 use crate::words::{clean, or_dash, several, span, us_or_dash, wrapped};
 use model::histogram::{Bucket, quantile};
-use model::run::{Run, Spike, ThreadRun};
+use model::run::{Recorder, Run, Spike, ThreadRun};
 
 /// The columns of the table, and how wide all but the first are.
 const COLUMNS: [&str; 10] =
@@ -145,15 +145,25 @@ fn remarks(run: &Run) -> Vec<String> {
     }
     if untold > 0 {
         let many = several(untold, "sleep", "sleeps");
+        let recorded =
+            |recorder: &Recorder| recorder.events.iter().any(|event| event == "raw_syscalls:sys_enter");
+        let hint = match run.recorder.as_ref().is_some_and(recorded) {
+            true => "",
+            false => " --syscalls tells mutexes from conditions.",
+        };
         lines.push(format!(
             "Of {many} no event tells whether a cycle ended there, or events were lost: these are in no \
-             cycle. --syscalls tells mutexes from conditions."
+             cycle.{hint}"
         ));
     }
     let without = run.threads.iter().filter(|thread| thread.cycles == 0).count() as u64;
     if without > 0 {
         let many = several(without, "followed thread", "followed threads");
         lines.push(format!("{many} had no complete cycle."));
+    }
+    let yields = |thread: &&ThreadRun| thread.cycles == 0 && thread.policy == "deadline";
+    if let Some(thread) = run.threads.iter().find(yields) {
+        lines.push(format!("Of {}: {}.", name(thread), program::YIELDS));
     }
     if run.threads_dropped > 0 {
         let many = several(run.threads_dropped, "more real-time thread", "more real-time threads");
@@ -291,9 +301,15 @@ mod tests {
     #[test]
     fn what_is_in_no_cycle_is_told() {
         let odd = ThreadRun { untold: 2, overrun: 1, ..thread(1, Some(0), 9_000) };
-        let text = page(vec![odd, ThreadRun::default()]);
-        for words in ["--syscalls", "1 expiry", "1 followed thread had no"] {
+        let yields = ThreadRun { policy: "deadline".into(), ..ThreadRun::default() };
+        let text = page(vec![odd, yields]).split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in ["--syscalls", "1 expiry", "1 followed thread had no", "by sched_yield() neither"] {
             assert!(text.contains(words), "{words}: {text}");
         }
+        let events = vec!["raw_syscalls:sys_enter".to_owned()];
+        let recorder = Some(Recorder { events, ..Recorder::default() });
+        let threads = vec![ThreadRun { untold: 2, ..thread(1, Some(0), 9_000) }];
+        let lines = remarks(&Run { threads, recorder, ..Run::default() });
+        assert!(lines[0].ends_with("in no cycle."), "{lines:?}");
     }
 }

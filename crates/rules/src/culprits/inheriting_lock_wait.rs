@@ -10,10 +10,14 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     id: "inheriting-lock-wait",
     title: "a wait for a mutex with priority inheritance",
     signature: "Within a cycle a followed thread sleeps for a mutex with PTHREAD_PRIO_INHERIT \
-                until its holder gives it free.",
-    detection: "By the call futex_lock_pi in the kernel stack at the switch; who woke the thread \
-                was the holder. The holder ran with the waiting thread's priority: what took its \
-                time was its section, a wait of its own within it, or a thread above both.",
+                until its holder gives it free, \
+                its time is out, or a signal comes.",
+    detection: "By the call futex_lock_pi in the kernel stack at the switch. Who woke the thread \
+                was the holder if it gave an inherited priority back right before \
+                (sched_pi_setprio); a time-out, a signal and a holder of the same priority show \
+                none, and no holder is named then. The holder ran with the waiting thread's \
+                priority: what took its time was its section, a wait of its own within it, or a \
+                thread above both.",
     remedy: "do less while the mutex is held, and nothing that waits: no file, no log, no other \
              lock; or hand the data over without a lock",
     kinds: &[SliceKind::Blocked],

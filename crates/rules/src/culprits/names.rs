@@ -58,14 +58,17 @@ pub fn fallback_name(slice: &Slice) -> String {
     if slice.kind == SliceKind::Own {
         return format!("the thread itself, {}", thread_name(&who.comm));
     }
-    if slice.kind == SliceKind::Blocked && !who.comm.is_empty() && !who.function.is_empty() {
+    if slice.kind == SliceKind::Blocked && !who.function.is_empty() {
         let place = match who.function.trim_start_matches('_') {
             // The function is the same for any lock and any condition.
             "futex_lock_pi" => "futex with priority inheritance".to_owned(),
             futex if futex.starts_with("futex_") => "futex".to_owned(),
             _ => function_with_module(who),
         };
-        return format!("{place}, released by {}", thread_name(&who.comm));
+        return match who.comm.as_str() {
+            "" => place,
+            comm => format!("{place}, released by {}", thread_name(comm)),
+        };
     }
     let texts = [function_with_module(who), who.irq.clone(), thread_name(&who.comm).to_owned()];
     let told = texts.into_iter().find(|text| !text.is_empty());

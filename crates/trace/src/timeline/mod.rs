@@ -42,6 +42,7 @@ mod ticks;
 mod virtual_machine;
 mod why;
 pub mod without_events;
+mod woken;
 
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;

@@ -16,9 +16,10 @@ use super::segments::{CycleSegment, Doing, segments};
 use super::state::{RunningContext, stretches};
 use super::tasks::{Tasks, who};
 use super::why::{self, Known};
+use super::woken::SleepEnd;
 use crate::cycles::place::{SleepKind, sleep_kind};
 use crate::event::{Named, What};
-use crate::kernel_functions::{is_scheduler, named};
+use crate::kernel_functions::is_scheduler;
 use crate::window::Window;
 use model::run::{Host, Slice, Spike, Who};
 use model::slice::SliceKind;
@@ -44,7 +45,8 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     let mut response = Response::default();
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let all = segments(window);
-    let began = all.iter().find(|segment| segment.doing == Doing::Running).map(|segment| segment.start);
+    let own = |segment: &&CycleSegment<'_>| segment.doing == Doing::Running && !segment.last_cycle;
+    let began = all.iter().find(own).map(|segment| segment.start);
     for segment in all.iter().take(MAX_SEGMENTS) {
         match segment.doing {
             Doing::Waiting | Doing::Preempted => response.waited(&cycle, segment),
@@ -172,7 +174,9 @@ impl Response {
         let victim = case.window.victim;
         let itself = matches!(piece.top, RunningContext::Thread | RunningContext::Work(_))
             && piece.pid == Some(victim.pid);
+        let still = "the thread itself ran and had not gone to sleep";
         let own = || match calls.name_at(piece.start).zip(calls.words_at(piece.start)) {
+            _ if segment.last_cycle => Cause::new(SliceKind::Thread, who(victim), still),
             Some((function, words)) => {
                 let evidence = format!("it ran in the call {words}, from its entry to its exit");
                 Cause::new(SliceKind::Syscall, Who { function, ..who(victim) }, evidence)
@@ -193,19 +197,15 @@ impl Response {
             false => sleep_kind(stack.iter().map(String::as_str)),
         };
         let place = place_of(stack, kind);
-        let (waker, words) = waker(tasks, segment.woken);
+        let end = SleepEnd::of(cycle.ordered, tasks, segment.slept, segment.woken);
         let function = place.unwrap_or_default();
-        let evidence = match kind {
-            SleepKind::Futex => format!("futex, released by {words}"),
-            SleepKind::Lock => format!("a lock with priority inheritance, released by {words}"),
-            SleepKind::Page => format!("it slept in a page fault until {words} woke it"),
-            SleepKind::Output | SleepKind::Other => format!("it slept in {function} until {words} woke it"),
-            SleepKind::Unknown => format!("it slept, no stack tells where, until {words} woke it"),
-        };
+        let evidence = end.words(kind, function);
         let call = cycle.calls.words_at(segment.start);
         let evidence = call.map_or(evidence.clone(), |call| format!("{evidence}; in the call {call}"));
+        let evidence = if segment.last_cycle { format!("{evidence}, in its last cycle") } else { evidence };
+        let who = end.who(kind, function);
         let kind = if kind == SleepKind::Page { SliceKind::PageFault } else { SliceKind::Blocked };
-        let cause = Cause { stack: stack.to_vec(), ..Cause::new(kind, named(waker, function), evidence) };
+        let cause = Cause { stack: stack.to_vec(), ..Cause::new(kind, who, evidence) };
         append(&mut self.slices, slice(cause, segment.start, segment.end));
     }
 }
@@ -251,18 +251,6 @@ fn stack_of<'w>(ordered: &[&'w Named], switch: &Named) -> &'w [String] {
         Some(What::Stack { frames, .. }) => frames,
         _ => &[],
     }
-}
-
-/// Who woke the thread, in words too.
-fn waker(tasks: &Tasks, waking: Option<&Named>) -> (Who, String) {
-    let Some(waking) = waking else { return (Who::default(), "what no event names".to_owned()) };
-    if waking.context.hard_irq() || waking.context.soft_irq() {
-        return (Who::default(), "an interrupt".to_owned());
-    }
-    let who = tasks.who(waking.pid, waking.time.0);
-    let name = if who.comm.is_empty() { "thread".to_owned() } else { who.comm.clone() };
-    let words = format!("{name}:{}", who.pid);
-    (who, words)
 }
 
 /// The window of a segment: its events, those from right before it, and each CPU's last switch
@@ -388,6 +376,7 @@ mod tests {
                 "30 1 50 . fault
                  31 1 50 d switch rt/50/19 S low/61/120
                  31 1 50 d stack {stack}
+                 59 1 61 d inherit 61 19 120
                  60 1 61 . waking rt/50/19
                  61 1 61 d switch low/61/120 R rt/50/19"
             );
@@ -401,6 +390,90 @@ mod tests {
             &(RELEASE.to_owned() + "31 1 50 d switch rt/50/19 D swapper/1/0/120\n60 0 9 h waking rt/50/19"),
         );
         assert!(spike.slices.iter().any(|slice| slice.evidence.contains("no stack tells where")));
+    }
+
+    #[test]
+    fn a_lock_is_released_by_whom_gave_its_priority_back_and_else_by_nobody() {
+        let lock = "rt_mutex_schedule,rt_mutex_slowlock,futex_lock_pi,do_futex";
+        let futex = "futex_do_wait,futex_wait,do_futex";
+        let time_out = "59 1 61 dh timer+ 2 hrtimer_wakeup
+                        60 1 61 dh waking rt/50/19
+                        60 1 61 dh timer- 2";
+        let low = "60 1 61 . waking rt/50/19";
+        let lock_words = |rest: &str| format!("a lock with priority inheritance, {rest}");
+        let woken = lock_words("until low:61 woke it");
+        for (stack, end, evidence, pid) in [
+            (lock, format!("59 1 61 d inherit 61 19 120\n{low}"), lock_words("released by low:61"), 61),
+            // Higher than the sleeper's: another waits as well.
+            (lock, format!("59 1 61 d inherit 61 9 120\n{low}"), lock_words("released by low:61"), 61),
+            (lock, time_out.to_owned(), lock_words("until its time-out"), 0),
+            // A signal: it holds no lock, or another one, or still this one.
+            (lock, low.to_owned(), woken.clone(), 0),
+            (lock, format!("59 1 61 d inherit 61 100 120\n{low}"), woken.clone(), 0),
+            (lock, format!("59 1 61 d inherit 61 9 19\n{low}"), woken.clone(), 0),
+            (lock, format!("59 1 61 d inherit 70 19 120\n{low}"), woken.clone(), 0),
+            // It gave another its lock, or had slept meanwhile.
+            (lock, format!("57 1 61 d inherit 61 19 120\n58 1 61 . waking x/71/19\n{low}"), woken.clone(), 0),
+            (
+                lock,
+                format!(
+                    "50 1 61 d inherit 61 19 120\n51 1 61 d switch low/61/120 S x/71/19
+                     52 1 71 d switch x/71/19 S low/61/120\n{low}"
+                ),
+                woken,
+                0,
+            ),
+            (lock, "60 1 61 dh waking rt/50/19".to_owned(), lock_words("until an interrupt woke it"), 0),
+            (futex, time_out.to_owned(), "futex, until its time-out".to_owned(), 0),
+            (
+                futex,
+                time_out.replace("hrtimer_wakeup", "posix_timer_fn"),
+                "futex, until an interrupt woke it".to_owned(),
+                0,
+            ),
+            (futex, low.to_owned(), "futex, released by low:61".to_owned(), 61),
+        ] {
+            let events = format!(
+                "{RELEASE}
+                 31 1 50 d switch rt/50/19 S low/61/120
+                 31 1 50 d stack {stack}
+                 {end}
+                 61 1 61 d switch low/61/120 R rt/50/19"
+            );
+            let spike = explained(80.0, &events);
+            let slept = spike.slices.iter().find(|slice| slice.start_ns == Nanos(E + 31_000)).unwrap();
+            assert_eq!((&slept.evidence, slept.who.pid), (&evidence, pid), "{end}");
+        }
+    }
+
+    #[test]
+    fn what_the_last_cycle_waited_for_has_the_time_of_the_overdue_one() {
+        let events = "
+            -9000 1 50 d  switch rt/50/19 S swapper/1/0/120
+            -9000 1 50 d  stack rt_mutex_schedule,rt_mutex_slowlock,futex_lock_pi,do_futex
+            9000  0 0  d  switch swapper/0/0/120 R low/61/19
+            9990  0 61 d  inherit 61 19 120
+            10000 0 61 d  waking rt/50/19
+            10010 1 0  d  switch swapper/1/0/120 R rt/50/19
+            10030 1 50 .  start 1 hrtimer_wakeup 0
+            10032 1 50 dh vector+ local_timer
+            10033 1 50 dh timer+ 1 hrtimer_wakeup
+            10034 1 50 dh waking rt/50/19
+            10035 1 50 dh timer- 1
+            10036 1 50 dh vector- local_timer";
+        let spike = explained(10_100.0, events);
+        let told = told(&spike);
+        for line in ["blocked futex_lock_pi/low 10000", "thread rt 22", "own rt 64"] {
+            assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
+        }
+        let words = "a lock with priority inheritance, released by low:61, in its last cycle";
+        assert_eq!(spike.slices[0].evidence, words);
+        assert_eq!((spike.unexplained_why.as_str(), spike.switched_ns), ("", Some(Nanos(E + 10_034_000))));
+        // Since when and where it slept no event tells.
+        let later = events.lines().skip(3).collect::<Vec<_>>().join("\n");
+        let spike = explained(10_100.0, &later);
+        let words = "it slept, no stack tells where, until low:61 woke it, in its last cycle";
+        assert_eq!((spike.slices[0].evidence.as_str(), spike.unexplained_why.as_str()), (words, ""));
     }
 
     /// Numbers of x86-64.

@@ -23,6 +23,8 @@ pub(super) struct CycleSegment<'w> {
     pub doing: Doing,
     /// Where it ran, or was to run in the end.
     pub cpu: Cpu,
+    /// Whether the thread was still at its last cycle.
+    pub last_cycle: bool,
     /// Of a sleep, the switch that began it, and the waking that ended it.
     pub slept: Option<&'w Named>,
     pub woken: Option<&'w Named>,
@@ -45,9 +47,11 @@ pub(super) fn segments(window: &Window) -> Vec<CycleSegment<'_>> {
         doing: Doing::Waiting,
         runs: runs_at(&events, victim, asleep),
         released: false,
+        last_cycle: false,
         slept: None,
         woken: None,
     };
+    walk.last_cycle(&events, victim, from, asleep);
     for event in events.iter().filter(|event| (asleep..to).contains(&event.time.0)) {
         walk.step(event, victim);
     }
@@ -74,6 +78,38 @@ fn runs_at(events: &[&Named], victim: i32, time: i64) -> bool {
     switches.next().unwrap_or(false)
 }
 
+/// What the thread did at a time, by its events before it, or else by the next one; of a sleep the
+/// switch that began it, if that is known.
+fn doing_at<'w>(events: &[&'w Named], victim: i32, time: i64) -> (Doing, Option<&'w Named>) {
+    let at = events.partition_point(|event| event.time.0 < time);
+    let mut now = None;
+    for event in &events[..at] {
+        now = match (&event.what, now) {
+            (What::Switch { next, .. }, _) if next.pid == victim => Some((Doing::Running, None)),
+            (What::Switch { state, .. }, _) if stays(*state) => Some((Doing::Preempted, None)),
+            (What::Switch { .. }, _) => Some((Doing::Sleeping, Some(*event))),
+            (What::Waking { .. }, None | Some((Doing::Sleeping, _))) => Some((Doing::Waiting, None)),
+            _ => now,
+        };
+    }
+    let of_next = || match events.get(at..)?.iter().find(|event| !is_timer(event))?.what {
+        What::Waking { .. } => Some((Doing::Sleeping, None)),
+        What::Switch { prev, .. } if prev.pid == victim => Some((Doing::Running, None)),
+        _ => None,
+    };
+    now.or_else(of_next).unwrap_or((Doing::Waiting, None))
+}
+
+fn is_timer(event: &Named) -> bool {
+    matches!(event.what, What::TimerStart { .. })
+}
+
+/// Whether a thread that leaves its CPU in such a state could go on; 256 is preempted
+/// (TASK_REPORT_MAX).
+fn stays(state: i64) -> bool {
+    matches!(state, 0 | 256)
+}
+
 struct Walk<'w> {
     made: Vec<CycleSegment<'w>>,
     start: i64,
@@ -82,42 +118,84 @@ struct Walk<'w> {
     runs: bool,
     /// The waking of its release has come.
     released: bool,
+    last_cycle: bool,
     slept: Option<&'w Named>,
     woken: Option<&'w Named>,
 }
 
 impl<'w> Walk<'w> {
+    /// The part before the thread went to sleep for its release, where it slept in it: what it
+    /// waited for is not what kept it from its release, unless it is told apart.
+    fn last_cycle(&mut self, events: &[&'w Named], victim: i32, from: i64, asleep: i64) {
+        let (doing, slept) = doing_at(events, victim, from);
+        let before = || events.iter().filter(|event| (from..asleep).contains(&event.time.0));
+        let sleeps = |event: &&&Named| match &event.what {
+            What::Switch { prev, state, .. } => prev.pid == victim && !stays(*state),
+            _ => false,
+        };
+        if from >= asleep || (doing != Doing::Sleeping && !before().any(|event| sleeps(&event))) {
+            return;
+        }
+        (self.doing, self.slept, self.last_cycle, self.released) = (doing, slept, true, true);
+        for event in before() {
+            self.step(event, victim);
+        }
+        self.released = false;
+    }
+
     fn step(&mut self, event: &'w Named, victim: i32) {
         let time = event.time.0;
         match &event.what {
-            What::Waking { .. } if !self.released => {
-                self.released = true;
-                if self.runs {
-                    self.turn(time, event.cpu, Doing::Running);
-                }
-            }
             What::Waking { .. } if self.doing == Doing::Sleeping => {
                 self.woken = Some(event);
                 self.turn(time, event.cpu, Doing::Waiting);
+                self.release();
+            }
+            What::Waking { .. } if !self.released => {
+                if self.runs {
+                    self.turn(time, event.cpu, Doing::Running);
+                }
+                self.release();
             }
             What::Switch { next, .. } if next.pid == victim => {
                 self.runs = true;
+                // Its waking came before the window, or was lost: until when it slept is unknown.
+                if self.last_cycle && self.doing == Doing::Sleeping {
+                    self.doing = Doing::Waiting;
+                }
+                let still = self.last_cycle && self.doing == Doing::Preempted;
+                self.turn(time, event.cpu, Doing::Running);
                 // The release may have no waking: it was lost, or came before the window.
-                if self.released || self.doing != Doing::Waiting || self.made.is_empty() {
-                    self.released = true;
-                    self.turn(time, event.cpu, Doing::Running);
+                if !still {
+                    self.release();
                 }
             }
             What::Switch { prev, state, .. } if prev.pid == victim => {
                 self.runs = false;
-                if self.released && self.doing == Doing::Running {
-                    let stays = matches!(state, 0 | 256);
-                    let next = if stays { Doing::Preempted } else { Doing::Sleeping };
-                    self.turn(time, event.cpu, next);
-                    self.slept = (!stays).then_some(event);
-                }
+                self.leaves(event, stays(*state));
             }
             _ => {}
+        }
+    }
+
+    fn leaves(&mut self, event: &'w Named, stays: bool) {
+        if self.doing != Doing::Running {
+            return;
+        }
+        // Once its timer is started, its sleep is the one for its release.
+        let next = match (stays, self.released) {
+            (true, _) => Doing::Preempted,
+            (false, true) => Doing::Sleeping,
+            (false, false) => Doing::Waiting,
+        };
+        self.turn(event.time.0, event.cpu, next);
+        self.slept = (next == Doing::Sleeping).then_some(event);
+        self.last_cycle &= next != Doing::Waiting;
+    }
+
+    fn release(&mut self) {
+        if !self.released {
+            (self.released, self.last_cycle) = (true, false);
         }
     }
 
@@ -130,7 +208,8 @@ impl<'w> Walk<'w> {
         let slept = self.slept.take_if(|_| self.doing == Doing::Sleeping);
         let woken = self.woken.take();
         if end > self.start {
-            self.made.push(CycleSegment { start: self.start, end, doing: self.doing, cpu, slept, woken });
+            let (start, doing, last_cycle) = (self.start, self.doing, self.last_cycle);
+            self.made.push(CycleSegment { start, end, doing, cpu, last_cycle, slept, woken });
         }
     }
 }
@@ -186,5 +265,45 @@ mod tests {
             42  1 50 dh waking rt/50/19";
         assert_eq!(told(events, 70.0), ["Waiting 42", "Running 28"]);
         assert_eq!(told("", 10.0), ["Waiting 10"]);
+    }
+
+    #[test]
+    fn a_sleep_of_the_last_cycle_is_walked_as_in_any() {
+        // Due at 0, it waits for another until 30, is preempted, sleeps again, and asks for its
+        // timer at 60, which is over.
+        let slept = "-50 1 50 d  switch rt/50/19 S swapper/1/0/120\n";
+        let events = "
+            30  0 61 .  waking rt/50/19
+            34  1 0  d  switch swapper/1/0/120 R rt/50/19
+            40  1 50 d  switch rt/50/19 P hog/60/9
+            44  1 60 d  switch hog/60/9 S rt/50/19
+            46  1 50 d  switch rt/50/19 S low/61/120
+            52  1 61 .  waking rt/50/19
+            55  1 61 d  switch low/61/120 R rt/50/19
+            60  1 50 .  start 1 hrtimer_wakeup 0\n";
+        let last = ["Running 6", "Preempted 4", "Running 2", "Sleeping 6", "Waiting 3"];
+        let with = |first: &[&'static str], rest: &[&'static str]| [first, &last[..], rest].concat();
+        let woken = "62 1 50 dh waking rt/50/19";
+        let all = with(&["Sleeping 30", "Waiting 4"], &["Running 7", "Running 8"]);
+        assert_eq!(told(&(slept.to_owned() + events + woken), 70.0), all);
+        // Its waking shows that it slept, since whenever.
+        assert_eq!(told(&(events.to_owned() + woken), 70.0), all);
+        // It sleeps for its release, or is preempted on the way there.
+        let sleeps = "62 1 50 d  switch rt/50/19 S swapper/1/0/120
+                      63 1 0  dh waking rt/50/19
+                      66 1 0  d  switch swapper/1/0/120 R rt/50/19";
+        let all = with(&["Sleeping 30", "Waiting 4"], &["Running 7", "Waiting 4", "Running 4"]);
+        assert_eq!(told(&(events.to_owned() + sleeps), 70.0), all);
+        let preempted = "62 1 50 d  switch rt/50/19 P hog/60/9
+                         64 1 60 d  switch hog/60/9 S rt/50/19\n";
+        let all =
+            with(&["Sleeping 30", "Waiting 4"], &["Running 7", "Preempted 2", "Running 2", "Running 4"]);
+        let woken = "66 1 50 dh waking rt/50/19";
+        assert_eq!(told(&(events.to_owned() + preempted + woken), 70.0), all);
+        let unseen = events.lines().skip(2).collect::<Vec<_>>().join("\n") + "\n" + woken;
+        assert_eq!(told(&(slept.to_owned() + &unseen), 70.0)[0], "Waiting 34");
+        let own = window(70.0, &(events.to_owned() + woken));
+        let own = segments(&own).iter().filter(|segment| !segment.last_cycle).count();
+        assert_eq!(own, 1);
     }
 }

@@ -1,0 +1,133 @@
+//! What ended a sleep within a cycle: a time-out, the thread that gave a lock free, or a thread
+//! that woke it for a reason which no event tells, a signal among them.
+//!
+//! Sources: kernel/time/hrtimer.c (`hrtimer_wakeup` wakes the thread whose sleep has the timer),
+//! kernel/time/timer.c (`process_timeout`), kernel/locking/rtmutex.c (`mark_wakeup_next_waiter`
+//! gives the inherited priority back, and preemption is off from there to the waking).
+
+use super::tasks::{Tasks, runs_softirqs};
+use crate::cycles::place::SleepKind;
+use crate::event::{Named, What};
+use crate::kernel_functions::named;
+use model::run::Who;
+
+/// Events of a CPU right before a waking in which its reason is looked for.
+const MAX_EVENTS: usize = 256;
+
+/// What ended a sleep.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum SleepEnd {
+    TimeOut,
+    /// A thread that gave back the priority which it had inherited from the one that it woke.
+    Released(Who),
+    Woken(Who),
+    Interrupt,
+    /// No event tells of the waking.
+    Unknown,
+}
+
+impl SleepEnd {
+    /// Of a sleep from a switch to a waking, with all events in order of time.
+    pub(super) fn of(
+        ordered: &[&Named],
+        tasks: &Tasks,
+        slept: Option<&Named>,
+        woken: Option<&Named>,
+    ) -> SleepEnd {
+        let Some(waking) = woken else { return SleepEnd::Unknown };
+        let end = ordered.partition_point(|event| event.time < waking.time);
+        // Others of the same nanosecond may come first in the order.
+        let same = ordered[end..].iter().position(|event| std::ptr::eq(*event, waking));
+        let before: Vec<&Named> = ordered[..end + same.unwrap_or(0)]
+            .iter()
+            .rev()
+            .filter(|event| event.cpu == waking.cpu)
+            .take(MAX_EVENTS)
+            .copied()
+            .collect();
+        if times_out(&before, waking) {
+            return SleepEnd::TimeOut;
+        }
+        if waking.context.hard_irq() || waking.context.soft_irq() {
+            return SleepEnd::Interrupt;
+        }
+        let who = tasks.who(waking.pid, waking.time.0);
+        match slept.is_some_and(|slept| releases(&before, slept, waking)) {
+            true => SleepEnd::Released(who),
+            false => SleepEnd::Woken(who),
+        }
+    }
+
+    /// Who is to be named for the sleep. Of a lock only who has given it free.
+    pub(super) fn who(&self, kind: SleepKind, function: &str) -> Who {
+        let who = match self {
+            SleepEnd::Released(who) => who.clone(),
+            SleepEnd::Woken(who) if kind != SleepKind::Lock => who.clone(),
+            _ => Who::default(),
+        };
+        named(who, function)
+    }
+
+    /// The sleep in words.
+    pub(super) fn words(&self, kind: SleepKind, function: &str) -> String {
+        let place = match kind {
+            SleepKind::Futex => "futex,".to_owned(),
+            SleepKind::Lock => "a lock with priority inheritance,".to_owned(),
+            SleepKind::Page => "it slept in a page fault".to_owned(),
+            SleepKind::Output | SleepKind::Other => format!("it slept in {function}"),
+            SleepKind::Unknown => "it slept, no stack tells where,".to_owned(),
+        };
+        match (self, kind) {
+            (SleepEnd::TimeOut, _) => format!("{place} until its time-out"),
+            (SleepEnd::Released(who), SleepKind::Lock | SleepKind::Futex)
+            | (SleepEnd::Woken(who), SleepKind::Futex) => format!("{place} released by {}", name(who)),
+            (SleepEnd::Released(who) | SleepEnd::Woken(who), _) => {
+                format!("{place} until {} woke it", name(who))
+            }
+            (SleepEnd::Interrupt, _) => format!("{place} until an interrupt woke it"),
+            (SleepEnd::Unknown, _) => format!("{place} until what no event names woke it"),
+        }
+    }
+}
+
+fn name(who: &Who) -> String {
+    let comm = if who.comm.is_empty() { "thread" } else { &who.comm };
+    format!("{comm}:{}", who.pid)
+}
+
+/// Whether the waking is in the function of a timer that ends its own thread's sleep. Of what came
+/// before on its CPU, the last first.
+fn times_out(before: &[&Named], waking: &Named) -> bool {
+    let same =
+        |event: &&&Named| event.pid == waking.pid && event.context.hard_irq() == waking.context.hard_irq();
+    let of_timers = before.iter().filter(same).find_map(|event| match &event.what {
+        What::TimerEntry { function, .. } | What::WheelEntry { function } => Some(Some(function)),
+        What::TimerExit { .. } | What::WheelExit => Some(None),
+        _ => None,
+    });
+    let bare = |function: &String| {
+        let name = function.split(['.', ' ', '+']).next().unwrap_or_default();
+        matches!(name, "hrtimer_wakeup" | "process_timeout")
+    };
+    of_timers.flatten().is_some_and(bare)
+}
+
+/// Whether the waker gave back an inherited priority for this waking: it had at least the sleeper's
+/// until then, and less afterwards. Of what came before on its CPU, the last first.
+fn releases(before: &[&Named], slept: &Named, waking: &Named) -> bool {
+    let What::Switch { prev: sleeper, .. } = &slept.what else { return false };
+    for event in before.iter().take_while(|event| event.time >= slept.time) {
+        let in_interrupt = event.context.hard_irq() || event.context.soft_irq();
+        match &event.what {
+            // Within the unlock it neither sleeps nor wakes another.
+            What::Switch { .. } => return false,
+            // The way out of an interrupt wakes the softirqs' thread.
+            What::Waking { task, .. } if !in_interrupt && !runs_softirqs(task) => return false,
+            What::Inherit { pid, old, new } if *pid == waking.pid && event.pid == waking.pid => {
+                return *old <= sleeper.prio && *new > sleeper.prio;
+            }
+            _ => {}
+        }
+    }
+    false
+}
