@@ -186,6 +186,7 @@ mod tests {
         for text in [&[][..], &[1, 2, 3], &of_64(&[0, 0, 4, 56]), &of_64(&[4, 32, 0, 0])] {
             assert!(has_own_numbers(text).is_err(), "{text:?}");
         }
-        assert_eq!(call_name(0x4000_0000 + libc::SYS_write as i64), None);
+        let write: i64 = libc::SYS_write as _;
+        assert_eq!(call_name(0x4000_0000 + write), None);
     }
 }
