@@ -23,7 +23,7 @@ use crate::measure::sink::{Progress, Sink};
 use host::rt::{self, StopSignal};
 use host::{MachineFiles, clock};
 use model::error::{Exit, Failure, Result, run_with};
-use model::run::{self, Integrity, Run};
+use model::run::{self, Run};
 use model::text::several;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{Ended, IntegrityKind};
@@ -115,7 +115,7 @@ impl FollowThreads {
         self.note_storage(sink.checkpoint(&run), &mut run);
         run.ended = self.watch_until_end(&mut run, host, sink).into();
         if run.ended == Ended::Victim && self.program.is_none() {
-            run.integrity.push(self.ended());
+            run.integrity.push(self.spikes.ended(self.cpus.elapsed()));
         } else if self.spikes.wakeups == 0 && !self.events.losses.any() && self.program.is_none() {
             let watched = self.cpus.elapsed().spoken();
             let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
@@ -245,16 +245,6 @@ impl FollowThreads {
         let FollowOptions { stacks, syscalls, .. } = self.options;
         let level = RecordingLevel::Victims { stacks, syscalls: syscalls.is_some() };
         calibration::arm(&mut self.explainer, level, threads, run)
-    }
-
-    fn ended(&self) -> Integrity {
-        let after = self.cpus.elapsed().spoken();
-        let kept = match self.spikes.wakeups {
-            0 => "no wake-up was recorded",
-            _ => "what was seen until then is kept",
-        };
-        let detail = format!("every thread that was followed has ended after {after}: {kept}");
-        entry(IntegrityKind::Victim, None, false, detail)
     }
 
     /// Follows the threads through the events that came; up to when those were all.

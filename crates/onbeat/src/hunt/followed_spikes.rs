@@ -5,10 +5,13 @@ use super::explainer::LateTask;
 use super::followed_cycles::FollowedCycles;
 use super::threshold::automatic;
 use super::wakeups::Wakeup;
+use crate::measure::integrity::entry;
 use crate::measure::late::LateWakeup;
 use host::clock;
 use model::histogram::{Counts, bucket_of};
+use model::run::Integrity;
 use model::units::Nanos;
+use model::vocabulary::IntegrityKind;
 
 /// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
 const FIRST_WAKEUPS: u64 = 400;
@@ -123,6 +126,16 @@ impl FollowedSpikes {
         self.held = held;
         cycles.extend::<Vec<LateTask>>(free);
         cycles
+    }
+
+    /// The entry of a run whose threads have all ended, after so long.
+    pub fn ended(&self, after: Nanos) -> Integrity {
+        let kept = match self.wakeups {
+            0 => "no wake-up was recorded",
+            _ => "what was seen until then is kept",
+        };
+        let detail = format!("every thread that was followed has ended after {}: {kept}", after.spoken());
+        entry(IntegrityKind::Victim, None, false, detail)
     }
 
     /// What still waits; the run is over.
