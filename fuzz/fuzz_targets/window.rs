@@ -135,6 +135,8 @@ fn made(bytes: &[u8]) -> Window {
         events_lost: u64::from(at(10) % 2),
         left_out: u64::from(at(11) % 2),
         begins_late: at(11) & 2 != 0,
+        calls: [(202, "futex".to_owned())].into_iter().filter(|_| at(11) & 4 != 0).collect(),
+        locks: [(1, "robot+0x40a0".to_owned())].into_iter().filter(|_| at(11) & 8 != 0).collect(),
         events: rest.chunks_exact(12).map(event).collect(),
     }
 }

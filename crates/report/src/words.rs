@@ -135,6 +135,19 @@ pub fn seconds(s: f64) -> String {
     duration(Nanos((s * 1e9).min(9e18) as i64))
 }
 
+/// A length that is needed, at the units in which it is shown: what is a little shorter does not
+/// reach.
+pub fn needed(s: f64) -> String {
+    let unit = match s {
+        ..100.0 => 0.1,
+        100.0..3_600.0 => 1.0,
+        3_600.0..172_800.0 => 60.0,
+        172_800.0..63_072_000.0 => 3_600.0,
+        _ => 86_400.0,
+    };
+    seconds((s / unit).ceil() * unit)
+}
+
 /// A bound at the digits in which it is shown: rounded to the nearest it would be too low every
 /// other time.
 pub fn rounded_up(ns: f64) -> Nanos {

@@ -4,7 +4,7 @@
 use super::sentences::{mark, not_covered, verdict};
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, GREEN, Palette, RED, Style};
-use crate::words::{duration, percent, rounded_up, seconds, span};
+use crate::words::{duration, needed, percent, rounded_up, span};
 use model::units::Nanos;
 use stats::bounds::{Bounds, BoundsVerdict, ExtrapolationStatus, VerdictBasis};
 
@@ -46,7 +46,7 @@ fn said(bounds: &Bounds) -> (String, Style) {
         condition => format!(", {condition}"),
     };
     if let Some(hour) = counting.new_record_probability_1h {
-        words += &format!("; a later one comes within an hour with {}{condition}", percent(hour));
+        words += &format!("; a larger one comes within an hour with {}{condition}", percent(hour));
     }
     (words + "." + &extrapolated(bounds), BOLD)
 }
@@ -73,7 +73,7 @@ fn basis(bounds: &Bounds) -> String {
     let (refused, open) = (of("REFUSED"), of("-"));
     let blocks = format!("{} blocks of {}", bounds.counting.blocks, duration(bounds.counting.block_ns));
     match (refused.as_str(), open.as_str()) {
-        ("", "") => format!("{blocks}; all {} checks passed (-v lists them)", bounds.gates.len()),
+        ("", "") => format!("{blocks}; none of {} checks refused (-v lists them)", bounds.gates.len()),
         ("", open) => format!("{blocks}; too few to judge {open} (-v says more)"),
         (refused, _) => {
             format!("{blocks}; no extrapolation, for {refused} refused it (-v says more)")
@@ -98,7 +98,7 @@ fn next(bounds: &Bounds, place: RunPlace) -> String {
         }
         _ if claim.exceedances_at_most == 0 => format!(
             "measure for {} without reaching it, or ask for a shorter --horizon",
-            seconds(counting.clean_seconds_needed.unwrap_or(claim.seconds_needed))
+            needed(counting.clean_seconds_needed.unwrap_or(claim.seconds_needed))
         ),
         _ => "onbeat hunt -D 60s (who takes the time); or ask for a shorter --horizon".into(),
     }

@@ -1,6 +1,9 @@
 //! What a run supports, in sentences: counting first, then the extrapolation or why it is refused.
 
-use crate::words::{clean, duration, per_hour, percent, rounded_up, seconds, several, span, uncapitalised};
+use crate::words::{
+    clean, duration, needed as needed_time, per_hour, percent, rounded_up, seconds, several, span,
+    uncapitalised,
+};
 use model::units::Nanos;
 use stats::bounds::numbers::digits;
 use stats::bounds::shape::WIDE;
@@ -70,9 +73,9 @@ pub fn counting(bounds: &Bounds) -> Vec<String> {
     let climbing = bounds.counting.records.filter(|records| records.p_value < 0.01);
     lines.extend(climbing.map(|records| {
         format!(
-            "The maximum was still climbing: it grew {} where {:.1} are expected, which chance alone does with {}: measure for longer.",
-            several(records.count, "time", "times"),
-            records.expected,
+            "The maximum was still climbing: after the first block it grew {} where {:.1} are expected; blocks that are alike do so that often or more with {}: measure for longer.",
+            several(records.count.saturating_sub(1), "time", "times"),
+            (records.expected - 1.0).max(0.0),
             percent(records.p_value)
         )
     }));
@@ -85,15 +88,17 @@ fn counts(bounds: &Bounds) -> Vec<String> {
     let horizon = duration(counting.horizon_ns);
     if let (Some(hour), Some(far)) = (counting.new_record_probability_1h, counting.new_record_probability) {
         lines.push(format!(
-            "A wake-up later than all of these is to be expected within an hour with {}, within {horizon} \
+            "A latency larger than all of these is to be expected within an hour with {}, within {horizon} \
              with {}.",
             percent(hour),
             percent(far)
         ));
     }
-    if let (Some(stands), Some(max)) = (counting.record_stands_ns, counting.observed_max_ns) {
+    // Below the length of a block nothing follows from blocks.
+    let stands = counting.record_stands_ns.filter(|stands| *stands >= counting.block_ns);
+    if let (Some(stands), Some(max)) = (stands, counting.observed_max_ns) {
         lines.push(format!(
-            "{} stays the worst for the next {} with 95 %; for longer do not count on it.",
+            "{} stays the worst for the next {} with 95 %, and for longer with less.",
             span(max),
             duration(stands)
         ));
@@ -102,9 +107,9 @@ fn counts(bounds: &Bounds) -> Vec<String> {
         lines.extend(claim_lines(bounds, claim));
     } else if let (Some(one_per), Some(needed)) = (counting.claims_one_per_s, counting.clean_seconds_needed) {
         lines.push(format!(
-            "A limit that this run did not reach is missed at most once in {} (95 %). To claim at most one miss in {horizon}, you need {} without one.",
+            "A limit that this run did not reach is reached on average at most once in {} (95 %). To claim at most once in {horizon}, you need {} without reaching it.",
             seconds(one_per),
-            seconds(needed)
+            needed_time(needed)
         ));
     }
     for quantile in counting.quantiles.iter().filter(|quantile| quantile.q >= 0.9) {
@@ -135,20 +140,23 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
         .rate_upper_per_hour
         .map_or_else(String::new, |rate| format!(": at most {} (95 %)", per_hour(rate)));
     let horizon = duration(counting.horizon_ns);
+    let anew = || needed_time(counting.clean_seconds_needed.unwrap_or_default());
     let takes = match claim.exceedances_at_most {
-        0 => format!("{} without one", seconds(claim.seconds_needed)),
+        0 => format!("{} without one", needed_time(claim.seconds_needed)),
+        // A machine that is late so often, and then never more, is another machine.
+        _ if bounds.verdict == BoundsVerdict::Failed => format!("a new run of {} without any", anew()),
         _ => format!(
             "{} in all with no further one, or a new run of {} without any",
-            seconds(claim.seconds_needed),
-            seconds(counting.clean_seconds_needed.unwrap_or_default())
+            needed_time(claim.seconds_needed),
+            anew()
         ),
     };
     vec![
         format!("{} {times}{rate}.", span(claim.limit_ns)),
         format!(
-            "To claim at most one in {horizon} (95 %), you need {takes}; a clean run \
+            "To claim at most one in {horizon} on average (95 %), you need {takes}; a clean run \
              that you watch and may stop at any time needs {}.",
-            seconds(claim.sequential_clean_seconds)
+            needed_time(claim.sequential_clean_seconds)
         ),
     ]
 }
@@ -231,7 +239,7 @@ pub fn not_covered(bounds: &Bounds) -> Option<String> {
 /// Whether the claim is supported.
 pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
     let (limit, horizon) = (span(claim.limit_ns), duration(bounds.counting.horizon_ns));
-    let what = format!("{limit} is reached at most once in {horizon} (a block counts once)");
+    let what = format!("{limit} is reached on average at most once in {horizon} (a block counts once)");
     match (bounds.verdict, bounds.basis) {
         (BoundsVerdict::Supported, VerdictBasis::Extrapolation) => {
             let why = if claim.long_enough(bounds.counting.observed_ns) {
@@ -259,7 +267,7 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
                 .into()
         }
         (BoundsVerdict::Failed, _) => {
-            let often = format!("{limit} is reached more often than once in {horizon}");
+            let often = format!("{limit} is reached on average more often than once in {horizon}");
             under(bounds, format!("Failed: {often} (95 %; a block counts once)."))
         }
         _ => format!("Inconclusive: the run neither shows nor rules out that {what}."),

@@ -109,7 +109,10 @@ mod tests {
             assert_eq!(page.contains("Inconclusive: the maxima rise by "), limit.is_some(), "{page}");
         }
         let steady = counting(&asked(0.0, None));
-        assert!(steady[0].starts_with("A wake-up later") && !steady.join(" ").contains(" if "), "{steady:?}");
+        assert!(
+            steady[0].starts_with("A latency larger") && !steady.join(" ").contains(" if "),
+            "{steady:?}"
+        );
     }
 
     #[test]

@@ -27,7 +27,14 @@ pub fn render(compared: &Compared, differing: Option<&[Difference]>, width: usiz
 /// The difference with its interval; nothing where it is not known.
 fn by_how_much(compared: &Compared) -> String {
     let of_one = compared.a.len() + compared.b.len() == 2;
-    let sure = if of_one { "95 % by the events of these two alone" } else { "95 %" };
+    let excludes = |at: f64| compared.ci.is_some_and(|[low, high]| high < at || low > at);
+    let none = if compared.difference_ns.is_some() { 0.0 } else { 1.0 };
+    let open = !matches!(compared.verdict, Verdict::Better | Verdict::Worse) && excludes(none);
+    let sure = match (of_one, open) {
+        (true, _) => "95 % by the events of these two alone",
+        (_, true) => "95 % by the events alone; from run to run it is not sure",
+        _ => "95 %",
+    };
     if let Some(difference) = compared.difference_ns {
         let ci = compared.ci.map_or_else(String::new, |[low, high]| {
             format!(" (between {} and {} with {sure})", signed(low), signed(high))
@@ -62,7 +69,7 @@ fn can_show(compared: &Compared) -> String {
         return needed.map_or_else(String::new, |n| format!("too few runs for any verdict: it takes {n}"));
     };
     let margin = size(compared.margin);
-    let more = needed.map_or_else(String::new, |n| format!("; {n} would show {margin}"));
+    let more = needed.map_or_else(String::new, |n| format!("; {n} would show {margin} as often"));
     format!("so many runs show {shown} four times in five{more}")
 }
 

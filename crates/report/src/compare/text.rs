@@ -240,7 +240,7 @@ fn counts(compared: &Compared) -> Option<String> {
     } else {
         format!("not enough to stop early, which takes {STOP_AT}")
     };
-    Some(format!("{value}: {stop}, if the order of the runs was fixed without looking at them."))
+    Some(format!("{value}: {stop}, if order, lengths and limit were fixed without looking at the runs."))
 }
 
 fn quantiles(page: &mut String, compared: &Compared, width: usize) {
@@ -248,7 +248,11 @@ fn quantiles(page: &mut String, compared: &Compared, width: usize) {
         return;
     }
     page.push('\n');
-    wrapped(page, "Quantiles of the block maxima, which do not decide (p allows for all of them)", width);
+    wrapped(
+        page,
+        "Quantiles of the block maxima, which do not decide (p allows for all of them, the intervals do not)",
+        width,
+    );
     for one in &compared.quantiles {
         let ci = one.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", signed(ci[0]), signed(ci[1])));
         let p = if one.ci.is_some() { format!("  p {}", p_value(one.p_holm)) } else { String::new() };
@@ -268,7 +272,7 @@ fn cpus(page: &mut String, compared: &Compared, width: usize) {
         return;
     }
     page.push('\n');
-    wrapped(page, "Late blocks by CPU, which do not decide (p allows for all of them)", width);
+    wrapped(page, "Late blocks by CPU, which do not decide (p allows for their number)", width);
     for cpu in &compared.cpus {
         let p = if compared.p_value.is_some() {
             format!("  p {}", p_value(cpu.p_adjusted))
@@ -286,7 +290,7 @@ pub fn sentence(compared: &Compared) -> String {
         Verdict::Worse => "B is worse than A.",
         Verdict::Equivalent => "A and B are equivalent: the difference lies within the margin.",
         _ if compared.reason == UNDECIDED => {
-            return "Inconclusive: no difference shown, and too few runs to rule one out.".into();
+            return "Inconclusive: these runs show neither a difference nor that there is none.".into();
         }
         _ => "Inconclusive",
     };

@@ -92,7 +92,9 @@ fn recording(run: &Run) -> String {
     });
     match (run.follows(), cost) {
         (true, _) => "what recording costs is in it".to_owned(),
-        (false, Some(cost)) => format!("recording adds{cost}: take maxima from `onbeat measure`"),
+        (false, Some(cost)) => {
+            format!("recording adds{cost} to the median wake-up: take maxima from `onbeat measure`")
+        }
         (false, None) => "take maxima from `onbeat measure`, which records nothing".to_owned(),
     }
 }

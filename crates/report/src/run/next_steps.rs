@@ -2,7 +2,7 @@
 //! sentences, which hold if the machine and its load stay as they were.
 
 use super::probes::{longer, sample};
-use crate::words::{duration, percent, seconds, several, span};
+use crate::words::{duration, needed, percent, seconds, several, span};
 use model::run::Run;
 use model::units::Nanos;
 use model::vocabulary::Ended;
@@ -40,14 +40,11 @@ pub fn expected(run: &Run) -> Option<String> {
     let (hour, day) = (chance(HOUR), chance(DAY.0 as f64));
     let (worse, length) = (longer(run), duration(length));
     Some(match hour {
-        0.5.. => {
-            format!(
-                "Expect a {worse} one soon ({} in an hour, all else equal): {length} say little.",
-                percent(hour)
-            )
+        0.9.. => {
+            format!("Expect a {worse} soon ({} in an hour, if steady): {length} say little.", percent(hour))
         }
         _ => format!(
-            "A {worse} one comes with {} in an hour, with {} in a day, all else equal.",
+            "A {worse} comes within an hour with {}, within a day with {}, if steady.",
             percent(hour),
             percent(day)
         ),
@@ -57,10 +54,10 @@ pub fn expected(run: &Run) -> Option<String> {
 /// What may be claimed of a limit.
 pub fn claim(run: &Run) -> Option<String> {
     let length = observed(run).filter(|_| !says_nothing(run))?;
-    let clean = seconds(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
+    let clean = needed(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
     let carries = seconds(rate::time_between(0, length.as_secs(), CONFIDENCE));
     let Some(limit) = run.plan.limit_ns else {
-        return Some(format!("To claim at most one miss a day (95 %): {clean} without any."));
+        return Some(format!("For a rate under one a day over a limit (95 %): {clean} below it."));
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
     let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
@@ -69,11 +66,12 @@ pub fn claim(run: &Run) -> Option<String> {
     let limit = span(limit);
     Some(match reached {
         0 => format!(
-            "{limit} was never reached: at most once in {carries} (95 %). To claim at most once a \
-             day: {clean} without it."
+            "{limit} was never reached: a rate of at most one in {carries} (95 %), if steady. \
+             For one a day: {clean} below it."
         ),
         n => format!(
-            "{limit} was reached by at least {}; to claim at most once a day (95 %): {clean} without it.",
+            "{limit} was reached by at least {}; for a rate of at most one a day (95 %): a new run of \
+             {clean} below it.",
             several(n, sample(run).0, sample(run).1)
         ),
     })
@@ -91,13 +89,12 @@ mod tests {
         run.plan.limit_ns = None;
         let lines = outlook(&run);
         assert!(
-            lines[0].contains("a later one soon (50 % in an hour, all else equal): 1 h say"),
+            lines[0].contains("A larger one comes within an hour with 50 %, within a day with 96 %"),
             "{lines:?}"
         );
-        assert!(lines[1].contains("one miss a day (95 %): 2 d 23 h"), "{lines:?}");
-        run.elapsed_ns = Some(Nanos(10 * 3_600_000_000_000));
-        let lines = outlook(&run);
-        assert!(lines[0].contains("with 9.1 % in an hour, with 71 % in a day, all else equal"), "{lines:?}");
+        assert!(lines[1].contains("under one a day over a limit (95 %): 3 d below it"), "{lines:?}");
+        run.elapsed_ns = Some(Nanos(100_000_000_000));
+        assert!(outlook(&run)[0].contains("Expect a larger one soon (97 % in an hour"), "{run:?}");
         run.plan.limit_ns = Some(Nanos(1));
         assert!(outlook(&run)[1].contains("reached by at least"), "{:?}", outlook(&run));
         run.plan.limit_ns = Some(Nanos(i64::MAX));

@@ -59,11 +59,11 @@ pub fn sample(run: &Run) -> (&'static str, &'static str) {
     }
 }
 
-/// A sample over a value: a `later` one.
+/// A sample over a value.
 pub fn longer(run: &Run) -> &'static str {
     match run.probe() {
-        None => "later",
-        Some(_) => "longer",
+        None => "larger one",
+        Some(_) => "longer one",
     }
 }
 

@@ -10,12 +10,14 @@ use crate::cli::flags::limit;
 use crate::cli::outputs::Outputs;
 use experiment::design::usual;
 use experiment::order::of_pair;
-use experiment::proof::{ProofNeeds, prove};
+use experiment::proof::{Proof, ProofNeeds, prove};
 use experiment::tally::PairTally;
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
 use model::text::several;
 use report::proving::{Proven, text};
+use stats::compare::design::of_starts;
+use stats::pair::verdict::{Design, Verdict};
 use study::compare::{check_comparable, series};
 use study::measurement::{Measurement, ReadOptions};
 use study::proving::{answer, segment_of};
@@ -31,7 +33,10 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
     let pairs = a.len().min(b.len());
     let record = record(args, limit_ns, [&a[..pairs], &b[..pairs]])?;
     let tally = PairTally::of(&record.segments);
-    let (proof, needs) = (prove(&record.plan, &tally), ProofNeeds::of(&record.plan, &tally));
+    let (mut proof, needs) = (prove(&record.plan, &tally), ProofNeeds::of(&record.plan, &tally));
+    if !alternated([&a[..pairs], &b[..pairs]]) {
+        open(&mut proof);
+    }
     let counted: Vec<u32> = tally.pairs.iter().map(|pair| pair.a.pair).collect();
     let kept = |side: Vec<Measurement>| -> Vec<Measurement> {
         let numbered = side.into_iter().enumerate();
@@ -53,6 +58,24 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
         outputs.print(&next(&record.plan, [whole_a, whole_b], proof.fewest_more));
     }
     outputs.end(exit(proof.verdict))
+}
+
+/// Whether in the order of time each two runs have one of A and one of B: only then is a pair's
+/// winner a coin's, whatever the machine does over the days.
+fn alternated([a, b]: [&[Measurement]; 2]) -> bool {
+    let starts = |side: &[Measurement]| -> Vec<String> { side.iter().map(started).collect() };
+    of_starts(&starts(a), &starts(b)) == Design::Paired
+}
+
+/// Takes a verdict back.
+fn open(proof: &mut Proof) {
+    if proof.verdict != Verdict::Inconclusive {
+        proof.verdict = Verdict::Inconclusive;
+        proof.reason =
+            "the runs were not made in turns, each two of them one without the change and one with \
+                        it: what changed meanwhile may be the difference"
+                .into();
+    }
 }
 
 fn sides(paths: &[PathBuf]) -> Result<[Vec<Measurement>; 2]> {

@@ -1,7 +1,7 @@
 //! Programs checked as a script does it: the two examples, and what is refused.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use super::place::*;
 use serde_json::Value;
@@ -46,7 +46,10 @@ impl Robot {
         build.args(flags).args(["-o", &program]).arg(source.join(format!("{name}.{ending}")));
         let built = build.output().map_err(|error| format!("there is no {compiler} ({error})"))?;
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        let mut child = Command::new(&program).arg("600").stdout(Stdio::null()).spawn().unwrap();
+        // What is written to /dev/null is no mistake.
+        let output = std::fs::File::create(place.path("output")).unwrap();
+        let errors = output.try_clone().unwrap();
+        let mut child = Command::new(&program).arg("600").stdout(output).stderr(errors).spawn().unwrap();
         // It ends at once where the kernel gives it no priority.
         for _ in 0..100 {
             if real_time(child.id()) {
