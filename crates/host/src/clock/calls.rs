@@ -44,6 +44,8 @@ pub fn clock_time(clock: libc::clockid_t) -> Option<Nanos> {
 /// How many seconds the clock of this machine's zone is ahead of UTC at a time since the Epoch
 /// (tzset(3)): by `$TZ`, else by /etc/localtime; none where the C library cannot tell.
 pub fn utc_offset_s(since_epoch_s: i64) -> Option<i32> {
+    // musl's alias is to become wider, and is what the function takes until then.
+    #[allow(deprecated)]
     let time = libc::time_t::try_from(since_epoch_s).ok()?;
     let mut fields = std::mem::MaybeUninit::<libc::tm>::zeroed();
     // SAFETY: both are locals that outlive the call; it fills the structure, or gives a null.
