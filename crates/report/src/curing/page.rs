@@ -83,7 +83,7 @@ fn culprits(record: &CureRun) -> Markup {
             let rows = culprit_rows(first, last, quiet);
             before_after::draw(&rows, "late time in a minute", |ns| span(Nanos(ns as i64)), size, &PAGE)
         }))
-        @if quiet { p { "Behind the last change nothing was late, so that nobody was hunted any more." } }
+        @if quiet { p { "After the last change nothing was late, so no further hunt was made." } }
     }
 }
 
