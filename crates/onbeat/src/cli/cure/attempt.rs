@@ -1,6 +1,6 @@
 //! One change of a cure: proven by the same pairs as `onbeat prove` measures, then kept or not.
 
-use super::course::{CureCourse, pilot};
+use super::course::{CureCourse, conditions, pilot};
 use super::folder::keep;
 use crate::cli::prove::arm_switch::ArmSwitch;
 use crate::cli::prove::chosen::ChosenProof;
@@ -10,7 +10,6 @@ use crate::cli::step_settings::{StepSettings, StepWish};
 use ::suite::setting::SuiteSetting;
 use experiment::cure::level::of_stage;
 use experiment::cure::{CureTry, proven, reserve};
-use experiment::design::usual;
 use experiment::proof::prove;
 use experiment::tally::PairTally;
 use host::rt;
@@ -80,19 +79,11 @@ impl<'a> CureCourse<'a> {
         let mut plan = ExperimentPlan {
             change: tried.candidate.name(),
             settings: tried.candidate.rules.clone(),
-            limit_ns: cure.limit_ns,
             // Each experiment has an order of its own.
             seed: cure.seed.wrapping_add(2 * tried.number + u64::from(tried.again)),
-            segment_ns: cure.segment_ns,
-            settle_ns: cure.settle_ns,
             most_pairs,
             win_at: level,
-            cpus: cure.cpus.clone(),
-            load: cure.load.clone(),
-            load_cpus: cure.load_cpus.clone(),
-            interval_ns: cure.interval_ns,
-            priority: cure.priority,
-            ..usual()
+            ..conditions(cure)
         };
         if let Some(pilot) = &pilot {
             fix_length(&mut plan, &folder, pilot)?;

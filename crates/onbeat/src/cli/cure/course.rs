@@ -8,13 +8,14 @@ use super::folder::keep;
 use crate::cli::Environment;
 use crate::cli::child_run::{ChildEnd, run_child};
 use crate::cli::progress_line::ProgressLine;
-use crate::cli::prove::segments::require_rare;
+use crate::cli::prove::segments::{arguments, require_rare};
 use crate::cli::step_settings::StepSettings;
 use experiment::cure::{CureEnd, CureMove, long_run, next};
+use experiment::design::usual;
 use host::{clock, rt};
 use model::cure::{CureCleanRun, CureHunt, CurePlan, CureRun};
 use model::error::{Exit, Failure, Result};
-use model::experiment::ExperimentSegment;
+use model::experiment::{ExperimentPlan, ExperimentSegment};
 use model::setting::Risk;
 use model::units::Nanos;
 use study::curing::{clean_run, curable, hunted};
@@ -100,7 +101,7 @@ impl<'a> CureCourse<'a> {
     fn measure(&self, record: &mut CureRun, length: Nanos, long: bool) -> Result<bool> {
         let bundle = self.new_bundle("runs", record.runs.len());
         let plan = &record.plan;
-        let mut line = arguments("measure", plan, length, &self.folder.join(&bundle));
+        let mut line = arguments("measure", &conditions(plan), length, &self.folder.join(&bundle));
         let doing = match (long, record.runs.is_empty()) {
             (true, _) => "the run that is to support the limit",
             (false, true) => "as it is",
@@ -126,7 +127,7 @@ impl<'a> CureCourse<'a> {
     fn hunt(&self, record: &mut CureRun, length: Nanos) -> Result<bool> {
         let bundle = self.new_bundle("hunts", record.hunts.len());
         let plan = &record.plan;
-        let mut line = arguments("hunt", plan, length, &self.folder.join(&bundle));
+        let mut line = arguments("hunt", &conditions(plan), length, &self.folder.join(&bundle));
         line.extend(["--over".to_owned(), format!("{}ns", plan.limit_ns.0)]);
         if !self.child(&line, &bundle, "hunting for what is late")? {
             return Ok(false);
@@ -184,17 +185,17 @@ pub fn pilot(run: &CureCleanRun) -> ExperimentSegment {
     }
 }
 
-fn arguments(command: &str, plan: &CurePlan, length: Nanos, bundle: &Path) -> Vec<String> {
-    let interval = format!("{}ns", plan.interval_ns.0);
-    let mut line: Vec<String> = Vec::new();
-    let mut add = |words: &[&str]| line.extend(words.iter().map(|word| (*word).to_owned()));
-    add(&[command, "-q", "-i", &interval, "-D", &format!("{}ns", length.0), "-a", &plan.cpus]);
-    if let Some(priority) = plan.priority {
-        add(&["-p", &priority.to_string()]);
+/// What all runs of a cure have in common.
+pub fn conditions(plan: &CurePlan) -> ExperimentPlan {
+    ExperimentPlan {
+        limit_ns: plan.limit_ns,
+        segment_ns: plan.segment_ns,
+        settle_ns: plan.settle_ns,
+        cpus: plan.cpus.clone(),
+        load: plan.load.clone(),
+        load_cpus: plan.load_cpus.clone(),
+        interval_ns: plan.interval_ns,
+        priority: plan.priority,
+        ..usual()
     }
-    add(&["-o", &bundle.display().to_string()]);
-    if !plan.load.is_empty() {
-        add(&["--load", &plan.load, "--load-cpus", &plan.load_cpus]);
-    }
-    line
 }

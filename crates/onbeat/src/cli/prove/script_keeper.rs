@@ -67,7 +67,7 @@ pub fn run(owner: ProcessId, script: &Path, args: &Args) -> Result<Exit> {
     let script = SwitchScript::open(script).map_err(failed)?;
     keeper::outlive(owner).map_err(failed)?;
     let folder = RecordFolder::open(marker.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-    // Whoever goes on with the experiment at once puts it back, unless that one is killed as well.
+    // A resume begins by putting it back, unless that process is killed as well.
     let _locked = loop {
         match folder.lock().map_err(failed)? {
             Ok(locked) => break locked,

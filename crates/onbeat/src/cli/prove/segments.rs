@@ -162,7 +162,7 @@ impl<'a> SegmentSetup<'a> {
 
     fn segment(&self, plan: &ExperimentPlan, name: &str, length: Nanos, doing: &str) -> Result<SegmentEnd> {
         let bundle = self.new_bundle(name);
-        let line = arguments(plan, length, &self.folder.join(&bundle));
+        let line = arguments("measure", plan, length, &self.folder.join(&bundle));
         let end = run_child(&line, None, &mut || self.progress.wait(clock::monotonic() + PERIOD, doing));
         self.progress.clear();
         let ChildEnd::Ended { code, words } = end? else { return Ok(SegmentEnd::Stopped) };
@@ -205,11 +205,12 @@ fn place(number: u32, most: u32) -> String {
     format!("pair {} of at most {most}", number.saturating_add(1))
 }
 
-fn arguments(plan: &ExperimentPlan, length: Nanos, bundle: &Path) -> Vec<String> {
+/// The command line of a run without a person at it, under the conditions of a plan.
+pub fn arguments(command: &str, plan: &ExperimentPlan, length: Nanos, bundle: &Path) -> Vec<String> {
     let interval = format!("{}ns", plan.interval_ns.0);
     let mut line: Vec<String> = Vec::new();
     let mut add = |words: &[&str]| line.extend(words.iter().map(|word| (*word).to_owned()));
-    add(&["measure", "-q", "-i", &interval, "-D", &format!("{}ns", length.0), "-a", &plan.cpus]);
+    add(&[command, "-q", "-i", &interval, "-D", &format!("{}ns", length.0), "-a", &plan.cpus]);
     if let Some(priority) = plan.priority {
         add(&["-p", &priority.to_string()]);
     }
