@@ -122,7 +122,8 @@ impl FollowThreads {
             run.integrity.push(entry(IntegrityKind::Victim, None, false, detail));
         }
         if let Some(program) = &mut self.program {
-            run.program = Some(program.finish(&self.events.family, host));
+            program.end();
+            run.program = Some(program.finished(&self.events.family, host));
         }
         self.fill(&mut run, true);
         run.complete = true;
