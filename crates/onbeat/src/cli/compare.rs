@@ -50,7 +50,8 @@ pub struct Args {
     /// The i-th of A was run beside the i-th of B
     #[arg(long, conflicts_with = "unpaired")]
     paired: bool,
-    /// The runs make no pairs, even if they alternate in time
+    /// The runs make no pairs, even if they alternate in time: to be chosen before the runs are
+    /// made, as whoever tries both ways is misled more often
     #[arg(long)]
     unpaired: bool,
     #[command(flatten)]

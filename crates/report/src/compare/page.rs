@@ -92,7 +92,7 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
             "More pairs may decide it: an experiment goes on with `--resume`, one across boots with more boots."
         }
         _ => {
-            "More runs of each may decide it. `onbeat prove --change RULE=VALUE` takes them in turns, and ends as \
+            "More runs of each, six at least and in turns, may decide it. `onbeat prove --change RULE=VALUE` takes them in turns, and ends as \
              soon as they do."
         }
     }
