@@ -66,9 +66,13 @@ fn descendants(of: u32, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
 /// The parent of each process.
 fn parents() -> BTreeMap<u32, u32> {
     let parent = |pid: u32| Some((pid, stat(pid, 1)?.parse().ok()?));
+    processes().filter_map(parent).collect()
+}
+
+/// The processes that this one sees.
+pub fn processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    numbers.filter_map(parent).collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
 }
 
 /// Whether it is gone, or nobody has waited for it yet. One whose first thread alone has ended goes

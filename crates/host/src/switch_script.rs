@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Seek};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,9 @@ use std::process::{Child, Command, Stdio};
 
 use model::units::Nanos;
 use rustix::fs::MemfdFlags;
-use rustix::process::{Signal, kill_process, kill_process_group, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal};
 
-use crate::children::{keep_in_sight, let_go, number, own_children, reaped};
+use crate::children::{keep_in_sight, let_go, number, own_children, processes, reaped};
 use crate::clock;
 
 /// How often it is looked at.
@@ -26,6 +27,9 @@ const GRACE: Nanos = Nanos(200_000_000);
 
 /// What was killed may take so long to be gone.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
+
+/// The variable of a script's environment by which what it started is known.
+const MARK: &str = "ONBEAT_SCRIPT";
 
 /// How much of what it says is looked at.
 const LIMIT: u64 = 64 << 10;
@@ -66,23 +70,24 @@ impl SwitchScript {
     }
 
     /// Calls it with this word, and waits at most this long. Children that appear meanwhile are
-    /// taken for the script's: no other thread may start any.
+    /// taken for the script's: no other thread may start any. Its environment has `mark`, by which
+    /// [`end_marked`] knows what is left of it if this process is killed.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn call(&self, word: &str, at_most: Nanos) -> io::Result<ScriptEnd> {
+    pub fn call(&self, word: &str, at_most: Nanos, mark: &Path) -> io::Result<ScriptEnd> {
         keep_in_sight()?;
-        let ended = self.call_and_clear(word, at_most);
+        let ended = self.call_and_clear(word, at_most, mark);
         let_go();
         ended
     }
 
-    fn call_and_clear(&self, word: &str, at_most: Nanos) -> io::Result<ScriptEnd> {
+    fn call_and_clear(&self, word: &str, at_most: Nanos, mark: &Path) -> io::Result<ScriptEnd> {
         let before = own_children();
         let mut said = fs::File::from(rustix::fs::memfd_create("onbeat-script", MemfdFlags::CLOEXEC)?);
         let mut command = Command::new(&self.0);
         command.arg(word).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);
-        command.process_group(0);
+        command.process_group(0).env(MARK, mark);
         // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
         unsafe {
             command.pre_exec(|| {
@@ -112,6 +117,28 @@ impl SwitchScript {
             Some(_) if left > 0 => ScriptEnd::Left(left),
             Some(_) => ScriptEnd::Done,
         })
+    }
+}
+
+/// Kills what is left of the calls with this mark, whose caller was killed, and waits until it is
+/// gone. A process group would not do: its number may be another's by now, and one may leave it.
+pub fn end_marked(mark: &Path) {
+    let entry = [MARK.as_bytes(), b"=", mark.as_os_str().as_bytes()].concat();
+    let has_mark = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|word| word == entry)
+    };
+    let until = Nanos(clock::monotonic().0.saturating_add(PATIENCE.0));
+    loop {
+        let left: Vec<Pid> = processes().filter(has_mark).filter_map(number).collect();
+        for pid in &left {
+            let _ = kill_process(*pid, Signal::KILL);
+        }
+        // One that forks is found the next time.
+        if left.is_empty() || clock::monotonic() > until {
+            return;
+        }
+        clock::sleep_for(PERIOD);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The story of a cure: what it was, who took the time, each step, what was kept, what remains; as
 //! text, as Markdown, as a page.
 
+mod answer;
 pub mod markdown;
 pub mod page;
 mod sentences;

@@ -121,7 +121,7 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
 }
 
 /// The hunt that looks for what this run measured.
-fn hunt(run: &Run) -> String {
+pub fn hunt(run: &Run) -> String {
     let mut command = "onbeat hunt -D 60s".to_owned();
     // All CPUs are what a hunt takes by itself.
     let measured: model::units::CpuSet = run.cpus.iter().map(|cpu| cpu.cpu).collect();

@@ -1,5 +1,6 @@
 //! What `onbeat watch` recorded, as text, as a page, and as tables.
 
+mod blamed;
 pub mod csv;
 pub mod page;
 pub mod summary;

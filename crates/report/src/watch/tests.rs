@@ -83,6 +83,62 @@ fn the_answer_comes_first_and_unknown_is_said() {
 }
 
 #[test]
+fn every_culprit_of_the_worst_has_a_bar_and_a_next_step() {
+    let mut of = summary(2);
+    let mut named = of.worst[1].clone();
+    named.wakeup.culprit.name = "a device's interrupt: edu".into();
+    named.wakeup.culprit.rule = Some("device-interrupt".into());
+    of.worst.extend([named.clone(), named]);
+    let html = page::html(&of).unwrap();
+    assert_eq!(html.matches("class=\"bar\"").count(), 2);
+    assert!(html.contains("2 of 4</span><span class=\"who\">not known"), "{html}");
+    assert!(html.contains("2 of 4</span><span class=\"who\">a device's interrupt: edu"), "{html}");
+    assert!(html.contains("<code>onbeat rules device-interrupt</code>"));
+    for step in html.split("class=\"cure\">").skip(1) {
+        assert!(!step.starts_with("</p>"), "{step:.80}");
+    }
+    let at = |what: &str| html.find(what).unwrap_or_else(|| panic!("{what}"));
+    assert!(at("class=\"bars") < at("What to do next") && at("What to do next") < at("Over time"));
+    of.worst.truncate(2);
+    let text = text::render(&of, 80, false);
+    assert!(text.contains("next    onbeat hunt -D 60s --victim control"), "{text}");
+    of.worst.clear();
+    assert!(text::render(&of, 80, false).contains("next    Start the application"));
+}
+
+#[test]
+fn stretches_of_own_work_that_overlap_are_one() {
+    let mut of = summary(1);
+    let mark = |from, to| PlacedMark {
+        from: Nanos(from),
+        to: Nanos(to),
+        time: String::new(),
+        mark: WatchMark { kind: WatchMarkKind::Measure.into(), detail: "a".into(), ..WatchMark::default() },
+    };
+    of.marks = vec![mark(0, 40), mark(20, 60), mark(80, 90)];
+    let picture = watch_over_time::draw(&of, Size::Wide, &PAPER).unwrap().body.into_string();
+    assert_eq!(picture.matches("fill-opacity=\"0.10\"").count(), 2, "{picture}");
+}
+
+#[test]
+fn what_others_named_is_harmless_in_it() {
+    use crate::fixture::{ATTACK, poison};
+    let mut of = summary(1);
+    for worst in &mut of.worst {
+        let mut value = serde_json::to_value(&worst.wakeup).unwrap();
+        poison(&mut value, ATTACK);
+        worst.wakeup = serde_json::from_value(value).unwrap();
+        worst.wakeup.culprit.rule = Some(ATTACK.into());
+        worst.wakeup.culprit.name = ATTACK.into();
+    }
+    of.title = ATTACK.into();
+    let html = page::html(&of).unwrap();
+    assert!(!html.contains("<img") && html.matches("</script>").count() == 1);
+    assert!(!html.contains('\u{1b}') && !html.contains('\u{202e}'));
+    assert!(!text::render(&of, 80, false).contains('\u{1b}'));
+}
+
+#[test]
 fn a_narrow_terminal_leaves_columns_out_and_never_the_latencies() {
     let of = summary(2);
     let head = |columns| {

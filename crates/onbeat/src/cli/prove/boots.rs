@@ -6,7 +6,6 @@ use super::Args;
 use super::answer::{exit, page};
 use super::chosen::most_pairs;
 use crate::cli::compare::BETWEEN;
-use crate::cli::flags::limit;
 use crate::cli::outputs::Outputs;
 use experiment::design::usual;
 use experiment::order::of_pair;
@@ -23,10 +22,7 @@ use study::measurement::{Measurement, ReadOptions};
 use study::proving::{answer, segment_of};
 
 pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
-    let Some(limit_text) = &args.limit else {
-        return Err(Failure::usage("--limit is missing: name the latency that wake-ups are not to reach"));
-    };
-    let limit_ns = limit(limit_text)?;
+    let limit_ns = args.conditions.limit()?;
     let [mut a, mut b] = sides(&args.across_boots)?;
     check_comparable(&a, &b)?;
     [&mut a, &mut b].into_iter().for_each(|side| side.sort_by_key(started));
@@ -46,7 +42,13 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
     let (mut a, mut b) = (kept(a), kept(b));
     let answered = answer(&record, &proof, proof.end.map_or("fixed", |end| end.name()), [&mut a, &mut b]);
     outputs.json_pretty(&args.output.json, &answered);
-    outputs.write(&args.page, || page(&record, &proof, needs, &answered, [series(&a), series(&b)]));
+    let next = proof.end.is_none().then(|| next(&record.plan, [whole_a, whole_b], proof.fewest_more));
+    outputs.write(&args.page, || {
+        let told = next.as_ref().map(|[boot, command, missing]| {
+            format!("{}, then `{command}`; {missing}.", boot.replacen('b', "B", 1))
+        });
+        page(&record, &proof, needs, &answered, [series(&a), series(&b)], told.as_deref())
+    });
     let differing = answered.comparison.differing();
     let screen = outputs.screen;
     outputs.print(&text(
@@ -54,8 +56,8 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
         screen.columns,
         screen.color,
     ));
-    if proof.end.is_none() {
-        outputs.print(&next(&record.plan, [whole_a, whole_b], proof.fewest_more));
+    if let Some([boot, command, missing]) = next {
+        outputs.print(&format!("next: {boot}, then: {command}; {missing}\n"));
     }
     outputs.end(exit(proof.verdict))
 }
@@ -118,7 +120,7 @@ fn record(args: &Args, limit_ns: model::units::Nanos, arms: [&[Measurement]; 2])
         settle_ns: model::units::Nanos(0),
         segment_ns: lengths.unwrap_or_default(),
         most_pairs: most_pairs(args.pairs)?,
-        seed: args.seed.unwrap_or_default(),
+        seed: args.conditions.seed.unwrap_or_default(),
         ..usual()
     };
     let segments = segments.into_iter().map(|(_, segment)| segment).collect();
@@ -126,7 +128,7 @@ fn record(args: &Args, limit_ns: model::units::Nanos, arms: [&[Measurement]; 2])
 }
 
 /// What to run next to have enough.
-fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> String {
+fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> [String; 3] {
     let arm = match a.cmp(&b) {
         std::cmp::Ordering::Less => ExperimentArm::A,
         std::cmp::Ordering::Greater => ExperimentArm::B,
@@ -137,10 +139,9 @@ fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> String {
         ExperimentArm::B => "with the change",
     };
     let length = plan.segment_ns.0 / model::units::Nanos::SECOND.0;
-    format!(
-        "next: boot {with}, then: onbeat measure -a {} -D {}s -o NEW; {} at least are missing\n",
-        plan.cpus,
-        length.max(1),
-        several(u64::from(more), "pair", "pairs")
-    )
+    [
+        format!("boot {with}"),
+        format!("onbeat measure -a {} -D {}s -o NEW", plan.cpus, length.max(1)),
+        format!("{} at least are missing", several(u64::from(more), "pair", "pairs")),
+    ]
 }
