@@ -54,9 +54,9 @@ impl HousekeepingPlacement {
         }
     }
 
-    /// Threads are followed that were not.
-    pub fn came(&mut self) {
-        self.unasked = true;
+    /// These are followed, and were not before.
+    pub fn came(&mut self, threads: &[i32]) {
+        self.unasked |= !threads.is_empty();
     }
 
     /// A followed thread runs there.
@@ -187,7 +187,9 @@ mod tests {
         let mut room = HousekeepingPlacement::new(set("0-1"), set(""), None);
         assert_eq!(chosen(&mut room, &[]), quietly("0-1"));
         assert!(!room.is_due(Nanos(1)));
-        room.came();
+        room.came(&[]);
+        assert!(!room.is_due(Nanos(2)));
+        room.came(&[7]);
         assert!(room.is_due(Nanos(2)) && !room.is_due(Nanos(3)), "once");
         // It was pinned after it had come.
         room.ran_on(Cpu(1));
