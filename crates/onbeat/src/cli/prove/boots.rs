@@ -6,7 +6,6 @@ use super::Args;
 use super::answer::{exit, page};
 use super::chosen::most_pairs;
 use crate::cli::compare::BETWEEN;
-use crate::cli::flags::limit;
 use crate::cli::outputs::Outputs;
 use experiment::design::usual;
 use experiment::order::of_pair;
@@ -23,10 +22,7 @@ use study::measurement::{Measurement, ReadOptions};
 use study::proving::{answer, segment_of};
 
 pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
-    let Some(limit_text) = &args.limit else {
-        return Err(Failure::usage("--limit is missing: name the latency that wake-ups are not to reach"));
-    };
-    let limit_ns = limit(limit_text)?;
+    let limit_ns = args.conditions.limit()?;
     let [mut a, mut b] = sides(&args.across_boots)?;
     check_comparable(&a, &b)?;
     [&mut a, &mut b].into_iter().for_each(|side| side.sort_by_key(started));
@@ -124,7 +120,7 @@ fn record(args: &Args, limit_ns: model::units::Nanos, arms: [&[Measurement]; 2])
         settle_ns: model::units::Nanos(0),
         segment_ns: lengths.unwrap_or_default(),
         most_pairs: most_pairs(args.pairs)?,
-        seed: args.seed.unwrap_or_default(),
+        seed: args.conditions.seed.unwrap_or_default(),
         ..usual()
     };
     let segments = segments.into_iter().map(|(_, segment)| segment).collect();
