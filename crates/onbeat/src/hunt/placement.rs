@@ -105,7 +105,11 @@ impl HousekeepingPlacement {
     }
 
     fn entry(&self, first: bool, cpus: &CpuSet, shared: &CpuSet) -> Integrity {
-        let moved = if first { "" } else { "the followed threads were given other CPUs meanwhile: " };
+        let moved = if first {
+            ""
+        } else {
+            "the CPUs that followed threads may use changed meanwhile, with new threads or for old ones: "
+        };
         let mut detail = match (shared.is_empty(), &self.asked) {
             (true, _) => format!("{moved}onbeat's own thread runs on {cpus}, where none of them may"),
             (false, Some(_)) => format!(
@@ -170,7 +174,7 @@ mod tests {
         assert_eq!(chosen(&mut room, &["0"]), quietly("1"));
         let (cpus, said) = chosen(&mut room, &["0-1"]).expect("shared");
         assert!(
-            cpus == "0-1" && said.contains("given other CPUs") && said.contains("keep them off one CPU"),
+            cpus == "0-1" && said.contains("changed meanwhile") && said.contains("keep them off one CPU"),
             "{said}"
         );
         assert_eq!(chosen(&mut room, &["0-1", "1"]), quietly("0"));

@@ -36,13 +36,15 @@ pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: boo
     if let Some(sentence) = gains.and_then(|gains| gains.beyond_settings(audit)) {
         answer.row("beyond", sentence);
     }
-    let unknown = worst_first(audit, AuditVerdict::Unknown).len() as u64;
-    if unknown > 0 {
-        let rules = several(unknown, "rule", "rules");
-        answer.row(
-            "fair",
-            format!("{rules} could not be judged, for the reasons above; as root, less is unknown"),
-        );
+    let unknown = worst_first(audit, AuditVerdict::Unknown);
+    if !unknown.is_empty() {
+        let rules = several(unknown.len() as u64, "rule", "rules");
+        // Root is no remedy for what is not mounted.
+        let refused = unknown.iter().any(|found| {
+            found.reason.contains("permission denied") || found.reason.contains("not permitted")
+        });
+        let root = if refused { "; as root, less is unknown" } else { "" };
+        answer.row("fair", format!("{rules} could not be judged, for the reasons above{root}"));
     }
     answer.row("next", next(audit, failed.first().map(|found| found.rule)));
     answer.render(width, Palette(color))

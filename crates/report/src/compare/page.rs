@@ -92,8 +92,8 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
             "More pairs may decide it: an experiment goes on with `--resume`, one across boots with more boots."
         }
         _ => {
-            "More runs of each, six at least and in turns, may decide it. `onbeat prove --change RULE=VALUE` takes them in turns, and ends as \
-             soon as they do."
+            "More runs of each, six at least and in turns, may decide it. Where B differs by a setting of the \
+             machine, `onbeat prove --change RULE=VALUE` makes them by itself, and ends as soon as they do."
         }
     }
 }

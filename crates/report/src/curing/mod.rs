@@ -9,5 +9,5 @@ pub mod text;
 
 pub use sentences::conditions;
 
-#[cfg(test)]
-mod fixture;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;

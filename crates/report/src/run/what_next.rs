@@ -1,6 +1,7 @@
 //! What to type after a run, as the page says it next to the answer.
 
 use super::answer::hunt;
+use crate::hunt::sentences::percent;
 use crate::input::Input;
 use model::vocabulary::Command;
 
@@ -37,12 +38,21 @@ fn command(line: &str) -> String {
 fn after_culprits(input: &Input) -> Vec<String> {
     let run = input.run;
     let mut steps = Vec::new();
+    // A thread that goes first, or a lock, is the programs' own: no setting cures those.
+    let first = run.culprits.first().filter(|culprit| culprit.knobs.is_empty());
+    if let Some(first) = first {
+        steps.push(format!(
+            "No setting of the machine takes away the first, {}: what does stands below it.",
+            percent(first.share)
+        ));
+    }
     if run.culprits.iter().any(|culprit| !culprit.knobs.is_empty()) {
         let audit = format!("onbeat audit --hunt {}", input.place);
         steps.push(format!(
-            "{} lists the settings that matter, by the time that this hunt lost to them; `onbeat prove \
+            "{} lists the settings that matter{}, by the time that this hunt lost to them; `onbeat prove \
              --change RULE=VALUE` with one of them shows whether it helps.",
-            command(&audit)
+            command(&audit),
+            if first.is_some() { " for the others" } else { "" },
         ));
     }
     if run.culprits.is_empty() {

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::next_step::{next_commands, sentences, worst};
 use super::{HEAD, cells_of, distinct, is_spun, matrix_cells, or_unknown, remarks, stops};
-use crate::html::{document, figure, next, page_of, pairs, scroll};
+use crate::html::{cards, document, figure, next, page_of, pairs, scroll};
 use crate::plot::axis::number;
 use crate::plot::exceedance;
 use crate::plot::line::{self, PlotLine};
@@ -150,23 +150,23 @@ fn tables(suite: &SuiteRun) -> Markup {
     }
 }
 
-/// The first column names the row; a telephone has room for the tail alone.
+/// The first column names the row; a telephone has room for the tail alone, and has a matrix as
+/// cards whose cells say what they are.
 fn table(name: &str, head: &[String], rows: &[Vec<String>]) -> Markup {
-    let brief = head.len() == HEAD.len();
+    let brief = head.iter().map(String::as_str).eq(HEAD);
     let class = |at: usize| match at {
         0 => Some("left"),
         1..=3 if brief => Some("more"),
         _ => None,
     };
-    scroll(
-        name,
-        html! { table {
-            thead { tr { @for (at, cell) in head.iter().enumerate() { th class=[class(at)] { (cell) } } } }
-            tbody { @for row in rows { tr { @for (at, cell) in row.iter().enumerate() {
-                @if at == 0 { th class="left" { (cell) } } @else { td class=[class(at)] { (cell) } }
-            } } } }
-        } },
-    )
+    let table = html! { table {
+        thead { tr { @for (at, cell) in head.iter().enumerate() { th class=[class(at)] { (cell) } } } }
+        tbody { @for row in rows { tr { @for (at, cell) in row.iter().enumerate() {
+            @if at == 0 { th class="left" { (cell) } }
+            @else { td class=[class(at)] data-of=[(!brief).then(|| head.get(at)).flatten()] { (cell) } }
+        } } } }
+    } };
+    if brief { scroll(name, table) } else { cards(name, table) }
 }
 
 fn left_out(suite: &SuiteRun) -> Markup {

@@ -7,5 +7,7 @@ pub mod summary;
 pub mod text;
 pub mod words;
 
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 #[cfg(test)]
 mod tests;
