@@ -14,11 +14,9 @@ use std::process::{Child, Command, Stdio};
 
 use model::units::Nanos;
 use rustix::fs::MemfdFlags;
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
-    set_parent_process_death_signal, waitpid,
-};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal};
 
+use crate::children::{keep_in_sight, let_go, number, own_children, processes, reaped};
 use crate::clock;
 
 /// How often it is looked at.
@@ -78,10 +76,9 @@ impl SwitchScript {
     /// # Errors
     /// It cannot be started.
     pub fn call(&self, word: &str, at_most: Nanos, mark: &Path) -> io::Result<ScriptEnd> {
-        // What it leaves behind becomes a child of this process (PR_SET_CHILD_SUBREAPER(2const)).
-        set_child_subreaper(Some(getpid()))?;
+        keep_in_sight()?;
         let ended = self.call_and_clear(word, at_most, mark);
-        let _ = set_child_subreaper(None);
+        let_go();
         ended
     }
 
@@ -168,35 +165,10 @@ fn left_by(child: &Child, before: &BTreeSet<u32>) -> usize {
     }
 }
 
-fn number(pid: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(pid).ok()?)
-}
-
 fn kill_group(child: &Child) {
     if let Some(group) = number(child.id()) {
         let _ = kill_process_group(group, Signal::KILL);
     }
-}
-
-/// Whether a child had ended, and is collected now.
-fn reaped(pid: u32) -> bool {
-    number(pid).is_some_and(|pid| matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_)) | Err(_)))
-}
-
-/// The processes whose parent this one is: field 4 of `/proc/PID/stat`.
-fn own_children() -> BTreeSet<u32> {
-    let own = std::process::id();
-    let parent = |pid: u32| -> Option<u32> {
-        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let text = String::from_utf8_lossy(&text);
-        text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(1)?.parse().ok()
-    };
-    processes().filter(|pid| parent(*pid) == Some(own)).collect()
-}
-
-fn processes() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
 }
 
 fn last_line(said: &mut fs::File) -> String {

@@ -122,7 +122,8 @@ impl FollowThreads {
             run.integrity.push(entry(IntegrityKind::Victim, None, false, detail));
         }
         if let Some(program) = &mut self.program {
-            run.program = Some(program.finish(&self.events.family, host));
+            program.end();
+            run.program = Some(program.finished(&self.events.family, host));
         }
         self.fill(&mut run, true);
         run.complete = true;
@@ -143,6 +144,9 @@ impl FollowThreads {
             let now = clock::monotonic();
             let upto = end.map_or(now, |end| now.min(end));
             let seen = self.poll(upto, host);
+            if self.placement.is_due(now) {
+                self.move_aside(run, host);
+            }
             let elapsed = end.is_some_and(|end| now >= end);
             if let Some(reason) = self.reason_to_end(stop, elapsed, gone) {
                 self.read_the_rest(seen, upto, host);
@@ -158,11 +162,7 @@ impl FollowThreads {
             self.events.family.look_again();
             self.events.family.look_for_unseen(host);
             self.second(run, sink);
-            let moved = self.place(run, host);
-            self.note_storage(
-                moved.map_err(|error| format!("cannot move onbeat's own thread: {error}")),
-                run,
-            );
+            self.move_aside(run, host);
             next = next + Nanos((now - next).0 / BLOCK_LENGTH.0 * BLOCK_LENGTH.0) + BLOCK_LENGTH;
             seconds += 1;
             if seconds % CHECKPOINT_SECONDS == 0 || std::mem::take(&mut self.checkpoint_due) {
@@ -223,6 +223,12 @@ impl FollowThreads {
         Ok(())
     }
 
+    fn move_aside(&mut self, run: &mut Run, host: &MachineFiles) {
+        let moved = self.place(run, host);
+        let moved = moved.map_err(|error| format!("cannot move onbeat's own thread: {error}"));
+        self.note_storage(moved, run);
+    }
+
     fn followed(&self) -> Vec<i32> {
         self.events.family.followed().map(|victim| victim.thread).collect()
     }
@@ -256,6 +262,9 @@ impl FollowThreads {
             self.events.family.scan(host);
         }
         self.explainer.polled();
+        if !came.is_empty() {
+            self.placement.came();
+        }
         if !came.is_empty() || left {
             self.events.confirm(&came, host);
             self.explainer.follow(self.followed());
@@ -264,6 +273,7 @@ impl FollowThreads {
             let sample =
                 LatencySample { latency: wakeup.actual - wakeup.expected, cycle: 0, time: wakeup.actual };
             self.cpus.blocks.add(wakeup.cpu, sample);
+            self.placement.ran_on(wakeup.cpu);
             let mut found = None;
             let spike = self.spikes.count(wakeup, self.cpus.blocks.began(), &mut found);
             if let Some((threshold, why)) = found {
@@ -423,6 +433,7 @@ mod tests {
         follow.poll(Nanos(start + 1_000_000), &nobody());
         follow.fill(&mut run, true);
         assert_eq!(script.borrow().threads, ["pid == 7"]);
+        assert!(follow.placement.is_due(Nanos(start)), "where it may run was not asked yet");
         let thread = &run.threads[0];
         assert_eq!((thread.tid, thread.cycles, thread.late), (7, 1, Some(1)));
         let spikes = follow.into_spikes().to_show(10);
