@@ -4,8 +4,8 @@
 use maud::{Markup, html};
 
 use super::sentences::{
-    CULPRITS, NEEDS, conditions, digits, first_run, heading, last_run, next_step, of_hunt, of_run, step_head,
-    step_numbers, step_why, verdict,
+    CULPRITS, NEEDS, conditions, digits, first_run, heading, in_the_way, last_run, next_step, of_hunt,
+    of_run, step_head, step_numbers, step_why, verdict,
 };
 use crate::html::{document, figure, page_of};
 use crate::map::{Map, svg as map_svg};
@@ -43,13 +43,14 @@ pub fn html(story: &CureStory, json: &str) -> String {
                 @if let Some(last) = last_run(record).filter(|_| record.runs.len() > 1) {
                     li { "At the end: " (of_run(last, record.plan.limit_ns)) " " (clean(&last.said)) }
                 }
+                @if let Some(way) = in_the_way(record) { li { (prose(&way)) } }
+                @if let Some(next) = next_step(record) { li { (prose(&next)) } }
             }
             p class="muted" { (conditions(&record.plan)) }
             (curves(story))
             (culprits(record))
             (steps(record))
             (remaining(record))
-            @if let Some(next) = next_step(record) { p { (prose(&next)) } }
             (machine(story))
             (believed(record))
             (document(json))
@@ -65,7 +66,7 @@ fn curves(story: &CureStory) -> Markup {
         .map(|(name, series)| RunGroup { name: name.into(), series: series.clone() })
         .collect();
     html! {
-        h2 { "How often a latency is reached, before and after" }
+        h2 { "How often a latency is reached" @if groups.len() > 1 { ", before and after" } }
         (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
             overlay::draw(&groups, Some(story.record.plan.limit_ns), size, &PAGE)
         }))
