@@ -5,8 +5,8 @@ use maud::{Markup, html};
 
 use super::answer::{bars, next_steps};
 use super::sentences::{
-    CULPRITS, NEEDS, conditions, digits, first_run, heading, last_run, of_hunt, of_run, step_head,
-    step_numbers, step_why, verdict,
+    CULPRITS, NEEDS, conditions, digits, first_run, heading, in_the_way, last_run, of_hunt, of_run,
+    step_head, step_numbers, step_why, verdict,
 };
 use crate::html::{document, figure, next, page_of};
 use crate::map::{Map, svg as map_svg};
@@ -46,6 +46,7 @@ pub fn html(story: &CureStory, json: &str) -> String {
                 @if let Some(last) = last_run(record).filter(|_| record.runs.len() > 1) {
                     li { "At the end: " (of_run(last, record.plan.limit_ns)) " " (clean(&last.said)) }
                 }
+                @if let Some(way) = in_the_way(record) { li { (prose(&way)) } }
             }
             p class="muted" { (conditions(&record.plan)) }
             (curves(story))
@@ -67,7 +68,7 @@ fn curves(story: &CureStory) -> Markup {
         .map(|(name, series)| RunGroup { name: name.into(), series: series.clone() })
         .collect();
     html! {
-        h2 { "How often a latency is reached, before and after" }
+        h2 { "How often a latency is reached" @if groups.len() > 1 { ", before and after" } }
         (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
             overlay::draw(&groups, Some(story.record.plan.limit_ns), size, &PAGE)
         }))

@@ -142,6 +142,16 @@ pub const NEEDS: [(&str, &str); 4] = [
     ("decision", "is for people to decide"),
 ];
 
+/// Where the limit is not held, what takes most time and was not changed.
+pub fn in_the_way(record: &CureRun) -> Option<String> {
+    let first = record.remaining.first().filter(|_| !record.held)?;
+    Some(format!(
+        "In the way: {}: {}.",
+        clean(&first.culprit),
+        clean(first.what.trim().trim_end_matches('.'))
+    ))
+}
+
 /// What comes next.
 pub fn next_step(record: &CureRun) -> Option<String> {
     let threads = record.steps.iter().any(|step| step.kept && !step.candidate.threads.is_empty());
