@@ -23,6 +23,7 @@ mod completions;
 mod cure;
 mod cyclictest_flags;
 mod explain;
+mod farm;
 mod flags;
 mod help;
 mod hunt;
@@ -142,6 +143,7 @@ enum Command {
     Bounds(bounds::Args),
     Compare(compare::Args),
     Import(import::Args),
+    Farm(farm::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -236,6 +238,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
         Command::Bounds(args) => bounds::run(&args, environment),
         Command::Compare(args) => compare::run(&args, environment),
         Command::Import(args) => import::run(&args, environment),
+        Command::Farm(args) => farm::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),
     };
