@@ -83,8 +83,8 @@ pub fn html(versus: &Versus, json: &str) -> String {
 fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
     match verdict {
         Verdict::Better => {
-            "Keep what B changed; `onbeat bounds`, of a run of B and with the limit that matters, says what it \
-             supports, and for how long."
+            "Keep what B changed; `onbeat bounds`, of a run of B and with the limit that matters, says \
+             what it supports, and for how long."
         }
         Verdict::Worse => "Take back what B changed; `onbeat hunt` with it names who took the time.",
         Verdict::Equivalent => "Leave out what B changed: here it does nothing that matters.",
@@ -92,8 +92,8 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
             "More pairs may decide it: an experiment goes on with `--resume`, one across boots with more boots."
         }
         _ => {
-            "More runs of each, in turns, may decide it. Where B differs by a setting of the machine, `onbeat \
-             prove --change RULE=VALUE` makes them by itself, and ends as soon as they do."
+            "More runs of each, in turns, may decide it. Where B differs by a setting of the machine, \
+             `onbeat prove --change RULE=VALUE` makes them by itself, and ends as soon as they do."
         }
     }
 }
