@@ -46,8 +46,8 @@ pub fn html(story: &SuiteStory, json: &str) -> String {
             (curves(&line::of_runs(story.runs.iter().copied())))
             (recipe(suite))
             footer class="muted" { p {
-                "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the \
-                time a thread asked to be woken at to the time it ran."
+                "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from \
+                the time a thread asked to be woken at to the time it ran."
             } }
             (document(json))
         },
