@@ -271,8 +271,8 @@ fn culprits(page: &mut String, run: &Run, most: usize, width: usize, palette: Pa
     if rest.0 > 0 {
         let of = sentences::percent(share(rest, total(run)));
         let line = format!(
-            "For {} of it ({of}) the kernel shows no event; a culprit that is marked (unexplained) is part of \
-             that.",
+            "For {} of it ({of}) the kernel shows no event; a culprit that is marked (unexplained) is \
+             part of that.",
             span(rest)
         );
         wrapped(page, &line, width);
