@@ -31,8 +31,10 @@ fn page_under(policy: &str, heading: &str, body: Markup) -> String {
                 style { (PreEscaped(theme::css())) (PreEscaped(include_str!("page.css"))) }
             }
             body {
-                h1 { (heading) }
-                (body)
+                main {
+                    h1 { (heading) }
+                    (body)
+                }
             }
         }
     }

@@ -69,6 +69,11 @@ impl Family {
         self.followed.values()
     }
 
+    /// The numbers of those.
+    pub fn threads(&self) -> Vec<i32> {
+        self.followed.keys().copied().collect()
+    }
+
     /// Real-time threads that are not followed, because there are too many.
     pub fn beyond(&self) -> u64 {
         self.ended_beyond + self.beyond.len() as u64

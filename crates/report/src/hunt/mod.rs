@@ -11,7 +11,7 @@ pub mod kinds;
 pub mod lanes;
 pub mod last_words;
 pub mod nest;
-mod next_step;
+pub mod next_step;
 pub mod outside;
 pub mod parts;
 pub mod path;

@@ -29,14 +29,14 @@ pub fn sentence(run: &Run) -> String {
         words.push(format!("what is too small to be listed {}", part(small)));
     }
     if nobody > 0 {
-        words.push(format!("no event accounts for the other {}", part(nobody)));
+        words.push(format!("for the other {} the kernel shows no event", part(nobody)));
     }
     let (last, first) = words.split_last().expect("the culprits");
     let all = if first.is_empty() { last.clone() } else { format!("{}, and {last}", first.join(", ")) };
     let inside = match outside {
         0 => String::new(),
         ns => format!(
-            " Of what culprits took, {} are without an event, too: a rule names whose they are.",
+            " Of what culprits took, {} are without an event, too: those marked (unexplained).",
             span(Nanos(ns))
         ),
     };
@@ -72,9 +72,9 @@ mod tests {
         let mut run = Run { recorder: Some(recorder), culprits, ..Run::default() };
         assert_eq!(
             sentence(&run),
-            "Of 1.00 ms the culprits took 920 us (92 %), what is too small to be listed 20.0 us (2 %), and no \
-             event accounts for the other 60.0 us (6 %). Of what culprits took, 90.0 us are without an \
-             event, too: a rule names whose they are."
+            "Of 1.00 ms the culprits took 920 us (92 %), what is too small to be listed 20.0 us (2 %), and for \
+             the other 60.0 us (6 %) the kernel shows no event. Of what culprits took, 90.0 us are without \
+             an event, too: those marked (unexplained)."
         );
         assert_eq!((more(&run, 1).as_str(), more(&run, 3).as_str()), ("and 2 more with 20 % together", ""));
         run.recorder = None;

@@ -155,11 +155,11 @@ fn remarks(run: &Run) -> Vec<String> {
             |recorder: &Recorder| recorder.events.iter().any(|event| event == "raw_syscalls:sys_enter");
         let hint = match run.recorder.as_ref().is_some_and(recorded) {
             true => "",
-            false => " --syscalls tells mutexes from conditions.",
+            false => " --syscalls tells a wait for a mutex from one for the next cycle.",
         };
         lines.push(format!(
-            "Of {many} no event tells whether a cycle ended there, or events were lost: these are in no \
-             cycle.{hint}"
+            "{many} may or may not have ended a cycle, for no event tells, or events were lost: these are in \
+             no cycle.{hint}"
         ));
     }
     let without = run.threads.iter().filter(|thread| thread.cycles == 0).count() as u64;

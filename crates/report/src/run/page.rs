@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::json::json_compact;
 use super::{conditions, section, table};
 use crate::html::{document, figure, page_of, page_with_script, scroll};
+use crate::hunt::threads;
 use crate::input::Input;
 use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
@@ -23,6 +24,8 @@ use stats::pair::verdict::Design;
 pub fn html(inputs: &[Input]) -> Result<String> {
     let json = json_compact(inputs)?;
     let heading = match inputs {
+        // Of a followed program the cycles are the answer.
+        [one] if threads::answer(one.run).is_some() => format!("Cycles of a program: {}", clean(one.title)),
         [one] => format!("Wake-up latency: {}", clean(one.title)),
         several => format!("Wake-up latency of {} runs", several.len()),
     };

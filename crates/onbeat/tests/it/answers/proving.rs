@@ -82,6 +82,31 @@ fn boots_are_pairs_and_have_a_verdict() {
 }
 
 #[test]
+fn runs_that_share_a_boot_count_once() {
+    let place = Place::new();
+    let line = boots(&place, &[9, 10, 11, 12, 8, 9, 10], &[2, 1, 0, 3, 2, 2, 1]);
+    let said = |boot: &dyn Fn(&str, usize) -> String| {
+        for side in ["a", "b"] {
+            for at in 0..7 {
+                let file = place.at(&format!("{side}{at}/run.json"));
+                let mut run: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+                run["boot"] = json!(boot(side, at));
+                fs::write(&file, run.to_string()).unwrap();
+            }
+        }
+        let output = onbeat(&line.iter().map(String::as_str).collect::<Vec<_>>());
+        (code(&output), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(said(&|side, at| format!("{side}{at}")).0, 0);
+    let (code, told) =
+        said(&|side, at| if side == "b" && at < 2 { "b".into() } else { format!("{side}{at}") });
+    assert!(code == 7 && told.contains("are of one boot, and of different pairs"), "{told}");
+    // A change that takes no boot: the runs of a pair differ by it alone.
+    assert_eq!(said(&|_, at| format!("{}", at / 2)).0, 0);
+    assert_eq!(said(&|_, _| String::new()).0, 0, "not known");
+}
+
+#[test]
 fn too_few_boots_say_what_to_run_next() {
     let place = Place::new();
     let line = boots(&place, &[9, 10, 11], &[2, 1]);

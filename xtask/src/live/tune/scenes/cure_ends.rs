@@ -19,7 +19,7 @@ pub fn scenes() -> Vec<UndoScene> {
     // What an emulator's own noise reaches.
     let clean = format!("{CURED}\ncured 4ms 5m --segment 2s --yes");
     vec![
-        scene("cure-storm", "plant_storm", "", storm),
+        scene("cure-storm", "plant_storm", "--yes", storm),
         scene("cure-two", "plant_thread\nplant_storm", "--yes", two),
         scene("cure-doubling", "plant_doubling", "", doubling),
         scene("cure-incurable", "plant_incurable", "", incurable),
