@@ -72,8 +72,8 @@ mod tests {
         let mut run = Run { recorder: Some(recorder), culprits, ..Run::default() };
         assert_eq!(
             sentence(&run),
-            "Of 1.00 ms the culprits took 920 us (92 %), what is too small to be listed 20.0 us (2 %), and for \
-             the other 60.0 us (6 %) the kernel shows no event. Of what culprits took, 90.0 us are without \
+            "Of 1 ms the culprits took 920 us (92 %), what is too small to be listed 20 us (2 %), and for \
+             the other 60 us (6 %) the kernel shows no event. Of what culprits took, 90 us are without \
              an event, too: those marked (unexplained)."
         );
         assert_eq!((more(&run, 1).as_str(), more(&run, 3).as_str()), ("and 2 more with 20 % together", ""));

@@ -184,7 +184,7 @@ mod tests {
     fn an_owner_has_one_row_and_what_is_added_up_has_names() {
         let mut text = String::new();
         render(&mut text, 68, &spike(), &Run::default(), false, 160, Palette(false));
-        assert!(text.starts_with("68. 1.00 ms late on CPU 0"), "{text}");
+        assert!(text.starts_with("68. 1 ms late on CPU 0"), "{text}");
         assert_eq!(text.matches("hog:9").count(), 1, "{text}");
         assert!(text.contains("900.0 us  90 %") && text.contains("in 10 parts, hog:9"), "{text}");
         assert!(text.contains("and 19 shorter parts, 13.0 us together: thread many:9"), "{text}");

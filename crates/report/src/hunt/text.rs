@@ -191,6 +191,7 @@ fn one_culprit(page: &mut String, run: &Run, at: usize, width: usize, palette: P
 mod tests {
     use super::*;
     use crate::hunt::fixture;
+    use crate::palette::DIM;
 
     #[test]
     fn every_width_holds_it() {
