@@ -16,6 +16,7 @@ use super::running::{PreparedRun, RunSink, exit_of, nothing_seen, prepare, unles
 use super::target::FollowTarget;
 use crate::alarm::{AlarmAction, Alarms};
 use crate::check::source::in_namespace;
+use crate::hunt::culprit_threads::{self, ClockOffsets};
 use crate::hunt::explainer::Explainer;
 use crate::hunt::follow_threads::FollowThreads;
 use crate::hunt::followed_spikes::{FollowLimits, FollowOptions};
@@ -28,7 +29,7 @@ use crate::measure::start;
 use crate::measure::task::WakeUps;
 use bundle::document::Document;
 use bundle::write::BundleWriter;
-use host::{self, MachineFiles, rt};
+use host::{self, MachineFiles, clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::run::{ProgramRun, Run};
 use model::text::quoted;
@@ -78,7 +79,8 @@ pub struct Args {
     #[arg(help_heading = "Spikes")]
     no_stacks: bool,
     /// Follow another's threads instead of measuring: a process, a thread, or all threads of a
-    /// name, those that start later as well. A wake-up counts from its timer or its waker to the
+    /// name. One has to run already; those of a name that start later are followed as well, with -D
+    /// also after the last has ended. A wake-up counts from its timer or its waker to the
     /// switch to the thread, a cycle to the thread's sleep for its next one
     #[arg(
         long,
@@ -195,6 +197,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     // The threads that a hunt follows do not compete with measuring threads: there are none.
     run.integrity.extend(changes.filter(|entry| !follows || entry.kind != IntegrityKind::RtCompetitor));
     load_flags::end(loads, &mut run);
+    if !in_namespace(&host) {
+        let offsets = ClockOffsets { boot: clock::boot_offset(), wall: clock::wall_offset() };
+        culprit_threads::find(&mut run, &host, offsets);
+    }
     let its_own = run.program.as_ref().filter(|_| args.exit_code == "program").and_then(exit_code);
     whose(its_own, finish(args, run, &found, writer, outputs))
 }

@@ -221,6 +221,12 @@ impl Family {
         self.unseen.extend(real_time);
     }
 
+    /// Whether a thread that is in no relation to those that were there can be followed later: a
+    /// program of that name that is started again.
+    pub fn may_come_again(&self) -> bool {
+        matches!(self.kind, FollowedKind::Named(_))
+    }
+
     /// Whether none of them is left.
     pub fn is_gone(&self, host: &MachineFiles) -> bool {
         let follows = self.followed.values().any(|victim| victim.is_alive(host));

@@ -3,7 +3,9 @@
 pub mod answer;
 pub mod ask;
 pub mod ask_data;
+pub mod culprit_thread;
 pub mod cycle_rows;
+pub mod disagreement;
 pub mod flame;
 pub mod kinds;
 pub mod lanes;
@@ -19,6 +21,8 @@ pub mod pins;
 pub mod program;
 pub mod section;
 pub mod sentences;
+mod shares;
+mod spike_rows;
 pub mod stages;
 pub mod strip;
 pub mod swatches;

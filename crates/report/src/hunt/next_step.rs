@@ -36,7 +36,9 @@ pub fn first_step(culprits: &[Culprit], at: usize) -> String {
     let mut depth = 0;
     let end = whole.char_indices().find(|&(at, letter)| {
         depth += i32::from(letter == '(') - i32::from(letter == ')');
-        depth == 0 && (letter == ';' || whole[at..].starts_with(", or "))
+        // What is said for both cases is said whole.
+        let other_way = letter == ';' && !whole[at..].starts_with("; else ");
+        depth == 0 && (other_way || whole[at..].starts_with(", or "))
     });
     end.map_or(whole.clone(), |(end, _)| format!("{}.", &whole[..end]))
 }
@@ -105,5 +107,7 @@ mod tests {
         let culprits = [Culprit { remedy, ..Culprit::default() }];
         assert_eq!(first_step(&culprits, 0), "Move it (smp_affinity_list; the driver may not), and pin it.");
         assert!(next_step(&culprits, 0).ends_with("or switch it off."));
+        let both = Culprit { remedy: "if it is yours, follow it; else move it".into(), ..Culprit::default() };
+        assert_eq!(first_step(&[both], 0), "If it is yours, follow it; else move it.");
     }
 }
