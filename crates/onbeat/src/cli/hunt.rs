@@ -186,10 +186,6 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     // The threads that a hunt follows do not compete with measuring threads: there are none.
     run.integrity.extend(changes.filter(|entry| !follows || entry.kind != IntegrityKind::RtCompetitor));
     load_flags::end(loads, &mut run);
-    if !in_namespace(&host) {
-        let offsets = ClockOffsets { boot: clock::boot_offset(), wall: clock::wall_offset() };
-        culprit_threads::find(&mut run, &host, offsets);
-    }
     let its_own = run.program.as_ref().filter(|_| args.exit_code == "program").and_then(exit_code);
     whose(its_own, finish(args, run, &found, writer, outputs))
 }
@@ -249,6 +245,15 @@ fn actions(args: &Args) -> Result<Vec<AlarmAction>> {
     args.on_spike.iter().map(action).collect()
 }
 
+/// Asks who the culprits are, as long as /proc knows threads by the numbers that events have.
+fn find_culprits(run: &mut Run) {
+    let host = MachineFiles::live();
+    if !in_namespace(&host) {
+        let offsets = ClockOffsets { boot: clock::boot_offset(), wall: clock::wall_offset() };
+        culprit_threads::find(run, &host, offsets);
+    }
+}
+
 /// Prints, writes and ends: the text even where writing fails, so that nothing measured is lost.
 fn finish(
     args: &Args,
@@ -257,6 +262,7 @@ fn finish(
     writer: BundleWriter,
     mut outputs: Outputs,
 ) -> Result<Exit> {
+    find_culprits(&mut run);
     let path = writer.path().to_owned();
     let kept = writer.finish(&run, found);
     run.spikes = found.to_show(MAX_TRACED_SPIKES);

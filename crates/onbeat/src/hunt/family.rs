@@ -221,14 +221,12 @@ impl Family {
         self.unseen.extend(real_time);
     }
 
-    /// Whether a thread that is in no relation to those that were there can be followed later: a
-    /// program of that name that is started again.
-    pub fn may_come_again(&self) -> bool {
-        matches!(self.kind, FollowedKind::Named(_))
-    }
-
-    /// Whether none of them is left.
-    pub fn is_gone(&self, host: &MachineFiles) -> bool {
+    /// Whether none of them is left; where the hunt has an end of its own, the next thread of a name
+    /// is waited for: a program that is started again.
+    pub fn is_gone(&self, host: &MachineFiles, has_end: bool) -> bool {
+        if has_end && matches!(self.kind, FollowedKind::Named(_)) {
+            return false;
+        }
         let follows = self.followed.values().any(|victim| victim.is_alive(host));
         let others = || self.members.iter().any(|&member| victims::thread(host, member).is_some());
         let left = follows || matches!(self.kind, FollowedKind::Process(_)) && others();

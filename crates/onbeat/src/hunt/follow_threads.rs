@@ -172,9 +172,7 @@ impl FollowThreads {
     fn is_gone(&mut self, host: &MachineFiles) -> bool {
         match &mut self.program {
             Some(program) => program.has_ended(),
-            // As long as it was asked for, the next of the name is waited for.
-            None if self.limits.duration.is_some() && self.events.family.may_come_again() => false,
-            None => self.events.family.is_gone(host),
+            None => self.events.family.is_gone(host, self.limits.duration.is_some()),
         }
     }
 

@@ -35,8 +35,9 @@ impl FoundSpikes {
         })
     }
 
-    /// All of them to be counted, the worst to be shown: only `most` of those have their slices, and
-    /// some of those that contradict the thread's clock, which the ranking is made again without.
+    /// All of them to be counted, the worst to be shown: only `most` of those have their slices,
+    /// and some of those that contradict the thread's clock, which the ranking is made again
+    /// without.
     pub fn to_show(&self, most: usize) -> Vec<Spike> {
         let mut sizes: Vec<(Nanos, usize)> = Vec::new();
         let _ = self.each(|spike| {

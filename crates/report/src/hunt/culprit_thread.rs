@@ -163,7 +163,8 @@ mod tests {
         );
         assert_eq!(
             short(&culprit()),
-            "thread 4203, /usr/sbin/fieldbusd, SCHED_FIFO 95, CPU 0 only, runs 6.10 ms (at most 6.30 ms) every 0.793 s"
+            "thread 4203, /usr/sbin/fieldbusd, SCHED_FIFO 95, CPU 0 only, runs 6.10 ms (at most 6.30 ms) \
+             every 0.793 s"
         );
         assert_eq!(sentence(&Culprit::default(), &Run::default()), "");
     }
@@ -176,7 +177,8 @@ mod tests {
         gone.threads[0].found = Some(FoundThread { state: "ended".into(), ..FoundThread::default() });
         assert_eq!(
             short(&gone),
-            "ended; 9 threads of this name came and went, real-time 95, runs 6.10 ms (at most 6.30 ms) 76 times"
+            "ended; 9 threads of this name came and went, real-time 95, runs 6.10 ms (at most 6.30 ms) 76 \
+             times"
         );
         gone.threads_seen = 1;
         assert!(short(&gone).starts_with("thread 4203, ended, "));

@@ -64,8 +64,8 @@ fn is_suspect(spike: &Spike) -> bool {
 }
 
 /// Whether the order stays without these, and who is then first with which share. Time without an
-/// event may be that of any culprit that a rule names for such: the order has to hold with all of it
-/// taken away and with none.
+/// event may be that of any culprit that a rule names for such: the order has to hold with all of
+/// it taken away and with none.
 fn without(run: &Run, suspects: &[&Spike]) -> (bool, Option<(String, f64)>) {
     let mut took = vec![0i64; run.culprits.len()];
     for spike in suspects {

@@ -124,7 +124,8 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
     steps.join("; ")
 }
 
-/// Of a culprit that may itself be what has to be in time: its name, and the command that follows it.
+/// Of a culprit that may itself be what has to be in time: its name, and the command that follows
+/// it.
 fn theirs(run: &Run) -> impl Fn(&Culprit) -> Option<(String, String)> {
     |culprit| {
         let command = rules::culprits::advice::follow(culprit, run)?;

@@ -1,5 +1,5 @@
-//! How the latency of all spikes adds up: the culprits, what is too small to be listed, and what has
-//! no culprit.
+//! How the latency of all spikes adds up: the culprits, what is too small to be listed, and what
+//! has no culprit.
 
 use super::parts::{share, total, unexplained};
 use super::sentences::percent;

@@ -98,7 +98,8 @@ fn spikes_line(run: &Run, most: usize, example: Option<usize>) -> String {
             let rest = if worst.is_empty() { " the worst".to_owned() } else { worst };
             let first = clean(&first.name);
             format!(
-                "{found} First one that is typical of {first}, then{rest}, each from the time it should have run:"
+                "{found} First one that is typical of {first}, then{rest}, each from the time it should \
+                 have run:"
             )
         }
         _ if !worst.is_empty() => format!("{found} The worst {most}, each from the time it should have run:"),

@@ -152,7 +152,8 @@ function rows(spike) {
   if (!parts.some(large) || !small.length) return [told(parts)];
   const sum = small.reduce((all, part) => all + part.ns, 0);
   return [told(parts.filter(large)), make('details', {},
-    make('summary', {}, `${several(small.length, 'part', 'parts')} under 1 %, ${span(sum)} together: ${owners(small)}`), told(small))];
+    make('summary', {}, `${several(small.length, 'part', 'parts')} under 1 %, ${span(sum)} together: `, owners(small)),
+    told(small))];
 }
 
 /** The open spike below the picture. */

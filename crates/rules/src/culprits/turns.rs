@@ -69,7 +69,7 @@ impl ThreadTurns {
             ..CulpritThread::default()
         });
         thread.prio = thread.prio.min(who.prio);
-        // Where the kernel's threads begin (kernel/kthread.c); no user's thread has it on its stack.
+        // Where the kernel's threads begin (kernel/kthread.c): no user's thread has it there.
         thread.of_kernel |= slice.stack.iter().any(|frame| bare_function(frame) == "kthread");
         thread.total_ns = Nanos(thread.total_ns.0.saturating_add(ns));
         thread.first_ns = thread.first_ns.min(slice.start_ns);
