@@ -18,7 +18,8 @@ const ASK: &str = "setTimeout(()=>{\
     const told=(lines)=>{const pre=document.createElement('pre');pre.id='browser-check';\
     pre.textContent=lines.join('\\n');top.document.body.append(pre)};\
     axe.run(document,{resultTypes:['violations']}).then(({violations})=>told(violations.length?\
-    violations.map((one)=>`${one.impact} ${one.id} at ${one.nodes.slice(0,3).map((node)=>node.target).join(', ')}`):\
+    violations.map(({impact,id,nodes})=>\
+    `${impact} ${id} at ${nodes.slice(0,3).map((node)=>node.target).join(', ')}`):\
     ['ok: no finding']),(why)=>told([String(why)]))},500)";
 
 /// The script; why not, where it cannot be had.

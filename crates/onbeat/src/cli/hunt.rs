@@ -131,21 +131,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     let (over, deadline) = (span("--over", &args.over)?, span("--deadline", &args.deadline)?);
     let syscalls = syscalls(args)?;
     let follows = args.victim.is_some() || !args.program.is_empty();
-    if !follows && (deadline.is_some() || syscalls.is_some()) {
-        let flag = if syscalls.is_some() { "--syscalls" } else { "--deadline" };
-        return Err(Failure::usage(format!(
-            "{flag} is of followed threads: give --victim PID, or -- and a program"
-        )));
-    }
+    let host = MachineFiles::live();
+    check_following(&host, follows, deadline, syscalls)?;
     let outputs = Outputs::of(&[&args.flags.run.json, &args.perfetto], environment)?;
     let actions = actions(args)?;
-    let host = MachineFiles::live();
-    if follows && in_namespace(&host) {
-        return Err(Failure::not_permitted(
-            "onbeat is in a PID namespace (a container), and the kernel's events know threads by other numbers: \
-             run it outside of the container, with --victim and the program's number there",
-        ));
-    }
     let found = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     // Its process has what the caller had: nothing of this one is changed yet.
     let program = program::choose(&args.program, args.user.as_deref())?;
@@ -199,6 +188,28 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     load_flags::end(loads, &mut run);
     let its_own = run.program.as_ref().filter(|_| args.exit_code == "program").and_then(exit_code);
     whose(its_own, finish(args, run, &found, writer, outputs))
+}
+
+/// What is of followed threads needs some, and those are known by their numbers here.
+fn check_following(
+    host: &MachineFiles,
+    follows: bool,
+    deadline: Option<Nanos>,
+    syscalls: Option<Nanos>,
+) -> Result<()> {
+    if !follows && (deadline.is_some() || syscalls.is_some()) {
+        let flag = if syscalls.is_some() { "--syscalls" } else { "--deadline" };
+        return Err(Failure::usage(format!(
+            "{flag} is of followed threads: give --victim PID, or -- and a program"
+        )));
+    }
+    if follows && in_namespace(host) {
+        return Err(Failure::not_permitted(
+            "onbeat is in a PID namespace (a container), and the kernel's events know threads by other numbers: \
+             run it outside of the container, with --victim and the program's number there",
+        ));
+    }
+    Ok(())
 }
 
 /// For how long system calls are recorded, if they are.

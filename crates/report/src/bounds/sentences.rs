@@ -154,8 +154,8 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     vec![
         format!("{} {times}{rate}.", span(claim.limit_ns)),
         format!(
-            "To claim at most one in {horizon} on average (95 %), you need {takes}; or a clean run of {} whose \
-             end you choose while you look at it, because each look is one more chance to be lucky.",
+            "To claim at most one in {horizon} on average (95 %), you need {takes}; or a clean run of {} \
+             whose end you choose while you look at it, because each look is one more chance to be lucky.",
             needed_time(claim.sequential_clean_seconds)
         ),
     ]

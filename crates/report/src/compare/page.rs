@@ -4,8 +4,7 @@
 use maud::{Markup, html};
 
 use super::text::{MOST_SHOWN, alike, head, numbers, row, sentence};
-use crate::html::{document, page_of};
-use crate::html::{figure, next, scroll};
+use crate::html::{PageParts, document, figure, next, scroll};
 use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
 use crate::plot::shift;
@@ -46,6 +45,11 @@ pub struct SaidOfPairs<'a> {
 
 /// The page. The answer is also in it as JSON.
 pub fn html(versus: &Versus, json: &str) -> String {
+    parts(versus, json).page()
+}
+
+/// What that page is made of.
+pub fn parts(versus: &Versus, json: &str) -> PageParts {
     let compared = versus.compared;
     let (verdict, lines) = match versus.said {
         Some(said) => (said.verdict.to_owned(), said.numbers.to_vec()),
@@ -59,24 +63,22 @@ pub fn html(versus: &Versus, json: &str) -> String {
         Some(said) => clean(said.heading),
         None => format!("{} against {}", side("B", &compared.b), side("A", &compared.a)),
     };
-    page_of(
-        &heading,
-        html! {
-            p class="lead" { strong { (verdict) } }
-            @let own = versus.said.and_then(|said| said.next);
-            (next(&[own.unwrap_or(step(compared.verdict, versus.said.is_some())).to_owned()]))
-            ul { @for line in &lines { li { (prose(line)) } } }
-            @for remark in versus.remarks { p { (prose(remark)) } }
-            h2 { "What differs in the conditions" }
-            (differences(versus.differing))
-            @if compared.a.len() + compared.b.len() > 0 {
-                h2 { "The runs" }
-                (runs(compared))
-            }
-            (pictures(versus))
-            (document(json))
-        },
-    )
+    let body = html! {
+        p class="lead" { strong { (verdict) } }
+        @let own = versus.said.and_then(|said| said.next);
+        (next(&[own.unwrap_or(step(compared.verdict, versus.said.is_some())).to_owned()]))
+        ul { @for line in &lines { li { (prose(line)) } } }
+        @for remark in versus.remarks { p { (prose(remark)) } }
+        h2 { "What differs in the conditions" }
+        (differences(versus.differing))
+        @if compared.a.len() + compared.b.len() > 0 {
+            h2 { "The runs" }
+            (runs(compared))
+        }
+        (pictures(versus))
+        (document(json))
+    };
+    PageParts { heading, body, script: None }
 }
 
 /// What to do after a verdict; of an experiment of pairs it goes on by itself.

@@ -34,7 +34,8 @@ fn bar(culprit: &CureCulprit, hunt: &CureHunt, record: &CureRun) -> Markup {
                 }
                 svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
                     rect width="100" height="4" fill=(PAGE.grid) {}
-                    rect width=(number((part.unwrap_or(0.0) * 100.0).max(0.5))) height="4" fill=(PAGE.lines[0]) {}
+                    @let width = (part.unwrap_or(0.0) * 100.0).max(0.5);
+                    rect width=(number(width)) height="4" fill=(PAGE.lines[0]) {}
                 }
             }
             p class="cure" { (prose(&became(culprit, record))) }

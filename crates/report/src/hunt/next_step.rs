@@ -18,8 +18,8 @@ pub fn next_step(culprits: &[Culprit], at: usize) -> String {
                 "A part of every wake-up, longer than elsewhere: look at a typical spike.".to_owned()
             }
             None if culprits[at].kind == SliceKind::Blocked => {
-                "A mutex needs PTHREAD_PRIO_INHERIT, and a holder that does little; of a condition variable look \
-                 at who signals it (--syscalls tells which of the two it is)."
+                "A mutex needs PTHREAD_PRIO_INHERIT, and a holder that does little; of a condition variable \
+                 look at who signals it (--syscalls tells which of the two it is)."
                     .to_owned()
             }
             None if culprits[at].kind == SliceKind::Own => {

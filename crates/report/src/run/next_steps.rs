@@ -41,13 +41,10 @@ pub fn expected(run: &Run) -> Option<String> {
     let (worse, length) = (longer(run), duration(length));
     Some(match hour {
         0.9.. => {
-            format!(
-                "{length} say little: within an hour a {worse} comes with {}, if nothing changes.",
-                percent(hour)
-            )
+            format!("{length} say little: if steady, a {worse} comes within an hour with {}.", percent(hour))
         }
         _ => format!(
-            "A {worse} comes within an hour with {}, within a day with {}, if nothing changes.",
+            "A {worse} comes within an hour with {}, within a day with {}, if steady.",
             percent(hour),
             percent(day)
         ),
@@ -60,9 +57,7 @@ pub fn claim(run: &Run) -> Option<String> {
     let clean = needed(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
     let carries = seconds(rate::time_between(0, length.as_secs(), CONFIDENCE));
     let Some(limit) = run.plan.limit_ns else {
-        return Some(format!(
-            "To claim less than one a day over a limit (95 %), it takes {clean} without any."
-        ));
+        return Some(format!("Under one a day over a limit (95 %) takes {clean} without any."));
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
     let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
@@ -97,13 +92,10 @@ mod tests {
             lines[0].contains("A larger one comes within an hour with 50 %, within a day with 96 %"),
             "{lines:?}"
         );
-        assert!(
-            lines[1].contains("less than one a day over a limit (95 %), it takes 3 d without any"),
-            "{lines:?}"
-        );
+        assert!(lines[1].contains("Under one a day over a limit (95 %) takes 3 d without any"), "{lines:?}");
         run.elapsed_ns = Some(Nanos(100_000_000_000));
         assert!(
-            outlook(&run)[0].contains("say little: within an hour a larger one comes with 97 %"),
+            outlook(&run)[0].contains("say little: if steady, a larger one comes within an hour with 97 %"),
             "{run:?}"
         );
         run.plan.limit_ns = Some(Nanos(1));

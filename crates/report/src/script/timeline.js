@@ -73,8 +73,7 @@ function timeline(place) {
     const drawn = (words, of, size) => path(words, of, { 'stroke-width': size, 'stroke-linecap': 'round' });
     layers.points.replaceChildren(...[...dots].flatMap(([of, words]) => [drawn(words, GROUND, 8.5), drawn(words, of, 6.5)]));
     // Over the points, which are many just above it.
-    const over = { style: `stroke:${GROUND};stroke-width:4px;paint-order:stroke` };
-    if (data.over) layers.points.append(written(right, y(data.over) + 14, 'end', ALARM, `threshold ${span(data.over)}`, over));
+    if (data.over) layers.points.append(written(right, y(data.over) + 14, 'end', ALARM, `threshold ${span(data.over)}`, { class: 'over' }));
     const spike = data.spikes[state.spike];
     if (spike && spike.at >= state.from && spike.at <= state.to) layers.points.append(ring(spike, ALARM, 2.5));
   }

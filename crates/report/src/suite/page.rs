@@ -45,7 +45,10 @@ pub fn html(story: &SuiteStory, json: &str) -> String {
             (left_out(suite))
             (curves(&line::of_runs(story.runs.iter().copied())))
             (recipe(suite))
-            footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the time a thread asked to be woken at to the time it ran." } }
+            footer class="muted" { p {
+                "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from \
+                the time a thread asked to be woken at to the time it ran."
+            } }
             (document(json))
         },
     )
@@ -108,7 +111,8 @@ fn bars(suite: &SuiteRun) -> Markup {
                 }
             } } } }
             @if phases.len() > BARS {
-                p class="muted" { "And " (several((phases.len() - BARS) as u64, "phase", "phases")) " below." }
+                @let more = (phases.len() - BARS) as u64;
+                p class="muted" { "And " (several(more, "phase", "phases")) " below." }
             }
         }
     }
@@ -129,7 +133,8 @@ fn tables(suite: &SuiteRun) -> Markup {
     html! {
         @for kernel in distinct(suite.phases.iter().map(|phase| phase.kernel.as_str())) {
             @let of_kernel = suite.phases.iter().filter(|phase| phase.kernel == kernel);
-            @let (spun, woken): (Vec<&SuitePhase>, Vec<&SuitePhase>) = of_kernel.partition(|phase| is_spun(phase));
+            @let both: (Vec<&SuitePhase>, Vec<&SuitePhase>) = of_kernel.partition(|phase| is_spun(phase));
+            @let (spun, woken) = both;
             @if !woken.is_empty() {
                 @let rows: Vec<Vec<String>> = woken.iter().map(|phase| cells_of(phase).to_vec()).collect();
                 @let name = format!("Kernel {}, latencies in us", or_unknown(kernel));
@@ -144,7 +149,9 @@ fn tables(suite: &SuiteRun) -> Markup {
             }
         }
         @if let Some((head, rows)) = matrix.split_first() {
-            p class="muted" { "The worst of each row under each load, with the quantile of 99.99 % behind, in us" }
+            p class="muted" {
+                "The worst of each row under each load, with the quantile of 99.99 % behind, in us"
+            }
             (table("The worst under each load", head, rows))
         }
     }
@@ -176,10 +183,13 @@ fn left_out(suite: &SuiteRun) -> Markup {
     } }
 }
 
+const OF_CURVES: &str = "All CPUs of a phase are added up. Read upwards from a latency: which share of the \
+                         wake-ups had it or a larger one.";
+
 fn curves(lines: &[PlotLine]) -> Markup {
     html! { @if !lines.is_empty() {
         h2 { "How late, phase by phase" }
-        (figure("All CPUs of a phase are added up. Read upwards from a latency: which share of the wake-ups had it or a larger one.", |size| {
+        (figure(OF_CURVES, |size| {
             exceedance::draw(lines, size, &PAGE)
         }))
     } }

@@ -82,7 +82,8 @@ pub fn bars(of: &WatchSummary) -> Markup {
                 @let unknown = one.first.wakeup.culprit.name.is_empty();
                 div class="bar" {
                     span class="share" { (one.many) " of " (all) }
-                    span class="who" { (if unknown && one.name == "unknown" { "not known" } else { one.name.as_str() }) }
+                    @let nobody = unknown && one.name == "unknown";
+                    span class="who" { (if nobody { "not known" } else { one.name.as_str() }) }
                     span class="took" { "up to " (span(one.largest)) }
                     svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
                         rect width="100" height="4" fill=(PAGE.grid) {}
@@ -105,7 +106,8 @@ fn count(all: usize, names: usize) -> String {
         n => format!(" {n} more have smaller ones, in the tables below."),
     };
     format!(
-        "Of the {all} worst wake-ups that were kept, those that waited for the system; each counts once.{more}"
+        "Of the {all} worst wake-ups that were kept, those that waited for the system; each counts \
+         once.{more}"
     )
 }
 

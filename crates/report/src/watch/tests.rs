@@ -6,8 +6,7 @@ use super::{csv, page, text, words};
 use crate::plot::svg::Size;
 use crate::plot::theme::PAPER;
 use crate::plot::watch_over_time::{self, coloured};
-use model::histogram::Bucket;
-use model::units::{Cpu, Nanos};
+use model::units::Nanos;
 use model::watch::*;
 
 #[test]
