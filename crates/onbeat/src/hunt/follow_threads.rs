@@ -117,9 +117,7 @@ impl FollowThreads {
         if run.ended == Ended::Victim && self.program.is_none() {
             run.integrity.push(self.spikes.ended(self.cpus.elapsed()));
         } else if self.spikes.wakeups == 0 && !self.events.losses.any() && self.program.is_none() {
-            let watched = self.cpus.elapsed().spoken();
-            let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
-            run.integrity.push(entry(IntegrityKind::Victim, None, false, detail));
+            run.integrity.push(self.spikes.nothing(self.cpus.elapsed()));
         }
         if let Some(program) = &mut self.program {
             program.end();
@@ -329,11 +327,7 @@ impl FollowThreads {
             let many = several(unremembered, "thread was", "threads were");
             run.plan.notes.push(format!("{many} made beyond what can be remembered: not looked at"));
         }
-        if last && self.spikes.threshold().is_none() {
-            let why = format!(
-                "{} in so short a time give none: name it with --over",
-                several(self.spikes.wakeups, "wake-up", "wake-ups")
-            );
+        if let Some(why) = self.spikes.too_few().filter(|_| last) {
             self.explainer.account.set_threshold(None, why);
         }
         self.events.losses.put_into(run);
