@@ -1,6 +1,6 @@
 //! Pages in a browser. Of every page: the answer on the first screen, nothing wider than the
-//! window, no request, no finding of axe-core where npm brings it. A hunt's is driven as a reader would: click, keys, address, filter, zoom,
-//! CPUs, print. Without a browser it is left out.
+//! window, no request, no finding of axe-core where npm brings it. A hunt's is driven as a reader
+//! would: click, keys, address, filter, zoom, CPUs, print. Without a browser it is left out.
 //!
 //! The page lets no script run but its own, so what is driven is a copy without that policy; that
 //! the policy lets its own script run is seen on the page as it is.

@@ -25,8 +25,8 @@ use study::compare::{Pairing, Remarks, check_comparable, compare, differing, rem
 /// against their spread.
 ///
 /// What decides is the rate at which one-second blocks reach the limit, fixed beforehand with
-/// --limit; without it one that 1 in 200 of all blocks reaches, or 20 blocks where they are few. Exit code 3 is worse, 7
-/// inconclusive.
+/// --limit; without it one that 1 in 200 of all blocks reaches, or 20 blocks where they are few.
+/// Exit code 3 is worse, 7 inconclusive.
 #[derive(clap::Args)]
 #[command(
     mut_arg("quiet", |arg| arg.help("No remarks and no progress on standard error")),

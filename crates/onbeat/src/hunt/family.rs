@@ -221,8 +221,8 @@ impl Family {
         self.unseen.extend(real_time);
     }
 
-    /// Whether none of them is left; where the hunt has an end of its own, the next thread of a name
-    /// is waited for: a program that is started again.
+    /// Whether none of them is left; where the hunt has an end of its own, the next thread of a
+    /// name is waited for: a program that is started again.
     pub fn is_gone(&self, host: &MachineFiles, has_end: bool) -> bool {
         if has_end && matches!(self.kind, FollowedKind::Named(_)) {
             return false;

@@ -116,8 +116,8 @@ impl Scope {
     }
 }
 
-/// As many of these ascending ranges as a filter may have: those that lie next to each other are one
-/// with what is between them.
+/// As many of these ascending ranges as a filter may have: neighbours are one with what is
+/// between them.
 fn as_few(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let gap = |&next: &usize| ranges[next].0.saturating_sub(ranges[next - 1].1);
     let mut cuts: Vec<usize> = (1..ranges.len()).collect();

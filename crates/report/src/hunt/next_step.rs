@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(full_stop(""), ".");
     }
 
-    /// Each rule, with its remedy and as a record has it that lost it, and each kind without a rule.
+    /// Each rule, with its remedy and as a record has it that lost it; each kind without one.
     #[test]
     fn nobody_is_named_without_a_next_step() {
         let of_rule = |rule: &rules::culprits::rule::CulpritRule, remedy: &str| Culprit {

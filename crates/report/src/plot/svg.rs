@@ -25,7 +25,7 @@ impl Picture {
     /// As part of a page. Without the namespace, which HTML does not need.
     pub fn inline(&self, class: &str) -> Markup {
         let (width, height) = (Px(self.width), Px(self.height));
-        // What is in an image is not read out, so that links within need a group (WAI-ARIA 1.2, img).
+        // What is in an image is not read out: links within need a group (WAI-ARIA 1.2, img).
         let role = if self.body.0.contains("<a ") { "group" } else { "img" };
         html! {
             svg class=(class) viewBox={ "0 0 " (width) " " (height) } role=(role) aria-label=(self.label) {

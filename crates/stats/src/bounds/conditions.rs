@@ -97,7 +97,7 @@ pub fn integrity(input: &BoundsInput) -> Gate {
     const NAME: &str = "integrity";
     let series: &Series = input.series;
     let mut reasons: Vec<String> = input.run.invalid.to_vec();
-    // A wake-up later than the interval takes the next ones' turn, and each of those would have been late.
+    // A wake-up later than the interval takes the next ones' turn; each would have been late.
     let slept = (input.run.missed > 0).then(|| {
         format!(
             "{} slept through, behind wake-ups later than the interval: how late those would have been is not \
