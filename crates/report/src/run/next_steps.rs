@@ -57,7 +57,7 @@ pub fn claim(run: &Run) -> Option<String> {
     let clean = needed(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
     let carries = seconds(rate::time_between(0, length.as_secs(), CONFIDENCE));
     let Some(limit) = run.plan.limit_ns else {
-        return Some(format!("A claim of under one a day over a limit (95 %) takes {clean} without any."));
+        return Some(format!("To claim under one a day over a limit (95 %): {clean} without any."));
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
     let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
@@ -93,7 +93,7 @@ mod tests {
             "{lines:?}"
         );
         assert!(
-            lines[1].contains("A claim of under one a day over a limit (95 %) takes 3 d without any"),
+            lines[1].contains("To claim under one a day over a limit (95 %): 3 d without any"),
             "{lines:?}"
         );
         run.elapsed_ns = Some(Nanos(100_000_000_000));

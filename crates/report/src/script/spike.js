@@ -40,7 +40,7 @@ function strip(parts, scale, top, right) {
 /** Names of points in time above a strip; those too close together share a line of text. */
 function pins(marks, scale, top, right) {
   const nodes = [];
-  let last = null;
+  let last;
   for (const [name, ns] of marks) {
     const at = scale(ns);
     nodes.push(path(`M${px(at)} ${top + 15}v7`, INK));
@@ -133,11 +133,11 @@ function keys(spike) {
 function owners(parts) {
   const sums = new Map();
   for (const part of parts) {
-    const name = part.who ? `${part.kind.name} ${part.who}` : part.kind.name;
+    const name = `${part.kind.name} ${part.who}`.trim();
     sums.set(name, (sums.get(name) || 0) + part.ns);
   }
-  const most = [...sums].sort((a, b) => b[1] - a[1]).slice(0, 3);
-  return most.map(([name, ns]) => `${name} ${span(ns)}`).join('; ');
+  const most = [...sums].sort((a, b) => b[1] - a[1]);
+  return most.slice(0, 3).map(([name, ns]) => `${name} ${span(ns)}`).join('; ');
 }
 
 function rows(spike) {
@@ -158,7 +158,7 @@ function rows(spike) {
 
 /** The open spike below the picture. */
 function panel(place) {
-  let shown = null;
+  let shown;
   listeners.push(() => {
     const width = Math.max(320, place.clientWidth);
     const key = `${state.spike} ${width}`;

@@ -10,11 +10,12 @@ const END = Math.max(columns * data.column, ...data.spikes.map((spike) => spike.
 
 const state = { spike: -1, culprit: -1, boxes: null, off: new Set(), from: 0, to: END };
 const listeners = [];
+const extent = () => state.to - state.from;
 
 /** Changes what is shown, and the address with it. */
 function show(change) {
   Object.assign(state, change);
-  if (state.to - state.from >= END || !(state.to > state.from)) [state.from, state.to] = [0, END];
+  if (!(extent() > 0 && extent() < END)) [state.from, state.to] = [0, END];
   const words = address();
   try {
     history.replaceState(null, '', words || location.pathname + location.search);
@@ -24,7 +25,7 @@ function show(change) {
   draw();
 }
 
-let waiting = false;
+let waiting;
 /** All pictures anew, once before the next frame. */
 function draw() {
   if (waiting) return;
@@ -76,14 +77,12 @@ function stretch(begin, long, more) {
 
 /** The stretch made so many times as long around a point of it. */
 function zoom(times, around) {
-  const long = Math.min(END, Math.max(1e5, (state.to - state.from) * times));
-  stretch(around - ((around - state.from) / (state.to - state.from)) * long, long);
+  const long = Math.min(END, Math.max(1e5, extent() * times));
+  stretch(around - ((around - state.from) / extent()) * long, long);
 }
 
 /** The stretch moved by a part of its length. */
-function pan(share) {
-  stretch(state.from + share * (state.to - state.from), state.to - state.from);
-}
+const pan = (share) => stretch(state.from + share * extent(), extent());
 
 let passing = { key: null, spikes: [] };
 /** The places of the spikes that the filter and the CPUs let through, latest first. */

@@ -13,8 +13,8 @@ function timeline(place) {
   const layers = { back: make('g'), lines: make('g'), points: make('g'), hair: make('g') };
   svg.append(...Object.values(layers));
   let right = 900;
-  const x = (ns) => LEFT + ((ns - state.from) / (state.to - state.from)) * (right - LEFT);
-  const time = (at) => state.from + ((at - LEFT) / (right - LEFT)) * (state.to - state.from);
+  const x = (ns) => LEFT + ((ns - state.from) / extent()) * (right - LEFT);
+  const time = (at) => state.from + ((at - LEFT) / (right - LEFT)) * extent();
   const maxima = data.cpus.flatMap((one) => one.max).filter((max) => max > 0);
   const all = maxima.concat(data.spikes.map((spike) => spike.late), data.over || []);
   const low = 10 ** Math.floor(Math.log10(all.reduce((a, b) => Math.min(a, b), 1e12)));
@@ -23,7 +23,7 @@ function timeline(place) {
 
   /** The maxima of a CPU in steps, several columns to a pixel as their largest. */
   function stairs(max) {
-    const join = Math.max(1, Math.floor((state.to - state.from) / data.column / (right - LEFT)));
+    const join = Math.max(1, Math.floor(extent() / data.column / (right - LEFT)));
     const first = Math.max(0, Math.floor(state.from / data.column / join) * join);
     const end = Math.min(max.length, Math.ceil(state.to / data.column));
     let words = '';
@@ -48,9 +48,7 @@ function timeline(place) {
         written(x(tick), HIGH + 17, 'middle', MUTED, clock(tick, (ticks[1] || END) - ticks[0])));
     }
     parts.push(written((LEFT + right) / 2, HIGH + 36, 'middle', INK, 'since the start'));
-    if (data.over) {
-      parts.push(path(`M${LEFT} ${px(y(data.over))}H${right}`, ALARM, { 'stroke-dasharray': '6 4' }));
-    }
+    if (data.over) parts.push(path(`M${LEFT} ${px(y(data.over))}H${right}`, ALARM, { 'stroke-dasharray': '6 4' }));
     layers.back.replaceChildren(...parts);
   }
 
@@ -102,7 +100,7 @@ function timeline(place) {
     const near = nearest(at, height);
     const spike = data.spikes[near];
     const words = spike ? ` Spike ${near + 1}: ${span(spike.late)} on CPU ${spike.cpu}, ${text(spike.most)}.` : '';
-    get('readout').textContent = `${clock(when, (state.to - state.from) / 100)} after the start: ${told.join(', ') || 'no wake-up'}.${words}`;
+    get('readout').textContent = `${clock(when, extent() / 100)} after the start: ${told.join(', ') || 'no wake-up'}.${words}`;
     layers.hair.replaceChildren(path(`M${px(at)} 8V${HIGH}M${LEFT} ${px(height)}H${right}`, MUTED, { 'stroke-dasharray': '2 3' }),
       spike ? ring(spike, INK, 1) : '');
   }
@@ -112,7 +110,7 @@ function timeline(place) {
     return [event.clientX - box.left, event.clientY - box.top];
   };
   let drag = {};
-  const on = (name, act, how) => svg.addEventListener(name, act, how);
+  const on = svg.addEventListener.bind(svg);
   on('pointermove', (event) => {
     const [at, height] = within(event);
     if (event.buttons && (drag.moved || Math.abs(at - drag.at) > 4)) {
@@ -162,7 +160,6 @@ function step(by) {
 /** Opens a spike, and moves the stretch of time where it lies outside. */
 function reveal(place) {
   const { at } = data.spikes[place];
-  const long = state.to - state.from;
   if (at >= state.from && at <= state.to) show({ spike: place });
-  else stretch(at - long / 2, long, { spike: place });
+  else stretch(at - extent() / 2, extent(), { spike: place });
 }

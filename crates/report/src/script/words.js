@@ -9,8 +9,7 @@ function make(tag, attributes, ...children) {
   const drawn = DRAWN.includes(tag);
   const node = drawn ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
-    if (value === undefined || value === false) continue;
-    node.setAttribute(name, value);
+    if (value !== undefined && value !== false) node.setAttribute(name, value);
   }
   node.append(...children.flat().filter((child) => child !== undefined && child !== ''));
   return node;
@@ -21,6 +20,7 @@ const written = (x, y, anchor, fill, words, more) =>
   make('text', { x: px(x), y: px(y), 'text-anchor': anchor, fill, ...more }, words);
 const margin = (y, words, fill = INK) => written(LEFT - 7, y, 'end', fill, words);
 const filled = (look, box) => make('g', {}, [look.fill, look.hatch].map((fill, over) => fill && make('rect', { ...box, fill, 'fill-opacity': over || look.strength })));
+const every = (words, place = document) => [...place.querySelectorAll(words)];
 const get = (id) => document.getElementById(`ask-${id}`);
 const cell = (sort, ...children) => make('td', { class: sort }, ...children);
 
@@ -34,8 +34,9 @@ function table(heads, left, body) {
 function span(ns) {
   for (const [unit, name] of [[1e9, 's'], [1e6, 'ms'], [1e3, 'us']]) {
     const value = ns / unit;
-    if (Math.abs(value) < 1) continue;
-    const digits = Number.isInteger(value) ? 0 : Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0;
+    const size = Math.abs(value);
+    if (size < 1) continue;
+    const digits = Number.isInteger(value) || size >= 100 ? 0 : size < 10 ? 2 : 1;
     return `${value.toFixed(digits)} ${name}`;
   }
   return `${Math.round(ns)} ns`;
@@ -59,9 +60,7 @@ function percent(part, whole) {
   return `${share > 0 && share < 0.95 ? share.toFixed(1) : Math.round(share)} %`;
 }
 
-function several(number, one, many) {
-  return `${number} ${number === 1 ? one : many}`;
-}
+const several = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 
 /** A sentence whose words between back-ticks are code. */
 function prose(text) {
@@ -80,19 +79,14 @@ function nice(value) {
 function steps(from, to, about) {
   const least = (to - from) / 1e9 / about;
   const long = [60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 604800];
-  let step = least > 30 ? long.find((one) => one >= least) : undefined;
-  step = step || nice(least);
+  const step = (least > 30 && long.find((one) => one >= least)) || nice(least);
   const found = [];
   for (let at = Math.ceil(from / 1e9 / step); at * step <= to / 1e9; at += 1) found.push(at * step * 1e9);
   return found;
 }
 
 /** What a line of text takes; on the safe side. */
-function wide(text) {
-  return [...text].length * 6.9;
-}
+const wide = (words) => [...words].length * 6.9;
 
 /** A coordinate with one decimal. */
-function px(value) {
-  return Math.round(value * 10) / 10;
-}
+const px = (value) => Math.round(value * 10) / 10;
