@@ -4,7 +4,7 @@
  *
  *   followed CAUSE CPU COUNT LOG CYCLES
  *
- * A thread of FIFO 50 wakes every 40 ms and works for 10 ms. In every third cycle something keeps it for 20 ms more:
+ * A thread of FIFO 50 wakes every 80 ms and works for 20 ms. In every third cycle something keeps it for 40 ms more:
  *
  *   preempted   a thread of FIFO 60 that begins to run while it works
  *   lock        a mutex that a fair thread holds
@@ -40,9 +40,9 @@
 
 #define MS 1000000ll
 #define CYCLES 4096
-#define PERIOD (40 * MS)
-#define WORK (10 * MS)
-#define LENGTH (20 * MS)
+#define PERIOD (80 * MS)
+#define WORK (20 * MS)
+#define LENGTH (40 * MS)
 #define PAGE 4096ul
 #define FULL (1 << 16)
 
@@ -156,7 +156,7 @@ static void *holder(void *unused)
 static char *pages;
 static int faults;
 
-/* Brings a page 20 ms after it was wanted (userfaultfd(2)). */
+/* Brings a page 40 ms after it was wanted (userfaultfd(2)). */
 static void *pager(void *unused)
 {
 	static char content[PAGE] __attribute__((aligned(PAGE)));
@@ -193,7 +193,7 @@ static void make_pages(void)
 
 static int own_end, other_end;
 
-/* Reads what stands in the terminal, 20 ms after it was asked to. */
+/* Reads what stands in the terminal, 40 ms after it was asked to. */
 static void *reader(void *unused)
 {
 	static char text[FULL];

@@ -24,8 +24,9 @@ pub struct PairTally<'a> {
     pub dropped: u32,
     /// Invalid segments of A and of B.
     pub invalid: [u32; 2],
-    /// Pairs that were interrupted between their segments.
+    /// Pairs that were interrupted between their segments, and those of them that lack A and B.
     pub interrupted: u32,
+    pub missing: [u32; 2],
     /// The number of the next pair.
     pub next: u32,
 }
@@ -47,7 +48,11 @@ impl<'a> PairTally<'a> {
             match (a, b) {
                 _ if invalid.contains(&true) => tally.dropped += 1,
                 (Some(a), Some(b)) => tally.pairs.push(CountedPair { a, b }),
-                _ => tally.interrupted += 1,
+                _ => {
+                    tally.interrupted += 1;
+                    tally.missing[0] += u32::from(a.is_none());
+                    tally.missing[1] += u32::from(b.is_none());
+                }
             }
             tally.invalid[0] += u32::from(invalid[0]);
             tally.invalid[1] += u32::from(invalid[1]);
@@ -55,17 +60,21 @@ impl<'a> PairTally<'a> {
         tally
     }
 
-    /// Why too much was dropped to decide by the rest; none where it was not.
+    /// Why too much was dropped to decide by the rest; none where it was not. A segment that an
+    /// interruption kept from being measured counts with its arm: what is hard to bear may have
+    /// been interrupted for it.
     pub fn unfair(&self) -> Option<String> {
-        let [a, b] = self.invalid;
+        let [a, b] = [0, 1].map(|arm| self.invalid[arm] + self.missing[arm]);
         let measured = self.pairs.len() as u32 + self.dropped;
         if self.dropped.saturating_mul(DROPPED_SHARE) > measured {
             return Some(format!("{} of {measured} pairs were dropped", self.dropped));
         }
         let (most, arm) = if a > b { (a, "without the change") } else { (b, "with the change") };
         let all = a + b;
-        (all >= FEW && most * 4 >= all * 3)
-            .then(|| format!("{most} of {all} invalid segments were those {arm}"))
+        (all >= FEW && most * 4 >= all * 3).then(|| {
+            let lost = if self.missing == [0, 0] { "invalid" } else { "invalid or interrupted" };
+            format!("{most} of {all} {lost} segments were those {arm}")
+        })
     }
 
     /// Whether so many were dropped that the rest of the pairs could not make up for it.
@@ -173,6 +182,19 @@ mod tests {
         assert_eq!((tally(16, &[A, B, B]), tally(16, &[A, A, B, B])), ((None, false), (None, false)));
         assert!(!tally(3, &[A, B, A, B]).1 && tally(3, &[A, B, A, B, A]).1);
         assert_eq!(tally(0, &[]), (None, false));
+    }
+
+    #[test]
+    fn segments_that_interruptions_kept_away_have_to_be_of_both_arms() {
+        let unfair = |lack: &[ExperimentArm]| {
+            let whole = (0..16).flat_map(|pair| [segment(pair, A, 1), segment(pair, B, 1)]);
+            let other = |arm: &ExperimentArm| if *arm == A { B } else { A };
+            let half = lack.iter().enumerate().map(|(at, arm)| segment(16 + at as u32, other(arm), 1));
+            PairTally::of(&whole.chain(half).collect::<Vec<_>>()).unfair()
+        };
+        let of_one = "3 of 3 invalid or interrupted segments were those with the change";
+        assert_eq!(unfair(&[B, B, B]).as_deref(), Some(of_one));
+        assert_eq!([unfair(&[B, B]), unfair(&[A, B, B]), unfair(&[A, B, A, B, A])], [None, None, None]);
     }
 
     proptest! {

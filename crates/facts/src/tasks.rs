@@ -119,6 +119,13 @@ pub(super) const PF_KTHREAD: u64 = 0x0020_0000;
 /// The flag of a thread whose affinity user space may not change.
 pub(super) const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
+/// Whether a line of `/proc/PID/stat` is of a task that has ended and only waits to be reaped; one
+/// that is no such line says nothing.
+pub fn has_ended(stat: &[u8]) -> bool {
+    let after = stat.iter().rposition(|&byte| byte == b')').map_or(&[][..], |end| &stat[end + 1..]);
+    after.iter().find(|byte| **byte != b' ').is_some_and(|state| b"ZXx".contains(state))
+}
+
 /// Parses `/proc/PID/task/TID/stat`.
 ///
 /// The name is in parentheses and may itself contain blanks, parentheses and bytes that are not
@@ -208,6 +215,12 @@ mod tests {
         for bad in ["", "1 (x", ") (", "1 (x) S 1 2 3"] {
             assert!(parse_task_stat(bad.as_bytes()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_waits_to_be_reaped_has_ended() {
+        assert!(has_ended(b"7 (a) b) Z 1") && has_ended(b"7 (x) X 1"));
+        assert!(!has_ended(b"7 (Z) S 1") && !has_ended(b"7 (Z") && !has_ended(b""));
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod access;
 mod beneath;
 pub mod bpf;
 pub mod capabilities;
+pub mod children;
 pub mod clock;
 pub mod dir;
 mod folder_lock;

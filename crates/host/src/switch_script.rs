@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Seek};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,11 +14,9 @@ use std::process::{Child, Command, Stdio};
 
 use model::units::Nanos;
 use rustix::fs::MemfdFlags;
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
-    set_parent_process_death_signal, waitpid,
-};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal};
 
+use crate::children::{keep_in_sight, let_go, number, own_children, processes, reaped};
 use crate::clock;
 
 /// How often it is looked at.
@@ -28,6 +27,9 @@ const GRACE: Nanos = Nanos(200_000_000);
 
 /// What was killed may take so long to be gone.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
+
+/// The variable of a script's environment by which what it started is known.
+const MARK: &str = "ONBEAT_SCRIPT";
 
 /// How much of what it says is looked at.
 const LIMIT: u64 = 64 << 10;
@@ -68,24 +70,24 @@ impl SwitchScript {
     }
 
     /// Calls it with this word, and waits at most this long. Children that appear meanwhile are
-    /// taken for the script's: no other thread may start any.
+    /// taken for the script's: no other thread may start any. Its environment has `mark`, by which
+    /// [`end_marked`] knows what is left of it if this process is killed.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn call(&self, word: &str, at_most: Nanos) -> io::Result<ScriptEnd> {
-        // What it leaves behind becomes a child of this process (PR_SET_CHILD_SUBREAPER(2const)).
-        set_child_subreaper(Some(getpid()))?;
-        let ended = self.call_and_clear(word, at_most);
-        let _ = set_child_subreaper(None);
+    pub fn call(&self, word: &str, at_most: Nanos, mark: &Path) -> io::Result<ScriptEnd> {
+        keep_in_sight()?;
+        let ended = self.call_and_clear(word, at_most, mark);
+        let_go();
         ended
     }
 
-    fn call_and_clear(&self, word: &str, at_most: Nanos) -> io::Result<ScriptEnd> {
+    fn call_and_clear(&self, word: &str, at_most: Nanos, mark: &Path) -> io::Result<ScriptEnd> {
         let before = own_children();
         let mut said = fs::File::from(rustix::fs::memfd_create("onbeat-script", MemfdFlags::CLOEXEC)?);
         let mut command = Command::new(&self.0);
         command.arg(word).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);
-        command.process_group(0);
+        command.process_group(0).env(MARK, mark);
         // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
         unsafe {
             command.pre_exec(|| {
@@ -118,6 +120,28 @@ impl SwitchScript {
     }
 }
 
+/// Kills what is left of the calls with this mark, whose caller was killed, and waits until it is
+/// gone. A process group would not do: its number may be another's by now, and one may leave it.
+pub fn end_marked(mark: &Path) {
+    let entry = [MARK.as_bytes(), b"=", mark.as_os_str().as_bytes()].concat();
+    let has_mark = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|word| word == entry)
+    };
+    let until = Nanos(clock::monotonic().0.saturating_add(PATIENCE.0));
+    loop {
+        let left: Vec<Pid> = processes().filter(has_mark).filter_map(number).collect();
+        for pid in &left {
+            let _ = kill_process(*pid, Signal::KILL);
+        }
+        // One that forks is found the next time.
+        if left.is_empty() || clock::monotonic() > until {
+            return;
+        }
+        clock::sleep_for(PERIOD);
+    }
+}
+
 /// Kills what a script that has ended left, and what that had started; how many there were. What
 /// was ending by itself does not count.
 fn left_by(child: &Child, before: &BTreeSet<u32>) -> usize {
@@ -141,32 +165,10 @@ fn left_by(child: &Child, before: &BTreeSet<u32>) -> usize {
     }
 }
 
-fn number(pid: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(pid).ok()?)
-}
-
 fn kill_group(child: &Child) {
     if let Some(group) = number(child.id()) {
         let _ = kill_process_group(group, Signal::KILL);
     }
-}
-
-/// Whether a child had ended, and is collected now.
-fn reaped(pid: u32) -> bool {
-    number(pid).is_some_and(|pid| matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_)) | Err(_)))
-}
-
-/// The processes whose parent this one is: field 4 of `/proc/PID/stat`.
-fn own_children() -> BTreeSet<u32> {
-    let own = std::process::id();
-    let parent = |pid: u32| -> Option<u32> {
-        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let text = String::from_utf8_lossy(&text);
-        text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(1)?.parse().ok()
-    };
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    numbers.filter(|pid| parent(*pid) == Some(own)).collect()
 }
 
 fn last_line(said: &mut fs::File) -> String {

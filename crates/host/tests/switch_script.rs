@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use host::switch_script::{ScriptEnd, SwitchScript};
+use host::switch_script::{ScriptEnd, SwitchScript, end_marked};
 use model::units::Nanos;
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -33,20 +33,20 @@ const LONG: Nanos = Nanos(60_000_000_000);
 fn it_is_called_with_its_word_and_its_last_line_is_kept() {
     let _alone = alone();
     let (folder, done) = script("printf '%s' \"$1\" >\"$(dirname \"$0\")/told\"");
-    assert_eq!(done.call("a b; c", LONG).unwrap(), ScriptEnd::Done);
+    assert_eq!(done.call("a b; c", LONG, done.path()).unwrap(), ScriptEnd::Done);
     assert_eq!(fs::read_to_string(folder.path().join("told")).unwrap(), "a b; c");
     let (_folder, failing) = script("echo one; echo 'no such knob' >&2; echo; exit 3");
     let failed = ScriptEnd::Failed { code: Some(3), said: "no such knob".into() };
-    assert_eq!(failing.call("b", LONG).unwrap(), failed);
+    assert_eq!(failing.call("b", LONG, failing.path()).unwrap(), failed);
     let (_folder, killed) = script("kill -9 $$");
-    assert!(matches!(killed.call("b", LONG).unwrap(), ScriptEnd::Failed { code: None, .. }));
+    assert!(matches!(killed.call("b", LONG, killed.path()).unwrap(), ScriptEnd::Failed { code: None, .. }));
 }
 
 #[test]
 fn one_that_hangs_is_killed_with_all_that_it_started() {
     let _alone = alone();
     let (folder, hanging) = script("sleep 1000 & echo $! >\"$(dirname \"$0\")/pid\"; wait");
-    assert_eq!(hanging.call("b", Nanos(2_000_000_000)).unwrap(), ScriptEnd::TimedOut);
+    assert_eq!(hanging.call("b", Nanos(2_000_000_000), hanging.path()).unwrap(), ScriptEnd::TimedOut);
     // On a machine that stalls it may not have come so far.
     if let Ok(pid) = fs::read_to_string(folder.path().join("pid")) {
         assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
@@ -57,9 +57,27 @@ fn one_that_hangs_is_killed_with_all_that_it_started() {
 fn processes_that_are_left_are_found_in_whatever_session_they_are() {
     let _alone = alone();
     let (folder, leaving) = script("setsid sleep 1000 & echo $! >\"$(dirname \"$0\")/pid\"");
-    assert_eq!(leaving.call("b", LONG).unwrap(), ScriptEnd::Left(1));
+    assert_eq!(leaving.call("b", LONG, leaving.path()).unwrap(), ScriptEnd::Left(1));
     let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
     assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
+}
+
+#[test]
+fn what_is_left_of_a_killed_caller_is_known_by_its_mark() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let start = |mark: &Path| {
+        let mut command = std::process::Command::new("sleep");
+        command.arg("1000").env("ONBEAT_SCRIPT", mark).spawn().unwrap()
+    };
+    let (mut own, mut other) = (start(&mark), start(&folder.path().join("mark2")));
+    // A child that was killed and is not collected has no environment any more.
+    end_marked(&mark);
+    assert!(!own.wait().unwrap().success());
+    assert!(other.try_wait().unwrap().is_none());
+    other.kill().unwrap();
+    other.wait().unwrap();
 }
 
 #[test]

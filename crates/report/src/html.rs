@@ -55,8 +55,10 @@ fn page_under(policy: &str, heading: &str, body: Markup) -> String {
                 style { (PreEscaped(styles())) }
             }
             body {
-                h1 { (heading) }
-                (body)
+                main {
+                    h1 { (heading) }
+                    (body)
+                }
             }
         }
     }

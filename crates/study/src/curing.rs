@@ -185,6 +185,13 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
             instead: finding.fix.clone(),
         });
     }
+    if document.changes.iter().all(|change| is_for_later(&change.setting)) && !document.changes.is_empty() {
+        return Err(LeftOut {
+            rule: finding.rule.to_owned(),
+            why: "it is for interrupts that are asked for later, and moves none that is there".into(),
+            instead: String::new(),
+        });
+    }
     if let Some(change) = document.changes.iter().find(|change| cuts_off(&change.setting.key)) {
         return Err(LeftOut {
             rule: finding.rule.to_owned(),
@@ -217,6 +224,12 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
         after: knob.map_or_else(Vec::new, |knob| owned(knob.after)),
         conflicts,
     }))
+}
+
+/// Whether it changes nothing of what takes time now: the mask that an interrupt begins with
+/// (kernel: SMP IRQ affinity, default_smp_affinity). No pair of runs could show that it helps.
+fn is_for_later(setting: &Setting) -> bool {
+    setting.key.to_string() == "irq:default"
 }
 
 /// Whether it takes away what stops a real-time thread that never sleeps: a machine whose culprit

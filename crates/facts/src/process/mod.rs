@@ -21,6 +21,7 @@ mod read;
 mod tests;
 mod thread;
 
+pub use files::{dir_of, status_of};
 pub use read::{MAX_THREADS, ProcessReader, SeenThread, processes_named};
 
 use crate::limits::Limits;

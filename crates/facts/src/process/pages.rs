@@ -18,23 +18,24 @@ pub struct StackPages {
     pub present_kib: u64,
 }
 
-/// What is there of the stack that a mapping is, below a stack pointer.
-pub fn stack_pages(host: &MachineFiles, pid: u32, stack: &MemoryMapping, pointer: u64) -> Fact<StackPages> {
-    pages_of(host, pid, stack, pointer, host::work::page_size() as u64)
+/// What is there of the stack that a mapping is, below a stack pointer; `dir` has the process's
+/// files.
+pub fn stack_pages(host: &MachineFiles, dir: &str, stack: &MemoryMapping, pointer: u64) -> Fact<StackPages> {
+    pages_of(host, dir, stack, pointer, host::work::page_size() as u64)
 }
 
 /// A word of `pagemap` is for a page of the system's size, whatever larger pages a mapping has
 /// (`pagemap_read()` of fs/proc/task_mmu.c).
 fn pages_of(
     host: &MachineFiles,
-    pid: u32,
+    dir: &str,
     stack: &MemoryMapping,
     pointer: u64,
     page: u64,
 ) -> Fact<StackPages> {
     let (first, last) = (pointer.saturating_sub(BELOW_KIB * 1024).max(stack.start) / page, pointer / page);
     let length = ((last - first.min(last) + 1) * 8) as usize;
-    let bytes = host.unrecorded().read_part(&format!("/proc/{pid}/pagemap"), first * 8, length);
+    let bytes = host.unrecorded().read_part(&format!("{dir}/pagemap"), first * 8, length);
     bytes.parse(|bytes| match bytes.len() == length {
         true => Ok(count(&bytes, page / 1024)),
         false => Err(format!("expected {length} bytes of pages, found {}", bytes.len())),
@@ -64,11 +65,11 @@ mod tests {
         // In huge pages, of which the file knows nothing.
         let stack =
             MemoryMapping { start: 2 << 12, end: 60 << 12, page_kib: 2048, ..MemoryMapping::default() };
-        let found = |pointer: u64| pages_of(&host, 7, &stack, pointer, 4096);
+        let found = |pointer: u64| pages_of(&host, "/proc/7", &stack, pointer, 4096);
         let pages = |looked_at_kib, present_kib| Fact::Known(StackPages { looked_at_kib, present_kib });
         assert_eq!(found((40 << 12) + 5), pages(33 * 4, 4 * 4));
         assert_eq!(found(4 << 12), pages(3 * 4, 0));
         assert!(matches!(found(100 << 12), Fact::Malformed(_)));
-        assert_eq!(stack_pages(&host, 8, &stack, 4 << 12), Fact::Absent);
+        assert_eq!(stack_pages(&host, "/proc/8", &stack, 4 << 12), Fact::Absent);
     }
 }

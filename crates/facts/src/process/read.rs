@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::calls::has_own_numbers;
 use super::descriptors::{Descriptor, open_kind, parse_fdinfo, parse_mounts};
-use super::files::{stat_of, status_of, text, threads_of};
+use super::files::{dir_of, lives, stat_of, status_of, text, threads_of};
 use super::group::{self, GroupDirs, quota, throttled};
 use super::mappings::{mapping_at, parse_smaps};
 use super::nodes::parse_numa_maps;
@@ -14,8 +14,7 @@ use super::waits::{Look, Wait, Waits, parse_syscall};
 use super::{Growth, ProcessFacts};
 use crate::cgroup::parse_cgroups;
 use crate::limits::parse_limits;
-use crate::tasks::{parse_task_stat, task_number};
-use crate::whole;
+use crate::tasks::task_number;
 use host::MachineFiles;
 use model::fact::Fact;
 use model::units::Nanos;
@@ -47,9 +46,11 @@ pub struct ProcessReader {
     pid: u32,
     /// Its start in ticks since boot: a number is used again, a start is not.
     start: u64,
+    comm: String,
     begun: Nanos,
     groups: Fact<GroupDirs>,
     own_numbers: Fact<bool>,
+    auxiliary: Fact<Vec<u8>>,
     throttled: Fact<u64>,
     positions: BTreeMap<u32, u64>,
     growth: Fact<Growth>,
@@ -64,25 +65,28 @@ impl ProcessReader {
     pub fn begin(host: &MachineFiles, pid: u32, now: Nanos) -> Option<ProcessReader> {
         let host = host.unrecorded();
         let stat = stat_of(&host, &format!("/proc/{pid}")).known()?.clone();
-        let groups = text(&host, &format!("/proc/{pid}/cgroup")).parse(|text| parse_cgroups(&text));
+        let dir = dir_of(&host, pid);
+        let groups = text(&host, &format!("{dir}/cgroup")).parse(|text| parse_cgroups(&text));
         let groups = group::find(&host, &groups);
         let tids = threads_of(&host, pid);
         let left_out = tids.len().saturating_sub(MAX_THREADS) as u64;
         let read = |tid: u32| Some((tid, reading(&host, pid, tid, now)?));
         let threads = most_important(&host, pid, tids).into_iter().filter_map(read).collect();
-        let positions = descriptors(&host, pid, &BTreeMap::new()).known().cloned().unwrap_or_default();
+        let positions = descriptors(&host, &dir, &BTreeMap::new()).known().cloned().unwrap_or_default();
         let positions = positions.into_iter().map(|open| (open.number, open.position)).collect();
         let throttled = throttled(&host, &groups);
-        let auxiliary = host.read_at_most(&format!("/proc/{pid}/auxv"), 4096);
-        let own_numbers = auxiliary.parse(|bytes| has_own_numbers(&bytes));
+        let auxiliary = auxiliary(&host, pid);
+        let own_numbers = auxiliary.clone().parse(|bytes| has_own_numbers(&bytes));
         let growth = Fact::Known(Growth { least_kib: u64::MAX, ..Growth::default() });
         let mut reader = ProcessReader {
             host,
             pid,
             start: stat.start_ticks,
+            comm: stat.comm,
             begun: now,
             groups,
             own_numbers,
+            auxiliary,
             throttled,
             positions,
             growth,
@@ -113,7 +117,17 @@ impl ProcessReader {
 
     /// Whether the process is still there.
     pub fn lives(&self) -> bool {
-        lives(&self.host, self.pid, self.start)
+        goes_on(&self.host, self.pid, self.start)
+    }
+
+    /// Whether it has executed another program since it was first read, whose memory and threads
+    /// are none of those that were looked at: an execution makes a new auxiliary vector, with
+    /// addresses of its own (`create_elf_tables()` of fs/binfmt_elf.c).
+    pub fn has_executed(&self) -> bool {
+        match (&self.auxiliary, auxiliary(&self.host, self.pid)) {
+            (Fact::Known(then), Fact::Known(now)) => !now.is_empty() && *then != now,
+            _ => false,
+        }
     }
 
     /// Reads the threads that came since the last time, as far as there is room.
@@ -186,11 +200,14 @@ impl ProcessReader {
     pub fn end(mut self, now: Nanos) -> Option<ProcessFacts> {
         self.look_at_size();
         let (pid, host) = (self.pid, self.host);
-        let of = |name: &str| format!("/proc/{pid}/{name}");
+        let dir = dir_of(&host, pid);
+        let of = |name: &str| format!("{dir}/{name}");
         let tids = threads_of(&host, pid);
-        let comm = self.threads.get(&pid).map(|first| first.state.comm.clone());
         let mut threads = Vec::new();
-        let mut changed = tids.iter().filter(|tid| !self.threads.contains_key(tid)).count() as u64;
+        let unknown = tids.iter().filter(|tid| !self.threads.contains_key(tid));
+        // Its first thread stays in sight when it has ended.
+        let mut changed =
+            unknown.filter(|tid| lives(&host, &format!("/proc/{pid}/task/{tid}"))).count() as u64;
         changed = changed.saturating_sub(self.left_out);
         for (tid, before) in self.threads {
             // One whose policy changed since the last look did most of it under the other.
@@ -206,18 +223,18 @@ impl ProcessReader {
         for thread in threads.iter_mut().filter(|thread| thread.policy.is_some()) {
             let pointer = thread.waits.known().and_then(|waits| waits.stack);
             let at = pointer.and_then(|pointer| Some((pointer, mapping_at(mappings.known()?, pointer)?)));
-            thread.stack = at.map_or(Fact::Absent, |(pointer, at)| stack_pages(&host, pid, at, pointer));
+            thread.stack = at.map_or(Fact::Absent, |(pointer, at)| stack_pages(&host, &dir, at, pointer));
         }
         let found = ProcessFacts {
             pid,
-            comm: comm.unwrap_or_default(),
+            comm: self.comm,
             window: now - self.begun,
             status: status_of(&host, pid),
             own_numbers: self.own_numbers,
             limits: text(&host, &of("limits")).parse(|text| parse_limits(&text)),
             mappings,
             nodes: text(&host, &of("numa_maps")).parse(|text| parse_numa_maps(&text)),
-            descriptors: descriptors(&host, pid, &self.positions),
+            descriptors: descriptors(&host, &dir, &self.positions),
             growth: self.growth,
             throttled: difference(throttled(&host, &self.groups), self.throttled),
             quota: quota(&host, &self.groups),
@@ -226,19 +243,18 @@ impl ProcessReader {
             threads_changed: changed,
         };
         // What a process that ends has no more would be taken for what it never had.
-        lives(&host, pid, self.start).then_some(found)
+        goes_on(&host, pid, self.start).then_some(found)
     }
 }
 
-/// Whether a process is there, and has not ended.
-fn lives(host: &MachineFiles, pid: u32, start: u64) -> bool {
-    let stat = whole::bytes(host, &format!("/proc/{pid}/stat"));
-    let ended = |line: &Vec<u8>| {
-        let state = line.iter().rposition(|byte| *byte == b')').and_then(|end| line.get(end + 2));
-        state.is_none_or(|state| b"ZXx".contains(state))
-    };
-    let same = |line: &Vec<u8>| parse_task_stat(line).is_ok_and(|stat| stat.start_ticks == start);
-    stat.known().is_some_and(|line| !ended(line) && same(line))
+fn auxiliary(host: &MachineFiles, pid: u32) -> Fact<Vec<u8>> {
+    host.read_at_most(&format!("{}/auxv", dir_of(host, pid)), 4096)
+}
+
+/// Whether a process is there, and one of its threads goes on.
+fn goes_on(host: &MachineFiles, pid: u32, start: u64) -> bool {
+    let stat = stat_of(host, &format!("/proc/{pid}"));
+    stat.known().is_some_and(|stat| stat.start_ticks == start) && lives(host, &dir_of(host, pid))
 }
 
 /// The processes whose first thread has a name, as the kernel cuts it after 15 bytes.
@@ -272,16 +288,16 @@ fn difference(now: Fact<u64>, then: Fact<u64>) -> Fact<u64> {
     }
 }
 
-fn descriptors(host: &MachineFiles, pid: u32, before: &BTreeMap<u32, u64>) -> Fact<Vec<Descriptor>> {
-    let mounts = text(host, &format!("/proc/{pid}/mountinfo")).map(|text| parse_mounts(&text));
+fn descriptors(host: &MachineFiles, dir: &str, before: &BTreeMap<u32, u64>) -> Fact<Vec<Descriptor>> {
+    let mounts = text(host, &format!("{dir}/mountinfo")).map(|text| parse_mounts(&text));
     let mounts = mounts.known().cloned().unwrap_or_default();
-    host.list(&format!("/proc/{pid}/fd")).map(|names| {
+    host.list(&format!("{dir}/fd")).map(|names| {
         let mut numbers: Vec<u32> = names.iter().filter_map(|name| task_number(name)).collect();
         numbers.sort_unstable();
         let one = |number: u32| {
-            let name = host.link(&format!("/proc/{pid}/fd/{number}"));
+            let name = host.link(&format!("{dir}/fd/{number}"));
             let name = name.known()?.trim_end_matches(" (deleted)").to_owned();
-            let state = text(host, &format!("/proc/{pid}/fdinfo/{number}")).parse(|text| parse_fdinfo(&text));
+            let state = text(host, &format!("{dir}/fdinfo/{number}")).parse(|text| parse_fdinfo(&text));
             let state = *state.known()?;
             let filesystem = mounts.get(&state.mount).map_or("", String::as_str);
             Some(Descriptor {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::descriptors::OpenKind;
-use super::{MAX_THREADS, ProcessReader, SeenThread, processes_named};
+use super::{MAX_THREADS, ProcessReader, SeenThread, processes_named, status_of};
 use host::MachineFiles;
 use host::access::Access;
 use model::fact::Fact;
@@ -73,6 +73,37 @@ fn a_process_is_read_at_both_ends_of_the_window() {
     let growth = found.growth.known().unwrap();
     assert_eq!((growth.least_kib, growth.most_kib, growth.changes, growth.looks), (200, 200, 0, 2));
     assert_eq!((found.comm.as_str(), found.threads.len(), found.threads_changed), ("robot", 2, 0));
+}
+
+/// What `pthread_exit()` in `main()` leaves: the first thread has no memory and no open files.
+#[test]
+fn a_process_whose_first_thread_has_ended_is_that_of_the_others() {
+    let mut answers = answers();
+    let ended = stat(100, "robot", 1, 90, 0).replace(") S ", ") Z ");
+    for path in ["/proc/100/stat", "/proc/100/task/100/stat"] {
+        answers.insert(path.into(), Access::File(ended.clone().into_bytes()));
+    }
+    let without: String =
+        STATUS.lines().filter(|line| !line.starts_with("Vm")).map(|line| format!("{line}\n")).collect();
+    answers.insert("/proc/100/status".into(), Access::File(without.into_bytes()));
+    for name in ["fd", "fd/1", "fdinfo/1", "mountinfo", "cgroup"] {
+        let answer = answers.remove(&format!("/proc/100/{name}")).unwrap();
+        answers.insert(format!("/proc/100/task/101/{name}"), answer);
+    }
+    let host = MachineFiles::in_memory(answers.clone());
+    assert!(status_of(&host, 100).known().unwrap().has_memory);
+    let reader = ProcessReader::begin(&host, 100, Nanos(1)).unwrap();
+    assert!(reader.lives());
+    assert_eq!((reader.real_time(), reader.others()), (vec![101], vec![]));
+    let found = reader.end(Nanos(2)).unwrap();
+    assert_eq!((found.comm.as_str(), found.threads.len(), found.threads_changed), ("robot", 1, 0));
+    assert_eq!(found.descriptors.known().unwrap()[0].kind, OpenKind::Terminal);
+    assert_eq!(found.quota, Fact::Known(Some((50_000, 100_000))));
+    // The last of them ends, too.
+    let mut reader = ProcessReader::begin(&host, 100, Nanos(1)).unwrap();
+    answers.remove("/proc/100/task/101/stat");
+    reader.host = MachineFiles::in_memory(answers);
+    assert!(!reader.lives() && reader.end(Nanos(2)).is_none());
 }
 
 #[test]
@@ -220,7 +251,27 @@ fn a_process_that_ends_meanwhile_is_not_judged() {
     let mut reader = ProcessReader::begin(&MachineFiles::in_memory(answers()), 100, Nanos(10)).unwrap();
     let mut after = answers();
     let zombie = stat(100, "robot", 0, 0, 0).replace(") S", ") Z");
-    after.insert("/proc/100/stat".into(), Access::File(zombie.into_bytes()));
+    for path in ["/proc/100/stat", "/proc/100/task/100/stat"] {
+        after.insert(path.into(), Access::File(zombie.clone().into_bytes()));
+    }
+    after.insert("/proc/100/task".into(), Access::List(vec!["100".into()]));
     reader.host = MachineFiles::in_memory(after);
     assert_eq!((reader.lives(), reader.end(Nanos(20))), (false, None));
+}
+
+#[test]
+fn a_process_that_executes_another_program_is_told() {
+    let with = |vector: Option<&[u8]>| {
+        let mut answers = answers();
+        let vector = vector.map(|bytes| Access::File(bytes.to_vec()));
+        answers.extend(vector.map(|vector| ("/proc/100/auxv".to_owned(), vector)));
+        MachineFiles::in_memory(answers)
+    };
+    let mut reader = ProcessReader::begin(&with(Some(&[1])), 100, Nanos(1)).unwrap();
+    assert!(!reader.has_executed());
+    // It has ended, or may not be read any more: that is told elsewhere.
+    for (vector, executed) in [(Some(&[2][..]), true), (Some(&[]), false), (None, false)] {
+        reader.host = with(vector);
+        assert_eq!(reader.has_executed(), executed, "{vector:?}");
+    }
 }

@@ -5,7 +5,7 @@ use super::counters::{self, CallCounters, ThreadCounters};
 use super::files::text;
 use super::waits::Waits;
 use crate::line::parse_u64;
-use crate::tasks::{parse_allowed, parse_task_stat};
+use crate::tasks::{has_ended, parse_allowed, parse_task_stat};
 use crate::whole;
 use host::MachineFiles;
 use model::fact::Fact;
@@ -26,7 +26,7 @@ pub fn reading(host: &MachineFiles, pid: u32, tid: u32, now: Nanos) -> Option<Th
     let dir = format!("/proc/{pid}/task/{tid}");
     let line = whole::bytes(host, &format!("{dir}/stat"));
     let bytes = line.known()?;
-    let stat = parse_task_stat(bytes).ok()?;
+    let stat = parse_task_stat(bytes).ok().filter(|_| !has_ended(bytes))?;
     let (minor_faults, major_faults, nice) = counters::parse_faults_and_nice(bytes).ok()?;
     let status = text(host, &format!("{dir}/status"));
     let allowed = status.clone().parse(|text| parse_allowed(&text));

@@ -1,8 +1,8 @@
 //! Which process is meant, and what keeps it from being judged.
 
-use facts::process::processes_named;
-use facts::process::status::{ProcessStatus, parse_status};
+use facts::process::status::ProcessStatus;
 use facts::process::surroundings::process_number;
+use facts::process::{dir_of, processes_named, status_of};
 use host::MachineFiles;
 use model::error::{Failure, Result};
 use model::text::{quoted_value, several};
@@ -16,8 +16,7 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<u32> {
         Some(pid) => pid,
         None => by_name(host, wanted)?,
     };
-    let path = format!("/proc/{pid}/status");
-    let status = host.unrecorded().read_text(&path).parse(|text| parse_status(&text));
+    let status = status_of(&host.unrecorded(), pid);
     let Some(status) = status.known() else {
         return Err(Failure::usage(format!(
             "there is no process {pid}: give its number or its name, as `ps -eo pid,comm` shows them"
@@ -69,8 +68,7 @@ fn judgeable(pid: u32, status: &ProcessStatus) -> Result<()> {
 
 /// What the rights and the namespaces of a process mean for what can be told of it.
 pub fn remarks(host: &MachineFiles, pid: u32) -> Vec<String> {
-    let status =
-        host.unrecorded().read_text(&format!("/proc/{pid}/status")).parse(|text| parse_status(&text));
+    let status = status_of(&host.unrecorded(), pid);
     let Some(status) = status.known() else { return Vec::new() };
     let mut remarks = Vec::new();
     if let [_, .., inside] = status.numbers[..] {
@@ -79,8 +77,9 @@ pub fn remarks(host: &MachineFiles, pid: u32) -> Vec<String> {
     if status.users[0] != status.users[1] {
         remarks.push(format!("process {pid} runs with the rights of user {} (setuid)", status.users[1]));
     }
-    let smaps = host.unrecorded().read_at_most(&format!("/proc/{pid}/auxv"), 1 << 16);
-    if smaps.known().is_none() {
+    let vector =
+        host.unrecorded().read_at_most(&format!("{}/auxv", dir_of(&host.unrecorded(), pid)), 1 << 16);
+    if vector.known().is_none() {
         remarks.push(
             "its memory and its calls may not be read by this user: run with CAP_SYS_PTRACE, or as its user; \
              the rest \

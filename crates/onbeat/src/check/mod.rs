@@ -17,14 +17,14 @@ use cost::Calibration;
 use facts::process::surroundings::{read_surroundings, thread_of_machine};
 use facts::process::{MAX_THREADS, ProcessFacts, ProcessReader, SeenThread};
 use host::rt::{self, Woken};
-use host::{MachineFiles, clock};
+use host::{MachineFiles, children, clock};
 use model::error::{Exit, Failure, Result};
 use model::fact::Fact;
 use model::text::several;
 use model::units::Nanos;
-use rules::checks::findings::{ProgramCheck, check};
+use rules::checks::findings::{CheckCost, ProgramCheck, check};
 use rules::checks::releases::Releases;
-use rules::checks::view::{ProgramView, Recorded, WAKING};
+use rules::checks::view::{CALLS, ProgramView, Recorded, WAKING};
 use source::CheckSource;
 use trace::activity::{Activity, Waker};
 
@@ -35,6 +35,8 @@ pub struct CheckPlan {
     pub window: Nanos,
     /// Whether system calls are recorded, which costs every process of the machine time.
     pub syscalls: bool,
+    /// Whether it was started for this, and what it puts into the background is a child of onbeat.
+    pub started: bool,
 }
 
 /// How a check went.
@@ -66,19 +68,26 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     let interrupted = looking.look(plan.window)?;
     let Looking { reader, source, calibration, call_time, releases, .. } = looking;
     let recorded: Recorded = source.and_then(CheckSource::end);
+    if reader.has_executed() {
+        return Err(executed(plan.pid));
+    }
     let Some(process) = reader.end(clock::monotonic()) else {
         let ended = ended(plan.pid, clock::monotonic() - begun);
         // Ctrl-C in a terminal ends a program that was started with the check, too.
         return Err(if interrupted { Failure { exit: Exit::Interrupted, ..ended } } else { ended });
     };
     let recorded = recorded.and_then(|activity| believed(activity, &process));
-    let cost = match &recorded {
+    let wakeup = match &recorded {
         Ok(_) => calibration.and_then(|armed| armed.above(before)),
         Err(_) => Some(0),
     };
+    let call = match has_calls(&recorded) {
+        true => call_time.zip(call_before).map(|(armed, before)| (armed - before).0.max(1) as u64),
+        false => Some(0),
+    };
     machine.wakers = wakers(host, &recorded, &process);
-    let call = call_time.zip(call_before).map(|(armed, before)| (armed - before).max(Nanos(1)));
-    let remarks = remarks(&process, &recorded, plan, call);
+    let cost = CheckCost { wakeup, call };
+    let remarks = remarks(&process, &recorded, call);
     let view = ProgramView { process: &process, machine: &machine, recorded: &recorded, releases: &releases };
     Ok(Checked { check: check(&view, cost, remarks), interrupted })
 }
@@ -94,6 +103,7 @@ struct Looking {
     /// The threads that are looked at: of real-time policies, and others.
     threads: [Vec<u32>; 2],
     releases: Releases,
+    started: bool,
 }
 
 impl Looking {
@@ -107,7 +117,8 @@ impl Looking {
         let call_time = source.as_ref().ok().and_then(|_| call_time());
         // What was counted while the events were switched on is not of the window.
         let reader = ProcessReader::begin(host, plan.pid, clock::monotonic()).ok_or_else(gone)?;
-        Ok(Looking { reader, source, calibration, call_time, threads, releases: Releases::default() })
+        let (releases, started) = (Releases::default(), plan.started);
+        Ok(Looking { reader, source, calibration, call_time, threads, releases, started })
     }
 
     /// Looks until the window ends, or a signal comes; whether one came.
@@ -130,6 +141,10 @@ impl Looking {
             round += 1;
             if round % NEWS == 0 {
                 self.find_new();
+                if self.started {
+                    // Processes that it put into the background and that have ended.
+                    children::left_beside(self.reader.pid());
+                }
             }
             if round % ROUND == 0 {
                 self.reader.look_at_size();
@@ -200,6 +215,16 @@ fn ended(pid: u32, after: Nanos) -> Failure {
     }
 }
 
+/// That what was looked at is no more: its memory and its threads went with the execution.
+fn executed(pid: u32) -> Failure {
+    Failure {
+        exit: Exit::Inconclusive,
+        message: format!(
+            "process {pid} executed another program meanwhile: ask again once that has begun its work"
+        ),
+    }
+}
+
 /// What was recorded, unless it cannot have been of these threads: in a PID namespace they have
 /// other numbers here than in the kernel's events.
 fn believed(activity: Activity, process: &ProcessFacts) -> Recorded {
@@ -234,13 +259,12 @@ fn wakers(
     others.filter_map(|tid| Some((tid, thread_of_machine(host, tid)?))).collect()
 }
 
+fn has_calls(recorded: &Recorded) -> bool {
+    recorded.as_ref().is_ok_and(|activity| activity.has_event(CALLS))
+}
+
 /// What was left out, and what recording a system call added where that was asked for.
-fn remarks(
-    process: &ProcessFacts,
-    recorded: &Recorded,
-    plan: &CheckPlan,
-    call: Option<Nanos>,
-) -> Vec<String> {
+fn remarks(process: &ProcessFacts, recorded: &Recorded, call: Option<u64>) -> Vec<String> {
     let mut remarks = Vec::new();
     if process.real_time().next().is_none() {
         remarks.push(format!(
@@ -268,8 +292,9 @@ fn remarks(
         }
         Ok(_) => {}
     }
-    if plan.syscalls && recorded.is_ok() {
-        let longer = call.map_or("longer".to_owned(), |call| format!("{} longer", call.spaced()));
+    if has_calls(recorded) {
+        let longer = |call| format!("{} longer", Nanos(call as i64).spaced());
+        let longer = call.map_or("longer".to_owned(), longer);
         remarks.push(format!(
             "While system calls were recorded each one of the program took {longer}, and one of any other \
              process longer by at most as much."

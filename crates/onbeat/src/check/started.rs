@@ -6,25 +6,31 @@ use crate::hunt::followed_program::FollowedProgram;
 use crate::hunt::victims::FollowedKind;
 use facts::process::ProcessReader;
 use host::rt::{self, Woken};
-use host::{MachineFiles, clock};
+use host::{MachineFiles, children, clock};
 use model::error::{Exit, Failure, Result};
+use model::followed::ProgramRun;
 use model::units::Nanos;
+use report::check::left::{in_background, still_running};
 
 /// How long a program may take until it has a real-time thread.
 const PATIENCE: Nanos = Nanos(10_000_000_000);
 /// What it does while it starts is not of its loop.
 const SETTLING: Nanos = Nanos(1_000_000_000);
 const LOOK: Nanos = Nanos(50_000_000);
+/// What it started and that ends with it may take so long; it is looked this often.
+const GRACE: Nanos = Nanos(300_000_000);
+const AGAIN: Nanos = Nanos(20_000_000);
 
 /// A program that is ended when this is dropped.
 pub struct StartedProgram {
     program: FollowedProgram,
     host: MachineFiles,
+    is_ended: bool,
 }
 
 impl StartedProgram {
     pub fn new(program: FollowedProgram) -> StartedProgram {
-        StartedProgram { program, host: MachineFiles::live() }
+        StartedProgram { program, host: MachineFiles::live(), is_ended: false }
     }
 
     pub fn pid(&self) -> u32 {
@@ -34,14 +40,18 @@ impl StartedProgram {
     /// Lets it run, and waits until it has a real-time thread and has settled; a program that gets
     /// none in its time is looked at all the same.
     pub fn start(&mut self, host: &MachineFiles) -> Result<()> {
+        // Before it runs: what it puts into the background would be nobody's child here. Where that
+        // fails, only what is still below it is seen.
+        let _ = children::keep_in_sight();
         self.program.start()?;
         let from = clock::monotonic();
         let (mut end, mut settles) = (from + PATIENCE, false);
         while clock::monotonic() < end {
             let now = clock::monotonic();
             if self.program.has_ended() {
-                return Err(ended(now - from));
+                return Err(self.told(ended(now - from)));
             }
+            children::left_beside(self.pid());
             let real_time =
                 || ProcessReader::begin(host, self.pid(), now).is_some_and(|own| !own.real_time().is_empty());
             if !settles && real_time() {
@@ -56,16 +66,53 @@ impl StartedProgram {
         }
         Ok(())
     }
+
+    /// Ends it; what of it goes on all the same, as a sentence.
+    pub fn finish(&mut self) -> Option<String> {
+        let (document, beside) = self.end();
+        still_running(&document, &beside)
+    }
+
+    /// A failure with what goes on of the program, which is ended.
+    pub fn told(&mut self, failure: Failure) -> Failure {
+        let (document, beside) = self.end();
+        let message = match still_running(&document, &beside) {
+            Some(left) if document.left_running => {
+                format!("{}; {}", failure.message, left.trim_end_matches('.'))
+            }
+            _ => in_background(&document, &beside).unwrap_or(failure.message),
+        };
+        Failure { message, ..failure }
+    }
+
+    fn end(&mut self) -> (ProgramRun, Vec<u32>) {
+        self.is_ended = true;
+        self.program.end();
+        let beside = self.left_beside();
+        let members = beside.iter().filter_map(|pid| i32::try_from(*pid).ok());
+        let family = Family::new(FollowedKind::Program, Vec::new(), members);
+        (self.program.finished(&family, &self.host), beside)
+    }
+
+    /// What goes on beside it; what ends with it may take a moment.
+    fn left_beside(&self) -> Vec<u32> {
+        let until = clock::monotonic() + GRACE;
+        loop {
+            let left = children::left_beside(self.pid());
+            if left.is_empty() || clock::monotonic() >= until {
+                return left.into_iter().collect();
+            }
+            clock::sleep_for(AGAIN);
+        }
+    }
 }
 
 impl Drop for StartedProgram {
     fn drop(&mut self) {
-        self.program.finish(&nobody(), &self.host);
+        if !self.is_ended {
+            self.program.end();
+        }
     }
-}
-
-fn nobody() -> Family {
-    Family::new(FollowedKind::Program, Vec::new(), [])
 }
 
 fn ended(after: Nanos) -> Failure {

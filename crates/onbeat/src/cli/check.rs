@@ -90,9 +90,12 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
             args.say(&notes);
             let mut started = StartedProgram::new(followed);
             started.start(&host)?;
-            args.look(&host, started.pid(), window)?
+            let looked = args.look(&host, started.pid(), window, true);
+            let mut checked = looked.map_err(|failure| started.told(failure))?;
+            checked.check.remarks.extend(started.finish());
+            checked
         }
-        None => args.look(&host, found.unwrap_or_default(), window)?,
+        None => args.look(&host, found.unwrap_or_default(), window, false)?,
     };
     let found = &checked.check;
     outputs.json_pretty(&args.output.json, found);
@@ -113,9 +116,9 @@ impl Args {
         }
     }
 
-    fn look(&self, host: &MachineFiles, pid: u32, window: Nanos) -> Result<Checked> {
+    fn look(&self, host: &MachineFiles, pid: u32, window: Nanos, started: bool) -> Result<Checked> {
         self.say(&find::remarks(host, pid));
-        check::run(host, &CheckPlan { pid, window, syscalls: self.syscalls })
+        check::run(host, &CheckPlan { pid, window, syscalls: self.syscalls, started })
     }
 
     /// The gate, if one was asked for; checks that stayed unknown are named where they might have

@@ -20,6 +20,7 @@ mod check;
 mod child_run;
 mod compare;
 mod completions;
+mod condition_flags;
 mod cure;
 mod cyclictest_flags;
 mod explain;

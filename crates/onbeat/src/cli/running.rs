@@ -24,6 +24,7 @@ use model::run::{Integrity, Run, SCHEMA};
 use model::setting::CGROUP_MOUNT;
 use model::units::{CpuSet, Nanos};
 use model::wall_time::wall_time;
+use study::tuning::boot_id;
 
 /// A run that has its plan, its conditions and its bundle, and no sample yet.
 pub struct PreparedRun {
@@ -293,6 +294,7 @@ fn document(command: Command, plan: &MeasurePlan, facts: &Facts) -> Run {
         version: env!("CARGO_PKG_VERSION").into(),
         started: now,
         utc_offset_s: clock::utc_offset_s(since_epoch.0 / Nanos::SECOND.0),
+        boot: boot_id().unwrap_or_default(),
         plan: plan.document(facts.preempt),
         host: facts::describe(facts),
         ..Run::default()

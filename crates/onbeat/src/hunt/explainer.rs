@@ -159,6 +159,13 @@ impl Explainer {
         self.sleeps.place(frames, &mut self.names)
     }
 
+    /// Whether the numbers of a thread's system calls are known; asked of each of its events.
+    pub fn knows_calls(&mut self, event: &Raw) -> bool {
+        self.locks.numbers.observe(event);
+        let call = matches!(event.what, What::SyscallEntry { .. } | What::SyscallExit { .. });
+        !call || self.locks.numbers.are_own(event.pid)
+    }
+
     /// Learns which timers the threads sleep on from a round in which only those were recorded.
     pub fn learn_timers(&mut self) {
         self.source.collect(WantedSpan::LATEST);
@@ -297,7 +304,7 @@ impl Explainer {
                 .retain(|event| !matches!(event.what, What::SyscallEntry { .. } | What::SyscallExit { .. }));
         }
         self.names.next_window();
-        let calls = LockPlaces::calls(&events, victim.pid);
+        let calls = self.locks.calls(&events, victim.pid);
         let locks = self.locks.locks(&events, victim.pid, clock::monotonic(), &mut self.names);
         let events = events.into_iter().map(|event| event.named(&mut self.names)).collect();
         Window {

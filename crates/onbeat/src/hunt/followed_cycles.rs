@@ -84,6 +84,11 @@ impl FollowedCycles {
         self.tracker.end_syscalls();
     }
 
+    /// What a thread calls is not known.
+    pub fn has_other_numbers(&mut self, thread: i32) {
+        self.tracker.has_other_numbers(thread);
+    }
+
     /// Whether a thread is in a cycle that began by then.
     pub fn is_in_cycle(&self, thread: i32, time: Nanos) -> bool {
         self.tracker.open_since(thread).is_some_and(|since| since <= time)

@@ -105,6 +105,11 @@ impl FollowedEvents {
             }
             None => {}
         }
+        if !explainer.knows_calls(event) {
+            // No call of it is the one that they look for.
+            self.cycles.has_other_numbers(event.pid);
+            return;
+        }
         told.wakeups.extend(self.tracker.observe(event));
         told.late.extend(self.cycles.observe(event, &mut |frames| explainer.sleep_place(frames)));
     }

@@ -105,7 +105,7 @@ impl FollowedProgram {
 
     /// The hunt is over, and the program with it: it is asked to end as by `kill`, and waited for.
     /// The terminal is given back.
-    pub fn finish(&mut self, family: &Family, host: &MachineFiles) -> ProgramRun {
+    pub fn end(&mut self) {
         if self.began.is_some() && self.asked.is_none() && !self.has_ended() {
             self.program.send(libc::SIGTERM);
             self.asked = Some(clock::monotonic());
@@ -116,11 +116,15 @@ impl FollowedProgram {
                 break;
             }
         }
+        self.terminal.restore();
+    }
+
+    /// How it ended, and what of it goes on.
+    pub fn finished(&mut self, family: &Family, host: &MachineFiles) -> ProgramRun {
         self.document.left_running = self.began.is_some() && !self.is_over();
         // Which processes it has started is known when all events are read.
         self.document.unseen_threads = family.unseen();
         self.document.outlived_by = family.processes_beside(host, self.document.pid);
-        self.terminal.restore();
         self.document.clone()
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::call_numbers::CallNumbers;
 use facts::process::calls::call_name;
 use facts::process::mappings::{MemoryMapping, parse_maps, place_in};
 use host::MachineFiles;
@@ -23,6 +24,7 @@ const MAX_THREADS: usize = 64;
 /// The mappings of followed threads, as of lately.
 pub struct LockPlaces {
     host: MachineFiles,
+    pub numbers: CallNumbers,
     futex: i64,
     mappings: BTreeMap<i32, (Nanos, Vec<MemoryMapping>)>,
 }
@@ -30,16 +32,21 @@ pub struct LockPlaces {
 impl LockPlaces {
     /// Of programs on this machine; `futex` is the number of that system call.
     pub fn new(host: MachineFiles, futex: i64) -> LockPlaces {
-        LockPlaces { host, futex, mappings: BTreeMap::new() }
+        let numbers = CallNumbers::new(host.unrecorded());
+        LockPlaces { host, numbers, futex, mappings: BTreeMap::new() }
     }
 
-    /// The names of the calls that a thread made, by number.
-    pub fn calls(events: &[Raw], thread: i32) -> BTreeMap<i64, String> {
+    /// The names of the calls that a thread made, by number; none where the numbers are others.
+    pub fn calls(&mut self, events: &[Raw], thread: i32) -> BTreeMap<i64, String> {
         let own = events.iter().filter(|event| event.pid == thread);
         let ids = own.filter_map(|event| match event.what {
             What::SyscallEntry { id, .. } | What::SyscallExit { id } => Some(id),
             _ => None,
         });
+        let mut ids = ids.peekable();
+        if ids.peek().is_none() || !self.numbers.are_own(thread) {
+            return BTreeMap::new();
+        }
         ids.filter_map(|id| Some((id, call_name(id)?.to_owned()))).collect()
     }
 
@@ -59,6 +66,9 @@ impl LockPlaces {
                 _ => None,
             })
             .collect();
+        if addresses.is_empty() || !self.numbers.are_own(thread) {
+            return BTreeMap::new();
+        }
         addresses.sort_unstable();
         addresses.dedup();
         let mut found = BTreeMap::new();
@@ -98,10 +108,20 @@ mod tests {
 
     const FUTEX: i64 = 202;
 
-    fn host(text: &str) -> MachineFiles {
+    fn host(text: &str, header: u64) -> MachineFiles {
+        let words = |width: usize| {
+            let words = [4, header, 0, 0].map(u64::to_ne_bytes).into_iter();
+            let at = if cfg!(target_endian = "big") { 8 - width } else { 0 };
+            words.flat_map(|word| word[at..at + width].to_vec()).collect()
+        };
+        let vector = Access::File(words(if header == 56 { 8 } else { 4 }));
         let file = Access::File(text.as_bytes().to_vec());
-        MachineFiles::in_memory([("/proc/7/maps".into(), file)].into())
+        MachineFiles::in_memory([("/proc/7/maps".into(), file), ("/proc/7/auxv".into(), vector)].into())
     }
+
+    /// The size of a program header of this machine's programs, and of the others.
+    const OWN: u64 = if cfg!(target_pointer_width = "64") { 56 } else { 32 };
+    const OTHER: u64 = 88 - OWN;
 
     fn enter(pid: i32, id: i64, first: u64) -> Raw {
         event(1, 0, pid, What::SyscallEntry { id, args: [first, 0, 2, 0] })
@@ -116,13 +136,13 @@ mod tests {
             enter(8, FUTEX, 0x100c0),
             enter(7, FUTEX, 0x90000),
         ];
-        let mut places = LockPlaces::new(host(text), FUTEX);
+        let mut places = LockPlaces::new(host(text, OWN), FUTEX);
         let mut names = Names::new(None, "", "x86_64", None);
         let number = names.object(0x10040);
         let found = places.locks(&events, 7, Nanos(5), &mut names);
         assert_eq!(found, [(number, "robot+0x1040".to_owned())].into());
         // It has ended, and its mappings are known for as long as anybody asks.
-        places.host = host("");
+        places.host = host("", OWN);
         assert_eq!(places.locks(&events, 7, Nanos(5_000_000_000), &mut names).len(), 1);
         assert!(places.locks(&events, 8, Nanos(5), &mut names).is_empty());
     }
@@ -131,6 +151,18 @@ mod tests {
     fn calls_have_the_names_of_this_machine() {
         let write = i64::from(libc::SYS_write as i32);
         let events = [enter(7, write, 3), enter(7, 99_999, 0), enter(8, 0, 0)];
-        assert_eq!(LockPlaces::calls(&events, 7), [(write, "write".to_owned())].into());
+        let mut places = LockPlaces::new(host("", OWN), FUTEX);
+        assert_eq!(places.calls(&events, 7), [(write, "write".to_owned())].into());
+        assert!(places.calls(&events, 8).is_empty(), "nothing is known of it");
+    }
+
+    #[test]
+    fn those_of_another_word_length_have_no_name_and_no_lock() {
+        let text = "10000-20000 rw-p 00001000 fe:01 131 /usr/bin/robot\n";
+        let events = [enter(7, FUTEX, 0x10040)];
+        let mut places = LockPlaces::new(host(text, OTHER), FUTEX);
+        let mut names = Names::new(None, "", "x86_64", None);
+        assert!(places.calls(&events, 7).is_empty());
+        assert!(places.locks(&events, 7, Nanos(5), &mut names).is_empty());
     }
 }

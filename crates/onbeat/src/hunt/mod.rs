@@ -3,16 +3,18 @@
 //!
 //! `source` (where events come from; `source/ftrace`: events, filters and triggers that are set,
 //! trace pages as far back as needed), `scope` (the threads of interest), `window` (one spike's
-//! events), `names` and `lock_places` (no address stays), `explainer` (from a late wake-up to an
-//! explained spike), `account` (what `run.json` records about the recording), `threshold` (what a
-//! spike is), `hunter` (what the housekeeping thread calls); `victims`, `family` (who belongs to
-//! what is followed), `wakeups`, `losses`, `placement`, `steal`, `sleep_places`, `follow_threads`
-//! and what it is made of (`followed_*`: blocks, CPUs, cycles, events, spikes, the program) do the
-//! same for threads of other programs, `again` for the windows of a bundle; `findings` is what both
-//! count.
+//! events), `names`, `lock_places` and `call_numbers` (no address stays), `explainer` (from a late
+//! wake-up to an explained spike), `account` (what `run.json` records about the recording),
+//! `threshold` (what a spike is), `hunter` (what the housekeeping thread calls); `victims`,
+//! `family` (who belongs to what is followed), `wakeups`, `losses`, `placement`, `steal`,
+//! `sleep_places`, `follow_threads` and what it is made of (`followed_*`: blocks, CPUs, cycles,
+//! events, spikes, the program) do the same for threads of other programs, `again` for the windows
+//! of a bundle; `findings` is what both count.
 
 mod account;
 mod calibration;
+mod call_numbers;
+pub mod culprit_threads;
 pub mod explainer;
 pub mod family;
 pub mod follow_threads;

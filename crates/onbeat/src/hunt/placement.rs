@@ -5,11 +5,15 @@
 
 use crate::measure::integrity::entry;
 use model::run::Integrity;
-use model::units::{Cpu, CpuSet};
+use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::IntegrityKind;
 
 /// Moves beyond this number get no entry of their own: the last entry reports that.
 const MAX_ENTRIES: u32 = 20;
+
+/// Masks are read again this often while followed threads run next to onbeat's own: each is a file
+/// to read, and programs pin their threads some time after these have become real-time.
+const AGAIN: Nanos = Nanos(100_000_000);
 
 /// The CPUs to choose from.
 #[derive(Clone, Debug)]
@@ -20,6 +24,11 @@ pub struct HousekeepingPlacement {
     /// What was chosen last, and on which of it followed threads may run.
     last: Option<(CpuSet, CpuSet)>,
     entries: u32,
+    /// Threads have come that were not asked where they may run.
+    unasked: bool,
+    /// A followed thread ran on one of the CPUs that were chosen last.
+    beside: bool,
+    asked_at: Nanos,
 }
 
 /// A choice that differs from the last.
@@ -33,7 +42,35 @@ pub struct Placement {
 impl HousekeepingPlacement {
     /// Of these CPUs, preferably not the isolated ones; what the user gave (`--housekeeping`) wins.
     pub fn new(usable: CpuSet, isolated: CpuSet, asked: Option<CpuSet>) -> HousekeepingPlacement {
-        HousekeepingPlacement { usable, isolated, asked, last: None, entries: 0 }
+        HousekeepingPlacement {
+            usable,
+            isolated,
+            asked,
+            last: None,
+            entries: 0,
+            unasked: false,
+            beside: false,
+            asked_at: Nanos(0),
+        }
+    }
+
+    /// These are followed, and were not before.
+    pub fn came(&mut self, threads: &[i32]) {
+        self.unasked |= !threads.is_empty();
+    }
+
+    /// A followed thread runs there.
+    pub fn ran_on(&mut self, cpu: Cpu) {
+        self.beside |= self.last.as_ref().is_some_and(|last| last.0.contains(cpu));
+    }
+
+    /// Whether the threads are to be asked for their masks before the second is over.
+    pub fn is_due(&mut self, now: Nanos) -> bool {
+        let due = self.unasked || (self.beside && now - self.asked_at >= AGAIN);
+        if due {
+            (self.unasked, self.beside, self.asked_at) = (false, false, now);
+        }
+        due
     }
 
     /// Where to run next to threads with these masks; none where that has not changed.
@@ -68,7 +105,11 @@ impl HousekeepingPlacement {
     }
 
     fn entry(&self, first: bool, cpus: &CpuSet, shared: &CpuSet) -> Integrity {
-        let moved = if first { "" } else { "the followed threads were given other CPUs meanwhile: " };
+        let moved = if first {
+            ""
+        } else {
+            "the CPUs that followed threads may use changed meanwhile, with new threads or for old ones: "
+        };
         let mut detail = match (shared.is_empty(), &self.asked) {
             (true, _) => format!("{moved}onbeat's own thread runs on {cpus}, where none of them may"),
             (false, Some(_)) => format!(
@@ -133,7 +174,7 @@ mod tests {
         assert_eq!(chosen(&mut room, &["0"]), quietly("1"));
         let (cpus, said) = chosen(&mut room, &["0-1"]).expect("shared");
         assert!(
-            cpus == "0-1" && said.contains("given other CPUs") && said.contains("keep them off one CPU"),
+            cpus == "0-1" && said.contains("changed meanwhile") && said.contains("keep them off one CPU"),
             "{said}"
         );
         assert_eq!(chosen(&mut room, &["0-1", "1"]), quietly("0"));
@@ -143,6 +184,23 @@ mod tests {
         let said: Vec<_> = moves.iter().map(|moved| &moved.1).filter(|said| !said.is_empty()).collect();
         assert_eq!((moves.len(), said.len()), (100, MAX_ENTRIES as usize - 2));
         assert!(said.last().is_some_and(|last| last.contains("not listed")), "{said:?}");
+    }
+
+    #[test]
+    fn masks_are_asked_for_when_threads_come_and_while_they_run_beside_it() {
+        let mut room = HousekeepingPlacement::new(set("0-1"), set(""), None);
+        assert_eq!(chosen(&mut room, &[]), quietly("0-1"));
+        assert!(!room.is_due(Nanos(1)));
+        room.came(&[]);
+        assert!(!room.is_due(Nanos(2)));
+        room.came(&[7]);
+        assert!(room.is_due(Nanos(2)) && !room.is_due(Nanos(3)), "once");
+        // It was pinned after it had come.
+        room.ran_on(Cpu(1));
+        assert!(!room.is_due(Nanos(3)) && room.is_due(Nanos(2) + AGAIN));
+        assert_eq!(chosen(&mut room, &["1"]), quietly("0"));
+        room.ran_on(Cpu(1));
+        assert!(!room.is_due(Nanos(i64::MAX / 2)), "that is another CPU");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Source: `/proc/PID/task/TID/{comm,stat,status}` in Documentation/filesystems/proc.rst.
 
-use facts::tasks::{RtPolicy, parse_allowed, parse_task_stat};
+use facts::tasks::{RtPolicy, has_ended, parse_allowed, parse_task_stat};
 use host::MachineFiles;
 use model::error::{Failure, Result};
 use model::units::CpuSet;
@@ -68,8 +68,8 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Vict
     };
     if found.is_empty() {
         return Err(Failure::usage(format!(
-            "--victim {wanted}: no such thread: give the id of a process or thread, or the name that `ps \
-            -eLo tid,comm` shows"
+            "--victim {wanted}: no such thread runs: start it first (`ps -eLo tid,comm` shows names), or let \
+            the hunt start it: onbeat hunt -- PROGRAM"
         )));
     }
     if found.len() > MAX_VICTIMS {
@@ -144,13 +144,6 @@ pub fn allowed(host: &MachineFiles, tid: i32) -> Option<CpuSet> {
     parse_allowed(host.read_text(&format!("/proc/{tid}/status")).known()?).ok()
 }
 
-/// Whether the state, after the last bracket of the line, is that of a task that only waits to be
-/// reaped.
-fn has_ended(stat: &[u8]) -> bool {
-    let after = stat.iter().rposition(|&byte| byte == b')').map_or(&[][..], |end| &stat[end + 1..]);
-    after.iter().find(|byte| **byte != b' ').is_some_and(|state| b"ZXx".contains(state))
-}
-
 fn numbers(host: &MachineFiles, dir: &str) -> Vec<i32> {
     let names = host.list(dir);
     let mut found: Vec<i32> =
@@ -214,7 +207,6 @@ mod tests {
         assert_eq!(find(&host(), "log").expect("found").0, FollowedKind::Named("log".to_owned()));
         let victim = &found[0];
         assert!(victim.is_alive(&host()) && (victim.real_time, victim.priority) == (true, 80));
-        assert!(has_ended(b"7 (a) b) Z 1") && !has_ended(b"7 (Z) S 1") && !has_ended(b""));
         assert!(!Victim { start: 5, ..victim.clone() }.is_alive(&host()));
     }
 }

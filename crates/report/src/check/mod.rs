@@ -1,6 +1,7 @@
-//! The check of a running program: terminal text, page, JUnit.
+//! The check of a running program: terminal text, page, JUnit, what goes on after it.
 
 pub mod groups;
 pub mod junit;
+pub mod left;
 pub mod page;
 pub mod text;

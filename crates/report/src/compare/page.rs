@@ -39,6 +39,8 @@ pub struct SaidOfPairs<'a> {
     pub heading: &'a str,
     pub verdict: &'a str,
     pub numbers: &'a [String],
+    /// What to do next, where it is known more closely than from the verdict.
+    pub next: Option<&'a str>,
 }
 
 /// The page. The answer is also in it as JSON.
@@ -63,7 +65,8 @@ pub fn parts(versus: &Versus, json: &str) -> PageParts {
     };
     let body = html! {
         p class="lead" { strong { (verdict) } }
-        (next(&[step(compared.verdict, versus.said.is_some()).to_owned()]))
+        @let own = versus.said.and_then(|said| said.next);
+        (next(&[own.unwrap_or(step(compared.verdict, versus.said.is_some())).to_owned()]))
         ul { @for line in &lines { li { (prose(line)) } } }
         @for remark in versus.remarks { p { (prose(remark)) } }
         h2 { "What differs in the conditions" }
@@ -82,8 +85,8 @@ pub fn parts(versus: &Versus, json: &str) -> PageParts {
 fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
     match verdict {
         Verdict::Better => {
-            "Keep what B changed; `onbeat bounds RUN --limit 100us` says what a run of it supports, and for \
-             how long."
+            "Keep what B changed; `onbeat bounds`, of a run of B and with the limit that matters, says what it \
+             supports, and for how long."
         }
         Verdict::Worse => "Take back what B changed; `onbeat hunt` with it names who took the time.",
         Verdict::Equivalent => "Leave out what B changed: here it does nothing that matters.",
@@ -91,8 +94,8 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
             "More pairs may decide it: an experiment goes on with `--resume`, one across boots with more boots."
         }
         _ => {
-            "More runs of each may decide it. `onbeat prove --change RULE=VALUE` takes them in turns, and ends as \
-             soon as they do."
+            "More runs of each, six at least and in turns, may decide it. Where B differs by a setting of the \
+             machine, `onbeat prove --change RULE=VALUE` makes them by itself, and ends as soon as they do."
         }
     }
 }
@@ -126,7 +129,9 @@ fn runs(compared: &Compared) -> Markup {
         "The runs of both sides, in us",
         html! {
             table {
-                thead { tr { @for (i, cell) in head.iter().enumerate() { th class=[class_of(i)] { (cell) } } } }
+                thead { tr { @for (i, cell) in head.iter().enumerate() {
+                    @if cell.is_empty() { td {} } @else { th class=[class_of(i)] { (cell) } }
+                } } }
                 tbody { @for (side, units) in sides { @for unit in units {
                     tr { @for (i, cell) in row(side, unit).iter().enumerate() { td class=[class_of(i)] { (cell) } } }
                 } } }

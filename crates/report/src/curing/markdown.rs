@@ -34,7 +34,7 @@ pub fn render(record: &CureRun) -> String {
         page += "## What remains\n\n";
         for (needs, words) in NEEDS {
             for one in record.remaining.iter().filter(|one| one.needs == needs) {
-                item(&mut page, &format!("{}: {} ({words})", one.culprit, one.what));
+                item(&mut page, &format!("{}: {}; this {words}", one.culprit, one.what));
             }
         }
         page.push('\n');

@@ -3,11 +3,12 @@
 
 use maud::{Markup, html};
 
+use super::answer::{bars, next_steps};
 use super::sentences::{
-    CULPRITS, NEEDS, conditions, digits, first_run, heading, last_run, next_step, of_hunt, of_run, step_head,
-    step_numbers, step_why, verdict,
+    CULPRITS, NEEDS, conditions, digits, first_run, heading, in_the_way, last_run, of_hunt, of_run,
+    step_head, step_numbers, step_why, verdict,
 };
-use crate::html::{document, figure, page_of};
+use crate::html::{document, figure, next, page_of};
 use crate::map::{Map, svg as map_svg};
 use crate::plot::before_after::{self, BeforeAfterRow};
 use crate::plot::overlay::{self, RunGroup};
@@ -36,6 +37,8 @@ pub fn html(story: &CureStory, json: &str) -> String {
         &heading(record),
         html! {
             p class="lead" { strong { (verdict(record)) } }
+            (bars(record))
+            (next(&next_steps(record)))
             ul {
                 @if let Some(first) = first_run(record) {
                     li { "As it was: " (of_run(first, record.plan.limit_ns)) }
@@ -43,13 +46,13 @@ pub fn html(story: &CureStory, json: &str) -> String {
                 @if let Some(last) = last_run(record).filter(|_| record.runs.len() > 1) {
                     li { "At the end: " (of_run(last, record.plan.limit_ns)) " " (clean(&last.said)) }
                 }
+                @if let Some(way) = in_the_way(record) { li { (prose(&way)) } }
             }
             p class="muted" { (conditions(&record.plan)) }
             (curves(story))
             (culprits(record))
             (steps(record))
             (remaining(record))
-            @if let Some(next) = next_step(record) { p { (prose(&next)) } }
             (machine(story))
             (believed(record))
             (document(json))
@@ -65,7 +68,7 @@ fn curves(story: &CureStory) -> Markup {
         .map(|(name, series)| RunGroup { name: name.into(), series: series.clone() })
         .collect();
     html! {
-        h2 { "How often a latency is reached, before and after" }
+        h2 { "How often a latency is reached" @if groups.len() > 1 { ", before and after" } }
         (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
             overlay::draw(&groups, Some(story.record.plan.limit_ns), size, &PAGE)
         }))

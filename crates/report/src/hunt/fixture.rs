@@ -116,7 +116,7 @@ pub fn locked_cycle() -> MadeSpike {
     let function = "futex_do_wait".to_owned();
     let slices = vec![
         slice("own", 3_000, 97_000, who(control), "it ran itself, from switch to switch"),
-        slice("blocked", 100_000, 500_000, Who { function, ..who(logger) }, "futex, released by logger:812"),
+        slice("blocked", 100_000, 500_000, Who { function, ..who(logger) }, "futex, woken by logger:812"),
         slice("own", 605_000, 95_000, who(control), "it ran itself, from switch to switch"),
     ];
     let mut made = case(31, 700_000, slices, |story| {

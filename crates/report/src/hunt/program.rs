@@ -28,7 +28,7 @@ pub fn ended(run: &Run) -> Option<String> {
 }
 
 /// `robot ended with exit code 3 after 12.3 s`, without a full stop.
-fn end(program: &ProgramRun) -> String {
+pub(crate) fn end(program: &ProgramRun) -> String {
     let name = clean(&program.name);
     let after = program.elapsed_ns.map_or_else(String::new, |length| format!(" after {}", duration(length)));
     match (program.exit_code, program.signal) {

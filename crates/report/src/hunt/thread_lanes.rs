@@ -1,5 +1,5 @@
-//! What the threads of a followed program did in a late cycle, one lane each, with an arc from the
-//! holder of a lock to the thread that waited for it.
+//! What the threads of a followed program did in a late cycle, one lane each, with an arc from who
+//! ended a wait for a futex to the thread that waited for it.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ use model::slice::SliceKind;
 use trace::timeline::{ThreadDoing, ThreadStretch, ThreadTrack, thread_tracks};
 use trace::window::Window;
 
-/// Lanes of a picture; the late thread's, and those of who released it, come first.
+/// Lanes of a picture; the late thread's, and those of who woke it, come first.
 const LANES: usize = 8;
 /// Arcs of a picture; of more the longest.
 const ARCS: usize = 12;
@@ -37,9 +37,9 @@ pub struct ThreadLanes<'a> {
     pub notes: Vec<String>,
 }
 
-/// A wait for a lock: between which lanes, and when.
+/// A wait for a futex: between which lanes, and when.
 struct Arc {
-    holder: usize,
+    waker: usize,
     waiter: usize,
     from: f64,
     to: f64,
@@ -47,7 +47,7 @@ struct Arc {
 }
 
 impl<'a> ThreadLanes<'a> {
-    /// Those of the late thread, of who released it, and of the run's followed threads; none of a
+    /// Those of the late thread, of who woke it, and of the run's followed threads; none of a
     /// wake-up, which has no cycle, and where only the late thread would have one.
     pub fn new(
         spike: &'a Spike,
@@ -60,7 +60,7 @@ impl<'a> ThreadLanes<'a> {
         let mut lanes = ThreadLanes { tracks: Vec::new(), spike, time, plot, theme, notes: Vec::new() };
         let Some(window) = window.filter(|_| spike.deadline_ns.is_some()) else { return lanes };
         let mut threads = vec![spike.victim.pid];
-        let releasers = spike.slices.iter().filter(|slice| is_lock(slice)).map(|slice| slice.who.pid);
+        let releasers = spike.slices.iter().filter(|slice| is_futex_wait(slice)).map(|slice| slice.who.pid);
         for thread in releasers.chain(followed.iter().copied()) {
             if thread != 0 && !threads.contains(&thread) {
                 threads.push(thread);
@@ -110,7 +110,7 @@ impl<'a> ThreadLanes<'a> {
             },
         ];
         if !self.arcs().is_empty() {
-            let words = "arc: a lock, from its holder to who waited for it".into();
+            let words = "arc: a wait for a futex, from who ended it to who waited".into();
             keys.push(Swatch { colour: self.theme.lines[3], strength: 1.0, hatch: None, words });
         }
         keys
@@ -174,27 +174,27 @@ impl<'a> ThreadLanes<'a> {
         }
     }
 
-    /// The waits for locks whose holder has a lane, longest first.
+    /// The waits for futexes whose waker has a lane, longest first.
     fn arcs(&self) -> Vec<Arc> {
         let lane = |pid: i32| self.tracks.iter().position(|track| track.task.pid == pid);
-        let mut slices: Vec<&Slice> = self.spike.slices.iter().filter(|slice| is_lock(slice)).collect();
+        let mut slices: Vec<&Slice> = self.spike.slices.iter().filter(|slice| is_futex_wait(slice)).collect();
         slices.sort_by_key(|slice| std::cmp::Reverse(slice.ns));
         let arc = |slice: &Slice| {
             let (from, to) = (slice.start_ns.0, slice.start_ns.0.saturating_add(slice.ns.0));
-            let (holder, waiter) = (lane(slice.who.pid)?, lane(self.spike.victim.pid)?);
+            let (waker, waiter) = (lane(slice.who.pid)?, lane(self.spike.victim.pid)?);
             let words = format!("{}, after {}", clean(&slice.evidence), span(slice.ns));
-            Some(Arc { holder, waiter, from: self.since(from), to: self.since(to), words })
+            Some(Arc { waker, waiter, from: self.since(from), to: self.since(to), words })
         };
-        slices.into_iter().filter_map(arc).filter(|arc| arc.holder != arc.waiter).take(ARCS).collect()
+        slices.into_iter().filter_map(arc).filter(|arc| arc.waker != arc.waiter).take(ARCS).collect()
     }
 
-    /// From the holder, when the wait begins, to the waiter, when it is given the lock.
+    /// From the waker, when the wait begins, to the waiter, when it is woken.
     fn arc(&self, arc: &Arc, first: f64) -> Markup {
         let y = |lane: usize, edge: f64| first + lane as f64 * STEP + edge;
         // From the edge of the one lane that faces the other.
-        let below = arc.holder > arc.waiter;
+        let below = arc.waker > arc.waiter;
         let (from, to) = if below { (0.0, HEIGHT) } else { (HEIGHT, 0.0) };
-        let (x1, y1) = (self.x(arc.from), y(arc.holder, from));
+        let (x1, y1) = (self.x(arc.from), y(arc.waker, from));
         let (x2, y2) = (self.x(arc.to), y(arc.waiter, to));
         let head = if below { 5.0 } else { -5.0 };
         let curve = format!(
@@ -228,8 +228,8 @@ impl<'a> ThreadLanes<'a> {
     }
 }
 
-/// Whether a slice is a wait for a lock that another thread held: a futex of either sort.
-fn is_lock(slice: &Slice) -> bool {
+/// Whether a slice is a wait for a futex of either sort, which another thread ended.
+fn is_futex_wait(slice: &Slice) -> bool {
     let function = slice.who.function.trim_start_matches('_');
     slice.kind == SliceKind::Blocked && function.starts_with("futex_") && slice.who.pid != 0
 }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_an_arc_from_its_holder_s_lane() {
+    fn a_lock_is_an_arc_from_its_waker_s_lane() {
         let case = fixture::locked_cycle();
         let time = Scale::linear(0.0, case.spike.latency_ns.0 as f64, 80.0, 900.0);
         let drawn = lanes(&case, &[], &time);
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(names, ["control", "logger"]);
         assert_eq!(drawn.arcs().len(), 1);
         let text = drawn.draw(0.0).into_string();
-        for words in ["released by logger", "ran on CPU 1", "ran on CPU 0"] {
+        for words in ["woken by logger", "ran on CPU 1", "ran on CPU 0"] {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert!(drawn.keys().iter().any(|key| key.words.starts_with("arc")));
@@ -266,7 +266,7 @@ mod tests {
     fn a_wake_up_and_a_lone_thread_have_none() {
         let mut case = fixture::locked_cycle();
         let time = Scale::linear(0.0, 1e6, 80.0, 900.0);
-        case.spike.slices.retain(|slice| !is_lock(slice));
+        case.spike.slices.retain(|slice| !is_futex_wait(slice));
         assert_eq!(lanes(&case, &[], &time).height(), 0.0);
         assert!(lanes(&case, &[812], &time).height() > 0.0);
         case.spike.deadline_ns = None;

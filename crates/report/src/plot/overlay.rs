@@ -35,8 +35,11 @@ pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme
     let least = |of: fn(&Curve) -> f64| all().map(of).reduce(f64::min);
     let most = |of: fn(&Curve) -> f64| all().map(of).reduce(f64::max);
     let (lowest, worst) = (least(|curve| curve.extent().0)?, most(|curve| curve.extent().1)?);
-    let shown = limit.filter(|limit| limit.0 as f64 / 4.0 <= worst);
+    // On either side, as long as the curves keep most of the picture.
+    let near = |limit: &Nanos| limit.0 as f64 / 4.0 <= worst && limit.0 as f64 * 4.0 >= lowest;
+    let shown = limit.filter(near);
     let furthest = shown.map_or(worst, |limit| worst.max(limit.0 as f64));
+    let lowest = shown.map_or(lowest, |limit| lowest.min(limit.0 as f64));
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 250.0 });
     let x = Scale::log(lowest / 1.02, furthest * 1.08, plot.left, plot.right);
     let y = Scale::log(least(Curve::one)? / 2.0, most(Curve::most)? * 1.5, plot.bottom, plot.top);
@@ -67,7 +70,7 @@ pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme
             "Rate at which a latency is reached, of {}.",
             several(groups.len() as u64, "group", "groups")
         ),
-        notes: notes(groups, limit.filter(|_| shown.is_none())),
+        notes: notes(groups, limit.filter(|_| shown.is_none()).map(|limit| (limit, limit.0 as f64 > worst))),
     })
 }
 
@@ -95,7 +98,8 @@ fn keys(groups: &[RunGroup], drawn: &[Option<Drawn>], theme: &Theme) -> Vec<Lege
     groups.iter().take(LINES).enumerate().map(key).collect()
 }
 
-fn notes(groups: &[RunGroup], far: Option<Nanos>) -> Vec<String> {
+/// What the picture does not show; of a limit that is far away whether it is to the right.
+fn notes(groups: &[RunGroup], far: Option<(Nanos, bool)>) -> Vec<String> {
     let mut notes = Vec::new();
     if groups.len() > LINES {
         notes.push(format!("Only the first {LINES} of {} are drawn.", groups.len()));
@@ -104,7 +108,9 @@ fn notes(groups: &[RunGroup], far: Option<Nanos>) -> Vec<String> {
     notes.extend(
         cut.map(|_| format!("Of each side the first {MAX_SINGLE_RUNS} runs have a line of their own.")),
     );
-    notes.extend(far.map(|limit| format!("The limit, {}, lies far to the right.", span(limit))));
+    notes.extend(far.map(|(limit, right)| {
+        format!("The limit, {}, lies far to the {}.", span(limit), if right { "right" } else { "left" })
+    }));
     notes
 }
 
@@ -130,6 +136,18 @@ mod tests {
             "{:?}",
             picture.notes
         );
+    }
+
+    #[test]
+    fn a_limit_below_all_maxima_stands_where_it_is() {
+        let a = fixture::early();
+        let groups = [RunGroup { name: "A".into(), series: vec![&a.series] }];
+        let (lowest, _) = Curve::of(&groups[0].series).unwrap().extent();
+        let drawn = |limit: f64| draw(&groups, Some(Nanos(limit as i64)), Size::Wide, &PAPER).unwrap();
+        let near = drawn(lowest / 2.0);
+        assert!(near.notes.is_empty() && near.body.into_string().contains("limit"));
+        let far = drawn(lowest / 10.0);
+        assert!(far.notes[0].contains("far to the left") && !far.body.into_string().contains(">limit"));
     }
 
     #[test]

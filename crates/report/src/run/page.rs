@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::json::json_compact;
 use super::{conditions, section, table};
 use crate::html::{PageParts, document, figure, scroll};
+use crate::hunt::threads;
 use crate::input::Input;
 use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
@@ -28,6 +29,8 @@ pub fn html(inputs: &[Input]) -> Result<String> {
 pub fn parts(inputs: &[Input]) -> Result<PageParts> {
     let json = json_compact(inputs)?;
     let heading = match inputs {
+        // Of a followed program the cycles are the answer.
+        [one] if threads::answer(one.run).is_some() => format!("Cycles of a program: {}", clean(one.title)),
         [one] => format!("Wake-up latency: {}", clean(one.title)),
         several => format!("Wake-up latency of {} runs", several.len()),
     };

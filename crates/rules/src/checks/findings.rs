@@ -53,13 +53,23 @@ pub struct ProgramCheck {
     /// What recording adds to a wake-up of a thread; 0 where nothing was recorded, null where it
     /// was not measured.
     pub cost_ns_per_wakeup: Option<u64>,
+    /// The same of a system call.
+    pub cost_ns_per_call: Option<u64>,
     pub window_ns: Nanos,
     /// What was left out, and what could not be seen.
     pub remarks: Vec<String>,
 }
 
+/// What recording adds to a wake-up and to a system call of the program's threads, in nanoseconds:
+/// 0 where none of these were recorded, none where it was not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckCost {
+    pub wakeup: Option<u64>,
+    pub call: Option<u64>,
+}
+
 /// Judges a program by all checks.
-pub fn check(view: &ProgramView, cost_ns_per_wakeup: Option<u64>, remarks: Vec<String>) -> ProgramCheck {
+pub fn check(view: &ProgramView, cost: CheckCost, remarks: Vec<String>) -> ProgramCheck {
     let findings: Vec<ProgramFinding> = ALL.iter().flat_map(|rule| findings_of(rule, view)).collect();
     let count = |verdict| {
         let of_rule = |rule: &&&CheckRule| {
@@ -86,7 +96,8 @@ pub fn check(view: &ProgramView, cost_ns_per_wakeup: Option<u64>, remarks: Vec<S
         threads: view.process.real_time().map(thread).collect(),
         findings,
         summary,
-        cost_ns_per_wakeup,
+        cost_ns_per_wakeup: cost.wakeup,
+        cost_ns_per_call: cost.call,
         window_ns: view.process.window,
         remarks,
     }

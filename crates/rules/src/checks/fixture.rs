@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use super::findings::{ProgramCheck, ProgramFinding, check, findings_of};
+use super::findings::{CheckCost, ProgramCheck, ProgramFinding, check, findings_of};
 use super::fixture_words::{WINDOW, call_of, change, cpus, hex, limit, number, pairs, policy_of, refuse_of};
 use super::releases::Releases;
 use super::rule::CheckRule;
@@ -82,7 +82,7 @@ impl ExampleProgram {
 
     /// What all checks find in it.
     pub fn check(&self) -> ProgramCheck {
-        check(&self.view(), Some(300), Vec::new())
+        check(&self.view(), CheckCost { wakeup: Some(300), call: Some(0) }, Vec::new())
     }
 
     fn empty() -> ExampleProgram {

@@ -11,7 +11,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     title: "a wait for a futex that another thread holds or signals",
     signature: "Within a cycle a followed thread sleeps in the kernel's futex code until another \
                 thread wakes it: a mutex that was taken, or a condition that was not yet given.",
-    detection: "By the kernel stack at the switch, and the waking, which tells who released it. A \
+    detection: "By the kernel stack at the switch, and the waking, which tells who woke it. A \
                 plain mutex and a condition look the same there; `onbeat hunt --syscalls` records \
                 which one, and where it lies in the program.",
     remedy: "make the mutex one with PTHREAD_PRIO_INHERIT and do less while it is held, or share \
@@ -33,7 +33,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     },
     examples: SpikeExamples {
         fires: "blocked ns=9000000 comm=logger pid=812 prio=120 function=futex_do_wait \
-                evidence=futex,_released_by_logger:812",
+                evidence=futex,_woken_by_logger:812",
         silent: "blocked ns=9000000 comm=logger pid=812 prio=120 function=futex_lock_pi \
                  evidence=a_lock",
     },

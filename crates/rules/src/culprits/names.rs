@@ -65,9 +65,15 @@ pub fn fallback_name(slice: &Slice) -> String {
             futex if futex.starts_with("futex_") => "futex".to_owned(),
             _ => function_with_module(who),
         };
+        // Of a futex the events tell who woke it, and sometimes only that this gave it free: the
+        // same wait has one name.
+        let verb = match place != "futex" && slice.evidence.contains("released by") {
+            true => "released by",
+            false => "woken by",
+        };
         return match who.comm.as_str() {
             "" => place,
-            comm => format!("{place}, released by {}", thread_name(comm)),
+            comm => format!("{place}, {verb} {}", thread_name(comm)),
         };
     }
     let texts = [function_with_module(who), who.irq.clone(), thread_name(&who.comm).to_owned()];

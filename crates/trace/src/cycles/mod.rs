@@ -19,7 +19,7 @@ mod oracle;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::decide::Waking;
 use self::expiry::ExpiringTimers;
@@ -111,6 +111,8 @@ pub struct CycleTracker {
     /// The number of the futex system call, where system calls are recorded.
     futex: Option<i64>,
     words: FutexWords,
+    /// Threads whose calls have other numbers.
+    others: BTreeSet<i32>,
 }
 
 impl CycleTracker {
@@ -124,6 +126,14 @@ impl CycleTracker {
         self.futex = None;
     }
 
+    /// What a thread calls is not known from now on: its calls have other numbers than that of the
+    /// futex, as those of a 32-bit program on a 64-bit kernel.
+    pub fn has_other_numbers(&mut self, thread: i32) {
+        if self.threads.contains_key(&thread) {
+            self.others.insert(thread);
+        }
+    }
+
     pub fn follow(&mut self, thread: i32) {
         self.threads.entry(thread).or_default();
     }
@@ -131,6 +141,7 @@ impl CycleTracker {
     /// Follows a thread no longer: it has ended, and its number may be used again.
     pub fn unfollow(&mut self, thread: i32) {
         self.threads.remove(&thread);
+        self.others.remove(&thread);
     }
 
     pub fn counters(&self, thread: i32) -> CycleCounters {
@@ -180,7 +191,7 @@ impl CycleTracker {
                 self.threads.values_mut().for_each(|own| own.timer_expired(*timer));
             }
             What::SyscallEntry { id, args } => {
-                let futex = self.futex?;
+                let futex = self.futex.filter(|_| !self.others.contains(&event.pid))?;
                 let mutex = *id == futex && self.words.waits_for_mutex(args);
                 self.threads.get_mut(&event.pid)?.waits_for_mutex(mutex);
             }
@@ -214,7 +225,7 @@ impl CycleTracker {
             _ if in_interrupt => Task::default(),
             _ => Task { pid: event.pid, ..Task::default() },
         };
-        let told = self.futex.is_some();
+        let told = self.futex.is_some() && !self.others.contains(&task.pid);
         let (ended, released_by) = own.woken(&Waking { time: event.time, timer, by, in_interrupt, told });
         // What releases a thread once is looked for again, whoever starts it.
         self.expiring.remember(released_by);

@@ -138,6 +138,23 @@ fn another_thread_an_interrupt_and_its_thread_release_as_well() {
 }
 
 #[test]
+fn calls_of_other_numbers_tell_nothing() {
+    let sleep = |from: i64| vec![switch(from, ME, 1, 3), stack(from + 1, 1)];
+    let call = at(9, ME, 0, What::SyscallEntry { id: 202, args: [2, 128, 2, 0] });
+    let events = [vec![switch(1, 3, 0, ME), call], sleep(10), vec![waking(100, 3, 0)]].concat();
+    let untold = |others: bool| {
+        let mut tracker = CycleTracker::new(Some(202));
+        tracker.follow(ME);
+        if others {
+            tracker.has_other_numbers(ME);
+        }
+        assert!(events.iter().all(|event| tracker.observe(event, &mut place).is_none()));
+        tracker.counters(ME).untold
+    };
+    assert_eq!((untold(false), untold(true)), (0, 1));
+}
+
+#[test]
 fn a_mutex_is_told_from_a_condition_by_the_call() {
     let call =
         |time: i64, value: u64| at(time, ME, 0, What::SyscallEntry { id: 202, args: [value, 128, value, 0] });

@@ -179,8 +179,8 @@ fn what(name: &str, args: &[&str]) -> Option<What<String>> {
         "work-" => What::WorkExit { function: function().unwrap_or_default() },
         "idle" => What::Idle { state: number(0).map(|n| n as u32) },
         "enter" => {
-            let object = number(1).unwrap_or_default() as u64;
-            What::SyscallEntry { id: number(0)?, args: [object, 0, 0, 0] }
+            let [object, second] = [1, 2].map(|nth| number(nth).unwrap_or_default() as u64);
+            What::SyscallEntry { id: number(0)?, args: [object, second, 0, 0] }
         }
         "leave" => What::SyscallExit { id: number(0)? },
         "fault" => What::Fault { user: true },

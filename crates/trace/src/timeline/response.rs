@@ -197,7 +197,7 @@ impl Response {
             false => sleep_kind(stack.iter().map(String::as_str)),
         };
         let place = place_of(stack, kind);
-        let end = SleepEnd::of(cycle.ordered, tasks, segment.slept, segment.woken);
+        let end = SleepEnd::of(cycle.window, cycle.ordered, tasks, kind, (segment.slept, segment.woken));
         let function = place.unwrap_or_default();
         let evidence = end.words(kind, function);
         let call = cycle.calls.words_at(segment.start);
@@ -337,7 +337,7 @@ mod tests {
             assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
         }
         let blocked = spike.slices.iter().find(|slice| slice.kind == SliceKind::Blocked).unwrap();
-        assert_eq!(blocked.evidence, "futex, released by low:61");
+        assert_eq!(blocked.evidence, "futex, woken by low:61");
         assert_eq!((blocked.who.pid, spike.switched_ns), (61, Some(Nanos(E + 8_000))));
     }
 
@@ -431,7 +431,7 @@ mod tests {
                 "futex, until an interrupt woke it".to_owned(),
                 0,
             ),
-            (futex, low.to_owned(), "futex, released by low:61".to_owned(), 61),
+            (futex, low.to_owned(), "futex, woken by low:61".to_owned(), 61),
         ] {
             let events = format!(
                 "{RELEASE}
@@ -531,7 +531,48 @@ mod tests {
         }
         let spike = with_calls(84.0, &events);
         let blocked = spike.slices.iter().find(|slice| slice.kind == SliceKind::Blocked).unwrap();
-        assert_eq!(blocked.evidence, "futex, released by low:61; in the call futex at robot+0x4040");
+        assert_eq!(blocked.evidence, "futex, woken by low:61; in the call futex at robot+0x4040");
+    }
+
+    /// A signal wakes by the same event.
+    #[test]
+    fn a_futex_is_released_by_who_was_in_a_call_that_wakes() {
+        let slept = |stack: &str, waker: &str, lost: u64| {
+            let events = format!(
+                "{RELEASE}
+                 40 1 50 .  enter 202 5
+                 42 1 50 d  switch rt/50/19 S low/61/120
+                 42 1 50 d  stack {stack}
+                 {waker}
+                 60 1 61 .  waking rt/50/19
+                 61 1 61 d  switch low/61/120 R rt/50/19"
+            );
+            let calls = CALLS.map(|(id, name)| (id, name.to_owned())).into();
+            let window = Window { own: false, calls, events_lost: lost, ..window(84.0, &events) };
+            let spike = explain_response(&window, &host(), Cost::default());
+            let blocked = spike.slices.iter().find(|slice| slice.kind == SliceKind::Blocked).unwrap();
+            blocked.evidence.split(';').next().unwrap().to_owned()
+        };
+        let futex = |waker: &str, lost| slept("futex_do_wait,futex_wait,do_futex", waker, lost);
+        // FUTEX_WAKE and FUTEX_WAKE_BITSET, private.
+        for wake in ["59 1 61 . enter 202 5 129", "50 0 61 . enter 202 5 138\n55 1 61 . fault"] {
+            assert_eq!(futex(wake, 0), "futex, released by low:61", "{wake}");
+        }
+        for (other, lost) in [
+            ("", 0),
+            ("59 1 61 . enter 202 5 129", 1),
+            ("58 1 61 . enter 202 5 129\n59 1 61 . leave 202", 0),
+            ("58 1 61 . enter 202 5 129\n59 1 61 . enter 1 3", 0),
+            ("59 1 61 . enter 202 5 128", 0),
+            ("59 1 61 . enter 1 5 129", 0),
+            ("59 0 62 . enter 202 5 129", 0),
+        ] {
+            assert_eq!(futex(other, lost), "futex, woken by low:61", "{other}");
+        }
+        let lock = |waker: &str| slept("rt_mutex_schedule,futex_lock_pi,do_futex", waker, 0);
+        let place = "a lock with priority inheritance,";
+        assert_eq!(lock("59 1 61 . enter 202 5 135"), format!("{place} released by low:61"));
+        assert_eq!(lock("59 1 61 . enter 202 5 129"), format!("{place} until low:61 woke it"));
     }
 
     #[test]

@@ -3,22 +3,31 @@
 //!
 //! Sources: kernel/time/hrtimer.c (`hrtimer_wakeup` wakes the thread whose sleep has the timer),
 //! kernel/time/timer.c (`process_timeout`), kernel/locking/rtmutex.c (`mark_wakeup_next_waiter`
-//! gives the inherited priority back, and preemption is off from there to the waking).
+//! gives the inherited priority back, and preemption is off from there to the waking),
+//! include/uapi/linux/futex.h (the operations that wake).
 
 use super::tasks::{Tasks, runs_softirqs};
 use crate::cycles::place::SleepKind;
 use crate::event::{Named, What};
 use crate::kernel_functions::named;
+use crate::window::Window;
 use model::run::Who;
 
 /// Events of a CPU right before a waking in which its reason is looked for.
 const MAX_EVENTS: usize = 256;
 
+/// Events of all CPUs in which the waker's call is looked for.
+const MAX_CALL_EVENTS: usize = 4096;
+
+/// Without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
+const FUTEX_CMD_MASK: u64 = 0x7f;
+
 /// What ended a sleep.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SleepEnd {
     TimeOut,
-    /// A thread that gave back the priority which it had inherited from the one that it woke.
+    /// A thread that gave back the priority which it had inherited from the one that it woke, or
+    /// that was in a call which wakes who waits for a futex.
     Released(Who),
     Woken(Who),
     Interrupt,
@@ -27,24 +36,22 @@ pub(super) enum SleepEnd {
 }
 
 impl SleepEnd {
-    /// Of a sleep from a switch to a waking, with all events in order of time.
+    /// Of a sleep of this kind from a switch to a waking, with all events of a window in order of
+    /// time.
     pub(super) fn of(
+        window: &Window,
         ordered: &[&Named],
         tasks: &Tasks,
-        slept: Option<&Named>,
-        woken: Option<&Named>,
+        kind: SleepKind,
+        (slept, woken): (Option<&Named>, Option<&Named>),
     ) -> SleepEnd {
         let Some(waking) = woken else { return SleepEnd::Unknown };
         let end = ordered.partition_point(|event| event.time < waking.time);
         // Others of the same nanosecond may come first in the order.
         let same = ordered[end..].iter().position(|event| std::ptr::eq(*event, waking));
-        let before: Vec<&Named> = ordered[..end + same.unwrap_or(0)]
-            .iter()
-            .rev()
-            .filter(|event| event.cpu == waking.cpu)
-            .take(MAX_EVENTS)
-            .copied()
-            .collect();
+        let earlier = &ordered[..end + same.unwrap_or(0)];
+        let before: Vec<&Named> =
+            earlier.iter().rev().filter(|event| event.cpu == waking.cpu).take(MAX_EVENTS).copied().collect();
         if times_out(&before, waking) {
             return SleepEnd::TimeOut;
         }
@@ -52,10 +59,9 @@ impl SleepEnd {
             return SleepEnd::Interrupt;
         }
         let who = tasks.who(waking.pid, waking.time.0);
-        match slept.is_some_and(|slept| releases(&before, slept, waking)) {
-            true => SleepEnd::Released(who),
-            false => SleepEnd::Woken(who),
-        }
+        let released = slept.is_some_and(|slept| releases(&before, slept, waking))
+            || wakes_by_futex(window, earlier, kind, waking.pid);
+        if released { SleepEnd::Released(who) } else { SleepEnd::Woken(who) }
     }
 
     /// Who is to be named for the sleep. Of a lock only who has given it free.
@@ -79,8 +85,11 @@ impl SleepEnd {
         };
         match (self, kind) {
             (SleepEnd::TimeOut, _) => format!("{place} until its time-out"),
-            (SleepEnd::Released(who), SleepKind::Lock | SleepKind::Futex)
-            | (SleepEnd::Woken(who), SleepKind::Futex) => format!("{place} released by {}", name(who)),
+            (SleepEnd::Released(who), SleepKind::Lock | SleepKind::Futex) => {
+                format!("{place} released by {}", name(who))
+            }
+            // Who gives a mutex free wakes by the same event as who sends a signal.
+            (SleepEnd::Woken(who), SleepKind::Futex) => format!("{place} woken by {}", name(who)),
             (SleepEnd::Released(who) | SleepEnd::Woken(who), _) => {
                 format!("{place} until {} woke it", name(who))
             }
@@ -130,4 +139,25 @@ fn releases(before: &[&Named], slept: &Named, waking: &Named) -> bool {
         }
     }
     false
+}
+
+/// Whether the waker was in a call of futex(2) that gives what the sleeper waits for, by the last
+/// of its own calls that was recorded: no signal is sent from there.
+fn wakes_by_futex(window: &Window, earlier: &[&Named], kind: SleepKind, waker: i32) -> bool {
+    // FUTEX_WAKE, _REQUEUE, _CMP_REQUEUE, _WAKE_OP, _WAKE_BITSET; of locks FUTEX_UNLOCK_PI.
+    let gives: &[u64] = match kind {
+        SleepKind::Futex => &[1, 3, 4, 5, 10],
+        SleepKind::Lock => &[7],
+        _ => return false,
+    };
+    let own = earlier.iter().rev().take(MAX_CALL_EVENTS).filter(|event| event.pid == waker);
+    let mut calls = own.filter_map(|event| match &event.what {
+        What::SyscallEntry { id, args } => Some(Some((*id, args[1] & FUTEX_CMD_MASK))),
+        What::SyscallExit { .. } => Some(None),
+        _ => None,
+    });
+    // Where events are lost, one of them may be this call's exit.
+    let call = calls.next().flatten().filter(|_| window.events_lost == 0);
+    let is_futex = |id: i64| window.calls.get(&id).is_some_and(|name| name == "futex");
+    call.is_some_and(|(id, operation)| is_futex(id) && gives.contains(&operation))
 }

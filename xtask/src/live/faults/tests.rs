@@ -214,7 +214,7 @@ fn spikes_that_were_not_reported_fail() {
     let (log, mut answer) = series(right);
     answer.spikes.truncate(29);
     let why = super::of(fault("irqs-off"), &log, &answer, &[]).verdict(fault("irqs-off"), &FULL).unwrap_err();
-    assert_eq!(why, "saw 29 of 40 injections");
+    assert_eq!(why, "saw 29 of 40 injections, 0 spoilt");
     // One injection seen twice is one.
     let (_, mut answer) = series(right);
     answer.spikes = vec![right(0); 40];

@@ -24,15 +24,7 @@ segments() {
     grep '"bundle"' $1/experiment.json 2>/dev/null
 }
 
-# patiently CONDITION...: waits until it holds, and says for how long, in ms.
-patiently() {
-    from=$(now_ms)
-    tries=0
-    until "$@" || [ $tries -ge 200 ]; do usleep 50000; tries=$((tries + 1)); done
-    echo $(($(now_ms) - from))
-}
 is_back() { [ "$(in_force)" = "$found" ]; }
-is_over() { ! cat /proc/[0-9]*/comm 2>/dev/null | grep -q '^onbeat'; }
 
 # killed WAY FOLDER POINT COMMAND...: says how it ended, after how many ms the value was back and nothing ran any more, whether
 # the runs that were kept before still are, how many these were and are, and where it was killed.

@@ -92,3 +92,13 @@ power_loss() {
     echo b >/proc/sysrq-trigger
     usleep 60000000
 }
+
+# patiently CONDITION...: waits until it holds, and says for how long, in ms.
+patiently() {
+    from=$(now_ms)
+    tries=0
+    until "$@" || [ $tries -ge 200 ]; do usleep 50000; tries=$((tries + 1)); done
+    echo $(($(now_ms) - from))
+}
+# is_over: nothing of onbeat runs any more.
+is_over() { ! cat /proc/[0-9]*/comm 2>/dev/null | grep -q '^onbeat'; }

@@ -10,7 +10,7 @@ mod plan_text;
 use std::path::PathBuf;
 
 use super::Environment;
-use super::load_flags::LoadFlags;
+use super::condition_flags::ConditionFlags;
 use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::block_signals;
 use super::step_settings::StepSettings;
@@ -49,43 +49,20 @@ use study::tuning::boot_id;
         sudo onbeat cure --resume DIR                       goes on where it was interrupted"
 )]
 pub struct Args {
-    /// The latency that wake-ups are not to reach, or a rate whose period it is; a bare number is
-    /// in us
-    #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
-    limit: Option<String>,
+    #[command(flatten)]
+    conditions: ConditionFlags,
     /// For how long the limit is to be supported: the last run is three times as long
     #[arg(long, value_name = "SPAN", default_value = "10m")]
     horizon: String,
     /// How long all of it may take
     #[arg(long = "for", value_name = "SPAN", default_value = "2h")]
     at_most: String,
-    /// CPUs to measure, like 2-3; all by default
-    #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
-    cpus: Option<String>,
-    /// Interval of the measuring threads; a bare number is in us
-    #[arg(short, long, value_name = "SPAN", default_value = "1ms")]
-    interval: String,
-    /// Priority of the measuring threads, 1 to 99; 80 by default where it is permitted
-    #[arg(short, long, value_name = "N")]
-    priority: Option<u32>,
-    #[command(flatten)]
-    load: LoadFlags,
     /// Length of the run before the first change, and after each that is kept
     #[arg(long, value_name = "SPAN", default_value = "20s")]
     look: String,
     /// Length of a hunt
     #[arg(long, value_name = "SPAN", default_value = "30s")]
     hunt: String,
-    /// Length of a run of an experiment; by default as many seconds as have ten late wake-ups, 10 s
-    /// to 60 s
-    #[arg(long, value_name = "SPAN")]
-    segment: Option<String>,
-    /// What is left out after each switch, until the change has settled
-    #[arg(long, value_name = "SPAN", default_value = "2s")]
-    settle: String,
-    /// What the order of the runs follows from; drawn and printed by default
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
     /// Try also changes that make others slower, or take a safeguard away
     #[arg(long)]
     yes: bool,

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::chosen::ChosenProof;
-use super::script_keeper;
+use super::script_keeper::{self, how_it_ended};
 use crate::cli::Environment;
+use crate::cli::outputs::remark;
 use crate::cli::step_settings::{StepSettings, StepWish};
 use host::switch_script::{ScriptEnd, SwitchScript};
 use model::error::{Exit, Failure, Result};
 use model::experiment::ExperimentArm;
-use model::text::{clean, quoted, several};
+use model::text::quoted;
 use model::units::Nanos;
 
 /// Switches, and knows where it is.
@@ -51,9 +52,12 @@ impl<'a> ArmSwitch<'a> {
     /// an experiment that was killed left in force.
     pub fn begin(&mut self, folder: &Path) -> Result<()> {
         let ArmSwitch::Script(switch) = self else { return Ok(()) };
-        let (marker, left) = script_keeper::start(&switch.script, switch.at_most, folder)?;
-        switch.marker = Some(marker);
-        if left { switch.to(ExperimentArm::A) } else { Ok(()) }
+        let found = script_keeper::start(&switch.script, switch.at_most, folder)?;
+        switch.marker = Some(found.path);
+        if !found.why.is_empty() {
+            remark(&format!("onbeat: after the kill, {}; it is tried again now", found.why));
+        }
+        if found.left { switch.to(ExperimentArm::A) } else { Ok(()) }
     }
 
     pub fn to(&mut self, arm: ExperimentArm) -> Result<()> {
@@ -92,30 +96,14 @@ impl ScriptSwitch {
         self.called = true;
         // Before it is called: what it does may be half done when this process is killed.
         self.mark("b")?;
-        let ended = self.script.call(word, self.at_most).map_err(|error| {
+        let mark = self.marker.as_deref().unwrap_or(Path::new(""));
+        let ended = self.script.call(word, self.at_most, mark).map_err(|error| {
             let what = format!("--script: {path} cannot be started");
             Failure::of_call(what, &error, Exit::Usage, "give it an interpreter that is there (#!)")
         })?;
-        let refused = |what: String| Err(Failure::usage(format!("--script: {path} {word} {what}")));
-        match ended {
-            ScriptEnd::Done => {}
-            ScriptEnd::TimedOut => {
-                let limit = self.at_most.spoken();
-                return refused(format!("had not ended after {limit} and was killed: give it --script-time"));
-            }
-            ScriptEnd::Left(left) => {
-                let left = several(left as u64, "process", "processes");
-                return refused(format!(
-                    "left {left} running, killed now: it has to end what it starts, or have a service \
-                     manager start it"
-                ));
-            }
-            ScriptEnd::Failed { code, said } => {
-                let how =
-                    code.map_or("was ended by a signal".to_owned(), |code| format!("ended with {code}"));
-                let said = if said.is_empty() { String::new() } else { format!(" ({})", clean(&said)) };
-                return refused(format!("{how}{said}: repair it, and try it by hand"));
-            }
+        if ended != ScriptEnd::Done {
+            let how = how_it_ended(&ended, self.at_most);
+            return Err(Failure::usage(format!("--script: {path} {word} {how}")));
         }
         self.in_force = Some(arm);
         self.mark(word)

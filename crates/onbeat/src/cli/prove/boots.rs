@@ -1,12 +1,12 @@
 //! `prove --across-boots`: the same verdict from bundles, where a change takes a reboot.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use super::Args;
 use super::answer::{exit, page};
 use super::chosen::most_pairs;
 use crate::cli::compare::BETWEEN;
-use crate::cli::flags::limit;
 use crate::cli::outputs::Outputs;
 use experiment::design::usual;
 use experiment::order::of_pair;
@@ -14,7 +14,7 @@ use experiment::proof::{Proof, ProofNeeds, prove};
 use experiment::tally::PairTally;
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
-use model::text::several;
+use model::text::{quoted, several};
 use report::proving::{Proven, text};
 use stats::compare::design::of_starts;
 use stats::pair::verdict::{Design, Verdict};
@@ -23,10 +23,7 @@ use study::measurement::{Measurement, ReadOptions};
 use study::proving::{answer, segment_of};
 
 pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
-    let Some(limit_text) = &args.limit else {
-        return Err(Failure::usage("--limit is missing: name the latency that wake-ups are not to reach"));
-    };
-    let limit_ns = limit(limit_text)?;
+    let limit_ns = args.conditions.limit()?;
     let [mut a, mut b] = sides(&args.across_boots)?;
     check_comparable(&a, &b)?;
     [&mut a, &mut b].into_iter().for_each(|side| side.sort_by_key(started));
@@ -34,8 +31,21 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
     let record = record(args, limit_ns, [&a[..pairs], &b[..pairs]])?;
     let tally = PairTally::of(&record.segments);
     let (mut proof, needs) = (prove(&record.plan, &tally), ProofNeeds::of(&record.plan, &tally));
-    if !alternated([&a[..pairs], &b[..pairs]]) {
-        open(&mut proof);
+    let paired = [&a[..pairs], &b[..pairs]];
+    if !alternated(paired) {
+        open(
+            &mut proof,
+            "the runs were not made in turns, each two of them one without the change and one with it: what \
+             changed meanwhile may be the difference",
+        );
+    } else if let Some((one, other)) = of_one_boot(paired) {
+        let what = format!(
+            "{} and {} are of one boot, and of different pairs: what that boot happened to be counts twice; \
+             boot between them",
+            quoted(&one),
+            quoted(&other)
+        );
+        open(&mut proof, &what);
     }
     let counted: Vec<u32> = tally.pairs.iter().map(|pair| pair.a.pair).collect();
     let kept = |side: Vec<Measurement>| -> Vec<Measurement> {
@@ -46,7 +56,13 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
     let (mut a, mut b) = (kept(a), kept(b));
     let answered = answer(&record, &proof, proof.end.map_or("fixed", |end| end.name()), [&mut a, &mut b]);
     outputs.json_pretty(&args.output.json, &answered);
-    outputs.write(&args.page, || page(&record, &proof, needs, &answered, [series(&a), series(&b)]));
+    let next = proof.end.is_none().then(|| next(&record.plan, [whole_a, whole_b], proof.fewest_more));
+    outputs.write(&args.page, || {
+        let told = next.as_ref().map(|[boot, command, missing]| {
+            format!("{}, then `{command}`; {missing}.", boot.replacen('b', "B", 1))
+        });
+        page(&record, &proof, needs, &answered, [series(&a), series(&b)], told.as_deref())
+    });
     let differing = answered.comparison.differing();
     let screen = outputs.screen;
     outputs.print(&text(
@@ -54,8 +70,8 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
         screen.columns,
         screen.color,
     ));
-    if proof.end.is_none() {
-        outputs.print(&next(&record.plan, [whole_a, whole_b], proof.fewest_more));
+    if let Some([boot, command, missing]) = next {
+        outputs.print(&format!("next: {boot}, then: {command}; {missing}\n"));
     }
     outputs.end(exit(proof.verdict))
 }
@@ -67,14 +83,27 @@ fn alternated([a, b]: [&[Measurement]; 2]) -> bool {
     of_starts(&starts(a), &starts(b)) == Design::Paired
 }
 
+/// Two runs of one boot in different pairs whose partners are of other boots: a pair whose runs
+/// share their boot differs by the change alone, and others only count as often as was booted.
+/// What boot it was is not known of bundles of older versions.
+fn of_one_boot([a, b]: [&[Measurement]; 2]) -> Option<(PathBuf, PathBuf)> {
+    let boot =
+        |measured: &Measurement| measured.run.as_ref().map_or_else(String::new, |run| run.boot.clone());
+    let mut seen: BTreeMap<String, &Path> = BTreeMap::new();
+    for (one, other) in a.iter().zip(b).filter(|(one, other)| boot(one) != boot(other)) {
+        for measured in [one, other].into_iter().filter(|measured| !boot(measured).is_empty()) {
+            if let Some(before) = seen.insert(boot(measured), &measured.path) {
+                return Some((before.to_owned(), measured.path.clone()));
+            }
+        }
+    }
+    None
+}
+
 /// Takes a verdict back.
-fn open(proof: &mut Proof) {
+fn open(proof: &mut Proof, why: &str) {
     if proof.verdict != Verdict::Inconclusive {
-        proof.verdict = Verdict::Inconclusive;
-        proof.reason =
-            "the runs were not made in turns, each two of them one without the change and one with \
-                        it: what changed meanwhile may be the difference"
-                .into();
+        (proof.verdict, proof.reason) = (Verdict::Inconclusive, why.to_owned());
     }
 }
 
@@ -118,7 +147,7 @@ fn record(args: &Args, limit_ns: model::units::Nanos, arms: [&[Measurement]; 2])
         settle_ns: model::units::Nanos(0),
         segment_ns: lengths.unwrap_or_default(),
         most_pairs: most_pairs(args.pairs)?,
-        seed: args.seed.unwrap_or_default(),
+        seed: args.conditions.seed.unwrap_or_default(),
         ..usual()
     };
     let segments = segments.into_iter().map(|(_, segment)| segment).collect();
@@ -126,7 +155,7 @@ fn record(args: &Args, limit_ns: model::units::Nanos, arms: [&[Measurement]; 2])
 }
 
 /// What to run next to have enough.
-fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> String {
+fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> [String; 3] {
     let arm = match a.cmp(&b) {
         std::cmp::Ordering::Less => ExperimentArm::A,
         std::cmp::Ordering::Greater => ExperimentArm::B,
@@ -137,10 +166,9 @@ fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> String {
         ExperimentArm::B => "with the change",
     };
     let length = plan.segment_ns.0 / model::units::Nanos::SECOND.0;
-    format!(
-        "next: boot {with}, then: onbeat measure -a {} -D {}s -o NEW; {} at least are missing\n",
-        plan.cpus,
-        length.max(1),
-        several(u64::from(more), "pair", "pairs")
-    )
+    [
+        format!("boot {with}"),
+        format!("onbeat measure -a {} -D {}s -o NEW", plan.cpus, length.max(1)),
+        format!("{} at least are missing", several(u64::from(more), "pair", "pairs")),
+    ]
 }

@@ -4,14 +4,12 @@ use std::path::Path;
 
 use super::{Args, require_one_change};
 use crate::cli::Environment;
-use crate::cli::flags::{cpu_list, limit, positive_span, span};
-use crate::cli::load_flags::{LoadFlags, existing};
-use ::load::spec;
+use crate::cli::condition_flags::{require_kernel, run_length};
+use crate::cli::flags::positive_span;
 use ::suite::setting::SuiteSetting;
 use ::tune::plan::{PlanRequest, RuleRequest, high_risk};
-use experiment::design::{ALLOWED_PAIRS, LEAST_PAIRS, usual};
+use experiment::design::{ALLOWED_PAIRS, LEAST_PAIRS};
 use host::switch_script::SwitchScript;
-use host::{random_u64, rt};
 use model::error::{Exit, Failure, Result};
 use model::experiment::{ExperimentPlan, ExperimentRun};
 use model::plan::PlanDocument;
@@ -36,50 +34,20 @@ pub struct ChosenProof {
 /// From the flags.
 pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenProof> {
     require_one_change(args)?;
-    let Some(limit_text) = &args.limit else {
-        return Err(Failure::usage("--limit is missing: name the latency that wake-ups are not to reach"));
-    };
-    let limit_ns = limit(limit_text)?;
     let settings = settings(&args.changes)?;
-    let permitted = rt::affinity().map_err(|error| {
-        let what = "this process's CPUs cannot be read";
-        Failure::of_call(what, &error, Exit::Internal, "name some with -a")
-    })?;
-    let cpus = match args.cpus.as_deref() {
-        Some(text) => cpu_list("-a", text)?,
-        None => permitted.clone(),
-    };
-    let load_cpus = load_cpus(&args.load, &permitted, &cpus, environment)?;
-    let segment = args.segment.as_deref().map(|text| segment_length("--segment", text)).transpose()?;
+    let (conditions, cpus) = args.conditions.plan(environment)?;
     let plan = ExperimentPlan {
-        change: String::new(),
         settings: args.changes.clone(),
         script: args.script.as_ref().map_or_else(String::new, |path| path.display().to_string()),
-        limit_ns,
-        seed: args.seed.unwrap_or_else(|| random_u64() >> 32),
-        segment_ns: segment.unwrap_or_default(),
-        settle_ns: span("--settle", &args.settle, Bare::Seconds)?,
         most_pairs: most_pairs(args.pairs)?,
-        cpus: cpus.to_string(),
-        load: args.load.loads.join(","),
-        load_cpus: load_cpus.map_or_else(String::new, |cpus| cpus.to_string()),
-        interval_ns: positive_span("-i", &args.interval, Bare::Micros)?,
-        priority: args.priority,
-        ..usual()
+        ..conditions
     };
     with_change(args, plan, cpus, settings)
 }
 
 /// From a record: everything that is fixed stays.
 pub fn resumed(args: &Args, record: &ExperimentRun) -> Result<ChosenProof> {
-    let kernel = host::release();
-    if record.kernel != kernel {
-        return Err(Failure::usage(format!(
-            "--resume: it was begun on kernel {}, and this is {}: begin an experiment of its own",
-            quoted(Path::new(&record.kernel)),
-            quoted(Path::new(&kernel))
-        )));
-    }
+    require_kernel(&record.kernel, "begin an experiment of its own")?;
     let damaged = |_| Failure::usage("--resume: its record names no CPUs: begin an experiment of its own");
     let cpus = CpuSet::parse(&record.plan.cpus).map_err(damaged)?;
     let settings = settings(&record.plan.settings)?;
@@ -111,22 +79,13 @@ fn with_change(
         settings,
         script,
         script_time: positive_span("--script-time", &args.script_time, Bare::Seconds)?,
-        warm_up: segment_length("--warm-up", &args.warm_up)?,
+        warm_up: run_length("--warm-up", &args.warm_up)?,
         at_most: args
             .at_most
             .as_deref()
             .map(|text| positive_span("--for", text, Bare::Seconds))
             .transpose()?,
     })
-}
-
-/// A run shorter than two blocks has no halves.
-pub fn segment_length(flag: &str, text: &str) -> Result<Nanos> {
-    let length = positive_span(flag, text, Bare::Seconds)?;
-    match length >= Nanos(2 * Nanos::SECOND.0) {
-        true => Ok(length),
-        false => Err(Failure::usage(format!("{flag}: expected 2s or more"))),
-    }
 }
 
 pub fn most_pairs(pairs: u32) -> Result<u32> {
@@ -193,26 +152,4 @@ pub fn changes(chosen: &ChosenProof, yes: bool) -> Result<Option<PlanDocument>> 
         ))),
         _ => Ok(Some(plan)),
     }
-}
-
-/// The CPUs of the load; none without one.
-pub fn load_cpus(
-    load: &LoadFlags,
-    permitted: &CpuSet,
-    measured: &CpuSet,
-    environment: &Environment,
-) -> Result<Option<CpuSet>> {
-    if load.loads.is_empty() {
-        return Ok(None);
-    }
-    let specs = spec::parse(&load.loads).map_err(|what| Failure::usage(format!("--load: {what}")))?;
-    let cpus = load.cpus()?.unwrap_or_else(|| permitted.without(measured));
-    if cpus.is_empty() {
-        return Err(Failure::usage(
-            "every CPU is measured and none is left for the load: name its CPUs with --load-cpus, or measure \
-             fewer with -a",
-        ));
-    }
-    ::load::running::plan(specs, &cpus, &existing(&environment.runs()))?;
-    Ok(Some(cpus))
 }

@@ -12,8 +12,8 @@ pub mod segments;
 use std::path::PathBuf;
 
 use super::Environment;
+use super::condition_flags::ConditionFlags;
 use super::flags::process_id;
-use super::load_flags::LoadFlags;
 use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::block_signals;
 use answer::print_answer;
@@ -63,40 +63,17 @@ pub struct Args {
     /// several boots
     #[arg(long, value_name = "A... -- B", num_args = 1.., conflicts_with_all = ["changes", "script"])]
     across_boots: Vec<PathBuf>,
-    /// The latency that wake-ups are not to reach, or a rate whose period it is; a bare number is
-    /// in us
-    #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
-    limit: Option<String>,
-    /// CPUs to measure, like 2-3; all by default
-    #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
-    cpus: Option<String>,
-    /// Interval of the measuring threads; a bare number is in us
-    #[arg(short, long, value_name = "SPAN", default_value = "1ms")]
-    interval: String,
-    /// Priority of the measuring threads, 1 to 99; 80 by default where it is permitted
-    #[arg(short, long, value_name = "N")]
-    priority: Option<u32>,
     #[command(flatten)]
-    load: LoadFlags,
+    conditions: ConditionFlags,
     /// Valid pairs after which it ends without a verdict
     #[arg(long, value_name = "N", default_value_t = experiment::design::MOST_PAIRS)]
     pairs: u32,
-    /// Length of a run; by default as many seconds as have ten late wake-ups without the change, 10
-    /// s to 60 s
-    #[arg(long, value_name = "SPAN")]
-    segment: Option<String>,
-    /// What is left out after each switch, until the change has settled
-    #[arg(long, value_name = "SPAN", default_value = "2s")]
-    settle: String,
     /// Length of the run before the first pair, which decides nothing
     #[arg(long, value_name = "SPAN", default_value = "20s")]
     warm_up: String,
     /// Begin no pair that could not be ended within this time
     #[arg(long = "for", value_name = "SPAN")]
     at_most: Option<String>,
-    /// What the order follows from; drawn and printed by default
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
     /// Make also changes that take a safeguard away, such as throttling
     #[arg(long)]
     yes: bool,

@@ -1,42 +1,60 @@
 //! The process that calls `FILE a` where the experiment was killed while `FILE b` was in force.
 //!
 //! It is started before the script is called for the first time, and goes by a file in the
-//! experiment's folder, which says what was called last.
+//! experiment's folder, which says what was called last. Only a call that ended as it should is
+//! taken for one that has put the change back.
 
 use std::path::{Path, PathBuf};
 
 use super::Args;
 use crate::cli::flags::positive_span;
-use host::switch_script::SwitchScript;
+use host::switch_script::{ScriptEnd, SwitchScript, end_marked};
 use host::work::ProcessId;
 use host::{RecordFolder, clock, keeper, process_start};
 use model::error::{Exit, Failure, Result};
-use model::text::quoted;
+use model::text::{clean, excerpt, quoted, several};
 use model::units::{Bare, Nanos};
 
 /// The file that says which arm is in force, or may be.
 const MARKER: &str = "script-arm";
 
 /// No marker is longer.
-const LIMIT: u64 = 16;
+const LIMIT: u64 = 4 << 10;
+
+/// What is waited between calls of `FILE a` that fail.
+const PAUSES: [Nanos; 4] = [Nanos(0), Nanos::SECOND, Nanos(10_000_000_000), Nanos(60_000_000_000)];
 
 /// How often the experiment is looked at while another process is at it.
 const PERIOD: Nanos = Nanos::SECOND;
 
-/// Starts it for this process; the file that it goes by, and whether `FILE b` may be in force from
-/// before.
-pub fn start(script: &SwitchScript, at_most: Nanos, folder: &Path) -> Result<(PathBuf, bool)> {
+/// What the experiment's folder says of its script.
+pub struct ScriptMarker {
+    /// The file that the keeper goes by.
+    pub path: PathBuf,
+    /// Whether `FILE b` may be in force from before.
+    pub left: bool,
+    /// Why the keeper could not put it back; `""` if it could, or was killed too.
+    pub why: String,
+}
+
+/// Starts it for this process. What an experiment that was killed left running is ended first.
+pub fn start(script: &SwitchScript, at_most: Nanos, folder: &Path) -> Result<ScriptMarker> {
     let failed = |error: std::io::Error| {
         let what = "the process that would undo the change after a kill cannot be started";
         Failure::of_call(what, &error, Exit::Internal, "try again")
     };
     let marker = host::whole_path(folder).map_err(failed)?.join(MARKER);
     // What was left says so until it is put back: this process may be killed before that, too.
-    let left =
-        host::identity(&marker).is_some() && host::read_user_file(&marker, LIMIT).map_err(failed)? != b"a";
-    if !left {
-        mark(&marker, "a")?;
+    let said = match host::identity(&marker) {
+        Some(_) => host::read_user_file(&marker, LIMIT).map_err(failed)?,
+        None => b"a".to_vec(),
+    };
+    let left = said != b"a";
+    match left {
+        true => end_marked(&marker),
+        false => mark(&marker, "a")?,
     }
+    let why = String::from_utf8_lossy(&said).lines().skip(1).map(clean).collect();
     let own = std::process::id();
     let owner = format!("{own}/{}", process_start(own).unwrap_or(0));
     let (marker_text, path) = (marker.display().to_string(), script.path().display().to_string());
@@ -44,7 +62,7 @@ pub fn start(script: &SwitchScript, at_most: Nanos, folder: &Path) -> Result<(Pa
     let line =
         ["prove", "--keep-for", &owner, "--script", &path, "--script-time", &span, "--output", &marker_text];
     keeper::start(&line).map_err(failed)?;
-    Ok((marker, left))
+    Ok(ScriptMarker { path: marker, left, why })
 }
 
 /// Says which arm is in force from now on.
@@ -74,10 +92,40 @@ pub fn run(owner: ProcessId, script: &Path, args: &Args) -> Result<Exit> {
             Err(_) => clock::sleep_for(PERIOD),
         }
     };
-    let word = host::read_user_file(marker, LIMIT).map_err(failed)?;
-    if word != b"a" {
-        script.call("a", at_most).map_err(failed)?;
-        mark(marker, "a")?;
+    if host::read_user_file(marker, LIMIT).map_err(failed)? == b"a" {
+        return Ok(Exit::Ok);
     }
-    Ok(Exit::Ok)
+    // It may be half done: what is left of it must not go on behind `FILE a`.
+    end_marked(marker);
+    let mut why = String::new();
+    for pause in PAUSES {
+        clock::sleep_for(pause);
+        match script.call("a", at_most, marker).map_err(|error| error.to_string()) {
+            Ok(ScriptEnd::Done) => return mark(marker, "a").map(|()| Exit::Ok),
+            Ok(ended) => why = how_it_ended(&ended, at_most),
+            Err(error) => why = error,
+        }
+        // Whoever goes on with the experiment is told, and tries it again.
+        mark(marker, &format!("b\n{} a {}", quoted(script.path()), excerpt(&why)))?;
+    }
+    Err(Failure { exit: Exit::Limit, message: format!("the change may still be in force: {why}") })
+}
+
+/// How a call ended that did not end as it should, as what follows its name.
+pub fn how_it_ended(ended: &ScriptEnd, at_most: Nanos) -> String {
+    match ended {
+        ScriptEnd::Done => "ended with 0".to_owned(),
+        ScriptEnd::TimedOut => {
+            format!("had not ended after {} and was killed: give it --script-time", at_most.spoken())
+        }
+        ScriptEnd::Left(left) => format!(
+            "left {} running, killed now: it has to end what it starts, or have a service manager start it",
+            several(*left as u64, "process", "processes")
+        ),
+        ScriptEnd::Failed { code, said } => {
+            let how = code.map_or("was ended by a signal".to_owned(), |code| format!("ended with {code}"));
+            let said = if said.is_empty() { String::new() } else { format!(" ({})", clean(said)) };
+            format!("{how}{said}: repair it, and try it by hand")
+        }
+    }
 }

@@ -139,11 +139,40 @@ fn a_program_that_ends_at_once_or_cannot_be_run_is_not_judged() {
 }
 
 #[test]
+fn what_a_started_program_leaves_running_is_said() {
+    let place = Place::new();
+    let note = place.path("number");
+    // The shell in the middle ends at once: what sleeps is nobody's child but the first process's.
+    let leaves = format!("(sh -c 'echo $$ > {note}; exec sleep 1000' > /dev/null 2>&1 &) ; ");
+    let left = || {
+        let pid = std::fs::read_to_string(&note).unwrap().trim().to_owned();
+        Command::new("kill").arg(&pid).status().unwrap();
+        pid
+    };
+    let words = format!("{leaves} while sleep 1; do :; done");
+    let output = onbeat(&["check", "-q", "-D", "200ms", "--json", "-", "--", "sh", "-c", &words]);
+    let pid = left();
+    let check: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = check["remarks"].as_array().unwrap().iter().map(|said| said.as_str().unwrap());
+    let said: Vec<&str> = said.filter(|said| said.contains("running")).collect();
+    // The sleep that the loop waits for may be one of them.
+    assert!(said.len() == 1 && said[0].contains("has left ") && said[0].contains(&pid), "{said:?}, {pid}");
+    let line = refused(&["check", "--", "sh", "-c", &format!("{leaves} sleep 0.5")], 7);
+    let pid = left();
+    assert!(line.contains("background") && line.contains(&format!("`onbeat check {pid}`")), "{line}");
+}
+
+#[test]
 fn a_program_without_real_time_threads_passes_no_gate() {
     let own = std::process::id().to_string();
     let check = json(&["check", &own, "-D", "200ms", "-q"], 0);
     assert_eq!(check["threads"].as_array().unwrap().len(), 0);
     assert!(check["remarks"][0].as_str().unwrap().contains("No thread had a real-time policy"));
+    assert_eq!(check["cost_ns_per_call"], 0, "calls were not recorded");
+    let calls = json(&["check", &own, "-D", "200ms", "-q", "--syscalls"], 0);
+    // Without the right to record them, or on a kernel that does not offer it, there are none.
+    let said = calls["remarks"].to_string().contains("each one of the program took");
+    assert_eq!(calls["cost_ns_per_call"] != 0, said, "{calls:#}");
     let output = onbeat(&["check", &own, "-D", "200ms", "-q", "--fail-on", "fatal"]);
     assert_eq!(code(&output), 7);
 }

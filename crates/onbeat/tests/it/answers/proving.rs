@@ -82,6 +82,31 @@ fn boots_are_pairs_and_have_a_verdict() {
 }
 
 #[test]
+fn runs_that_share_a_boot_count_once() {
+    let place = Place::new();
+    let line = boots(&place, &[9, 10, 11, 12, 8, 9, 10], &[2, 1, 0, 3, 2, 2, 1]);
+    let said = |boot: &dyn Fn(&str, usize) -> String| {
+        for side in ["a", "b"] {
+            for at in 0..7 {
+                let file = place.at(&format!("{side}{at}/run.json"));
+                let mut run: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+                run["boot"] = json!(boot(side, at));
+                fs::write(&file, run.to_string()).unwrap();
+            }
+        }
+        let output = onbeat(&line.iter().map(String::as_str).collect::<Vec<_>>());
+        (code(&output), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(said(&|side, at| format!("{side}{at}")).0, 0);
+    let (code, told) =
+        said(&|side, at| if side == "b" && at < 2 { "b".into() } else { format!("{side}{at}") });
+    assert!(code == 7 && told.contains("are of one boot, and of different pairs"), "{told}");
+    // A change that takes no boot: the runs of a pair differ by it alone.
+    assert_eq!(said(&|_, at| format!("{}", at / 2)).0, 0);
+    assert_eq!(said(&|_, _| String::new()).0, 0, "not known");
+}
+
+#[test]
 fn too_few_boots_say_what_to_run_next() {
     let place = Place::new();
     let line = boots(&place, &[9, 10, 11], &[2, 1]);
@@ -174,10 +199,13 @@ fn a_limit_that_every_wake_up_reaches_is_refused() {
 
 /// Waits until the change is in force; the experiment, which goes on.
 fn in_force(place: &Place) -> Child {
-    let script = script(place, "");
+    in_force_by(place, &script(place, ""))
+}
+
+fn in_force_by(place: &Place, script: &str) -> Child {
     let more = ["--limit", "10s", "--segment", "60s", "--seed", "1"];
     let mut child =
-        proving(place, &script, &more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        proving(place, script, &more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     while !calls(place).ends_with('b') {
         assert!(child.try_wait().unwrap().is_none(), "it ended, called {}", calls(place));
         std::thread::sleep(Duration::from_millis(20));
@@ -211,6 +239,25 @@ fn a_killed_experiment_is_put_back_by_its_keeper() {
 }
 
 #[test]
+fn a_keeper_whose_call_fails_tries_again_and_takes_nothing_for_put_back_before() {
+    let place = Place::new();
+    let fails = place.path("fails");
+    let script = script(&place, &format!("[ \"$1\" = b ] || ! [ -e {fails} ] || {{ rm {fails}; exit 5; }}"));
+    let mut child = in_force_by(&place, &script);
+    fs::write(&fails, "").unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    while !calls(&place).ends_with("baa") {
+        let said = fs::read_to_string(place.at("experiment/script-arm")).unwrap_or_default();
+        assert!(!said.starts_with('a') || calls(&place).ends_with("baa"), "{said}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    while fs::read_to_string(place.at("experiment/script-arm")).unwrap() != "a" {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
 fn an_experiment_is_gone_on_with_by_one_process_at_a_time() {
     let place = Place::new();
     let mut child = in_force(&place);
@@ -227,9 +274,11 @@ fn what_a_killed_experiment_left_in_force_is_put_back_first() {
     let place = Place::new();
     let record = kept(&place, 10, 1);
     fs::write(place.at("done/experiment.json"), record.to_string()).unwrap();
-    fs::write(place.at("done/script-arm"), "b").unwrap();
-    answered(&["prove", "-q", "--resume", &place.path("done")], 0);
-    assert_eq!(calls(&place), "a");
+    fs::write(place.at("done/script-arm"), "b\n/x a ended with 5").unwrap();
+    let output = onbeat(&["prove", "-q", "--resume", &place.path("done")]);
+    assert_eq!((output.status.code(), calls(&place).as_str()), (Some(0), "a"));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("after the kill, /x a ended with 5; it is tried again now"), "{told}");
     assert_eq!(fs::read_to_string(place.at("done/script-arm")).unwrap(), "a");
 }
 

@@ -1,5 +1,7 @@
 //! The scenes, one file per subject.
 
+mod cure_ends;
+mod cure_killed;
 mod cured;
 mod exported;
 mod isolated;
@@ -27,6 +29,8 @@ pub fn all() -> Vec<UndoScene> {
         planted::scenes(),
         proofs::scenes(),
         cured::scenes(),
+        cure_ends::scenes(),
+        cure_killed::scenes(),
         watched::scenes(),
     ];
     groups.into_iter().flatten().collect()

@@ -50,7 +50,7 @@ pub fn scenes() -> Vec<UndoScene> {
     ]
 }
 
-fn script(plant: &str, act: &str) -> String {
+pub fn script(plant: &str, act: &str) -> String {
     format!("{PLANTED}\n{plant}\n{act}\n")
 }
 

@@ -1,0 +1,135 @@
+//! What all runs of an experiment have in common, in `prove` and in `cure`: its flags, and what the
+//! machine makes of them.
+
+use std::path::Path;
+
+use super::Environment;
+use super::flags::{cpu_list, limit, positive_span, span};
+use super::load_flags::{LoadFlags, existing};
+use ::load::spec;
+use experiment::design::usual;
+use host::{random_u64, rt};
+use model::error::{Exit, Failure, Result};
+use model::experiment::ExperimentPlan;
+use model::text::quoted;
+use model::units::{Bare, CpuSet, Nanos};
+
+/// Under which conditions it is measured.
+#[derive(clap::Args)]
+pub struct ConditionFlags {
+    /// The latency that wake-ups are not to reach, or a rate whose period it is; a bare number is
+    /// in us
+    #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
+    pub limit: Option<String>,
+    /// CPUs to measure, like 2-3; all by default
+    #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
+    cpus: Option<String>,
+    /// Interval of the measuring threads; a bare number is in us
+    #[arg(short, long, value_name = "SPAN", default_value = "1ms")]
+    interval: String,
+    /// Priority of the measuring threads, 1 to 99; 80 by default where it is permitted
+    #[arg(short, long, value_name = "N")]
+    priority: Option<u32>,
+    #[command(flatten)]
+    load: LoadFlags,
+    /// Length of a run of a pair; by default as many seconds as have ten late wake-ups without the
+    /// change, 10 s to 60 s
+    #[arg(long, value_name = "SPAN")]
+    segment: Option<String>,
+    /// What is left out after each switch, until the change has settled
+    #[arg(long, value_name = "SPAN", default_value = "2s")]
+    settle: String,
+    /// What the order of the runs follows from; drawn and printed by default
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+impl ConditionFlags {
+    /// The limit, without which nothing is late.
+    pub fn limit(&self) -> Result<Nanos> {
+        let Some(text) = &self.limit else {
+            return Err(Failure::usage(
+                "--limit is missing: name the latency that wake-ups are not to reach",
+            ));
+        };
+        limit(text)
+    }
+
+    /// A plan without its change, and the measured CPUs.
+    pub fn plan(&self, environment: &Environment) -> Result<(ExperimentPlan, CpuSet)> {
+        let limit_ns = self.limit()?;
+        let permitted = rt::affinity().map_err(|error| {
+            let what = "this process's CPUs cannot be read";
+            Failure::of_call(what, &error, Exit::Internal, "name some with -a")
+        })?;
+        let cpus = match self.cpus.as_deref() {
+            Some(text) => cpu_list("-a", text)?,
+            None => permitted.clone(),
+        };
+        if let Some(other) = cpus.without(&permitted).iter().next() {
+            return Err(Failure::usage(format!(
+                "-a: CPU {other} is off or not permitted to this process: name some of {permitted}"
+            )));
+        }
+        let load_cpus = self.load_cpus(&permitted, &cpus, environment)?;
+        let segment = self.segment.as_deref().map(|text| run_length("--segment", text)).transpose()?;
+        let plan = ExperimentPlan {
+            limit_ns,
+            seed: self.seed.unwrap_or_else(|| random_u64() >> 32),
+            segment_ns: segment.unwrap_or_default(),
+            settle_ns: span("--settle", &self.settle, Bare::Seconds)?,
+            cpus: cpus.to_string(),
+            load: self.load.loads.join(","),
+            load_cpus: load_cpus.map_or_else(String::new, |cpus| cpus.to_string()),
+            interval_ns: positive_span("-i", &self.interval, Bare::Micros)?,
+            priority: self.priority,
+            ..usual()
+        };
+        Ok((plan, cpus))
+    }
+
+    /// The CPUs of the load; none without one.
+    fn load_cpus(
+        &self,
+        permitted: &CpuSet,
+        measured: &CpuSet,
+        environment: &Environment,
+    ) -> Result<Option<CpuSet>> {
+        if self.load.loads.is_empty() {
+            return Ok(None);
+        }
+        let specs =
+            spec::parse(&self.load.loads).map_err(|what| Failure::usage(format!("--load: {what}")))?;
+        let cpus = self.load.cpus()?.unwrap_or_else(|| permitted.without(measured));
+        if cpus.is_empty() {
+            return Err(Failure::usage(
+                "every CPU is measured and none is left for the load: name its CPUs with --load-cpus, or \
+                 measure fewer with -a",
+            ));
+        }
+        ::load::running::plan(specs, &cpus, &existing(&environment.runs()))?;
+        Ok(Some(cpus))
+    }
+}
+
+/// A run shorter than two blocks has no halves.
+pub fn run_length(flag: &str, text: &str) -> Result<Nanos> {
+    let length = positive_span(flag, text, Bare::Seconds)?;
+    match length >= Nanos(2 * Nanos::SECOND.0) {
+        true => Ok(length),
+        false => Err(Failure::usage(format!("{flag}: expected 2s or more"))),
+    }
+}
+
+/// Refuses to go on with what was begun on another kernel.
+pub fn require_kernel(begun: &str, remedy: &str) -> Result<()> {
+    let kernel = host::release();
+    if begun == kernel {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "--resume: it was begun on kernel {}, and this is {}: {remedy}",
+        quoted(Path::new(begun)),
+        quoted(Path::new(&kernel))
+    )))
+}

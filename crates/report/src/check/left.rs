@@ -1,0 +1,80 @@
+//! What of a program that was started for a check goes on after it.
+
+use crate::hunt::program::end;
+use crate::words::several;
+use model::followed::ProgramRun;
+
+/// Processes beyond these are counted.
+const MAX_NAMED: usize = 8;
+
+/// What goes on of a program whose check is over, as a sentence; none where all of it has ended.
+/// `beside` are the processes that it started and that have not ended.
+pub fn still_running(program: &ProgramRun, beside: &[u32]) -> Option<String> {
+    let (left, which) = (several(beside.len() as u64, "process", "processes"), named(beside));
+    let end = end(program);
+    match (program.left_running, beside.is_empty()) {
+        (false, true) => None,
+        (false, false) => Some(format!(
+            "{end}, and has left {left} running ({which}), which the check does not end: end them \
+             with kill."
+        )),
+        (true, true) => {
+            Some(format!("{end}, though it was asked to: it goes on as process {}.", program.pid))
+        }
+        (true, false) => Some(format!(
+            "{end}, though it was asked to: it goes on as process {}, with {left} beside it ({which}).",
+            program.pid
+        )),
+    }
+}
+
+/// Why there is nothing to say about one that went to the background, in one line; none where
+/// nothing of it goes on.
+pub fn in_background(program: &ProgramRun, beside: &[u32]) -> Option<String> {
+    let left = several(beside.len() as u64, "process", "processes");
+    (!beside.is_empty()).then(|| {
+        format!(
+            "{} and went to the background with {left} ({}): keep it in the foreground, or judge it there \
+             with `onbeat check {}`",
+            end(program),
+            named(beside),
+            if let [one] = beside { one.to_string() } else { "PID".to_owned() }
+        )
+    })
+}
+
+fn named(pids: &[u32]) -> String {
+    let named: Vec<String> = pids.iter().take(MAX_NAMED).map(u32::to_string).collect();
+    let more = pids.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_on_is_named_and_nothing_else() {
+        let of = |left_running, signal| ProgramRun {
+            name: "robot".to_owned(),
+            pid: 9,
+            left_running,
+            signal,
+            ..ProgramRun::default()
+        };
+        let ended = of(false, Some(15));
+        assert_eq!((still_running(&ended, &[]), in_background(&ended, &[])), (None, None));
+        let left = still_running(&ended, &[12, 13]).expect("a sentence");
+        assert!(left.contains("(SIGTERM), and has left 2 processes running (12, 13)"), "{left}");
+        let stays = still_running(&of(true, None), &[]).expect("a sentence");
+        assert_eq!(stays, "robot has not ended, though it was asked to: it goes on as process 9.");
+        let both = still_running(&of(true, None), &(20..40).collect::<Vec<u32>>()).expect("a sentence");
+        assert!(
+            both.contains("with 20 processes beside it (20, ") && both.contains(" 27 and 12 more"),
+            "{both}"
+        );
+        let daemon = in_background(&ended, &[12]).expect("a line");
+        assert!(daemon.contains("`onbeat check 12`") && !daemon.contains('\n'), "{daemon}");
+    }
+}

@@ -1,0 +1,278 @@
+//! What becomes of a machine that is cured of planted faults: what is kept, what is undone, what is
+//! said of both.
+
+use serde_json::Value;
+
+use super::super::document::{ListedChange, changes};
+use super::super::scene::{Measured, UndoScene, compared, idle, none_left, state};
+use super::super::state::{ChangedKey, MachineState};
+use super::planted::script;
+use crate::live::frames::Reply;
+use crate::live::judge::{document, exit, require, text_is};
+use crate::live::machine::Machine;
+
+pub fn scenes() -> Vec<UndoScene> {
+    let scene = |name, plant: &str, more: &str, judge| {
+        let act = format!("{CURED}\ncured 30ms 10m --segment 5s {more}");
+        UndoScene { faults: true, ..UndoScene::new(name, &script(plant, &act), judge) }
+    };
+    // What an emulator's own noise reaches.
+    let clean = format!("{CURED}\ncured 4ms 5m --segment 2s --yes");
+    vec![
+        scene("cure-storm", "plant_storm", "--yes", storm),
+        scene("cure-two", "plant_thread\nplant_storm", "--yes", two),
+        scene("cure-doubling", "plant_doubling", "", doubling),
+        scene("cure-incurable", "plant_incurable", "", incurable),
+        UndoScene::new("cure-clean", &clean, unharmed),
+    ]
+}
+
+const CURED: &str = include_str!("../../guest/cured.sh");
+
+/// The time that `cure-clean` has, and what the undoing and the answer may take besides, in ms.
+const TIME_OF_CLEAN: i64 = 300_000;
+const BESIDES: i64 = 30_000;
+
+/// Without a planted fault it ends in its time, whatever that comes to.
+fn unharmed(replies: &[Reply], machine: &Machine) -> Measured {
+    let told = CureTold::of(&replies[0], machine)?;
+    let took = replies[0].number("cure.ms")?;
+    require(took < TIME_OF_CLEAN + BESIDES, || format!("it took {took} ms: {}", told.said()))?;
+    Ok(told.lines)
+}
+
+fn storm(replies: &[Reply], machine: &Machine) -> Measured {
+    let told = CureTold::of(&replies[0], machine)?;
+    told.require_kept(&["irq-affinity"])?;
+    Ok(told.lines)
+}
+
+fn two(replies: &[Reply], machine: &Machine) -> Measured {
+    let told = CureTold::of(&replies[0], machine)?;
+    told.require_kept(&["irq-affinity", "user_spin ("])?;
+    Ok(told.lines)
+}
+
+fn doubling(replies: &[Reply], machine: &Machine) -> Measured {
+    let told = CureTold::of(&replies[0], machine)?;
+    told.require_kept(&[])?;
+    let step = told.steps.iter().find(|step| step.change == "vmstat-interval");
+    let step = step.ok_or_else(|| format!("what doubles the fault was not tried: {}", told.said()))?;
+    require(step.verdict == "worse", || {
+        format!("what doubles the fault is {}: {}", step.verdict, told.said())
+    })?;
+    told.require_late()?;
+    Ok(told.lines)
+}
+
+fn incurable(replies: &[Reply], machine: &Machine) -> Measured {
+    let told = CureTold::of(&replies[0], machine)?;
+    told.require_kept(&[])?;
+    require(told.remaining.contains("fault_ipi"), || format!("what remains is not named: {}", told.said()))?;
+    told.require_late()?;
+    Ok(told.lines)
+}
+
+/// A step of a story.
+struct StepTold {
+    change: String,
+    verdict: String,
+    kept: bool,
+}
+
+/// What a cure said and did, where both agree.
+struct CureTold {
+    steps: Vec<StepTold>,
+    /// What remains, as JSON.
+    remaining: String,
+    code: i64,
+    lines: Vec<String>,
+}
+
+impl CureTold {
+    /// The story, once the machine is what it says.
+    fn of(reply: &Reply, machine: &Machine) -> Result<CureTold, String> {
+        let story = document(reply, "story").map_err(|why| {
+            let said = reply.file("cure.err").unwrap_or_default();
+            format!("{why}: {}", said.lines().last().unwrap_or("nothing"))
+        })?;
+        text_is(&story, "/schema", "onbeat.cure/1")?;
+        let steps: Vec<&Value> = story["steps"].as_array().ok_or("a story has no steps")?.iter().collect();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+        let mut told = CureTold {
+            steps: steps
+                .iter()
+                .map(|step| StepTold {
+                    change: text(&step["change"]),
+                    verdict: text(&step["verdict"]),
+                    kept: step["kept"] == true,
+                })
+                .collect(),
+            remaining: story["remaining"].to_string(),
+            code: reply.number("cure.exit")?,
+            lines: vec![format!(
+                "{} ({}) after {} s",
+                text(&story["ended"]),
+                text(&story["why"]),
+                story["spent_ns"].as_i64().unwrap_or(0) / 1_000_000_000
+            )],
+        };
+        told.lines.extend(steps.iter().map(|step| {
+            let kept = if step["kept"] == true { "kept" } else { "undone" };
+            format!(
+                "{}: {}, {kept}: late {} without, {} with it, fewer in {} of {} pairs, e-value {:.1} of {}; {}",
+                text(&step["change"]),
+                text(&step["verdict"]),
+                step["late"][0],
+                step["late"][1],
+                step["wins"],
+                step["pairs"],
+                step["e_value"].as_f64().unwrap_or(f64::NAN),
+                step["level"],
+                text(&step["why"])
+            )
+        }));
+        told.check_end(&story)?;
+        told.check_story(reply)?;
+        told.lines.push(changed_as_listed(reply, machine).map_err(|why| format!("{why}; {}", told.said()))?);
+        Ok(told)
+    }
+
+    fn said(&self) -> String {
+        self.lines.join("; ")
+    }
+
+    /// The exit code says what the record does.
+    fn check_end(&self, story: &Value) -> Result<(), String> {
+        let is_held = story["ended"] == "held";
+        let fits = match self.code {
+            0 => is_held && story["held"] == true,
+            3 | 7 => {
+                !is_held && story["held"] == false && !story["why"].as_str().unwrap_or_default().is_empty()
+            }
+            _ => false,
+        };
+        require(fits, || format!("ended with exit code {}: {}", self.code, self.said()))
+    }
+
+    /// For people each step is told with what became of it.
+    fn check_story(&self, reply: &Reply) -> Result<(), String> {
+        let (markdown, page) = (reply.file("markdown")?, reply.file("page")?);
+        for step in &self.steps {
+            let name = step.change.replace('_', "\\_");
+            let told = markdown.lines().any(|line| {
+                line.contains(&name) && line.contains(": kept") == step.kept && line.starts_with('#')
+            });
+            require(told, || format!("the story does not tell what became of {}: {markdown}", step.change))?;
+            let first = step.change.split([' ', '(']).next().unwrap_or_default();
+            require(page.contains(first), || format!("the page lacks {}", step.change))?;
+        }
+        Ok(())
+    }
+
+    /// Exactly these changes are kept, each known by how its name begins.
+    fn require_kept(&self, wanted: &[&str]) -> Result<(), String> {
+        let kept: Vec<&str> =
+            self.steps.iter().filter(|step| step.kept).map(|step| step.change.as_str()).collect();
+        let is_there = |word: &&str| kept.iter().any(|change| change.starts_with(word));
+        require(kept.len() == wanted.len() && wanted.iter().all(is_there), || {
+            format!("kept {kept:?} instead of {wanted:?}: {}", self.said())
+        })
+    }
+
+    /// The fault is still there.
+    fn require_late(&self) -> Result<(), String> {
+        require(self.code == 3, || format!("exit code {} instead of 3: {}", self.code, self.said()))
+    }
+}
+
+/// The machine differs by what `tune status` lists, and with that undone by nothing.
+fn changed_as_listed(reply: &Reply, machine: &Machine) -> Result<String, String> {
+    exit(reply, "undo", 0)?;
+    require(reply.value("left")?.trim().is_empty(), || "something of onbeat's is left running".to_string())?;
+    let [before, after, undone] = ["before", "after", "undone"].map(|label| state(reply, label, machine));
+    let (before, after, idle) = (before?, after?, idle(reply)?);
+    let listed = changes(reply, "status.out")?;
+    let (differing, line) = compared(&before, &after, &idle);
+    let (of_listed, others): (Vec<ChangedKey>, Vec<ChangedKey>) =
+        differing.into_iter().partition(|key| is_listed(key, &listed, &after));
+    none_left(&others, "besides what was kept")?;
+    require(listed.is_empty() == of_listed.is_empty(), || {
+        format!("{} changes are listed, and {} differ", listed.len(), of_listed.len())
+    })?;
+    let (left, _) = compared(&before, &undone?, &idle);
+    none_left(&left, "after tune undo")?;
+    Ok(format!("{line}; {} of {} changes that are listed", of_listed.len(), listed.len()))
+}
+
+/// Whether a change made it: a file next to the one that is written follows it, and so does the
+/// thread of an interrupt.
+fn is_listed(key: &ChangedKey, listed: &[ListedChange], after: &MachineState) -> bool {
+    let folder =
+        |path: &str| path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
+    let task = key.key.strip_prefix("task:").and_then(|rest| rest.rsplit_once('/'));
+    listed.iter().any(|change| match task {
+        Some((task, _)) => {
+            let irq = change.path.strip_prefix("/proc/irq/").and_then(|rest| rest.split('/').next());
+            let thread =
+                irq.is_some_and(|irq| after.of_task(task, "name").starts_with(&format!("irq/{irq}-")));
+            thread || change.key == format!("task:{task}")
+        }
+        None => folder(&change.path).is_some_and(|folder| key.key.starts_with(&folder)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(steps: &[(&str, bool)], code: i64) -> CureTold {
+        let step = |(change, kept): &(&str, bool)| StepTold {
+            change: (*change).to_string(),
+            verdict: if *kept { "better" } else { "worse" }.to_string(),
+            kept: *kept,
+        };
+        let steps = steps.iter().map(step).collect();
+        CureTold { steps, remaining: String::new(), code, lines: Vec::new() }
+    }
+
+    #[test]
+    fn exactly_what_cures_is_to_be_kept() {
+        let one = told(&[("vmstat-interval", false), ("irq-affinity", true)], 0);
+        assert!(one.require_kept(&["irq-affinity"]).is_ok() && one.require_kept(&[]).is_err());
+        assert!(one.require_kept(&["irq-affinity", "user_spin ("]).is_err());
+        assert!(told(&[("swap", true)], 0).require_kept(&["irq-affinity"]).is_err());
+    }
+
+    #[test]
+    fn the_exit_code_has_to_fit_the_record() {
+        let end = |ended: &str, held: bool, why: &str, code| {
+            told(&[], code)
+                .check_end(&serde_json::json!({ "ended": ended, "held": held, "why": why }))
+                .is_ok()
+        };
+        assert!(end("held", true, "", 0) && end("no-gain", false, "x", 3) && end("time", false, "x", 7));
+        assert!(!end("held", true, "", 3) && !end("held", false, "", 0) && !end("time", false, "x", 0));
+        assert!(!end("time", false, "", 3) && !end("time", false, "x", 1));
+    }
+
+    #[test]
+    fn only_what_a_kept_change_writes_may_differ() {
+        let status = r#"{ "schema": "onbeat.plan/1", "changes": [ { "key": "irq:24:smp_affinity_list",
+            "path": "/proc/irq/24/smp_affinity_list", "rule": "irq-affinity", "wanted": "0-1", "risk": "low",
+            "lasts": "runtime", "state": "applied", "why": "" } ] }"#;
+        let mut reply = Reply::default();
+        reply.files.insert("status.out".into(), Some(status.into()));
+        let listed = changes(&reply, "status.out").unwrap();
+        let after =
+            MachineState::parse("task:7/70/name\t=irq/24-nvme\ntask:8/80/name\t=irq/2-nvme\n").unwrap();
+        let is = |key: &str| {
+            let key = ChangedKey { key: key.to_string(), before: None, after: None };
+            is_listed(&key, &listed, &after)
+        };
+        assert!(is("/proc/irq/24/effective_affinity") && is("task:7/70/mask"));
+        assert!(
+            !is("/proc/irq/2/smp_affinity") && !is("task:8/80/mask") && !is("/proc/sys/vm/stat_interval")
+        );
+    }
+}
