@@ -77,6 +77,16 @@ impl Settings {
         values.extend(files.iter().filter_map(setting));
         Settings { values, kconfig: files.iter().find_map(configuration) }
     }
+
+    /// What was set, by its name; of the kernel's configuration nothing.
+    pub fn values(&self) -> &BTreeMap<String, String> {
+        &self.values
+    }
+
+    /// The kernel's configuration, as its options.
+    pub fn options(&self) -> BTreeMap<&str, &str> {
+        self.kconfig.as_ref().map(Kconfig::options).unwrap_or_default()
+    }
 }
 
 /// The command line by its words; a word that comes twice has both values.

@@ -44,6 +44,11 @@ impl Dir {
         Ok((opened?, made))
     }
 
+    /// Opens a directory that is there, whatever is in it.
+    pub fn existing(path: &Path) -> io::Result<Dir> {
+        Ok(Dir { fd: rustix::fs::openat(rustix::fs::CWD, path, OPEN, Mode::empty())? })
+    }
+
     fn make(path: &Path, made: &mut CreatedDirs) -> io::Result<Dir> {
         let plain: PathBuf = path.components().collect(); // without a last `/`
         let (parent, name) = match trusted_path::resolve(&plain, false, Some(made))? {

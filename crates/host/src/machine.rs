@@ -203,6 +203,17 @@ impl MachineFiles {
         fact
     }
 
+    /// The whole of what a symbolic link points to. It is in no record: such paths are the user's.
+    pub fn link_path(&self, path: &str) -> Fact<String> {
+        match (self.answer(path), &*self.source) {
+            (Some(Access::Link(target)), _) => Fact::Known(target.clone()),
+            (Some(other), _) => no_file(other),
+            (None, Source::Captured(..)) => Fact::NotCaptured,
+            (None, Source::Memory(_)) => Fact::Absent,
+            _ => self.link_target(path).map_or_else(|error| self.fact_of(&error), Fact::Known),
+        }
+    }
+
     fn answer(&self, path: &str) -> Option<&Access> {
         match &*self.source {
             Source::Captured(_, answers) => answers.get(path),
@@ -273,10 +284,12 @@ impl MachineFiles {
     }
 
     fn link_name(&self, path: &str) -> io::Result<String> {
+        Ok(self.link_target(path)?.rsplit('/').next().unwrap_or_default().to_owned())
+    }
+
+    fn link_target(&self, path: &str) -> io::Result<String> {
         let link = self.open(path, OFlags::PATH | OFlags::NOFOLLOW)?;
-        let target = rustix::fs::readlinkat(&link, "", Vec::new())?;
-        let target = target.to_string_lossy();
-        Ok(target.rsplit('/').next().unwrap_or_default().to_owned())
+        Ok(rustix::fs::readlinkat(&link, "", Vec::new())?.to_string_lossy().into_owned())
     }
 
     fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {

@@ -2,15 +2,17 @@
 //!
 //! [`units`] are nanoseconds, CPUs and policies; [`error`] how a command can fail; [`fact`] the
 //! outcomes of reading something. [`run`] and [`spike`] are the documents of the contract
-//! (docs/bundle.md), with [`followed`] threads and programs; [`check`] checks whether their numbers
-//! agree. [`histogram`] holds samples, [`rows`] those of months, [`column`] long lists of numbers.
-//! [`watch`] is what is recorded of an application, [`record`] what is known of all that was.
+//! (docs/bundle.md), with [`followed`] threads and programs, and who a culprit is
+//! ([`culprit_thread`]); [`check`] checks whether their numbers agree. [`histogram`] holds samples,
+//! [`rows`] those of months, [`column`] long lists of numbers. [`watch`] is what is recorded of an
+//! application, [`record`] what is known of all that was.
 //! [`setting`] and [`plan`] are what is changed on a machine, [`isolation`] the CPUs that are set
 //! apart, [`rt_limit`] what real-time tasks may take, [`experiment`] what proves a change. [`rng`]
 //! draws dithered schedules. [`text`] escapes external text.
 
 pub mod check;
 pub mod column;
+pub mod culprit_thread;
 pub mod cure;
 pub mod error;
 pub mod experiment;

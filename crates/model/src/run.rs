@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::culprit_thread::{CulpritThread, CulpritTurns, FoundThread};
 pub use super::followed::{ProgramRun, ThreadRun};
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Bucket};
@@ -41,8 +42,8 @@ pub struct Run {
     /// it is not known.
     #[serde(default)]
     pub utc_offset_s: Option<i32>,
-    /// The boot in which it was measured, as `/proc/sys/kernel/random/boot_id`; `""` where it is not
-    /// known.
+    /// The boot in which it was measured, as `/proc/sys/kernel/random/boot_id`; `""` where it is
+    /// not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,
     /// CLOCK_MONOTONIC up to which the statistics below reach.

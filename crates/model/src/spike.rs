@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::culprit_thread::{CulpritThread, CulpritTurns};
 use crate::keyword::Word;
 use crate::slice::SliceKind;
 use crate::units::{Cpu, Nanos};
@@ -128,6 +129,15 @@ pub struct Culprit {
     pub remedy: String,
     /// How to reproduce it.
     pub provoke: String,
+    /// The threads that it was, those that took most first; empty where it is no thread.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<CulpritThread>,
+    /// How many threads it was in all.
+    #[serde(skip_serializing_if = "crate::run::is_zero")]
+    pub threads_seen: u64,
+    /// How long they had the CPU each time, and how often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<CulpritTurns>,
 }
 
 /// The flight recorder: what it saw, what it could not, what it cost.

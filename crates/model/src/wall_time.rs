@@ -10,6 +10,12 @@ pub fn wall_time(realtime: Nanos) -> String {
     humantime::format_rfc3339_micros(UNIX_EPOCH + since).to_string()
 }
 
+/// The time that such a text is of; none where it is no time, or one before 1970 or after 2262.
+pub fn nanos_of(time: &str) -> Option<Nanos> {
+    let since = humantime::parse_rfc3339(time).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_nanos()).ok().map(Nanos)
+}
+
 /// The same time on a clock that is this many seconds ahead of UTC, without a zone; none where it
 /// is no time in UTC.
 pub fn shifted(time: &str, ahead_s: i32) -> Option<String> {
@@ -29,6 +35,13 @@ mod tests {
         assert_eq!(wall_time(Nanos(1_500_000_000_123_456_789)), "2017-07-14T02:40:00.123456Z");
         assert_eq!(wall_time(Nanos(-1)), "1970-01-01T00:00:00.000000Z");
         assert_eq!(&wall_time(Nanos(i64::MAX))[..4], "2262");
+    }
+
+    #[test]
+    fn a_written_time_is_read_again() {
+        let time = Nanos(1_500_000_000_123_456_000);
+        assert_eq!(nanos_of(&wall_time(time)), Some(time));
+        assert_eq!((nanos_of("yesterday"), nanos_of("9999-01-01T00:00:00Z")), (None, None));
     }
 
     #[test]

@@ -30,6 +30,7 @@ impl MadeRun {
             windows: None,
             remarks: &self.remarks,
             title: &self.title,
+            place: "/runs/x",
         }
     }
 

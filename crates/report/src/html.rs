@@ -8,6 +8,30 @@ use crate::prose::prose;
 use crate::script::{self, PageScript};
 use model::text::harmless;
 
+/// What stands on a page, for a frame of one's own.
+pub struct PageParts {
+    /// Text, not markup.
+    pub heading: String,
+    pub body: Markup,
+    /// What the body needs after it, and a policy that lets it run.
+    pub script: Option<PageScript>,
+}
+
+impl PageParts {
+    /// As a page of its own.
+    pub fn page(self) -> String {
+        match self.script {
+            Some(script) => page_with_script(script, &self.heading, self.body),
+            None => page_of(&self.heading, self.body),
+        }
+    }
+}
+
+/// The rules that all pages are laid out by.
+pub fn styles() -> String {
+    theme::css() + include_str!("page.css")
+}
+
 /// A page with this heading.
 pub fn page_of(heading: &str, body: Markup) -> String {
     page_under(script::POLICY, heading, body)
@@ -28,11 +52,13 @@ fn page_under(policy: &str, heading: &str, body: Markup) -> String {
                 meta http-equiv="Content-Security-Policy" content=(policy);
                 link rel="icon" href="data:,";
                 title { (heading) }
-                style { (PreEscaped(theme::css())) (PreEscaped(include_str!("page.css"))) }
+                style { (PreEscaped(styles())) }
             }
             body {
-                h1 { (heading) }
-                (body)
+                main {
+                    h1 { (heading) }
+                    (body)
+                }
             }
         }
     }

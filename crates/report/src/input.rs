@@ -23,6 +23,8 @@ pub struct Input<'a> {
     pub remarks: &'a [String],
     /// What to call it, usually the bundle's name.
     pub title: &'a str,
+    /// Where it is, as a shell reads it.
+    pub place: &'a str,
 }
 
 impl Input<'_> {

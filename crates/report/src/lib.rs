@@ -32,7 +32,7 @@ pub mod prose;
 pub mod proving;
 pub mod rule_pages;
 pub mod run;
-mod script;
+pub mod script;
 pub mod suite;
 pub mod totals;
 pub mod tuning;

@@ -2,13 +2,17 @@
 
 use std::fmt::Write;
 
+mod next_step;
+pub mod page;
 mod stops;
 
 use crate::aligned::write_rows;
-use crate::palette::{DIM, Palette, RED};
+use crate::last_lines::{LastLines, RunPlace};
+use crate::palette::{BOLD, DIM, Palette, RED};
 use crate::words::{clean, filled, us, us_or_dash, wrapped};
 use model::suite::{SuitePhase, SuiteRun};
 use model::units::Nanos;
+use next_step::next_commands;
 
 /// The suite as text.
 pub fn render(suite: &SuiteRun, columns: usize, color: bool) -> String {
@@ -67,9 +71,16 @@ fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 fn rows(page: &mut String, phases: &[&SuitePhase], palette: Palette) {
-    let head = ["phase", "samples", "p50", "p99", "p99.99", "max"].map(str::to_owned);
-    let mut cells = vec![head];
-    cells.extend(phases.iter().map(|phase| match phase.valid {
+    let mut cells = vec![HEAD.map(str::to_owned)];
+    cells.extend(phases.iter().map(|phase| cells_of(phase)));
+    write_rows(page, &cells, palette);
+}
+
+const HEAD: [&str; 6] = ["phase", "samples", "p50", "p99", "p99.99", "max"];
+
+/// A row of wake-ups; holes where they may not be compared.
+fn cells_of(phase: &SuitePhase) -> [String; 6] {
+    match phase.valid {
         true => [
             clean(&phase.id),
             phase.samples.to_string(),
@@ -82,8 +93,7 @@ fn rows(page: &mut String, phases: &[&SuitePhase], palette: Palette) {
             let [samples, a, b, c, d] = [None; 5].map(us_or_dash);
             [clean(&phase.id), samples, a, b, c, d]
         }
-    }));
-    write_rows(page, &cells, palette);
+    }
 }
 
 /// Whether a thread that never sleeps was measured, or was to be.
@@ -101,6 +111,15 @@ fn names(phase: &SuitePhase) -> (&str, &str) {
 /// The worst of each model under each load, as tables 3.2 and 3.3 have it, with the quantile of
 /// 99.99 % behind; only where there is more than one model.
 fn matrix(page: &mut String, suite: &SuiteRun, palette: Palette) {
+    let cells = matrix_cells(suite);
+    if !cells.is_empty() {
+        page.push('\n');
+        write_rows(page, &cells, palette);
+    }
+}
+
+/// Its head and its rows.
+fn matrix_cells(suite: &SuiteRun) -> Vec<Vec<String>> {
     let woken: Vec<&SuitePhase> = suite.phases.iter().filter(|phase| !is_spun(phase)).collect();
     let loads = distinct(woken.iter().map(|phase| names(phase).1));
     let models = distinct(woken.iter().map(|phase| names(phase).0));
@@ -108,7 +127,7 @@ fn matrix(page: &mut String, suite: &SuiteRun, palette: Palette) {
     let missing = suite.left_out.iter().filter(|left| !left.id.contains('/'));
     let missing: Vec<&str> = missing.map(|left| left.id.as_str()).filter(|_| !woken.is_empty()).collect();
     if models.len() * kernels.len() + missing.len() < 2 {
-        return;
+        return Vec::new();
     }
     let mut cells: Vec<Vec<String>> = vec![vec!["worst (p99.99)".into()]];
     cells[0].extend(loads.iter().map(|load| clean(load)));
@@ -131,8 +150,7 @@ fn matrix(page: &mut String, suite: &SuiteRun, palette: Palette) {
         let holes = loads.iter().map(|_| us_or_dash(None));
         cells.push(std::iter::once(clean(row)).chain(holes).collect());
     }
-    page.push('\n');
-    write_rows(page, &cells, palette);
+    cells
 }
 
 /// The worst of the phases of one name: two in a mirrored order, of which both have to be valid.
@@ -160,14 +178,24 @@ fn remarks(suite: &SuiteRun) -> Vec<String> {
         let said = if worst <= limit { "was not exceeded" } else { "was exceeded" };
         lines.push(format!("the recipe's limit of {} us {said}", us(limit)));
     }
-    if suite.phases.iter().any(|phase| phase.valid && !is_spun(phase)) {
-        lines.push("a maximum of few samples says little: onbeat bounds says what each run supports".into());
-    }
     lines
 }
 
 fn difference(ns: Nanos) -> String {
     if ns.0 < 0 { format!("-{}", us(Nanos(ns.0.saturating_neg()))) } else { format!("+{}", us(ns)) }
+}
+
+/// The answer as the last lines on a terminal: how late, what to type next, where the suite is.
+pub fn last_lines(suite: &SuiteRun, folder: &str, fresh: bool, columns: usize, color: bool) -> String {
+    let mut next: Vec<String> = next_commands(suite, folder)
+        .iter()
+        .map(|command| format!("{} ({})", command.line, command.brief))
+        .collect();
+    next.push(format!("onbeat report {folder} -o page.html (pictures)"));
+    let mut answer = LastLines::default();
+    answer.styled("late", page::verdict(suite), BOLD).row("next", next.join("; "));
+    answer.kept(Some(RunPlace { path: folder, newest: false, fresh }));
+    answer.render(columns, Palette(color))
 }
 
 /// A line for each recipe: its name, how long it takes, what it is for.

@@ -177,6 +177,12 @@ pub fn undone_in(ns: Option<i64>, confirmable: bool) -> String {
     ns.map_or_else(String::new, |ns| format!(", undone in {}{unless}", Nanos(ns).spoken()))
 }
 
+/// A sentence that begins as one does.
+pub fn capitalised(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// A sentence as a part of one.
 pub fn uncapitalised(sentence: &str) -> String {
     let mut letters = sentence.chars();

@@ -226,8 +226,8 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
     }))
 }
 
-/// Whether it changes nothing of what takes time now: the mask that an interrupt begins with (kernel:
-/// SMP IRQ affinity, default_smp_affinity). No pair of runs could show that it helps.
+/// Whether it changes nothing of what takes time now: the mask that an interrupt begins with
+/// (kernel: SMP IRQ affinity, default_smp_affinity). No pair of runs could show that it helps.
 fn is_for_later(setting: &Setting) -> bool {
     setting.key.to_string() == "irq:default"
 }

@@ -19,4 +19,5 @@ pub mod page;
 pub mod parallel;
 pub mod proving;
 pub mod recorded;
+pub mod suites;
 pub mod tuning;

@@ -11,6 +11,7 @@ use model::run::{CpuRun, Run};
 use model::histogram::Bucket;
 use model::text::{quoted, several};
 use model::units::{CpuSet, Nanos};
+use model::vocabulary::Command;
 use stats::bounds::OverflowList;
 use stats::series::{BLOCK, Collector, Series};
 
@@ -144,6 +145,7 @@ impl ReadOptions {
         if let Some(wanted) = wanted {
             bundle.run.cpus.retain(|cpu| wanted.contains(cpu.cpu));
         }
+        bundle.remarks.extend(of_hunt(&bundle.run));
         Ok(Measurement::of_bundle(path, bundle, collector, self.step()))
     }
 
@@ -224,4 +226,22 @@ fn coarse_step<I: Iterator<Item = Nanos>>(known: impl Fn() -> I) -> Option<Nanos
 fn title(path: &Path) -> String {
     let name = path.file_name().filter(|name| *name != "run.json").or_else(|| path.parent()?.file_name());
     name.map_or_else(|| path.to_string_lossy().into_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// What the maxima of a hunt are, and are not.
+fn of_hunt(run: &Run) -> Option<String> {
+    if run.command != Command::Hunt {
+        return None;
+    }
+    let late: u64 = run.threads.iter().filter_map(|thread| thread.late).sum();
+    let worst = run.threads.iter().filter_map(|thread| thread.worst_ns).max();
+    Some(match worst {
+        Some(worst) => format!(
+            "a hunt of a program: these are its wake-ups, not its responses, of which the worst observed was \
+             {} and {late} were later than the deadline",
+            worst.spoken()
+        ),
+        None => "a hunt, whose recording delays what it measures: take bounds of a run of `onbeat measure`"
+            .to_owned(),
+    })
 }

@@ -6,7 +6,7 @@ use bundle::events::each_window;
 use bundle::read::Bundle;
 use model::error::Result;
 use model::run::{Peak, Run};
-use model::text::several;
+use model::text::{quoted, several};
 use model::units::Nanos;
 use model::vocabulary::Command;
 use report::Input;
@@ -29,6 +29,7 @@ pub struct ReportedRun {
     history: History,
     bounds: Option<Bounds>,
     windows: Option<Windows>,
+    place: String,
 }
 
 impl ReportedRun {
@@ -52,7 +53,7 @@ impl ReportedRun {
         let hunted = bundle.run.command == Command::Hunt;
         let windows = hunted.then(|| windows(path, &mut bundle, &stolen)).transpose()?;
         let measurement = Measurement::of_bundle(path, bundle, collector, Nanos(1));
-        Ok(ReportedRun { measurement, history, bounds: None, windows })
+        Ok(ReportedRun { measurement, history, bounds: None, windows, place: quoted(path) })
     }
 
     /// Adds what the run supports, if anything; for its own limit, where none is requested.
@@ -72,6 +73,7 @@ impl ReportedRun {
             windows: self.windows.as_ref(),
             remarks: &self.measurement.remarks,
             title: &self.measurement.title,
+            place: &self.place,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Pages in a browser. Of every page: the answer on the first screen, nothing wider than the
-//! window, no request. A hunt's is driven as a reader would: click, keys, address, filter, zoom,
-//! CPUs, print. Without a browser it is left out.
+//! window, no request, no finding of axe-core where npm brings it. A hunt's is driven as a reader
+//! would: click, keys, address, filter, zoom, CPUs, print. Without a browser it is left out.
 //!
 //! The page lets no script run but its own, so what is driven is a copy without that policy; that
 //! the policy lets its own script run is seen on the page as it is.
@@ -8,10 +8,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::Value;
+mod axe;
+mod pages;
 
 use crate::tally::{StepOutcome, Tally};
-use crate::tools::{self, Result, Tool, root, target};
+use crate::tools::{self, Result, Tool, target};
 
 /// Names under which it is installed.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -19,42 +20,6 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 const SIZES: [&str; 2] = ["1280,900", "400,900"];
 const CHECK: &str = include_str!("check.js");
 const EVERY_PAGE: &str = include_str!("every_page.js");
-/// Stands for the file that a command writes.
-const FILE: &str = "FILE.html";
-/// Made from what the repository holds: a page's name, and the command that writes it.
-const PAGES: [(&str, &[&str]); 6] = [
-    ("measure", &["report", "tests/fixtures/runs/measured", "-o", FILE]),
-    ("bounds", &["report", "tests/fixtures/runs/measured", "--limit", "100us", "-o", FILE]),
-    ("compare", &["compare", "tests/fixtures/runs/measured", "tests/fixtures/runs/hunt", "-o", FILE]),
-    ("audit", &["audit", "-q", "--bundle", "tests/corpus/debian-6.12-rt", "--cpus", "1", "--html", FILE]),
-    (
-        "audit-hunt",
-        &[
-            "audit",
-            "-q",
-            "--bundle",
-            "tests/corpus/debian-6.12",
-            "--hunt",
-            "tests/fixtures/runs/hunt",
-            "--html",
-            FILE,
-        ],
-    ),
-    (
-        "prove",
-        &[
-            "prove",
-            "--limit",
-            "1ms",
-            "--page",
-            FILE,
-            "--across-boots",
-            "tests/fixtures/runs/measured",
-            "--",
-            "tests/fixtures/runs/hunt",
-        ],
-    ),
-];
 /// A window that is not shown draws no frames to wait for.
 const FRAMES: &str = "<script>requestAnimationFrame=(act)=>setTimeout(act,0)</script>";
 /// What is there on paper and what is not.
@@ -81,7 +46,7 @@ pub fn all(tally: &mut Tally) {
     let Some(browser) = found() else {
         return tally.note("browser", StepOutcome::LeftOut("there is no Chromium".to_owned()));
     };
-    let page = match page() {
+    let page = match pages::hunt() {
         Ok(page) => page,
         Err(why) => return tally.note("browser", StepOutcome::Failed(why)),
     };
@@ -102,9 +67,8 @@ pub fn all(tally: &mut Tally) {
 
 /// What holds for each page, on a computer and on a telephone.
 fn every_page(browser: &str, hunt: &str, tally: &mut Tally) {
-    let mut pages = vec![("hunt", Ok(hunt.to_owned()))];
-    pages.extend(PAGES.map(|(name, line)| (name, written(name, line))));
-    for (name, page) in pages {
+    let axe = axe::script();
+    for (name, page) in pages::all(hunt) {
         for (width, put) in [("1280", None), ("400", Some(400))] {
             let seen = match &page {
                 Ok(page) => {
@@ -116,6 +80,14 @@ fn every_page(browser: &str, hunt: &str, tally: &mut Tally) {
             };
             tally.note(format!("page of {name}, {width} wide"), seen);
         }
+        tally.note(
+            format!("axe-core on the page of {name}"),
+            match (&page, &axe) {
+                (Err(why), _) => StepOutcome::Failed(why.clone()),
+                (Ok(_), Err(why)) => StepOutcome::LeftOut(why.clone()),
+                (Ok(page), Ok(axe)) => axe::judged(browser, name, page, axe),
+            },
+        );
     }
 }
 
@@ -126,41 +98,6 @@ fn framed(page: &str, width: u32) -> String {
         "<!DOCTYPE html><html><body><iframe width=\"{width}\" height=\"900\" style=\"border:0\" \
          srcdoc=\"{inner}\"></iframe></body></html>"
     )
-}
-
-/// What a command writes.
-fn written(name: &str, line: &[&str]) -> Result<String> {
-    let file = folder()?.join(format!("{name}.made.html"));
-    let to = file.display().to_string();
-    let line = line.iter().map(|word| if *word == FILE { to.as_str() } else { *word });
-    let line = ["run", "--quiet", "--package", "onbeat", "--"].into_iter().chain(line);
-    // A comparison without a verdict, or an audit that fails, ends with a code of its own.
-    Tool::new("cargo").args(line).dir(&root()).quiet().capture()?;
-    Ok(String::from_utf8_lossy(&tools::read(&file)?).into_owned())
-}
-
-/// A page of spikes on two CPUs.
-fn page() -> Result<String> {
-    let bundle = folder()?.join("bundle");
-    let source = root().join("tests/fixtures/runs/hunt");
-    for name in ["blocks.jsonl", "events/spikes.jsonl", "run.json"] {
-        let to = bundle.join(name);
-        let text = String::from_utf8_lossy(&tools::read(&source.join(name))?).into_owned();
-        let text = if name == "run.json" { on_two_cpus(&text)? } else { text };
-        std::fs::create_dir_all(to.parent().unwrap_or(&bundle)).map_err(|error| fault(&to, &error))?;
-        std::fs::write(&to, text).map_err(|error| fault(&to, &error))?;
-    }
-    let file = folder()?.join("hunt.html");
-    let paths = [bundle.display().to_string(), file.display().to_string()];
-    let line = ["run", "--quiet", "--package", "onbeat", "--", "report", &paths[0], "-o", &paths[1]];
-    Tool::new("cargo").args(line).dir(&root()).show()?;
-    Ok(String::from_utf8_lossy(&tools::read(&file)?).into_owned())
-}
-
-fn on_two_cpus(run: &str) -> Result<String> {
-    let mut run: Value = serde_json::from_str(run).map_err(|error| format!("run.json: {error}"))?;
-    run["spikes"][1]["cpu"] = 0.into();
-    Ok(run.to_string())
 }
 
 /// The same where no window is shown.

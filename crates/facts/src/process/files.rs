@@ -10,8 +10,8 @@ pub fn text(host: &MachineFiles, path: &str) -> Fact<String> {
     whole::bytes(host, path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The folder of a process's files: that of another thread where its first one has ended and it goes
-/// on, because one that has ended has no memory and no open files any more (`do_exit()` of
+/// The folder of a process's files: that of another thread where its first one has ended and it
+/// goes on, because one that has ended has no memory and no open files any more (`do_exit()` of
 /// kernel/exit.c).
 pub fn dir_of(host: &MachineFiles, pid: u32) -> String {
     let first = format!("/proc/{pid}");

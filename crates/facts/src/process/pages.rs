@@ -18,7 +18,8 @@ pub struct StackPages {
     pub present_kib: u64,
 }
 
-/// What is there of the stack that a mapping is, below a stack pointer; `dir` is that of the process.
+/// What is there of the stack that a mapping is, below a stack pointer; `dir` has the process's
+/// files.
 pub fn stack_pages(host: &MachineFiles, dir: &str, stack: &MemoryMapping, pointer: u64) -> Fact<StackPages> {
     pages_of(host, dir, stack, pointer, host::work::page_size() as u64)
 }

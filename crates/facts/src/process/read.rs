@@ -120,9 +120,9 @@ impl ProcessReader {
         goes_on(&self.host, self.pid, self.start)
     }
 
-    /// Whether it has executed another program since it was first read, whose memory and threads are
-    /// none of those that were looked at: an execution makes a new auxiliary vector, with addresses
-    /// of its own (`create_elf_tables()` of fs/binfmt_elf.c).
+    /// Whether it has executed another program since it was first read, whose memory and threads
+    /// are none of those that were looked at: an execution makes a new auxiliary vector, with
+    /// addresses of its own (`create_elf_tables()` of fs/binfmt_elf.c).
     pub fn has_executed(&self) -> bool {
         match (&self.auxiliary, auxiliary(&self.host, self.pid)) {
             (Fact::Known(then), Fact::Known(now)) => !now.is_empty() && *then != now,

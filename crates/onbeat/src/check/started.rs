@@ -17,6 +17,9 @@ const PATIENCE: Nanos = Nanos(10_000_000_000);
 /// What it does while it starts is not of its loop.
 const SETTLING: Nanos = Nanos(1_000_000_000);
 const LOOK: Nanos = Nanos(50_000_000);
+/// What it started and that ends with it may take so long; it is looked this often.
+const GRACE: Nanos = Nanos(300_000_000);
+const AGAIN: Nanos = Nanos(20_000_000);
 
 /// A program that is ended when this is dropped.
 pub struct StartedProgram {
@@ -85,10 +88,22 @@ impl StartedProgram {
     fn end(&mut self) -> (ProgramRun, Vec<u32>) {
         self.is_ended = true;
         self.program.end();
-        let beside: Vec<u32> = children::left_beside(self.pid()).into_iter().collect();
+        let beside = self.left_beside();
         let members = beside.iter().filter_map(|pid| i32::try_from(*pid).ok());
         let family = Family::new(FollowedKind::Program, Vec::new(), members);
         (self.program.finished(&family, &self.host), beside)
+    }
+
+    /// What goes on beside it; what ends with it may take a moment.
+    fn left_beside(&self) -> Vec<u32> {
+        let until = clock::monotonic() + GRACE;
+        loop {
+            let left = children::left_beside(self.pid());
+            if left.is_empty() || clock::monotonic() >= until {
+                return left.into_iter().collect();
+            }
+            clock::sleep_for(AGAIN);
+        }
     }
 }
 

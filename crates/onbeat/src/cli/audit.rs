@@ -103,7 +103,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         if args.map {
             outputs.print(&format!("\n{}", map_text::render(&audited.map(), columns, color)));
         }
-        outputs.print(&last_words::render(&audited.audit, columns, color));
+        outputs.print(&last_words::render(&audited.audit, gains.as_ref(), columns, color));
     }
     outputs.end(args.gate(&audited.audit))
 }

@@ -16,6 +16,7 @@ use super::running::{PreparedRun, RunSink, exit_of, nothing_seen, prepare, unles
 use super::target::FollowTarget;
 use crate::alarm::{AlarmAction, Alarms};
 use crate::check::source::in_namespace;
+use crate::hunt::culprit_threads::{self, ClockOffsets};
 use crate::hunt::explainer::Explainer;
 use crate::hunt::follow_threads::FollowThreads;
 use crate::hunt::followed_spikes::{FollowLimits, FollowOptions};
@@ -28,7 +29,7 @@ use crate::measure::start;
 use crate::measure::task::WakeUps;
 use bundle::document::Document;
 use bundle::write::BundleWriter;
-use host::{self, MachineFiles, rt};
+use host::{self, MachineFiles, clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::run::{ProgramRun, Run};
 use model::text::quoted;
@@ -78,7 +79,8 @@ pub struct Args {
     #[arg(help_heading = "Spikes")]
     no_stacks: bool,
     /// Follow another's threads instead of measuring: a process, a thread, or all threads of a
-    /// name, those that start later as well. A wake-up counts from its timer or its waker to the
+    /// name. One has to run already; those of a name that start later are followed as well, with -D
+    /// also after the last has ended. A wake-up counts from its timer or its waker to the
     /// switch to the thread, a cycle to the thread's sleep for its next one
     #[arg(
         long,
@@ -129,21 +131,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     let (over, deadline) = (span("--over", &args.over)?, span("--deadline", &args.deadline)?);
     let syscalls = syscalls(args)?;
     let follows = args.victim.is_some() || !args.program.is_empty();
-    if !follows && (deadline.is_some() || syscalls.is_some()) {
-        let flag = if syscalls.is_some() { "--syscalls" } else { "--deadline" };
-        return Err(Failure::usage(format!(
-            "{flag} is of followed threads: give --victim PID, or -- and a program"
-        )));
-    }
+    let host = MachineFiles::live();
+    check_following(&host, follows, deadline, syscalls)?;
     let outputs = Outputs::of(&[&args.flags.run.json, &args.perfetto], environment)?;
     let actions = actions(args)?;
-    let host = MachineFiles::live();
-    if follows && in_namespace(&host) {
-        return Err(Failure::not_permitted(
-            "onbeat is in a PID namespace (a container), and the kernel's events know threads by other numbers: \
-             run it outside of the container, with --victim and the program's number there",
-        ));
-    }
     let found = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     // Its process has what the caller had: nothing of this one is changed yet.
     let program = program::choose(&args.program, args.user.as_deref())?;
@@ -199,6 +190,28 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     whose(its_own, finish(args, run, &found, writer, outputs))
 }
 
+/// What is of followed threads needs some, and those are known by their numbers here.
+fn check_following(
+    host: &MachineFiles,
+    follows: bool,
+    deadline: Option<Nanos>,
+    syscalls: Option<Nanos>,
+) -> Result<()> {
+    if !follows && (deadline.is_some() || syscalls.is_some()) {
+        let flag = if syscalls.is_some() { "--syscalls" } else { "--deadline" };
+        return Err(Failure::usage(format!(
+            "{flag} is of followed threads: give --victim PID, or -- and a program"
+        )));
+    }
+    if follows && in_namespace(host) {
+        return Err(Failure::not_permitted(
+            "onbeat is in a PID namespace (a container), and the kernel's events know threads by other numbers: \
+             run it outside of the container, with --victim and the program's number there",
+        ));
+    }
+    Ok(())
+}
+
 /// For how long system calls are recorded, if they are.
 fn syscalls(args: &Args) -> Result<Option<Nanos>> {
     match args.syscalls.as_deref() {
@@ -232,6 +245,15 @@ fn actions(args: &Args) -> Result<Vec<AlarmAction>> {
     args.on_spike.iter().map(action).collect()
 }
 
+/// Asks who the culprits are, as long as /proc knows threads by the numbers that events have.
+fn find_culprits(run: &mut Run) {
+    let host = MachineFiles::live();
+    if !in_namespace(&host) {
+        let offsets = ClockOffsets { boot: clock::boot_offset(), wall: clock::wall_offset() };
+        culprit_threads::find(run, &host, offsets);
+    }
+}
+
 /// Prints, writes and ends: the text even where writing fails, so that nothing measured is lost.
 fn finish(
     args: &Args,
@@ -240,6 +262,7 @@ fn finish(
     writer: BundleWriter,
     mut outputs: Outputs,
 ) -> Result<Exit> {
+    find_culprits(&mut run);
     let path = writer.path().to_owned();
     let kept = writer.finish(&run, found);
     run.spikes = found.to_show(MAX_TRACED_SPIKES);

@@ -24,6 +24,7 @@ mod condition_flags;
 mod cure;
 mod cyclictest_flags;
 mod explain;
+mod farm;
 mod flags;
 mod help;
 mod hunt;
@@ -143,6 +144,7 @@ enum Command {
     Bounds(bounds::Args),
     Compare(compare::Args),
     Import(import::Args),
+    Farm(farm::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -237,6 +239,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
         Command::Bounds(args) => bounds::run(&args, environment),
         Command::Compare(args) => compare::run(&args, environment),
         Command::Import(args) => import::run(&args, environment),
+        Command::Farm(args) => farm::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),
     };

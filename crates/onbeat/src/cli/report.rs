@@ -11,6 +11,7 @@ use super::open_page;
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
 use super::read_flags::print_remarks;
 use super::run_text::{Detail, run_text};
+use super::suite::folder::{is_suite, read_suite};
 use bundle::capture::is_capture;
 use bundle::foreign::{cyclictest_hist, cyclictest_json};
 use bundle::record::read::is_record;
@@ -18,7 +19,7 @@ use host::is_dir;
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, quoted};
 use report::last_lines::RunPlace;
-use report::{Input, ReportFormat, curing, watch};
+use report::{Input, ReportFormat, curing, suite, watch};
 use rules::intent::Profile;
 use stats::bounds::DEFAULT_REACH;
 use study::audit::{MachineSource, judge};
@@ -38,8 +39,8 @@ use study::page::ReportedRun;
 )]
 pub struct Args {
     /// Bundles, as `onbeat measure -o` makes them; one of `onbeat capture`: then the page is that
-    /// of its audit; the folder of `onbeat watch`, or of `onbeat cure`. By default the newest run
-    /// of this user's
+    /// of its audit; the folder of `onbeat watch`, `onbeat suite` or `onbeat cure`. By default the
+    /// newest run of this user's
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// Open the page in a browser; without -o it is written into the bundle's folder, as
@@ -117,6 +118,9 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
     }
     if args.bundles.iter().any(|path| is_cure(path)) {
         return args.of_cure(format, outputs);
+    }
+    if args.bundles.iter().any(|path| is_suite(path)) {
+        return args.of_suite(format, outputs);
     }
     let question = args.asked.question(DEFAULT_REACH)?;
     let mut pages = Vec::new();
@@ -223,6 +227,34 @@ impl Args {
                 outputs.write(&self.file_or_stdout(), || study::curing::page(one, &record));
             }
             Some(ReportFormat::Json) => outputs.json_pretty(&self.file_or_stdout(), &record),
+            Some(_) => return Err(Failure::usage(refusal)),
+            None if self.file.is_some() => outputs.write(&self.file, || Ok(text(columns, false))),
+            None if self.prints_table() => outputs.print(&text(columns, color)),
+            None => {}
+        }
+        outputs.end(Exit::Ok)
+    }
+
+    /// A suite: its tables, and the curves of its phases.
+    fn of_suite(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
+        let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
+        let refusal = "the folder of a suite is shown by itself: `report DIR`, with -o FILE.html or .json; \
+                       its phases are bundles below it";
+        let ([one], false) = (self.bundles.as_slice(), of_runs) else {
+            return Err(Failure::usage(refusal));
+        };
+        let kept = read_suite(one)?;
+        outputs.json_pretty(&self.output.json, &kept);
+        let text = |columns, color| {
+            suite::render(&kept, columns, color)
+                + &suite::last_lines(&kept, &quoted(one), false, columns, color)
+        };
+        let Screen { columns, color } = outputs.screen;
+        match format {
+            Some(ReportFormat::Html) => {
+                outputs.write(&self.file_or_stdout(), || study::suites::page(one, &kept));
+            }
+            Some(ReportFormat::Json) => outputs.json_pretty(&self.file_or_stdout(), &kept),
             Some(_) => return Err(Failure::usage(refusal)),
             None if self.file.is_some() => outputs.write(&self.file, || Ok(text(columns, false))),
             None if self.prints_table() => outputs.print(&text(columns, color)),

@@ -69,6 +69,11 @@ impl Family {
         self.followed.values()
     }
 
+    /// The numbers of those.
+    pub fn threads(&self) -> Vec<i32> {
+        self.followed.keys().copied().collect()
+    }
+
     /// Real-time threads that are not followed, because there are too many.
     pub fn beyond(&self) -> u64 {
         self.ended_beyond + self.beyond.len() as u64
@@ -216,8 +221,12 @@ impl Family {
         self.unseen.extend(real_time);
     }
 
-    /// Whether none of them is left.
-    pub fn is_gone(&self, host: &MachineFiles) -> bool {
+    /// Whether none of them is left; where the hunt has an end of its own, the next thread of a
+    /// name is waited for: a program that is started again.
+    pub fn is_gone(&self, host: &MachineFiles, has_end: bool) -> bool {
+        if has_end && matches!(self.kind, FollowedKind::Named(_)) {
+            return false;
+        }
         let follows = self.followed.values().any(|victim| victim.is_alive(host));
         let others = || self.members.iter().any(|&member| victims::thread(host, member).is_some());
         let left = follows || matches!(self.kind, FollowedKind::Process(_)) && others();

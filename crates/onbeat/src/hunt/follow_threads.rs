@@ -117,9 +117,7 @@ impl FollowThreads {
         if run.ended == Ended::Victim && self.program.is_none() {
             run.integrity.push(self.spikes.ended(self.cpus.elapsed()));
         } else if self.spikes.wakeups == 0 && !self.events.losses.any() && self.program.is_none() {
-            let watched = self.cpus.elapsed().spoken();
-            let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
-            run.integrity.push(entry(IntegrityKind::Victim, None, false, detail));
+            run.integrity.push(self.spikes.nothing(self.cpus.elapsed()));
         }
         if let Some(program) = &mut self.program {
             program.end();
@@ -143,13 +141,10 @@ impl FollowThreads {
             // What comes after the end is no part of the run.
             let now = clock::monotonic();
             let upto = end.map_or(now, |end| now.min(end));
-            let seen = self.poll(upto, host);
-            if self.placement.is_due(now) {
-                self.move_aside(run, host);
-            }
+            let seen = self.poll(upto, run, host);
             let elapsed = end.is_some_and(|end| now >= end);
             if let Some(reason) = self.reason_to_end(stop, elapsed, gone) {
-                self.read_the_rest(seen, upto, host);
+                self.read_the_rest(seen, upto, run, host);
                 self.second(run, sink);
                 return reason;
             }
@@ -175,7 +170,7 @@ impl FollowThreads {
     fn is_gone(&mut self, host: &MachineFiles) -> bool {
         match &mut self.program {
             Some(program) => program.has_ended(),
-            None => self.events.family.is_gone(host),
+            None => self.events.family.is_gone(host, self.limits.duration.is_some()),
         }
     }
 
@@ -198,11 +193,11 @@ impl FollowThreads {
 
     /// Of a flood a poll takes a part: the rest came within the run as well, as long as that is
     /// read soon.
-    fn read_the_rest(&mut self, mut seen: Nanos, upto: Nanos, host: &MachineFiles) {
+    fn read_the_rest(&mut self, mut seen: Nanos, upto: Nanos, run: &mut Run, host: &MachineFiles) {
         let read_until = clock::monotonic() + MAX_LATE_READING;
         self.explainer.set_read_limit(read_until);
         while seen < upto && clock::monotonic() < read_until {
-            seen = self.poll(upto, host);
+            seen = self.poll(upto, run, host);
         }
         let rest = self.spikes.rest();
         self.explainer.explain_worst(rest);
@@ -229,12 +224,8 @@ impl FollowThreads {
         self.note_storage(moved, run);
     }
 
-    fn followed(&self) -> Vec<i32> {
-        self.events.family.followed().map(|victim| victim.thread).collect()
-    }
-
     fn arm(&mut self, run: &mut Run) -> Result<()> {
-        let threads = self.followed();
+        let threads = self.events.family.threads();
         let explainer = &mut self.explainer;
         explainer.set_threads(threads.clone(), rt::thread_id());
         if self.events.family.grows() {
@@ -254,7 +245,7 @@ impl FollowThreads {
     }
 
     /// Follows the threads through the events that came; up to when those were all.
-    fn poll(&mut self, upto: Nanos, host: &MachineFiles) -> Nanos {
+    fn poll(&mut self, upto: Nanos, run: &mut Run, host: &MachineFiles) -> Nanos {
         let known = self.events.losses.looks;
         let PolledEvents { wakeups, late, came, left, seen } = self.events.poll(&mut self.explainer, upto);
         if self.events.losses.looks > known {
@@ -262,12 +253,14 @@ impl FollowThreads {
             self.events.family.scan(host);
         }
         self.explainer.polled();
-        if !came.is_empty() {
-            self.placement.came();
+        self.events.confirm(&came, host);
+        self.placement.came(&came);
+        // Before the filters are set anew, which waits until no CPU uses the old ones.
+        if self.placement.is_due(clock::monotonic()) {
+            self.move_aside(run, host);
         }
         if !came.is_empty() || left {
-            self.events.confirm(&came, host);
-            self.explainer.follow(self.followed());
+            self.explainer.follow(self.events.family.threads());
         }
         let spikes = wakeups.iter().filter_map(|wakeup| {
             let sample =
@@ -317,10 +310,9 @@ impl FollowThreads {
     }
 
     fn note_storage(&self, written: Result<(), String>, run: &mut Run) {
-        if let Err(what) = written {
-            if !run.integrity.iter().any(|known| known.kind == IntegrityKind::Storage) {
-                run.integrity.push(entry(IntegrityKind::Storage, None, false, what));
-            }
+        let Err(what) = written else { return };
+        if !run.integrity.iter().any(|known| known.kind == IntegrityKind::Storage) {
+            run.integrity.push(entry(IntegrityKind::Storage, None, false, what));
         }
     }
 
@@ -335,11 +327,7 @@ impl FollowThreads {
             let many = several(unremembered, "thread was", "threads were");
             run.plan.notes.push(format!("{many} made beyond what can be remembered: not looked at"));
         }
-        if last && self.spikes.threshold().is_none() {
-            let why = format!(
-                "{} in so short a time give none: name it with --over",
-                several(self.spikes.wakeups, "wake-up", "wake-ups")
-            );
+        if let Some(why) = self.spikes.too_few().filter(|_| last) {
             self.explainer.account.set_threshold(None, why);
         }
         self.events.losses.put_into(run);
@@ -387,14 +375,14 @@ mod tests {
         follow.events.losses = Losses::new(Nanos(start));
         let wakeup = |at, ns| vec![switch(at - 100, 0, 7, 3), waking(at, 0, 3, 7), switch(at + ns, 0, 3, 7)];
         script.borrow_mut().events = [wakeup(start + 1_000, 900), wakeup(start + 10_000, 9_000)].concat();
-        assert_eq!(follow.poll(Nanos(start + 50_000), &nobody()), Nanos(start + 50_000));
+        assert_eq!(follow.poll(Nanos(start + 50_000), &mut run, &nobody()), Nanos(start + 50_000));
         assert_eq!((follow.spikes.wakeups, follow.events.losses.any()), (2, false));
         // A poll that lost events forgets that the thread was woken.
         script.borrow_mut().events.extend([waking(start + 60_000, 0, 3, 7)]);
-        follow.poll(Nanos(start + 65_000), &nobody());
+        follow.poll(Nanos(start + 65_000), &mut run, &nobody());
         script.borrow_mut().lost_before = Some(Nanos(start + 70_000));
         script.borrow_mut().events.extend([switch(start + 80_000, 0, 3, 7)]);
-        follow.poll(Nanos(start + 90_000), &nobody());
+        follow.poll(Nanos(start + 90_000), &mut run, &nobody());
         assert_eq!((follow.spikes.wakeups, follow.events.losses.looks), (2, 1));
         follow.cpus.blocks.finish(Nanos(start + 90_000));
         follow.fill(&mut run, true);
@@ -430,10 +418,10 @@ mod tests {
         events.push(switch(start + 160_000, 0, 7, 3));
         events.extend(fires(900_000));
         script.borrow_mut().events = events;
-        follow.poll(Nanos(start + 1_000_000), &nobody());
+        follow.poll(Nanos(start + 1_000_000), &mut run, &nobody());
         follow.fill(&mut run, true);
         assert_eq!(script.borrow().threads, ["pid == 7"]);
-        assert!(follow.placement.is_due(Nanos(start)), "where it may run was not asked yet");
+        assert!(!follow.placement.is_due(Nanos(start)), "where it may run was asked");
         let thread = &run.threads[0];
         assert_eq!((thread.tid, thread.cycles, thread.late), (7, 1, Some(1)));
         let spikes = follow.into_spikes().to_show(10);

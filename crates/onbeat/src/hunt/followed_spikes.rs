@@ -10,6 +10,7 @@ use crate::measure::late::LateWakeup;
 use host::clock;
 use model::histogram::{Counts, bucket_of};
 use model::run::Integrity;
+use model::text::several;
 use model::units::Nanos;
 use model::vocabulary::IntegrityKind;
 
@@ -126,6 +127,21 @@ impl FollowedSpikes {
         self.held = held;
         cycles.extend::<Vec<LateTask>>(free);
         cycles
+    }
+
+    /// Nothing that is followed woke up.
+    pub fn nothing(&self, elapsed: Nanos) -> Integrity {
+        let watched = elapsed.spoken();
+        let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
+        entry(IntegrityKind::Victim, None, false, detail)
+    }
+
+    /// Why the wake-ups gave no threshold, if they gave none.
+    pub fn too_few(&self) -> Option<String> {
+        let seen = || several(self.wakeups, "wake-up", "wake-ups");
+        self.threshold()
+            .is_none()
+            .then(|| format!("{} in so short a time give none: name it with --over", seen()))
     }
 
     /// The entry of a run whose threads have all ended, after so long.

@@ -35,7 +35,9 @@ impl FoundSpikes {
         })
     }
 
-    /// All of them to be counted, the worst to be shown: only `most` of those have their slices.
+    /// All of them to be counted, the worst to be shown: only `most` of those have their slices,
+    /// and some of those that contradict the thread's clock, which the ranking is made again
+    /// without.
     pub fn to_show(&self, most: usize) -> Vec<Spike> {
         let mut sizes: Vec<(Nanos, usize)> = Vec::new();
         let _ = self.each(|spike| {
@@ -50,8 +52,15 @@ impl FoundSpikes {
         });
         let least = whole.last().or(sizes.first()).map_or(Nanos(0), |size| size.0);
         let mut spikes = Vec::with_capacity(sizes.len());
+        let mut room = SHOWN_SLICES;
         let _ = self.each(|spike| {
-            spikes.push(if spike.latency_ns >= least { spike } else { counted(&spike) });
+            let smaller = spike.latency_ns < least;
+            let suspect = smaller && spike.cycle.is_some() && spike.switched_ns.is_none();
+            let whole = !smaller || suspect && spike.slices.len() <= room;
+            if smaller && whole {
+                room -= spike.slices.len();
+            }
+            spikes.push(if whole { spike } else { counted(&spike) });
             Ok(())
         });
         spikes

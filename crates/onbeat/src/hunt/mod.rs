@@ -14,6 +14,7 @@
 mod account;
 mod calibration;
 mod call_numbers;
+pub mod culprit_threads;
 pub mod explainer;
 pub mod family;
 pub mod follow_threads;

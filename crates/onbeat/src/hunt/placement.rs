@@ -54,9 +54,9 @@ impl HousekeepingPlacement {
         }
     }
 
-    /// Threads are followed that were not.
-    pub fn came(&mut self) {
-        self.unasked = true;
+    /// These are followed, and were not before.
+    pub fn came(&mut self, threads: &[i32]) {
+        self.unasked |= !threads.is_empty();
     }
 
     /// A followed thread runs there.
@@ -105,7 +105,11 @@ impl HousekeepingPlacement {
     }
 
     fn entry(&self, first: bool, cpus: &CpuSet, shared: &CpuSet) -> Integrity {
-        let moved = if first { "" } else { "the followed threads were given other CPUs meanwhile: " };
+        let moved = if first {
+            ""
+        } else {
+            "the CPUs that followed threads may use changed meanwhile, with new threads or for old ones: "
+        };
         let mut detail = match (shared.is_empty(), &self.asked) {
             (true, _) => format!("{moved}onbeat's own thread runs on {cpus}, where none of them may"),
             (false, Some(_)) => format!(
@@ -170,7 +174,7 @@ mod tests {
         assert_eq!(chosen(&mut room, &["0"]), quietly("1"));
         let (cpus, said) = chosen(&mut room, &["0-1"]).expect("shared");
         assert!(
-            cpus == "0-1" && said.contains("given other CPUs") && said.contains("keep them off one CPU"),
+            cpus == "0-1" && said.contains("changed meanwhile") && said.contains("keep them off one CPU"),
             "{said}"
         );
         assert_eq!(chosen(&mut room, &["0-1", "1"]), quietly("0"));
@@ -187,7 +191,9 @@ mod tests {
         let mut room = HousekeepingPlacement::new(set("0-1"), set(""), None);
         assert_eq!(chosen(&mut room, &[]), quietly("0-1"));
         assert!(!room.is_due(Nanos(1)));
-        room.came();
+        room.came(&[]);
+        assert!(!room.is_due(Nanos(2)));
+        room.came(&[7]);
         assert!(room.is_due(Nanos(2)) && !room.is_due(Nanos(3)), "once");
         // It was pinned after it had come.
         room.ran_on(Cpu(1));

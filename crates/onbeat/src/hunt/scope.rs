@@ -61,22 +61,18 @@ impl Scope {
 
     /// A filter's condition on a field that holds a thread.
     pub fn threads(&self, field: &str) -> Option<String> {
-        let mut ranges: Vec<(i64, i64)> = Vec::new();
-        for &thread in &self.threads {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for thread in self.threads.iter().filter_map(|&thread| u64::try_from(thread).ok()) {
             match ranges.last_mut() {
-                Some(last) if last.1 + 1 == i64::from(thread) => last.1 += 1,
-                _ => ranges.push((thread.into(), thread.into())),
+                Some(last) if last.1 == thread => last.1 += 1,
+                _ => ranges.push((thread, thread + 1)),
             }
         }
-        if ranges.len() > MAX_TERMS {
-            let (first, last) = (ranges[0].0, ranges[ranges.len() - 1].1);
-            ranges = vec![(first, last)];
-        }
-        let term = |&(first, last): &(i64, i64)| match first == last {
-            true => format!("{field} == {first}"),
-            false => format!("({field} >= {first} && {field} <= {last})"),
+        let term = |&(first, end): &(u64, u64)| match end - first {
+            1 => format!("{field} == {first}"),
+            _ => format!("({field} >= {first} && {field} <= {})", end - 1),
         };
-        any(ranges.iter().map(term))
+        any(as_few(&ranges).iter().map(term))
     }
 
     /// A filter's condition on a field that holds a timer; none if no timer is known.
@@ -85,12 +81,7 @@ impl Scope {
             1 => format!("{field} == {first:#x}"),
             _ => format!("({field} >= {first:#x} && {field} < {end:#x})"),
         };
-        let mut ranges = self.timers.clone();
-        if ranges.len() > MAX_TERMS {
-            let (first, last) = (ranges[0].0, ranges[ranges.len() - 1].1);
-            ranges = vec![(first, last)];
-        }
-        any(ranges.iter().map(term))
+        any(as_few(&self.timers).iter().map(term))
     }
 
     /// Learns from `hrtimer_start` events which timers the threads sleep on: (thread, function,
@@ -125,6 +116,20 @@ impl Scope {
     }
 }
 
+/// As many of these ascending ranges as a filter may have: neighbours are one with what is
+/// between them.
+fn as_few(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let gap = |&next: &usize| ranges[next].0.saturating_sub(ranges[next - 1].1);
+    let mut cuts: Vec<usize> = (1..ranges.len()).collect();
+    cuts.sort_by_key(|next| std::cmp::Reverse(gap(next)));
+    cuts.truncate(MAX_TERMS - 1);
+    cuts.sort_unstable();
+    let starts = std::iter::once(0).chain(cuts.iter().copied());
+    let ends = cuts.iter().copied().chain([ranges.len()]);
+    let ranges = starts.zip(ends).filter_map(|(start, end)| ranges.get(start..end));
+    ranges.filter_map(|group| Some((group.first()?.0, group.iter().map(|range| range.1).max()?))).collect()
+}
+
 fn any(terms: impl Iterator<Item = String>) -> Option<String> {
     let terms: Vec<String> = terms.collect();
     (!terms.is_empty()).then(|| terms.join(" || "))
@@ -156,8 +161,27 @@ mod tests {
         assert_eq!(scope.threads("p").as_deref(), Some(wanted));
         assert_eq!(Scope::default().threads("p"), None);
         assert_eq!(scope.with_housekeeping().threads("p"), Some(format!("p == 5 || {wanted}")));
-        let many = Scope::new((0..100).map(|n| 2 * n).collect(), 5);
-        assert_eq!(many.threads("p").as_deref(), Some("(p >= 0 && p <= 198)"));
+    }
+
+    #[test]
+    fn more_terms_than_a_filter_may_have_join_where_least_lies_between() {
+        // Every second of a hundred, twice: two ranges would do, the rest is cut anywhere.
+        let two = |from: i32| (0..100).map(move |n| from + 2 * n);
+        let many = Scope::new(two(1000).chain(two(90_000)).collect(), 5).threads("p").unwrap();
+        let terms: Vec<&str> = many.split(" || ").collect();
+        assert_eq!(terms.len(), MAX_TERMS, "{many}");
+        let begins = |from: &str| [format!("p == {from}"), format!("(p >= {from} ")];
+        assert!(
+            terms.iter().any(|term| term.ends_with("p == 1198") || term.ends_with("p <= 1198)")),
+            "{many}"
+        );
+        assert!(begins("90000").iter().any(|begin| many.contains(begin)), "{many}");
+        let far = (0..MAX_TERMS as u64 - 1).map(|n| (0x1000 * n, 0x1000 * n + 1));
+        let near = [(0xffff_0000, 0xffff_0001), (0xffff_0002, 0xffff_0003)];
+        let scope = Scope { timers: far.chain(near).collect(), ..Scope::default() };
+        let timers = scope.timers("h").unwrap();
+        assert!(timers.ends_with("(h >= 0xffff0000 && h < 0xffff0003)"), "{timers}");
+        assert!(as_few(&[]).is_empty() && as_few(&[(5, 6)]) == [(5, 6)]);
     }
 
     #[test]

@@ -68,8 +68,8 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Vict
     };
     if found.is_empty() {
         return Err(Failure::usage(format!(
-            "--victim {wanted}: no such thread: give the id of a process or thread, or the name that `ps \
-            -eLo tid,comm` shows"
+            "--victim {wanted}: no such thread runs: start it first (`ps -eLo tid,comm` shows names), or let \
+            the hunt start it: onbeat hunt -- PROGRAM"
         )));
     }
     if found.len() > MAX_VICTIMS {

@@ -185,8 +185,8 @@ fn competitor_entry(ticks: u64, task: &RtTask) -> Integrity {
     let used =
         if ticks == 0 { "less than 10 ms".into() } else { Nanos(ticks as i64 * USER_TICK.0).to_string() };
     let detail = format!(
-        "{} (pid {}, {policy}) may run on measured cpus before the measuring threads; it ran {used} \
-        meanwhile, last on cpu {}",
+        "{} (pid {}, {policy}) goes before the measuring threads and may run on their cpus: they wait \
+        while it runs; it ran {used} meanwhile, last on cpu {}",
         task.stat.comm, task.tid, task.stat.last_cpu
     );
     let only = task.allowed.as_ref().filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.iter().next());

@@ -11,6 +11,12 @@ use model::units::Nanos;
 use rules::audit::{Audit, Finding};
 use rules::judgement::AuditVerdict;
 
+/// Less of the time than this is not spoken of.
+const LITTLE: f64 = 0.05;
+
+/// Culprits that are named.
+const NAMED: usize = 2;
+
 /// The largest share of a hunt's lost time that each rule could give back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HuntGains {
@@ -19,6 +25,8 @@ pub struct HuntGains {
     release: String,
     /// By rule: the share of the time, and who took most of it.
     shares: BTreeMap<String, (f64, String)>,
+    /// Each culprit with its share and the rules that cure it.
+    culprits: Vec<(String, f64, Vec<String>)>,
 }
 
 impl HuntGains {
@@ -32,7 +40,31 @@ impl HuntGains {
             }
         }
         let release = run.host.release.clone();
-        HuntGains { title: title.to_owned(), total: total(run), release, shares }
+        let culprits = run
+            .culprits
+            .iter()
+            .map(|one| (one.name.clone(), one.share.clamp(0.0, 1.0), one.knobs.clone()))
+            .collect();
+        HuntGains { title: title.to_owned(), total: total(run), release, shares, culprits }
+    }
+
+    /// Who took time that no setting which fails here gives back; none where that is little.
+    pub fn beyond_settings(&self, audit: &Audit) -> Option<String> {
+        let failed = worst_first(audit, AuditVerdict::Fail);
+        let cured = |knobs: &[String]| knobs.iter().any(|knob| failed.iter().any(|found| found.rule == knob));
+        let mut left: Vec<_> = self.culprits.iter().filter(|one| !cured(&one.2)).collect();
+        left.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let share: f64 = left.iter().map(|one| one.1).sum();
+        if share < LITTLE {
+            return None;
+        }
+        let names: Vec<String> = left.iter().take(NAMED).map(|one| clean(&one.0)).collect();
+        Some(format!(
+            "{} of the time went to what no setting here takes away ({}): see the next step that the hunt \
+             names for each",
+            percent(share.min(1.0)),
+            names.join("; ")
+        ))
     }
 
     /// What a rule would gain at most, in words; none where the hunt saw nothing of it.
@@ -105,6 +137,9 @@ mod tests {
             gains.of_rule("watchdog").is_some_and(|words| words.contains("45 %") && words.ends_with("to b"))
         );
         assert_eq!(gains.badge("numa-balancing"), None);
+        let passing = rules::audit::audit(&Machine::base().survey().0, &Machine::base().survey().1);
+        let beyond = gains.beyond_settings(&passing).expect("no rule that cures these fails");
+        assert!(beyond.starts_with("75 % of the time") && beyond.contains("(a timer; b)"), "{beyond}");
         let mut machine = Machine::base();
         rules::knobs::ALL.iter().for_each(|knob| machine.edit(knob.examples.fires));
         let (survey, intent) = machine.survey();

@@ -1,6 +1,7 @@
 //! The answer of `onbeat audit` as the last lines on the terminal: how much is wrong, what comes
 //! first, what is not known, what to type next.
 
+use super::gains::{HuntGains, failing};
 use super::order::worst_first;
 use super::text::count;
 use crate::last_lines::LastLines;
@@ -14,10 +15,11 @@ use rules::judgement::{AuditVerdict, Severity};
 /// Rules that are named, of those that come first.
 const NAMED: usize = 4;
 
-/// The answer as text of up to this number of columns.
-pub fn render(audit: &Audit, width: usize, color: bool) -> String {
-    let failed = worst_first(audit, AuditVerdict::Fail);
-    let style = match failed.first().map(|found| found.severity) {
+/// The answer as text of up to this number of columns; what comes first is what would gain most
+/// where a hunt says it.
+pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: bool) -> String {
+    let failed = failing(audit, gains);
+    let style = match failed.iter().map(|found| found.severity).max() {
         None => GREEN,
         Some(worst) if worst >= Severity::High => RED,
         Some(worst) if worst >= Severity::Medium => YELLOW,
@@ -31,13 +33,18 @@ pub fn render(audit: &Audit, width: usize, color: bool) -> String {
         .map(|found| format!("{} ({})", found.rule, found.severity.name()))
         .collect();
     answer.row("first", first.join(", "));
-    let unknown = worst_first(audit, AuditVerdict::Unknown).len() as u64;
-    if unknown > 0 {
-        let rules = several(unknown, "rule", "rules");
-        answer.row(
-            "fair",
-            format!("{rules} could not be judged, for the reasons above; as root, less is unknown"),
-        );
+    if let Some(sentence) = gains.and_then(|gains| gains.beyond_settings(audit)) {
+        answer.row("beyond", sentence);
+    }
+    let unknown = worst_first(audit, AuditVerdict::Unknown);
+    if !unknown.is_empty() {
+        let rules = several(unknown.len() as u64, "rule", "rules");
+        // Root is no remedy for what is not mounted.
+        let refused = unknown.iter().any(|found| {
+            found.reason.contains("permission denied") || found.reason.contains("not permitted")
+        });
+        let root = if refused { "; as root, less is unknown" } else { "" };
+        answer.row("fair", format!("{rules} could not be judged, for the reasons above{root}"));
     }
     answer.row("next", next(audit, failed.first().map(|found| found.rule)));
     answer.render(width, Palette(color))
@@ -79,7 +86,7 @@ mod tests {
             findings: Vec::new(),
             summary: VerdictCounts { pass: 7, ..VerdictCounts::default() },
         };
-        let text = render(&audit, 80, false);
+        let text = render(&audit, None, 80, false);
         assert!(text.contains("answer  0 rules failed") && text.contains("onbeat measure"), "{text}");
         assert!(next(&audit, Some("swap")).contains("tune plan --cpus 2-3"));
     }

@@ -115,7 +115,10 @@ fn steps(failing: &[&Finding], aids: &AuditAids) -> Vec<String> {
         steps.push(copy.into());
     }
     if aids.gains.is_none() {
-        steps.push("Which matter most here: `onbeat hunt`, then `onbeat audit --hunt RUN`.".into());
+        steps.push(
+            "Which matter most here: `onbeat hunt`; its last lines have the `onbeat audit --hunt` for it."
+                .into(),
+        );
     }
     steps
 }

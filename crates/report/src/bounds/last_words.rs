@@ -4,7 +4,7 @@
 use super::sentences::{mark, not_covered, verdict};
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, GREEN, Palette, RED, Style};
-use crate::words::{duration, needed, percent, rounded_up, span};
+use crate::words::{duration, needed, percent, rounded_up, several, span};
 use model::units::Nanos;
 use stats::bounds::{Bounds, BoundsVerdict, ExtrapolationStatus, VerdictBasis};
 
@@ -76,7 +76,9 @@ fn basis(bounds: &Bounds) -> String {
         ("", "") => format!("{blocks}; none of {} checks refused (-v lists them)", bounds.gates.len()),
         ("", open) => format!("{blocks}; too few to judge {open} (-v says more)"),
         (refused, _) => {
-            format!("{blocks}; no extrapolation, for {refused} refused it (-v says more)")
+            let many = refused.split(", ").count() as u64;
+            let checks = several(many, "check refuses", "checks refuse");
+            format!("{blocks}; no extrapolation: {checks} it ({refused}; -v says why)")
         }
     }
 }

@@ -38,7 +38,7 @@ fn gates(bounds: &Bounds) -> Markup {
             summary { "What an extrapolation rests on: " (bounds.gates.len()) " checks, " (refused) " refused" }
             (scroll("The checks of the extrapolation", html! {
                 table {
-                    thead { tr { th { "" } th class="left" { "check" } th class="left" { "said" } th class="left" { "saw" } } }
+                    thead { tr { td {} th class="left" { "check" } th class="left" { "said" } th class="left" { "saw" } } }
                     tbody { @for gate in &bounds.gates {
                         tr {
                             th { (gate.id) } td class="left" { (gate.name) }

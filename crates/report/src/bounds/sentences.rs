@@ -138,7 +138,7 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     };
     let rate = counting
         .rate_upper_per_hour
-        .map_or_else(String::new, |rate| format!(": at most {} (95 %)", per_hour(rate)));
+        .map_or_else(String::new, |rate| format!(": the true rate is at most {} (95 %)", per_hour(rate)));
     let horizon = duration(counting.horizon_ns);
     let anew = || needed_time(counting.clean_seconds_needed.unwrap_or_default());
     let takes = match claim.exceedances_at_most {
@@ -154,8 +154,8 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     vec![
         format!("{} {times}{rate}.", span(claim.limit_ns)),
         format!(
-            "To claim at most one in {horizon} on average (95 %), you need {takes}; a clean run \
-             that you watch and may stop at any time needs {}.",
+            "To claim at most one in {horizon} on average (95 %), you need {takes}; or a clean run of {} \
+             whose end you choose while you look at it, because each look is one more chance to be lucky.",
             needed_time(claim.sequential_clean_seconds)
         ),
     ]

@@ -66,7 +66,12 @@ fn can_show(compared: &Compared) -> String {
         None => format!("a factor of {}", factor(size)),
     };
     let Some(shown) = compared.smallest_detectable.map(size) else {
-        return needed.map_or_else(String::new, |n| format!("too few runs for any verdict: it takes {n}"));
+        return needed.map_or_else(String::new, |n| match compared.design {
+            Design::Paired => format!(
+                "too few for any verdict: it takes {n}, as runs made in turns are compared two by two"
+            ),
+            Design::Unpaired => format!("too few for any verdict: it takes {n}, or six pairs made in turns"),
+        });
     };
     let margin = size(compared.margin);
     let more = needed.map_or_else(String::new, |n| format!("; {n} would show {margin} as often"));
@@ -91,7 +96,9 @@ fn next(compared: &Compared) -> String {
         }
         Verdict::Worse => "onbeat hunt -D 60s with B (who takes the time); -o FILE.html draws it".into(),
         Verdict::Inconclusive => {
-            "more runs of each, in turns (A B B A ...), fixed beforehand; -v says how it was reckoned".into()
+            "more runs of each, six at least, in turns (A B B A ...), how many fixed beforehand; -v says how \
+             it was reckoned"
+                .into()
         }
     }
 }

@@ -4,8 +4,7 @@
 use maud::{Markup, html};
 
 use super::text::{MOST_SHOWN, alike, head, numbers, row, sentence};
-use crate::html::{document, page_of};
-use crate::html::{figure, next, scroll};
+use crate::html::{PageParts, document, figure, next, scroll};
 use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
 use crate::plot::shift;
@@ -40,10 +39,17 @@ pub struct SaidOfPairs<'a> {
     pub heading: &'a str,
     pub verdict: &'a str,
     pub numbers: &'a [String],
+    /// What to do next, where it is known more closely than from the verdict.
+    pub next: Option<&'a str>,
 }
 
 /// The page. The answer is also in it as JSON.
 pub fn html(versus: &Versus, json: &str) -> String {
+    parts(versus, json).page()
+}
+
+/// What that page is made of.
+pub fn parts(versus: &Versus, json: &str) -> PageParts {
     let compared = versus.compared;
     let (verdict, lines) = match versus.said {
         Some(said) => (said.verdict.to_owned(), said.numbers.to_vec()),
@@ -57,31 +63,30 @@ pub fn html(versus: &Versus, json: &str) -> String {
         Some(said) => clean(said.heading),
         None => format!("{} against {}", side("B", &compared.b), side("A", &compared.a)),
     };
-    page_of(
-        &heading,
-        html! {
-            p class="lead" { strong { (verdict) } }
-            (next(&[step(compared.verdict, versus.said.is_some()).to_owned()]))
-            ul { @for line in &lines { li { (prose(line)) } } }
-            @for remark in versus.remarks { p { (prose(remark)) } }
-            h2 { "What differs in the conditions" }
-            (differences(versus.differing))
-            @if compared.a.len() + compared.b.len() > 0 {
-                h2 { "The runs" }
-                (runs(compared))
-            }
-            (pictures(versus))
-            (document(json))
-        },
-    )
+    let body = html! {
+        p class="lead" { strong { (verdict) } }
+        @let own = versus.said.and_then(|said| said.next);
+        (next(&[own.unwrap_or(step(compared.verdict, versus.said.is_some())).to_owned()]))
+        ul { @for line in &lines { li { (prose(line)) } } }
+        @for remark in versus.remarks { p { (prose(remark)) } }
+        h2 { "What differs in the conditions" }
+        (differences(versus.differing))
+        @if compared.a.len() + compared.b.len() > 0 {
+            h2 { "The runs" }
+            (runs(compared))
+        }
+        (pictures(versus))
+        (document(json))
+    };
+    PageParts { heading, body, script: None }
 }
 
 /// What to do after a verdict; of an experiment of pairs it goes on by itself.
 fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
     match verdict {
         Verdict::Better => {
-            "Keep what B changed; `onbeat bounds RUN --limit 100us` says what a run of it supports, and for \
-             how long."
+            "Keep what B changed; `onbeat bounds`, of a run of B and with the limit that matters, says what it \
+             supports, and for how long."
         }
         Verdict::Worse => "Take back what B changed; `onbeat hunt` with it names who took the time.",
         Verdict::Equivalent => "Leave out what B changed: here it does nothing that matters.",
@@ -89,8 +94,8 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
             "More pairs may decide it: an experiment goes on with `--resume`, one across boots with more boots."
         }
         _ => {
-            "More runs of each may decide it. `onbeat prove --change RULE=VALUE` takes them in turns, and ends as \
-             soon as they do."
+            "More runs of each, six at least and in turns, may decide it. Where B differs by a setting of the \
+             machine, `onbeat prove --change RULE=VALUE` makes them by itself, and ends as soon as they do."
         }
     }
 }
@@ -124,7 +129,9 @@ fn runs(compared: &Compared) -> Markup {
         "The runs of both sides, in us",
         html! {
             table {
-                thead { tr { @for (i, cell) in head.iter().enumerate() { th class=[class_of(i)] { (cell) } } } }
+                thead { tr { @for (i, cell) in head.iter().enumerate() {
+                    @if cell.is_empty() { td {} } @else { th class=[class_of(i)] { (cell) } }
+                } } }
                 tbody { @for (side, units) in sides { @for unit in units {
                     tr { @for (i, cell) in row(side, unit).iter().enumerate() { td class=[class_of(i)] { (cell) } } }
                 } } }

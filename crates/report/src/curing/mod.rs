@@ -1,6 +1,7 @@
 //! The story of a cure: what it was, who took the time, each step, what was kept, what remains; as
 //! text, as Markdown, as a page.
 
+mod answer;
 pub mod markdown;
 pub mod page;
 mod sentences;
@@ -8,5 +9,5 @@ pub mod text;
 
 pub use sentences::conditions;
 
-#[cfg(test)]
-mod fixture;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;

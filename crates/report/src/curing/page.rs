@@ -3,11 +3,12 @@
 
 use maud::{Markup, html};
 
+use super::answer::{bars, next_steps};
 use super::sentences::{
-    CULPRITS, NEEDS, conditions, digits, first_run, heading, in_the_way, last_run, next_step, of_hunt,
-    of_run, step_head, step_numbers, step_why, verdict,
+    CULPRITS, NEEDS, conditions, digits, first_run, heading, in_the_way, last_run, of_hunt, of_run,
+    step_head, step_numbers, step_why, verdict,
 };
-use crate::html::{document, figure, page_of};
+use crate::html::{document, figure, next, page_of};
 use crate::map::{Map, svg as map_svg};
 use crate::plot::before_after::{self, BeforeAfterRow};
 use crate::plot::overlay::{self, RunGroup};
@@ -36,6 +37,8 @@ pub fn html(story: &CureStory, json: &str) -> String {
         &heading(record),
         html! {
             p class="lead" { strong { (verdict(record)) } }
+            (bars(record))
+            (next(&next_steps(record)))
             ul {
                 @if let Some(first) = first_run(record) {
                     li { "As it was: " (of_run(first, record.plan.limit_ns)) }
@@ -44,7 +47,6 @@ pub fn html(story: &CureStory, json: &str) -> String {
                     li { "At the end: " (of_run(last, record.plan.limit_ns)) " " (clean(&last.said)) }
                 }
                 @if let Some(way) = in_the_way(record) { li { (prose(&way)) } }
-                @if let Some(next) = next_step(record) { li { (prose(&next)) } }
             }
             p class="muted" { (conditions(&record.plan)) }
             (curves(story))

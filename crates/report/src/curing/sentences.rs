@@ -1,7 +1,7 @@
 //! What a cure's record says, in sentences that all its forms share.
 
 use crate::hunt::sentences::percent;
-use crate::words::{clean, duration, several, span};
+use crate::words::{capitalised, clean, duration, several, span};
 use model::cure::{CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRun, CureStep};
 use model::units::Nanos;
 
@@ -37,7 +37,7 @@ pub fn verdict(record: &CureRun) -> String {
     };
     let why = match record.why.trim().trim_end_matches('.') {
         "" => String::new(),
-        why => format!(" {}.", capital(&clean(why))),
+        why => format!(" {}.", capitalised(&clean(why))),
     };
     let last = last_run(record);
     let interrupted = record.ended == "signal" || (record.ended.is_empty() && why.is_empty());
@@ -170,11 +170,6 @@ pub fn next_step(record: &CureRun) -> Option<String> {
 /// In seconds, or in minutes where they are many.
 fn length(span_of: Nanos) -> String {
     if span_of.0 < 120 * Nanos::SECOND.0 { span(span_of) } else { duration(span_of) }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Three digits.

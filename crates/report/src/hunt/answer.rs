@@ -3,16 +3,16 @@
 
 use maud::{Markup, html};
 
+use super::culprit_thread;
 use super::kinds;
 use super::next_step::next_step;
-use super::parts::{share, total, unexplained};
 use super::sentences;
+use super::shares;
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
 use crate::prose::prose;
 use crate::words::{clean, several, span};
-use model::run::{Culprit, Run};
-use model::units::Nanos;
+use model::run::Run;
 
 /// Culprits with a bar; the table has the others.
 const BARS: usize = 5;
@@ -28,7 +28,7 @@ pub fn bars(run: &Run) -> Markup {
     html! {
         @if !run.spikes.is_empty() {
             ol class="bars" {
-                @for at in 0..shown { (bar(&run.culprits, at)) }
+                @for at in 0..shown { (bar(run, at)) }
             }
             p class="muted" {
                 @if more > 0 {
@@ -36,14 +36,14 @@ pub fn bars(run: &Run) -> Markup {
                     " with " (sentences::percent(rest)) (if more > 1 { " together are" } else { " is" })
                     " in the table below. "
                 }
-                (without(run))
+                (shares::sentence(run))
             }
         }
     }
 }
 
-fn bar(culprits: &[Culprit], at: usize) -> Markup {
-    let culprit = &culprits[at];
+fn bar(run: &Run, at: usize) -> Markup {
+    let (culprits, culprit) = (&run.culprits, &run.culprits[at]);
     let kind = kinds::of(culprit.kind.as_str());
     let width = (culprit.share.clamp(0.0, 1.0) * 100.0).max(0.5);
     let colour = kind.colour(&PAGE);
@@ -61,22 +61,9 @@ fn bar(culprits: &[Culprit], at: usize) -> Markup {
                         fill-opacity=(number(kind.strength.max(0.35))) {}
                 }
             }
+            @if !culprit.threads.is_empty() { p class="cure" { (culprit_thread::sentence(culprit, run)) } }
             p class="cure" { (prose(&next_step(culprits, at))) }
         }
-    }
-}
-
-/// What no event accounts for.
-fn without(run: &Run) -> String {
-    let rest = unexplained(run);
-    match rest {
-        Nanos(..=0) => String::new(),
-        rest => format!(
-            "No event accounts for {} ({}) of {}.",
-            span(rest),
-            sentences::percent(share(rest, total(run))),
-            span(total(run))
-        ),
     }
 }
 

@@ -11,7 +11,7 @@ use super::lanes::KeptLanes;
 use super::parts::{SpikePart, by_latency, longest, parts};
 use super::stages::Landmarks;
 use super::tracks::{LOOKS, label_of, look_of};
-use super::typical::{Involved, most_of, taken};
+use super::typical::{self, Involved, most_of, taken};
 use super::{kinds, picture, sentences, threads};
 use crate::input::Input;
 use crate::plot::theme::PAGE;
@@ -35,6 +35,8 @@ pub struct AskData {
     kinds: Vec<Look>,
     looks: Vec<Look>,
     culprits: Vec<CulpritData>,
+    /// The spike that is open at first.
+    first: usize,
     /// Latest first, as they are numbered from one.
     spikes: Vec<SpikeData>,
 }
@@ -130,6 +132,8 @@ pub fn of(input: &Input, flame: &Flame, involved: &[Involved]) -> Option<AskData
     };
     let order = by_latency(run);
     let culprits = writer.culprits(&order, involved);
+    let example = typical::example(run, involved);
+    let first = order.iter().position(|at| Some(*at) == example).unwrap_or(0);
     let spikes = order.iter().map(|&at| writer.spike(&run.spikes[at])).collect();
     let maxima = |columns: &[Option<Nanos>]| columns.iter().map(|max| max.map_or(-1, |max| max.0)).collect();
     Some(AskData {
@@ -139,6 +143,7 @@ pub fn of(input: &Input, flame: &Flame, involved: &[Involved]) -> Option<AskData
         kinds: writer.kinds.iter().map(|kind| look_of_kind(kind)).collect(),
         looks: LOOKS.iter().map(look_of_lane).collect(),
         culprits,
+        first,
         spikes,
         texts: writer.texts.all,
     })

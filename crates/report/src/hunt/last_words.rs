@@ -2,7 +2,7 @@
 //! do about each, whether that can be relied on, what to type next.
 
 use super::next_step::first_step;
-use super::{outside, sentences, threads};
+use super::{culprit_thread, disagreement, outside, sentences, threads};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
 use crate::palette::{BOLD, Palette, RED};
 use crate::run::answer::fair;
@@ -33,6 +33,7 @@ fn answer(run: &Run, place: Option<RunPlace>, shown: usize) -> LastLines {
     for at in 0..shown {
         let (name, style) = (if at == 0 { "who" } else { " " }, BOLD);
         answer.styled(name, bar(&run.culprits[at]), style);
+        answer.below(if at == 0 { culprit_thread::short(&run.culprits[at]) } else { String::new() }, 2);
         answer.below(first_step(&run.culprits, at), 2);
     }
     let (words, style) = relied_on(run);
@@ -68,15 +69,15 @@ fn bar(culprit: &Culprit) -> String {
 /// Whether that is to be relied on: what spoiled the run, what was lost, what recording cost.
 fn relied_on(run: &Run) -> (String, crate::palette::Style) {
     let recorder = run.recorder.as_ref();
-    let disagreeing = recorder.map_or(0, |recorder| recorder.disagreeing);
-    if disagreeing > 0 {
-        let many = several(disagreeing, "spike", "spikes");
-        return (format!("no: in {many} the trace and the thread's clock do not agree"), RED);
+    let disagreement = disagreement::of(run);
+    if let Some(no) = disagreement.as_ref().filter(|disagreement| !disagreement.holds) {
+        return (format!("no: {}", no.sentence), RED);
     }
     let (mut words, style) = fair(run);
     if let Some(outside) = outside::sentence(run) {
         words = outside.trim_end_matches('.').to_owned();
     }
+    words.extend(disagreement.iter().flat_map(|which| ["; ", which.sentence.as_str()]));
     let lost = recorder.map_or(0, |recorder| recorder.windows_lost);
     if lost > 0 {
         words += &format!("; of {} events were lost", several(lost, "spike", "spikes"));
@@ -102,6 +103,11 @@ fn recording(run: &Run) -> String {
 /// What to type next.
 fn next(run: &Run, place: Option<RunPlace>) -> String {
     let mut steps = Vec::new();
+    if let Some((culprit, command)) =
+        run.culprits.first().filter(|_| !run.spikes.is_empty()).and_then(theirs(run))
+    {
+        steps.push(format!("{command} (if {culprit} is what must be in time)"));
+    }
     if let Some(place) = place {
         let draw = if place.newest { "--open" } else { "-o page.html" };
         let what = if run.spikes.is_empty() { "pictures" } else { "each spike drawn" };
@@ -116,6 +122,15 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
         }
     }
     steps.join("; ")
+}
+
+/// Of a culprit that may itself be what has to be in time: its name, and the command that follows
+/// it.
+fn theirs(run: &Run) -> impl Fn(&Culprit) -> Option<(String, String)> {
+    |culprit| {
+        let command = rules::culprits::advice::follow(culprit, run)?;
+        Some((clean(&culprit.threads.first()?.comm), command))
+    }
 }
 
 #[cfg(test)]

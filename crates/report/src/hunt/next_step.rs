@@ -18,8 +18,8 @@ pub fn next_step(culprits: &[Culprit], at: usize) -> String {
                 "A part of every wake-up, longer than elsewhere: look at a typical spike.".to_owned()
             }
             None if culprits[at].kind == SliceKind::Blocked => {
-                "A mutex needs PTHREAD_PRIO_INHERIT, and a holder that does little; --syscalls tells it \
-                 from a condition."
+                "A mutex needs PTHREAD_PRIO_INHERIT, and a holder that does little; of a condition variable \
+                 look at who signals it (--syscalls tells which of the two it is)."
                     .to_owned()
             }
             None if culprits[at].kind == SliceKind::Own => {
@@ -36,7 +36,9 @@ pub fn first_step(culprits: &[Culprit], at: usize) -> String {
     let mut depth = 0;
     let end = whole.char_indices().find(|&(at, letter)| {
         depth += i32::from(letter == '(') - i32::from(letter == ')');
-        depth == 0 && (letter == ';' || whole[at..].starts_with(", or "))
+        // What is said for both cases is said whole.
+        let other_way = letter == ';' && !whole[at..].starts_with("; else ");
+        depth == 0 && (other_way || whole[at..].starts_with(", or "))
     });
     end.map_or(whole.clone(), |(end, _)| format!("{}.", &whole[..end]))
 }
@@ -47,7 +49,8 @@ fn every_wake_up(culprit: &Culprit) -> bool {
     culprit.kind.known().is_some_and(|kind| [ReturnToUser, Switch, TimerIrq, TimerSoftirq].contains(&kind))
 }
 
-fn full_stop(sentence: &str) -> String {
+/// As a sentence of its own.
+pub fn full_stop(sentence: &str) -> String {
     let mut capital = sentence.trim_end_matches('.').to_owned();
     // A command or a function keeps its name as it is written.
     if capital.starts_with(|c: char| c.is_ascii_lowercase())
@@ -69,6 +72,34 @@ mod tests {
         assert_eq!(full_stop(""), ".");
     }
 
+    /// Each rule, with its remedy and as a record has it that lost it; each kind without one.
+    #[test]
+    fn nobody_is_named_without_a_next_step() {
+        let of_rule = |rule: &rules::culprits::rule::CulpritRule, remedy: &str| Culprit {
+            rule: Some(rule.id.into()),
+            name: rule.title.into(),
+            kind: rule.kinds.first().map_or_else(Default::default, |kind| (*kind).into()),
+            remedy: remedy.into(),
+            ..Culprit::default()
+        };
+        let rules = rules::culprits::ALL.iter();
+        let known = rules.flat_map(|rule| [of_rule(rule, rule.remedy), of_rule(rule, "")]);
+        let kinds = SliceKind::ALL.iter().map(|kind| Culprit { kind: (*kind).into(), ..Culprit::default() });
+        let odd = [Culprit { kind: "novel".into(), ..Culprit::default() }];
+        for culprit in known.chain(kinds).chain(odd) {
+            let one = [culprit];
+            for step in [next_step(&one, 0), first_step(&one, 0)] {
+                assert!(
+                    step.len() > 20 && step.ends_with('.'),
+                    "{:?} of {:?}: {step}",
+                    one[0].rule,
+                    one[0].kind
+                );
+                assert_eq!(step.matches('`').count() % 2, 0, "{step}");
+            }
+        }
+    }
+
     #[test]
     fn the_first_step_is_one_of_several() {
         let remedy =
@@ -76,5 +107,7 @@ mod tests {
         let culprits = [Culprit { remedy, ..Culprit::default() }];
         assert_eq!(first_step(&culprits, 0), "Move it (smp_affinity_list; the driver may not), and pin it.");
         assert!(next_step(&culprits, 0).ends_with("or switch it off."));
+        let both = Culprit { remedy: "if it is yours, follow it; else move it".into(), ..Culprit::default() };
+        assert_eq!(first_step(&[both], 0), "If it is yours, follow it; else move it.");
     }
 }

@@ -55,20 +55,38 @@ pub fn longest(mut parts: Vec<SpikePart<'_>>, most: usize) -> (Vec<SpikePart<'_>
     (parts, others.len(), Nanos(others.iter().fold(0i64, |sum, part| sum.saturating_add(part.ns.0))))
 }
 
-/// Parts of one kind and one culprit together: the kind, whose, how long, how many; the longest
-/// first.
-pub fn sums<'a>(parts: &[SpikePart<'a>]) -> Vec<(&'a str, String, Nanos, usize)> {
-    let mut sums: std::collections::BTreeMap<(&'a str, String), (i64, usize)> = Default::default();
-    for part in parts {
-        let kind = part.slice.map_or(kinds::UNEXPLAINED, |slice| slice.kind.as_str());
-        let whose = part.slice.map(|slice| sentences::who(&slice.who)).unwrap_or_default();
-        let sum = sums.entry((kind, whose)).or_default();
-        *sum = (sum.0.saturating_add(part.ns.0), sum.1 + 1);
+/// The parts of a spike with the same kind, owner and function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergedParts<'a> {
+    /// Whose, in words.
+    pub whose: String,
+    /// In order of time.
+    pub parts: Vec<SpikePart<'a>>,
+    /// How long together.
+    pub ns: Nanos,
+}
+
+impl<'a> MergedParts<'a> {
+    /// The longest of them, which says what they rest on.
+    pub fn longest(&self) -> Option<&SpikePart<'a>> {
+        self.parts.iter().max_by_key(|part| (part.ns, std::cmp::Reverse(part.start)))
     }
-    let told = |((kind, whose), (ns, count))| (kind, whose, Nanos(ns), count);
-    let mut sums: Vec<_> = sums.into_iter().map(told).collect();
-    sums.sort_by_key(|sum| std::cmp::Reverse(sum.2));
-    sums
+}
+
+/// The parts put together by kind, owner and function; those that took most first.
+pub fn merged<'a>(parts: &[SpikePart<'a>]) -> Vec<MergedParts<'a>> {
+    let mut rows: std::collections::BTreeMap<(&str, String), Vec<SpikePart<'a>>> = Default::default();
+    for part in parts {
+        let whose = part.slice.map(|slice| sentences::who(&slice.who)).unwrap_or_default();
+        rows.entry((part.kind(), whose)).or_default().push(*part);
+    }
+    let told = |((_, whose), parts): ((&str, String), Vec<SpikePart<'a>>)| {
+        let ns = Nanos(parts.iter().fold(0i64, |sum, part| sum.saturating_add(part.ns.0)));
+        MergedParts { whose, parts, ns }
+    };
+    let mut rows: Vec<MergedParts> = rows.into_iter().map(told).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    rows
 }
 
 /// The latest spikes, up to this number, latest first.
@@ -133,6 +151,18 @@ mod tests {
         let all = vec![part(0, 5), part(5, 1), part(6, 9), part(15, 2)];
         assert_eq!(longest(all.clone(), 2), (vec![part(0, 5), part(6, 9)], 2, Nanos(3)));
         assert_eq!(longest(all.clone(), 4), (all, 0, Nanos(0)));
+    }
+
+    #[test]
+    fn parts_of_one_owner_are_put_together_and_nothing_is_lost() {
+        for spike in &fixture::run().spikes {
+            let parts = parts(spike);
+            let rows = merged(&parts);
+            assert_eq!(rows.iter().map(|row| row.parts.len()).sum::<usize>(), parts.len());
+            assert_eq!(rows.iter().map(|row| row.ns.0).sum::<i64>(), spike.latency_ns.0);
+            assert!(rows.windows(2).all(|pair| pair[0].ns >= pair[1].ns));
+            assert!(rows.iter().all(|row| row.longest().is_some()));
+        }
     }
 
     #[test]

@@ -4,10 +4,10 @@
 use maud::{Markup, html};
 
 use super::flame::Flame;
-use super::parts::{SpikePart, by_latency, longest, parts, share, total, unexplained, worst};
+use super::parts::{SpikePart, by_latency, longest, parts, share, total, worst};
 use super::typical::{self, Involved};
 use super::windows::{KEPT, Windows};
-use super::{ask, kinds, path, picture, sentences, threads};
+use super::{ask, culprit_thread, disagreement, kinds, path, picture, sentences, shares, threads};
 use crate::html::{cards, figure};
 use crate::input::Input;
 use crate::plot::axis::number;
@@ -85,14 +85,13 @@ fn typical_ones(run: &Run, involved: &[Involved], windows: Option<&Windows>) -> 
     }
 }
 
-/// That the trace and the thread's clock differ: what is then said is not to be relied on.
+/// That the trace and the thread's clock differ in some spikes, and what that means.
 pub fn banner(run: &Run) -> Markup {
-    let disagreeing = run.recorder.as_ref().map_or(0, |recorder| recorder.disagreeing);
+    let found = disagreement::of(run);
     html! {
-        @if disagreeing > 0 {
-            div class="banner" role="alert" {
-                "In " (several(disagreeing, "spike", "spikes"))
-                " the trace and the thread's clock do not agree: what is said of those is not to be relied on."
+        @if let Some(found) = found {
+            div class=[(!found.holds).then_some("banner")] role="alert" {
+                "Remark: " (found.sentence) @if !found.which.is_empty() { " (" (found.which) ")" } "."
             }
         }
     }
@@ -112,7 +111,6 @@ pub fn account(run: &Run) -> Markup {
 }
 
 fn culprits(run: &Run, involved: &[Involved]) -> Markup {
-    let rest = unexplained(run);
     html! {
         (cards("Culprits by the time they took", html! {
             table {
@@ -128,7 +126,7 @@ fn culprits(run: &Run, involved: &[Involved]) -> Markup {
         p class="muted" {
             "Shares are of " (span(total(run))) ", the latency of " (sentences::summed(run)) ". "
             @if let Some(left_out) = sentences::left_out(run) { (left_out) " " }
-            "No event accounts for " (span(rest)) " of it (" (sentences::percent(share(rest, total(run)))) ")."
+            (shares::sentence(run))
         }
     }
 }
@@ -145,6 +143,7 @@ fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
             td class="top" { (sentences::percent(culprit.share)) } td { (span(culprit.total_ns)) } td class="more" { (culprit.spikes) }
             td class="wrap" {
                 strong { (clean(&culprit.name)) }
+                @if !culprit.threads.is_empty() { br; (culprit_thread::sentence(culprit, run)) }
                 @if !culprit.functions.is_empty() && !named { br; span class="muted" { "in " (sentences::functions(culprit)) } }
             }
             td class="left" { (swatch(culprit.kind.as_str())) " " (clean(culprit.kind.as_str())) }

@@ -3,30 +3,20 @@
 
 use std::fmt::Write;
 
-use super::parts::{PARTS, SpikePart, longest, parts, share, sums, total, unexplained, worst};
-use super::{kinds, outside, program, sentences, threads};
-use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, YELLOW};
+use super::parts::{by_latency, total};
+use super::{
+    culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, threads, typical,
+};
+use crate::palette::{BOLD, Palette, RED, YELLOW};
 use crate::run::table;
-use crate::words::{clean, filled, several, span, us, wrapped};
-use model::run::{Culprit, Run, Spike};
+use crate::words::{clean, filled, several, span, wrapped};
+use model::run::{Run, Spike};
 use model::slice::SliceKind;
-use model::units::Nanos;
-
-/// How many sums of a spike are listed.
-const SUMS: usize = 6;
 
 /// Spikes that are drawn, in short and in full; the others are counted.
 const SPIKES: [usize; 2] = [3, 5];
 /// Culprits that are listed, in short and in full; the others are counted.
 const CULPRITS: [usize; 2] = [5, 10];
-/// Parts of less than this share of a spike are added up, unless all is asked for.
-const LEAST: f64 = 0.01;
-/// From this width on, the culprit is next to the bar, else below it.
-const BESIDE: usize = 120;
-/// Below this width a part has neither bar nor start.
-const NARROW: usize = 60;
-/// Parts below this share of a spike are named without their evidence.
-const SMALL: f64 = 0.05;
 
 /// The hunt as text of up to this number of columns, as far as possible; with ANSI colours if asked
 /// for. Every condition is there, and the recorder's account of itself.
@@ -62,13 +52,14 @@ fn written(run: &Run, all: bool, columns: usize, color: bool) -> String {
         page.push('\n');
         account(&mut page, run, width, palette);
     }
-    disagreement(&mut page, run, width, palette);
+    suspects(&mut page, run, width, palette);
     let _ = writeln!(page);
     let most = SPIKES[usize::from(all)];
-    heading(&mut page, &spikes_line(run, most), width, palette);
-    for (at, spike) in worst(run, most).into_iter().enumerate() {
+    let example = typical::example(run, &typical::all(run));
+    heading(&mut page, &spikes_line(run, most, example), width, palette);
+    for (number, spike) in shown(run, most, example) {
         let _ = writeln!(page);
-        timeline(&mut page, at + 1, spike, run, all, width, palette);
+        spike_rows::render(&mut page, number, spike, run, all, width, palette);
     }
     if !run.spikes.is_empty() {
         culprits(&mut page, run, CULPRITS[usize::from(all)], width, palette);
@@ -99,13 +90,30 @@ fn heading(page: &mut String, line: &str, width: usize, palette: Palette) {
     page.push('\n');
 }
 
-fn spikes_line(run: &Run, most: usize) -> String {
+fn spikes_line(run: &Run, most: usize, example: Option<usize>) -> String {
     let found = sentences::found(run);
-    if run.spikes.len() > most {
-        format!("{found} The worst {most}, each from the time it should have run:")
-    } else {
-        found
+    let worst = if run.spikes.len() > most { format!(" the worst {most}") } else { String::new() };
+    match (example, run.culprits.first()) {
+        (Some(_), Some(first)) => {
+            let rest = if worst.is_empty() { " the worst".to_owned() } else { worst };
+            let first = clean(&first.name);
+            format!(
+                "{found} First one that is typical of {first}, then{rest}, each from the time it should \
+                 have run:"
+            )
+        }
+        _ if !worst.is_empty() => format!("{found} The worst {most}, each from the time it should have run:"),
+        _ => found,
     }
+}
+
+/// An example where there is one, then the worst; each with its place among the latest.
+fn shown(run: &Run, most: usize, example: Option<usize>) -> Vec<(usize, &Spike)> {
+    let order = by_latency(run);
+    let numbered = order.iter().enumerate().map(|(rank, &at)| (at, rank + 1, &run.spikes[at]));
+    let first = numbered.clone().filter(|(at, ..)| Some(*at) == example);
+    let rest = numbered.take(most).filter(|(at, ..)| Some(*at) != example);
+    first.chain(rest).map(|(_, number, spike)| (number, spike)).collect()
 }
 
 fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
@@ -116,141 +124,13 @@ fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
     }
 }
 
-fn disagreement(page: &mut String, run: &Run, width: usize, palette: Palette) {
-    let disagreeing = run.recorder.as_ref().map_or(0, |recorder| recorder.disagreeing);
-    if disagreeing > 0 {
-        let many = several(disagreeing, "spike", "spikes");
-        let line = format!(
-            "! In {many} the trace and the thread's clock do not agree: what is said of those is not to be relied on."
-        );
-        let mut text = String::new();
-        wrapped(&mut text, &line, width);
-        page.push_str(&palette.paint(RED, text.trim_end()));
-        page.push('\n');
-    }
-}
-
-/// One spike: a headline, and a bar for every part in order of time.
-fn timeline(
-    page: &mut String,
-    number: usize,
-    spike: &Spike,
-    run: &Run,
-    all: bool,
-    width: usize,
-    palette: Palette,
-) {
-    let when = sentences::when(spike, run);
-    let mut rest = format!(" on CPU {}", spike.cpu);
-    if !when.is_empty() {
-        let _ = write!(rest, ", {when}");
-    }
-    if let Some(victim) = sentences::victim(spike) {
-        let _ = write!(rest, ", {victim}");
-    }
-    let _ = write!(rest, ": {}", sentences::classes(spike));
-    let first = format!("{number}. {}", threads::late(spike));
-    filled(page, &(palette.paint(BOLD, &first) + " "), &rest, 3, width);
-    let parts = parts(spike);
-    let sums = sums(&parts);
-    let large = parts.iter().filter(|part| all || share(part.ns, spike.latency_ns) >= LEAST).count();
-    let (shown, others, length) = longest(parts, large.clamp(1, PARTS));
-    let largest = shown.iter().map(|part| part.ns).max().unwrap_or_default();
-    let bar = Bar { width: (width / 5).clamp(10, 40), latency: spike.latency_ns };
-    for part in &shown {
-        row(page, part, &bar, part.ns == largest, width, palette);
-    }
-    if others > 0 {
-        let what = several(others as u64, "shorter part", "shorter parts");
-        let _ = writeln!(page, "   and {what}, {} together", span(length));
-        if all || large > PARTS {
-            filled(page, "   in all: ", &in_all(&sums), 11, width);
-        }
-    }
-    if !spike.unexplained_why.is_empty() {
-        filled(page, "   unexplained: ", &clean(&spike.unexplained_why), 16, width);
-    }
-    if spike.events_lost > 0 {
-        let lost = several(spike.events_lost, "event", "events");
-        filled(page, "   ! ", &format!("{lost} of this CPU lost: slices may be missing"), 5, width);
-    }
-    for note in &spike.notes {
-        filled(page, "   - ", &clean(note), 5, width);
-    }
-}
-
-/// Of a spike in too many parts to look at: whose time it was, added up.
-fn in_all(sums: &[(&str, String, Nanos, usize)]) -> String {
-    let one = |(kind, whose, ns, count): &(&str, String, Nanos, usize)| {
-        let whose = if whose.is_empty() { String::new() } else { format!(" {whose}") };
-        format!("{}{whose} {} in {}", clean(kind), span(*ns), several(*count as u64, "part", "parts"))
-    };
-    sums.iter().take(SUMS).map(one).collect::<Vec<_>>().join("; ")
-}
-
-/// How a spike's parts are laid out in a row of cells.
-struct Bar {
-    width: usize,
-    latency: Nanos,
-}
-
-impl Bar {
-    /// The cells of a part: those before it, itself, those after it.
-    fn cells(&self, part: &SpikePart) -> [String; 3] {
-        let at =
-            |ns: i64| (share(Nanos(ns), self.latency).clamp(0.0, 1.0) * self.width as f64).round() as usize;
-        let length = at(part.ns.0);
-        let from = at(part.start.0).min(self.width - length.max(1));
-        let itself = match (length, part.slice) {
-            (0, _) => "\u{258c}".to_owned(),
-            (n, Some(_)) => "\u{2588}".repeat(n),
-            (n, None) => "\u{2591}".repeat(n),
-        };
-        let after = self.width - from - itself.chars().count();
-        [" ".repeat(from), itself, " ".repeat(after)]
-    }
-}
-
-fn row(page: &mut String, part: &SpikePart, bar: &Bar, largest: bool, width: usize, palette: Palette) {
-    let [before, itself, after] = bar.cells(part);
-    let start = format!("+{}", us(part.start));
-    let numbers = format!("{:>9} us {:>5}  ", us(part.ns), sentences::percent(share(part.ns, bar.latency)));
-    let kind = clean(part.kind());
-    let small = share(part.ns, bar.latency) < SMALL;
-    let words = match part.slice {
-        None => kinds::of(kinds::UNEXPLAINED).words.to_owned(),
-        Some(slice) if small && !sentences::who(&slice.who).is_empty() => sentences::who(&slice.who),
-        Some(slice) => sentences::slice(slice) + &sentences::stack(slice),
-    };
-    let style = match part.slice {
-        None => YELLOW,
-        Some(_) if largest => RED,
-        Some(_) => PLAIN,
-    };
-    let (plain, painted) = match width {
-        0..NARROW => (format!("  {numbers}"), format!("  {numbers}")),
-        _ => (
-            format!("{start:>10}  {before}{itself}{after}  {numbers}"),
-            format!("{start:>10}  {before}{}{after}  {numbers}", palette.paint(style, &itself)),
-        ),
-    };
-    if width >= BESIDE {
-        let named = format!("{kind:<15}");
-        let hang = plain.chars().count() + named.chars().count() + 1;
-        filled(page, &format!("{painted}{} ", palette.paint(style, &named)), &words, hang, width);
-        return;
-    }
-    let line = format!("{painted}{}", palette.paint(style, &kind));
-    let room = width.saturating_sub(plain.chars().count() + kind.chars().count() + 2);
-    if words.is_empty() || part.slice.is_none() {
-        let _ = writeln!(page, "{line}");
-    } else if words.chars().count() <= room {
-        let _ = writeln!(page, "{line}  {}", palette.paint(DIM, &words));
-    } else {
-        let mut text = String::new();
-        filled(&mut text, &" ".repeat(12), &words, 12, width);
-        let _ = writeln!(page, "{line}\n{}", palette.paint(DIM, text.trim_end_matches('\n')));
-    }
+fn suspects(page: &mut String, run: &Run, width: usize, palette: Palette) {
+    let Some(found) = disagreement::of(run) else { return };
+    let which = if found.which.is_empty() { String::new() } else { format!(" ({})", found.which) };
+    let mut text = String::new();
+    wrapped(&mut text, &format!("! I{}{which}.", found.sentence.trim_start_matches('i')), width);
+    page.push_str(&palette.paint(if found.holds { YELLOW } else { RED }, text.trim_end()));
+    page.push('\n');
 }
 
 fn culprits(page: &mut String, run: &Run, most: usize, width: usize, palette: Palette) {
@@ -262,24 +142,20 @@ fn culprits(page: &mut String, run: &Run, most: usize, width: usize, palette: Pa
         wrapped(page, &line, width);
     }
     for at in 0..run.culprits.len().min(most) {
-        one_culprit(page, &run.culprits, at, width, palette);
+        one_culprit(page, run, at, width, palette);
     }
-    if run.culprits.len() > most {
-        let _ = writeln!(page, "and {} more", run.culprits.len() - most);
+    let more = shares::more(run, most);
+    if !more.is_empty() {
+        let _ = writeln!(page, "{more}");
     }
-    let rest = unexplained(run);
-    if rest.0 > 0 {
-        let of = sentences::percent(share(rest, total(run)));
-        let line = format!(
-            "No event accounts for {} of it ({of}), part of which a culprit above may name.",
-            span(rest)
-        );
-        wrapped(page, &line, width);
+    let sum = shares::sentence(run);
+    if !sum.is_empty() {
+        wrapped(page, &sum, width);
     }
 }
 
-fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize, palette: Palette) {
-    let (number, culprit) = (at + 1, &culprits[at]);
+fn one_culprit(page: &mut String, run: &Run, at: usize, width: usize, palette: Palette) {
+    let (number, culprits, culprit) = (at + 1, &run.culprits, &run.culprits[at]);
     let cells = (width / 8).clamp(8, 20);
     let full = (culprit.share.clamp(0.0, 1.0) * cells as f64).round() as usize;
     let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
@@ -297,6 +173,7 @@ fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize,
             filled(page, &format!("           {what}"), &words, 13, width);
         }
     };
+    say("is: ", culprit_thread::sentence(culprit, run));
     say("seen: ", culprit.evidence.iter().map(|words| clean(words)).collect::<Vec<_>>().join("; "));
     // A culprit that is called by its one function needs no list of it.
     if !matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str())) {
@@ -315,6 +192,7 @@ fn one_culprit(page: &mut String, culprits: &[Culprit], at: usize, width: usize,
 mod tests {
     use super::*;
     use crate::hunt::fixture;
+    use crate::palette::DIM;
 
     #[test]
     fn every_width_holds_it() {

@@ -52,6 +52,12 @@ pub fn answer(run: &Run) -> Option<String> {
     let sum = |of: fn(&ThreadRun) -> u64| all.iter().map(|thread| of(thread)).fold(0, u64::saturating_add);
     let (late, judged) = (sum(|thread| thread.late.unwrap_or(0)), sum(|thread| thread.judged));
     let of = several(all.len() as u64, "thread", "threads");
+    // The first of a thread come before its period is known.
+    let unjudged = sum(|thread| thread.cycles.saturating_sub(thread.judged));
+    let judged_cycles = match unjudged {
+        0 => cycles(judged),
+        more => format!("{} (besides {more} before the period was known)", cycles(judged)),
+    };
     let worst = all.iter().max_by_key(|thread| thread.worst_ns).unwrap_or(first);
     let worst = format!(
         "the worst observed response is {} of {} ({})",
@@ -61,9 +67,9 @@ pub fn answer(run: &Run) -> Option<String> {
     );
     Some(match (judged, late) {
         (0, _) => format!("No cycle of {of} had a deadline to be compared with; {worst}."),
-        (_, 0) => format!("None of {} of {of} was later than its deadline; {worst}.", cycles(judged)),
-        (_, 1) => format!("1 of {} of {of} was later than its deadline; {worst}.", cycles(judged)),
-        (_, _) => format!("{late} of {} of {of} were later than their deadline; {worst}.", cycles(judged)),
+        (_, 0) => format!("None of {judged_cycles} of {of} was later than its deadline; {worst}."),
+        (_, 1) => format!("1 of {judged_cycles} of {of} was later than its deadline; {worst}."),
+        (_, _) => format!("{late} of {judged_cycles} of {of} were later than their deadline; {worst}."),
     })
 }
 
@@ -149,11 +155,11 @@ fn remarks(run: &Run) -> Vec<String> {
             |recorder: &Recorder| recorder.events.iter().any(|event| event == "raw_syscalls:sys_enter");
         let hint = match run.recorder.as_ref().is_some_and(recorded) {
             true => "",
-            false => " --syscalls tells mutexes from conditions.",
+            false => " --syscalls tells a wait for a mutex from one for the next cycle.",
         };
         lines.push(format!(
-            "Of {many} no event tells whether a cycle ended there, or events were lost: these are in no \
-             cycle.{hint}"
+            "{many} may or may not have ended a cycle, for no event tells, or events were lost: these are in \
+             no cycle.{hint}"
         ));
     }
     let without = run.threads.iter().filter(|thread| thread.cycles == 0).count() as u64;

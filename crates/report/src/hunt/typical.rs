@@ -65,6 +65,14 @@ pub fn all(run: &Run) -> Vec<Involved> {
     found
 }
 
+/// The place of the spike that is shown first: where the worst of all is mostly another's, the one
+/// that shows best what the first culprit does; none where the worst shows that.
+pub fn example(run: &Run, involved: &[Involved]) -> Option<usize> {
+    let worst = run.spikes.iter().max_by_key(|spike| spike.latency_ns)?;
+    let shows_it = most_of(&taken(run, worst)).is_none_or(|place| place == 0);
+    involved.first().and_then(|first| first.typical).filter(|_| !shows_it)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +89,20 @@ mod tests {
         let nobody = run.culprits.iter().position(|culprit| culprit.kind == SliceKind::Unexplained).unwrap();
         assert_eq!(found[nobody].typical, Some(5));
         assert_eq!(all(&Run::default()), []);
+    }
+
+    #[test]
+    fn an_example_is_wanted_where_the_worst_is_mostly_another_s() {
+        let mut run = fixture::run();
+        let worst = (0..run.spikes.len()).max_by_key(|&at| run.spikes[at].latency_ns).unwrap();
+        let of_worst = most_of(&taken(&run, &run.spikes[worst])).unwrap();
+        run.culprits.swap(0, of_worst);
+        assert_eq!(example(&run, &all(&run)), None);
+        run.culprits.swap(0, of_worst);
+        run.culprits.rotate_left(usize::from(of_worst == 0));
+        let involved = all(&run);
+        assert_eq!(example(&run, &involved), involved[0].typical);
+        assert!(involved[0].typical.is_some_and(|at| at != worst));
+        assert_eq!(example(&Run::default(), &[]), None);
     }
 }

@@ -132,14 +132,15 @@ fn paint(
 }
 
 /// Which counts have which colour: equal steps of the logarithm.
-struct Shades {
+pub struct Shades {
     /// The largest count of each shade but the last.
     upto: Vec<u64>,
     most: u64,
 }
 
 impl Shades {
-    fn new(most: u64) -> Shades {
+    /// For counts up to this.
+    pub fn new(most: u64) -> Shades {
         let steps = HEATS as f64 - 1.0;
         let mut upto: Vec<u64> = vec![1];
         for i in 1..HEATS - 1 {
@@ -149,12 +150,13 @@ impl Shades {
         Shades { upto, most }
     }
 
-    fn of(&self, n: u64) -> usize {
+    /// The shade of a count that is not zero.
+    pub fn of(&self, n: u64) -> usize {
         self.upto.iter().position(|&upto| n <= upto).unwrap_or(HEATS - 1)
     }
 
-    /// The shades that occur, with their counts.
-    fn legend(&self, plot: &Plot, theme: &Theme) -> (Markup, f64) {
+    /// The shades that occur, with their counts, and the height that this takes.
+    pub fn legend(&self, plot: &Plot, theme: &Theme) -> (Markup, f64) {
         let used = self.of(self.most) + 1;
         let width = (plot.right - plot.left) / HEATS as f64;
         let y = plot.bottom + 52.0;

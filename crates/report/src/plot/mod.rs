@@ -24,5 +24,5 @@ pub mod ratios;
 pub mod shift;
 pub mod svg;
 pub mod theme;
-mod wall_ticks;
+pub mod wall_ticks;
 pub mod watch_over_time;

@@ -25,8 +25,10 @@ impl Picture {
     /// As part of a page. Without the namespace, which HTML does not need.
     pub fn inline(&self, class: &str) -> Markup {
         let (width, height) = (Px(self.width), Px(self.height));
+        // What is in an image is not read out: links within need a group (WAI-ARIA 1.2, img).
+        let role = if self.body.0.contains("<a ") { "group" } else { "img" };
         html! {
-            svg class=(class) viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(self.label) {
+            svg class=(class) viewBox={ "0 0 " (width) " " (height) } role=(role) aria-label=(self.label) {
                 (self.body)
             }
         }
@@ -164,10 +166,13 @@ impl Plot {
             path.down(self.bottom);
         });
         let middle = (self.left + self.right) / 2.0;
+        let edge = if self.right > Size::Narrow.width() { Size::Wide } else { Size::Narrow }.width();
+        // The last one may be wider than the space to the right of the plot.
+        let place = |tick: &Tick| scale.at(tick.value).min(edge - text_width(&tick.label) / 2.0);
         html! {
             (grid_lines(&major, &minor, theme))
             @for tick in ticks.iter().filter(|tick| !tick.label.is_empty()) {
-                (text(scale.at(tick.value), self.bottom + 16.0, "middle", theme.muted, &tick.label))
+                (text(place(tick), self.bottom + 16.0, "middle", theme.muted, &tick.label))
             }
             (text(middle, self.bottom + 34.0, "middle", theme.ink, title))
         }

@@ -185,21 +185,41 @@ fn colour_of(kind: WatchMarkKind, theme: &Theme) -> &'static str {
 fn spans(own: &[&PlacedMark], panels: &[Panel], time: &Scale, strip: f64, theme: &Theme) -> Markup {
     let (Some(first), Some(last)) = (panels.first(), panels.last()) else { return html! {} };
     html! {
-        @for mark in own {
-            @let load = mark.mark.kind == WatchMarkKind::Load;
+        @for (from, to, load, detail) in joined(own) {
             @let kind = if load { WatchMarkKind::Load } else { WatchMarkKind::Measure };
-            @let (left, right) = (time.at(mark.from.0 as f64), time.at(mark.to.0 as f64));
+            @let (left, right) = (time.at(from.0 as f64), time.at(to.0 as f64));
             @let (width, colour) = ((right - left).max(2.0), colour_of(kind, theme));
             // One above the other, because a load runs while something is measured.
             @let y = if load { 3.0 + strip / 2.0 } else { 3.0 };
             rect x=(Px(left)) y=(Px(y)) width=(Px(width)) height=(Px(strip / 2.0 - 1.5))
                 fill=(colour) {
-                title { (kind.name()) " " (crate::words::clean(&mark.mark.detail)) }
+                title { (kind.name()) " " (crate::words::clean(&detail)) }
             }
             rect x=(Px(left)) y=(Px(first.plot.top)) width=(Px(width))
                 height=(Px(last.plot.bottom - first.plot.top)) fill=(colour) fill-opacity="0.10" {}
         }
     }
+}
+
+/// Those of a kind that overlap are one stretch: laid over each other their tints would add up, and
+/// look like more work than there was.
+fn joined(own: &[&PlacedMark]) -> Vec<(Nanos, Nanos, bool, String)> {
+    let mut joined: Vec<(Nanos, Nanos, bool, String)> = Vec::new();
+    let mut sorted = own.to_vec();
+    sorted.sort_by_key(|mark| mark.from);
+    for mark in sorted {
+        let load = mark.mark.kind == WatchMarkKind::Load;
+        match joined.iter_mut().rev().find(|last| last.2 == load).filter(|last| mark.from <= last.1) {
+            Some(last) => {
+                last.1 = last.1.max(mark.to);
+                if !last.3.contains(&mark.mark.detail) {
+                    last.3 = format!("{}, {}", last.3, mark.mark.detail);
+                }
+            }
+            None => joined.push((mark.from, mark.to, load, mark.mark.detail.clone())),
+        }
+    }
+    joined
 }
 
 /// What happened to the machine: a stroke each, named where the pointer rests.

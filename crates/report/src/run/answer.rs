@@ -6,11 +6,14 @@ use super::{probes, sentences};
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, PLAIN, Palette, RED, Style};
 use crate::totals::{largest, sum_rows};
-use crate::words::{RunClock, clean, duration, several, span};
+use crate::words::{RunClock, clean, duration, percent, several, span};
 use model::histogram::quantile;
-use model::run::Run;
+use model::run::{CpuRun, Run};
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended, Policy};
+
+/// How late they would have been that were slept through is not known.
+const MISSING: &str = "in part: the slots that were slept through are not in it";
 
 /// The answer as text of up to this number of columns.
 pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {
@@ -38,7 +41,7 @@ pub fn late(run: &Run) -> String {
     let missed = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
     let missed = match missed {
         0 => String::new(),
-        n => format!("; {} slept through", several(n, "slot was", "slots were")),
+        n => format!("; {} ({}) slept through", several(n, "slot was", "slots were"), missed_share(run)),
     };
     match nearly_all(run) {
         Some((share, value)) => format!("{worst}; {share} of {all} within {}{missed}.", span(value)),
@@ -71,6 +74,13 @@ fn nearly_all(run: &Run) -> Option<(&'static str, Nanos)> {
     Some((share, quantile(&rows, largest(run), per_million)?))
 }
 
+/// What the slots that were slept through are of all.
+fn missed_share(run: &Run) -> String {
+    let sum = |of: fn(&CpuRun) -> u64| run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
+    let (cycles, missed) = (sum(|cpu| cpu.cycles), sum(|cpu| cpu.missed.unwrap_or(0)));
+    percent(missed as f64 / (cycles as f64 + missed as f64).max(1.0))
+}
+
 /// Whether the numbers are to be relied on, and what they are the numbers of.
 pub fn fair(run: &Run) -> (String, Style) {
     let spoiled: Vec<_> = run.integrity.iter().filter(|entry| entry.invalidates).collect();
@@ -87,10 +97,8 @@ pub fn fair(run: &Run) -> (String, Style) {
     let missed = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
     let mut words = match run.integrity.len() as u64 {
         // What would have been seen then is not among the wake-ups.
-        0 if missed > 0 => "in part: what was slept through is not in it".to_owned(),
-        n if missed > 0 => {
-            format!("in part: what was slept through is not in it, {} above", several(n, "remark", "remarks"))
-        }
+        0 if missed > 0 => MISSING.to_owned(),
+        n if missed > 0 => format!("{MISSING}, {} above", several(n, "remark", "remarks")),
         0 => "yes: nothing seen that spoils it".to_owned(),
         n => format!("yes, but for {} above", several(n, "remark", "remarks")),
     };
@@ -121,7 +129,7 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
 }
 
 /// The hunt that looks for what this run measured.
-fn hunt(run: &Run) -> String {
+pub fn hunt(run: &Run) -> String {
     let mut command = "onbeat hunt -D 60s".to_owned();
     // All CPUs are what a hunt takes by itself.
     let measured: model::units::CpuSet = run.cpus.iter().map(|cpu| cpu.cpu).collect();

@@ -41,7 +41,7 @@ pub fn expected(run: &Run) -> Option<String> {
     let (worse, length) = (longer(run), duration(length));
     Some(match hour {
         0.9.. => {
-            format!("Expect a {worse} soon ({} in an hour, if steady): {length} say little.", percent(hour))
+            format!("{length} say little: if steady, a {worse} comes within an hour with {}.", percent(hour))
         }
         _ => format!(
             "A {worse} comes within an hour with {}, within a day with {}, if steady.",
@@ -57,7 +57,7 @@ pub fn claim(run: &Run) -> Option<String> {
     let clean = needed(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
     let carries = seconds(rate::time_between(0, length.as_secs(), CONFIDENCE));
     let Some(limit) = run.plan.limit_ns else {
-        return Some(format!("For a rate under one a day over a limit (95 %): {clean} below it."));
+        return Some(format!("A claim of under one a day over a limit (95 %) takes {clean} without any."));
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
     let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
@@ -66,12 +66,12 @@ pub fn claim(run: &Run) -> Option<String> {
     let limit = span(limit);
     Some(match reached {
         0 => format!(
-            "{limit} was never reached: a rate of at most one in {carries} (95 %), if steady. \
-             For one a day: {clean} below it."
+            "{limit} was never reached: at most one in {carries} on average (95 %). For one a day it takes \
+             {clean} without any."
         ),
         n => format!(
-            "{limit} was reached by at least {}; for a rate of at most one a day (95 %): a new run of \
-             {clean} below it.",
+            "{limit} was reached by at least {}; to claim one a day on average (95 %), it takes a new run of \
+             {clean} without any.",
             several(n, sample(run).0, sample(run).1)
         ),
     })
@@ -92,9 +92,15 @@ mod tests {
             lines[0].contains("A larger one comes within an hour with 50 %, within a day with 96 %"),
             "{lines:?}"
         );
-        assert!(lines[1].contains("under one a day over a limit (95 %): 3 d below it"), "{lines:?}");
+        assert!(
+            lines[1].contains("A claim of under one a day over a limit (95 %) takes 3 d without any"),
+            "{lines:?}"
+        );
         run.elapsed_ns = Some(Nanos(100_000_000_000));
-        assert!(outlook(&run)[0].contains("Expect a larger one soon (97 % in an hour"), "{run:?}");
+        assert!(
+            outlook(&run)[0].contains("say little: if steady, a larger one comes within an hour with 97 %"),
+            "{run:?}"
+        );
         run.plan.limit_ns = Some(Nanos(1));
         assert!(outlook(&run)[1].contains("reached by at least"), "{:?}", outlook(&run));
         run.plan.limit_ns = Some(Nanos(i64::MAX));

@@ -7,7 +7,8 @@ use maud::{Markup, html};
 
 use super::json::json_compact;
 use super::{conditions, section, table};
-use crate::html::{document, figure, page_of, page_with_script, scroll};
+use crate::html::{PageParts, document, figure, scroll};
+use crate::hunt::threads;
 use crate::input::Input;
 use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
@@ -21,8 +22,15 @@ use stats::pair::verdict::Design;
 
 /// The runs as one page.
 pub fn html(inputs: &[Input]) -> Result<String> {
+    Ok(parts(inputs)?.page())
+}
+
+/// What that page is made of.
+pub fn parts(inputs: &[Input]) -> Result<PageParts> {
     let json = json_compact(inputs)?;
     let heading = match inputs {
+        // Of a followed program the cycles are the answer.
+        [one] if threads::answer(one.run).is_some() => format!("Cycles of a program: {}", clean(one.title)),
         [one] => format!("Wake-up latency: {}", clean(one.title)),
         several => format!("Wake-up latency of {} runs", several.len()),
     };
@@ -33,7 +41,7 @@ pub fn html(inputs: &[Input]) -> Result<String> {
             footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the time a thread asked to be woken at to the time it ran." } }
             (document(&json))
     };
-    Ok(if asked { page_with_script(PageScript::Ask, &heading, body) } else { page_of(&heading, body) })
+    Ok(PageParts { heading, body, script: asked.then_some(PageScript::Ask) })
 }
 
 /// Several runs: side by side first, then each by itself.

@@ -180,6 +180,8 @@ fn rows(run: &Run, width: usize, palette: Palette, text: &mut String) {
 fn heads(run: &Run) -> [String; COLUMNS.len()] {
     let mut heads = COLUMNS.map(|column| column.0.to_string());
     let (samples, beside) = probes::heads(run);
+    // Of a followed thread a cycle is something else: not every wake-up begins or ends one.
+    let samples = if run.follows() { "wake-ups" } else { samples };
     (heads[1], heads[2]) = (samples.to_owned(), beside.to_owned());
     heads[COLUMNS.len() - 1] = format!("when ({})", RunClock::of(run).zone());
     heads

@@ -1,7 +1,8 @@
 //! What to type after a run, as the page says it next to the answer.
 
+use super::answer::hunt;
+use crate::hunt::sentences::percent;
 use crate::input::Input;
-use model::run::Run;
 use model::vocabulary::Command;
 
 /// Sentences with commands in back-ticks; none where nothing follows from the run.
@@ -11,7 +12,7 @@ pub fn what_next(input: &Input) -> Vec<String> {
         return vec!["Mend what spoiled this run, then measure again.".into()];
     }
     match run.command.known() {
-        Some(Command::Hunt) if !run.spikes.is_empty() => after_culprits(run),
+        Some(Command::Hunt) if !run.spikes.is_empty() => after_culprits(input),
         Some(Command::Hunt) => vec![
             "Nothing was late enough to be explained: hunt for longer, with a lower `--over`, or under the \
              load that the machine will have (`--load`)."
@@ -19,22 +20,40 @@ pub fn what_next(input: &Input) -> Vec<String> {
         ],
         Some(Command::Measure) => after_measuring(input),
         Some(Command::Import) => {
-            let words = "`onbeat bounds` says what it supports; `onbeat hunt` on the machine itself \
-                         names who took the time.";
-            vec![words.into()]
+            let bounds = format!("onbeat bounds {}", input.place);
+            vec![format!(
+                "{} says what it supports; `onbeat hunt` on the machine itself names who took the time.",
+                command(&bounds)
+            )]
         }
         _ => Vec::new(),
     }
 }
 
-fn after_culprits(run: &Run) -> Vec<String> {
+/// A command as code; a path may hold a back-tick, which would end it.
+fn command(line: &str) -> String {
+    if line.contains('`') { line.to_owned() } else { format!("`{line}`") }
+}
+
+fn after_culprits(input: &Input) -> Vec<String> {
+    let run = input.run;
     let mut steps = Vec::new();
+    // A thread that goes first, or a lock, is the programs' own: no setting cures those.
+    let first = run.culprits.first().filter(|culprit| culprit.knobs.is_empty());
+    if let Some(first) = first {
+        steps.push(format!(
+            "No setting of the machine takes away the first, {}: what does stands below it.",
+            percent(first.share)
+        ));
+    }
     if run.culprits.iter().any(|culprit| !culprit.knobs.is_empty()) {
-        steps.push(
-            "`onbeat audit --hunt RUN` lists the settings that matter, by the time that this hunt lost to \
-             them; `onbeat prove --change RULE=VALUE` shows whether one helps."
-                .into(),
-        );
+        let audit = format!("onbeat audit --hunt {}", input.place);
+        steps.push(format!(
+            "{} lists the settings that matter{}, by the time that this hunt lost to them; `onbeat prove \
+             --change RULE=VALUE` with one of them shows whether it helps.",
+            command(&audit),
+            if first.is_some() { " for the others" } else { "" },
+        ));
     }
     if run.culprits.is_empty() {
         steps.push("No culprit was named: open a spike below and look at its evidence.".into());
@@ -43,13 +62,14 @@ fn after_culprits(run: &Run) -> Vec<String> {
 }
 
 fn after_measuring(input: &Input) -> Vec<String> {
-    let who = "`onbeat hunt`, with the same flags, names who took the time of the late ones; `onbeat \
-               audit` says which settings stand in the way.";
-    let claim =
-        "Name the limit that matters: `onbeat bounds RUN --limit 100us` says whether this run supports it.";
-    let mut steps = vec![who.to_owned()];
+    let who = format!(
+        "{} names who took the time of the late ones; `onbeat audit` says which settings stand in the way.",
+        command(&hunt(input.run))
+    );
+    let mut steps = vec![who];
     if input.limit().is_none() {
-        steps.push(claim.to_owned());
+        let bounds = format!("onbeat bounds {} --limit 100us", input.place);
+        steps.push(format!("{} says whether this run supports a limit, here 100 us.", command(&bounds)));
     }
     steps
 }
@@ -58,24 +78,27 @@ fn after_measuring(input: &Input) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{fixture, hunt};
-    use model::run::Integrity;
+    use model::run::{Integrity, Run};
 
     #[test]
     fn each_end_of_a_run_has_a_next_step() {
         let sample = fixture::quiet();
         let of = |run: &Run| what_next(&Input { run, ..sample.input() }).join(" ");
         let mut run = sample.run.clone();
-        assert!(of(&run).contains("onbeat hunt"));
+        assert!(of(&run).contains("`onbeat hunt -D 60s"), "{}", of(&run));
+        assert!(of(&run).contains("`onbeat bounds /runs/x --limit 100us`"), "{}", of(&run));
         run.integrity = vec![Integrity { invalidates: true, ..Integrity::default() }];
         assert!(of(&run).starts_with("Mend"));
         let mut hunt = hunt::fixture::run();
         hunt.integrity.clear();
-        assert!(of(&hunt).contains("onbeat audit --hunt"), "{}", of(&hunt));
+        assert!(of(&hunt).contains("`onbeat audit --hunt /runs/x`"), "{}", of(&hunt));
         hunt.spikes.clear();
         assert!(of(&hunt).contains("--over"));
         run.integrity.clear();
         run.command = "import".into();
-        assert!(of(&run).contains("onbeat bounds"));
+        assert!(of(&run).contains("`onbeat bounds /runs/x`"));
+        let ticks = what_next(&Input { run: &run, place: "'a`b'", ..sample.input() }).join(" ");
+        assert!(ticks.starts_with("onbeat bounds 'a`b' says"), "{ticks}");
         run.command = "probe".into();
         assert_eq!(of(&run), "");
     }

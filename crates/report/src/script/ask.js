@@ -77,7 +77,7 @@ function start() {
   section.hidden = false;
   get('list').open = false;
   document.documentElement.classList.add('asked');
-  show({ spike: 0, ...asked(location.hash) });
+  show({ spike: data.first, ...asked(location.hash) });
 }
 
 start();

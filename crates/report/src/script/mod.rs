@@ -49,7 +49,12 @@ impl PageScript {
     /// What a page with the script allows: this script and its own styles, and no request to
     /// anywhere.
     pub fn policy(self) -> String {
-        format!("{POLICY}; script-src 'sha256-{}'", sha256_base64(self.text()))
+        format!("{POLICY}; {}", self.source())
+    }
+
+    /// The part of a policy that names this script.
+    pub fn source(self) -> String {
+        format!("script-src 'sha256-{}'", sha256_base64(self.text()))
     }
 
     /// The script as the last part of a page.

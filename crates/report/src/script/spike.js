@@ -129,6 +129,17 @@ function keys(spike) {
   return make('p', { class: 'keys' }, looks.map(([look, words]) => make('span', {}, swatch(look), ` ${words}`)));
 }
 
+/** Who took most of many small parts. */
+function owners(parts) {
+  const sums = new Map();
+  for (const part of parts) {
+    const name = part.who ? `${part.kind.name} ${part.who}` : part.kind.name;
+    sums.set(name, (sums.get(name) || 0) + part.ns);
+  }
+  const most = [...sums].sort((a, b) => b[1] - a[1]).slice(0, 3);
+  return most.map(([name, ns]) => `${name} ${span(ns)}`).join('; ');
+}
+
 function rows(spike) {
   const row = (part) => make('tr', {}, cell('more', (part.start / 1e3).toFixed(1)), cell('top', (part.ns / 1e3).toFixed(1)),
     cell('', percent(part.ns, spike.late)), cell('left', swatch(part.kind), ` ${part.kind.name}`), cell('wrap', part.who),
@@ -141,7 +152,8 @@ function rows(spike) {
   if (!parts.some(large) || !small.length) return [told(parts)];
   const sum = small.reduce((all, part) => all + part.ns, 0);
   return [told(parts.filter(large)), make('details', {},
-    make('summary', {}, `${several(small.length, 'part', 'parts')} under 1 %, ${span(sum)} together`), told(small))];
+    make('summary', {}, `${several(small.length, 'part', 'parts')} under 1 %, ${span(sum)} together: `, owners(small)),
+    told(small))];
 }
 
 /** The open spike below the picture. */

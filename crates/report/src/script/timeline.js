@@ -49,8 +49,7 @@ function timeline(place) {
     }
     parts.push(written((LEFT + right) / 2, HIGH + 36, 'middle', INK, 'since the start'));
     if (data.over) {
-      parts.push(path(`M${LEFT} ${px(y(data.over))}H${right}`, ALARM, { 'stroke-dasharray': '6 4' }),
-        written(right, y(data.over) - 4, 'end', ALARM, `threshold ${span(data.over)}`));
+      parts.push(path(`M${LEFT} ${px(y(data.over))}H${right}`, ALARM, { 'stroke-dasharray': '6 4' }));
     }
     layers.back.replaceChildren(...parts);
   }
@@ -73,6 +72,8 @@ function timeline(place) {
     // A stroke without length and with round ends is a dot: one path draws all of a colour.
     const drawn = (words, of, size) => path(words, of, { 'stroke-width': size, 'stroke-linecap': 'round' });
     layers.points.replaceChildren(...[...dots].flatMap(([of, words]) => [drawn(words, GROUND, 8.5), drawn(words, of, 6.5)]));
+    // Over the points, which are many just above it.
+    if (data.over) layers.points.append(written(right, y(data.over) + 14, 'end', ALARM, `threshold ${span(data.over)}`, { class: 'over' }));
     const spike = data.spikes[state.spike];
     if (spike && spike.at >= state.from && spike.at <= state.to) layers.points.append(ring(spike, ALARM, 2.5));
   }

@@ -25,6 +25,11 @@ pub fn title(kernel: &str, phases: &[&SuitePhase]) -> String {
 
 /// A row per phase, a column per CPU.
 pub fn rows(page: &mut String, phases: &[&SuitePhase], palette: Palette) {
+    write_rows(page, &cells(phases), palette);
+}
+
+/// Its head and its rows.
+pub fn cells(phases: &[&SuitePhase]) -> Vec<Vec<String>> {
     let mut cpus: Vec<Cpu> =
         phases.iter().flat_map(|phase| phase.stops.iter().map(|stop| stop.cpu)).collect();
     cpus.sort_unstable();
@@ -42,7 +47,7 @@ pub fn rows(page: &mut String, phases: &[&SuitePhase], palette: Palette) {
         row.extend(cpus.iter().map(of));
         cells.push(row);
     }
-    write_rows(page, &cells, palette);
+    cells
 }
 
 fn hole() -> String {

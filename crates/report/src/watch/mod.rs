@@ -1,10 +1,13 @@
 //! What `onbeat watch` recorded, as text, as a page, and as tables.
 
+mod blamed;
 pub mod csv;
 pub mod page;
 pub mod summary;
 pub mod text;
 pub mod words;
 
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 #[cfg(test)]
 mod tests;

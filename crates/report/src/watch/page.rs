@@ -5,9 +5,10 @@ use std::borrow::Cow;
 
 use maud::{Markup, html};
 
+use super::blamed::{bars, next_step};
 use super::summary::{PlacedWorst, SeriesTotals, WatchSummary};
 use super::words::{answer, culprit, day, losses, parts, priority, task, when};
-use crate::html::{document, figure, page_of, pairs, scroll};
+use crate::html::{cards, document, figure, next, page_of, pairs, scroll};
 use crate::plot::latency::{self, LatencyMark};
 use crate::plot::line::PlotLine;
 use crate::plot::svg::Picture;
@@ -42,8 +43,10 @@ pub fn html(of: &WatchSummary) -> Result<String> {
         &format!("Wake-ups of real-time threads: {}", clean(&of.title)),
         html! {
             p class="lead" { (prose(first)) }
-            @for line in rest { p { (prose(line)) } }
             @for remark in &of.remarks { div class="banner" role="alert" { (prose(remark)) } }
+            (bars(of))
+            (next(&[next_step(of)]))
+            @for line in rest { p { (prose(line)) } }
             details {
                 summary { "What was recorded: when, for how long, on which kernel" }
                 (conditions(of))
@@ -151,7 +154,7 @@ fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -
         @if !list.is_empty() {
             h2 { (heading) }
             @if !caption.is_empty() { p class="muted" { (caption) " Latencies in us, times in UTC." } }
-            (scroll(heading, html! {
+            (cards(heading, html! {
                 table {
                     thead { tr {
                         th { "#" }

@@ -1,72 +1,13 @@
 //! A made-up record as text and as a page.
 
+use super::fixture::{summary, worst};
 use super::summary::*;
 use super::{csv, page, text, words};
 use crate::plot::svg::Size;
 use crate::plot::theme::PAPER;
 use crate::plot::watch_over_time::{self, coloured};
-use model::histogram::Bucket;
-use model::units::{Cpu, Nanos};
+use model::units::Nanos;
 use model::watch::*;
-
-fn worst(at: i64, cpu: u32, timer: i64, wakeup: i64) -> PlacedWorst {
-    let victim = WatchTask {
-        comm: "control".into(),
-        pid: Some(700),
-        tid: Some(701),
-        prio: Some(19),
-        ..WatchTask::default()
-    };
-    let wakeup = WorstWakeup {
-        timer_ns: Some(Nanos(timer)),
-        wakeup_ns: Some(Nanos(wakeup)),
-        cpu: Some(Cpu(cpu)),
-        victim,
-        sleeps_in: "clock_nanosleep".into(),
-        stack: vec!["do_idle".into()],
-        ..WorstWakeup::default()
-    };
-    PlacedWorst {
-        total_ns: wakeup.total(),
-        time: "2026-03-03T02:12:30.000000Z".into(),
-        at: Nanos(at),
-        wakeup,
-    }
-}
-
-/// So many CPUs, the worst on the last.
-fn summary(cpus: u32) -> WatchSummary {
-    let column = |cpu: u32, base: i64| (0..40).map(|i| Some(Nanos(base + i * 10 + i64::from(cpu)))).collect();
-    let totals = |cpu: u32| WaitTotals {
-        cpu: Some(Cpu(cpu)),
-        n: 3,
-        min_ns: Some(Nanos(100)),
-        mean_ns: Some(Nanos(200)),
-        max_ns: Some(Nanos(310)),
-        histogram: vec![Bucket::new(Nanos(100), Nanos(104), 2), Bucket::new(Nanos(304), Nanos(312), 1)],
-        ..WaitTotals::default()
-    };
-    WatchSummary {
-        title: "lathe".into(),
-        from: "2026-03-02T06:00:00.000000Z".into(),
-        to: "2026-03-05T01:00:00.000000Z".into(),
-        recorded_ns: Nanos(86_400 * Nanos::SECOND.0),
-        intervals: 288,
-        boots: 1,
-        worst: vec![worst(90, cpus - 1, 40, 300), worst(10, 0, 50, 200)],
-        series: vec![SeriesTotals {
-            series: WatchSeries::TimerWakeup.into(),
-            class: WaitClass::System.into(),
-            cpus: (0..cpus).map(totals).collect(),
-            threads: Vec::new(),
-        }],
-        axis: WatchAxis { from: Nanos(0), to: Nanos(100), wall: true },
-        columns: (0..cpus)
-            .map(|cpu| CpuColumns { cpu: Cpu(cpu), timer: column(cpu, 50), wakeup: column(cpu, 500) })
-            .collect(),
-        ..WatchSummary::default()
-    }
-}
 
 #[test]
 fn the_answer_comes_first_and_unknown_is_said() {
@@ -80,6 +21,62 @@ fn the_answer_comes_first_and_unknown_is_said() {
     assert!(text::render(&of, 100, false).contains("culprit is nvme."));
     of.worst.clear();
     assert!(text::render(&of, 100, false).starts_with("No wake-up of a real-time thread in 24 h."));
+}
+
+#[test]
+fn every_culprit_of_the_worst_has_a_bar_and_a_next_step() {
+    let mut of = summary(2);
+    let mut named = of.worst[1].clone();
+    named.wakeup.culprit.name = "a device's interrupt: edu".into();
+    named.wakeup.culprit.rule = Some("device-interrupt".into());
+    of.worst.extend([named.clone(), named]);
+    let html = page::html(&of).unwrap();
+    assert_eq!(html.matches("class=\"bar\"").count(), 2);
+    assert!(html.contains("2 of 4</span><span class=\"who\">not known"), "{html}");
+    assert!(html.contains("2 of 4</span><span class=\"who\">a device's interrupt: edu"), "{html}");
+    assert!(html.contains("<code>onbeat rules device-interrupt</code>"));
+    for step in html.split("class=\"cure\">").skip(1) {
+        assert!(!step.starts_with("</p>"), "{step:.80}");
+    }
+    let at = |what: &str| html.find(what).unwrap_or_else(|| panic!("{what}"));
+    assert!(at("class=\"bars") < at("What to do next") && at("What to do next") < at("Over time"));
+    of.worst.truncate(2);
+    let text = text::render(&of, 80, false);
+    assert!(text.contains("next    onbeat hunt -D 60s --victim control"), "{text}");
+    of.worst.clear();
+    assert!(text::render(&of, 80, false).contains("next    Start the application"));
+}
+
+#[test]
+fn stretches_of_own_work_that_overlap_are_one() {
+    let mut of = summary(1);
+    let mark = |from, to| PlacedMark {
+        from: Nanos(from),
+        to: Nanos(to),
+        time: String::new(),
+        mark: WatchMark { kind: WatchMarkKind::Measure.into(), detail: "a".into(), ..WatchMark::default() },
+    };
+    of.marks = vec![mark(0, 40), mark(20, 60), mark(80, 90)];
+    let picture = watch_over_time::draw(&of, Size::Wide, &PAPER).unwrap().body.into_string();
+    assert_eq!(picture.matches("fill-opacity=\"0.10\"").count(), 2, "{picture}");
+}
+
+#[test]
+fn what_others_named_is_harmless_in_it() {
+    use crate::fixture::{ATTACK, poison};
+    let mut of = summary(1);
+    for worst in &mut of.worst {
+        let mut value = serde_json::to_value(&worst.wakeup).unwrap();
+        poison(&mut value, ATTACK);
+        worst.wakeup = serde_json::from_value(value).unwrap();
+        worst.wakeup.culprit.rule = Some(ATTACK.into());
+        worst.wakeup.culprit.name = ATTACK.into();
+    }
+    of.title = ATTACK.into();
+    let html = page::html(&of).unwrap();
+    assert!(!html.contains("<img") && html.matches("</script>").count() == 1);
+    assert!(!html.contains('\u{1b}') && !html.contains('\u{202e}'));
+    assert!(!text::render(&of, 80, false).contains('\u{1b}'));
 }
 
 #[test]

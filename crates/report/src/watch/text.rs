@@ -1,8 +1,10 @@
 //! A record on the terminal: the answer, the worst, the CPUs, what is not in it.
 
+use super::blamed::next_step;
 use super::summary::{PlacedWorst, SeriesTotals, WatchSummary};
 use super::words::{answer, culprit, day, losses, task, when};
 use crate::aligned::write_rows;
+use crate::last_lines::LastLines;
 use crate::palette::{DIM, Palette, YELLOW};
 use crate::words::{UNKNOWN, clean, or_dash, several, us_or_dash, wrapped};
 use model::histogram::quantile;
@@ -41,6 +43,7 @@ pub fn render(of: &WatchSummary, columns: usize, color: bool) -> String {
     for line in losses(of).iter().chain(&of.remarks) {
         wrapped(&mut page, &palette.paint(YELLOW, &clean(line)), columns);
     }
+    page += &LastLines::default().row("next", next_step(of).replace('`', "")).render(columns, palette);
     page
 }
 

@@ -11,7 +11,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     signature: "Within a cycle a followed thread sleeps, and no stack was recorded where it did.",
     detection: "By the switch away from the thread and its waking alone: stacks were not asked \
                 for, were refused, or their event was lost.",
-    remedy: "hunt without --no-stacks, so that the kernel's stack tells what it waited for",
+    remedy: "look in a typical spike at who woke it; where the kernel gives stacks, a hunt without \
+             --no-stacks tells what it waited for",
     kinds: &[SliceKind::Blocked],
     sources: &[
         Source { title: "kernel: monitors of real-time applications", url: RTAPP },

@@ -7,6 +7,7 @@ use super::naming::full_name;
 use super::patterns::{Recurrence, recurrence};
 use super::rule::CulpritRule;
 use super::spike_set::SpikeSet;
+use super::turns::ThreadTurns;
 use super::{names, subsystems};
 use model::keyword::Word;
 use model::run;
@@ -40,6 +41,7 @@ pub struct CulpritGroup {
     other_evidence: u64,
     /// When its spikes ended, with their numbers: the first `MAX_TIMES`.
     times: Vec<(u64, Nanos)>,
+    turns: ThreadTurns,
 }
 
 impl CulpritGroup {
@@ -55,6 +57,7 @@ impl CulpritGroup {
             evidence: BTreeMap::new(),
             other_evidence: 0,
             times: Vec::new(),
+            turns: ThreadTurns::default(),
         }
     }
 
@@ -73,6 +76,7 @@ impl CulpritGroup {
         if self.spikes.add(spike) && self.times.len() < MAX_TIMES {
             self.times.push((spike, at));
         }
+        self.turns.add(spike, slice);
         if room(&self.kinds, &slice.kind) {
             let took = self.kinds.entry(slice.kind.clone()).or_default();
             *took = took.saturating_add(slice.ns.0.max(0));
@@ -123,6 +127,7 @@ impl CulpritGroup {
                 false => self.other_evidence += count,
             }
         }
+        self.turns.merge(&other.turns);
         self.times.extend(&other.times);
         self.times.sort_by_key(|time| time.0);
         self.times.dedup_by_key(|time| time.0);
@@ -138,6 +143,7 @@ impl CulpritGroup {
         let unlisted = functions.iter().skip(MAX_FUNCTIONS).map(|seen| seen.1.1).sum::<u64>();
         let functions: Vec<String> =
             functions.into_iter().take(MAX_FUNCTIONS).map(|(name, _)| name.clone()).collect();
+        let ((threads, threads_seen), turns) = (self.turns.threads(), self.turns.summary());
         run::Culprit {
             rule: rule.map(|rule| rule.id.to_owned()),
             name: full_name(rule, apart),
@@ -151,6 +157,9 @@ impl CulpritGroup {
             knobs: rule.map_or(&[][..], |rule| rule.cured_by).iter().map(|id| (*id).to_owned()).collect(),
             remedy: rule.map_or_else(|| without_rule(&self.kind()), |rule| rule.remedy).to_owned(),
             provoke: rule.map_or(String::new(), |rule| rule.provoke.to_owned()),
+            threads,
+            threads_seen,
+            turns,
         }
     }
 
@@ -173,7 +182,12 @@ impl CulpritGroup {
         {
             told.push(format!("{function} belongs to {subsystem}"));
         }
-        let period = resolution.filter(|_| self.times.len() >= MIN_TIMES_FOR_PERIOD).and_then(|resolution| {
+        // Of threads that came and went there is no one clock; of one thread the distances of its
+        // turns tell more than the ends of spikes.
+        let turns = self.turns.summary();
+        let has_own = turns.is_some_and(|turns| turns.every_ns.is_some()) || self.turns.threads().1 > 1;
+        let enough = self.times.len() >= MIN_TIMES_FOR_PERIOD && !has_own;
+        let period = resolution.filter(|_| enough).and_then(|resolution| {
             let times: Vec<Nanos> = self.times.iter().map(|time| time.1).collect();
             recurrence(&times, resolution)
         });

@@ -10,6 +10,7 @@
 // A record that names every field today ends with the defaults, too: a new field is then one edit.
 #![allow(clippy::needless_update)]
 
+pub mod advice;
 pub mod belonging;
 pub mod context;
 mod deferred;
@@ -27,6 +28,7 @@ pub mod subsystems;
 pub mod tally;
 #[cfg(test)]
 mod tests;
+pub mod turns;
 pub mod watched;
 #[cfg(test)]
 mod windows;

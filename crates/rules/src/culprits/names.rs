@@ -65,7 +65,7 @@ pub fn fallback_name(slice: &Slice) -> String {
             futex if futex.starts_with("futex_") => "futex".to_owned(),
             _ => function_with_module(who),
         };
-        // Of a futex the events tell who woke it, and of some runs alone that this gave it free: the
+        // Of a futex the events tell who woke it, and sometimes only that this gave it free: the
         // same wait has one name.
         let verb = match place != "futex" && slice.evidence.contains("released by") {
             true => "released by",

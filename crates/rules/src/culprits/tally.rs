@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::advice;
 use super::classify;
 use super::context::{RunContext, SliceContext, StealInterval};
 use super::deferred::{Deferred, GroupMap, Match, count_slice};
@@ -78,7 +79,19 @@ impl Ranking {
             (account.latency_ns, account.unexplained_ns) = (self.latency, self.all_unexplained);
             (account.slices_pooled, account.spikes_unjudged) = (self.pooled, self.unjudged);
         }
-        run.culprits = self.culprits;
+        let before = std::mem::replace(&mut run.culprits, self.culprits);
+        keep_found(&before, &mut run.culprits);
+        advice::renew(run);
+    }
+}
+
+/// What /proc said of a thread stays, whoever ranks it again.
+fn keep_found(before: &[run::Culprit], culprits: &mut [run::Culprit]) {
+    let known = before.iter().flat_map(|culprit| &culprit.threads);
+    let known: BTreeMap<(i32, &str), _> =
+        known.map(|thread| ((thread.tid, thread.comm.as_str()), &thread.found)).collect();
+    for thread in culprits.iter_mut().flat_map(|culprit| &mut culprit.threads) {
+        thread.found = known.get(&(thread.tid, thread.comm.as_str())).and_then(|found| (*found).clone());
     }
 }
 

@@ -102,7 +102,7 @@ fn judge(machine: &MachineView) -> Judged {
     let names = truncate_list(threads.realtime.iter().filter(bound).map(shown));
     Ok(Judgement::pass(match names.as_str() {
         "" => format!("none on {}", words::cpu_list(cpus)),
-        names => format!("{names} bound to {}", words::cpu_list(cpus)),
+        names => format!("{names} bound to {}, as the real-time program's own", words::cpu_list(cpus)),
     }))
 }
 
@@ -124,8 +124,8 @@ mod tests {
     fn threads_that_wander_are_named() {
         let open = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
         let wide = thread!(90001, "pipewire", 0, 20, 2, "0-3");
-        check(&KNOB, "", "pass loop FIFO 80 bound to CPU 2-3");
-        check(&KNOB, wide, "pass loop FIFO 80 bound to CPU 2-3");
+        check(&KNOB, "", "pass loop FIFO 80 bound to CPU 2-3, as the real-time program's own");
+        check(&KNOB, wide, "pass loop FIFO 80 bound to CPU 2-3, as the real-time program's own");
         check(&KNOB, &format!("{open}\n{wide}"), "fail info pipewire RR 20 may come to CPU 2-3");
         check(
             &KNOB,

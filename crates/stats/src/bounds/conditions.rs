@@ -97,12 +97,16 @@ pub fn integrity(input: &BoundsInput) -> Gate {
     const NAME: &str = "integrity";
     let series: &Series = input.series;
     let mut reasons: Vec<String> = input.run.invalid.to_vec();
-    if input.run.missed > 0 {
-        reasons.push(format!(
-            "{} slept through: what would have been seen then is not among the maxima",
+    // A wake-up later than the interval takes the next ones' turn; each would have been late.
+    let slept = (input.run.missed > 0).then(|| {
+        format!(
+            "{} slept through, behind wake-ups later than the interval: how late those would have been is not \
+             among the maxima",
             several(input.run.missed, "slot was", "slots were")
-        ));
-    }
+        )
+    });
+    let only_slept = reasons.is_empty() && slept.is_some();
+    reasons.extend(slept);
     let left_out = series.partial.len();
     let share = left_out as f64 / (left_out + series.blocks.len()).max(1) as f64;
     if share > MAX_PARTIAL_SHARE && left_out > 1 {
@@ -120,6 +124,16 @@ pub fn integrity(input: &BoundsInput) -> Gate {
         return Gate::passed("G11", NAME, format!("nothing spoiled the run{joined}"));
     }
     let detail = format!("{}{joined}", reasons.join("; "));
+    if only_slept && reasons.len() == 1 {
+        let refusal = format!("Samples are missing: {}.", reasons[0]);
+        return Gate::refused(
+            "G11",
+            NAME,
+            detail,
+            refusal,
+            "Measure with an interval (-i) longer than the largest latency, or remove the cause first.",
+        );
+    }
     let refusal = format!("The run was spoiled: {}.", reasons[0]);
     Gate::refused("G11", NAME, detail, refusal, "Remove the cause, then measure again.")
 }

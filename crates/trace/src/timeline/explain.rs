@@ -221,7 +221,7 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     }
     for (kind, &ns) in &account.stalled {
         let ns = Nanos(ns).spaced();
-        notes.push(format!("{ns} on the path of {kind} without an event are more than its work takes"));
+        notes.push(format!("{ns} passed without an event in {kind}, more than its own work takes"));
     }
     let home = case.events(case.home());
     if home.first().is_none_or(|event| event.time.0 > case.from) {

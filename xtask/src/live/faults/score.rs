@@ -223,7 +223,7 @@ impl Score {
             }
         };
         let least = (fault.least as f64 * demand.seen) as usize;
-        // One that a stop of the emulator spoilt was seen too, and says nothing; half must say something.
+        // One that a stop of the emulator spoilt was seen too, and says nothing; half must.
         let seen = self.seen >= least.div_ceil(2) && self.seen + self.spoilt >= least;
         require(seen, format!("saw {} of {} injections, {} spoilt", self.seen, self.injected, self.spoilt));
         require(self.wrong_sums == 0, format!("{} spikes do not add up", self.wrong_sums));

@@ -28,7 +28,7 @@ pub fn print_answer(
     let [mut a, mut b] = arms(folder, record)?;
     let answered = answer(record, &proof, ended.name(), [&mut a, &mut b]);
     outputs.json_pretty(&args.output.json, &answered);
-    outputs.write(&args.page, || page(record, &proof, needs, &answered, [series(&a), series(&b)]));
+    outputs.write(&args.page, || page(record, &proof, needs, &answered, [series(&a), series(&b)], None));
     let differing = answered.comparison.differing().filter(|_| !a.is_empty());
     let screen = outputs.screen;
     let proven = Proven { run: record, proof: &proof, needs, differing };
@@ -42,11 +42,12 @@ pub fn page(
     needs: ProofNeeds,
     answered: &ProofAnswer,
     [a, b]: [Vec<&stats::series::Series>; 2],
+    next: Option<&str>,
 ) -> Result<String> {
     let (heading, verdict) = (heading(&record.plan), verdict(proof));
     let numbers = numbers(&record.plan, record.segments.len(), proof, needs);
     let comparison = &answered.comparison;
-    let said = SaidOfPairs { heading: &heading, verdict: &verdict, numbers: &numbers };
+    let said = SaidOfPairs { heading: &heading, verdict: &verdict, numbers: &numbers, next };
     let versus = Versus {
         compared: &comparison.compared,
         said: Some(said),

@@ -56,7 +56,13 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
     let (mut a, mut b) = (kept(a), kept(b));
     let answered = answer(&record, &proof, proof.end.map_or("fixed", |end| end.name()), [&mut a, &mut b]);
     outputs.json_pretty(&args.output.json, &answered);
-    outputs.write(&args.page, || page(&record, &proof, needs, &answered, [series(&a), series(&b)]));
+    let next = proof.end.is_none().then(|| next(&record.plan, [whole_a, whole_b], proof.fewest_more));
+    outputs.write(&args.page, || {
+        let told = next.as_ref().map(|[boot, command, missing]| {
+            format!("{}, then `{command}`; {missing}.", boot.replacen('b', "B", 1))
+        });
+        page(&record, &proof, needs, &answered, [series(&a), series(&b)], told.as_deref())
+    });
     let differing = answered.comparison.differing();
     let screen = outputs.screen;
     outputs.print(&text(
@@ -64,8 +70,8 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
         screen.columns,
         screen.color,
     ));
-    if proof.end.is_none() {
-        outputs.print(&next(&record.plan, [whole_a, whole_b], proof.fewest_more));
+    if let Some([boot, command, missing]) = next {
+        outputs.print(&format!("next: {boot}, then: {command}; {missing}\n"));
     }
     outputs.end(exit(proof.verdict))
 }
@@ -149,7 +155,7 @@ fn record(args: &Args, limit_ns: model::units::Nanos, arms: [&[Measurement]; 2])
 }
 
 /// What to run next to have enough.
-fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> String {
+fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> [String; 3] {
     let arm = match a.cmp(&b) {
         std::cmp::Ordering::Less => ExperimentArm::A,
         std::cmp::Ordering::Greater => ExperimentArm::B,
@@ -160,10 +166,9 @@ fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> String {
         ExperimentArm::B => "with the change",
     };
     let length = plan.segment_ns.0 / model::units::Nanos::SECOND.0;
-    format!(
-        "next: boot {with}, then: onbeat measure -a {} -D {}s -o NEW; {} at least are missing\n",
-        plan.cpus,
-        length.max(1),
-        several(u64::from(more), "pair", "pairs")
-    )
+    [
+        format!("boot {with}"),
+        format!("onbeat measure -a {} -D {}s -o NEW", plan.cpus, length.max(1)),
+        format!("{} at least are missing", several(u64::from(more), "pair", "pairs")),
+    ]
 }

@@ -70,6 +70,11 @@ pub fn read_suite(folder: &Path) -> Result<SuiteRun> {
     Ok(suite)
 }
 
+/// Whether it is the folder of a suite.
+pub fn is_suite(path: &Path) -> bool {
+    host::identity(&path.join(DOCUMENT)).is_some()
+}
+
 /// The suites whose rows come along, each once.
 pub fn others(args: &Args) -> Result<Vec<SuiteRun>> {
     let folders: Vec<&PathBuf> = args.resume.iter().chain(&args.with).collect();

@@ -1,7 +1,7 @@
 //! `onbeat suite`: the field's test recipes, run phase by phase and tabulated.
 
 mod chosen;
-mod folder;
+pub mod folder;
 mod phase;
 mod plan_text;
 
@@ -27,7 +27,7 @@ use model::units::Nanos;
 use phase::{PhaseEnd, PhaseSetup};
 use plan_text::plan_text;
 pub use plan_text::spoken;
-use report::suite::{list, render};
+use report::suite::{last_lines, list, render};
 
 /// Run a test recipe of the field: phases of measuring, each under its load
 ///
@@ -133,7 +133,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     suite.phases.extend(others.into_iter().flat_map(|other| other.phases));
     forget_found(&mut suite);
     outputs.print(&render(&suite, outputs.screen.columns, outputs.screen.color));
-    outputs.print(&format!("kept in {}\n", quoted(&folder)));
+    outputs.print(&last_lines(&suite, &quoted(&folder), true, outputs.screen.columns, outputs.screen.color));
     outputs.json_pretty(&args.output.json, &suite);
     if stopped {
         let (name, folder) = (quoted(&name), quoted(&folder));

@@ -1,0 +1,81 @@
+//! The command line: one file per subcommand.
+
+mod import;
+mod scan;
+mod serve;
+mod store_flag;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+use model::error::{Exit, Failure};
+
+/// What the process brings along; nothing else of its environment is read.
+#[derive(Clone, Debug, Default)]
+pub struct FarmEnvironment {
+    /// `$XDG_STATE_HOME`.
+    pub state_home: Option<OsString>,
+    /// `$HOME`.
+    pub home: Option<OsString>,
+}
+
+/// Keeps the runs of many boards, and shows them in a browser.
+#[derive(Parser)]
+#[command(
+    name = "onbeat-farm",
+    version,
+    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 4 not \
+     permitted, 5 the store is a newer version's, 7 something was left out."
+)]
+struct FarmCli {
+    #[command(subcommand)]
+    command: FarmCommand,
+}
+
+#[derive(Subcommand)]
+enum FarmCommand {
+    Serve(serve::Args),
+    Import(import::Args),
+}
+
+/// Runs the command; the exit code.
+pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) -> u8 {
+    let cli = match FarmCli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage as u8 } else { Exit::Ok as u8 };
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return ended(Err(Failure::internal(format!("cannot start threads ({error}): try again"))));
+        }
+    };
+    let outcome = runtime.block_on(async {
+        match &cli.command {
+            FarmCommand::Serve(args) => serve::run(args, environment).await,
+            FarmCommand::Import(args) => import::run(args, environment).await,
+        }
+    });
+    // What reads a large bundle meanwhile is not waited for.
+    runtime.shutdown_background();
+    ended(outcome)
+}
+
+fn ended(outcome: model::error::Result<Exit>) -> u8 {
+    match outcome {
+        Ok(exit) => exit as u8,
+        Err(failure) => {
+            say(&format!("onbeat-farm: {failure}"));
+            failure.exit as u8
+        }
+    }
+}
+
+/// A line on standard error; that it cannot be written is no reason to end.
+fn say(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{line}");
+}

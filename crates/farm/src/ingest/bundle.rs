@@ -1,0 +1,242 @@
+//! A bundle as what the farm keeps of it.
+//!
+//! A bundle comes from elsewhere: what it makes a parser do must not end the server, so that it is
+//! read behind `catch_unwind`, and a panic is a refusal of that bundle.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use bundle::read::{Bundle, host_files, parse_run};
+use model::histogram::bucket_of;
+use model::rows::RowCounts;
+use model::run::{CpuRun, Culprit, Run};
+use model::text::{excerpt, several};
+use model::units::Nanos;
+use model::wall_time::nanos_of;
+use sha2::{Digest, Sha256};
+
+use super::environment::{environment, hex};
+use super::find::{FoundBundle, board_key};
+use super::slots::SlotFold;
+use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, SeriesKey, TierRow};
+
+/// The largest `run.json` that is read.
+pub const RUN_LIMIT: u64 = 8 << 20;
+/// Names of culprits that a run may have.
+const MOST_CULPRITS: usize = 200;
+
+/// What the farm keeps of a bundle, with remarks on what it lacks; or why it is refused, in a line.
+pub fn read(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), String> {
+    match catch_unwind(AssertUnwindSafe(|| read_unguarded(found))) {
+        Ok(outcome) => outcome,
+        Err(_) => Err("its parser failed: report this, with the bundle".to_owned()),
+    }
+}
+
+fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), String> {
+    let document = host::read_user_file(&found.place.join("run.json"), RUN_LIMIT)
+        .map_err(|error| format!("its run.json cannot be read ({error})"))?;
+    // First by itself, because what is wrong with it is then said without its place.
+    parse_run(&document).map_err(|what| format!("its run.json is no run that this version reads: {what}"))?;
+    let mut bundle = Bundle::open(&found.place).map_err(|failure| failure.message)?;
+    if !is_id(&bundle.run.id) {
+        return Err("its id is no name of a run: letters, digits, '.', '_' and '-', at most 128".to_owned());
+    }
+    let mut fold = SlotFold::of(&bundle.run);
+    let unread = bundle.each_block(|block| fold.add(block)).map_err(|failure| failure.message)?;
+    if unread > 0 {
+        bundle
+            .remarks
+            .push(format!("{} of blocks.jsonl could not be read", several(unread, "line", "lines")));
+    }
+    if fold.unplaced > 0 {
+        let blocks = several(fold.unplaced, "second", "seconds");
+        bundle.remarks.push(format!("{blocks} have no place in time: the run does not say when it was"));
+    }
+    let slots = fold.finish(&bundle.run);
+    let run = &bundle.run;
+    let environment = environment(run, &host_files(&found.place));
+    let board_name = board_name(found.board.as_deref(), run);
+    let record = BundleRecord {
+        run: farm_run(run, &board_name, &environment.digest, &found.place),
+        board_name,
+        plan_words: plan_words(run),
+        environment,
+        slots,
+        whole: whole(run),
+        culprits: run.culprits.iter().take(MOST_CULPRITS).map(culprit).collect(),
+        digest: Sha256::digest(&document).to_vec(),
+    };
+    Ok((record, bundle.remarks))
+}
+
+/// What stands in addresses and names folders.
+pub fn is_id(id: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    (1..=128).contains(&id.len()) && id.chars().all(plain) && !id.starts_with('.')
+}
+
+fn board_name(folder: Option<&str>, run: &Run) -> String {
+    let named = folder.unwrap_or(&run.host.model);
+    let name: String = model::text::clean(named).chars().take(64).collect();
+    match name.trim() {
+        "" => "unnamed machine".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn farm_run(run: &Run, board: &str, environment: &str, place: &Path) -> FarmRun {
+    let sum = |of: fn(&CpuRun) -> Option<u64>| {
+        run.cpus
+            .iter()
+            .filter_map(of)
+            .fold(None, |sum: Option<u64>, n| Some(sum.unwrap_or(0).saturating_add(n)))
+    };
+    FarmRun {
+        id: run.id.clone(),
+        board: board_key(board),
+        command: run.command.as_str().to_owned(),
+        key: series_key(run),
+        started: nanos_of(&run.started).map_or(0, |at| at.0 / Nanos::SECOND.0),
+        length_ns: run.elapsed_ns,
+        complete: run.complete,
+        cpus: run.cpus.len() as u64,
+        cycles: sum(|cpu| Some(cpu.cycles)).unwrap_or_default(),
+        missed: sum(|cpu| cpu.missed),
+        max_ns: run.cpus.iter().filter_map(|cpu| cpu.max_ns).max(),
+        p9999_ns: run.cpus.iter().filter_map(|cpu| cpu.p9999_ns).max(),
+        invalid: run.integrity.iter().filter(|entry| entry.invalidates).count() as u64,
+        spikes: (run.spikes.len() as u64).saturating_add(run.spikes_dropped),
+        release: excerpt(&run.host.release),
+        environment: environment.to_owned(),
+        place: place.to_string_lossy().into_owned(),
+    }
+}
+
+/// The conditions that a latency depends on: histograms are added up only where these are the same.
+fn conditions(run: &Run) -> Vec<String> {
+    let plan = &run.plan;
+    let or_unknown = |text: &str| if text.is_empty() { "unknown".to_owned() } else { text.to_owned() };
+    let policy = match plan.priority {
+        Some(priority) if priority > 0 => format!("{} {priority}", or_unknown(plan.policy.as_str())),
+        _ => or_unknown(plan.policy.as_str()),
+    };
+    let mut words = Vec::new();
+    words.extend((!plan.probe.is_empty()).then(|| format!("{} {}", plan.probe.as_str(), plan.kind)));
+    words.push(
+        plan.interval_ns
+            .map_or_else(|| "interval unknown".to_owned(), |interval| format!("every {interval}")),
+    );
+    words.push(policy);
+    words.extend((!plan.idle.is_empty()).then(|| format!("idle states {}", plan.idle.as_str())));
+    words.extend(run.loads.iter().map(|load| format!("load {}", load.spec)));
+    words
+}
+
+fn plan_words(run: &Run) -> String {
+    excerpt(&conditions(run).join(", "))
+}
+
+fn series_key(run: &Run) -> SeriesKey {
+    let command = run.command.as_str();
+    let series = match run.plan.probe.as_str() {
+        "" => command.to_owned(),
+        probe => format!("{command}-{probe}"),
+    };
+    let mut exact = conditions(run);
+    exact.extend(
+        [run.plan.wake.as_str(), run.plan.expiry.as_str(), run.plan.phase.as_str()].map(str::to_owned),
+    );
+    SeriesKey { series: board_key(&series), plan: hex(&Sha256::digest(exact.join("\n"))[..6]) }
+}
+
+/// All samples of the run, CPU by CPU. A bucket of the run is a part of one row (`model::rows`).
+fn whole(run: &Run) -> TierRow {
+    let cpu_rows = |cpu: &CpuRun| {
+        let buckets = cpu.histogram.iter().map(|row| {
+            // Rows of an import may be wider: their samples count at the end, never below the
+            // truth.
+            (bucket_of(Nanos(row.upper.0.saturating_sub(1))), row.count)
+        });
+        CpuRows { cpu: cpu.cpu, rows: RowCounts::of_buckets(buckets) }
+    };
+    let started = nanos_of(&run.started).map_or(0, |at| at.0 / Nanos::SECOND.0);
+    TierRow {
+        t: started,
+        n: run.cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.cycles)),
+        missed: run.cpus.iter().filter_map(|cpu| cpu.missed).fold(0, u64::saturating_add),
+        max_ns: run.cpus.iter().filter_map(|cpu| cpu.max_ns).max(),
+        cpus: run.cpus.iter().map(cpu_rows).collect(),
+    }
+}
+
+fn culprit(of: &Culprit) -> CulpritOfRun {
+    let rule = of.rule.clone().unwrap_or_default();
+    let named =
+        format!("{rule}\0{}\0{}", of.kind.as_str(), if rule.is_empty() { of.name.as_str() } else { "" });
+    CulpritOfRun {
+        fingerprint: hex(&Sha256::digest(named)[..8]),
+        rule: excerpt(&rule),
+        name: excerpt(&of.name),
+        kind: of.kind.as_str().to_owned(),
+        spikes: of.spikes,
+        total_ns: of.total_ns,
+        remedy: model::text::clean(&of.remedy).chars().take(400).collect(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn fixture(name: &str) -> FoundBundle {
+        let runs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+        FoundBundle { place: runs.join(name), board: Some("a board".into()) }
+    }
+
+    #[test]
+    fn all_samples_of_a_run_are_kept() {
+        for name in ["measured", "hunt"] {
+            let (record, _) = read(&fixture(name)).unwrap();
+            let total: u64 = record.whole.cpus.iter().map(|cpu| cpu.rows.total()).sum();
+            assert_eq!(total, record.run.cycles, "{name}");
+            assert_eq!(record.run.board, "a-board");
+            assert!(record.run.started > 1_600_000_000 && !record.environment.digest.is_empty());
+        }
+        let (hunt, _) = read(&fixture("hunt")).unwrap();
+        assert!(!hunt.culprits.is_empty() && hunt.run.key.series == "hunt");
+    }
+
+    #[test]
+    fn what_is_no_bundle_is_refused_in_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = FoundBundle { place: folder.path().to_owned(), board: None };
+        let document = fs::read_to_string(fixture("measured").place.join("run.json")).unwrap();
+        let id = document.split("\"id\"").nth(1).unwrap().split('"').nth(1).unwrap();
+        for text in [
+            "",
+            "{}",
+            "[[[[",
+            r#"{"schema":"onbeat.run/2"}"#,
+            &document[..document.len() / 2],
+            &document.replacen(id, "../../etc", 1),
+        ] {
+            fs::write(folder.path().join("run.json"), text).unwrap();
+            let refused = read(&found).unwrap_err();
+            assert!(!refused.contains('\n') && !refused.is_empty(), "{refused}");
+        }
+        fs::remove_file(folder.path().join("run.json")).unwrap();
+        assert!(read(&found).is_err());
+    }
+
+    #[test]
+    fn ids_are_names() {
+        assert!(is_id("20261123T201500-1a2b") && is_id("a.b_c-d"));
+        for id in ["", "..", ".hidden", "a/b", "a b", "\u{202e}x", &"x".repeat(200)] {
+            assert!(!is_id(id), "{id}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! From folders to what the farm keeps.
+
+pub mod bundle;
+pub mod environment;
+pub mod find;
+pub mod keep;
+pub mod rows;
+pub mod slots;

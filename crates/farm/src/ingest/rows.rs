@@ -1,0 +1,211 @@
+//! Lines of `onbeat.rows/1` as what the store adds up.
+
+use bundle::record::lines::{HeaderLine, ROWS_SCHEMA, RowsLine};
+use model::text::excerpt;
+use model::units::Nanos;
+use model::watch::WatchRow;
+use report::watch::summary::WaitClass;
+use sha2::{Digest, Sha256};
+
+use crate::records::{CpuRows, SeriesKey, SlotPeak, TierRow};
+
+/// Lines in one request: a day, and what a day has more.
+const MOST_LINES: usize = 400;
+/// No line is longer: sixty-four CPUs, each with the fullest histogram.
+const LINE_LIMIT: usize = 512 << 10;
+
+/// A line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReceivedRow {
+    pub seq: u64,
+    /// CLOCK_MONOTONIC when it began,
+    pub mono_ns: Nanos,
+    /// and what the board took for the time then.
+    pub own_wall_ns: Nanos,
+    pub digest: Vec<u8>,
+    pub parts: Vec<RowPart>,
+}
+
+/// What a line has of one series: wake-ups that waited for a lower priority are not added to
+/// others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RowPart {
+    pub key: SeriesKey,
+    pub sums: TierRow,
+    /// Times of maxima are CLOCK_MONOTONIC here.
+    pub peaks: Vec<SlotPeak>,
+    pub victim: String,
+    pub culprit: String,
+}
+
+/// Why a line is no row.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct LineFault {
+    /// Counted from 1.
+    pub line: usize,
+    pub detail: String,
+}
+
+/// Which rows are sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowsOf {
+    pub boot: String,
+    pub recording: String,
+    pub series: String,
+}
+
+/// Reads lines; a header may stand before them, and must be of the same.
+///
+/// A last line without its newline does not count.
+pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
+    let mut header = HeaderLine::default();
+    let mut rows: Vec<ReceivedRow> = Vec::new();
+    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(&[][..], |end| &text[..end]);
+    for (at, line) in whole.split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+        let fault = |detail: String| LineFault { line: at + 1, detail };
+        if line.len() > LINE_LIMIT || rows.len() >= MOST_LINES {
+            return Err(fault(format!(
+                "more than {MOST_LINES} lines, or one of more than {LINE_LIMIT} bytes: send fewer"
+            )));
+        }
+        let malformed =
+            |error: serde_json::Error| fault(excerpt(&format!("no row ({error}): leave the line out")));
+        if line.starts_with(b"{\"schema\"") {
+            header = serde_json::from_slice(line).map_err(malformed)?;
+            check(&header, of).map_err(fault)?;
+            continue;
+        }
+        let row: RowsLine = serde_json::from_slice(line).map_err(malformed)?;
+        if rows.last().is_some_and(|last| last.seq >= row.at.seq) {
+            return Err(fault("the numbers of rows do not ascend: send them in their order".to_owned()));
+        }
+        rows.push(received(&header, of, &row, line).map_err(fault)?);
+    }
+    Ok(rows)
+}
+
+fn check(header: &HeaderLine, of: &RowsOf) -> Result<(), String> {
+    if header.schema != ROWS_SCHEMA {
+        return Err(format!(
+            "schema {:?} instead of {ROWS_SCHEMA:?}: it is another version's",
+            excerpt(&header.schema)
+        ));
+    }
+    let same = (&header.run.boot, &header.run.recording, header.series.as_str());
+    match same == (&of.boot, &of.recording, of.series.as_str()) {
+        true => Ok(()),
+        false => {
+            Err("the header is of another boot, recording or series than the address: send each by itself"
+                .to_owned())
+        }
+    }
+}
+
+fn received(header: &HeaderLine, of: &RowsOf, line: &RowsLine, bytes: &[u8]) -> Result<ReceivedRow, String> {
+    let mut parts: Vec<RowPart> = Vec::new();
+    for row in &line.cpus {
+        if !row.hist.is_empty() && row.hist.total() != row.n {
+            return Err("a histogram has another number of samples than its row".to_owned());
+        }
+        let key = SeriesKey { series: series_name(&of.series, row), plan: excerpt(&header.run.plan) };
+        let at = parts.iter().position(|part| part.key == key).unwrap_or_else(|| {
+            parts.push(RowPart { key, ..RowPart::default() });
+            parts.len() - 1
+        });
+        add(&mut parts[at], row);
+    }
+    Ok(ReceivedRow {
+        seq: line.at.seq,
+        mono_ns: line.at.mono_ns,
+        own_wall_ns: line.at.wall_ns,
+        digest: Sha256::digest(bytes)[..8].to_vec(),
+        parts,
+    })
+}
+
+fn series_name(series: &str, row: &WatchRow) -> String {
+    match WaitClass::of(&row.holder, &row.victims) {
+        WaitClass::System => series.to_owned(),
+        WaitClass::Priority => format!("{series}.priority"),
+        WaitClass::KernelThreads => format!("{series}.kernel"),
+    }
+}
+
+fn add(part: &mut RowPart, row: &WatchRow) {
+    let Some(cpu) = row.cpu else { return };
+    if row.max_ns > part.sums.max_ns {
+        part.victim = excerpt(&row.victim.comm);
+        part.culprit = excerpt(row.culprit.rule.as_ref().unwrap_or(&row.culprit.name));
+    }
+    let cpus = vec![CpuRows { cpu, rows: row.hist.clone() }];
+    part.sums.add(&TierRow { t: 0, n: row.n, missed: row.missed, max_ns: row.max_ns, cpus });
+    let at = part.peaks.iter().position(|peak| peak.cpu == cpu).unwrap_or_else(|| {
+        part.peaks.push(SlotPeak { cpu, ..SlotPeak::default() });
+        part.peaks.len() - 1
+    });
+    let peak = &mut part.peaks[at];
+    peak.n = peak.n.saturating_add(row.n);
+    peak.missed = peak.missed.saturating_add(row.missed);
+    if row.max_ns > peak.max_ns {
+        (peak.max_ns, peak.max_at) = (row.max_ns, row.max_mono_ns.map(|at| at.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::rows::RowCounts;
+    use model::units::Cpu;
+    use proptest::prelude::*;
+
+    fn of() -> RowsOf {
+        RowsOf { boot: "b".into(), recording: "r".into(), series: "measure".into() }
+    }
+
+    fn line(seq: u64, cpu: u32, counts: &[(usize, u64)]) -> String {
+        let hist = RowCounts::of_rows(counts.iter().copied());
+        let max_ns = counts.iter().map(|count| Nanos(count.0 as i64)).max();
+        let row = WatchRow { cpu: Some(Cpu(cpu)), n: hist.total(), max_ns, hist, ..WatchRow::default() };
+        let mut line = RowsLine { cpus: vec![row], ..RowsLine::default() };
+        line.at.seq = seq;
+        serde_json::to_string(&line).unwrap() + "\n"
+    }
+
+    const HEADER: &str = concat!(
+        r#"{"schema":"onbeat.rows/1","boot":"b","recording":"r","plan":"p","series":"measure"}"#,
+        "\n"
+    );
+
+    #[test]
+    fn lines_are_rows_and_a_torn_one_does_not_count() {
+        let text = format!("{HEADER}{}{}{}", line(1, 0, &[(200, 3)]), line(2, 1, &[(9, 1)]), "{\"seq\":3");
+        let rows = read(&of(), text.as_bytes()).unwrap();
+        assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2]);
+        let part = &rows[0].parts[0];
+        assert_eq!((part.key.plan.as_str(), part.sums.n, part.peaks[0].max_ns), ("p", 3, Some(Nanos(200))));
+    }
+
+    #[test]
+    fn what_is_no_row_is_refused_with_its_line() {
+        let good = line(5, 0, &[(1, 1)]);
+        for (text, at) in [
+            (format!("{good}not JSON\n"), 2),
+            (format!("{good}{good}"), 2),
+            (HEADER.replace("\"b\"", "\"other\""), 1),
+            (HEADER.replace("rows/1", "rows/2"), 1),
+            (good.replace("\"n\":1", "\"n\":2"), 1),
+            ((0..=MOST_LINES as u64).map(|seq| line(seq, 0, &[])).collect(), MOST_LINES + 1),
+        ] {
+            let fault = read(&of(), text.as_bytes()).unwrap_err();
+            assert_eq!(fault.line, at, "{}", fault.detail);
+            assert!(!fault.detail.contains('\n') && fault.detail.len() < 400);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_rows_or_a_refusal(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            let _ = read(&of(), &bytes);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The maxima of each five minutes, from the records of single seconds.
+//!
+//! A block counts for the slot that it began in, so that each sample and each missed slot is in one
+//! slot and in no other.
+
+use std::collections::BTreeMap;
+
+use model::run::{Block, Run, Spike};
+use model::units::Nanos;
+use model::wall_time::nanos_of;
+
+use crate::records::{FarmSlot, SLOT, SlotPeak};
+
+/// No run lasts longer: ten years.
+const MOST_SLOTS: usize = 1_051_200;
+const SECOND: i64 = Nanos::SECOND.0;
+
+/// Slots being made.
+pub struct SlotFold {
+    /// What is added to CLOCK_MONOTONIC for the time in UTC; none where the run does not say.
+    offset: Option<i64>,
+    slots: BTreeMap<i64, BTreeMap<u32, SlotPeak>>,
+    /// Blocks that have no place in time.
+    pub unplaced: u64,
+}
+
+impl SlotFold {
+    pub fn of(run: &Run) -> SlotFold {
+        SlotFold { offset: offset(run), slots: BTreeMap::new(), unplaced: 0 }
+    }
+
+    /// Adds a block.
+    pub fn add(&mut self, block: &Block) {
+        let wall = |mono: Nanos| self.offset.and_then(|offset| mono.0.checked_add(offset));
+        let Some(begin) = wall(block.mono_ns).map(|ns| ns.div_euclid(SLOT * SECOND) * SLOT) else {
+            self.unplaced += 1;
+            return;
+        };
+        if self.slots.len() >= MOST_SLOTS && !self.slots.contains_key(&begin) {
+            self.unplaced += 1;
+            return;
+        }
+        let at = block.max_mono_ns.and_then(wall);
+        let cpus = self.slots.entry(begin).or_default();
+        let peak = cpus.entry(block.cpu.0).or_insert(SlotPeak { cpu: block.cpu, ..SlotPeak::default() });
+        peak.n = peak.n.saturating_add(block.n);
+        peak.missed = peak.missed.saturating_add(block.missed.unwrap_or_default());
+        if block.max_ns > peak.max_ns {
+            (peak.max_ns, peak.max_at) = (block.max_ns, at);
+        }
+    }
+
+    /// The slots in the order of time, each with who was late and by whom, where a spike says so.
+    pub fn finish(self, run: &Run) -> Vec<FarmSlot> {
+        let offset = self.offset.unwrap_or_default();
+        let mut slots: Vec<FarmSlot> = self.slots.into_iter().map(|(t, cpus)| slot(t, cpus)).collect();
+        for slot in &mut slots {
+            slot.run.clone_from(&run.id);
+            let same = |spike: &&Spike| {
+                Some(spike.cpu) == slot.max_cpu
+                    && Some(spike.latency_ns) == slot.max_ns
+                    && slot
+                        .max_at
+                        .is_some_and(|at| at.abs_diff(spike.actual_ns.0.saturating_add(offset)) < 1_000_000)
+            };
+            if let Some(spike) = run.spikes.iter().find(same) {
+                slot.victim = model::text::excerpt(&spike.victim.comm);
+                slot.culprit = culprit_of(spike);
+            }
+        }
+        slots
+    }
+}
+
+/// Who took most of a spike; `""` where most of it is unexplained, because a wrong name is worse.
+fn culprit_of(spike: &Spike) -> String {
+    let Some(most) = spike.slices.iter().max_by_key(|slice| slice.ns) else { return String::new() };
+    if most.ns <= spike.unexplained_ns {
+        return String::new();
+    }
+    let who = [&most.who.comm, &most.who.function, &most.who.irq].into_iter().find(|name| !name.is_empty());
+    let named = most.rule.as_ref().or(who).map_or(most.kind.as_str(), String::as_str);
+    model::text::excerpt(named)
+}
+
+fn slot(t: i64, cpus: BTreeMap<u32, SlotPeak>) -> FarmSlot {
+    let cpus: Vec<SlotPeak> = cpus.into_values().collect();
+    let worst = cpus.iter().filter(|peak| peak.max_ns.is_some()).max_by_key(|peak| peak.max_ns).copied();
+    FarmSlot {
+        t,
+        n: cpus.iter().fold(0, |sum, peak| sum.saturating_add(peak.n)),
+        missed: cpus.iter().fold(0, |sum, peak| sum.saturating_add(peak.missed)),
+        max_ns: worst.and_then(|peak| peak.max_ns),
+        max_cpu: worst.map(|peak| peak.cpu),
+        max_at: worst.and_then(|peak| peak.max_at),
+        cpus,
+        ..FarmSlot::default()
+    }
+}
+
+/// How far UTC is ahead of the monotonic clock: from a wake-up that has both times, else from the
+/// start.
+fn offset(run: &Run) -> Option<i64> {
+    let worst = run.cpus.iter().flat_map(|cpu| &cpu.worst);
+    let both = worst.filter_map(|one| nanos_of(&one.time)?.0.checked_sub(one.mono_ns?.0)).next();
+    both.or_else(|| {
+        let first = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).min()?;
+        nanos_of(&run.started)?.0.checked_sub(first.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::run::{CpuRun, Worst};
+    use model::units::Cpu;
+    use proptest::prelude::*;
+
+    fn run() -> Run {
+        let worst =
+            Worst { mono_ns: Some(Nanos(0)), time: "2026-01-01T00:04:59.000000Z".into(), ..Worst::default() };
+        let cpu = CpuRun { cpu: Cpu(1), worst: vec![worst], ..CpuRun::default() };
+        Run { id: "r".into(), cpus: vec![cpu], ..Run::default() }
+    }
+
+    fn block(cpu: u32, second: i64, n: u64, max: i64) -> Block {
+        Block {
+            cpu: Cpu(cpu),
+            mono_ns: Nanos(second * SECOND),
+            n,
+            missed: Some(n / 2),
+            max_ns: Some(Nanos(max)),
+            max_mono_ns: Some(Nanos(second * SECOND + 7)),
+            ..Block::default()
+        }
+    }
+
+    #[test]
+    fn a_block_counts_where_it_began() {
+        let run = run();
+        let mut fold = SlotFold::of(&run);
+        [block(1, 0, 10, 40), block(1, 1, 20, 30), block(2, 2, 5, 90)].iter().for_each(|one| fold.add(one));
+        let slots = fold.finish(&run);
+        assert_eq!(slots.len(), 2);
+        assert_eq!((slots[0].n, slots[0].max_ns), (10, Some(Nanos(40))));
+        assert_eq!((slots[1].t - slots[0].t, slots[1].n, slots[1].missed), (SLOT, 25, 12));
+        assert_eq!((slots[1].max_cpu, slots[1].max_ns), (Some(Cpu(2)), Some(Nanos(90))));
+        assert_eq!(slots[1].max_at.unwrap() % SECOND, 7);
+    }
+
+    #[test]
+    fn without_a_time_nothing_is_placed_and_that_is_counted() {
+        let run = Run::default();
+        let mut fold = SlotFold::of(&run);
+        fold.add(&block(0, 0, 1, 1));
+        assert_eq!(fold.unplaced, 1);
+        assert!(fold.finish(&run).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_sample_is_lost(blocks in prop::collection::vec((0u32..4, 0i64..4_000, 0u64..5_000,
+            0i64..99_999), 0..99)) {
+            let run = run();
+            let mut fold = SlotFold::of(&run);
+            for &(cpu, second, n, max) in &blocks {
+                fold.add(&block(cpu, second, n, max));
+            }
+            let slots = fold.finish(&run);
+            prop_assert_eq!(slots.iter().map(|slot| slot.n).sum::<u64>(), blocks.iter().map(|one|
+                one.2).sum::<u64>());
+            let worst = blocks.iter().map(|one| Nanos(one.3)).max();
+            prop_assert_eq!(slots.iter().filter_map(|slot| slot.max_ns).max(), worst);
+        }
+    }
+}

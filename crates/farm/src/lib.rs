@@ -1,0 +1,14 @@
+//! The farm: runs of many boards, kept for years and shown in a browser.
+//!
+//! [`ingest`] makes values ([`records`]) of bundles, [`store`] has them in a database and all SQL,
+//! [`web`] asks it and hands what it finds to [`pages`] and [`pictures`], which are functions from
+//! values to markup. [`encoding`] packs histograms for the store. [`cli`] is the command line.
+
+pub mod cli;
+pub mod encoding;
+pub mod ingest;
+pub mod pages;
+pub mod pictures;
+pub mod records;
+pub mod store;
+pub mod web;

@@ -1,0 +1,196 @@
+//! A board: what it is, its latency over the years, its runs and who was late.
+
+use maud::{Markup, html};
+use report::html::{figure, pairs};
+use report::plot::theme::PAGE;
+use report::words::{several, span, us_or_dash};
+
+use super::parts::{culprits, date, environment_words, escaped, known, moment, runs};
+use super::{Section, page};
+use crate::pictures::long_term::{self, LongTerm};
+use crate::records::{BoardEnvironment, FarmBoard, FarmCulprit, FarmRun, SeriesKey, SeriesOfBoard};
+
+/// The span of time that is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BoardSpan {
+    Month,
+    #[default]
+    Year,
+    All,
+}
+
+impl BoardSpan {
+    const ALL: [(BoardSpan, &str, &str); 3] = [
+        (BoardSpan::Month, "month", "30 days"),
+        (BoardSpan::Year, "year", "a year"),
+        (BoardSpan::All, "all", "all"),
+    ];
+
+    /// By its word in an address.
+    pub fn of_word(word: &str) -> BoardSpan {
+        BoardSpan::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0).unwrap_or_default()
+    }
+
+    /// Its length in days.
+    pub fn days(self) -> i64 {
+        match self {
+            BoardSpan::Month => 30,
+            BoardSpan::Year => 366,
+            BoardSpan::All => 36_600,
+        }
+    }
+}
+
+/// What the page shows.
+pub struct BoardView<'a> {
+    pub board: &'a FarmBoard,
+    pub series: &'a [SeriesOfBoard],
+    pub chosen: &'a SeriesKey,
+    pub span: BoardSpan,
+    pub long_term: &'a LongTerm,
+    pub runs: &'a [FarmRun],
+    pub culprits: &'a [FarmCulprit],
+    pub environments: &'a [BoardEnvironment],
+}
+
+/// The page.
+pub fn board(of: &BoardView) -> String {
+    let board = of.board;
+    let body = html! {
+        (profile(of))
+        h2 { "Latency over time" }
+        (choice(of))
+        @if of.long_term.rows.is_empty() { p { "Nothing in this span." } } @else {
+            (figure("Each column is a day, all CPUs added up; the dots are the exact largest latencies. A \
+             run without rows of five minutes counts for the day it began on.", |size| {
+                long_term::draw(of.long_term, size, &PAGE)
+            }))
+            (maxima(of.long_term))
+        }
+        p { "As data: " (data_links(of)) }
+        @if !of.culprits.is_empty() { h2 { "Who took the time" } (culprits(of.culprits, false)) }
+        h2 { "Runs" }
+        (runs(of.runs, false))
+        @if (of.runs.len() as u64) < board.runs {
+            p.muted { "The last " (of.runs.len()) " of " (board.runs) " runs." }
+        }
+    };
+    page(Some(Section::Boards), &board.name, body)
+}
+
+fn profile(of: &BoardView) -> Markup {
+    let board = of.board;
+    let environments = several(of.environments.len() as u64, "environment", "environments");
+    html! {
+        p.lead { "The largest latency of the last 30 days with runs: " (board.max_ns.map_or_else(||
+            "unknown".to_owned(), span)) "." }
+        (pairs(&[
+            ("machine", known(&board.model).to_owned()),
+            ("kernel", known(&board.release).to_owned()),
+            ("preemption", known(&board.preempt).to_owned()),
+            ("runs", board.runs.to_string()),
+            ("last run (UTC)", moment(board.last)),
+        ]))
+        p { a href={ "/b/" (escaped(&board.board)) "/env" } { (environments) }
+            @if let Some(now) = of.environments.first() { ", now " (environment_words(now)) } "." }
+    }
+}
+
+fn choice(of: &BoardView) -> Markup {
+    let address = |key: &SeriesKey, span: &str| {
+        format!(
+            "/b/{}?series={}&plan={}&span={span}",
+            escaped(&of.board.board),
+            escaped(&key.series),
+            escaped(&key.plan)
+        )
+    };
+    let now = BoardSpan::ALL.into_iter().find(|known| known.0 == of.span).map_or("year", |known| known.1);
+    html! {
+        @if of.series.len() > 1 {
+            p.muted { "Histograms are added up only where what was measured is the same:" }
+            ul.spans { @for one in of.series.iter().take(24) {
+                li { a href=(address(&one.key, now)) aria-current=[(one.key ==
+                    *of.chosen).then_some("true")] {
+                    (one.key.series) ": " (one.words)
+                } " (" (several(one.days, "day", "days")) ")" }
+            } }
+        } @else if let Some(one) = of.series.first() { p { (one.key.series) ": " (one.words) "." } }
+        ul.spans { @for (span, word, name) in BoardSpan::ALL {
+            li { a href=(address(of.chosen, word)) aria-current=[(span == of.span).then_some("true")] {
+                (name) } }
+        } }
+    }
+}
+
+fn data_links(of: &BoardView) -> Markup {
+    let query = format!("series={}&plan={}", escaped(&of.chosen.series), escaped(&of.chosen.plan));
+    let base = format!("/v1/boards/{}", escaped(&of.board.board));
+    html! {
+        a href={ (base) "/slots.csv?" (query) } { "maxima of five minutes as CSV" } ", "
+        a href={ (base) "/slots?" (query) } { "as JSON" } ", "
+        a href={ (base) "/histograms?tier=1d&" (query) } { "daily histograms" } ", "
+        a href=(base) { "the board" } "."
+    }
+}
+
+/// The table behind the picture: the worst days.
+fn maxima(of: &LongTerm) -> Markup {
+    let mut worst: Vec<_> = of.rows.iter().collect();
+    worst.sort_by(|a, b| (b.max_ns, a.t).cmp(&(a.max_ns, b.t)));
+    html! {
+        details {
+            summary { "The days with the largest latencies, as a table" }
+            table {
+                thead { tr { th.left { "day" } th { "max, us" } th { "wake-ups" } th { "missed" } } }
+                tbody { @for row in worst.iter().take(20) { tr {
+                    th.left { (date(row.t)) } td.top { (us_or_dash(row.max_ns)) } td { (row.n) } td {
+                        (row.missed) }
+                } } }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{CpuRows, TierRow};
+    use model::rows::RowCounts;
+    use model::units::{Cpu, Nanos};
+
+    #[test]
+    fn a_board_shows_its_series_its_picture_and_its_data() {
+        let board = FarmBoard { board: "a b".into(), name: "<i>a".into(), runs: 2, ..FarmBoard::default() };
+        let key = |plan: &str| SeriesKey { series: "measure".into(), plan: plan.into() };
+        let one = |plan: &str| SeriesOfBoard { key: key(plan), words: "every 1 ms".into(), days: 1, last: 9 };
+        let cpus = vec![CpuRows { cpu: Cpu(0), rows: RowCounts::of_rows([(200, 5)]) }];
+        let rows = vec![TierRow { t: 86_400, n: 5, max_ns: Some(Nanos(9_000)), cpus, ..TierRow::default() }];
+        let long_term = LongTerm { from: 0, to: 3 * 86_400, rows };
+        let view = BoardView {
+            board: &board,
+            series: &[one("p"), one("q")],
+            chosen: &key("q"),
+            span: BoardSpan::Month,
+            long_term: &long_term,
+            runs: &[],
+            culprits: &[],
+            environments: &[],
+        };
+        let text = super::board(&view);
+        assert!(
+            !text.contains("<i>") && text.contains("/v1/boards/a%20b/slots.csv?series=measure&amp;plan=q")
+        );
+        assert!(text.contains("<svg") && text.contains("9.0") && text.contains("1970-01-02"));
+        let empty = LongTerm { rows: Vec::new(), ..long_term.clone() };
+        assert!(super::board(&BoardView { long_term: &empty, ..view }).contains("Nothing in this span"));
+    }
+
+    #[test]
+    fn spans_have_words() {
+        for (span, word, _) in BoardSpan::ALL {
+            assert_eq!(BoardSpan::of_word(word), span);
+        }
+        assert_eq!(BoardSpan::of_word("week"), BoardSpan::Year);
+    }
+}

@@ -1,0 +1,99 @@
+//! What a board was, and what changed from one environment to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+use report::html::scroll;
+use report::words::several;
+
+use super::parts::{environment_words, escaped, moment};
+use super::{Section, page};
+use crate::records::{BoardEnvironment, FarmBoard};
+
+/// Rows of a table of differences; more are counted.
+const MOST: usize = 100;
+
+/// A setting that changed; `""` where it was not there.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SettingChange {
+    pub what: String,
+    pub before: String,
+    pub after: String,
+}
+
+/// In what two environments differ, by name.
+pub fn changes(before: &str, after: &str) -> Vec<SettingChange> {
+    let read = |text: &str| serde_json::from_str::<BTreeMap<String, String>>(text).unwrap_or_default();
+    let (before, after) = (read(before), read(after));
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let value = |side: &BTreeMap<String, String>, name: &String| side.get(name).cloned().unwrap_or_default();
+    names
+        .into_iter()
+        .map(|name| SettingChange {
+            what: name.clone(),
+            before: value(&before, name),
+            after: value(&after, name),
+        })
+        .filter(|change| change.before != change.after)
+        .collect()
+}
+
+/// The page; the environments come latest first.
+pub fn environments(board: &FarmBoard, all: &[BoardEnvironment]) -> String {
+    let body = html! {
+        p.path { a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
+        p.lead { (several(all.len() as u64, "environment", "environments")) ", the latest first." }
+        @for (at, one) in all.iter().enumerate() {
+            section {
+                h2 { (environment_words(one)) }
+                p { (several(one.runs, "run", "runs")) " from " (moment(one.first)) " to "
+                    (moment(one.last)) " UTC, one of them "
+                    a href={ "/runs/" (escaped(&one.example)) } { (one.example) } "." }
+                @match all.get(at + 1) {
+                    Some(before) => (difference(before, one)),
+                    None => p.muted { "The first that is known." },
+                }
+            }
+        }
+    };
+    page(Some(Section::Boards), &format!("Environments of {}", board.name), body)
+}
+
+fn difference(before: &BoardEnvironment, after: &BoardEnvironment) -> Markup {
+    let changes = changes(&before.record.settings, &after.record.settings);
+    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { report::words::clean(text) };
+    html! {
+        (scroll("What changed", html! {
+            table {
+                thead { tr { th.left { "what changed" } th.left { "before" } th.left { "then" } } }
+                tbody { @for one in changes.iter().take(MOST) { tr {
+                    th.left { (report::words::clean(&one.what)) } td.wrap { (value(&one.before)) } td.wrap
+                        { (value(&one.after)) }
+                } } }
+            }
+        }))
+        @if changes.len() > MOST { p.muted { (changes.len() - MOST) " more changed." } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::EnvironmentRecord;
+
+    fn environment(settings: &str) -> BoardEnvironment {
+        let record = EnvironmentRecord { settings: settings.into(), ..EnvironmentRecord::default() };
+        BoardEnvironment { record, first: 1, last: 2, runs: 1, example: "r".into() }
+    }
+
+    #[test]
+    fn only_what_differs_is_listed() {
+        let (before, after) = (r#"{"a":"1","b":"2"}"#, r#"{"a":"1","b":"3","c":"<b>"}"#);
+        let found = changes(before, after);
+        assert_eq!(found.iter().map(|one| one.what.as_str()).collect::<String>(), "bc");
+        assert_eq!((found[1].before.as_str(), found[0].after.as_str()), ("", "3"));
+        assert_eq!(changes("no JSON", "").len(), 0);
+        let text = environments(&FarmBoard::default(), &[environment(after), environment(before)]);
+        assert!(!text.contains("<b>") && text.contains("(none)") && text.contains("The first that is known"));
+    }
+}

@@ -1,0 +1,75 @@
+//! The frame of each page: the way to the others, and what is refused.
+
+use maud::{DOCTYPE, Markup, html};
+
+/// Where in the farm a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    Boards,
+    Culprits,
+    Compare,
+}
+
+const SECTIONS: [(Section, &str, &str); 3] = [
+    (Section::Boards, "/", "Boards"),
+    (Section::Culprits, "/culprits", "Culprits"),
+    (Section::Compare, "/compare", "Compare"),
+];
+
+/// The rules that all pages are laid out by.
+pub fn style_sheet() -> String {
+    report::html::styles() + include_str!("farm.css")
+}
+
+/// A page with this heading.
+pub fn page(here: Option<Section>, heading: &str, body: Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                link rel="icon" href="data:,";
+                link rel="stylesheet" href="/assets/farm.css";
+                title { (heading) " - onbeat farm" }
+            }
+            body {
+                nav.farm aria-label="The farm" {
+                    span.brand { "onbeat farm" }
+                    @for (section, address, name) in SECTIONS {
+                        a href=(address) aria-current=[(here == Some(section)).then_some("page")] { (name) }
+                    }
+                }
+                main {
+                    h1 { (heading) }
+                    (body)
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+/// The page of a request that is refused.
+pub fn refusal(status: u16, detail: &str) -> String {
+    let heading = match status {
+        404 => "Not found",
+        400 | 422 => "This cannot be shown",
+        _ => "The farm failed",
+    };
+    page(None, heading, html! { p.lead { (detail) } p { a href="/" { "All boards" } } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_needs_no_script_and_names_no_other_address() {
+        let text = page(Some(Section::Culprits), "<b>x</b>", html! { p { "y" } });
+        assert!(text.contains("&lt;b&gt;x") && !text.contains("<script") && !text.contains("://"));
+        assert!(text.contains(r#"href="/culprits" aria-current="page""#));
+        assert!(!style_sheet().contains("://") && !style_sheet().contains("@import"));
+        assert!(refusal(404, "no board of this name: look at the list").contains("Not found"));
+    }
+}

@@ -1,0 +1,130 @@
+//! What several pages show: times, runs in a table, addresses.
+
+use maud::{Markup, html};
+use model::units::Nanos;
+use model::wall_time::wall_time;
+use report::html::scroll;
+use report::words::{UNKNOWN, duration, us_or_dash};
+
+use crate::records::{BoardEnvironment, FarmCulprit, FarmRun};
+
+/// A time in seconds as people write it, in UTC, to the minute.
+pub fn moment(t: i64) -> String {
+    if t <= 0 {
+        return "unknown".to_owned();
+    }
+    let text = wall_time(Nanos(t.saturating_mul(Nanos::SECOND.0)));
+    text.get(..16).unwrap_or(&text).replace('T', " ")
+}
+
+/// The date alone.
+pub fn date(t: i64) -> String {
+    moment(t).split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// A value of an address: what is not plain is escaped (RFC 3986, section 2.1).
+pub fn escaped(value: &str) -> String {
+    let mut text = String::new();
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => text.push(byte as char),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// A text, or a word for that it is not known.
+pub fn known(text: &str) -> &str {
+    if text.is_empty() { "unknown" } else { text }
+}
+
+/// Runs, the latest first, each with the way to its report; the board where they are of several.
+pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
+    scroll(
+        "Runs, latencies in us",
+        html! {
+            table {
+                thead { tr {
+                    th.left { "run" } @if with_board { th.left { "board" } }
+                    th.left.more { "command" } th.left { "began (UTC)" } th.more { "length" } th.more {
+                        "CPUs" }
+                    th.more { "wake-ups" } th.more { "missed" } th.more { "p99.99" } th { "max" } th.more {
+                        "spikes" }
+                    th.left { "state" }
+                } }
+                tbody { @for run in of { tr {
+                    th.left { a href={ "/runs/" (escaped(&run.id)) } { (run.id) } }
+                    @if with_board { td.left { a href={ "/b/" (escaped(&run.board)) } { (run.board) } } }
+                    td.left.more { (run.command) }
+                    td.left { (moment(run.started)) }
+                    td.more { (run.length_ns.map_or_else(|| UNKNOWN.to_owned(), duration)) }
+                    td.more { (run.cpus) } td.more { (run.cycles) }
+                    td.more { (run.missed.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string())) }
+                    td.more { (us_or_dash(run.p9999_ns)) } td.top { (us_or_dash(run.max_ns)) }
+                    td.more { (run.spikes) }
+                    td.left.flag[!state(run).is_empty()] { (state(run)) }
+                } } }
+            }
+            p.muted { "Latencies in us." }
+        },
+    )
+}
+
+/// What is wrong with a run, in a word; nothing where it is fine.
+fn state(run: &FarmRun) -> &'static str {
+    match (run.complete, run.invalid) {
+        (true, 0) => "",
+        (false, 0) => "incomplete",
+        (_, _) => "invalid",
+    }
+}
+
+/// Culprits, those that took most first.
+pub fn culprits(of: &[FarmCulprit], with_boards: bool) -> Markup {
+    scroll(
+        "Culprits, by the time they took",
+        html! {
+            table {
+                thead { tr {
+                    th.left { "culprit" } th.left.more { "kind" } @if with_boards { th { "boards" } }
+                    th.more { "runs" } th { "spikes" } th { "took, ms" }
+                    th.left.more { "first" } th.left { "last" }
+                } }
+                tbody { @for one in of { tr {
+                    th.left { a href={ "/culprits/" (escaped(&one.fingerprint)) } { (known(&one.name)) } }
+                    td.left.more { (one.kind) } @if with_boards { td { (one.boards) } }
+                    td.more { (one.runs) } td { (one.spikes) }
+                    td.top { (format!("{:.3}", one.total_ns.0 as f64 / 1e6)) }
+                    td.left.more { (date(one.first)) } td.left.when { (date(one.last)) }
+                } } }
+            }
+        },
+    )
+}
+
+/// An environment in a line.
+pub fn environment_words(of: &BoardEnvironment) -> String {
+    let preempt = if of.record.preempt.is_empty() { "preemption unknown" } else { &of.record.preempt };
+    format!("{}, {preempt}", known(&of.record.release))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_plain_letter_is_escaped() {
+        assert_eq!(escaped("a-1._Z"), "a-1._Z");
+        assert_eq!(escaped("a/b?&ä"), "a%2Fb%3F%26%C3%A4");
+    }
+
+    #[test]
+    fn times_are_short_and_an_unknown_one_says_so() {
+        assert_eq!(
+            (moment(1_700_000_000), date(1_700_000_000)),
+            ("2023-11-14 22:13".into(), "2023-11-14".into())
+        );
+        assert_eq!(moment(0), "unknown");
+    }
+}

@@ -1,0 +1,166 @@
+//! Years of a board: which latencies there were on which day as a heat map, and on it the exact
+//! maxima as dots, which are seen however few they are.
+
+use std::collections::BTreeMap;
+
+use maud::html;
+use model::rows::{EARLY_ROW, row_edges};
+use model::units::Nanos;
+use report::plot::axis::{Scale, span_label};
+use report::plot::heatmap::Shades;
+use report::plot::svg::{self, PathData, Picture, Plot, Size};
+use report::plot::theme::{HEATS, Theme};
+use report::plot::wall_ticks::wall_ticks;
+use report::words::{several, us};
+
+use crate::records::{Tier, TierRow};
+
+/// Rows of a histogram that are one cell: eight cells per octave, some four pixels each.
+const ROWS_PER_CELL: usize = 4;
+/// Dots and columns are at least so wide, that one day in many years is seen.
+const LEAST_WIDTH: f64 = 3.0;
+
+/// Days of a board, oldest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LongTerm {
+    /// The first second that is shown,
+    pub from: i64,
+    /// and the first one after.
+    pub to: i64,
+    pub rows: Vec<TierRow>,
+}
+
+/// The picture; none without samples.
+pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
+    let columns: Vec<(i64, BTreeMap<usize, u64>)> = of.rows.iter().map(|row| (row.t, cells(row))).collect();
+    let all = || columns.iter().flat_map(|(_, cells)| cells);
+    let lowest = all().map(|(&cell, _)| edges(cell).0).min()?;
+    let exact = of.rows.iter().filter_map(|row| row.max_ns).max().map_or(1, |max| max.0);
+    let top = all().map(|(&cell, _)| edges(cell).1).max()?.max(exact);
+    let shades = Shades::new(all().map(|(_, &count)| count).max()?);
+    let plot = Plot::new(size, 32.0, if size == Size::Wide { 300.0 } else { 240.0 });
+    let second = Nanos::SECOND.0 as f64;
+    let x = Scale::linear(of.from as f64 * second, of.to as f64 * second, plot.left, plot.right);
+    let y = Scale::log(lowest.max(1) as f64 / 1.1, top as f64 * 1.25, plot.bottom, plot.top);
+    let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
+    for (t, cells) in &columns {
+        let (left, width) = place(*t, &x, &plot);
+        for (&cell, &count) in cells {
+            let (lower, upper) = edges(cell);
+            let (bottom, over) = (y.at(lower.max(1) as f64), y.at(upper as f64));
+            // A trifle higher than it is, so that the background does not show through between
+            // neighbours.
+            paths[shades.of(count)].rect(left, over - 0.3, width, (bottom - over + 0.6).max(LEAST_WIDTH));
+        }
+    }
+    let mut dots = PathData::default();
+    for row in &of.rows {
+        let Some(max) = row.max_ns else { continue };
+        let (left, width) = place(row.t, &x, &plot);
+        let (middle, at) = (left + width / 2.0, y.at(max.0 as f64));
+        dots.rect(middle - 2.5, at - 2.5, 5.0, 5.0);
+    }
+    let (key, key_height) = shades.legend(&plot, theme);
+    let body = html! {
+        (plot.x_axis(&x, &wall_ticks(&x, size.x_ticks()), "day (UTC)", theme))
+        (plot.y_axis(&y, &y.ticks(6, span_label), "latency, logarithmic", theme))
+        @for (shade, path) in paths.iter().enumerate().rev() {
+            @if !path.0.is_empty() { path d=(path.0) fill=(theme.heat[shade]) shape-rendering="crispEdges"
+                {} }
+        }
+        path d=(dots.0) fill=(theme.ink) stroke=(theme.background) stroke-width="1" {}
+        (plot.frame(theme))
+        (key)
+    };
+    Some(Picture {
+        width: size.width(),
+        height: plot.bottom + 50.0 + key_height,
+        body: svg::group(theme, body),
+        label: format!(
+            "Latency over {}: how many wake-ups had which latency on which day, the largest {} us.",
+            several(of.rows.len() as u64, "day", "days"),
+            us(Nanos(exact))
+        ),
+        notes: notes(of),
+    })
+}
+
+/// Where the column of a day is, within the plot.
+fn place(t: i64, x: &Scale, plot: &Plot) -> (f64, f64) {
+    let second = Nanos::SECOND.0 as f64;
+    let (left, right) = (x.at(t as f64 * second), x.at((t + Tier::Day.seconds()) as f64 * second));
+    let width = (right - left).max(LEAST_WIDTH);
+    (left.min(plot.right - width), width)
+}
+
+/// What is before its time has no place on a logarithmic axis.
+fn notes(of: &LongTerm) -> Vec<String> {
+    let early = of.rows.iter().flat_map(|row| &row.cpus).flat_map(|cpu| cpu.rows.iter());
+    let early: u64 =
+        early.filter(|(row, _)| *row == EARLY_ROW).map(|(_, count)| count).fold(0, u64::saturating_add);
+    (early > 0)
+        .then(|| format!("{} before the time not drawn.", several(early, "wake-up", "wake-ups")))
+        .into_iter()
+        .collect()
+}
+
+/// The cells of a day, all CPUs added up.
+fn cells(of: &TierRow) -> BTreeMap<usize, u64> {
+    let mut cells = BTreeMap::new();
+    for (row, count) in of.cpus.iter().flat_map(|cpu| cpu.rows.iter()).filter(|(row, _)| *row != EARLY_ROW) {
+        let sum: &mut u64 = cells.entry((row - 1) / ROWS_PER_CELL).or_default();
+        *sum = sum.saturating_add(count);
+    }
+    cells
+}
+
+fn edges(cell: usize) -> (i64, i64) {
+    let first = 1 + cell * ROWS_PER_CELL;
+    (row_edges(first).0.0, row_edges(first + ROWS_PER_CELL - 1).1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::CpuRows;
+    use model::rows::{ROWS, RowCounts, row_of};
+    use model::units::Cpu;
+    use report::plot::theme::PAPER;
+
+    fn day(at: i64, counts: &[(usize, u64)]) -> TierRow {
+        let cpus = vec![CpuRows { cpu: Cpu(0), rows: RowCounts::of_rows(counts.iter().copied()) }];
+        let max_ns = counts.iter().map(|(row, _)| Nanos(row_edges(*row).0.0.max(0))).max();
+        TierRow { t: at * 86_400, n: 1, max_ns, cpus, ..TierRow::default() }
+    }
+
+    #[test]
+    fn one_sample_in_ten_years_has_its_cell_and_its_dot() {
+        let mut rows: Vec<TierRow> =
+            (0..3_650).map(|at| day(at, &[(row_of(Nanos(20_000)), 1_000)])).collect();
+        rows[1_800] = day(1_800, &[(row_of(Nanos(9_000_000)), 1)]);
+        let of = LongTerm { from: 0, to: 3_650 * 86_400, rows };
+        for size in [Size::Wide, Size::Narrow] {
+            let picture = draw(&of, size, &PAPER).unwrap();
+            let text = picture.body.into_string();
+            assert!(text.contains(PAPER.heat[0]) && text.contains(PAPER.ink));
+            assert!(picture.label.contains("9000.0 us") || picture.label.contains("89"), "{}", picture.label);
+        }
+    }
+
+    #[test]
+    fn without_samples_there_is_no_picture_and_the_ends_of_the_scale_are_drawn() {
+        assert!(draw(&LongTerm::default(), Size::Wide, &PAPER).is_none());
+        assert!(
+            draw(
+                &LongTerm { rows: vec![day(0, &[(EARLY_ROW, 3)])], ..LongTerm::default() },
+                Size::Wide,
+                &PAPER
+            )
+            .is_none()
+        );
+        let of =
+            LongTerm { from: 0, to: 86_400, rows: vec![day(0, &[(EARLY_ROW, 3), (1, 1), (ROWS - 1, 1)])] };
+        let picture = draw(&of, Size::Narrow, &PAPER).unwrap();
+        assert!(picture.notes[0].contains("3 wake-ups") && !picture.body.into_string().contains("NaN"));
+    }
+}

@@ -1,0 +1,53 @@
+//! The maxima of some days as small bars, for a row of a table.
+
+use maud::{Markup, html};
+use report::plot::axis::Scale;
+use report::plot::svg::PathData;
+use report::plot::theme::PAGE;
+use report::words::us;
+
+use crate::records::DayMaximum;
+
+const DAYS: i64 = 30;
+const WIDTH: f64 = 136.0;
+const HEIGHT: f64 = 30.0;
+const DAY: i64 = 86_400;
+
+/// The days up to that of a time; the height is the logarithm of the latency, from 1 us to 10 ms on
+/// all boards, so that two can be compared.
+pub fn days(of: &[DayMaximum], last: i64) -> Markup {
+    let newest = last.div_euclid(DAY);
+    let (x, y) = (WIDTH / DAYS as f64, Scale::log(1e3, 1e7, HEIGHT - 2.0, 2.0));
+    let mut bars = PathData::default();
+    for day in of {
+        let age = newest - day.t.div_euclid(DAY);
+        if (0..DAYS).contains(&age) {
+            let top = y.at(day.max_ns.0 as f64).min(HEIGHT - 4.0);
+            bars.rect((DAYS - 1 - age) as f64 * x, top, x - 1.0, HEIGHT - top);
+        }
+    }
+    let words = match of.iter().max_by_key(|day| day.max_ns) {
+        Some(worst) => format!("Daily maxima of 30 days, the largest {} us", us(worst.max_ns)),
+        None => "No run in 30 days".to_owned(),
+    };
+    html! {
+        svg.spark viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(words) {
+            path d={ "M0 " (HEIGHT - 0.5) "H" (WIDTH) } stroke=(PAGE.grid) fill="none" {}
+            path d=(bars.0) fill=(PAGE.lines[0]) {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::units::Nanos;
+
+    #[test]
+    fn each_day_is_a_bar_and_what_is_older_is_none() {
+        let day = |age: i64, max| DayMaximum { t: (100 - age) * DAY, max_ns: Nanos(max) };
+        let text = days(&[day(0, 5_000), day(29, 1), day(30, 9), day(-1, 9)], 100 * DAY + 7).into_string();
+        assert_eq!(text.matches('z').count(), 2, "{text}");
+        assert!(days(&[], 0).into_string().contains("No run"));
+    }
+}

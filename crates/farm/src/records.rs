@@ -1,0 +1,321 @@
+//! What the farm keeps, as plain values: between reading bundles, the store, pages and JSON.
+
+use model::rows::{RowCounts, RowSums};
+use model::units::{Cpu, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// The length of a slot in seconds.
+pub const SLOT: i64 = 300;
+
+/// Which histograms may be added up: what was measured, and under which conditions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SeriesKey {
+    /// `measure`, `hunt`, `probe-ipc`.
+    pub series: String,
+    /// Digest of interval, policy, priority and loads.
+    pub plan: String,
+}
+
+/// A series that a board has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SeriesOfBoard {
+    #[serde(flatten)]
+    pub key: SeriesKey,
+    /// The conditions, for people.
+    pub words: String,
+    /// Days that it has samples of.
+    pub days: u64,
+    /// The first second of the last of these.
+    pub last: i64,
+}
+
+/// A run, as lists show it; times are seconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FarmRun {
+    pub id: String,
+    pub board: String,
+    pub command: String,
+    #[serde(flatten)]
+    pub key: SeriesKey,
+    pub started: i64,
+    pub length_ns: Option<Nanos>,
+    pub complete: bool,
+    pub cpus: u64,
+    pub cycles: u64,
+    pub missed: Option<u64>,
+    pub max_ns: Option<Nanos>,
+    pub p9999_ns: Option<Nanos>,
+    /// Reasons for which it does not count.
+    pub invalid: u64,
+    pub spikes: u64,
+    pub release: String,
+    /// The digest of its environment.
+    pub environment: String,
+    /// The folder that it is in.
+    #[serde(skip)]
+    pub place: String,
+}
+
+/// A board with what the first page shows of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FarmBoard {
+    /// What stands in its address.
+    pub board: String,
+    /// What people call it.
+    pub name: String,
+    pub runs: u64,
+    /// When its last run began.
+    pub last: i64,
+    pub model: String,
+    pub release: String,
+    pub preempt: String,
+    pub environment: String,
+    /// The largest latency of its last 30 days with runs.
+    pub max_ns: Option<Nanos>,
+    /// Its daily maxima of these days.
+    pub days: Vec<DayMaximum>,
+}
+
+/// The largest latency of a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DayMaximum {
+    /// Its first second.
+    pub t: i64,
+    pub max_ns: Nanos,
+}
+
+/// Five minutes of a board.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FarmSlot {
+    /// Their first second.
+    pub t: i64,
+    pub n: u64,
+    pub missed: u64,
+    pub max_ns: Option<Nanos>,
+    pub max_cpu: Option<Cpu>,
+    /// When the largest was, in ns since 1970.
+    pub max_at: Option<i64>,
+    pub culprit: String,
+    pub victim: String,
+    pub run: String,
+    pub cpus: Vec<SlotPeak>,
+}
+
+/// Five minutes of a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SlotPeak {
+    pub cpu: Cpu,
+    pub n: u64,
+    pub missed: u64,
+    pub max_ns: Option<Nanos>,
+    /// In ns since 1970.
+    pub max_at: Option<i64>,
+}
+
+/// How long the time is that a histogram is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    Slot,
+    Hour,
+    Day,
+}
+
+impl Tier {
+    pub const ALL: [Tier; 3] = [Tier::Slot, Tier::Hour, Tier::Day];
+
+    /// Its number in the store.
+    pub fn number(self) -> i64 {
+        match self {
+            Tier::Slot => 0,
+            Tier::Hour => 1,
+            Tier::Day => 2,
+        }
+    }
+
+    /// Its name in addresses.
+    pub fn of_name(name: &str) -> Option<Tier> {
+        Tier::ALL.into_iter().zip(["5m", "1h", "1d"]).find(|(_, known)| *known == name).map(|(tier, _)| tier)
+    }
+
+    pub fn seconds(self) -> i64 {
+        match self {
+            Tier::Slot => SLOT,
+            Tier::Hour => 3_600,
+            Tier::Day => 86_400,
+        }
+    }
+
+    /// The first second of the stretch that a time is in.
+    pub fn begin(self, t: i64) -> i64 {
+        t - t.rem_euclid(self.seconds())
+    }
+}
+
+/// The histogram of a CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CpuRows {
+    pub cpu: Cpu,
+    pub rows: RowCounts,
+}
+
+/// The histograms of a stretch of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TierRow {
+    /// Its first second.
+    pub t: i64,
+    pub n: u64,
+    pub missed: u64,
+    pub max_ns: Option<Nanos>,
+    pub cpus: Vec<CpuRows>,
+}
+
+impl TierRow {
+    /// Adds what another has, CPU by CPU.
+    pub fn add(&mut self, other: &TierRow) {
+        self.n = self.n.saturating_add(other.n);
+        self.missed = self.missed.saturating_add(other.missed);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        for one in &other.cpus {
+            match self.cpus.iter_mut().find(|known| known.cpu == one.cpu) {
+                Some(known) => {
+                    let mut sums = RowSums::default();
+                    sums.add_all(&known.rows);
+                    sums.add_all(&one.rows);
+                    known.rows = sums.counts();
+                }
+                None => self.cpus.push(one.clone()),
+            }
+        }
+        self.cpus.sort_by_key(|known| known.cpu);
+    }
+
+    /// Takes out what was added before; the maximum stays, because what replaces it has it too.
+    pub fn take_out(&mut self, other: &TierRow) {
+        self.n = self.n.saturating_sub(other.n);
+        self.missed = self.missed.saturating_sub(other.missed);
+        for one in &other.cpus {
+            let Some(known) = self.cpus.iter_mut().find(|known| known.cpu == one.cpu) else { continue };
+            let gone: std::collections::BTreeMap<usize, u64> = one.rows.iter().collect();
+            let left = |(row, count): (usize, u64)| {
+                (row, count.saturating_sub(gone.get(&row).copied().unwrap_or_default()))
+            };
+            known.rows = RowCounts::of_rows(known.rows.iter().map(left));
+        }
+    }
+}
+
+/// A cause of spikes over the fleet, or on one board.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FarmCulprit {
+    /// What stands in its address.
+    pub fingerprint: String,
+    pub rule: String,
+    pub name: String,
+    pub kind: String,
+    pub boards: u64,
+    pub runs: u64,
+    pub spikes: u64,
+    pub total_ns: Nanos,
+    pub first: i64,
+    pub last: i64,
+    /// A run that shows it.
+    pub example: String,
+    pub remedy: String,
+}
+
+/// What a run says of a culprit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CulpritOfRun {
+    pub fingerprint: String,
+    pub rule: String,
+    pub name: String,
+    pub kind: String,
+    pub spikes: u64,
+    pub total_ns: Nanos,
+    pub remedy: String,
+}
+
+/// What a machine was, by its content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnvironmentRecord {
+    pub digest: String,
+    pub model: String,
+    pub release: String,
+    pub preempt: String,
+    /// Settings by name, as a JSON object.
+    pub settings: String,
+}
+
+/// An environment that a board had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoardEnvironment {
+    pub record: EnvironmentRecord,
+    /// When its first and its last run began,
+    pub first: i64,
+    pub last: i64,
+    pub runs: u64,
+    /// and one of them.
+    pub example: String,
+}
+
+/// All that the farm takes out of a bundle.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BundleRecord {
+    pub run: FarmRun,
+    /// What people call the board.
+    pub board_name: String,
+    pub plan_words: String,
+    pub environment: EnvironmentRecord,
+    pub slots: Vec<FarmSlot>,
+    /// All of the run.
+    pub whole: TierRow,
+    pub culprits: Vec<CulpritOfRun>,
+    /// SHA-256 of its `run.json`.
+    pub digest: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn row(counts: &[(u16, usize, u64)]) -> TierRow {
+        let mut row = TierRow::default();
+        for &(cpu, at, count) in counts {
+            let rows = RowCounts::of_rows([(at, count)]);
+            let one = CpuRows { cpu: Cpu(cpu.into()), rows };
+            row.add(&TierRow {
+                n: count,
+                max_ns: Some(Nanos(at as i64)),
+                cpus: vec![one],
+                ..TierRow::default()
+            });
+        }
+        row
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_out_is_what_was_added(
+            a in prop::collection::vec((0u16..4, 0usize..900, 1u64..1000), 0..40),
+            b in prop::collection::vec((0u16..4, 0usize..900, 1u64..1000), 0..40),
+        ) {
+            let (one, other) = (row(&a), row(&b));
+            let mut both = one.clone();
+            both.add(&other);
+            prop_assert_eq!(both.n, one.n + other.n);
+            let total: u64 = both.cpus.iter().map(|cpu| cpu.rows.total()).sum();
+            prop_assert_eq!(total, both.n);
+            both.take_out(&other);
+            both.cpus.retain(|cpu| !cpu.rows.is_empty());
+            prop_assert_eq!(&both.cpus, &one.cpus);
+            prop_assert_eq!(both.n, one.n);
+        }
+    }
+
+    #[test]
+    fn a_stretch_begins_at_its_multiple_before_1970_too() {
+        assert_eq!((Tier::Slot.begin(601), Tier::Day.begin(-1)), (600, -86_400));
+        assert_eq!((Tier::of_name("1h"), Tier::of_name("1w")), (Some(Tier::Hour), None));
+    }
+}

@@ -1,0 +1,87 @@
+//! Boards, and what the first page shows of them. Nothing here looks at slots.
+
+use std::collections::BTreeMap;
+
+use model::error::Result;
+use model::units::Nanos;
+
+use super::{FarmStore, to_u64, trouble};
+use crate::records::{DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard};
+
+/// The days that a line on the first page has.
+pub const DAYS: i64 = 30;
+
+impl FarmStore {
+    /// All boards by name, each with the maxima of its last days.
+    pub async fn boards(&self) -> Result<Vec<FarmBoard>> {
+        self.boards_of(None).await
+    }
+
+    /// The same; of one board where it is named.
+    pub async fn boards_of(&self, board: Option<&str>) -> Result<Vec<FarmBoard>> {
+        type Row = (i64, String, String, i64, i64, String, String, String, String);
+        let rows: Vec<Row> = sqlx::query_as(
+            "select b.id, b.key, b.name, coalesce(r.runs, 0), coalesce(r.last, 0), coalesce(e.model, ''), \
+             coalesce(e.release, ''), coalesce(e.preempt, ''), coalesce(e.digest, '') from board b \
+             left join (select board_id, count(*) as runs, max(started) as last from run group by \
+              board_id) r \
+               on r.board_id = b.id \
+             left join run l on l.board_id = b.id and l.id = \
+               (select id from run where board_id = b.id order by started desc, id desc limit 1) \
+             left join environment e on e.id = l.environment_id \
+             where $1 = '' or b.key = $1 order by b.key",
+        )
+        .bind(board.unwrap_or_default())
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let mut days = self.days(rows.iter().map(|row| row.4).min().unwrap_or_default()).await?;
+        let board = |(id, board, name, runs, last, model, release, preempt, environment): Row| {
+            let mut days = days.remove(&id).unwrap_or_default();
+            let last = days.last().map_or(last, |day: &DayMaximum| last.max(day.t));
+            days.retain(|day| day.t > last - DAYS * 86_400);
+            let max_ns = days.iter().map(|day| day.max_ns).max();
+            let runs = to_u64(runs);
+            FarmBoard { board, name, runs, last, model, release, preempt, environment, max_ns, days }
+        };
+        Ok(rows.into_iter().map(board).collect())
+    }
+
+    /// Daily maxima of all boards and series since some days before a time.
+    async fn days(&self, oldest: i64) -> Result<BTreeMap<i64, Vec<DayMaximum>>> {
+        let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
+            "select board_id, t, max(max_ns) from hist \
+             where tier = 2 and max_ns is not null and t > $1 group by board_id, t order by board_id, t",
+        )
+        .bind(oldest - DAYS * 86_400)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let mut days: BTreeMap<i64, Vec<DayMaximum>> = BTreeMap::new();
+        for (board, t, max) in rows {
+            days.entry(board).or_default().push(DayMaximum { t, max_ns: Nanos(max) });
+        }
+        Ok(days)
+    }
+
+    /// What a board measured, the latest first.
+    pub async fn series(&self, board: &str) -> Result<Vec<SeriesOfBoard>> {
+        let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(
+            "select h.series, h.plan, coalesce(p.words, ''), count(*), max(h.t) from hist h \
+             join board b on b.id = h.board_id left join plan p on p.series = h.series and p.plan = h.plan \
+             where b.key = $1 and h.tier = 2 group by h.series, h.plan, p.words \
+             order by max(h.t) desc, h.series, h.plan",
+        )
+        .bind(board)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let one = |(series, plan, words, days, last): (String, String, String, i64, i64)| SeriesOfBoard {
+            key: SeriesKey { series, plan },
+            words,
+            days: to_u64(days),
+            last,
+        };
+        Ok(rows.into_iter().map(one).collect())
+    }
+}

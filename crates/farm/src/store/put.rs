@@ -1,0 +1,284 @@
+//! What a bundle adds, in one transaction.
+
+use model::error::{Failure, Result};
+use sqlx::{Any, Transaction};
+
+use super::tiers::{put_tier, tier_row};
+use super::{FarmStore, plain, to_i64, trouble};
+use crate::encoding::{pack_peaks, pack_rows, unpack_rows};
+use crate::records::{BundleRecord, EnvironmentRecord, FarmSlot, SeriesKey, Tier, TierRow};
+
+/// What became of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PutOutcome {
+    /// It is new.
+    Stored,
+    /// It is a later state of a run that was still on.
+    Replaced,
+    /// It was there already.
+    Had,
+    /// It is there with other content, or is another board's: why.
+    Refused(String),
+}
+
+struct Known {
+    board: i64,
+    board_key: String,
+    complete: bool,
+    cycles: i64,
+    started: i64,
+    missed: i64,
+    key: SeriesKey,
+    digest: Vec<u8>,
+    whole: Vec<u8>,
+}
+
+impl FarmStore {
+    /// Stores a bundle; the same one twice adds nothing.
+    pub async fn put(&self, record: &BundleRecord) -> Result<PutOutcome> {
+        let mut all = self.pool.begin().await.map_err(trouble)?;
+        let outcome = put_in(&mut all, record).await.map_err(trouble)?;
+        match outcome {
+            PutOutcome::Stored | PutOutcome::Replaced => all.commit().await.map_err(trouble)?,
+            PutOutcome::Had | PutOutcome::Refused(_) => all.rollback().await.map_err(trouble)?,
+        }
+        Ok(outcome)
+    }
+
+    /// Says that a run lies elsewhere now.
+    pub async fn moved(&self, id: &str, place: &str) -> Result<()> {
+        let moved = sqlx::query("update run set place = $1 where id = $2").bind(place).bind(id);
+        let done = moved.execute(&self.pool).await.map_err(trouble)?;
+        match done.rows_affected() {
+            1 => Ok(()),
+            _ => Err(Failure::internal("the run is no longer in the store: import it again")),
+        }
+    }
+}
+
+async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) -> sqlx::Result<PutOutcome> {
+    let known = known(all, &record.run.id).await?;
+    let mut outcome = PutOutcome::Stored;
+    if let Some(known) = known {
+        if known.board_key != record.run.board {
+            return Ok(PutOutcome::Refused(format!(
+                "it is a run of {} already: a run is of one board",
+                known.board_key
+            )));
+        }
+        if known.digest == record.digest {
+            return Ok(PutOutcome::Had);
+        }
+        if known.complete || to_i64(record.run.cycles) < known.cycles {
+            return Ok(PutOutcome::Refused(
+                "a run of this id is there with other content: a run that is over does not change".to_owned(),
+            ));
+        }
+        take_out(all, &known, &record.run.id).await?;
+        outcome = PutOutcome::Replaced;
+    }
+    let board = board_id(all, &record.run.board, &record.board_name).await?;
+    let environment = environment_id(all, &record.environment).await?;
+    put_run(all, record, board, environment).await?;
+    for (seq, slot) in record.slots.iter().enumerate() {
+        put_slot(all, board, &record.run.key, seq as i64, slot).await?;
+    }
+    add_to_day(all, board, &record.run.key, &record.whole).await?;
+    put_culprits(all, record, board).await?;
+    Ok(outcome)
+}
+
+async fn known(all: &mut Transaction<'static, Any>, id: &str) -> sqlx::Result<Option<Known>> {
+    type Row = (i64, String, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Vec<u8>);
+    let row: Option<Row> = sqlx::query_as(
+        "select r.board_id, b.key, r.complete, r.cycles, r.started, r.missed, r.series, r.plan, r.digest, \
+         r.whole \
+         from run r join board b on b.id = r.board_id where r.id = $1",
+    )
+    .bind(id)
+    .fetch_optional(&mut **all)
+    .await?;
+    Ok(row.map(|(board, board_key, complete, cycles, started, missed, series, plan, digest, whole)| Known {
+        board,
+        board_key,
+        complete: complete != 0,
+        cycles,
+        started,
+        missed: missed.unwrap_or_default(),
+        key: SeriesKey { series, plan },
+        digest,
+        whole,
+    }))
+}
+
+/// Takes out what a checkpoint had added, before a later one adds its own.
+async fn take_out(all: &mut Transaction<'static, Any>, known: &Known, id: &str) -> sqlx::Result<()> {
+    let t = Tier::Day.begin(known.started);
+    if let Some(mut day) = tier_row(all, known.board, &known.key, Tier::Day, t).await? {
+        day.take_out(&TierRow {
+            n: super::to_u64(known.cycles),
+            missed: super::to_u64(known.missed),
+            cpus: unpack_rows(&known.whole).unwrap_or_default(),
+            ..TierRow::default()
+        });
+        put_tier(all, known.board, &known.key, Tier::Day, &day).await?;
+    }
+    for statement in [
+        "delete from slot where board_id = $1 and recording = $2",
+        "delete from culprit_run where board_id = $1 and run = $2",
+        "delete from run where board_id = $1 and id = $2",
+    ] {
+        sqlx::query(statement).bind(known.board).bind(id).execute(&mut **all).await?;
+    }
+    Ok(())
+}
+
+async fn board_id(all: &mut Transaction<'static, Any>, key: &str, name: &str) -> sqlx::Result<i64> {
+    sqlx::query("insert into board (key, name) values ($1, $2) on conflict do nothing")
+        .bind(key)
+        .bind(name)
+        .execute(&mut **all)
+        .await?;
+    sqlx::query_scalar("select id from board where key = $1").bind(key).fetch_one(&mut **all).await
+}
+
+async fn environment_id(all: &mut Transaction<'static, Any>, of: &EnvironmentRecord) -> sqlx::Result<i64> {
+    sqlx::query(
+        "insert into environment (digest, model, release, preempt, settings) values ($1, $2, $3, $4, $5) \
+         on conflict do nothing",
+    )
+    .bind(&of.digest)
+    .bind(&of.model)
+    .bind(&of.release)
+    .bind(&of.preempt)
+    .bind(&of.settings)
+    .execute(&mut **all)
+    .await?;
+    let id = sqlx::query_scalar("select id from environment where digest = $1");
+    id.bind(&of.digest).fetch_one(&mut **all).await
+}
+
+async fn put_run(
+    all: &mut Transaction<'static, Any>,
+    record: &BundleRecord,
+    board: i64,
+    environment: i64,
+) -> sqlx::Result<()> {
+    let run = &record.run;
+    sqlx::query("insert into plan (series, plan, words) values ($1, $2, $3) on conflict do nothing")
+        .bind(&run.key.series)
+        .bind(&run.key.plan)
+        .bind(&record.plan_words)
+        .execute(&mut **all)
+        .await?;
+    sqlx::query(
+        "insert into run (board_id, id, environment_id, command, series, plan, started, length_ns, \
+         complete, cpus, \
+         cycles, missed, max_ns, p9999_ns, invalid, spikes, place, digest, whole) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+    )
+    .bind(board)
+    .bind(&run.id)
+    .bind(environment)
+    .bind(&run.command)
+    .bind(&run.key.series)
+    .bind(&run.key.plan)
+    .bind(run.started)
+    .bind(plain(run.length_ns))
+    .bind(i64::from(run.complete))
+    .bind(to_i64(run.cpus))
+    .bind(to_i64(run.cycles))
+    .bind(run.missed.map(to_i64))
+    .bind(plain(run.max_ns))
+    .bind(plain(run.p9999_ns))
+    .bind(to_i64(run.invalid))
+    .bind(to_i64(run.spikes))
+    .bind(&run.place)
+    .bind(&record.digest)
+    .bind(pack_rows(&record.whole.cpus))
+    .execute(&mut **all)
+    .await?;
+    Ok(())
+}
+
+/// Adds a slot.
+pub async fn put_slot(
+    all: &mut Transaction<'static, Any>,
+    board: i64,
+    key: &SeriesKey,
+    seq: i64,
+    slot: &FarmSlot,
+) -> sqlx::Result<()> {
+    sqlx::query(
+        "insert into slot (board_id, series, plan, t, recording, seq, n, missed, max_ns, max_cpu, max_at, \
+         culprit, \
+         victim, peaks) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+    )
+    .bind(board)
+    .bind(&key.series)
+    .bind(&key.plan)
+    .bind(slot.t)
+    .bind(&slot.run)
+    .bind(seq)
+    .bind(to_i64(slot.n))
+    .bind(to_i64(slot.missed))
+    .bind(plain(slot.max_ns))
+    .bind(slot.max_cpu.map(|cpu| i64::from(cpu.0)))
+    .bind(slot.max_at)
+    .bind(&slot.culprit)
+    .bind(&slot.victim)
+    .bind(pack_peaks(&slot.cpus))
+    .execute(&mut **all)
+    .await?;
+    Ok(())
+}
+
+/// Without rows of five minutes a run has one histogram: it counts for the day on which it began.
+async fn add_to_day(
+    all: &mut Transaction<'static, Any>,
+    board: i64,
+    key: &SeriesKey,
+    whole: &TierRow,
+) -> sqlx::Result<()> {
+    let t = Tier::Day.begin(whole.t);
+    let mut day = tier_row(all, board, key, Tier::Day, t).await?.unwrap_or_default();
+    day.add(whole);
+    day.t = t;
+    put_tier(all, board, key, Tier::Day, &day).await
+}
+
+async fn put_culprits(
+    all: &mut Transaction<'static, Any>,
+    record: &BundleRecord,
+    board: i64,
+) -> sqlx::Result<()> {
+    for one in &record.culprits {
+        sqlx::query(
+            "insert into culprit (fingerprint, rule, name, kind, remedy) values ($1, $2, $3, $4, $5) \
+             on conflict (fingerprint) do update set remedy = excluded.remedy",
+        )
+        .bind(&one.fingerprint)
+        .bind(&one.rule)
+        .bind(&one.name)
+        .bind(&one.kind)
+        .bind(&one.remedy)
+        .execute(&mut **all)
+        .await?;
+        sqlx::query(
+            "insert into culprit_run (board_id, run, culprit_id, t, spikes, total_ns) \
+             select $1, $2, id, $3, $4, $5 from culprit where fingerprint = $6 \
+             on conflict (board_id, run, culprit_id) do update set \
+             spikes = culprit_run.spikes + excluded.spikes, total_ns = culprit_run.total_ns + \
+              excluded.total_ns",
+        )
+        .bind(board)
+        .bind(&record.run.id)
+        .bind(record.run.started)
+        .bind(to_i64(one.spikes))
+        .bind(one.total_ns.0)
+        .bind(&one.fingerprint)
+        .execute(&mut **all)
+        .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Runs as lists show them.
+
+use model::error::Result;
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::{FarmStore, nanos, to_u64, trouble};
+use crate::records::{FarmRun, SeriesKey};
+
+const COLUMNS: &str = "select r.id, b.key, r.command, r.series, r.plan, r.started, r.length_ns, \
+ r.complete, r.cpus, \
+     r.cycles, r.missed, r.max_ns, r.p9999_ns, r.invalid, r.spikes, r.place, e.release, e.digest \
+     from run r join board b on b.id = r.board_id join environment e on e.id = r.environment_id";
+
+fn made(row: &AnyRow) -> sqlx::Result<FarmRun> {
+    let count = |name| row.try_get::<i64, _>(name).map(to_u64);
+    Ok(FarmRun {
+        id: row.try_get("id")?,
+        board: row.try_get("key")?,
+        command: row.try_get("command")?,
+        key: SeriesKey { series: row.try_get("series")?, plan: row.try_get("plan")? },
+        started: row.try_get("started")?,
+        length_ns: nanos(row.try_get("length_ns")?),
+        complete: row.try_get::<i64, _>("complete")? != 0,
+        cpus: count("cpus")?,
+        cycles: count("cycles")?,
+        missed: row.try_get::<Option<i64>, _>("missed")?.map(to_u64),
+        max_ns: nanos(row.try_get("max_ns")?),
+        p9999_ns: nanos(row.try_get("p9999_ns")?),
+        invalid: count("invalid")?,
+        spikes: count("spikes")?,
+        release: row.try_get("release")?,
+        environment: row.try_get("digest")?,
+        place: row.try_get("place")?,
+    })
+}
+
+impl FarmStore {
+    /// A run by its id.
+    pub async fn run(&self, id: &str) -> Result<Option<FarmRun>> {
+        let query = sqlx::AssertSqlSafe(format!("{COLUMNS} where r.id = $1"));
+        let row = sqlx::query(query).bind(id).fetch_optional(&self.pool).await.map_err(trouble)?;
+        row.as_ref().map(made).transpose().map_err(trouble)
+    }
+
+    /// The runs of a board, the latest first, and no more than a number of them.
+    pub async fn runs(&self, board: &str, most: i64) -> Result<Vec<FarmRun>> {
+        let query = format!("{COLUMNS} where b.key = $1 order by r.started desc, r.id desc limit $2");
+        let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(board).bind(most);
+        let rows = query.fetch_all(&self.pool).await.map_err(trouble)?;
+        rows.iter().map(made).collect::<sqlx::Result<_>>().map_err(trouble)
+    }
+
+    /// The latest runs that saw a culprit.
+    pub async fn runs_with(&self, fingerprint: &str, most: i64) -> Result<Vec<FarmRun>> {
+        let query = format!(
+            "{COLUMNS} join culprit_run k on k.board_id = r.board_id and k.run = r.id \
+             join culprit c on c.id = k.culprit_id where c.fingerprint = $1 \
+             order by r.started desc, r.id desc limit $2"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(fingerprint).bind(most);
+        let rows = query.fetch_all(&self.pool).await.map_err(trouble)?;
+        rows.iter().map(made).collect::<sqlx::Result<_>>().map_err(trouble)
+    }
+
+    /// How many runs there are, and how many of them are complete.
+    pub async fn totals(&self) -> Result<(u64, u64)> {
+        let row: (i64, i64) =
+            sqlx::query_as("select count(*), cast(coalesce(sum(complete), 0) as bigint) from run")
+                .fetch_one(&self.pool)
+                .await
+                .map_err(trouble)?;
+        Ok((to_u64(row.0), to_u64(row.1)))
+    }
+}

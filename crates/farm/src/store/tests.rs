@@ -1,0 +1,176 @@
+//! Every statement, on a real database.
+
+use super::*;
+use crate::ingest::bundle::read;
+use crate::ingest::find::FoundBundle;
+use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, Tier, TierRow};
+use model::rows::RowCounts;
+use model::units::Cpu;
+use proptest::prelude::*;
+use std::path::PathBuf;
+
+fn fixture(name: &str) -> BundleRecord {
+    let runs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    read(&FoundBundle { place: runs.join(name), board: Some("a".into()) }).unwrap().0
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
+
+/// A run with some samples, on a day.
+fn made(id: &str, board: &str, day: i64, samples: u64, complete: bool) -> BundleRecord {
+    let mut record = fixture("measured");
+    let t = day * 86_400 + 60;
+    let rows = RowCounts::of_rows([(200, samples)]);
+    record.run.id = id.to_owned();
+    record.run.board = board.to_owned();
+    (record.run.started, record.run.cycles, record.run.complete) = (t, samples, complete);
+    record.whole = TierRow {
+        t,
+        n: samples,
+        missed: 0,
+        max_ns: Some(Nanos(5_000 + day)),
+        cpus: vec![CpuRows { cpu: Cpu(0), rows }],
+    };
+    record.run.missed = Some(0);
+    let cpus =
+        vec![SlotPeak { cpu: Cpu(0), n: samples, max_ns: Some(Nanos(5_000 + day)), ..SlotPeak::default() }];
+    record.slots = vec![FarmSlot {
+        t: Tier::Slot.begin(t),
+        n: samples,
+        max_ns: Some(Nanos(5_000 + day)),
+        max_cpu: Some(Cpu(0)),
+        run: id.to_owned(),
+        cpus,
+        ..FarmSlot::default()
+    }];
+    record.digest = format!("{id}{samples}{complete}").into_bytes();
+    record
+}
+
+#[test]
+fn what_is_stored_is_found_again() {
+    runtime().block_on(async {
+        let store = FarmStore::in_memory().await.unwrap();
+        assert!(store.answers().await && store.boards().await.unwrap().is_empty());
+        let hunt = fixture("hunt");
+        assert_eq!(store.put(&hunt).await.unwrap(), PutOutcome::Stored);
+        assert_eq!(store.run(&hunt.run.id).await.unwrap().unwrap(), hunt.run);
+        assert_eq!(store.runs("a", 9).await.unwrap(), std::slice::from_ref(&hunt.run));
+        let (series, boards) = (store.series("a").await.unwrap(), store.boards().await.unwrap());
+        assert_eq!((series.len(), boards.len(), boards[0].max_ns), (1, 1, hunt.run.max_ns));
+        assert_eq!(series[0].words, hunt.plan_words);
+        let days = store.tiers("a", &hunt.run.key, Tier::Day, ALL).await.unwrap();
+        assert_eq!((days[0].n, &days[0].cpus), (hunt.whole.n, &hunt.whole.cpus));
+        assert_eq!(store.slots("a", &hunt.run.key, ALL, 99).await.unwrap(), hunt.slots);
+        let culprits = store.culprits(None, 99).await.unwrap();
+        assert_eq!(culprits.len(), hunt.culprits.len());
+        let one = store.culprit(&culprits[0].fingerprint).await.unwrap().unwrap();
+        assert_eq!((&one, one.example.as_str()), (&culprits[0], hunt.run.id.as_str()));
+        assert_eq!(store.runs_with(&one.fingerprint, 9).await.unwrap().len(), 1);
+        assert!(
+            store.culprit("").await.unwrap().is_none()
+                && store.culprits(Some("b"), 9).await.unwrap().is_empty()
+        );
+        let environments = store.environments("a").await.unwrap();
+        assert_eq!(environments[0].record, hunt.environment);
+        assert_eq!(store.totals().await.unwrap(), (1, u64::from(hunt.run.complete)));
+        store.moved(&hunt.run.id, "/elsewhere").await.unwrap();
+        assert_eq!(store.run(&hunt.run.id).await.unwrap().unwrap().place, "/elsewhere");
+        assert!(store.moved("none", "/").await.is_err());
+    });
+}
+
+#[test]
+fn the_same_twice_adds_nothing_and_what_contradicts_is_refused() {
+    runtime().block_on(async {
+        let store = FarmStore::in_memory().await.unwrap();
+        let record = fixture("hunt");
+        store.put(&record).await.unwrap();
+        assert_eq!(store.put(&record).await.unwrap(), PutOutcome::Had);
+        let other = BundleRecord { digest: b"other".to_vec(), ..record.clone() };
+        assert!(matches!(store.put(&other).await.unwrap(), PutOutcome::Refused(_)));
+        let mut elsewhere = record.clone();
+        elsewhere.run.board = "b".into();
+        assert!(matches!(store.put(&elsewhere).await.unwrap(), PutOutcome::Refused(_)));
+        let days = store.tiers("a", &record.run.key, Tier::Day, ALL).await.unwrap();
+        assert_eq!(days[0].n, record.run.cycles);
+        assert!(store.runs("b", 9).await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_file_is_read_again_and_a_newer_one_refused() {
+    runtime().block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("farm.db");
+        let store = FarmStore::file(&file).await.unwrap();
+        store.put(&made("r", "a", 3, 5, true)).await.unwrap();
+        store.pool.close().await;
+        let again = FarmStore::file(&file).await.unwrap();
+        assert_eq!(again.totals().await.unwrap(), (1, 1));
+        sqlx::query("update meta set value = 99").execute(&again.pool).await.unwrap();
+        again.pool.close().await;
+        let refused = FarmStore::file(&file).await.err().unwrap();
+        assert_eq!(refused.exit, Exit::NotSupported);
+        assert!(FarmStore::file(&folder.path().join("a?b")).await.is_err());
+        assert!(FarmStore::file(&folder.path().join("none/farm.db")).await.is_err());
+    });
+}
+
+#[test]
+fn a_hostile_name_is_a_value() {
+    runtime().block_on(async {
+        let store = FarmStore::in_memory().await.unwrap();
+        let name = "'; drop table run; --";
+        let mut record = made("r", name, 3, 5, true);
+        record.board_name = name.into();
+        store.put(&record).await.unwrap();
+        assert_eq!(store.boards_of(Some(name)).await.unwrap()[0].name, name);
+        assert_eq!(store.totals().await.unwrap(), (1, 1));
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    /// Whatever is put, in whatever order, twice or as a checkpoint first: days have what the runs
+    /// have.
+    #[test]
+    fn days_add_up_to_the_runs(
+        puts in prop::collection::vec((0usize..6, 0i64..3, 1u64..100, any::<bool>()), 1..30)
+    ) {
+        runtime().block_on(async {
+            let store = FarmStore::in_memory().await.unwrap();
+            let mut runs: std::collections::BTreeMap<usize, (i64, u64, bool)> = Default::default();
+            for (at, day, samples, complete) in puts {
+                let day = runs.get(&at).map_or(day, |known| known.0);
+                let record = made(&format!("r{at}"), "a", day, samples, complete);
+                let outcome = store.put(&record).await.unwrap();
+                let wanted = match runs.get(&at) {
+                    None => PutOutcome::Stored,
+                    Some(&(_, n, done)) if (n, done) == (samples, complete) => PutOutcome::Had,
+                    Some(&(_, n, done)) if !done && samples >= n => PutOutcome::Replaced,
+                    Some(_) => PutOutcome::Refused(String::new()),
+                };
+                assert_eq!(std::mem::discriminant(&outcome), std::mem::discriminant(&wanted), "{outcome:?}");
+                if matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
+                    runs.insert(at, (day, samples, complete));
+                }
+            }
+            let key = made("x", "a", 0, 1, true).run.key;
+            let days = store.tiers("a", &key, Tier::Day, ALL).await.unwrap();
+            let slots = store.slots("a", &key, ALL, 999).await.unwrap();
+            for day in 0..3 {
+                let of_runs: u64 = runs.values().filter(|run| run.0 == day).map(|run| run.1).sum();
+                let t = day * 86_400;
+                let found = days.iter().find(|row| row.t == t);
+                assert_eq!(found.map_or(0, |row| row.n), of_runs);
+                assert_eq!(found.map_or(0, |row| row.cpus.iter().map(|cpu| cpu.rows.total()).sum()), of_runs);
+                assert_eq!(slots.iter().filter(|slot| slot.t == t).map(|slot| slot.n).sum::<u64>(), of_runs);
+            }
+        });
+    }
+}

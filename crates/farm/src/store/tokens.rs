@@ -1,0 +1,112 @@
+//! Codes that enrol a board once, tokens by which it is known afterwards; of both only digests.
+
+use model::error::Result;
+
+use super::{FarmStore, trouble};
+
+/// Whose token it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenOwner {
+    pub board_id: i64,
+    pub board: String,
+}
+
+/// How an enrolment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnrolOutcome {
+    Enrolled,
+    /// The code is used, too old, or none.
+    BadCode,
+    /// A board of this name is there.
+    NameTaken,
+}
+
+impl FarmStore {
+    /// Makes a code good until a time.
+    pub async fn add_code(&self, hash: &[u8], until: i64) -> Result<()> {
+        let insert = sqlx::query("insert into code (hash, until, used) values ($1, $2, 0)");
+        insert.bind(hash).bind(until).execute(&self.pool).await.map_err(trouble)?;
+        Ok(())
+    }
+
+    /// Uses a code up and makes the board with its token, or nothing at all.
+    pub async fn enrol(
+        &self,
+        code: &[u8],
+        now: i64,
+        key: &str,
+        name: &str,
+        token: &[u8],
+    ) -> Result<EnrolOutcome> {
+        let mut all = self.pool.begin().await.map_err(trouble)?;
+        let used = sqlx::query("update code set used = $1 where hash = $2 and used = 0 and until > $3");
+        let used = used.bind(now).bind(code).bind(now).execute(&mut *all).await.map_err(trouble)?;
+        if used.rows_affected() != 1 {
+            return Ok(EnrolOutcome::BadCode);
+        }
+        let made = sqlx::query("insert into board (key, name) values ($1, $2) on conflict do nothing");
+        let made = made.bind(key).bind(name).execute(&mut *all).await.map_err(trouble)?;
+        if made.rows_affected() != 1 {
+            return Ok(EnrolOutcome::NameTaken);
+        }
+        sqlx::query(
+            "insert into token (hash, board_id, created, revoked) select $1, id, $2, 0 from board where \
+             key = $3",
+        )
+        .bind(token)
+        .bind(now)
+        .bind(key)
+        .execute(&mut *all)
+        .await
+        .map_err(trouble)?;
+        all.commit().await.map_err(trouble)?;
+        Ok(EnrolOutcome::Enrolled)
+    }
+
+    /// Whose token it is; none where it is nobody's or revoked.
+    pub async fn owner(&self, token: &[u8]) -> Result<Option<TokenOwner>> {
+        let row: Option<(i64, String)> = sqlx::query_as(
+            "select b.id, b.key from token t join board b on b.id = t.board_id where t.hash = $1 and \
+             t.revoked = 0",
+        )
+        .bind(token)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(row.map(|(board_id, board)| TokenOwner { board_id, board }))
+    }
+
+    /// Makes all tokens of a board void; how many there were.
+    pub async fn revoke(&self, board: &str, now: i64) -> Result<u64> {
+        let revoke = sqlx::query(
+            "update token set revoked = $1 where revoked = 0 and board_id in (select id from board where \
+             key = $2)",
+        );
+        Ok(revoke.bind(now).bind(board).execute(&self.pool).await.map_err(trouble)?.rows_affected())
+    }
+
+    /// The manifest of a run that a board sent, as its digest.
+    pub async fn manifest(&self, board_id: i64, run: &str) -> Result<Option<Vec<u8>>> {
+        sqlx::query_scalar("select manifest from upload where board_id = $1 and run = $2")
+            .bind(board_id)
+            .bind(run)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(trouble)
+    }
+
+    /// Notes the manifest of a run that is stored.
+    pub async fn set_manifest(&self, board_id: i64, run: &str, manifest: &[u8]) -> Result<()> {
+        sqlx::query(
+            "insert into upload (board_id, run, manifest) values ($1, $2, $3) \
+             on conflict (board_id, run) do update set manifest = excluded.manifest",
+        )
+        .bind(board_id)
+        .bind(run)
+        .bind(manifest)
+        .execute(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(())
+    }
+}

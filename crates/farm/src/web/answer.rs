@@ -1,0 +1,107 @@
+//! What is sent back: documents with their kind, and refusals, as a page or as a problem document
+//! (RFC 9457).
+
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use model::error::{Exit, Failure};
+use serde::Serialize;
+
+/// A document.
+pub struct WebAnswer {
+    kind: &'static str,
+    body: String,
+    policy: Option<String>,
+    attachment: bool,
+}
+
+impl WebAnswer {
+    pub fn page(body: String) -> WebAnswer {
+        WebAnswer { kind: "text/html; charset=utf-8", body, policy: None, attachment: false }
+    }
+
+    /// What is handed out as a file, so that no browser shows it as a page.
+    pub fn csv(body: String) -> WebAnswer {
+        WebAnswer { kind: "text/csv; charset=utf-8; header=present", body, policy: None, attachment: true }
+    }
+
+    pub fn text(kind: &'static str, body: String) -> WebAnswer {
+        WebAnswer { kind, body, policy: None, attachment: false }
+    }
+
+    pub fn json(value: &impl Serialize) -> Result<WebAnswer, Refusal> {
+        Ok(WebAnswer::text("application/json", model::error::json(value)? + "\n"))
+    }
+
+    /// With a content security policy of its own.
+    pub fn under(mut self, policy: String) -> WebAnswer {
+        self.policy = Some(policy);
+        self
+    }
+}
+
+impl IntoResponse for WebAnswer {
+    fn into_response(self) -> Response {
+        let mut response = ([(header::CONTENT_TYPE, self.kind)], self.body).into_response();
+        let headers = response.headers_mut();
+        let mut set = |name: HeaderName, value: &str| {
+            if let Ok(value) = value.parse() {
+                headers.insert(name, value);
+            }
+        };
+        if let Some(policy) = &self.policy {
+            set(header::CONTENT_SECURITY_POLICY, policy);
+        }
+        if self.attachment {
+            set(header::CONTENT_DISPOSITION, "attachment");
+        }
+        response
+    }
+}
+
+/// Why there is no answer, in a line with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: StatusCode,
+    pub detail: String,
+}
+
+impl Refusal {
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Refusal {
+        Refusal { status, detail: detail.into() }
+    }
+
+    pub fn not_found(detail: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    pub fn bad(detail: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// As a problem document.
+    pub fn problem(&self) -> String {
+        let title = self.status.canonical_reason().unwrap_or_default();
+        let problem =
+            serde_json::json!({ "title": title, "status": self.status.as_u16(), "detail": self.detail });
+        format!("{problem}\n")
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Refusal {
+        let status = match failure.exit {
+            Exit::Usage => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Refusal::new(status, failure.message)
+    }
+}
+
+impl IntoResponse for Refusal {
+    /// Empty: which form it takes depends on who asked, and is made by the last layer.
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

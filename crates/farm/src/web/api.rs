@@ -1,0 +1,277 @@
+//! What the pages show, as JSON and CSV.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use model::rows::row_edges;
+use model::text::clean;
+use model::units::{Cpu, Nanos};
+use model::wall_time::wall_time;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::pages::{WebOutcome, chosen, known_board};
+use crate::records::{CpuRows, FarmSlot, SeriesKey, SlotPeak, Tier, TierRow};
+use crate::store::TimeStretch;
+
+/// Slots in one answer: a year.
+const MOST_SLOTS: i64 = 110_000;
+/// Histograms in one answer: ten years of days, five months of hours.
+const MOST_ROWS: usize = 3_700;
+
+pub async fn boards(State(app): State<Arc<App>>) -> WebOutcome {
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-boards/1", "boards": app.store.boards().await? }))
+}
+
+pub async fn board(State(app): State<Arc<App>>, Path(name): Path<String>) -> WebOutcome {
+    let board = known_board(&app, &name).await?;
+    let series = app.store.series(&board.board).await?;
+    let runs = app.store.runs(&board.board, 1_000).await?;
+    let culprits = app.store.culprits(Some(&board.board), 200).await?;
+    WebAnswer::json(&json!({
+        "schema": "onbeat.farm-board/1", "board": board, "series": series, "runs": runs, "culprits": culprits,
+    }))
+}
+
+pub async fn run(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
+    match app.store.run(&id).await? {
+        Some(run) => WebAnswer::json(&run),
+        None => Err(Refusal::not_found("no run has this id: /v1/boards/BOARD lists those of a board")),
+    }
+}
+
+pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {
+    WebAnswer::json(
+        &json!({ "schema": "onbeat.farm-culprits/1", "culprits": app.store.culprits(None, 1_000).await? }),
+    )
+}
+
+pub async fn refused(State(app): State<Arc<App>>) -> WebOutcome {
+    WebAnswer::json(&json!({ "refused": app.refused() }))
+}
+
+/// Which rows are asked for; times are seconds since 1970.
+#[derive(Deserialize)]
+#[serde(default)]
+pub struct RowsQuery {
+    from: i64,
+    to: i64,
+    series: String,
+    plan: String,
+    tier: String,
+    cpu: Option<u32>,
+    step: i64,
+}
+
+impl Default for RowsQuery {
+    fn default() -> RowsQuery {
+        let text = String::new;
+        RowsQuery {
+            from: 0,
+            to: i64::MAX,
+            series: text(),
+            plan: text(),
+            tier: "1d".into(),
+            cpu: None,
+            step: 0,
+        }
+    }
+}
+
+pub async fn slots(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Query(query): Query<RowsQuery>,
+) -> WebOutcome {
+    let (key, slots) = found_slots(&app, &name, &query).await?;
+    WebAnswer::json(
+        &json!({ "schema": "onbeat.farm-slots/1", "series": key.series, "plan": key.plan, "slots": slots }),
+    )
+}
+
+pub async fn slots_csv(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Query(query): Query<RowsQuery>,
+) -> WebOutcome {
+    let (_, slots) = found_slots(&app, &name, &query).await?;
+    Ok(WebAnswer::csv(csv(&slots)))
+}
+
+async fn found_slots(
+    app: &App,
+    name: &str,
+    query: &RowsQuery,
+) -> Result<(SeriesKey, Vec<FarmSlot>), Refusal> {
+    let key = key_of(app, name, query).await?;
+    let within = TimeStretch { from: query.from, to: query.to };
+    let slots = app.store.slots(name, &key, within, MOST_SLOTS + 1).await?;
+    if slots.len() as i64 > MOST_SLOTS {
+        return Err(Refusal::bad(
+            "more than a year of slots: ask for less with from= and to=, in seconds since 1970",
+        ));
+    }
+    Ok((key, stepped(slots, query.step)))
+}
+
+async fn key_of(app: &App, name: &str, query: &RowsQuery) -> Result<SeriesKey, Refusal> {
+    let board = known_board(app, name).await?;
+    chosen(&app.store.series(&board.board).await?, &query.series, &query.plan)
+}
+
+/// Slots joined to longer ones; the largest latency stays whole, with its time and names.
+fn stepped(slots: Vec<FarmSlot>, step: i64) -> Vec<FarmSlot> {
+    if step <= crate::records::SLOT {
+        return slots;
+    }
+    let mut joined: Vec<FarmSlot> = Vec::new();
+    for slot in slots {
+        let t = slot.t - slot.t.rem_euclid(step);
+        match joined.last_mut().filter(|last| last.t == t) {
+            Some(last) => {
+                let (n, missed) = (last.n.saturating_add(slot.n), last.missed.saturating_add(slot.missed));
+                let mut cpus = std::mem::take(&mut last.cpus);
+                slot.cpus.iter().for_each(|peak| add_peak(&mut cpus, peak));
+                if slot.max_ns > last.max_ns {
+                    *last = slot;
+                }
+                (last.t, last.n, last.missed, last.cpus) = (t, n, missed, cpus);
+            }
+            None => joined.push(FarmSlot { t, ..slot }),
+        }
+    }
+    joined
+}
+
+fn add_peak(cpus: &mut Vec<SlotPeak>, peak: &SlotPeak) {
+    match cpus.iter_mut().find(|known| known.cpu == peak.cpu) {
+        Some(known) => {
+            known.n = known.n.saturating_add(peak.n);
+            known.missed = known.missed.saturating_add(peak.missed);
+            if peak.max_ns > known.max_ns {
+                (known.max_ns, known.max_at) = (peak.max_ns, peak.max_at);
+            }
+        }
+        None => cpus.push(*peak),
+    }
+}
+
+fn csv(slots: &[FarmSlot]) -> String {
+    let mut text = String::from("t,time,n,missed,max_ns,max_cpu,max_at,culprit,victim,run\n");
+    let time = |ns: i64| wall_time(Nanos(ns));
+    for slot in slots {
+        let or_empty = |value: Option<String>| value.unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{},{},{},{},{}",
+            slot.t,
+            time(slot.t.saturating_mul(Nanos::SECOND.0)),
+            slot.n,
+            slot.missed,
+            or_empty(slot.max_ns.map(|max| max.0.to_string())),
+            or_empty(slot.max_cpu.map(|cpu| cpu.to_string())),
+            or_empty(slot.max_at.map(time)),
+            cell(&slot.culprit),
+            cell(&slot.victim),
+            cell(&slot.run),
+        );
+    }
+    text
+}
+
+/// A text as a cell: quoted (RFC 4180), and with an apostrophe where a spreadsheet would take it
+/// for
+/// a formula.
+fn cell(text: &str) -> String {
+    let text = clean(text);
+    let guard = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
+    match text.contains([',', '"']) {
+        true => format!("\"{guard}{}\"", text.replace('"', "\"\"")),
+        false => format!("{guard}{text}"),
+    }
+}
+
+/// A histogram as `run.json` has them.
+#[derive(Serialize)]
+struct HistogramDocument {
+    t: i64,
+    n: u64,
+    missed: u64,
+    max_ns: Option<Nanos>,
+    cpus: Vec<CpuDocument>,
+}
+
+#[derive(Serialize)]
+struct CpuDocument {
+    cpu: Cpu,
+    /// Lower edge (null for what was early), upper edge, count.
+    histogram: Vec<(Option<Nanos>, Nanos, u64)>,
+}
+
+pub async fn histograms(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Query(query): Query<RowsQuery>,
+) -> WebOutcome {
+    let tier = Tier::of_name(&query.tier)
+        .ok_or_else(|| Refusal::bad("tier is none of 5m, 1h and 1d: choose one of these"))?;
+    let key = key_of(&app, &name, &query).await?;
+    let rows = app.store.tiers(&name, &key, tier, TimeStretch { from: query.from, to: query.to }).await?;
+    if rows.len() > MOST_ROWS {
+        return Err(Refusal::bad(
+            "too many histograms: ask for less with from= and to=, or for a longer tier",
+        ));
+    }
+    let all: Vec<HistogramDocument> = rows.into_iter().map(|row| document(row, query.cpu)).collect();
+    WebAnswer::json(&json!({
+        "schema": "onbeat.farm-histograms/1", "series": key.series, "plan": key.plan, "tier": query.tier,
+        "histograms": all,
+    }))
+}
+
+fn document(row: TierRow, cpu: Option<u32>) -> HistogramDocument {
+    let bucket = |(at, count): (usize, u64)| {
+        let (lower, upper) = row_edges(at);
+        (Some(lower).filter(|lower| lower.0 >= 0), upper, count)
+    };
+    let wanted = |one: &CpuRows| cpu.is_none_or(|cpu| one.cpu == Cpu(cpu));
+    let cpus = row.cpus.iter().filter(|one| wanted(one));
+    let cpus = cpus.map(|one| CpuDocument { cpu: one.cpu, histogram: one.rows.iter().map(bucket).collect() });
+    HistogramDocument { t: row.t, n: row.n, missed: row.missed, max_ns: row.max_ns, cpus: cpus.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(t: i64, n: u64, max: i64) -> FarmSlot {
+        let cpus = vec![SlotPeak { cpu: Cpu(1), n, max_ns: Some(Nanos(max)), ..SlotPeak::default() }];
+        FarmSlot {
+            t,
+            n,
+            missed: 1,
+            max_ns: Some(Nanos(max)),
+            victim: format!("v{max}"),
+            cpus,
+            ..FarmSlot::default()
+        }
+    }
+
+    #[test]
+    fn joined_slots_lose_no_sample_and_no_maximum() {
+        let joined = stepped(vec![slot(0, 1, 5), slot(300, 2, 9), slot(900, 4, 7), slot(3_600, 8, 1)], 3_600);
+        assert_eq!(joined.len(), 2);
+        assert_eq!((joined[0].t, joined[0].n, joined[0].missed, joined[0].max_ns), (0, 7, 3, Some(Nanos(9))));
+        assert_eq!((joined[0].victim.as_str(), joined[0].cpus[0].n, joined[1].n), ("v9", 7, 8));
+    }
+
+    #[test]
+    fn no_cell_of_a_table_is_a_formula() {
+        let one = FarmSlot { victim: "=cmd()".into(), culprit: "a,\"b".into(), ..slot(0, 1, 1) };
+        let text = csv(&[one]);
+        assert!(text.contains(",\"a,\"\"b\",'=cmd(),") && text.lines().count() == 2, "{text}");
+    }
+}

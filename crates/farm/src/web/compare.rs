@@ -1,0 +1,161 @@
+//! Runs against runs, by `study::compare`, as the command does.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use model::units::{Bare, Nanos, parse_span};
+use report::compare::page::{Versus, parts};
+use report::html::PageParts;
+use stats::compare::{CompareQuestion, Metric};
+use stats::pair::verdict::Design;
+use study::compare::{ComparisonAnswer, Pairing, check_comparable, compare, series};
+use study::measurement::{Measurement, ReadOptions};
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::pages::WebOutcome;
+use crate::pages::compare::{ComparisonForm, answer, form_page};
+
+/// Runs of a side.
+const MOST_RUNS: usize = 40;
+/// Those that the name of a board stands for.
+const OF_BOARD: i64 = 10;
+
+/// What no change of a kernel or a setting changes.
+const HARDWARE: &[&str] = &["host.model", "host.machine", "host.virtual"];
+
+/// What is asked, in any order: `a`, `b` once or several times, one or several lines each.
+type Asked = Query<Vec<(String, String)>>;
+
+fn form(asked: Vec<(String, String)>) -> ComparisonForm {
+    let mut form = ComparisonForm::default();
+    for (name, value) in asked {
+        let lines = value.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
+        match name.as_str() {
+            "a" => form.a.extend(lines),
+            "b" => form.b.extend(lines),
+            "limit" => value.trim().clone_into(&mut form.limit),
+            _ => {}
+        }
+    }
+    form
+}
+
+pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
+    let form = form(asked);
+    if form.a.is_empty() || form.b.is_empty() {
+        return Ok(WebAnswer::page(form_page(&form, None)));
+    }
+    let text = match answered(&app, &form).await {
+        Ok((parts, _)) => answer(&form, parts),
+        Err(refusal) if refusal.status.is_client_error() => form_page(&form, Some(&refusal.detail)),
+        Err(refusal) => return Err(refusal),
+    };
+    Ok(WebAnswer::page(text))
+}
+
+pub async fn json(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
+    let form = form(asked);
+    if form.a.is_empty() || form.b.is_empty() {
+        return Err(Refusal::bad("name the runs of both sides: ?a=RUN&a=RUN&b=RUN&b=RUN"));
+    }
+    let (_, json) = answered(&app, &form).await?;
+    Ok(WebAnswer::text("application/json", json + "\n"))
+}
+
+async fn answered(app: &App, form: &ComparisonForm) -> Result<(PageParts, String), Refusal> {
+    let limit = match form.limit.as_str() {
+        "" => None,
+        text => Some(parse_limit(text)?),
+    };
+    let (a, b) = (places(app, &form.a).await?, places(app, &form.b).await?);
+    app.heavy(move || compared(&a, &b, limit)).await
+}
+
+fn parse_limit(text: &str) -> Result<Nanos, Refusal> {
+    let span = parse_span(text, Bare::Micros).ok().filter(|span| span.0 > 0);
+    span.ok_or_else(|| Refusal::bad("the limit is no latency: write it like 100us"))
+}
+
+/// Where the runs of a side lie, each with its id.
+async fn places(app: &App, names: &[String]) -> Result<Vec<(String, PathBuf)>, Refusal> {
+    let mut places = Vec::new();
+    for name in names.iter().take(MOST_RUNS) {
+        if let Some(run) = app.store.run(name).await? {
+            places.push((run.id, PathBuf::from(run.place)));
+            continue;
+        }
+        let runs = app.store.runs(name, OF_BOARD).await?;
+        if runs.is_empty() {
+            let shown = model::text::excerpt(name);
+            return Err(Refusal::not_found(format!(
+                "{shown} is neither a run nor a board: take them from the board's page"
+            )));
+        }
+        places.extend(runs.into_iter().map(|run| (run.id, PathBuf::from(run.place))));
+    }
+    match places.len() > MOST_RUNS {
+        true => Err(Refusal::bad(format!("a side has at most {MOST_RUNS} runs: name fewer"))),
+        false => Ok(places),
+    }
+}
+
+fn compared(
+    a: &[(String, PathBuf)],
+    b: &[(String, PathBuf)],
+    limit: Option<Nanos>,
+) -> Result<(PageParts, String), Refusal> {
+    let read = |side: &[(String, PathBuf)]| -> Result<Vec<Measurement>, Refusal> {
+        let one = |(id, place): &(String, PathBuf)| -> Result<Measurement, Refusal> {
+            let mut measurement = ReadOptions::default().open(place)?;
+            // Folders may be called alike, ids are not.
+            measurement.title.clone_from(id);
+            Ok(measurement)
+        };
+        side.iter().map(one).collect()
+    };
+    let (mut in_a, mut in_b) = (read(a)?, read(b)?);
+    check_comparable(&in_a, &in_b)?;
+    let question = CompareQuestion { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
+    let mut found: ComparisonAnswer = compare(&mut in_a, &mut in_b, &question, Pairing::ByTime);
+    if found.environment_diff.iter().any(|one| HARDWARE.contains(&one.what.as_str())) {
+        let remark = "The sides are different machines: what differs may be the hardware's, whatever else \
+         was changed.";
+        found.remarks.insert(0, remark.to_owned());
+    }
+    let json = model::error::json(&found)?;
+    let (a, b) = (series(&in_a), series(&in_b));
+    let page = Versus {
+        compared: &found.compared,
+        said: None,
+        differing: found.differing(),
+        remarks: &found.remarks,
+        a,
+        b,
+    };
+    Ok((parts(&page, &json), json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_are_read_from_lines_and_repeated_names() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let read = form(vec![
+            pair("a", "r1\r\n r2 \n\n"),
+            pair("b", "x"),
+            pair("a", "r3"),
+            pair("limit", " 50us "),
+            pair("z", ""),
+        ]);
+        assert_eq!(
+            (read.a.join(" "), read.b.join(" "), read.limit),
+            ("r1 r2 r3".into(), "x".into(), "50us".into())
+        );
+        assert_eq!(parse_limit("50us").unwrap(), Nanos(50_000));
+        assert!(parse_limit("0").is_err() && parse_limit("much").is_err());
+    }
+}

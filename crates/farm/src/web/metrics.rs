@@ -1,0 +1,59 @@
+//! Whether the farm is well, and its numbers as OpenMetrics text.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::pages::WebOutcome;
+
+/// Boards with numbers of their own.
+const MOST_BOARDS: usize = 1_000;
+
+pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
+    match app.store.answers().await {
+        true => Ok(WebAnswer::text("text/plain; charset=utf-8", "the store answers\n".to_owned())),
+        false => {
+            Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer: look at its disk"))
+        }
+    }
+}
+
+pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
+    let (runs, complete) = app.store.totals().await?;
+    let boards = app.store.boards().await?;
+    let mut text = String::new();
+    let mut gauge = |name: &str, help: &str, rows: &[(String, f64)]| {
+        let _ = writeln!(text, "# TYPE {name} gauge\n# HELP {name} {help}");
+        for (labels, value) in rows {
+            let _ = writeln!(text, "{name}{labels} {value}");
+        }
+    };
+    let alone = |value: f64| vec![(String::new(), value)];
+    gauge("onbeat_farm_boards", "Boards with runs.", &alone(boards.len() as f64));
+    gauge("onbeat_farm_runs", "Runs in the store.", &alone(runs as f64));
+    gauge("onbeat_farm_runs_complete", "Of these, runs that came to their end.", &alone(complete as f64));
+    gauge("onbeat_farm_refused", "Folders that could not be taken in.", &alone(app.refused().len() as f64));
+    let shown = &boards[..boards.len().min(MOST_BOARDS)];
+    let labels = |board: &str| format!("{{board=\"{board}\"}}");
+    let maxima: Vec<_> =
+        shown.iter().filter_map(|board| Some((labels(&board.board), board.max_ns?.0 as f64 / 1e9))).collect();
+    gauge("onbeat_max_seconds", "Largest latency of the last 30 days with runs.", &maxima);
+    let last: Vec<_> = shown.iter().map(|board| (labels(&board.board), board.last as f64)).collect();
+    gauge("onbeat_last_run_timestamp_seconds", "When the last run began.", &last);
+    let mut counter = |name: &str, help: &str, value: u64| {
+        let _ = writeln!(text, "# TYPE {name} counter\n# HELP {name} {help}\n{name}_total {value}");
+    };
+    counter("onbeat_farm_requests", "Requests.", app.requests.load(Ordering::Relaxed));
+    counter(
+        "onbeat_farm_parser_failures",
+        "Reports that a parser failed on.",
+        app.failures.load(Ordering::Relaxed),
+    );
+    text.push_str("# EOF\n");
+    Ok(WebAnswer::text("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
+}

@@ -1,0 +1,47 @@
+//! HTTP: which address asks the store what, and shows it by which page. No SQL, no markup.
+
+pub mod answer;
+mod api;
+mod app;
+mod compare;
+mod metrics;
+mod pages;
+mod protection;
+
+pub use app::{App, FarmExposure};
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+
+/// All addresses.
+pub fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/", get(pages::fleet))
+        .route("/b/{board}", get(pages::board))
+        .route("/b/{board}/env", get(pages::environments))
+        .route("/runs/{id}", get(pages::run))
+        .route("/culprits", get(pages::culprits))
+        .route("/culprits/{fingerprint}", get(pages::culprit))
+        .route("/compare", get(compare::page))
+        .route("/assets/farm.css", get(pages::styles))
+        .route("/healthz", get(metrics::health))
+        .route("/metrics", get(metrics::metrics))
+        .route("/v1/boards", get(api::boards))
+        .route("/v1/boards/{board}", get(api::board))
+        .route("/v1/boards/{board}/slots", get(api::slots))
+        .route("/v1/boards/{board}/slots.csv", get(api::slots_csv))
+        .route("/v1/boards/{board}/histograms", get(api::histograms))
+        .route("/v1/runs/{id}", get(api::run))
+        .route("/v1/culprits", get(api::culprits))
+        .route("/v1/compare", get(compare::json))
+        .route("/v1/refused", get(api::refused))
+        .fallback(pages::nowhere)
+        .layer(from_fn_with_state(app.clone(), protection::protect))
+        .with_state(app)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Pages: asks the store, hands values to a view.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use report::html::PageParts;
+use serde::Deserialize;
+use stats::bounds::{DEFAULT_REACH, Question};
+use study::page::ReportedRun;
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::protection::POLICY;
+use crate::pages::board::{BoardSpan, BoardView};
+use crate::pages::fleet::{BoardOrder, Fleet, matches};
+use crate::pages::{self};
+use crate::pictures::long_term::LongTerm;
+use crate::records::{FarmBoard, SeriesKey, SeriesOfBoard, Tier};
+use crate::store::TimeStretch;
+
+/// What a handler answers.
+pub type WebOutcome = Result<WebAnswer, Refusal>;
+
+const RUNS_SHOWN: i64 = 100;
+const CULPRITS_SHOWN: i64 = 200;
+const CULPRITS_OF_BOARD: i64 = 10;
+/// What is asked of a run whose document names no limit; the report command asks the same.
+const HORIZON: model::units::Nanos = model::units::Nanos(86_400_000_000_000);
+
+#[derive(Deserialize)]
+#[serde(default)]
+pub struct FleetQuery {
+    q: String,
+    sort: String,
+}
+
+impl Default for FleetQuery {
+    fn default() -> FleetQuery {
+        FleetQuery { q: String::new(), sort: "worst".to_owned() }
+    }
+}
+
+pub async fn fleet(State(app): State<Arc<App>>, Query(query): Query<FleetQuery>) -> WebOutcome {
+    let mut boards = app.store.boards().await?;
+    let (of, order) = (boards.len(), BoardOrder::of_word(&query.sort));
+    let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
+    boards.retain(|board| matches(board, &query.q));
+    order.sort(&mut boards);
+    let refused = app.refused();
+    let view = Fleet { boards: &boards, of, runs, order, filter: &query.q, refused: &refused };
+    Ok(WebAnswer::page(pages::fleet::fleet(&view)))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct BoardQuery {
+    series: String,
+    plan: String,
+    span: String,
+}
+
+pub async fn board(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Query(query): Query<BoardQuery>,
+) -> WebOutcome {
+    let board = known_board(&app, &name).await?;
+    let series = app.store.series(&board.board).await?;
+    let chosen = chosen(&series, &query.series, &query.plan)?;
+    let span = BoardSpan::of_word(&query.span);
+    let last = series.iter().find(|one| one.key == chosen).map_or(board.last, |one| one.last);
+    let long_term = long_term(&app, &board.board, &chosen, span, last).await?;
+    let runs = app.store.runs(&board.board, RUNS_SHOWN).await?;
+    let culprits = app.store.culprits(Some(&board.board), CULPRITS_OF_BOARD).await?;
+    let environments = app.store.environments(&board.board).await?;
+    let view = BoardView {
+        board: &board,
+        series: &series,
+        chosen: &chosen,
+        span,
+        long_term: &long_term,
+        runs: &runs,
+        culprits: &culprits,
+        environments: &environments,
+    };
+    Ok(WebAnswer::page(pages::board::board(&view)))
+}
+
+async fn long_term(
+    app: &App,
+    board: &str,
+    key: &SeriesKey,
+    span: BoardSpan,
+    last: i64,
+) -> Result<LongTerm, Refusal> {
+    // A run that began in the evening may reach into the next day.
+    let to = Tier::Day.begin(last) + 2 * Tier::Day.seconds();
+    let from = to - span.days() * Tier::Day.seconds();
+    let rows = app.store.tiers(board, key, Tier::Day, TimeStretch { from, to }).await?;
+    let first = rows.first().map_or(from, |row| row.t);
+    let end = rows.last().map_or(to, |row| row.t + Tier::Day.seconds());
+    // Few days are not drawn as a thin line at the edge of a year.
+    let from = if span == BoardSpan::All { first } else { first.max(from) };
+    Ok(LongTerm { from: from.min(end - 14 * Tier::Day.seconds()), to: end, rows })
+}
+
+/// The board by its name in an address.
+pub async fn known_board(app: &App, name: &str) -> Result<FarmBoard, Refusal> {
+    let boards = app.store.boards_of(Some(name)).await?;
+    let missing = || Refusal::not_found("no board has this name: choose one of the list of boards");
+    boards.into_iter().next().ok_or_else(missing)
+}
+
+/// The series that is asked for, or the latest.
+pub fn chosen(series: &[SeriesOfBoard], name: &str, plan: &str) -> Result<SeriesKey, Refusal> {
+    let asked = !(name.is_empty() && plan.is_empty());
+    let fits = |one: &&SeriesOfBoard| {
+        (name.is_empty() || one.key.series == name) && (plan.is_empty() || one.key.plan == plan)
+    };
+    match series.iter().find(fits) {
+        Some(found) => Ok(found.key.clone()),
+        None if asked => Err(Refusal::not_found("the board has no such series: choose one on its page")),
+        None => Ok(SeriesKey::default()),
+    }
+}
+
+pub async fn environments(State(app): State<Arc<App>>, Path(name): Path<String>) -> WebOutcome {
+    let board = known_board(&app, &name).await?;
+    let all = app.store.environments(&board.board).await?;
+    Ok(WebAnswer::page(pages::environments::environments(&board, &all)))
+}
+
+pub async fn run(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
+    let Some(run) = app.store.run(&id).await? else {
+        return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
+    };
+    let place = PathBuf::from(&run.place);
+    let parts = app.heavy(move || report_of(&place)).await?;
+    // What the reports' own pages allow: their styles, and the one script that is named by its
+    // digest.
+    let script = parts.script.map(|script| script.source()).unwrap_or_default();
+    let policy = POLICY.replace("style-src 'self'", &format!("style-src 'self' 'unsafe-inline'; {script}"));
+    Ok(WebAnswer::page(pages::run::run(&run, parts)).under(policy))
+}
+
+fn report_of(place: &std::path::Path) -> Result<PageParts, Refusal> {
+    let mut run = ReportedRun::open(place)?;
+    run.ask(&Question { limit: None, horizon: HORIZON, chosen: false, reach: DEFAULT_REACH });
+    let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
+    Ok(report::run::page::parts(&[input])?)
+}
+
+pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {
+    let all = app.store.culprits(None, CULPRITS_SHOWN).await?;
+    Ok(WebAnswer::page(pages::culprits::culprits(&all)))
+}
+
+pub async fn culprit(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -> WebOutcome {
+    let Some(found) = app.store.culprit(&fingerprint).await? else {
+        return Err(Refusal::not_found("no culprit has this address: choose one of the list of culprits"));
+    };
+    let runs = app.store.runs_with(&fingerprint, RUNS_SHOWN).await?;
+    Ok(WebAnswer::page(pages::culprits::culprit(&found, &runs)))
+}
+
+pub async fn styles() -> WebAnswer {
+    WebAnswer::text("text/css; charset=utf-8", pages::style_sheet())
+}
+
+pub async fn nowhere() -> Refusal {
+    Refusal::not_found("there is no such page: the list of boards leads to all that there is")
+}

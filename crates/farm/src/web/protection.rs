@@ -1,0 +1,141 @@
+//! What holds for every answer: headers that keep a browser from doing more than show it, and
+//! compression.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::{App, FarmExposure};
+use crate::pages;
+
+/// Nothing but the farm's own style sheet, whatever escaping might have let through.
+pub const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
+                          frame-ancestors 'none'; base-uri 'none'";
+
+/// No answer is larger: a report of a run with thousands of CPUs.
+const LARGEST: usize = 256 << 20;
+/// Below this compressing takes more than it saves.
+const WORTH_IT: usize = 1_400;
+
+const ALWAYS: [(HeaderName, &str); 5] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-cache"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// The last layer.
+pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    app.requests.fetch_add(1, Ordering::Relaxed);
+    let path = request.uri().path().to_owned();
+    let zipped = accepts_gzip(request.headers());
+    let response = match app.exposure == FarmExposure::Loopback && !is_own_name(request.headers()) {
+        true => Refusal::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "this farm answers to localhost and its loopback address alone: ask it by one of these",
+        )
+        .into_response(),
+        false => next.run(request).await,
+    };
+    let response = shaped(response, &path);
+    let mut response = if zipped { compressed(response).await } else { response };
+    let headers = response.headers_mut();
+    for (name, value) in ALWAYS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
+    response
+}
+
+/// A refusal in the form that fits who asked.
+fn shaped(response: Response, path: &str) -> Response {
+    let Some(refusal) = response.extensions().get::<Refusal>() else { return response };
+    let answer = match path.starts_with("/v1/") {
+        true => WebAnswer::text("application/problem+json", refusal.problem()),
+        false => WebAnswer::page(pages::refusal(refusal.status.as_u16(), &refusal.detail)),
+    };
+    let mut shaped = answer.into_response();
+    *shaped.status_mut() = refusal.status;
+    shaped
+}
+
+/// Whether it was asked by a name that only this machine has: a page from elsewhere could have a
+/// name of its own lead to 127.0.0.1, and read along.
+fn is_own_name(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return true };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|all| {
+        all.split(',').any(|one| one.trim() == "gzip" || one.trim().starts_with("gzip;q=1"))
+    })
+}
+
+async fn compressed(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let Ok(bytes) = to_bytes(body, LARGEST).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let zipped = || {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::new(5));
+        encoder.write_all(&bytes).ok()?;
+        encoder.finish().ok()
+    };
+    let body = match (bytes.len() >= WORTH_IT).then(zipped).flatten() {
+        Some(zipped) => {
+            parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Body::from(zipped)
+        }
+        None => Body::from(bytes),
+    };
+    parts.headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    Response::from_parts(parts, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(host: &str) -> HeaderMap {
+        HeaderMap::from_iter([(header::HOST, host.parse().unwrap())])
+    }
+
+    #[test]
+    fn only_own_names_are_answered() {
+        for host in ["localhost", "localhost:8377", "127.0.0.1:8377", "[::1]:8377", "127.0.0.1"] {
+            assert!(is_own_name(&named(host)), "{host}");
+        }
+        for host in ["evil.test", "evil.test:8377", "localhost.evil.test", "10.0.0.1:8377", "127.0.0.1.evil"]
+        {
+            assert!(!is_own_name(&named(host)), "{host}");
+        }
+        assert!(is_own_name(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn gzip_is_sent_to_who_takes_it() {
+        let takes = |value: &str| {
+            accepts_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, value.parse().unwrap())]))
+        };
+        assert!(takes("gzip, deflate, br") && takes("br,gzip"));
+        assert!(!takes("br") && !takes("gzip;q=0") && !accepts_gzip(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,208 @@
+//! Every address, with what is there, what is not, and what is hostile.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode, header};
+use axum::response::Response;
+use tower::ServiceExt;
+
+use super::{App, FarmExposure, router};
+use crate::ingest::bundle::read;
+use crate::ingest::find::FoundBundle;
+use crate::store::FarmStore;
+
+fn place(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name)
+}
+
+async fn app_of(bundles: &[(&Path, &str)]) -> Arc<App> {
+    let store = FarmStore::in_memory().await.unwrap();
+    for (place, board) in bundles {
+        let found = FoundBundle { place: place.to_path_buf(), board: Some((*board).to_owned()) };
+        store.put(&read(&found).unwrap().0).await.unwrap();
+    }
+    Arc::new(App::new(store, FarmExposure::Loopback))
+}
+
+async fn get(app: &Arc<App>, address: &str) -> Response {
+    let request = Request::get(address).header(header::HOST, "localhost:8377").body(Body::empty()).unwrap();
+    router(app.clone()).oneshot(request).await.unwrap()
+}
+
+async fn text(response: Response) -> String {
+    String::from_utf8(to_bytes(response.into_body(), 64 << 20).await.unwrap().to_vec()).unwrap()
+}
+
+fn header_of(response: &Response, name: &str) -> String {
+    response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+#[test]
+fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
+    block_on(async {
+        let app = app_of(&[(&place("measured"), "west"), (&place("hunt"), "east <b>")]).await;
+        let run = app.store.runs("west", 1).await.unwrap().remove(0);
+        let hunt = app.store.runs("east-b", 1).await.unwrap().remove(0);
+        let culprit = app.store.culprits(None, 1).await.unwrap().remove(0);
+        let addresses = [
+            "/".to_owned(),
+            "/?q=west&sort=name".to_owned(),
+            "/b/west".to_owned(),
+            format!("/b/west?series={}&plan={}&span=all", run.key.series, run.key.plan),
+            "/b/east-b/env".to_owned(),
+            format!("/runs/{}", run.id),
+            format!("/runs/{}", hunt.id),
+            "/culprits".to_owned(),
+            format!("/culprits/{}", culprit.fingerprint),
+            "/compare".to_owned(),
+            format!("/compare?a={}&b={}", run.id, hunt.id),
+        ];
+        for address in &addresses {
+            let response = get(&app, address).await;
+            assert_eq!(response.status(), StatusCode::OK, "{address}");
+            let policy = header_of(&response, "content-security-policy");
+            assert!(policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
+            assert_eq!(header_of(&response, "x-content-type-options"), "nosniff");
+            let text = text(response).await;
+            assert!(text.contains("/assets/farm.css") && text.contains("</html>"), "{address}");
+            assert!(
+                !text.contains("src=\"") && !text.contains("http://") && !text.contains("<b>"),
+                "{address}"
+            );
+            for link in text.split("href=\"/").skip(1).filter_map(|rest| rest.split('"').next()) {
+                let link = format!("/{}", link.replace("&amp;", "&"));
+                let status = get(&app, &link).await.status();
+                assert!(status.is_success(), "{address} leads to {link}: {status}");
+            }
+        }
+        let front = text(get(&app, "/").await).await;
+        assert!(front.contains("href=\"/b/west\"") && front.contains("2 boards, 2 runs"));
+    });
+}
+
+#[test]
+fn the_script_of_a_hunt_is_the_only_one_that_may_run() {
+    block_on(async {
+        let app = app_of(&[(&place("hunt"), "a")]).await;
+        let run = app.store.runs("a", 1).await.unwrap().remove(0);
+        let response = get(&app, &format!("/runs/{}", run.id)).await;
+        let policy = header_of(&response, "content-security-policy");
+        assert!(policy.contains("script-src 'sha256-") && !policy.contains("script-src 'unsafe"), "{policy}");
+        let front = get(&app, "/").await;
+        assert!(!header_of(&front, "content-security-policy").contains("script-src"));
+    });
+}
+
+#[test]
+fn data_is_json_and_csv() {
+    block_on(async {
+        let app = app_of(&[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
+        let run = app.store.runs("west", 1).await.unwrap().remove(0);
+        let json = async |address: &str| -> serde_json::Value {
+            let response = get(&app, address).await;
+            assert_eq!(response.status(), StatusCode::OK, "{address}");
+            assert_eq!(header_of(&response, "content-type"), "application/json");
+            serde_json::from_str(&text(response).await).unwrap()
+        };
+        assert_eq!(json("/v1/boards").await["boards"].as_array().unwrap().len(), 2);
+        assert_eq!(json("/v1/boards/west").await["runs"][0]["id"], run.id);
+        assert_eq!(json(&format!("/v1/runs/{}", run.id)).await["cycles"], run.cycles);
+        let slots = json("/v1/boards/west/slots").await;
+        let total: u64 =
+            slots["slots"].as_array().unwrap().iter().map(|slot| slot["n"].as_u64().unwrap()).sum();
+        let histograms = json("/v1/boards/west/histograms?tier=1d").await;
+        assert_eq!(histograms["histograms"][0]["n"], run.cycles);
+        assert!(total > 0 && total <= run.cycles);
+        assert!(!json("/v1/culprits").await["culprits"].as_array().unwrap().is_empty());
+        assert!(json("/v1/refused").await["refused"].as_array().unwrap().is_empty());
+        let response = get(&app, "/v1/boards/west/slots.csv").await;
+        assert_eq!(header_of(&response, "content-disposition"), "attachment");
+        assert!(text(response).await.starts_with("t,time,n,missed,max_ns"));
+        let metrics = text(get(&app, "/metrics").await).await;
+        assert!(metrics.contains("onbeat_max_seconds{board=\"west\"}") && metrics.ends_with("# EOF\n"));
+        assert_eq!(get(&app, "/healthz").await.status(), StatusCode::OK);
+    });
+}
+
+#[test]
+fn a_refusal_is_a_page_or_a_problem_document() {
+    block_on(async {
+        let app = app_of(&[(&place("measured"), "west")]).await;
+        for (address, status) in [
+            ("/b/none", 404),
+            ("/runs/..%2F..%2Fetc", 404),
+            ("/culprits/none", 404),
+            ("/nowhere", 404),
+            ("/b/west?series=none", 404),
+            ("/v1/boards/none", 404),
+            ("/v1/runs/none", 404),
+            ("/v1/boards/west/histograms?tier=1w", 400),
+            ("/v1/boards/west/slots?from=x", 400),
+            ("/v1/compare", 400),
+            ("/v1/compare?a=none&b=none", 404),
+        ] {
+            let response = get(&app, address).await;
+            assert_eq!(response.status().as_u16(), status, "{address}");
+            let kind = header_of(&response, "content-type");
+            let text = text(response).await;
+            if address.starts_with("/v1/") && !address.contains("from=x") {
+                assert_eq!(kind, "application/problem+json", "{address}");
+                assert!(
+                    serde_json::from_str::<serde_json::Value>(&text).unwrap()["detail"]
+                        .as_str()
+                        .unwrap()
+                        .len()
+                        > 9
+                );
+            } else if !address.starts_with("/v1/") {
+                assert!(kind.starts_with("text/html") && text.contains("</html>"), "{address}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_run_whose_folder_is_gone_is_a_refusal_and_the_server_goes_on() {
+    block_on(async {
+        let app = app_of(&[(&place("measured"), "west")]).await;
+        let run = app.store.runs("west", 1).await.unwrap().remove(0);
+        app.store.moved(&run.id, "/nowhere").await.unwrap();
+        let gone = get(&app, &format!("/runs/{}", run.id)).await;
+        assert_eq!(gone.status(), StatusCode::UNPROCESSABLE_ENTITY);
+        let panicked = app.heavy(|| -> Result<(), super::answer::Refusal> { panic!("a parser's") }).await;
+        assert_eq!(panicked.unwrap_err().status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(get(&app, "/").await.status(), StatusCode::OK);
+    });
+}
+
+#[test]
+fn another_name_is_not_answered_and_gzip_is() {
+    block_on(async {
+        let app = app_of(&[(&place("measured"), "west")]).await;
+        let foreign = Request::get("/").header(header::HOST, "evil.test").body(Body::empty()).unwrap();
+        let response = router(app.clone()).oneshot(foreign).await.unwrap();
+        assert_eq!(response.status(), StatusCode::MISDIRECTED_REQUEST);
+        let zipped = Request::get("/assets/farm.css")
+            .header(header::HOST, "127.0.0.1:1")
+            .header(header::ACCEPT_ENCODING, "gzip")
+            .body(Body::empty())
+            .unwrap();
+        let response = router(app.clone()).oneshot(zipped).await.unwrap();
+        assert_eq!(header_of(&response, "content-encoding"), "gzip");
+        let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        let mut plain = String::new();
+        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut plain).unwrap();
+        assert_eq!(plain, crate::pages::style_sheet());
+    });
+}

@@ -1,0 +1,43 @@
+//! `onbeat farm`: the farm's own program, which the board does not need.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use model::error::{Exit, Failure, Result};
+use model::text::quoted;
+
+/// Its name, beside this program.
+const PROGRAM: &str = "onbeat-farm";
+
+/// Keep the runs of many boards and show them in a browser: runs onbeat-farm
+///
+/// The farm is a program of its own, so that what boards run stays small. For example: onbeat farm
+/// serve --runs ~/.local/state/onbeat/runs
+#[derive(clap::Args)]
+pub struct Args {
+    /// What onbeat-farm is given
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    arguments: Vec<OsString>,
+}
+
+pub fn run(args: &Args) -> Result<Exit> {
+    let own = std::env::current_exe().ok();
+    let program =
+        own.and_then(|own| Some(own.parent()?.join(PROGRAM))).unwrap_or_else(|| PathBuf::from(PROGRAM));
+    // Returns only where there is no such program, or none that may be run.
+    let error = host::replace_by(&program.clone().into_os_string(), &args.arguments);
+    Err(match error.kind() {
+        ErrorKind::NotFound => Failure::not_supported(format!(
+            "{PROGRAM} is not beside this program: build it with `cargo build -p {PROGRAM} --profile farm`, and put \
+             it at {}",
+            quoted(&program)
+        )),
+        _ => Failure::of_call(
+            format!("cannot run {}", quoted(&program)),
+            &error,
+            Exit::NotPermitted,
+            "make it a program that you may run",
+        ),
+    })
+}

@@ -1,0 +1,107 @@
+//! The first screen of a cure's page: who took the time, what became of each, what to do next.
+
+use maud::{Markup, html};
+
+use super::sentences::{CULPRITS, next_step, share};
+use crate::hunt::sentences::percent;
+use crate::plot::axis::number;
+use crate::plot::theme::PAGE;
+use crate::prose::prose;
+use crate::words::{clean, several, span};
+use model::cure::{CureCulprit, CureHunt, CureRun, CureStep};
+
+/// The culprits of the first hunt as bars; nothing where none was made.
+pub fn bars(record: &CureRun) -> Markup {
+    let hunt = record.hunts.first();
+    html! {
+        @if let Some(hunt) = hunt.filter(|hunt| !hunt.culprits.is_empty()) {
+            ol class="bars" {
+                @for culprit in hunt.culprits.iter().take(CULPRITS) { (bar(culprit, hunt, record)) }
+            }
+        }
+    }
+}
+
+fn bar(culprit: &CureCulprit, hunt: &CureHunt, record: &CureRun) -> Markup {
+    let part = share(culprit, hunt);
+    html! {
+        li {
+            div class="bar" {
+                span class="share" { @if let Some(part) = part { (percent(part)) } }
+                span class="who" { (clean(&culprit.name)) }
+                span class="took" {
+                    (span(culprit.lost_ns)) " in " (several(culprit.spikes, "late wake-up", "late wake-ups"))
+                }
+                svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
+                    rect width="100" height="4" fill=(PAGE.grid) {}
+                    @let width = (part.unwrap_or(0.0) * 100.0).max(0.5);
+                    rect width=(number(width)) height="4" fill=(PAGE.lines[0]) {}
+                }
+            }
+            p class="cure" { (prose(&became(culprit, record))) }
+        }
+    }
+}
+
+/// What was done about a culprit, or what it would take.
+fn became(culprit: &CureCulprit, record: &CureRun) -> String {
+    let names = |kept: bool| -> Vec<String> {
+        let against = record.steps.iter().filter(|step| step.culprit == culprit.name && step.kept == kept);
+        against.map(|step: &CureStep| clean(&step.change)).collect()
+    };
+    let (kept, tried) = (names(true), names(false));
+    let left = record.remaining.iter().find(|one| one.culprit == culprit.name);
+    let takes = left.map(|one| format!("It would take: {}.", clean(one.what.trim_end_matches('.'))));
+    let done = match (kept.as_slice(), tried.as_slice()) {
+        ([], []) if takes.is_some() => None,
+        ([], []) => Some("Nothing was tried against it.".to_owned()),
+        ([], tried) => Some(format!("Tried and undone: {}.", tried.join(", "))),
+        (kept, _) => Some(format!("Kept: {}.", kept.join(", "))),
+    };
+    // Where a change helped, what it would take besides is told further down.
+    let takes = takes.filter(|_| kept.is_empty());
+    done.into_iter().chain(takes).collect::<Vec<_>>().join(" ")
+}
+
+/// What to do next, whatever ended it.
+pub fn next_steps(record: &CureRun) -> Vec<String> {
+    let ended = match (record.held, record.ended.as_str()) {
+        (true, _) => None,
+        (false, "time" | "signal" | "") => {
+            Some("`onbeat cure --resume`, with the folder of this one, goes on where it ended.".to_owned())
+        }
+        (false, _) if record.remaining.is_empty() => Some(
+            "Nothing is left that could be tried here: `onbeat hunt` shows each late wake-up.".to_owned(),
+        ),
+        (false, _) => {
+            Some("What it would take besides is below, under \u{201c}What remains\u{201d}.".to_owned())
+        }
+    };
+    let steps: Vec<String> = ended.into_iter().chain(next_step(record)).collect();
+    match steps.is_empty() {
+        true => vec!["Nothing had to be changed: `onbeat watch` tells when that is no longer so.".to_owned()],
+        false => steps,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{cured, untouched};
+    use super::*;
+
+    #[test]
+    fn every_culprit_and_every_end_has_a_next_step() {
+        for mut record in [cured(), untouched(), CureRun::default()] {
+            let text = bars(&record).into_string();
+            for told in text.split("class=\"cure\">").skip(1) {
+                assert!(!told.starts_with("</p>"), "{text}");
+            }
+            for (held, ended) in [(true, "held"), (false, "time"), (false, "no-gain"), (false, "")] {
+                (record.held, record.ended) = (held, ended.into());
+                assert!(!next_steps(&record).concat().is_empty());
+            }
+        }
+        let text = bars(&cured()).into_string();
+        assert!(text.contains("Kept: irq-affinity.") && text.contains("Tried and undone: swap."), "{text}");
+    }
+}

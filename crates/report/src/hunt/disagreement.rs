@@ -1,0 +1,177 @@
+//! Spikes in which the trace has no switch to the thread where the thread's clock puts its wake-up:
+//! which they are, and whether the ranking holds without them.
+
+use super::parts::{by_latency, share, total};
+use super::sentences::percent;
+use super::typical::taken;
+use crate::words::{clean, several};
+use model::run::{Run, Spike};
+use model::slice::SliceKind;
+use model::units::Nanos;
+
+/// Culprits whose order is compared, and what each has at least.
+const COMPARED: usize = 3;
+const LEAST: f64 = 0.01;
+/// Spikes that are named by their numbers.
+const LISTED: usize = 5;
+
+/// What such spikes mean for the ranking.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Disagreement {
+    /// That there are such, and what becomes of the ranking without them.
+    pub sentence: String,
+    /// Their numbers among the latest; empty where they are not known.
+    pub which: String,
+    /// Whether the first culprits are the same, in the same order, without them.
+    pub holds: bool,
+}
+
+/// None where all agree.
+pub fn of(run: &Run) -> Option<Disagreement> {
+    let counted = run.recorder.as_ref().map_or(0, |recorder| recorder.disagreeing);
+    if counted == 0 {
+        return None;
+    }
+    let order = by_latency(run);
+    let ranked = order.iter().enumerate().filter(|(_, at)| is_suspect(&run.spikes[**at]));
+    let (numbers, suspects): (Vec<usize>, Vec<&Spike>) =
+        ranked.map(|(rank, &at)| (rank + 1, &run.spikes[at])).unzip();
+    let many = several(counted, "spike", "spikes");
+    let said = format!("in {many} the trace and the thread's clock do not agree");
+    // Those beyond the list, and those whose parts are not kept, cannot be taken out.
+    if (suspects.len() as u64) < counted {
+        let sentence = format!("{said}; what is said of those is not to be relied on");
+        return Some(Disagreement { sentence, which: listed(&numbers), holds: false });
+    }
+    let (holds, first) = without(run, &suspects);
+    let end = match (holds, first) {
+        (true, Some((_, of))) => {
+            format!("without them the ranking is the same, the first with {}", percent(of))
+        }
+        (false, Some((name, of))) => format!("without them {name} may be first, with {}", percent(of)),
+        (_, None) => "without them there is no culprit".to_owned(),
+    };
+    Some(Disagreement { sentence: format!("{said}; {end}"), which: listed(&numbers), holds })
+}
+
+/// A spike of onbeat's own threads without a switch in the trace. One in which the thread still ran
+/// as it was woken is not counted as a contradiction and looks alike: it is taken out with the
+/// others.
+fn is_suspect(spike: &Spike) -> bool {
+    spike.cycle.is_some()
+        && spike.switched_ns.is_none()
+        && !(spike.slices.is_empty() && spike.classes.is_empty())
+}
+
+/// Whether the order stays without these, and who is then first with which share. Time without an
+/// event may be that of any culprit that a rule names for such: the order has to hold with all of
+/// it taken away and with none.
+fn without(run: &Run, suspects: &[&Spike]) -> (bool, Option<(String, f64)>) {
+    let mut took = vec![0i64; run.culprits.len()];
+    for spike in suspects {
+        taken(run, spike).iter().zip(&mut took).for_each(|(ns, sum)| *sum = sum.saturating_add(*ns));
+    }
+    let late = suspects.iter().fold(0i64, |sum, spike| sum.saturating_add(spike.latency_ns.0.max(0)));
+    let whole = Nanos(total(run).0.saturating_sub(late).max(0));
+    let left = |place: usize, all: bool| {
+        let culprit = &run.culprits[place];
+        let kept = culprit.kind == SliceKind::Unexplained && !all;
+        culprit.total_ns.0.saturating_sub(if kept { 0 } else { took[place] }).max(0)
+    };
+    let compared =
+        run.culprits.iter().take(COMPARED).take_while(|culprit| culprit.share >= LEAST).count().max(1);
+    let order = |all: bool| {
+        let mut order: Vec<usize> = (0..run.culprits.len()).collect();
+        order.sort_by_key(|&place| std::cmp::Reverse(left(place, all)));
+        order
+    };
+    let orders = [order(true), order(false)];
+    let holds =
+        orders.iter().all(|order| order.iter().take(compared).copied().eq(0..compared.min(order.len())));
+    let other = orders.iter().filter_map(|order| order.first()).find(|place| **place != 0);
+    let first = other.or(orders[0].first()).filter(|place| left(**place, true) > 0);
+    let told = |&place: &usize| (clean(&run.culprits[place].name), share(Nanos(left(place, true)), whole));
+    (holds, first.map(told))
+}
+
+fn listed(numbers: &[usize]) -> String {
+    let shown: Vec<String> = numbers.iter().take(LISTED).map(usize::to_string).collect();
+    match numbers.len() {
+        0 => String::new(),
+        1 => format!("spike {}", shown[0]),
+        many if many > LISTED => format!("spikes {} and {} more", shown.join(", "), many - LISTED),
+        _ => format!("spikes {}", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::run::{Culprit, Recorder, Slice, Who};
+
+    /// So many spikes of `hog`, and of `other` as given; those with `true` have no switch.
+    fn run(spikes: &[(&str, i64, bool)]) -> Run {
+        let spike = |&(comm, ms, suspect): &(&str, i64, bool)| {
+            let who = Who { comm: comm.into(), pid: 5, prio: 120, ..Who::default() };
+            let slice = Slice { kind: "thread".into(), ns: Nanos(ms * 1_000_000), who, ..Slice::default() };
+            Spike {
+                cycle: Some(1),
+                latency_ns: slice.ns,
+                switched_ns: (!suspect).then_some(Nanos(1)),
+                slices: vec![slice],
+                ..Spike::default()
+            }
+        };
+        let sum =
+            |name: &str| spikes.iter().filter(|spike| spike.0 == name).map(|spike| spike.1).sum::<i64>();
+        let all: i64 = spikes.iter().map(|spike| spike.1).sum();
+        let mut culprits: Vec<Culprit> = ["hog", "other"]
+            .map(|name| Culprit {
+                name: name.into(),
+                kind: "thread".into(),
+                total_ns: Nanos(sum(name) * 1_000_000),
+                share: sum(name) as f64 / all as f64,
+                ..Culprit::default()
+            })
+            .into();
+        culprits.sort_by_key(|culprit| std::cmp::Reverse(culprit.total_ns));
+        let disagreeing = spikes.iter().filter(|spike| spike.2).count() as u64;
+        let recorder = Recorder { disagreeing, ..Recorder::default() };
+        Run {
+            spikes: spikes.iter().map(spike).collect(),
+            culprits,
+            recorder: Some(recorder),
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn the_ranking_is_made_again_without_them() {
+        assert_eq!(of(&run(&[("hog", 5, false)])), None);
+        let same = of(&run(&[("hog", 6, false), ("hog", 2, true), ("other", 2, false)])).expect("one");
+        assert_eq!(
+            (same.holds, same.sentence.as_str(), same.which.as_str()),
+            (
+                true,
+                "in 1 spike the trace and the thread's clock do not agree; without them the ranking is the \
+                 same, the first with 75 %",
+                "spike 2"
+            )
+        );
+        let other = of(&run(&[("hog", 6, true), ("hog", 1, false), ("other", 2, false)])).expect("one");
+        assert!(
+            !other.holds && other.sentence.ends_with("without them other may be first, with 67 %"),
+            "{other:?}"
+        );
+    }
+
+    #[test]
+    fn spikes_that_are_not_kept_cannot_be_taken_out() {
+        let mut run = run(&[("hog", 6, false), ("hog", 2, true)]);
+        run.recorder.as_mut().expect("one").disagreeing = 9;
+        let some = of(&run).expect("nine");
+        assert!(!some.holds && some.sentence.contains("not to be relied on"), "{some:?}");
+        run.spikes.clear();
+        assert_eq!(of(&run).expect("nine").which, "");
+    }
+}

@@ -1,0 +1,83 @@
+//! How the latency of all spikes adds up: the culprits, what is too small to be listed, and what
+//! has no culprit.
+
+use super::parts::{share, total, unexplained};
+use super::sentences::percent;
+use crate::words::span;
+use model::run::{Culprit, Run};
+use model::slice::SliceKind;
+use model::units::Nanos;
+
+/// All of it as a sentence whose parts sum to the whole; empty where nothing was late.
+pub fn sentence(run: &Run) -> String {
+    let whole = total(run);
+    if whole.0 <= 0 {
+        return String::new();
+    }
+    let sum = |of: fn(&Culprit) -> bool| {
+        run.culprits
+            .iter()
+            .filter(|culprit| of(culprit))
+            .fold(0i64, |sum, one| sum.saturating_add(one.total_ns.0))
+    };
+    let (named, outside) = (sum(|_| true), sum(|culprit| culprit.kind == SliceKind::Unexplained));
+    let nobody = unexplained(run).0.saturating_sub(outside).max(0);
+    let small = whole.0.saturating_sub(named).saturating_sub(nobody).max(0);
+    let part = |ns: i64| format!("{} ({})", span(Nanos(ns)), percent(share(Nanos(ns), whole)));
+    let mut words = vec![format!("the culprits took {}", part(named))];
+    if small > 0 {
+        words.push(format!("what is too small to be listed {}", part(small)));
+    }
+    if nobody > 0 {
+        words.push(format!("for the other {} the kernel shows no event", part(nobody)));
+    }
+    let (last, first) = words.split_last().expect("the culprits");
+    let all = if first.is_empty() { last.clone() } else { format!("{}, and {last}", first.join(", ")) };
+    let inside = match outside {
+        0 => String::new(),
+        ns => format!(
+            " Of what culprits took, {} are without an event, too: those marked (unexplained).",
+            span(Nanos(ns))
+        ),
+    };
+    format!("Of {} {all}.{inside}", span(whole))
+}
+
+/// Culprits from that place on, with what they have together; empty where there is none.
+pub fn more(run: &Run, from: usize) -> String {
+    let rest = run.culprits.get(from..).unwrap_or_default();
+    let share: f64 = rest.iter().map(|culprit| culprit.share).sum();
+    match rest.len() {
+        0 => String::new(),
+        many => format!("and {many} more with {}{}", percent(share), if many > 1 { " together" } else { "" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::run::Recorder;
+
+    #[test]
+    fn the_parts_sum_to_the_whole() {
+        let culprit = |kind: &str, us: i64| Culprit {
+            kind: kind.into(),
+            total_ns: Nanos(us * 1_000),
+            share: us as f64 / 1_000.0,
+            ..Culprit::default()
+        };
+        let recorder =
+            Recorder { latency_ns: Nanos(1_000_000), unexplained_ns: Nanos(150_000), ..Recorder::default() };
+        let culprits = vec![culprit("thread", 720), culprit("unexplained", 90), culprit("irq", 110)];
+        let mut run = Run { recorder: Some(recorder), culprits, ..Run::default() };
+        assert_eq!(
+            sentence(&run),
+            "Of 1 ms the culprits took 920 us (92 %), what is too small to be listed 20 us (2 %), and for \
+             the other 60 us (6 %) the kernel shows no event. Of what culprits took, 90 us are without \
+             an event, too: those marked (unexplained)."
+        );
+        assert_eq!((more(&run, 1).as_str(), more(&run, 3).as_str()), ("and 2 more with 20 % together", ""));
+        run.recorder = None;
+        assert_eq!(sentence(&run), "");
+    }
+}

@@ -1,0 +1,127 @@
+//! Who took the time of the worst wake-ups that were kept, and what to do about each: on the first
+//! screen of the page and in the last lines of the text.
+
+use maud::{Markup, html};
+
+use super::summary::{PlacedWorst, WatchSummary};
+use super::words::culprit;
+use crate::hunt::kinds;
+use crate::hunt::next_step::full_stop;
+use crate::plot::axis::number;
+use crate::plot::theme::PAGE;
+use crate::prose::prose;
+use crate::words::{clean, span};
+use model::text::quoted_value;
+use model::units::Nanos;
+
+/// Culprits with a bar.
+const BARS: usize = 4;
+
+/// One culprit of the worst wake-ups that the system is to blame for.
+struct Blamed<'a> {
+    name: String,
+    many: usize,
+    largest: Nanos,
+    /// Its first wake-up, which is its largest.
+    first: &'a PlacedWorst,
+}
+
+/// In the order of their largest wake-ups. Those of one name are one culprit, on whatever thread.
+fn blamed(of: &WatchSummary) -> Vec<Blamed<'_>> {
+    let mut found: Vec<Blamed> = Vec::new();
+    for worst in &of.worst {
+        let named = &worst.wakeup.culprit;
+        let name = if named.name.is_empty() { culprit(named) } else { clean(&named.name) };
+        let largest = worst.total_ns;
+        match found.iter_mut().find(|one| one.name == name) {
+            Some(one) => (one.many, one.largest) = (one.many + 1, one.largest.max(largest)),
+            None => found.push(Blamed { name, many: 1, largest, first: worst }),
+        }
+    }
+    found.sort_by_key(|one| std::cmp::Reverse(one.largest));
+    found
+}
+
+/// What stands below its bar.
+fn cure(one: &Blamed) -> String {
+    match one.first.wakeup.culprit.rule {
+        None if one.first.wakeup.culprit.name.is_empty() => {
+            "Nothing proves who it was: a watch has a stack or two of each wake-up, a hunt all events.".into()
+        }
+        _ => step(one),
+    }
+}
+
+/// What to do about one.
+fn step(one: &Blamed) -> String {
+    let rule = one.first.wakeup.culprit.rule.as_deref().and_then(rules::culprits::find);
+    match rule {
+        Some(rule) => full_stop(rule.remedy),
+        None => match one.first.wakeup.victim.comm.as_str() {
+            "" => "`onbeat hunt` records all that happens around late wake-ups, and names more.".to_owned(),
+            comm => format!(
+                "{} records all that happens around its late wake-ups, and names more.",
+                code(&format!("onbeat hunt -D 60s --victim {}", quoted_value(comm)))
+            ),
+        },
+    }
+}
+
+/// A name may hold a back-tick, which would end the code.
+fn code(line: &str) -> String {
+    if line.contains('`') { line.to_owned() } else { format!("`{line}`") }
+}
+
+/// The bars; nothing where no wake-up was kept.
+pub fn bars(of: &WatchSummary) -> Markup {
+    let (found, all) = (blamed(of), of.worst.len());
+    html! {
+        @if !found.is_empty() {
+            ol class="bars wide" { @for one in found.iter().take(BARS) { li {
+                @let kind = kinds::of(one.first.wakeup.culprit.kind.as_str());
+                @let unknown = one.first.wakeup.culprit.name.is_empty();
+                div class="bar" {
+                    span class="share" { (one.many) " of " (all) }
+                    @let nobody = unknown && one.name == "unknown";
+                    span class="who" { (if nobody { "not known" } else { one.name.as_str() }) }
+                    span class="took" { "up to " (span(one.largest)) }
+                    svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
+                        rect width="100" height="4" fill=(PAGE.grid) {}
+                        rect width=(number(100.0 * one.many as f64 / all as f64)) height="4"
+                            fill=(if unknown { PAGE.muted } else { kind.colour(&PAGE) })
+                            fill-opacity=(number(if unknown { 1.0 } else { kind.strength.max(0.35) })) {}
+                    }
+                }
+                p class="cure" { (prose(&cure(one))) }
+            } } }
+            p class="muted" { (count(all, found.len())) }
+        }
+    }
+}
+
+/// What the bars count.
+fn count(all: usize, names: usize) -> String {
+    let more = match names.saturating_sub(BARS) {
+        0 => String::new(),
+        n => format!(" {n} more have smaller ones, in the tables below."),
+    };
+    format!(
+        "Of the {all} worst wake-ups that were kept, those that waited for the system; each counts \
+         once.{more}"
+    )
+}
+
+/// What to do next, in a sentence for the page and for the terminal.
+pub fn next_step(of: &WatchSummary) -> String {
+    let Some(worst) = of.worst.first() else {
+        return "Start the application, then watch again: only threads with a real-time priority are recorded."
+            .to_owned();
+    };
+    match blamed(of).iter().find(|one| one.first.wakeup.culprit.rule.is_some()) {
+        Some(one) => {
+            let rule = one.first.wakeup.culprit.rule.as_deref().unwrap_or_default();
+            format!("`onbeat rules {}` says all about the culprit that is named first.", clean(rule))
+        }
+        None => step(&Blamed { name: String::new(), many: 1, largest: worst.total_ns, first: worst }),
+    }
+}
