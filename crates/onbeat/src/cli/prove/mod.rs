@@ -89,7 +89,8 @@ pub struct Args {
     dry_run: bool,
     /// Go on with an experiment that was interrupted: its folder
     #[arg(long, value_name = "DIR")]
-    #[arg(conflicts_with_all = ["changes", "script", "across_boots", "victim", "limit", "cpus", "interval", "priority",
+    #[arg(conflicts_with = "victim")]
+    #[arg(conflicts_with_all = ["changes", "script", "across_boots", "limit", "cpus", "interval", "priority",
         "loads", "pairs", "segment", "settle", "seed", "dry_run", "folder"])]
     resume: Option<PathBuf>,
     /// The folder to keep the experiment in; by default under ~/.local/state/onbeat/experiments
