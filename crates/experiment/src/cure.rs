@@ -187,13 +187,18 @@ fn candidate(record: &CureRun, at: usize, hunt: &CureHunt) -> Option<(String, Cu
         .find_map(|culprit| Some((culprit.name.clone(), untried(record, &culprit.candidates)?.clone())))
 }
 
-/// The first that was not tried. One that holds a change that made it worse is not.
+/// The first that was not tried.
 fn untried<'a>(record: &CureRun, candidates: &'a [CureCandidate]) -> Option<&'a CureCandidate> {
-    let is_out = |candidate: &CureCandidate, step: &CureStep| {
+    candidates.iter().find(|candidate| is_untried(record, candidate))
+}
+
+/// Whether it may be tried still. One that holds a change that made it worse is not.
+fn is_untried(record: &CureRun, candidate: &CureCandidate) -> bool {
+    let is_out = |step: &CureStep| {
         let (tried, parts) = (step.candidate.parts(), candidate.parts());
         tried == parts || (step.verdict == "worse" && tried.iter().all(|part| parts.contains(part)))
     };
-    candidates.iter().find(|candidate| !record.steps.iter().any(|step| is_out(candidate, step)))
+    !record.steps.iter().any(is_out)
 }
 
 /// The move, if there is time for it.
@@ -276,13 +281,21 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
             .filter(|step| step.culprit == culprit.name)
             .map(|step| step.change.as_str())
             .collect();
+        let decision = |what: String| CureRemaining {
+            culprit: culprit.name.clone(),
+            needs: "decision".into(),
+            what,
+        };
+        // The time was over, or it was interrupted; of a limit that is held nobody misses it.
+        let open = culprit.candidates.iter().filter(|candidate| is_untried(record, candidate));
+        let open: Vec<String> = open.filter(|_| !record.held).map(CureCandidate::name).collect();
+        if !open.is_empty() {
+            all.push(decision(format!("not tried yet: {}", open.join(", "))));
+        }
         all.extend(culprit.left.iter().cloned());
         if !tried.is_empty() {
-            all.push(CureRemaining {
-                culprit: culprit.name.clone(),
-                needs: "decision".into(),
-                what: format!("what was tried was not proven to help: {}", tried.join(", ")),
-            });
+            let what = format!("what was tried was not proven to help: {}", tried.join(", "));
+            all.push(decision(what));
         }
     }
     all

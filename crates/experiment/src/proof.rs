@@ -4,7 +4,7 @@
 //! however the machine drifts; ties say nothing and are left out. The e-value of the coins may be
 //! looked at after each pair (`stats::pair::sign_sequence`).
 
-use model::experiment::ExperimentPlan;
+use model::experiment::{CountedUnit, ExperimentPlan};
 use model::text::several;
 use stats::pair::conditional_binomial::{self, Exposure};
 use stats::pair::sign_sequence::{detectable, interval, ln_sign_e_value, pairs_needed};
@@ -46,6 +46,7 @@ impl ExperimentEnd {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     pub verdict: Verdict,
+    pub counted: CountedUnit,
     /// Why it is no clearer, or what speaks against the change; `""` where nothing is to be added.
     pub reason: String,
     /// None while the next pair is to be measured.
@@ -105,6 +106,7 @@ pub fn prove(plan: &ExperimentPlan, tally: &PairTally) -> Proof {
     let rate_ratio = (a.events > 0).then(|| (b.events as f64 / b.time) / (a.events as f64 / a.time));
     let mut proof = Proof {
         verdict: Verdict::Inconclusive,
+        counted: plan.counted(),
         reason: String::new(),
         end: end(plan, tally, decided, [wins, losses]),
         pairs: logs.len() as u64,

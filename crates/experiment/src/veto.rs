@@ -22,8 +22,10 @@ fn median(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Option<String> {
     let [factor, _] = logs(both.iter().copied(), plan)?;
     let differences: Vec<f64> = both.iter().map(|(a, b)| b - a).collect();
     let [span, _] = interval(&differences, plan.stop_at)?;
-    (factor > plan.p50_factor.ln() && span > plan.p50_ns.0 as f64)
-        .then(|| format!("its median wake-up is {:.0} % later or more", 100.0 * factor.exp_m1()))
+    (factor > plan.p50_factor.ln() && span > plan.p50_ns.0 as f64).then(|| {
+        let counted = plan.counted().one();
+        format!("its median {counted} is {:.0} % later or more", 100.0 * factor.exp_m1())
+    })
 }
 
 fn load(plan: &ExperimentPlan, pairs: &[CountedPair], at: usize) -> Option<String> {

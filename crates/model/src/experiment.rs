@@ -66,6 +66,47 @@ pub struct ExperimentPlan {
     /// Of the measuring threads: interval, and priority where one was asked for.
     pub interval_ns: Nanos,
     pub priority: Option<u32>,
+    /// Whose cycles are counted in place of the measuring threads' wake-ups: threads that run
+    /// already, or a program that is started for each segment, with its arguments; `""` and nothing
+    /// for none. The limit is their deadline.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub victim: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub program: Vec<String>,
+}
+
+/// What is late in an experiment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CountedUnit {
+    #[default]
+    WakeUps,
+    /// Of followed threads, from the release to the sleep for the next one.
+    Cycles,
+}
+
+impl CountedUnit {
+    pub const fn one(self) -> &'static str {
+        match self {
+            CountedUnit::WakeUps => "wake-up",
+            CountedUnit::Cycles => "cycle",
+        }
+    }
+
+    pub const fn many(self) -> &'static str {
+        match self {
+            CountedUnit::WakeUps => "wake-ups",
+            CountedUnit::Cycles => "cycles",
+        }
+    }
+}
+
+impl ExperimentPlan {
+    pub fn counted(&self) -> CountedUnit {
+        match self.victim.is_empty() && self.program.is_empty() {
+            true => CountedUnit::WakeUps,
+            false => CountedUnit::Cycles,
+        }
+    }
 }
 
 /// Without the change (A), or with it (B).

@@ -8,7 +8,7 @@ use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
 use crate::words::{clean, duration, or_dash, several, span, us, us_or_dash, wrapped};
 use experiment::proof::{Proof, ProofNeeds};
 use facts::differences::Difference;
-use model::experiment::{ExperimentPlan, ExperimentRun, ExperimentSegment};
+use model::experiment::{CountedUnit, ExperimentPlan, ExperimentRun, ExperimentSegment};
 use model::units::Nanos;
 use stats::pair::verdict::Verdict;
 
@@ -77,12 +77,21 @@ pub fn conditions(plan: &ExperimentPlan) -> String {
         _ => format!("segments of {}, ", length(plan.segment_ns)),
     };
     format!(
-        "late is {} or more; CPU {}, {load}; {segments}{} left out before each; seed {}",
+        "late is {} or more; {}, {load}; {segments}{} left out before each; seed {}",
         span(plan.limit_ns),
-        clean(&plan.cpus),
+        measured(plan),
         length(plan.settle_ns),
         plan.seed
     )
+}
+
+/// Whose wake-ups or cycles are counted.
+fn measured(plan: &ExperimentPlan) -> String {
+    match (plan.victim.as_str(), plan.program.first()) {
+        ("", None) => format!("CPU {}", clean(&plan.cpus)),
+        ("", Some(program)) => format!("cycles of the program {}", clean(program)),
+        (victim, _) => format!("cycles of {}", clean(victim)),
+    }
 }
 
 fn pairs(page: &mut String, run: &ExperimentRun, palette: Palette) {
@@ -102,7 +111,11 @@ fn pairs(page: &mut String, run: &ExperimentRun, palette: Palette) {
         rows.push([number, order, late(a), late(b), p50(a), p50(b), max(a), max(b)]);
     }
     write_rows(page, &rows, palette);
-    let _ = writeln!(page, "late: wake-ups; latencies in us");
+    let times = match run.plan.counted() {
+        CountedUnit::WakeUps => "latencies",
+        CountedUnit::Cycles => "responses",
+    };
+    let _ = writeln!(page, "late: {}; {times} in us", run.plan.counted().many());
 }
 
 /// What the verdict rests on, in sentences.
@@ -147,8 +160,9 @@ fn of_pairs(proof: &Proof) -> String {
     };
     let signed = proof.pairs - proof.ties;
     format!(
-        "Late wake-ups: {a} without the change, {b} with it{ratio}{interval}; fewer in {} of {signed} \
+        "Late {}: {a} without the change, {b} with it{ratio}{interval}; fewer in {} of {signed} \
          pairs{ties}: e-value {}, and {} decides.",
+        proof.counted.many(),
         proof.wins,
         digits(proof.e_value),
         digits(proof.level)
@@ -190,12 +204,17 @@ fn found(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<Stri
 
 /// The verdict in a sentence.
 pub fn verdict(proof: &Proof) -> String {
+    let counted = proof.counted.many();
     let said = match proof.verdict {
-        Verdict::Better => "Better: with the change late wake-ups are rarer",
-        Verdict::Worse if proof.reason.is_empty() => "Worse: with the change late wake-ups are more frequent",
-        Verdict::Worse => "Worse with the change",
-        Verdict::Equivalent => "Equivalent: with the change as many wake-ups are late, within the margin",
-        Verdict::Inconclusive => "Inconclusive",
+        Verdict::Better => format!("Better: with the change late {counted} are rarer"),
+        Verdict::Worse if proof.reason.is_empty() => {
+            format!("Worse: with the change late {counted} are more frequent")
+        }
+        Verdict::Worse => "Worse with the change".to_owned(),
+        Verdict::Equivalent => {
+            format!("Equivalent: with the change as many {counted} are late, within the margin")
+        }
+        Verdict::Inconclusive => "Inconclusive".to_owned(),
     };
     match proof.reason.as_str() {
         "" => format!("{said}."),

@@ -6,9 +6,9 @@ use std::path::Path;
 use experiment::proof::{Proof, ProofNeeds};
 use experiment::tally::PairTally;
 use model::error::{Failure, Result};
-use model::experiment::{ExperimentArm, ExperimentRun, ExperimentSegment, SegmentLoad};
+use model::experiment::{CountedUnit, ExperimentArm, ExperimentRun, ExperimentSegment, SegmentLoad};
 use model::histogram::{Bucket, quantile};
-use model::run::{CpuRun, Run};
+use model::run::{CpuRun, Run, ThreadRun};
 use model::units::Nanos;
 use model::vocabulary::Ended;
 use report::totals::sum_rows;
@@ -21,7 +21,12 @@ use crate::compare::{ComparisonAnswer, Pairing, compare};
 use crate::measurement::{Measurement, ReadOptions};
 
 /// The metric's name in the document.
-const METRIC: &str = "late-wake-ups";
+const fn metric(counted: CountedUnit) -> &'static str {
+    match counted {
+        CountedUnit::WakeUps => "late-wake-ups",
+        CountedUnit::Cycles => "late-cycles",
+    }
+}
 
 /// A segment from its bundle; what spoiled it is in its `why`.
 ///
@@ -42,9 +47,13 @@ pub fn segment_of(measured: &Measurement, bundle: &str, limit: Nanos) -> Result<
             measured.title
         )));
     };
-    let rows = slots(measured.cpus());
+    // Of followed threads their cycles count: a wake-up in time is not yet a response in time.
+    let follows = !run.threads.is_empty();
+    let rows = if follows { cycles(&run.threads) } else { slots(measured.cpus()) };
+    let max =
+        if follows { run.threads.iter().filter_map(|thread| thread.worst_ns).max() } else { measured.max() };
     // Of the row in which the limit lies all are taken: both arms have the same rows.
-    let reached = measured.max().is_none_or(|max| max >= limit);
+    let reached = max.is_none_or(|max| max >= limit);
     let reaching = rows.iter().filter(|row| reached && row.upper > limit);
     let why = spoiled(measured, run);
     let counted = run.loads.iter().filter(|load| !load.unit.is_empty());
@@ -53,11 +62,11 @@ pub fn segment_of(measured: &Measurement, bundle: &str, limit: Nanos) -> Result<
         why: why.join("; "),
         bundle: bundle.into(),
         observed_ns: run.elapsed_ns.unwrap_or(measured.series.observed),
-        samples: rows.iter().fold(0, |sum, row| sum.saturating_add(row.count)),
-        late: reaching.fold(0, |sum, row| sum.saturating_add(row.count)),
-        late_blocks: late_blocks(measured, limit),
-        p50_ns: quantile(&rows, measured.max(), 500_000),
-        max_ns: measured.max(),
+        samples: rows.iter().fold(overrun(run), |sum, row| sum.saturating_add(row.count)),
+        late: reaching.fold(overrun(run), |sum, row| sum.saturating_add(row.count)),
+        late_blocks: if follows { [0, 0] } else { late_blocks(measured, limit) },
+        p50_ns: quantile(&rows, max, 500_000),
+        max_ns: max,
         loads: counted
             .map(|load| SegmentLoad { spec: load.spec.clone(), rate_per_s: Some(load.rate_per_s) })
             .collect(),
@@ -71,14 +80,31 @@ fn slots<'a>(cpus: impl Iterator<Item = &'a CpuRun>) -> Vec<Bucket> {
     sum_rows(cpus.map(|cpu| cpu.deadline_histogram.as_deref().unwrap_or(&cpu.histogram)))
 }
 
+/// The responses of followed threads.
+fn cycles(threads: &[ThreadRun]) -> Vec<Bucket> {
+    sum_rows(threads.iter().map(|thread| thread.response.as_slice()))
+}
+
+/// Whether threads were followed, and of none a cycle was seen.
+fn is_silent(threads: &[ThreadRun]) -> bool {
+    !threads.is_empty() && threads.iter().all(|thread| thread.cycles == 0)
+}
+
+/// Releases while the cycle before was on: each is one that was not answered in time, as is a slot
+/// that was slept through.
+fn overrun(run: &Run) -> u64 {
+    run.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.overrun))
+}
+
 fn spoiled(measured: &Measurement, run: &Run) -> Vec<String> {
     let invalid = run.integrity.iter().filter(|entry| entry.invalidates).map(|entry| entry.detail.clone());
     let mut why: Vec<String> = invalid.collect();
     if !run.complete || run.ended == Ended::Signal {
         why.push("it was interrupted".into());
     }
-    if measured.cpus().all(|cpu| cpu.cycles == 0) {
-        why.push("no wake-up was measured".into());
+    if measured.cpus().all(|cpu| cpu.cycles == 0) || is_silent(&run.threads) {
+        let counted = if run.program.is_some() || !run.threads.is_empty() { "cycle" } else { "wake-up" };
+        why.push(format!("no {counted} was measured"));
     }
     why.extend(measured.series.lost());
     why
@@ -168,6 +194,7 @@ pub fn answer(
     let mut comparison = compare(a, b, &question, Pairing::Given);
     let tally = PairTally::of(&run.segments);
     decide(&mut comparison, proof, ProofNeeds::of(plan, &tally));
+    comparison.compared.metric = metric(plan.counted()).into();
     let units = comparison.compared.a.iter_mut().zip(comparison.compared.b.iter_mut());
     for ((a, b), pair) in units.zip(&tally.pairs) {
         (a.exceedances, b.exceedances) = (Some(pair.a.late), Some(pair.b.late));
@@ -202,7 +229,6 @@ pub fn answer(
 /// that one does not hold where one stops when the data say so.
 fn decide(comparison: &mut ComparisonAnswer, proof: &Proof, needs: ProofNeeds) {
     let compared = &mut comparison.compared;
-    compared.metric = METRIC.into();
     (compared.verdict, compared.reason) = (proof.verdict, proof.reason.clone());
     (compared.rate_ratio, compared.ci) = (proof.rate_ratio, proof.typical());
     compared.p_value = Some((1.0 / proof.e_value).min(1.0));
@@ -218,6 +244,21 @@ fn decide(comparison: &mut ComparisonAnswer, proof: &Proof, needs: ProofNeeds) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_followed_threads_cycles_count_and_releases_that_had_none() {
+        let row = |lower, count| Bucket { lower: Nanos(lower), upper: Nanos(lower + 1_000_000), count };
+        let thread = |late: u64, overrun: u64| ThreadRun {
+            cycles: 90 + late,
+            overrun,
+            response: vec![row(1_000_000, 90), row(50_000_000, late)],
+            ..ThreadRun::default()
+        };
+        let run = Run { threads: vec![thread(3, 2), thread(0, 0)], ..Run::default() };
+        assert_eq!(overrun(&run), 2);
+        assert_eq!(cycles(&run.threads), vec![row(1_000_000, 180), row(50_000_000, 3)]);
+        assert!(!is_silent(&run.threads) && is_silent(&[ThreadRun::default()]) && !is_silent(&[]));
+    }
 
     #[test]
     fn a_stall_is_late_in_each_slot_that_it_took() {

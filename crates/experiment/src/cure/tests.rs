@@ -184,3 +184,15 @@ fn of_200_machines_where_nothing_helps_at_most_two_keep_something() {
         assert!(cures.iter().any(|cure| cure.steps.len() >= 3));
     }
 }
+
+#[test]
+fn what_there_was_no_time_for_is_among_what_remains() {
+    let hunts = vec![hunt(0, &[("a", &[&["one"], &["two"]]), ("b", &[&["three"]])])];
+    let steps = vec![step(0, "a", &["one"], "worse", false)];
+    let mut record = record(vec![run(0, 5, false)], hunts, steps);
+    let told = |record: &CureRun| remaining(record).into_iter().map(|one| one.what).collect::<Vec<_>>();
+    let open = ["not tried yet: two", "what was tried was not proven to help: ", "not tried yet: three"];
+    assert_eq!(told(&record), open);
+    record.held = true;
+    assert_eq!(told(&record), ["what was tried was not proven to help: "]);
+}

@@ -73,7 +73,9 @@ pub const BETWEEN: &str = "\0";
 /// Allows flags after the `--` of `compare` and `prove`, where users put them: there it separates A
 /// from B.
 pub fn mark_separator(mut args: Vec<OsString>) -> Vec<OsString> {
-    if args.get(1).is_some_and(|name| name == "compare" || name == "prove") {
+    // Elsewhere in `prove` a program is behind it.
+    let across_boots = || args.iter().any(|arg| arg == "--across-boots");
+    if args.get(1).is_some_and(|name| name == "compare" || (name == "prove" && across_boots())) {
         if let Some(between) = args.iter_mut().skip(2).find(|arg| *arg == "--") {
             *between = BETWEEN.into();
         }

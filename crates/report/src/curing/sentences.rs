@@ -8,6 +8,9 @@ use model::units::Nanos;
 /// Culprits of a hunt that are named.
 pub const CULPRITS: usize = 5;
 
+/// Of the late time, from which on what is unexplained is told.
+const NAMED: f64 = 0.01;
+
 /// What was asked for.
 pub fn heading(record: &CureRun) -> String {
     format!("Wake-ups of CPU {} within {}", clean(&record.plan.cpus), span(record.plan.limit_ns))
@@ -79,7 +82,16 @@ pub fn of_run(run: &CureCleanRun, limit: Nanos) -> String {
 pub fn of_hunt(hunt: &CureHunt) -> Vec<String> {
     let named = hunt.culprits.iter().take(CULPRITS).map(|culprit| of_culprit(culprit, hunt));
     let more = hunt.culprits.len().saturating_sub(CULPRITS);
-    named.chain((more > 0).then(|| format!("and {more} more"))).collect()
+    named.chain((more > 0).then(|| format!("and {more} more"))).chain(unexplained(hunt)).collect()
+}
+
+/// What no culprit is named for, where that is as much as one would name.
+fn unexplained(hunt: &CureHunt) -> Option<String> {
+    let share = hunt.unexplained_ns.0 as f64 / hunt.latency_ns.0.max(1) as f64;
+    (share >= NAMED).then(|| {
+        let (percent, took) = (percent(share.min(1.0)), span(hunt.unexplained_ns));
+        format!("no event of the kernel accounts for {percent} of the late time, {took}")
+    })
 }
 
 fn of_culprit(culprit: &CureCulprit, hunt: &CureHunt) -> String {

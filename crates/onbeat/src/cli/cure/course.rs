@@ -117,7 +117,7 @@ impl<'a> CureCourse<'a> {
         let begun = CureCleanRun { bundle, changes: record.kept(), long, ..CureCleanRun::default() };
         let run = clean_run(self.folder, begun, plan.limit_ns, plan.horizon_ns)?;
         if run.valid && !long {
-            require_rare(plan.limit_ns, &pilot(&run))?;
+            require_rare(plan.limit_ns, conditions(plan).counted(), &pilot(&run))?;
         }
         record.runs.push(run);
         Ok(true)

@@ -45,6 +45,7 @@ use segments::{PairsEnd, SegmentSetup};
         onbeat prove --change vmstat-interval=120 --limit 100us --dry-run   what would run\n  \
         sudo onbeat prove --script ./switch --limit 50us       calls ./switch a, ./switch b\n  \
         sudo onbeat prove --resume DIR                         goes on where it was interrupted\n  \
+        sudo onbeat prove --change swap --limit 1ms -- ./robot   late cycles of a program\n  \
         onbeat prove --limit 50us --across-boots old1 old2 -- new1 new2   a change that takes a reboot"
 )]
 pub struct Args {
@@ -65,6 +66,12 @@ pub struct Args {
     across_boots: Vec<PathBuf>,
     #[command(flatten)]
     conditions: ConditionFlags,
+    /// Count the late cycles of another's threads, whose deadline --limit is, and not wake-ups of
+    /// measuring threads: a process, a thread, or all threads of a name, as `onbeat hunt` follows
+    /// them
+    #[arg(long, value_name = "PID|COMM", help_heading = "Another program")]
+    #[arg(conflicts_with_all = ["cpus", "interval", "priority", "across_boots"])]
+    victim: Option<String>,
     /// Valid pairs after which it ends without a verdict
     #[arg(long, value_name = "N", default_value_t = experiment::design::MOST_PAIRS)]
     pairs: u32,
@@ -82,6 +89,7 @@ pub struct Args {
     dry_run: bool,
     /// Go on with an experiment that was interrupted: its folder
     #[arg(long, value_name = "DIR")]
+    #[arg(conflicts_with = "victim")]
     #[arg(conflicts_with_all = ["changes", "script", "across_boots", "limit", "cpus", "interval", "priority",
         "loads", "pairs", "segment", "settle", "seed", "dry_run", "folder"])]
     resume: Option<PathBuf>,
@@ -93,6 +101,10 @@ pub struct Args {
     page: Option<PathBuf>,
     #[command(flatten)]
     output: OutputFlags,
+    /// A program to be started for each run and followed until its end, with its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    #[arg(conflicts_with_all = ["victim", "cpus", "interval", "priority", "across_boots", "resume"])]
+    program: Vec<String>,
     /// Of onbeat's own process that calls the script when the experiment was killed.
     #[arg(long, hide = true, value_name = "PID/START", value_parser = process_id, requires = "script")]
     keep_for: Option<ProcessId>,

@@ -21,10 +21,11 @@ pub fn plan_text(chosen: &ChosenProof, changes: Option<&PlanDocument>) -> String
         text += &format!("  {}: {} -> {}\n", change.setting.key, clean(now), clean(&change.setting.wanted));
     }
     text += &format!(
-        "asked: whether fewer wake-ups are late with the change than without it, pair by pair; if it does \
+        "asked: whether fewer {} are late with the change than without it, pair by pair; if it does \
          nothing, more in one is as likely as more in the other\n\
          ends: at an e-value of {} ({} pairs if all agree), or after {} pairs\n\
          order: {}\n",
+        plan.counted().many(),
         plan.stop_at,
         fewest_pairs(plan),
         plan.most_pairs,

@@ -9,6 +9,7 @@ use super::folder::keep;
 use crate::cli::Environment;
 use crate::cli::child_run::{ChildEnd, run_child};
 use crate::cli::progress_line::ProgressLine;
+use experiment::cure::AROUND_HUNT;
 use experiment::length::{memory, segment_length};
 use experiment::order::of_pair;
 use experiment::proof::{Proof, prove};
@@ -16,7 +17,7 @@ use experiment::tally::PairTally;
 use host::clock;
 use host::rt;
 use model::error::{Exit, Failure, Result};
-use model::experiment::{ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
+use model::experiment::{CountedUnit, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
 use model::text::{clean, several};
 use model::units::Nanos;
 use study::proving::{maxima, segment};
@@ -112,7 +113,7 @@ impl<'a> SegmentSetup<'a> {
                 format!("the warm-up was spoiled: {why}: repair that first, or ask for another load");
             return Err(Failure { exit: Exit::Inconclusive, message });
         }
-        require_rare(plan.limit_ns, &pilot)?;
+        require_rare(plan.limit_ns, plan.counted(), &pilot)?;
         fix_length(&mut record.plan, self.folder, &pilot)?;
         record.pilot = Some(pilot);
         keep(self.folder, record).map(|()| true)
@@ -162,7 +163,8 @@ impl<'a> SegmentSetup<'a> {
 
     fn segment(&self, plan: &ExperimentPlan, name: &str, length: Nanos, doing: &str) -> Result<SegmentEnd> {
         let bundle = self.new_bundle(name);
-        let line = arguments("measure", plan, length, &self.folder.join(&bundle));
+        let command = if plan.counted() == CountedUnit::Cycles { "hunt" } else { "measure" };
+        let line = arguments(command, plan, length, &self.folder.join(&bundle));
         let end = run_child(&line, None, &mut || self.progress.wait(clock::monotonic() + PERIOD, doing));
         self.progress.clear();
         let ChildEnd::Ended { code, words } = end? else { return Ok(SegmentEnd::Stopped) };
@@ -197,7 +199,11 @@ pub fn fix_length(plan: &mut ExperimentPlan, folder: &Path, pilot: &ExperimentSe
 
 /// Both segments of a pair, with what is around them.
 pub fn pair_length(plan: &ExperimentPlan) -> Nanos {
-    let one = plan.segment_ns.0.saturating_add(plan.settle_ns.0).saturating_add(AROUND.0);
+    let around = match plan.counted() {
+        CountedUnit::WakeUps => AROUND,
+        CountedUnit::Cycles => AROUND_HUNT,
+    };
+    let one = plan.segment_ns.0.saturating_add(plan.settle_ns.0).saturating_add(around.0);
     Nanos(one.saturating_mul(2))
 }
 
@@ -207,22 +213,31 @@ fn place(number: u32, most: u32) -> String {
 
 /// The command line of a run without a person at it, under the conditions of a plan.
 pub fn arguments(command: &str, plan: &ExperimentPlan, length: Nanos, bundle: &Path) -> Vec<String> {
-    let interval = format!("{}ns", plan.interval_ns.0);
     let mut line: Vec<String> = Vec::new();
     let mut add = |words: &[&str]| line.extend(words.iter().map(|word| (*word).to_owned()));
-    add(&[command, "-q", "-i", &interval, "-D", &format!("{}ns", length.0), "-a", &plan.cpus]);
+    add(&[command, "-q", "-D", &format!("{}ns", length.0), "-o", &bundle.display().to_string()]);
+    match plan.counted() {
+        CountedUnit::WakeUps => add(&["-i", &format!("{}ns", plan.interval_ns.0), "-a", &plan.cpus]),
+        CountedUnit::Cycles => add(&["--deadline", &format!("{}ns", plan.limit_ns.0)]),
+    }
     if let Some(priority) = plan.priority {
         add(&["-p", &priority.to_string()]);
     }
-    add(&["-o", &bundle.display().to_string()]);
     if !plan.load.is_empty() {
         add(&["--load", &plan.load, "--load-cpus", &plan.load_cpus]);
+    }
+    if !plan.victim.is_empty() {
+        add(&["--victim", &plan.victim]);
+    }
+    if !plan.program.is_empty() {
+        add(&["--"]);
+        line.extend(plan.program.iter().cloned());
     }
     line
 }
 
 /// Refuses a limit that the usual wake-up reaches: what is to be rare is not late then.
-pub fn require_rare(limit: Nanos, pilot: &ExperimentSegment) -> Result<()> {
+pub fn require_rare(limit: Nanos, counted: CountedUnit, pilot: &ExperimentSegment) -> Result<()> {
     if pilot.late.saturating_mul(2) <= pilot.samples {
         return Ok(());
     }
@@ -230,7 +245,7 @@ pub fn require_rare(limit: Nanos, pilot: &ExperimentSegment) -> Result<()> {
     Err(Failure::usage(format!(
         "--limit: {} of {} reach {} in the warm-up{p50}: choose a higher limit",
         pilot.late,
-        several(pilot.samples, "wake-up", "wake-ups"),
+        several(pilot.samples, counted.one(), counted.many()),
         limit.spaced()
     )))
 }

@@ -95,7 +95,8 @@ fn runs_that_share_a_boot_count_once() {
             }
         }
         let output = onbeat(&line.iter().map(String::as_str).collect::<Vec<_>>());
-        (code(&output), String::from_utf8(output.stdout).unwrap())
+        let told = String::from_utf8(output.stdout).unwrap();
+        (code(&output), told.split_whitespace().collect::<Vec<_>>().join(" "))
     };
     assert_eq!(said(&|side, at| format!("{side}{at}")).0, 0);
     let (code, told) =
@@ -213,6 +214,25 @@ fn in_force_by(place: &Place, script: &str) -> Child {
         std::thread::sleep(Duration::from_millis(20));
     }
     child
+}
+
+#[test]
+fn of_another_program_cycles_are_counted_and_its_arguments_are_its_own() {
+    let place = Place::new();
+    let script = script(&place, "");
+    let planned = |more: &[&str]| {
+        let line = ["prove", "--script", &script, "--limit", "1ms", "--seed", "3", "--dry-run"];
+        let output = onbeat(&[&line, more].concat());
+        assert_eq!(code(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let program = planned(&["--", "./robot", "--limit", "5"]);
+    assert!(program.contains("late is 1 ms or more; cycles of the program ./robot"), "{program}");
+    assert!(program.contains("whether fewer cycles are late"), "{program}");
+    assert!(planned(&["--victim", "jackd"]).contains("cycles of jackd"));
+    assert!(planned(&["-a", "0"]).contains("whether fewer wake-ups are late"));
+    let both = ["prove", "--script", &script, "--limit", "1ms", "-a", "0", "--victim", "jackd"];
+    assert_eq!(code(&onbeat(&both)), 2);
 }
 
 #[test]

@@ -12,17 +12,18 @@ use crate::live::judge::{document, exit, require, text_is};
 use crate::live::machine::Machine;
 
 pub fn scenes() -> Vec<UndoScene> {
-    let scene = |name, plant: &str, more: &str, judge| {
-        let act = format!("{CURED}\ncured 30ms 10m --segment 5s {more}");
+    let scene = |name, plant: &str, time: &str, more: &str, judge| {
+        let act = format!("{CURED}\ncured 30ms {time} --segment 5s {more}");
         UndoScene { faults: true, ..UndoScene::new(name, &script(plant, &act), judge) }
     };
     // What an emulator's own noise reaches.
     let clean = format!("{CURED}\ncured 4ms 5m --segment 2s --yes");
     vec![
-        scene("cure-storm", "plant_storm", "--yes", storm),
-        scene("cure-two", "plant_thread\nplant_storm", "--yes", two),
-        scene("cure-doubling", "plant_doubling", "", doubling),
-        scene("cure-incurable", "plant_incurable", "", incurable),
+        scene("cure-storm", "plant_storm", "10m", "--yes", storm),
+        // The second cure is proven at a higher level, and a host at work stretches each run.
+        scene("cure-two", "plant_thread\nplant_storm", "20m", "--yes", two),
+        scene("cure-doubling", "plant_doubling", "10m", "", doubling),
+        scene("cure-incurable", "plant_incurable", "10m", "", incurable),
         UndoScene::new("cure-clean", &clean, unharmed),
     ]
 }
