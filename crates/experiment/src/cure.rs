@@ -281,11 +281,8 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
             .filter(|step| step.culprit == culprit.name)
             .map(|step| step.change.as_str())
             .collect();
-        let decision = |what: String| CureRemaining {
-            culprit: culprit.name.clone(),
-            needs: "decision".into(),
-            what,
-        };
+        let decision =
+            |what: String| CureRemaining { culprit: culprit.name.clone(), needs: "decision".into(), what };
         // The time was over, or it was interrupted; of a limit that is held nobody misses it.
         let open = culprit.candidates.iter().filter(|candidate| is_untried(record, candidate));
         let open: Vec<String> = open.filter(|_| !record.held).map(CureCandidate::name).collect();
