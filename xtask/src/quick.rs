@@ -68,6 +68,8 @@ impl Touched {
                 self.modules.insert(module.trim_end_matches(".rs").to_string());
                 return None;
             }
+            // The one package that is not called as its folder.
+            ["crates", "farm", ..] => "onbeat-farm",
             ["crates", name, ..] => *name,
             ["xtask", ..] => "xtask",
             ["tests", "corpus", ..] => "rules",

@@ -22,7 +22,7 @@ use std::path::Path;
 use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
 use sqlx::any::AnyPoolOptions;
-use sqlx::{AnyPool, Executor};
+use sqlx::{Any, AnyPool, Executor, Transaction};
 
 /// The version of the schema that this program writes.
 const VERSION: i64 = 1;
@@ -90,6 +90,12 @@ impl FarmStore {
                 "the store has schema {found} and this program knows {VERSION}: use the version that wrote it"
             ))),
         }
+    }
+
+    /// A transaction that writes: it waits for its turn when it begins, not when it has read
+    /// already and could no longer write (SQLite, "BEGIN TRANSACTION").
+    async fn begin(&self) -> Result<Transaction<'static, Any>> {
+        self.pool.begin_with("begin immediate").await.map_err(trouble)
     }
 
     /// Whether the store answers.

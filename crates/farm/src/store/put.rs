@@ -36,7 +36,7 @@ struct Known {
 impl FarmStore {
     /// Stores a bundle; the same one twice adds nothing.
     pub async fn put(&self, record: &BundleRecord) -> Result<PutOutcome> {
-        let mut all = self.pool.begin().await.map_err(trouble)?;
+        let mut all = self.begin().await?;
         let outcome = put_in(&mut all, record).await.map_err(trouble)?;
         match outcome {
             PutOutcome::Stored | PutOutcome::Replaced => all.commit().await.map_err(trouble)?,
@@ -92,8 +92,7 @@ async fn known(all: &mut Transaction<'static, Any>, id: &str) -> sqlx::Result<Op
     type Row = (i64, String, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Vec<u8>);
     let row: Option<Row> = sqlx::query_as(
         "select r.board_id, b.key, r.complete, r.cycles, r.started, r.missed, r.series, r.plan, r.digest, \
-         r.whole \
-         from run r join board b on b.id = r.board_id where r.id = $1",
+         r.whole from run r join board b on b.id = r.board_id where r.id = $1",
     )
     .bind(id)
     .fetch_optional(&mut **all)
@@ -211,8 +210,7 @@ pub async fn put_slot(
 ) -> sqlx::Result<()> {
     sqlx::query(
         "insert into slot (board_id, series, plan, t, recording, seq, n, missed, max_ns, max_cpu, max_at, \
-         culprit, \
-         victim, peaks) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+         culprit, victim, peaks) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
     )
     .bind(board)
     .bind(&key.series)

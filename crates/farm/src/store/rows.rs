@@ -49,7 +49,7 @@ type Sums = BTreeMap<(i64, SeriesKey, i64, i64), TierRow>;
 impl FarmStore {
     /// Stores the rows of requests that wait together, all or none of them: an answer for each.
     pub async fn put_rows(&self, batches: &[RowBatch]) -> Result<Vec<RowsStored>> {
-        let mut all = self.pool.begin().await.map_err(trouble)?;
+        let mut all = self.begin().await?;
         let mut sums = Sums::new();
         let mut answers = Vec::new();
         for batch in batches {
@@ -144,8 +144,7 @@ async fn is_new(
     let of = &batch.of;
     let inserted = sqlx::query(
         "insert into row_key (board_id, boot, recording, series, seq, digest) values ($1, $2, $3, $4, $5, \
-         $6) \
-         on conflict do nothing",
+         $6) on conflict do nothing",
     )
     .bind(batch.board_id)
     .bind(&of.boot)

@@ -38,7 +38,7 @@ impl FarmStore {
         name: &str,
         token: &[u8],
     ) -> Result<EnrolOutcome> {
-        let mut all = self.pool.begin().await.map_err(trouble)?;
+        let mut all = self.begin().await?;
         let used = sqlx::query("update code set used = $1 where hash = $2 and used = 0 and until > $3");
         let used = used.bind(now).bind(code).bind(now).execute(&mut *all).await.map_err(trouble)?;
         if used.rows_affected() != 1 {
