@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod enrol;
 mod import;
 mod scan;
 mod serve;
@@ -36,6 +37,7 @@ struct FarmCli {
 enum FarmCommand {
     Serve(serve::Args),
     Import(import::Args),
+    Enrol(enrol::Args),
 }
 
 /// Runs the command; the exit code.
@@ -57,6 +59,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
         match &cli.command {
             FarmCommand::Serve(args) => serve::run(args, environment).await,
             FarmCommand::Import(args) => import::run(args, environment).await,
+            FarmCommand::Enrol(args) => enrol::run(args, environment).await,
         }
     });
     // What reads a large bundle meanwhile is not waited for.

@@ -14,7 +14,7 @@ use super::scan::{SeenRuns, scan};
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
 use crate::store::FarmStore;
-use crate::web::{App, FarmExposure, router};
+use crate::web::{App, FarmExposure, Intake, router};
 
 /// Between two looks at the folders of runs.
 const EVERY: Duration = Duration::from_secs(30);
@@ -52,11 +52,15 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             "--runs: {shown} is no folder: name the one that holds the runs"
         )));
     }
-    let store = match (&args.store, args.runs.is_empty()) {
-        (None, false) => FarmStore::in_memory().await?,
-        (given, _) => StorePlace::of(given.as_deref(), environment)?.open().await?,
+    let (store, intake) = match (&args.store, args.runs.is_empty()) {
+        (None, false) => (FarmStore::in_memory().await?, None),
+        (given, _) => {
+            let place = StorePlace::of(given.as_deref(), environment)?;
+            let store = place.open().await?;
+            (store.clone(), Some(Intake::start(store, &place.bundles)))
+        }
     };
-    let app = Arc::new(App::new(store, exposure));
+    let app = Arc::new(App::new(store, exposure, intake));
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         Failure::of_call(
             format!("cannot listen on {}", args.listen),
@@ -83,8 +87,7 @@ impl Args {
             (true, false) => Ok(FarmExposure::Loopback),
             (false, false) => Err(Failure::usage(
                 "--listen: beyond this machine everybody could read, and nothing is encrypted: put a \
-                 proxy in front \
-                 that does TLS and asks who reads, and say --behind-proxy",
+                 proxy in front that does TLS and asks who reads, and say --behind-proxy",
             )),
         }
     }
