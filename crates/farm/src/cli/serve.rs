@@ -42,6 +42,9 @@ pub struct Args {
     /// A proxy in front does TLS and says who may read; needed to listen beyond this machine
     #[arg(long)]
     behind_proxy: bool,
+    /// The most that the runs of a board may take that it sends
+    #[arg(long, value_name = "GIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    board_quota: u64,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
@@ -57,7 +60,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         (given, _) => {
             let place = StorePlace::of(given.as_deref(), environment)?;
             let store = place.open().await?;
-            (store.clone(), Some(Intake::start(store, &place.bundles)))
+            (store.clone(), Some(Intake::start(store, &place.bundles, args.board_quota << 30)))
         }
     };
     let app = Arc::new(App::new(store, exposure, intake));
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
 
     fn args(listen: &str, behind_proxy: bool) -> Args {
-        Args { runs: Vec::new(), store: None, listen: listen.parse().unwrap(), behind_proxy }
+        Args { runs: Vec::new(), store: None, listen: listen.parse().unwrap(), behind_proxy, board_quota: 1 }
     }
 
     #[test]

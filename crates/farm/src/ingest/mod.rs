@@ -4,7 +4,6 @@ pub mod bundle;
 pub mod environment;
 pub mod find;
 pub mod keep;
-pub mod manifest;
 pub mod rows;
 pub mod slots;
 pub mod staging;

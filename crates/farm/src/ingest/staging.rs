@@ -5,13 +5,13 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use bundle::manifest::{BundleManifest, ManifestFile, PIECE, is_digest};
 use host::MachineFiles;
 use host::dir::Dir;
 use model::fact::Fact;
 use sha2::{Digest, Sha256};
 
 use super::environment::hex;
-use super::manifest::{BundleManifest, ManifestFile, PIECE, is_digest};
 
 /// Pieces of a board that may wait: two bundles of the largest size.
 const MOST_PIECES: usize = 512;
@@ -63,14 +63,19 @@ impl Staging {
         Ok(true)
     }
 
+    /// Where a bundle of a name is.
+    pub fn place(&self, name: &str) -> PathBuf {
+        self.bundles.join(name)
+    }
+
     /// Makes the bundle of its pieces, `run.json` last; where it is.
     pub fn assemble(
         &self,
         board: &str,
-        id: &str,
+        name: &str,
         manifest: &BundleManifest,
     ) -> Result<PathBuf, StagingFault> {
-        let place = self.bundles.join(id);
+        let place = self.place(name);
         let pieces = MachineFiles::folder(self.pieces_of(board));
         let target = open(&place)?;
         let (last, first): (Vec<_>, Vec<_>) = manifest.files.iter().partition(|file| file.path == "run.json");
@@ -84,6 +89,21 @@ impl Staging {
             join(&pieces, file, inner.transpose()?.as_ref().unwrap_or(&target), name)?;
         }
         Ok(place)
+    }
+
+    /// Removes a bundle that is refused.
+    pub fn discard(&self, place: &Path, manifest: &BundleManifest) {
+        let Ok(folder) = Dir::existing(place) else { return };
+        let mut inner = std::collections::BTreeSet::new();
+        for file in &manifest.files {
+            folder.remove(&file.path);
+            inner.extend(file.path.match_indices('/').map(|(at, _)| &file.path[..at]));
+        }
+        // What lies deeper comes later in their order.
+        inner.into_iter().rev().for_each(|path| folder.remove_dir(path));
+        if let (Ok(bundles), Some(name)) = (Dir::existing(&self.bundles), place.file_name()) {
+            bundles.remove_dir(&name.to_string_lossy());
+        }
     }
 
     /// Drops the pieces of a bundle that is stored.
@@ -140,7 +160,7 @@ fn join(pieces: &MachineFiles, file: &ManifestFile, into: &Dir, name: &str) -> R
 #[allow(clippy::disallowed_methods)] // Tests look at what was written.
 mod tests {
     use super::*;
-    use crate::ingest::manifest::MANIFEST_SCHEMA;
+    use bundle::manifest::MANIFEST_SCHEMA;
 
     #[test]
     fn a_bundle_is_made_of_its_pieces_and_of_no_other_boards() {
@@ -169,6 +189,8 @@ mod tests {
         assert_eq!(std::fs::read(place.join("host/proc/x")).unwrap(), large);
         assert_eq!(std::fs::read(place.join("run.json")).unwrap(), run);
         assert!(place.join("host/empty").exists());
+        staging.discard(&place, &manifest);
+        assert!(!place.exists());
         staging.clear("a", &manifest);
         assert_eq!(staging.missing("a", &manifest).len(), 3);
         assert!(matches!(staging.put("a", &piece(b"x"), b"y"), Err(StagingFault::Refused(_))));

@@ -11,11 +11,13 @@ mod rows;
 mod runs;
 mod tiers;
 mod tokens;
+mod uploads;
 
 pub use put::PutOutcome;
 pub use rows::{BoardClock, RowBatch, RowsStored};
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
+pub use uploads::SentBundle;
 
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
-use super::tiers::{put_tier, tier_row};
+use super::tiers::{damaged, put_tier, tier_row};
 use super::{FarmStore, plain, to_i64, trouble};
 use crate::encoding::{pack_peaks, pack_rows, unpack_rows};
 use crate::records::{BundleRecord, EnvironmentRecord, FarmSlot, SeriesKey, Tier, TierRow};
@@ -56,7 +56,7 @@ impl FarmStore {
     }
 }
 
-async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) -> sqlx::Result<PutOutcome> {
+pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) -> sqlx::Result<PutOutcome> {
     let known = known(all, &record.run.id).await?;
     let mut outcome = PutOutcome::Stored;
     if let Some(known) = known {
@@ -117,7 +117,7 @@ async fn take_out(all: &mut Transaction<'static, Any>, known: &Known, id: &str) 
         day.take_out(&TierRow {
             n: super::to_u64(known.cycles),
             missed: super::to_u64(known.missed),
-            cpus: unpack_rows(&known.whole).unwrap_or_default(),
+            cpus: unpack_rows(&known.whole).ok_or_else(|| damaged("run", known.started))?,
             ..TierRow::default()
         });
         put_tier(all, known.board, &known.key, Tier::Day, &day).await?;

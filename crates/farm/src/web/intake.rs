@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::answer::Refusal;
+use super::rate::RateLimit;
 use crate::ingest::staging::Staging;
 use crate::store::{FarmStore, RowBatch, RowsStored};
 
@@ -28,12 +29,15 @@ pub struct Intake {
     /// Bundles are put together one after the other.
     pub assembling: Mutex<()>,
     wrong_codes: Mutex<(i64, u64)>,
+    pub rates: RateLimit,
+    /// The bytes of bundles that a board may have here.
+    pub quota: u64,
     pub rows_stored: Arc<AtomicU64>,
 }
 
 impl Intake {
     /// Starts the task that writes rows; bundles are kept in this folder.
-    pub fn start(store: FarmStore, bundles: &Path) -> Intake {
+    pub fn start(store: FarmStore, bundles: &Path, quota: u64) -> Intake {
         let (rows, waiting) = mpsc::channel(QUEUE);
         let rows_stored = Arc::new(AtomicU64::new(0));
         tokio::spawn(write(store, waiting, rows_stored.clone()));
@@ -42,6 +46,8 @@ impl Intake {
             staging: Staging::new(bundles),
             assembling: Mutex::default(),
             wrong_codes: Mutex::default(),
+            rates: RateLimit::default(),
+            quota,
             rows_stored,
         }
     }

@@ -8,6 +8,7 @@ mod intake;
 mod metrics;
 mod pages;
 mod protection;
+mod rate;
 mod receive;
 pub mod sender;
 

@@ -6,20 +6,20 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use bundle::manifest::{BundleManifest, PIECE};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::sender::{TOKEN, board_of, clock_of, content, digest_of, intake, now};
+use super::sender::{BoardSender, TOKEN, clock_of, content, digest_of, intake, now, now_ns};
 use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::hex;
 use crate::ingest::find::{FoundBundle, board_key};
-use crate::ingest::manifest::{BundleManifest, PIECE};
 use crate::ingest::rows::{self, RowsOf};
 use crate::ingest::staging::StagingFault;
-use crate::store::{EnrolOutcome, PutOutcome, RowBatch, TokenOwner};
+use crate::store::{EnrolOutcome, PutOutcome, RowBatch, SentBundle, TokenOwner};
 
 const ROWS_LIMIT: u64 = 1 << 20;
 const MANIFEST_LIMIT: u64 = 4 << 20;
@@ -70,8 +70,7 @@ pub async fn enrol(State(app): State<Arc<App>>, body: Bytes) -> Received {
     }
 }
 
-pub async fn me(State(app): State<Arc<App>>, headers: HeaderMap) -> Received {
-    let owner = board_of(&app, &headers).await?;
+pub async fn me(State(app): State<Arc<App>>, BoardSender(owner): BoardSender) -> Received {
     let rows: Vec<_> = app.store.rows_of(owner.board_id).await?;
     let rows: Vec<_> = rows
         .into_iter()
@@ -89,12 +88,12 @@ pub async fn me(State(app): State<Arc<App>>, headers: HeaderMap) -> Received {
 
 pub async fn put_rows(
     State(app): State<Arc<App>>,
+    BoardSender(owner): BoardSender,
     Path((boot, recording, series, first)): Path<(String, String, String, u64)>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Received {
     let intake = intake(&app)?;
-    let owner = board_of(&app, &headers).await?;
     if ![&boot, &recording].into_iter().all(|name| is_id(name)) || series.is_empty() || series.len() > 64 {
         return Err(Refusal::bad(
             "boot, recording or series is no name: send them as the rows' header has them",
@@ -110,6 +109,11 @@ pub async fn put_rows(
         return Err(Refusal::bad("the first row has another number than the address: send it by its own"));
     }
     let batch = RowBatch { board_id: owner.board_id, of, clock: clock_of(&headers), rows };
+    if let Some(at) = app.store.future_row(&batch, now_ns().0).await? {
+        let line = rows::line_of(&text, at);
+        let detail = "the row is of the future: set the board's clock, and leave the row out";
+        return with(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "line": line, "detail": detail }));
+    }
     let answer = intake.put(batch).await?;
     let status = match (answer.seq.is_empty(), answer.stored) {
         (false, _) => StatusCode::CONFLICT,
@@ -121,12 +125,12 @@ pub async fn put_rows(
 
 pub async fn put_piece(
     State(app): State<Arc<App>>,
+    BoardSender(owner): BoardSender,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Received {
     let staging = intake(&app)?.staging.clone();
-    let owner = board_of(&app, &headers).await?;
     let bytes = content(&headers, &body, PIECE)?;
     let new = app.heavy(move || staging.put(&owner.board, &name, &bytes).map_err(refusal)).await?;
     with(if new { StatusCode::CREATED } else { StatusCode::OK }, &json!({}))
@@ -134,47 +138,62 @@ pub async fn put_piece(
 
 pub async fn put_run(
     State(app): State<Arc<App>>,
+    BoardSender(owner): BoardSender,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Received {
     let intake = intake(&app)?;
-    let owner = board_of(&app, &headers).await?;
     if !is_id(&id) {
         return Err(Refusal::bad("this is no run's id: send it as run.json has it"));
     }
     let text = content(&headers, &body, MANIFEST_LIMIT)?;
     let unreadable = |detail| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
     let manifest = BundleManifest::read(&text).map_err(unreadable)?;
-    let digest = Sha256::digest(&text).to_vec();
+    let (board_id, bytes) = (owner.board_id, manifest.bytes());
+    let sent = SentBundle { board_id, manifest: Sha256::digest(&text).to_vec(), bytes };
     // One after the other: two requests of one run would write the same files.
     let _turn = intake.assembling.lock().await;
-    if let Some(known) = app.store.manifest(owner.board_id, &id).await? {
-        if known == digest {
-            return with(StatusCode::OK, &json!({}));
-        }
+    if is_there(&app, &owner, &id, &manifest, &sent).await? {
+        return with(StatusCode::OK, &json!({}));
     }
-    refuse_other(&app, &owner, &id).await?;
+    let kept = app.store.kept_bytes(board_id, &id).await?;
+    if kept.saturating_add(bytes) > intake.quota {
+        let detail = format!("this board's runs take {kept} bytes of {} here: prune some", intake.quota);
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
+    }
     let missing = intake.staging.missing(&owner.board, &manifest);
     if !missing.is_empty() {
         return with(StatusCode::ACCEPTED, &json!({ "missing": missing }));
     }
-    let outcome = take_in(&app, &owner, &id, &manifest).await?;
-    app.store.set_manifest(owner.board_id, &id, &digest).await?;
+    let outcome = take_in(&app, &owner, &id, &manifest, &sent).await?;
     intake.staging.clear(&owner.board, &manifest);
     with(if outcome == PutOutcome::Had { StatusCode::OK } else { StatusCode::CREATED }, &json!({}))
 }
 
-/// A run that is over, or another board's, is not written over.
-async fn refuse_other(app: &App, owner: &TokenOwner, id: &str) -> Result<(), Refusal> {
+/// Whether a run is there as it is sent. One that is over, or another board's, is not written over.
+async fn is_there(
+    app: &App,
+    owner: &TokenOwner,
+    id: &str,
+    manifest: &BundleManifest,
+    sent: &SentBundle,
+) -> Result<bool, Refusal> {
+    let known = app.store.manifest(owner.board_id, id).await?;
+    if known.as_ref() == Some(&sent.manifest) {
+        return Ok(true);
+    }
     let refused = match app.store.run(id).await? {
-        Some(known) if known.board != owner.board => {
-            "it is another board's run already: a run is of one board"
-        }
-        Some(known) if known.complete => {
+        Some(run) if run.board != owner.board => "it is another board's run already: a run is of one board",
+        Some(run) if run.complete => {
+            // It may have come on a stick.
+            let digest = app.store.run_digest(id).await?.map(|digest| hex(&digest));
+            if known.is_none() && digest.is_some() && digest.as_deref() == manifest.run_digest() {
+                return Ok(true);
+            }
             "a run of this id is there with other content: a run that is over does not change"
         }
-        _ => return Ok(()),
+        _ => return Ok(false),
     };
     Err(Refusal::new(StatusCode::CONFLICT, refused))
 }
@@ -184,27 +203,40 @@ async fn take_in(
     owner: &TokenOwner,
     id: &str,
     manifest: &BundleManifest,
+    sent: &SentBundle,
 ) -> Result<PutOutcome, Refusal> {
     let staging = intake(app)?.staging.clone();
-    let (board, run, manifest) = (owner.board.clone(), id.to_owned(), manifest.clone());
-    let record = app
-        .heavy(move || {
-            let place = staging.assemble(&board, &run, &manifest).map_err(refusal)?;
-            let unreadable = |detail| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
-            let (mut record, _) =
-                read(&FoundBundle { place, board: Some(board.clone()) }).map_err(unreadable)?;
-            if record.run.id != run {
-                return Err(unreadable(
-                    "run.json is of another id than the address: send it by its own".to_owned(),
-                ));
-            }
-            record.run.board = board;
-            Ok(record)
-        })
-        .await?;
-    match app.store.put(&record).await? {
-        PutOutcome::Refused(detail) => Err(Refusal::new(StatusCode::CONFLICT, detail)),
-        outcome => Ok(outcome),
+    let (board, run, of) = (owner.board.clone(), id.to_owned(), manifest.clone());
+    // A folder for each state of a run: the one before is whole until this one is stored.
+    let name = format!("{id}+{}", hex(&sent.manifest[..8]));
+    let place = staging.place(&name);
+    let assembling = staging.clone();
+    let record = app.heavy(move || {
+        let place = assembling.assemble(&board, &name, &of).map_err(refusal)?;
+        let unreadable = |detail| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
+        let (mut record, _) = read(&FoundBundle { place, board: Some(board.clone()) }).map_err(unreadable)?;
+        if record.run.id != run {
+            return Err(unreadable(
+                "run.json is of another id than the address: send it by its own".to_owned(),
+            ));
+        }
+        record.run.board = board;
+        Ok(record)
+    });
+    let stored = match record.await {
+        Ok(record) => app.store.put_sent(&record, sent).await.map_err(Refusal::from),
+        Err(refusal) => Err(refusal),
+    };
+    match stored {
+        Ok(PutOutcome::Refused(detail)) => {
+            staging.discard(&place, manifest);
+            Err(Refusal::new(StatusCode::CONFLICT, detail))
+        }
+        Err(refusal) if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {
+            staging.discard(&place, manifest);
+            Err(refusal)
+        }
+        other => other,
     }
 }
 

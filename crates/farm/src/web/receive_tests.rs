@@ -39,7 +39,7 @@ impl Farm {
     async fn new() -> Farm {
         let folder = tempfile::tempdir().unwrap();
         let store = FarmStore::file(&folder.path().join("farm.db")).await.unwrap();
-        let intake = Intake::start(store.clone(), &folder.path().join("bundles"));
+        let intake = Intake::start(store.clone(), &folder.path().join("bundles"), 1 << 30);
         let app = App::new(store, FarmExposure::BehindProxy, Some(intake));
         Farm { app: Arc::new(app), _folder: folder }
     }

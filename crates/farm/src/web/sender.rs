@@ -1,8 +1,11 @@
 //! Who sends: a board by its token, and what it sends unpacked within limits.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use axum::body::Bytes;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -43,8 +46,24 @@ pub fn intake(app: &App) -> Result<&Intake, Refusal> {
     })
 }
 
-/// Whose token stands in the request.
-pub async fn board_of(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal> {
+/// A board that is known by its token: asked before the content is read.
+pub struct BoardSender(pub TokenOwner);
+
+impl FromRequestParts<Arc<App>> for BoardSender {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<BoardSender, Refusal> {
+        let intake = intake(app)?;
+        let owner = board_of(app, &parts.headers).await?;
+        intake.rates.take(owner.board_id, host::clock::monotonic()).map_err(|wait_s| {
+            let detail = format!("this board asks too often: wait for {wait_s} s");
+            Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail)
+        })?;
+        Ok(BoardSender(owner))
+    }
+}
+
+async fn board_of(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token =
         bearer.and_then(|value| value.strip_prefix("Bearer ")).filter(|token| token.starts_with(TOKEN));

@@ -1,19 +1,21 @@
-//! What a bundle consists of, as a board announces it: paths, sizes, pieces by SHA-256.
+//! What a bundle consists of, as a board announces it to a farm: paths, sizes, pieces by SHA-256.
 
 use serde::{Deserialize, Serialize};
-
-use super::bundle::RUN_LIMIT;
 
 /// What a manifest says it is.
 pub const MANIFEST_SCHEMA: &str = "onbeat.manifest/1";
 /// The largest piece; a file is cut into pieces of this size, the last may be shorter.
 pub const PIECE: u64 = 4 << 20;
 /// Files of a bundle, the bytes of all, and how deep they may lie.
-const MOST_FILES: usize = 20_000;
-const MOST_BYTES: u64 = 1 << 30;
-const DEEPEST: usize = 24;
+pub const MOST_FILES: usize = 20_000;
+pub const MOST_BYTES: u64 = 1 << 30;
+pub const DEEPEST: usize = 24;
 /// No path is longer.
 const LONGEST: usize = 512;
+/// The largest `run.json` that a farm reads.
+pub const RUN_LIMIT: u64 = 8 << 20;
+/// The parts of a bundle: files, and folders with what lies in them.
+pub const PARTS: [&str; 6] = ["run.json", "blocks.jsonl", "rows.jsonl", "tail", "events", "host"];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundleManifest {
@@ -47,8 +49,7 @@ impl BundleManifest {
     }
 
     fn check(&self) -> Result<(), String> {
-        let bytes = self.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.bytes));
-        if self.files.len() > MOST_FILES || bytes > MOST_BYTES {
+        if self.files.len() > MOST_FILES || self.bytes() > MOST_BYTES {
             return Err(format!("more than {MOST_FILES} files or {MOST_BYTES} bytes: no bundle is so large"));
         }
         let mut paths: Vec<&str> = self.files.iter().map(|file| file.path.as_str()).collect();
@@ -60,6 +61,17 @@ impl BundleManifest {
             return Err("there is no run.json: send all of a bundle".to_owned());
         }
         self.files.iter().try_for_each(ManifestFile::check)
+    }
+
+    /// The bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
+    }
+
+    /// The digest of `run.json`, where that is one piece.
+    pub fn run_digest(&self) -> Option<&str> {
+        let file = self.files.iter().find(|file| file.path == "run.json")?;
+        if file.pieces.len() == 1 { file.pieces.first().map(String::as_str) } else { None }
     }
 
     /// Its pieces, each once.
