@@ -16,8 +16,9 @@ use super::backoff::Backoff;
 use super::enrolment::{Enrolment, PushFolder};
 use super::link::{FarmAnswer, HttpLink, LinkFault};
 use super::quiet::is_measuring;
-use super::round::{PushAllowance, PushRound, PushSources, RoundEnd, RoundOutcome};
+use super::round::{PushSources, run_round};
 use super::sent::SentLog;
+use super::session::{PushAllowance, PushRound, RoundEnd, RoundOutcome};
 
 /// Between two looks at what there is.
 const EVERY: Nanos = Nanos(60 * Nanos::SECOND.0);
@@ -200,10 +201,11 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
         outcome: RoundOutcome::default(),
     };
     let (mut backoff, mut said, mut tries) = (Backoff::default(), String::new(), 0);
-    let mut unsent = false;
+    let (mut unsent, mut remarked) = (false, Vec::new());
     loop {
-        let end = round.run(&sources);
-        tell(&round.outcome);
+        let end = run_round(&mut round, &sources);
+        tell(&round.outcome, &remarked);
+        remarked.clone_from(&round.outcome.remarks);
         unsent |= round.outcome.left || round.outcome.refused > 0 || round.outcome.lost > 0;
         let (news, wait) = match end {
             Ok(()) if cli.once => return Ok(if unsent { Exit::Inconclusive } else { Exit::Ok }),
@@ -257,8 +259,9 @@ fn sources(cli: &PushCli, environment: &PushEnvironment) -> Result<PushSources> 
     })
 }
 
-fn tell(outcome: &RoundOutcome) {
-    for remark in &outcome.remarks {
+/// What is still as the round before found it is not told again.
+fn tell(outcome: &RoundOutcome, told: &[String]) {
+    for remark in outcome.remarks.iter().filter(|remark| !told.contains(remark)) {
         say(&clean(remark));
     }
     if outcome.lost > 0 {

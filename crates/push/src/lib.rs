@@ -18,3 +18,4 @@ pub mod rows;
 pub mod runs;
 pub mod sent;
 pub mod seq_ranges;
+pub mod session;

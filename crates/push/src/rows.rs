@@ -12,8 +12,8 @@ use model::text::{excerpt, quoted, several};
 use model::watch::{WatchRun, WatchSeries};
 
 use super::link::LinkFault;
-use super::round::{PushAllowance, PushRound, RoundEnd};
 use super::sent::SentLog;
+use super::session::{PushAllowance, PushRound, RoundEnd};
 
 /// Bytes and lines of a request: half of what a farm takes, and a day.
 const MOST_BYTES: usize = 512 << 10;
@@ -137,6 +137,7 @@ fn each_open(
             _ => note_merged(round, series, &text),
         }
     });
+    reader.remarks.into_iter().for_each(|remark| round.remark(remark));
     if let Err(error) = read {
         round.remark(format!("{} cannot be read ({error}): its rows are not sent", quoted(record)));
         round.outcome.left = true;

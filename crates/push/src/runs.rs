@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::link::LinkFault;
 use super::manifest::{hex, manifest_of, place_of};
 use super::parts::FilePart;
-use super::round::{PushAllowance, PushRound, RoundEnd};
+use super::session::{PushAllowance, PushRound, RoundEnd};
 
 /// How often a run is sent that changes meanwhile.
 const TRIES: usize = 3;

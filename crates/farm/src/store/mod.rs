@@ -11,6 +11,7 @@ mod rows;
 mod runs;
 mod tiers;
 mod tokens;
+mod upkeep;
 mod uploads;
 
 pub use put::PutOutcome;
@@ -127,5 +128,7 @@ fn plain(value: Option<Nanos>) -> Option<i64> {
     value.map(|value| value.0)
 }
 
+#[cfg(test)]
+mod fault_tests;
 #[cfg(test)]
 mod tests;
