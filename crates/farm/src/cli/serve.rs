@@ -55,12 +55,13 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             "--runs: {shown} is no folder: name the one that holds the runs"
         )));
     }
-    let (store, intake) = match (&args.store, args.runs.is_empty()) {
-        (None, false) => (FarmStore::in_memory().await?, None),
+    let (_alone, store, intake) = match (&args.store, args.runs.is_empty()) {
+        (None, false) => (None, FarmStore::in_memory().await?, None),
         (given, _) => {
             let place = StorePlace::of(given.as_deref(), environment)?;
             let store = place.open().await?;
-            (store.clone(), Some(Intake::start(store, &place.bundles, args.board_quota << 30)))
+            let alone = place.lock()?;
+            (Some(alone), store.clone(), Some(Intake::start(store, &place.bundles, args.board_quota << 30)))
         }
     };
     let app = Arc::new(App::new(store, exposure, intake));

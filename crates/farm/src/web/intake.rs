@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::answer::Refusal;
+use super::clones::LiveBoots;
 use super::rate::RateLimit;
 use crate::ingest::staging::Staging;
 use crate::store::{FarmStore, RowBatch, RowsStored};
@@ -30,6 +31,7 @@ pub struct Intake {
     pub assembling: Mutex<()>,
     wrong_codes: Mutex<(i64, u64)>,
     pub rates: RateLimit,
+    pub boots: LiveBoots,
     /// The bytes of bundles that a board may have here.
     pub quota: u64,
     pub rows_stored: Arc<AtomicU64>,
@@ -47,6 +49,7 @@ impl Intake {
             assembling: Mutex::default(),
             wrong_codes: Mutex::default(),
             rates: RateLimit::default(),
+            boots: LiveBoots::default(),
             quota,
             rows_stored,
         }

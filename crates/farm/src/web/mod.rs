@@ -3,7 +3,9 @@
 pub mod answer;
 mod api;
 mod app;
+mod clones;
 mod compare;
+pub mod data;
 mod intake;
 mod metrics;
 mod pages;

@@ -37,9 +37,13 @@ struct Farm {
 
 impl Farm {
     async fn new() -> Farm {
+        Farm::with_quota(1 << 30).await
+    }
+
+    async fn with_quota(quota: u64) -> Farm {
         let folder = tempfile::tempdir().unwrap();
         let store = FarmStore::file(&folder.path().join("farm.db")).await.unwrap();
-        let intake = Intake::start(store.clone(), &folder.path().join("bundles"), 1 << 30);
+        let intake = Intake::start(store.clone(), &folder.path().join("bundles"), quota);
         let app = App::new(store, FarmExposure::BehindProxy, Some(intake));
         Farm { app: Arc::new(app), _folder: folder }
     }
@@ -248,6 +252,68 @@ fn rows_are_stored_once_in_whatever_cuts() {
             .await
             .unwrap();
         assert_eq!(page.status().as_u16(), 200);
+    });
+}
+
+#[test]
+fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
+    block_on(async {
+        let farm = Farm::new().await;
+        let token = farm.enrolled("a").await;
+        let put = async |boot: &str, clock: &str, text: String| {
+            let request = Request::put(format!("/v1/rows/{boot}/rec/timer/0"))
+                .header(header::AUTHORIZATION, format!("Bearer {token}"))
+                .header("onbeat-clock", clock.to_owned());
+            let request = request.body(Body::from(text)).unwrap();
+            let response = router(farm.app.clone()).oneshot(request).await.unwrap();
+            let status = response.status().as_u16();
+            let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            (status, serde_json::from_slice::<Value>(&bytes).unwrap_or_default())
+        };
+        let rows = (0..3).map(|seq| line(seq, &[(200, 1)])).collect::<String>();
+        let mono = 900 * Nanos::SECOND.0;
+        // It believes that it is 1970.
+        let clock = format!("boot=b1;mono={mono};wall={mono}");
+        assert_eq!(put("b1", &clock, rows.clone()).await.0, 201);
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        let slots = farm.app.store.slots("a", &key, ALL, 9).await.unwrap();
+        assert!((now() - 1_300..now()).contains(&slots[0].t), "{}", slots[0].t);
+        // A row of a later time than the board's own clock that counts from its boot.
+        let future = line(0, &[(200, 1)]) + &line(2_000, &[(200, 1)]);
+        let (status, answer) = put("b2", &format!("boot=b2;mono={mono};wall=0"), future).await;
+        assert_eq!((status, &answer["line"]), (422, &json!(2)));
+        // An earlier boot, of which only the board says when it was: in 2106.
+        let wall = 4_300_000_000 * Nanos::SECOND.0;
+        let late = line(0, &[(200, 1)]).replace("\"wall_ns\":0", &format!("\"wall_ns\":{wall}"));
+        assert_eq!(put("b0", &format!("boot=b2;mono={mono};wall=0"), late).await.0, 422);
+        // The machine before was copied, and is still alive.
+        let (status, answer) = put("b1", &clock, rows).await;
+        assert_eq!(status, 403, "{answer}");
+    });
+}
+
+#[test]
+fn a_board_has_its_quota() {
+    block_on(async {
+        let farm = Farm::with_quota(1_000).await;
+        let token = farm.enrolled("a").await;
+        let (id, files) = fixture("measured");
+        let (status, answer) = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await;
+        assert_eq!(status, 413, "{answer}");
+    });
+}
+
+#[test]
+fn a_run_that_came_on_a_stick_is_there() {
+    block_on(async {
+        let farm = Farm::new().await;
+        let token = farm.enrolled("a").await;
+        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let found = crate::ingest::find::FoundBundle { place, board: Some("a".into()) };
+        let record = crate::ingest::bundle::read(&found).unwrap().0;
+        farm.app.store.put(&record).await.unwrap();
+        let (id, files) = fixture("measured");
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await.0, 200);
     });
 }
 

@@ -59,6 +59,16 @@ impl FromRequestParts<Arc<App>> for BoardSender {
             let detail = format!("this board asks too often: wait for {wait_s} s");
             Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail)
         })?;
+        if let Some(clock) = clock_of(&parts.headers) {
+            let one = intake.boots.is_one(owner.board_id, &clock.boot, host::clock::monotonic());
+            if !one {
+                let detail = format!(
+                    "two machines send with the token of {}: enrol this one with a code of its own",
+                    owner.board
+                );
+                return Err(Refusal::new(StatusCode::FORBIDDEN, detail));
+            }
+        }
         Ok(BoardSender(owner))
     }
 }

@@ -1,20 +1,16 @@
 //! A board's program against a server, over a socket: what the board has is what the farm shows.
 
-#![allow(clippy::disallowed_methods)] // Processes, files and sockets are what is tested here.
-
-mod server;
-
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::server::{Server, ask, codes};
 use bundle::record::made::MadeRecord;
 use bundle::record::read::RecordReader;
 use bundle::record::write::{DEFAULT_SIZE, RecordWriter};
 use model::units::Nanos;
 use model::watch::WatchSeries;
 use push::cli::{PushEnvironment, run};
-use server::{Server, ask, codes};
 
 const MADE: MadeRecord =
     MadeRecord { cpus: 2, span: Nanos(300 * Nanos::SECOND.0), reboot: 25, wakeups: 300_000 };
@@ -83,7 +79,7 @@ fn what_a_board_has_is_what_the_farm_shows() {
         let _ = fs::remove_file(state.join("push/sent.json"));
     }
     // A token that is revoked ends it.
-    let revoked = server::farm(&["enrol", "--revoke", "press-3", "--store", &store]).status().unwrap();
+    let revoked = super::server::farm(&["enrol", "--revoke", "press-3", "--store", &store]).status().unwrap();
     assert!(revoked.success());
     assert_eq!(push(&home, &["--once", "--when", "always"]), 4);
 }

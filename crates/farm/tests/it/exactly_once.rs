@@ -3,10 +3,6 @@
 //!
 //! `ONBEAT_FARM_KILLS=1000` makes it longer; `cargo xtask experiments --only farm-kills` does so.
 
-#![allow(clippy::disallowed_methods)] // Processes, threads and sockets are what is tested here.
-
-mod server;
-
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,9 +16,13 @@ use model::watch::WatchRow;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use server::{Server, ask, codes};
+use super::server::{Server, ask, codes};
 
-const ROWS: u64 = 150;
+/// Rows of a board: there are new ones until the last kill.
+fn rows_for(kills: u64) -> u64 {
+    100 + kills * 8
+}
+
 /// What the boards believe that the time is, in seconds since 1970: nothing, 1970, 2038, the truth.
 const CLOCKS: [Option<i64>; 4] = [None, Some(0), Some(2_150_000_000), Some(1_750_000_000)];
 /// The board that sends a run over and over.
@@ -34,6 +34,7 @@ fn below(draw: &mut SplitMix64, most: u64) -> u64 {
 
 /// What all boards know of the outside.
 struct Outside {
+    rows: u64,
     address: Mutex<String>,
     over: AtomicBool,
     /// Answers that came and were forgotten, as by a board that is killed between answer and note.
@@ -74,14 +75,15 @@ fn line(board: usize, seq: u64) -> String {
 /// are acknowledged and the kills are over.
 fn board(at: usize, token: &str, outside: &Outside) {
     let mut draw = SplitMix64::new(at as u64);
-    let mut acknowledged = vec![false; ROWS as usize];
+    let rows = outside.rows;
+    let mut acknowledged = vec![false; rows as usize];
     let clock = CLOCKS[at].map_or_else(String::new, |wall_s| {
-        let mono = ROWS as i64 * 300 * Nanos::SECOND.0;
+        let mono = rows as i64 * 300 * Nanos::SECOND.0;
         format!("Onbeat-Clock: boot=boot-{at};mono={mono};wall={}\r\n", wall_s * Nanos::SECOND.0)
     });
     loop {
         let ended = outside.over.load(Ordering::Relaxed);
-        if !ended && below(&mut draw, 100) == 0 {
+        if !ended && below(&mut draw, 50 + rows / 2) == 0 {
             acknowledged.fill(false);
         }
         let open = acknowledged.iter().position(|done| !done).map(|seq| seq as u64);
@@ -90,8 +92,8 @@ fn board(at: usize, token: &str, outside: &Outside) {
         }
         // What is open, or something that was sent already.
         let from =
-            open.filter(|_| ended || below(&mut draw, 3) > 0).unwrap_or_else(|| below(&mut draw, ROWS));
-        let to = (from + 1 + below(&mut draw, 12)).min(ROWS);
+            open.filter(|_| ended || below(&mut draw, 3) > 0).unwrap_or_else(|| below(&mut draw, rows));
+        let to = (from + 1 + below(&mut draw, 12)).min(rows);
         let text: String = (from..to).map(|seq| line(at, seq)).collect();
         let path = format!("/v1/rows/boot-{at}/rec/timer/{from}");
         match outside.ask("PUT", &path, token, &clock, text.as_bytes()) {
@@ -158,12 +160,18 @@ fn total(rows: &[Value]) -> u64 {
     rows.iter().map(|row| row["n"].as_u64().unwrap()).sum()
 }
 
-fn check(address: &str, at: usize, began: i64) {
-    let wanted: u64 = (0..ROWS).map(|seq| samples(at, seq)).sum();
+fn check(address: &str, at: usize, rows: u64, began: i64) {
+    let wanted: u64 = (0..rows).map(|seq| samples(at, seq)).sum();
     let slots = all(address, &format!("/v1/boards/board-{at}/slots"), "slots");
-    assert_eq!((slots.len() as u64, total(&slots)), (ROWS, wanted), "board {at}");
+    assert_eq!((slots.len() as u64, total(&slots)), (rows, wanted), "board {at}");
     for tier in ["5m", "1h", "1d"] {
-        let rows = all(address, &format!("/v1/boards/board-{at}/histograms?tier={tier}"), "histograms");
+        let path = format!("/v1/boards/board-{at}/histograms?tier={tier}");
+        // No more than so many are given at once.
+        let first = slots[0]["t"].as_i64().unwrap() - 86_400;
+        let spans = (0..rows as i64 / 288 + 3).map(|day| first + day * 86_400);
+        let parts =
+            spans.map(|from| all(address, &format!("{path}&from={from}&to={}", from + 86_400), "histograms"));
+        let rows: Vec<Value> = parts.flatten().collect();
         assert_eq!(total(&rows), wanted, "{tier} of board {at}");
         let cpus = rows.iter().flat_map(|row| row["cpus"].as_array().unwrap());
         let buckets = cpus.flat_map(|cpu| cpu["histogram"].as_array().unwrap());
@@ -193,7 +201,9 @@ fn kills_lose_no_row_and_double_none() {
     };
     let tokens: Vec<String> = codes.iter().zip(&names).map(enrolled).collect();
     let began = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+    let rows = rows_for(kills);
     let outside = Arc::new(Outside {
+        rows,
         address: Mutex::new(server.address.clone()),
         over: AtomicBool::new(false),
         forgotten: AtomicU64::new(0),
@@ -219,7 +229,7 @@ fn kills_lose_no_row_and_double_none() {
     }
     outside.over.store(true, Ordering::Relaxed);
     boards.into_iter().for_each(|board| board.join().unwrap());
-    (0..CLOCKS.len()).for_each(|at| check(&server.address, at, began));
+    (0..CLOCKS.len()).for_each(|at| check(&server.address, at, rows, began));
     let (id, ..) = run();
     let runs = all(&server.address, &format!("/v1/boards/{RUNNER}"), "runs");
     assert_eq!((runs.len(), runs[0]["id"].as_str()), (1, Some(id.as_str())));
@@ -229,6 +239,6 @@ fn kills_lose_no_row_and_double_none() {
         "{kills} kills, {} requests without an answer, {} answers forgotten: {} rows, each once",
         outside.unanswered.load(Ordering::Relaxed),
         outside.forgotten.load(Ordering::Relaxed),
-        ROWS * CLOCKS.len() as u64
+        rows * CLOCKS.len() as u64
     );
 }
