@@ -189,7 +189,7 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
     let authorities =
         Some(PathBuf::from(&enrolment.authorities)).filter(|_| !enrolment.authorities.is_empty());
     let mut link = HttpLink::new(&address, &enrolment.token, authorities.as_deref())?;
-    let sources = sources(cli, environment)?;
+    let sources = sources(cli, environment);
     let machine = MachineFiles::live();
     let mut round = PushRound {
         link: &mut link,
@@ -239,24 +239,22 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
     }
 }
 
-fn sources(cli: &PushCli, environment: &PushEnvironment) -> Result<PushSources> {
+fn sources(cli: &PushCli, environment: &PushEnvironment) -> PushSources {
     let state = state(environment);
-    let named = |given: &[PathBuf], flag: &str, usual: &str| -> Result<Vec<PathBuf>> {
+    let named = |given: &[PathBuf], flag: &str, usual: &str| -> Vec<PathBuf> {
         if given.is_empty() {
-            return Ok(vec![state.join(usual)]);
+            return vec![state.join(usual)];
         }
         let whole = |folder: &PathBuf| {
-            host::whole_path(folder).map_err(|error| {
-                let what = format!("{flag}: cannot read {}", model::text::quoted(folder));
-                Failure::of_call(what, &error, Exit::Usage, "name a folder that is there")
+            // A record may be begun later.
+            host::whole_path(folder).unwrap_or_else(|error| {
+                say(&format!("{flag}: {} cannot be read yet ({error})", model::text::quoted(folder)));
+                folder.clone()
             })
         };
         given.iter().map(whole).collect()
     };
-    Ok(PushSources {
-        runs: named(&cli.runs, "--runs", "runs")?,
-        records: named(&cli.record, "--record", "watch")?,
-    })
+    PushSources { runs: named(&cli.runs, "--runs", "runs"), records: named(&cli.record, "--record", "watch") }
 }
 
 /// What is still as the round before found it is not told again.

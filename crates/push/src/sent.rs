@@ -54,7 +54,7 @@ impl SentLog {
         let written =
             dir.and_then(|dir| dir.write_atomically(OsStr::new(FILE), text.as_bytes(), Some(0o600)));
         written.map_err(|error| {
-            let what = format!("cannot write {}", model::text::quoted(&folder.0.join(FILE)));
+            let what = format!("cannot write {}", model::text::quoted(folder.0.join(FILE)));
             Failure::of_call(what, &error, Exit::Internal, "look at the space there; nothing is lost")
         })
     }
