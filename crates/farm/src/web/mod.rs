@@ -27,6 +27,9 @@ use axum::routing::{get, post, put};
 /// A piece that does not get smaller by packing.
 const LARGEST_BODY: usize = 5 << 20;
 
+/// A code and a name, of who is not known yet.
+const LARGEST_ENROLMENT: usize = 4 << 10;
+
 /// All addresses.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
@@ -49,7 +52,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/v1/culprits", get(api::culprits))
         .route("/v1/compare", get(compare::json))
         .route("/v1/refused", get(api::refused))
-        .route("/v1/enrol", post(receive::enrol))
+        .route("/v1/enrol", post(receive::enrol).layer(DefaultBodyLimit::max(LARGEST_ENROLMENT)))
         .route("/v1/me", get(receive::me))
         .route("/v1/rows/{boot}/{recording}/{series}/{seq}", put(receive::put_rows))
         .route("/v1/pieces/{piece}", put(receive::put_piece))

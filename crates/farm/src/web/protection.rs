@@ -61,7 +61,16 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
 
 /// A refusal in the form that fits who asked.
 fn shaped(response: Response, path: &str) -> Response {
-    let Some(refusal) = response.extensions().get::<Refusal>() else { return response };
+    let refusal = match response.extensions().get::<Refusal>() {
+        Some(refusal) => refusal.clone(),
+        // What was refused before anything of the farm's was asked: its form, its size, its method.
+        None if response.status().is_client_error() && path.starts_with("/v1/") && !is_json(&response) => {
+            let detail =
+                "the request has another form or size than this address takes: see its documentation";
+            Refusal::new(response.status(), detail)
+        }
+        None => return response,
+    };
     let answer = match path.starts_with("/v1/") {
         true => WebAnswer::text("application/problem+json", refusal.problem()),
         false => WebAnswer::page(pages::refusal(refusal.status.as_u16(), &refusal.detail)),
@@ -73,6 +82,10 @@ fn shaped(response: Response, path: &str) -> Response {
         shaped.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("30"));
     }
     shaped
+}
+
+fn is_json(response: &Response) -> bool {
+    response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json")
 }
 
 /// Whether it was asked by a name that only this machine has: a page from elsewhere could have a

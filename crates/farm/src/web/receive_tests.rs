@@ -135,6 +135,13 @@ fn a_code_enrols_once_and_a_revoked_token_ends() {
         assert_eq!(farm.app.store.revoke("press-3", now()).await.unwrap(), 1);
         assert_eq!(farm.ask("GET", "/v1/me", &token, "").await.0, 401);
         assert_eq!(farm.ask("POST", "/v1/enrol", "", "no JSON").await.0, 400);
+        // Who is not known cannot send much, and each refusal is a document.
+        let (status, answer) = farm.ask("POST", "/v1/enrol", "", "x".repeat(10_000)).await;
+        assert_eq!((status, &answer["status"]), (413, &json!(413)));
+        for (method, address) in [("PUT", "/v1/rows/b/r/s/none"), ("DELETE", "/v1/me")] {
+            let (status, answer) = farm.ask(method, address, &token, "").await;
+            assert_eq!(answer["status"], json!(status), "{answer}");
+        }
     });
 }
 
