@@ -63,7 +63,7 @@ struct PushCli {
     /// When to send
     #[arg(long, value_enum, default_value_t = PushTime::AfterRun)]
     when: PushTime,
-    /// Where the token and what was acknowledged are kept [default: onbeat/push in the state folder]
+    /// Where the token and what was acknowledged are kept [default: onbeat/push there]
     #[arg(long, value_name = "DIR", global = true)]
     state: Option<PathBuf>,
 }
@@ -196,8 +196,9 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
         folder,
         log: SentLog::read(folder, &enrolment.farm, &enrolment.board),
         allowed: &|| cli.when.allowance(cli.when != PushTime::Always && is_measuring(&machine)),
+        measuring: &|| is_measuring(&machine),
         passed_over: BTreeMap::new(),
-        known: BTreeMap::new(),
+        known: None,
         outcome: RoundOutcome::default(),
     };
     let (mut backoff, mut said, mut tries) = (Backoff::default(), String::new(), 0);

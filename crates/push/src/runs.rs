@@ -23,15 +23,14 @@ type Sent<T> = Result<T, RoundEnd>;
 #[derive(Deserialize)]
 struct RunHead {
     id: String,
+    #[serde(default)]
+    complete: bool,
 }
 
 /// Sends the runs of a folder, the newest first: their names begin with their time.
 pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
     let names = MachineFiles::folder(folder).list("/.").known().cloned().unwrap_or_default();
     forget_gone(round, folder, &names);
-    if round.log.runs.is_empty() {
-        learn(round)?;
-    }
     for name in names.iter().rev() {
         let place = folder.join(name);
         let Some(identity) = host::identity(&place.join("run.json")) else { continue };
@@ -43,6 +42,7 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
         match send_run(round, &place)? {
             RunEnd::Sent => round.outcome.runs += 1,
             RunEnd::Had => {}
+            RunEnd::StillOn => continue,
             RunEnd::SetAside(why) => {
                 round.outcome.refused += 1;
                 round.remark(format!("{} is left out: {why}", quoted(&place)));
@@ -73,6 +73,8 @@ fn forget_gone(round: &mut PushRound<'_>, folder: &Path, names: &[String]) {
 enum RunEnd {
     Sent,
     Had,
+    /// It is measured now: it is another one every ten seconds.
+    StillOn,
     /// It is not sent as long as it is as it is.
     SetAside(String),
     /// It is tried again when the program is started again.
@@ -85,7 +87,7 @@ fn learn(round: &mut PushRound<'_>) -> Sent<()> {
     let answer = round.link.get("/v1/me")?;
     let runs = answer.body["runs"].as_array().cloned().unwrap_or_default();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    round.known = runs.iter().map(|run| (text(&run["id"]), text(&run["digest"]))).collect();
+    round.known = Some(runs.iter().map(|run| (text(&run["id"]), text(&run["digest"]))).collect());
     Ok(())
 }
 
@@ -94,13 +96,23 @@ fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
     let document = |files| FilePart::new(files, "/run.json", 0, bundle::manifest::RUN_LIMIT);
     let head: RunHead = match serde_json::from_reader(document(&files)) {
         Ok(head) => head,
-        Err(error) => return Ok(RunEnd::SetAside(excerpt(&format!("its run.json is none ({error})")))),
+        Err(error) => {
+            let why = excerpt(&format!("its run.json is none ({error})"));
+            return Ok(if error.is_io() { RunEnd::PassedOver(why) } else { RunEnd::SetAside(why) });
+        }
     };
+    // What was killed is over, whatever it says.
+    if !head.complete && (round.measuring)() {
+        return Ok(RunEnd::StillOn);
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if head.id.is_empty() || !head.id.chars().all(plain) || head.id.starts_with('.') {
         return Ok(RunEnd::SetAside("its id is no name of a run".to_owned()));
     }
-    if let Some(known) = round.known.get(&head.id) {
+    if round.known.is_none() && round.log.runs.is_empty() {
+        learn(round)?;
+    }
+    if let Some(known) = round.known.as_ref().and_then(|known| known.get(&head.id)) {
         let mut sum = Sha256::new();
         let mut buffer = vec![0; 32 << 10];
         let mut part = document(&files);

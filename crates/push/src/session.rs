@@ -56,11 +56,14 @@ pub struct PushRound<'a> {
     pub log: SentLog,
     /// Asked before each request.
     pub allowed: &'a dyn Fn() -> PushAllowance,
+    /// Whether something measures now.
+    pub measuring: &'a dyn Fn() -> bool,
     /// Runs that cannot be sent as they are, by the file that their `run.json` is: until it is
     /// another one, or the program is started again.
     pub passed_over: BTreeMap<String, (u64, u64)>,
-    /// Runs that the farm says it has, with the digests of their `run.json`.
-    pub known: BTreeMap<String, String>,
+    /// Runs that the farm says it has, with the digests of their `run.json`; it is asked where
+    /// nothing is noted.
+    pub known: Option<BTreeMap<String, String>>,
     pub outcome: RoundOutcome,
 }
 

@@ -1,5 +1,5 @@
-//! A farm's server under SIGKILL while boards send: `crates/farm/tests/it/exactly_once.rs`, a thousand
-//! times.
+//! A farm's server under SIGKILL while boards send: `crates/farm/tests/it/exactly_once.rs`, a
+//! thousand times.
 //!
 //! Nothing here is a statistic: it takes minutes and a C compiler, and is run by its name.
 

@@ -19,8 +19,8 @@ const MOST: i64 = 1 << 20;
 /// As the pages' own addresses give them, of all boards or of one, in order of time.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat-farm export > maxima.csv\n  onbeat-farm export --histograms 1d --board press-3 > \
-     days.jsonl"
+    after_help = "Examples:\n  onbeat-farm export > maxima.csv\n  onbeat-farm export --histograms 1d --board \
+     press-3 > days.jsonl"
 )]
 pub struct Args {
     /// Of this board alone

@@ -43,7 +43,8 @@ pub struct Args {
     #[arg(long)]
     behind_proxy: bool,
     /// The most that the runs of a board may take that it sends
-    #[arg(long, value_name = "GIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
+        clap::value_parser!(u64).range(1..=1 << 20))]
     board_quota: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Machines that were copied with their token.
 //!
-//! A boot that was followed by another never comes back; two that take turns are two machines, whose
-//! rows would be one board's.
+//! A boot that was followed by another never comes back; two that take turns are two machines,
+//! whose rows would be one board's.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

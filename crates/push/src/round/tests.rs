@@ -27,6 +27,7 @@ struct Board {
     place: tempfile::TempDir,
     sources: PushSources,
     recorded: u64,
+    measuring: bool,
 }
 
 impl Board {
@@ -36,7 +37,7 @@ impl Board {
         fs::create_dir(at("push")).unwrap();
         fs::create_dir(at("runs")).unwrap();
         let sources = PushSources { runs: vec![at("runs")], records: vec![at("watch")] };
-        Board { place, sources, recorded: 0 }
+        Board { place, sources, recorded: 0, measuring: false }
     }
 
     fn record(&mut self, intervals: u64, size: u64) {
@@ -69,8 +70,9 @@ impl Board {
             log: SentLog::read(&folder, "farm", "board"),
             folder: &folder,
             allowed,
+            measuring: &|| self.measuring,
             passed_over: BTreeMap::new(),
-            known: BTreeMap::new(),
+            known: None,
             outcome: RoundOutcome::default(),
         };
         let end = run_round(&mut round, &self.sources);
@@ -95,8 +97,7 @@ fn the_newest_row_of_each_series_is_sent_first_and_each_once() {
     assert!(farm.order[..SERIES].iter().all(is_newest), "{:?}", &farm.order[..SERIES]);
     let requests = farm.requests;
     assert_eq!(board.send_all(&mut farm).rows, 0);
-    // The runs are asked for, as none is known.
-    assert_eq!(farm.requests, requests + 1);
+    assert_eq!(farm.requests, requests);
     board.record(1, DEFAULT_SIZE);
     assert_eq!(board.send_all(&mut farm).rows, SERIES as u64);
     // What was acknowledged is forgotten: all is sent again, and is there.
@@ -151,9 +152,22 @@ fn what_was_merged_before_it_was_sent_is_counted_once() {
 
 #[test]
 fn a_run_is_sent_in_pieces_and_once() {
-    let (board, mut farm) = (Board::new(), FakeFarm::default());
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
     let place = board.add_run("measured");
-    board.add_run("hunt");
+    let other = board.add_run("hunt");
+    // One that is still on is sent when it is over, or its program is.
+    let text = fs::read_to_string(other.join("run.json")).unwrap();
+    let (whole, on) = ("\"complete\":true", "\"complete\":false");
+    assert_eq!(text.matches(whole).count(), 1);
+    fs::write(other.join("run.json"), text.replace(whole, on)).unwrap();
+    board.measuring = true;
+    assert_eq!(board.send_all(&mut farm).runs, 1);
+    board.measuring = false;
+    assert_eq!(board.send_all(&mut farm).runs, 1);
+    fs::write(other.join("new"), text).unwrap();
+    fs::rename(other.join("new"), other.join("run.json")).unwrap();
+    farm.runs.clear();
+    fs::remove_file(board.place.path().join("push/sent.json")).unwrap();
     assert_eq!(board.send_all(&mut farm).runs, 2);
     let requests = farm.requests;
     assert_eq!((board.send_all(&mut farm).runs, farm.requests), (0, requests));
