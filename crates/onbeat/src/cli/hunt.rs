@@ -242,7 +242,9 @@ fn exit_code(program: &ProgramRun) -> Option<u8> {
 fn actions(args: &Args) -> Result<Vec<AlarmAction>> {
     let action =
         |text: &String| text.parse().map_err(|why: String| Failure::usage(format!("--on-spike: {why}")));
-    args.on_spike.iter().map(action).collect()
+    let actions: Vec<AlarmAction> = args.on_spike.iter().map(action).collect::<Result<_>>()?;
+    actions.iter().try_for_each(|action| action.check("--on-spike"))?;
+    Ok(actions)
 }
 
 /// Asks who the culprits are, as long as /proc knows threads by the numbers that events have.

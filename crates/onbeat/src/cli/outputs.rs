@@ -148,7 +148,11 @@ fn is_dash(path: &Path) -> bool {
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
     let what = format!("cannot write {}", quoted(path));
-    Failure::of_call(what, error, Exit::Usage, "choose another file")
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => "make its folder first, or choose another file",
+        _ => "choose another file",
+    };
+    Failure::of_call(what, error, Exit::Usage, remedy)
 }
 
 /// No document contains a character beyond ASCII that a terminal would interpret as a control.
