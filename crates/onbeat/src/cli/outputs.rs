@@ -64,6 +64,11 @@ impl Outputs {
         Ok(Outputs { taken: standard > 0, screen, failure: None })
     }
 
+    /// The layout as the terminal is now: while a run goes on somebody may make it narrower.
+    pub fn screen_now(&self, environment: &Environment) -> Screen {
+        Screen { columns: environment.columns(), ..self.screen }
+    }
+
     /// Whether the text is to be printed.
     pub fn prints(&self) -> bool {
         !self.taken

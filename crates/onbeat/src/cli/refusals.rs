@@ -56,12 +56,8 @@ fn sentence_of(text: &str) -> String {
         }
     }
     // clap names the range of the type, which is not what is meant.
-    let sentence = match sentence.rsplit_once(": ") {
-        Some((start, end)) if end.ends_with(" is not in 0..=4294967295") => {
-            format!("{start}: {}", NUMBERS[0].1)
-        }
-        _ => sentence,
-    };
+    let ranged = sentence.rsplit_once(": ").filter(|(_, end)| end.ends_with(" is not in 0..=4294967295"));
+    let sentence = ranged.map(|(start, _)| format!("{start}: {}", NUMBERS[0].1)).unwrap_or(sentence);
     let known = NUMBERS.iter().find_map(|(theirs, ours)| Some((sentence.strip_suffix(theirs)?, ours)));
     let sentence = known.map(|(start, ours)| format!("{start}{ours}")).unwrap_or(sentence);
     match sentence.strip_prefix("the following required arguments were not provided: ") {
