@@ -288,7 +288,8 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
     // What a hunt sees behind the change that was to cure it is not cured by that.
     let before = hunt.changes < record.kept();
     let cured = |name: &str| before && record.steps.iter().any(|step| step.kept && step.culprit == name);
-    let mut all: Vec<CureRemaining> = Vec::new();
+    let nobodys = unexplained(hunt).filter(|_| !before && !record.held);
+    let mut all: Vec<CureRemaining> = nobodys.into_iter().collect();
     for culprit in hunt.culprits.iter().filter(|culprit| !cured(&culprit.name)) {
         let tried: Vec<&str> = record
             .steps
@@ -313,6 +314,18 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
     // Not measured, and so neither cured nor in vain: it stays where the limit is held, too.
     all.extend(record.program_findings.iter().cloned());
     all
+}
+
+/// What no event accounts for, where no culprit took as much: nothing that is set here cures it.
+fn unexplained(hunt: &CureHunt) -> Option<CureRemaining> {
+    let most = hunt.culprits.iter().map(|culprit| culprit.lost_ns).max().unwrap_or_default();
+    (hunt.unexplained_ns > most).then(|| CureRemaining {
+        culprit: "no event of the kernel".into(),
+        needs: "hardware".into(),
+        what: "most of the late time is the hardware's, the firmware's or a hypervisor's, or of what is not \
+               traced: `onbeat probe spin` shows what takes time from a CPU without the kernel's doing"
+            .into(),
+    })
 }
 
 /// Whether the last run is one in which something was late: the limit is not held then, and else it

@@ -217,3 +217,14 @@ fn runs_of_a_program_are_hunts_and_take_as_long() {
     record.plan.program = vec!["./robot".into()];
     assert!(matches!(next(&record, left), CureMove::End(CureEnd::Time, _)));
 }
+
+#[test]
+fn time_that_is_nobodys_is_told_where_no_culprit_took_more() {
+    let needs = |unexplained: i64| {
+        let mut one = hunt(0, &[("a", &[])]);
+        (one.culprits[0].lost_ns, one.unexplained_ns) = (Nanos(50), Nanos(unexplained));
+        let all = remaining(&record(vec![run(0, 5, false)], vec![one], Vec::new()));
+        all.first().map(|one| one.needs.clone())
+    };
+    assert_eq!((needs(51).as_deref(), needs(50)), (Some("hardware"), None));
+}

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::changes::together;
 use super::sentences::{
-    NEEDS, conditions, first_run, heading, last_run, next_step, of_hunt, of_last, of_run, step_head,
+    NEEDS, conditions, first_run, heading, last_run, left_of, next_step, of_hunt, of_last, of_run, step_head,
     step_numbers, step_why, verdict,
 };
 use model::cure::CureRun;
@@ -34,8 +34,8 @@ pub fn render(record: &CureRun) -> String {
     if !record.remaining.is_empty() {
         page += "## What remains\n\n";
         for (needs, words) in NEEDS {
-            for one in record.remaining.iter().filter(|one| one.needs == needs) {
-                item(&mut page, &format!("{}: {}; this {words}", one.culprit, one.what));
+            for (culprits, what) in left_of(record, needs) {
+                item(&mut page, &format!("{culprits}: {what}; this {words}"));
             }
         }
         page.push('\n');

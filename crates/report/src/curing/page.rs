@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use super::answer::{bars, next_steps};
 use super::changes::together;
 use super::sentences::{
-    CULPRITS, NEEDS, conditions, digits, first_run, heading, in_the_way, last_run, of_hunt, of_last, of_run,
-    step_head, step_numbers, step_why, verdict,
+    CULPRITS, NEEDS, conditions, digits, first_run, heading, in_the_way, last_run, left_of, of_hunt, of_last,
+    of_run, step_head, step_numbers, step_why, verdict,
 };
 use crate::html::{document, figure, next, page_of};
 use crate::map::{Map, svg as map_svg};
@@ -170,13 +170,12 @@ fn steps(record: &CureRun) -> Markup {
 }
 
 fn remaining(record: &CureRun) -> Markup {
-    let of_kind = |needs: &str| record.remaining.iter().filter(|one| one.needs == needs).collect::<Vec<_>>();
     html! {
         @if !record.remaining.is_empty() {
             h2 { "What remains" }
-            @for (needs, words) in NEEDS { @let all = of_kind(needs); @if !all.is_empty() {
+            @for (needs, words) in NEEDS { @let all = left_of(record, needs); @if !all.is_empty() {
                 h3 { "What " (words) }
-                ul { @for one in all { li { strong { (clean(&one.culprit)) } ": " (prose(&one.what)) } } }
+                ul { @for (culprits, what) in all { li { strong { (culprits) } ": " (prose(what)) } } }
             } }
         }
     }

@@ -186,6 +186,19 @@ pub const NEEDS: [(&str, &str); 4] = [
     ("decision", "is for people to decide"),
 ];
 
+/// What remains of such a kind: whose time it is, and what it takes. What several take is told once.
+pub fn left_of<'a>(record: &'a CureRun, needs: &str) -> Vec<(String, &'a str)> {
+    let mut all: Vec<(String, &str)> = Vec::new();
+    for one in record.remaining.iter().filter(|one| one.needs == needs) {
+        let (culprit, what) = (clean(&one.culprit), one.what.as_str());
+        match all.iter_mut().find(|(_, told)| *told == what) {
+            Some((culprits, _)) => *culprits += &format!("; {culprit}"),
+            None => all.push((culprit, what)),
+        }
+    }
+    all
+}
+
 /// Where the limit is not held, what takes most time and was not changed.
 pub fn in_the_way(record: &CureRun) -> Option<String> {
     let first = record.remaining.first().filter(|_| !record.held)?;

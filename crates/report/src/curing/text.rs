@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::changes::together;
 use super::sentences::{
-    NEEDS, conditions, first_run, heading, last_run, next_step, of_hunt, of_last, of_run, step_head,
+    NEEDS, conditions, first_run, heading, last_run, left_of, next_step, of_hunt, of_last, of_run, step_head,
     step_numbers, step_why, verdict,
 };
 use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
@@ -69,12 +69,12 @@ fn remaining(page: &mut String, record: &CureRun, width: usize) {
     }
     page.push_str("\nWhat remains:\n");
     for (needs, words) in NEEDS {
-        let of_kind: Vec<_> = record.remaining.iter().filter(|one| one.needs == needs).collect();
+        let of_kind = left_of(record, needs);
         if !of_kind.is_empty() {
             let _ = writeln!(page, "  what {words}");
         }
-        for one in of_kind {
-            let line = format!("{}: {}", clean(&one.culprit), clean(&one.what));
+        for (culprits, what) in of_kind {
+            let line = format!("{culprits}: {}", clean(what));
             filled(page, "    ", &line, 6, width);
         }
     }
