@@ -10,6 +10,7 @@ pub mod fixture;
 pub mod level;
 
 use model::cure::{CureCandidate, CureCleanRun, CureHunt, CurePlan, CureRemaining, CureRun, CureStep};
+use model::experiment::CountedUnit;
 use model::units::Nanos;
 use stats::pair::verdict::Verdict;
 
@@ -91,6 +92,14 @@ pub const AROUND: Nanos = Nanos(2_000_000_000);
 /// What a hunt takes besides: it measures what recording costs.
 pub const AROUND_HUNT: Nanos = Nanos(15_000_000_000);
 
+/// What a run without recording takes besides; of followed threads each run is a hunt.
+pub const fn around(counted: CountedUnit) -> Nanos {
+    match counted {
+        CountedUnit::WakeUps => AROUND,
+        CountedUnit::Cycles => AROUND_HUNT,
+    }
+}
+
 /// How long the run that may support the limit is: blocks at its ends may be lost.
 pub fn long_run(horizon: Nanos) -> Nanos {
     Nanos(horizon.0.saturating_mul(HORIZONS).saturating_add(3 * Nanos::SECOND.0))
@@ -170,7 +179,10 @@ fn round(record: &CureRun, kept: usize) -> CureMove {
         (true, true) => CureMove::End(CureEnd::NoGain, "two rounds in turn brought nothing".into()),
         (true, false) => CureMove::End(
             CureEnd::NoGain,
-            "wake-ups are late, and none was while the kernel's events were recorded".into(),
+            format!(
+                "{} are late, and none was while the kernel's events were recorded",
+                record.plan.counted().many()
+            ),
         ),
         (false, true) => CureMove::Hunt(record.plan.hunt_ns),
         // What is rare takes longer to be seen.
@@ -204,9 +216,10 @@ fn is_untried(record: &CureRun, candidate: &CureCandidate) -> bool {
 /// The move, if there is time for it.
 fn fits(record: &CureRun, wanted: CureMove, left: Nanos) -> CureMove {
     let plan = &record.plan;
+    let around = around(plan.counted());
     let (takes, what) = match &wanted {
-        CureMove::Look => (sum(plan.look_ns, AROUND), "another run"),
-        CureMove::Confirm => (sum(long_run(plan.horizon_ns), AROUND), "the run that could support the limit"),
+        CureMove::Look => (sum(plan.look_ns, around), "another run"),
+        CureMove::Confirm => (sum(long_run(plan.horizon_ns), around), "the run that could support the limit"),
         CureMove::Hunt(length) => {
             (sum(sum(*length, AROUND_HUNT), reserve(plan)), "another hunt and the last run")
         }
@@ -224,7 +237,7 @@ fn fits(record: &CureRun, wanted: CureMove, left: Nanos) -> CureMove {
 
 /// What is left for the runs behind the last change.
 pub fn reserve(plan: &CurePlan) -> Nanos {
-    sum(sum(plan.look_ns, long_run(plan.horizon_ns)), Nanos(2 * AROUND.0))
+    sum(sum(plan.look_ns, long_run(plan.horizon_ns)), Nanos(2 * around(plan.counted()).0))
 }
 
 fn sum(one: Nanos, other: Nanos) -> Nanos {
@@ -238,7 +251,7 @@ fn least_experiment(record: &CureRun, number: u64) -> Nanos {
         0 => LEAST.max(plan.look_ns.min(MOST)),
         asked => Nanos(asked),
     };
-    let one = segment.0.saturating_add(plan.settle_ns.0).saturating_add(AROUND.0);
+    let one = segment.0.saturating_add(plan.settle_ns.0).saturating_add(around(plan.counted()).0);
     let pairs = LEAST_PAIRS + fewest_pairs(level(number));
     Nanos(one.saturating_mul(2).saturating_mul(i64::from(pairs)))
 }
@@ -259,7 +272,9 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
         // Said once it is kept.
         Verdict::Better => String::new(),
         Verdict::Worse if proof.reason.is_empty() => "more was late with it".into(),
-        Verdict::Equivalent => "with it as many wake-ups are late, within a factor of 2".into(),
+        Verdict::Equivalent => {
+            format!("with it as many {} are late, within a factor of 2", proof.counted.many())
+        }
         Verdict::Worse | Verdict::Inconclusive => proof.reason.clone(),
     };
     if !first && proof.verdict != Verdict::Better {
@@ -273,7 +288,8 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
     // What a hunt sees behind the change that was to cure it is not cured by that.
     let before = hunt.changes < record.kept();
     let cured = |name: &str| before && record.steps.iter().any(|step| step.kept && step.culprit == name);
-    let mut all: Vec<CureRemaining> = Vec::new();
+    let nobodys = unexplained(hunt).filter(|_| !before && !record.held);
+    let mut all: Vec<CureRemaining> = nobodys.into_iter().collect();
     for culprit in hunt.culprits.iter().filter(|culprit| !cured(&culprit.name)) {
         let tried: Vec<&str> = record
             .steps
@@ -295,7 +311,21 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
             all.push(decision(what));
         }
     }
+    // Not measured, and so neither cured nor in vain: it stays where the limit is held, too.
+    all.extend(record.program_findings.iter().cloned());
     all
+}
+
+/// What no event accounts for, where no culprit took as much: nothing that is set here cures it.
+fn unexplained(hunt: &CureHunt) -> Option<CureRemaining> {
+    let most = hunt.culprits.iter().map(|culprit| culprit.lost_ns).max().unwrap_or_default();
+    (hunt.unexplained_ns > most).then(|| CureRemaining {
+        culprit: "no event of the kernel".into(),
+        needs: "hardware".into(),
+        what: "most of the late time is the hardware's, the firmware's or a hypervisor's, or of what is not \
+               traced: `onbeat probe spin` shows what takes time from a CPU without the kernel's doing"
+            .into(),
+    })
 }
 
 /// Whether the last run is one in which something was late: the limit is not held then, and else it

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::CountedUnit;
 use crate::setting::Risk;
 use crate::text::excerpt;
 use crate::units::Nanos;
@@ -27,6 +28,9 @@ pub struct CureRun {
     pub steps: Vec<CureStep>,
     /// What takes time and was not changed, with what that would take.
     pub remaining: Vec<CureRemaining>,
+    /// What `check` finds wrong in the program that was followed, for people to change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub program_findings: Vec<CureRemaining>,
     pub plan: CurePlan,
     /// The kernel and the boot on which it was begun.
     pub kernel: String,
@@ -67,6 +71,18 @@ pub struct CurePlan {
     pub seed: u64,
     /// Whether changes may be tried that cost others something.
     pub yes: bool,
+    /// Whose cycles are counted in place of the measuring threads' wake-ups, as in
+    /// [`ExperimentPlan`](crate::experiment::ExperimentPlan); `cpus` is where its threads run then.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub victim: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub program: Vec<String>,
+}
+
+impl CurePlan {
+    pub fn counted(&self) -> CountedUnit {
+        CountedUnit::of(&self.victim, &self.program)
+    }
 }
 
 /// A run without recording.

@@ -85,6 +85,14 @@ pub enum CountedUnit {
 }
 
 impl CountedUnit {
+    /// Of a plan: where nobody is followed, wake-ups of measuring threads are counted.
+    pub const fn of(victim: &str, program: &[String]) -> CountedUnit {
+        match victim.is_empty() && program.is_empty() {
+            true => CountedUnit::WakeUps,
+            false => CountedUnit::Cycles,
+        }
+    }
+
     pub const fn one(self) -> &'static str {
         match self {
             CountedUnit::WakeUps => "wake-up",
@@ -102,10 +110,7 @@ impl CountedUnit {
 
 impl ExperimentPlan {
     pub fn counted(&self) -> CountedUnit {
-        match self.victim.is_empty() && self.program.is_empty() {
-            true => CountedUnit::WakeUps,
-            false => CountedUnit::Cycles,
-        }
+        CountedUnit::of(&self.victim, &self.program)
     }
 }
 

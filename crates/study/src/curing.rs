@@ -31,6 +31,7 @@ use tune::rivals;
 
 use crate::audit::{MachineSource, judge, survey_request};
 use crate::compare::series;
+use crate::curing_program::by_counting;
 use crate::curing_threads::elsewhere;
 use crate::measurement::{Measurement, ReadOptions};
 use crate::proving::segment_of;
@@ -50,7 +51,10 @@ pub fn clean_run(folder: &Path, begun: CureCleanRun, limit: Nanos, horizon: Nano
         max_ns: segment.max_ns,
         ..begun
     };
-    if run.long && run.valid {
+    let follows = measured.run.as_ref().is_some_and(|run| !run.threads.is_empty());
+    if run.long && run.valid && follows {
+        (run.verdict, run.said) = by_counting(&run, horizon);
+    } else if run.long && run.valid {
         let question = Question { limit: Some(limit), horizon, chosen: true, reach: DEFAULT_REACH };
         let found = crate::bounds::bounds(&measured, &question)?;
         run.verdict = match found.verdict {
@@ -295,6 +299,11 @@ fn needs(persistence: Persistence) -> &'static str {
     }
 }
 
+/// The capture of the machine with so many changes kept, below a cure's folder.
+pub fn machine(changes: usize) -> String {
+    format!("machine/{changes:03}")
+}
+
 /// The page of a cure's story.
 pub fn page(folder: &Path, record: &CureRun) -> Result<String> {
     let kept = record.kept();
@@ -304,12 +313,15 @@ pub fn page(folder: &Path, record: &CureRun) -> Result<String> {
     let after = valid().filter(|run| run.changes == kept && kept > 0);
     let after: Vec<Measurement> = after.filter_map(open).collect();
     let cpus = CpuSet::parse(&record.plan.cpus).ok();
-    let map = |side: &[Measurement]| {
-        let last = side.last()?;
-        let judged = judge(MachineSource::Captured(&last.path), Profile::ControlLoop, cpus.as_ref());
+    let map_of = |path: &Path| {
+        let judged = judge(MachineSource::Captured(path), Profile::ControlLoop, cpus.as_ref());
         judged.ok().map(|judged| judged.map())
     };
-    let maps = [map(&before), map(&after)];
+    // A run's bundle has less of the machine than a capture.
+    let map = |changes: usize, side: &[Measurement]| {
+        map_of(&folder.join(machine(changes))).or_else(|| map_of(&side.last()?.path))
+    };
+    let maps = [map(0, &before), if kept > 0 { map(kept, &after) } else { None }];
     let story = CureStory { record, before: series(&before), after: series(&after), maps };
     Ok(html(&story, &json(record)?))
 }

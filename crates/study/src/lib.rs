@@ -2,14 +2,15 @@
 //!
 //! [`measurement`] opens one, [`parallel`] many at once. [`bounds`] computes what it supports,
 //! [`compare`] whether one set of runs is better than another, [`proving`] whether a change
-//! is proven, [`curing`] what a cure reads, [`explain`] takes a hunt's spikes apart again,
-//! [`audit`] judges a machine's settings, [`page`] gathers what a report shows. A command line and
-//! a farm ask the same functions; none of them prints.
+//! is proven, [`curing`] what a cure reads ([`curing_program`] of a program), [`explain`] takes a
+//! hunt's spikes apart again, [`audit`] judges a machine's settings, [`page`] gathers what a report
+//! shows. A command line and a farm ask the same functions; none of them prints.
 
 pub mod audit;
 pub mod bounds;
 pub mod compare;
 pub mod curing;
+pub mod curing_program;
 mod curing_threads;
 pub mod explain;
 pub mod findings;

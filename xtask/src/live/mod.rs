@@ -37,7 +37,7 @@ pub struct Args {
     /// Score the events that --keep left, as they are explained now.
     #[arg(long)]
     again: bool,
-    /// Only checks whose name contains one of these.
+    /// Only checks whose name contains one of these, or is one: =NAME.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// The program that explains them, in place of this tree's.
@@ -50,7 +50,11 @@ pub struct Args {
 
 impl Args {
     fn wants(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+        let is_meant = |part: &String| match part.strip_prefix('=') {
+            Some(whole) => name == whole,
+            None => name.contains(part.as_str()),
+        };
+        self.only.is_empty() || self.only.iter().any(is_meant)
     }
 }
 
@@ -183,6 +187,8 @@ mod tests {
         let both = Args { only: vec!["lock".into(), "stopped".into()], ..Args::default() };
         assert!(both.wants("a: fault-lock") && both.wants("a: fault-stopped-among"));
         assert!(!both.wants("a: fault-irq") && Args::default().wants("a: fault-irq"));
+        let one = Args { only: vec!["=a: cure".into()], ..Args::default() };
+        assert!(one.wants("a: cure") && !one.wants("a: cure-two") && !one.wants("aa: cure"));
     }
 
     #[test]

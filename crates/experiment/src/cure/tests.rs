@@ -196,3 +196,35 @@ fn what_there_was_no_time_for_is_among_what_remains() {
     record.held = true;
     assert_eq!(told(&record), ["what was tried was not proven to help: "]);
 }
+
+#[test]
+fn what_is_wrong_in_the_program_remains_whether_the_limit_is_held_or_not() {
+    let hunts = vec![hunt(0, &[("a", &[&["one"]])])];
+    let mut record = record(vec![run(0, 5, false)], hunts, Vec::new());
+    let found = CureRemaining { culprit: "robot, memory-lock".into(), ..CureRemaining::default() };
+    record.program_findings = vec![found.clone()];
+    for held in [false, true] {
+        record.held = held;
+        assert_eq!(remaining(&record).last(), Some(&found));
+    }
+}
+
+#[test]
+fn runs_of_a_program_are_hunts_and_take_as_long() {
+    let mut record = record(Vec::new(), Vec::new(), Vec::new());
+    let left = Nanos(record.plan.look_ns.0 + AROUND.0);
+    assert_eq!(next(&record, left), CureMove::Look);
+    record.plan.program = vec!["./robot".into()];
+    assert!(matches!(next(&record, left), CureMove::End(CureEnd::Time, _)));
+}
+
+#[test]
+fn time_that_is_nobodys_is_told_where_no_culprit_took_more() {
+    let needs = |unexplained: i64| {
+        let mut one = hunt(0, &[("a", &[])]);
+        (one.culprits[0].lost_ns, one.unexplained_ns) = (Nanos(50), Nanos(unexplained));
+        let all = remaining(&record(vec![run(0, 5, false)], vec![one], Vec::new()));
+        all.first().map(|one| one.needs.clone())
+    };
+    assert_eq!((needs(51).as_deref(), needs(50)), (Some("hardware"), None));
+}

@@ -1,6 +1,6 @@
 //! `onbeat capture`: what the audit reads of this machine, as a bundle.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Environment;
 use super::outputs::{OutputFlags, Outputs};
@@ -34,6 +34,20 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
+    let default = || environment.runs().join(format!("capture-{:016x}", random_u64()));
+    let path = args.folder.clone().unwrap_or_else(default);
+    block_signals()?;
+    let capture = take(&path)?;
+    rt::unblock_signals();
+    outputs.json(&args.output.json, &capture);
+    if !args.output.quiet {
+        outputs.print(&format!("kept in {}\n", quoted(&path)));
+    }
+    unless_stopped(outputs.end(Exit::Ok))
+}
+
+/// Reads what the audit reads, and keeps it in this new folder.
+pub fn take(path: &Path) -> Result<Capture> {
     let host = MachineFiles::live().recording();
     survey(&host, &survey_request());
     let Some(recorder) = host.recorded() else { return Err(Failure::internal("nothing was recorded")) };
@@ -43,14 +57,6 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         taken: wall_time(clock::monotonic() + clock::wall_offset()),
         root: is_root(),
     };
-    let default = || environment.runs().join(format!("capture-{:016x}", random_u64()));
-    let path = args.folder.clone().unwrap_or_else(default);
-    block_signals()?;
-    write(&path, &capture, recorder)?;
-    rt::unblock_signals();
-    outputs.json(&args.output.json, &capture);
-    if !args.output.quiet {
-        outputs.print(&format!("kept in {}\n", quoted(&path)));
-    }
-    unless_stopped(outputs.end(Exit::Ok))
+    write(path, &capture, recorder)?;
+    Ok(capture)
 }

@@ -42,6 +42,16 @@ pub struct ConditionFlags {
     /// What the order of the runs follows from; drawn and printed by default
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Count the late cycles of another's threads, whose deadline --limit is, and not wake-ups of
+    /// measuring threads: a process, a thread, or all threads of a name, as `onbeat hunt` follows
+    /// them
+    #[arg(long, value_name = "PID|COMM", help_heading = "Another program")]
+    #[arg(conflicts_with_all = ["interval", "priority"])]
+    victim: Option<String>,
+    /// A program to be started for each run and followed until its end, with its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    #[arg(conflicts_with_all = ["victim", "interval", "priority"])]
+    program: Vec<String>,
 }
 
 impl ConditionFlags {
@@ -53,6 +63,11 @@ impl ConditionFlags {
             ));
         };
         limit(text)
+    }
+
+    /// Whether CPUs are named.
+    pub fn names_cpus(&self) -> bool {
+        self.cpus.is_some()
     }
 
     /// A plan without its change, and the measured CPUs.
@@ -83,6 +98,8 @@ impl ConditionFlags {
             load_cpus: load_cpus.map_or_else(String::new, |cpus| cpus.to_string()),
             interval_ns: positive_span("-i", &self.interval, Bare::Micros)?,
             priority: self.priority,
+            victim: self.victim.clone().unwrap_or_default(),
+            program: self.program.clone(),
             ..usual()
         };
         Ok((plan, cpus))

@@ -2,12 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::sentences::{CULPRITS, next_step, share};
+use super::sentences::{CULPRITS, late, next_step, share};
 use crate::hunt::sentences::percent;
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
 use crate::prose::prose;
-use crate::words::{clean, several, span};
+use crate::words::{clean, span};
 use model::cure::{CureCulprit, CureHunt, CureRun, CureStep};
 
 /// The culprits of the first hunt as bars; nothing where none was made.
@@ -30,7 +30,7 @@ fn bar(culprit: &CureCulprit, hunt: &CureHunt, record: &CureRun) -> Markup {
                 span class="share" { @if let Some(part) = part { (percent(part)) } }
                 span class="who" { (clean(&culprit.name)) }
                 span class="took" {
-                    (span(culprit.lost_ns)) " in " (several(culprit.spikes, "late wake-up", "late wake-ups"))
+                    (span(culprit.lost_ns)) " in " (late(culprit.spikes, record.plan.counted()))
                 }
                 svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
                     rect width="100" height="4" fill=(PAGE.grid) {}
@@ -45,11 +45,15 @@ fn bar(culprit: &CureCulprit, hunt: &CureHunt, record: &CureRun) -> Markup {
 
 /// What was done about a culprit, or what it would take.
 fn became(culprit: &CureCulprit, record: &CureRun) -> String {
-    let names = |kept: bool| -> Vec<String> {
+    let steps = |kept: bool, name: &dyn Fn(&CureStep) -> String| -> Vec<String> {
         let against = record.steps.iter().filter(|step| step.culprit == culprit.name && step.kept == kept);
-        against.map(|step: &CureStep| clean(&step.change)).collect()
+        against.map(name).collect()
     };
-    let (kept, tried) = (names(true), names(false));
+    // In as long a time: each pair has both.
+    let helped = |step: &CureStep| {
+        format!("{} ({} late without it, {} with it)", clean(&step.change), step.late[0], step.late[1])
+    };
+    let (kept, tried) = (steps(true, &helped), steps(false, &|step| clean(&step.change)));
     let left = record.remaining.iter().find(|one| one.culprit == culprit.name);
     let takes = left.map(|one| format!("It would take: {}.", clean(one.what.trim_end_matches('.'))));
     let done = match (kept.as_slice(), tried.as_slice()) {
@@ -70,9 +74,9 @@ pub fn next_steps(record: &CureRun) -> Vec<String> {
         (false, "time" | "signal" | "") => {
             Some("`onbeat cure --resume`, with the folder of this one, goes on where it ended.".to_owned())
         }
-        (false, _) if record.remaining.is_empty() => Some(
-            "Nothing is left that could be tried here: `onbeat hunt` shows each late wake-up.".to_owned(),
-        ),
+        (false, _) if record.remaining.is_empty() => {
+            Some("Nothing is left that could be tried here: `onbeat hunt` shows each late one.".to_owned())
+        }
         (false, _) => {
             Some("What it would take besides is below, under \u{201c}What remains\u{201d}.".to_owned())
         }
@@ -102,6 +106,10 @@ mod tests {
             }
         }
         let text = bars(&cured()).into_string();
-        assert!(text.contains("Kept: irq-affinity.") && text.contains("Tried and undone: swap."), "{text}");
+        assert!(
+            text.contains("Kept: irq-affinity (160 late without it, 0 with it).")
+                && text.contains("Tried and undone: swap."),
+            "{text}"
+        );
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use super::changes::together;
 use super::sentences::{
-    NEEDS, conditions, first_run, heading, last_run, next_step, of_hunt, of_run, step_head, step_numbers,
-    step_why, verdict,
+    NEEDS, conditions, first_run, heading, last_run, left_of, next_step, of_hunt, of_last, of_run, step_head,
+    step_numbers, step_why, verdict,
 };
 use model::cure::CureRun;
 
@@ -13,19 +14,19 @@ pub fn render(record: &CureRun) -> String {
     let mut page = format!("# {}\n\n**{}**\n\n", safe(&heading(record)), safe(&verdict(record)));
     let _ = writeln!(page, "{}\n", safe(&conditions(&record.plan)));
     if let Some(first) = first_run(record) {
-        let _ = writeln!(page, "As it was: {}\n", safe(&of_run(first, record.plan.limit_ns)));
+        let _ = writeln!(page, "As it was: {}\n", safe(&of_run(first, &record.plan)));
     }
     if let Some(hunt) = record.hunts.first() {
         page += "## Who took the time\n\n";
-        of_hunt(hunt).iter().for_each(|line| item(&mut page, line));
+        of_hunt(hunt, record.plan.counted()).iter().for_each(|line| item(&mut page, line));
         page.push('\n');
     }
     if !record.steps.is_empty() {
         page += "## What was tried\n\n";
         for (at, step) in record.steps.iter().enumerate() {
             let _ = writeln!(page, "### {}\n", safe(&step_head(at + 1, step)));
-            step.candidate.changes.iter().for_each(|change| item(&mut page, change));
-            item(&mut page, &step_numbers(step));
+            together(&step.candidate.changes).iter().for_each(|change| item(&mut page, change));
+            item(&mut page, &step_numbers(step, record.plan.counted()));
             item(&mut page, &step_why(step));
             page.push('\n');
         }
@@ -33,14 +34,14 @@ pub fn render(record: &CureRun) -> String {
     if !record.remaining.is_empty() {
         page += "## What remains\n\n";
         for (needs, words) in NEEDS {
-            for one in record.remaining.iter().filter(|one| one.needs == needs) {
-                item(&mut page, &format!("{}: {}; this {words}", one.culprit, one.what));
+            for (culprits, what) in left_of(record, needs) {
+                item(&mut page, &format!("{culprits}: {what}; this {words}"));
             }
         }
         page.push('\n');
     }
     if let Some(last) = last_run(record).filter(|_| record.runs.len() > 1) {
-        let _ = writeln!(page, "At the end: {}", safe(&of_run(last, record.plan.limit_ns)));
+        let _ = writeln!(page, "At the end: {}", safe(&of_last(last, &record.plan)));
         if !last.said.is_empty() {
             let _ = writeln!(page, "{}", safe(&last.said));
         }

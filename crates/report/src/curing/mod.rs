@@ -2,6 +2,7 @@
 //! text, as Markdown, as a page.
 
 mod answer;
+mod changes;
 pub mod markdown;
 pub mod page;
 mod sentences;

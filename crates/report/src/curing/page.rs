@@ -4,9 +4,10 @@
 use maud::{Markup, html};
 
 use super::answer::{bars, next_steps};
+use super::changes::together;
 use super::sentences::{
-    CULPRITS, NEEDS, conditions, digits, first_run, heading, in_the_way, last_run, of_hunt, of_run,
-    step_head, step_numbers, step_why, verdict,
+    CULPRITS, NEEDS, conditions, digits, first_run, heading, in_the_way, last_run, left_of, of_hunt, of_last,
+    of_run, step_head, step_numbers, step_why, verdict,
 };
 use crate::html::{document, figure, next, page_of};
 use crate::map::{Map, svg as map_svg};
@@ -17,6 +18,7 @@ use crate::plot::theme::PAGE;
 use crate::prose::prose;
 use crate::words::{clean, span};
 use model::cure::{CureHunt, CureRun, CureStep};
+use model::experiment::CountedUnit;
 use model::units::Nanos;
 use stats::series::Series;
 
@@ -41,10 +43,10 @@ pub fn html(story: &CureStory, json: &str) -> String {
             (next(&next_steps(record)))
             ul {
                 @if let Some(first) = first_run(record) {
-                    li { "As it was: " (of_run(first, record.plan.limit_ns)) }
+                    li { "As it was: " (of_run(first, &record.plan)) }
                 }
                 @if let Some(last) = last_run(record).filter(|_| record.runs.len() > 1) {
-                    li { "At the end: " (of_run(last, record.plan.limit_ns)) " " (clean(&last.said)) }
+                    li { "At the end: " (of_last(last, &record.plan)) " " (clean(&last.said)) }
                 }
                 @if let Some(way) = in_the_way(record) { li { (prose(&way)) } }
             }
@@ -69,9 +71,22 @@ fn curves(story: &CureStory) -> Markup {
         .collect();
     html! {
         h2 { "How often a latency is reached" @if groups.len() > 1 { ", before and after" } }
-        (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
+        (figure(curve_of(story.record.plan.counted()), |size| {
             overlay::draw(&groups, Some(story.record.plan.limit_ns), size, &PAGE)
         }))
+    }
+}
+
+fn curve_of(counted: CountedUnit) -> &'static str {
+    match counted {
+        CountedUnit::WakeUps => {
+            "Read upwards from a latency: how many blocks an hour have it or a larger one."
+        }
+        CountedUnit::Cycles => {
+            "Of the wake-ups of its threads, while the kernel's events were recorded; how long whole cycles \
+             took is in each run's bundle. Read upwards from a latency: how many blocks an hour have it or a \
+             larger one."
+        }
     }
 }
 
@@ -81,8 +96,12 @@ fn culprits(record: &CureRun) -> Markup {
     let quiet = last.is_none() && last_run(record).is_some_and(|run| run.late == 0) && record.kept() > 0;
     html! {
         h2 { "Who took the time" }
-        ul { @for line in of_hunt(first) { li { (line) } } }
-        (figure("What each took of late wake-ups, while the kernel's events were recorded.", |size| {
+        ul { @for line in of_hunt(first, record.plan.counted()) { li { (line) } } }
+        @let took = format!(
+            "What each took of late {}, while the kernel's events were recorded.",
+            record.plan.counted().many()
+        );
+        (figure(&took, |size| {
             let rows = culprit_rows(first, last, quiet);
             before_after::draw(&rows, "late time in a minute", |ns| span(Nanos(ns as i64)), size, &PAGE)
         }))
@@ -132,14 +151,18 @@ fn steps(record: &CureRun) -> Markup {
     let rows: Vec<RatioRow> = record.steps.iter().map(row).collect();
     html! {
         h2 { "What was tried" }
-        (figure("Left of 1 fewer wake-ups are late with the change; bars are 95 % intervals.", |size| {
+        @let read = format!(
+            "Left of 1 fewer {} are late with the change; bars are 95 % intervals.",
+            record.plan.counted().many()
+        );
+        (figure(&read, |size| {
             ratios::draw(&rows, size, &PAGE)
         }))
         @for (at, step) in record.steps.iter().enumerate() {
             h3 { (step_head(at + 1, step)) }
             ul {
-                @for change in &step.candidate.changes { li { code { (clean(change)) } } }
-                li { (step_numbers(step)) }
+                @for change in together(&step.candidate.changes) { li { code { (change) } } }
+                li { (step_numbers(step, record.plan.counted())) }
                 li { (step_why(step)) }
             }
         }
@@ -147,13 +170,12 @@ fn steps(record: &CureRun) -> Markup {
 }
 
 fn remaining(record: &CureRun) -> Markup {
-    let of_kind = |needs: &str| record.remaining.iter().filter(|one| one.needs == needs).collect::<Vec<_>>();
     html! {
         @if !record.remaining.is_empty() {
             h2 { "What remains" }
-            @for (needs, words) in NEEDS { @let all = of_kind(needs); @if !all.is_empty() {
+            @for (needs, words) in NEEDS { @let all = left_of(record, needs); @if !all.is_empty() {
                 h3 { "What " (words) }
-                ul { @for one in all { li { strong { (clean(&one.culprit)) } ": " (prose(&one.what)) } } }
+                ul { @for (culprits, what) in all { li { strong { (culprits) } ": " (prose(what)) } } }
             } }
         }
     }
@@ -173,18 +195,29 @@ fn machine(story: &CureStory) -> Markup {
     }
 }
 
-const BELIEVED: &str = "Each change was measured in pairs of runs, one without it and one with it, in an \
-                        order that a coin decided, with no recording beside. If a change does nothing, \
-                        either run of a pair is as likely to have fewer late wake-ups, however the \
-                        machine drifts. What won had to win again in fresh pairs, the n-th change at an \
-                        e-value of 20 n (n + 1), so that all of them together keep something that does \
-                        nothing in at most one cure of twenty.";
+const BELIEVED: &str = "If a change does nothing, either run of a pair is as likely to have fewer of them \
+                        late, however the machine drifts. What won had to win again in fresh pairs, the \
+                        n-th change at an e-value of 20 n (n + 1), so that all of them together keep \
+                        something that does nothing in at most one cure of twenty.";
+
+/// What was the same in both runs of a pair.
+fn measured(counted: CountedUnit) -> String {
+    let recording = match counted {
+        CountedUnit::WakeUps => "with no recording beside",
+        CountedUnit::Cycles => "with the kernel's events recorded in both, which is how cycles are seen",
+    };
+    format!(
+        "Each change was measured in pairs of runs, one without it and one with it, in an order that a coin \
+         decided, {recording}. What counts is how many {} are late.",
+        counted.many()
+    )
+}
 
 fn believed(record: &CureRun) -> Markup {
     html! {
         h2 { "Why this may be believed" }
         p {
-            (BELIEVED)
+            (measured(record.plan.counted())) " " (BELIEVED)
             @if record.held { " The last run began after the last change, and is no run of an experiment." }
         }
     }

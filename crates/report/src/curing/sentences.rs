@@ -3,7 +3,8 @@
 use crate::hunt::sentences::percent;
 use crate::words::{capitalised, clean, duration, several, span};
 use model::cure::{CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRun, CureStep};
-use model::units::Nanos;
+use model::experiment::CountedUnit;
+use model::units::{CpuSet, Nanos};
 
 /// Culprits of a hunt that are named.
 pub const CULPRITS: usize = 5;
@@ -13,7 +14,27 @@ const NAMED: f64 = 0.01;
 
 /// What was asked for.
 pub fn heading(record: &CureRun) -> String {
-    format!("Wake-ups of CPU {} within {}", clean(&record.plan.cpus), span(record.plan.limit_ns))
+    let plan = &record.plan;
+    format!("{} within {}", capitalised(&whose(plan)), span(plan.limit_ns))
+}
+
+/// What is counted, and whose.
+fn whose(plan: &CurePlan) -> String {
+    let many = plan.counted().many();
+    match (plan.victim.as_str(), plan.program.first()) {
+        ("", None) => format!("{many} of CPU {}", clean(&plan.cpus)),
+        ("", Some(program)) => format!("{many} of {}", clean(program)),
+        (victim, _) => format!("{many} of {}", clean(victim)),
+    }
+}
+
+/// Where a program is followed, what is started for that, with its arguments.
+fn followed(plan: &CurePlan) -> String {
+    match plan.counted() {
+        CountedUnit::WakeUps => String::new(),
+        CountedUnit::Cycles if plan.program.is_empty() => format!("{} on ", whose(plan)),
+        CountedUnit::Cycles => format!("cycles of {} on ", clean(&plan.program.join(" "))),
+    }
 }
 
 /// Under which conditions, fixed before the first run.
@@ -23,8 +44,9 @@ pub fn conditions(plan: &CurePlan) -> String {
         load => format!("load {} on CPU {}", clean(load), clean(&plan.load_cpus)),
     };
     format!(
-        "late is {} or more; CPU {}, {load}; the limit is to be supported for {}; at most {} in all; seed {}",
+        "late is {} or more; {}CPU {}, {load}; the limit is to be supported for {}; at most {} in all; seed {}",
         span(plan.limit_ns),
+        followed(plan),
         clean(&plan.cpus),
         length(plan.horizon_ns),
         length(plan.at_most_ns),
@@ -64,7 +86,8 @@ pub fn last_run(record: &CureRun) -> Option<&CureCleanRun> {
 }
 
 /// How much was late in a run.
-pub fn of_run(run: &CureCleanRun, limit: Nanos) -> String {
+pub fn of_run(run: &CureCleanRun, plan: &CurePlan) -> String {
+    let (limit, counted) = (plan.limit_ns, plan.counted());
     let worst = run.max_ns.map_or_else(String::new, |max| format!("; the worst took {}", span(max)));
     let late = match run.late {
         0 => "none".to_owned(),
@@ -72,15 +95,22 @@ pub fn of_run(run: &CureCleanRun, limit: Nanos) -> String {
     };
     format!(
         "{late} of {} in {} reached {}{worst}.",
-        several(run.samples, "wake-up", "wake-ups"),
+        several(run.samples, counted.one(), counted.many()),
         length(run.observed_ns),
         span(limit)
     )
 }
 
+/// The same of the last run, which its first late wake-up may have ended.
+pub fn of_last(run: &CureCleanRun, plan: &CurePlan) -> String {
+    let cut = run.long && run.late > 0 && plan.counted() == CountedUnit::WakeUps;
+    let cut = if cut { " Being late ended that run." } else { "" };
+    format!("{}{cut}", of_run(run, plan))
+}
+
 /// What a hunt found, the costliest first.
-pub fn of_hunt(hunt: &CureHunt) -> Vec<String> {
-    let named = hunt.culprits.iter().take(CULPRITS).map(|culprit| of_culprit(culprit, hunt));
+pub fn of_hunt(hunt: &CureHunt, counted: CountedUnit) -> Vec<String> {
+    let named = hunt.culprits.iter().take(CULPRITS).map(|culprit| of_culprit(culprit, hunt, counted));
     let more = hunt.culprits.len().saturating_sub(CULPRITS);
     named.chain((more > 0).then(|| format!("and {more} more"))).chain(unexplained(hunt)).collect()
 }
@@ -94,15 +124,16 @@ fn unexplained(hunt: &CureHunt) -> Option<String> {
     })
 }
 
-fn of_culprit(culprit: &CureCulprit, hunt: &CureHunt) -> String {
+fn of_culprit(culprit: &CureCulprit, hunt: &CureHunt, counted: CountedUnit) -> String {
     let share = share(culprit, hunt)
         .map_or_else(String::new, |share| format!("{} of the late time, ", percent(share)));
-    format!(
-        "{}: {share}{} in {}",
-        clean(&culprit.name),
-        span(culprit.lost_ns),
-        several(culprit.spikes, "late wake-up", "late wake-ups")
-    )
+    format!("{}: {share}{} in {}", clean(&culprit.name), span(culprit.lost_ns), late(culprit.spikes, counted))
+}
+
+/// So many of what is counted, each of them late.
+pub fn late(number: u64, counted: CountedUnit) -> String {
+    let unit = if number == 1 { counted.one() } else { counted.many() };
+    format!("{number} late {unit}")
 }
 
 /// Of the late time of a hunt.
@@ -130,7 +161,7 @@ pub fn step_why(step: &CureStep) -> String {
 }
 
 /// Before and after, with the interval.
-pub fn step_numbers(step: &CureStep) -> String {
+pub fn step_numbers(step: &CureStep, counted: CountedUnit) -> String {
     let [a, b] = step.late;
     let ratio =
         step.rate_ratio.map_or_else(String::new, |ratio| format!(", {} times as often", digits(ratio)));
@@ -138,7 +169,8 @@ pub fn step_numbers(step: &CureStep) -> String {
         .ci
         .map_or_else(String::new, |[from, to]| format!(" [{} to {} with 95 %]", digits(from), digits(to)));
     format!(
-        "late wake-ups: {a} without it, {b} with it{ratio}{interval}; fewer in {} of {}: e-value {} of {}",
+        "late {}: {a} without it, {b} with it{ratio}{interval}; fewer in {} of {}: e-value {} of {}",
+        counted.many(),
         step.wins,
         several(step.pairs, "pair", "pairs"),
         digits(step.e_value),
@@ -153,6 +185,19 @@ pub const NEEDS: [(&str, &str); 4] = [
     ("hardware", "would take other hardware or firmware"),
     ("decision", "is for people to decide"),
 ];
+
+/// What remains of such a kind: whose time it is, and what it takes. What several take is told once.
+pub fn left_of<'a>(record: &'a CureRun, needs: &str) -> Vec<(String, &'a str)> {
+    let mut all: Vec<(String, &str)> = Vec::new();
+    for one in record.remaining.iter().filter(|one| one.needs == needs) {
+        let (culprit, what) = (clean(&one.culprit), one.what.as_str());
+        match all.iter_mut().find(|(_, told)| *told == what) {
+            Some((culprits, _)) => *culprits += &format!("; {culprit}"),
+            None => all.push((culprit, what)),
+        }
+    }
+    all
+}
 
 /// Where the limit is not held, what takes most time and was not changed.
 pub fn in_the_way(record: &CureRun) -> Option<String> {
@@ -172,11 +217,27 @@ pub fn next_step(record: &CureRun) -> Option<String> {
         false => "",
     };
     (record.kept() > 0).then(|| {
+        let lasting = lasting(record)
+            .map_or_else(String::new, |how| format!(" `{how}` writes what makes it last,"));
         format!(
-            "What is kept lasts until the next boot: `onbeat tune export` makes settings last, `onbeat tune \
-             undo` takes all of it back.{of_threads}"
+            "What is kept lasts until the next boot:{lasting} `onbeat tune undo` takes all of it back.{of_threads}"
         )
     })
+}
+
+/// The command that writes what was kept as files. Without its rules it would write all that an
+/// audit misses, of which nothing is proven. What is typed is taken from a record only as names.
+fn lasting(record: &CureRun) -> Option<String> {
+    let is_name = |rule: &&String| rule.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
+    let kept = record.steps.iter().filter(|step| step.kept);
+    let mut rules: Vec<&str> = Vec::new();
+    for rule in kept.flat_map(|step| &step.candidate.rules).filter(is_name) {
+        if !rules.contains(&rule.as_str()) {
+            rules.push(rule);
+        }
+    }
+    let cpus = CpuSet::parse(&record.plan.cpus).ok()?;
+    (!rules.is_empty()).then(|| format!("onbeat tune export tuning --cpus {cpus} {}", rules.join(" ")))
 }
 
 /// In seconds, or in minutes where they are many.

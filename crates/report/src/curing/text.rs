@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use super::changes::together;
 use super::sentences::{
-    NEEDS, conditions, first_run, heading, last_run, next_step, of_hunt, of_run, step_head, step_numbers,
-    step_why, verdict,
+    NEEDS, conditions, first_run, heading, last_run, left_of, next_step, of_hunt, of_last, of_run, step_head,
+    step_numbers, step_why, verdict,
 };
 use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
 use crate::words::{clean, filled, wrapped};
@@ -18,18 +19,18 @@ pub fn render(record: &CureRun, width: usize, color: bool) -> String {
     wrapped(&mut page, &palette.paint(DIM, &conditions(&record.plan)), width);
     page.push('\n');
     if let Some(first) = first_run(record) {
-        let line = format!("As it was: {}", of_run(first, record.plan.limit_ns));
+        let line = format!("As it was: {}", of_run(first, &record.plan));
         wrapped(&mut page, &line, width);
     }
     if let Some(hunt) = record.hunts.first() {
         page.push_str("Who took the time:\n");
-        of_hunt(hunt).iter().for_each(|line| filled(&mut page, "  ", line, 4, width));
+        of_hunt(hunt, record.plan.counted()).iter().for_each(|line| filled(&mut page, "  ", line, 4, width));
     }
     steps(&mut page, record, width, palette);
     remaining(&mut page, record, width);
     if let Some(last) = last_run(record).filter(|_| record.runs.len() > 1) {
         page.push('\n');
-        let line = format!("At the end: {} {}", of_run(last, record.plan.limit_ns), clean(&last.said));
+        let line = format!("At the end: {} {}", of_last(last, &record.plan), clean(&last.said));
         wrapped(&mut page, line.trim_end(), width);
     }
     page.push('\n');
@@ -55,8 +56,9 @@ fn steps(page: &mut String, record: &CureRun, width: usize, palette: Palette) {
     for (at, step) in record.steps.iter().enumerate() {
         let head = step_head(at + 1, step);
         filled(page, "  ", &palette.paint(BOLD, &head), 4, width);
-        step.candidate.changes.iter().for_each(|change| filled(page, "     ", &clean(change), 7, width));
-        filled(page, "     ", &step_numbers(step), 7, width);
+        let changes = together(&step.candidate.changes);
+        changes.iter().for_each(|change| filled(page, "     ", change, 7, width));
+        filled(page, "     ", &step_numbers(step, record.plan.counted()), 7, width);
         filled(page, "     ", &step_why(step), 7, width);
     }
 }
@@ -67,12 +69,12 @@ fn remaining(page: &mut String, record: &CureRun, width: usize) {
     }
     page.push_str("\nWhat remains:\n");
     for (needs, words) in NEEDS {
-        let of_kind: Vec<_> = record.remaining.iter().filter(|one| one.needs == needs).collect();
+        let of_kind = left_of(record, needs);
         if !of_kind.is_empty() {
             let _ = writeln!(page, "  what {words}");
         }
-        for one in of_kind {
-            let line = format!("{}: {}", clean(&one.culprit), clean(&one.what));
+        for (culprits, what) in of_kind {
+            let line = format!("{culprits}: {}", clean(what));
             filled(page, "    ", &line, 6, width);
         }
     }
@@ -103,6 +105,25 @@ mod tests {
             assert!(told.contains(part), "{part}\n{told}");
         }
         assert!(told.lines().count() < 40);
+    }
+
+    #[test]
+    fn of_a_program_its_cycles_are_told() {
+        let mut record = cured();
+        record.plan.program = vec!["./robot".into(), "--arg".into()];
+        let told = render(&record, 10_000, false);
+        for part in [
+            "Cycles of ./robot within 30 ms\n",
+            "30 ms or more; cycles of ./robot --arg on CPU 2, no load;",
+            "As it was: 40 of 20000 cycles in",
+            " in 38 late cycles\n",
+            "late cycles: 160 without it",
+        ] {
+            assert!(told.contains(part), "{part}\n{told}");
+        }
+        record.plan.program.clear();
+        record.plan.victim = "jackd".into();
+        assert!(render(&record, 10_000, false).starts_with("Cycles of jackd within 30 ms\n"));
     }
 
     #[test]

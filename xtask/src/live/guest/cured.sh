@@ -1,4 +1,6 @@
-# cured LIMIT TIME ARGUMENTS...: what becomes of the machine, and with what was kept undone again.
+# cured LIMIT TIME ARGUMENTS...: what becomes of the machine, what makes the rules in $lasting last, and with what was kept
+# undone again.
+lasting=
 cured() {
     limit=$1 time=$2
     shift 2
@@ -12,6 +14,8 @@ cured() {
     send page /run/cure.html
     state after
     run status onbeat tune status --json -
+    [ -z "$lasting" ] || run export onbeat tune export /var/lib/lasting --cpus 2 $lasting -q
+    [ -z "$lasting" ] || send lasting /var/lib/lasting/tmpfiles.d/onbeat.conf
     undoing undo onbeat tune undo --all -q
     state undone
     value left "$(pidof onbeat)"

@@ -126,7 +126,8 @@ impl<'a> CureCourse<'a> {
             Ok(()) => {}
         }
         (step.kept, step.entry) = (true, settings.entry().to_owned());
-        step.why = format!("late wake-ups are rarer with it in {} of {} pairs", step.wins, step.pairs);
+        let many = record.plan.counted().many();
+        step.why = format!("late {many} are rarer with it in {} of {} pairs", step.wins, step.pairs);
         keep(self.folder, record)?;
         settings.leave()
     }

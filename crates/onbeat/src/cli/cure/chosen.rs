@@ -4,9 +4,10 @@ use super::Args;
 use crate::cli::Environment;
 use crate::cli::condition_flags::{require_kernel, run_length};
 use crate::cli::flags::positive_span;
-use experiment::cure::{AROUND, long_run};
+use experiment::cure::{around, long_run};
 use model::cure::{CurePlan, CureRun};
 use model::error::{Failure, Result};
+use model::experiment::CountedUnit;
 use model::units::{Bare, CpuSet, Nanos};
 use study::tuning::boot_id;
 
@@ -19,6 +20,12 @@ pub struct ChosenCure {
 /// From the flags.
 pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenCure> {
     let (conditions, cpus) = args.conditions.plan(environment)?;
+    if conditions.counted() == CountedUnit::Cycles && !args.conditions.names_cpus() {
+        return Err(Failure::usage(
+            "-a is missing: name the CPUs on which the program's real-time threads run, from which others \
+             are to be kept away",
+        ));
+    }
     let plan = CurePlan {
         limit_ns: conditions.limit_ns,
         horizon_ns: positive_span("--horizon", &args.horizon, Bare::Seconds)?,
@@ -34,6 +41,8 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenCure> {
         settle_ns: conditions.settle_ns,
         seed: conditions.seed,
         yes: args.yes,
+        victim: conditions.victim,
+        program: conditions.program,
     };
     require_time(&plan)?;
     Ok(ChosenCure { plan, cpus })
@@ -41,7 +50,7 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenCure> {
 
 /// A clean run of less than three horizons supports nothing of one.
 fn require_time(plan: &CurePlan) -> Result<()> {
-    let around = Nanos(plan.look_ns.0.saturating_add(2 * AROUND.0));
+    let around = Nanos(plan.look_ns.0.saturating_add(2 * around(plan.counted()).0));
     let least = Nanos(long_run(plan.horizon_ns).0.saturating_add(around.0));
     if plan.at_most_ns >= least {
         return Ok(());

@@ -6,19 +6,20 @@ use std::path::Path;
 use super::chosen::ChosenCure;
 use super::folder::keep;
 use crate::cli::Environment;
+use crate::cli::capture;
 use crate::cli::child_run::{ChildEnd, run_child};
 use crate::cli::progress_line::ProgressLine;
-use crate::cli::prove::segments::{arguments, require_rare};
+use crate::cli::prove::segments::{arguments, deciding, require_rare};
 use crate::cli::step_settings::StepSettings;
 use experiment::cure::{CureEnd, CureMove, long_run, next};
 use experiment::design::usual;
 use host::{clock, rt};
 use model::cure::{CureCleanRun, CureHunt, CurePlan, CureRun};
 use model::error::{Exit, Failure, Result};
-use model::experiment::{ExperimentPlan, ExperimentSegment};
+use model::experiment::{CountedUnit, ExperimentPlan, ExperimentSegment};
 use model::setting::Risk;
 use model::units::Nanos;
-use study::curing::{clean_run, curable, hunted};
+use study::curing::{clean_run, curable, hunted, machine};
 
 /// What is common to all moves.
 pub struct CureCourse<'a> {
@@ -26,7 +27,7 @@ pub struct CureCourse<'a> {
     pub chosen: &'a ChosenCure,
     pub environment: &'a Environment,
     pub quiet: bool,
-    progress: ProgressLine,
+    pub progress: ProgressLine,
 }
 
 /// How it ended.
@@ -58,6 +59,7 @@ impl<'a> CureCourse<'a> {
             record.runs.pop();
         }
         keep(self.folder, record)?;
+        self.remember(record);
         let ended = loop {
             record.spent_ns = spent_before + (clock::monotonic() - begun);
             let left = Nanos(record.plan.at_most_ns.0.saturating_sub(record.spent_ns.0));
@@ -87,6 +89,7 @@ impl<'a> CureCourse<'a> {
             }
         };
         settings.put_back()?;
+        self.remember(record);
         if let CourseEnd::Ended(end) = &ended {
             record.held = *end == CureEnd::Held;
             end.name().clone_into(&mut record.ended);
@@ -97,27 +100,37 @@ impl<'a> CureCourse<'a> {
         Ok(ended)
     }
 
+    /// Keeps what the machine is like with the changes that are kept so far, for its map on the
+    /// page. A cure goes on without: the page then has what the runs say of it.
+    fn remember(&self, record: &CureRun) {
+        let path = self.folder.join(machine(record.kept()));
+        if host::identity(&path).is_none() {
+            let _ = capture::take(&path);
+        }
+    }
+
     /// A run without recording; false if a stop signal came.
     fn measure(&self, record: &mut CureRun, length: Nanos, long: bool) -> Result<bool> {
         let bundle = self.new_bundle("runs", record.runs.len());
-        let plan = &record.plan;
-        let mut line = arguments("measure", &conditions(plan), length, &self.folder.join(&bundle));
+        let (plan, conditions) = (&record.plan, conditions(&record.plan));
         let doing = match (long, record.runs.is_empty()) {
             (true, _) => "the run that is to support the limit",
             (false, true) => "as it is",
             (false, false) => "after the change",
         };
-        if long {
-            // One late wake-up decides.
-            line.extend(["-b".to_owned(), format!("{}ns", plan.limit_ns.0)]);
-        }
+        // One late wake-up decides; a program that is followed is not stopped for a late cycle.
+        let more = match (long, plan.counted()) {
+            (true, CountedUnit::WakeUps) => vec!["-b".to_owned(), format!("{}ns", plan.limit_ns.0)],
+            _ => Vec::new(),
+        };
+        let line = arguments(deciding(&conditions), &conditions, length, &self.folder.join(&bundle), &more);
         if !self.child(&line, &bundle, doing)? {
             return Ok(false);
         }
         let begun = CureCleanRun { bundle, changes: record.kept(), long, ..CureCleanRun::default() };
         let run = clean_run(self.folder, begun, plan.limit_ns, plan.horizon_ns)?;
         if run.valid && !long {
-            require_rare(plan.limit_ns, conditions(plan).counted(), &pilot(&run))?;
+            require_rare(plan.limit_ns, plan.counted(), &pilot(&run))?;
         }
         record.runs.push(run);
         Ok(true)
@@ -127,8 +140,8 @@ impl<'a> CureCourse<'a> {
     fn hunt(&self, record: &mut CureRun, length: Nanos) -> Result<bool> {
         let bundle = self.new_bundle("hunts", record.hunts.len());
         let plan = &record.plan;
-        let mut line = arguments("hunt", &conditions(plan), length, &self.folder.join(&bundle));
-        line.extend(["--over".to_owned(), format!("{}ns", plan.limit_ns.0)]);
+        let over = ["--over".to_owned(), format!("{}ns", plan.limit_ns.0)];
+        let line = arguments("hunt", &conditions(plan), length, &self.folder.join(&bundle), &over);
         if !self.child(&line, &bundle, "hunting for what is late")? {
             return Ok(false);
         }
@@ -138,12 +151,17 @@ impl<'a> CureCourse<'a> {
         let begun = CureHunt { bundle, changes: record.kept(), length_ns: length, ..CureHunt::default() };
         let allowed = allowed(plan);
         record.hunts.push(hunted(self.folder, begun, plan.limit_ns, &machine, &kept, allowed)?);
-        Ok(true)
+        if record.hunts.len() > 1 { Ok(true) } else { self.look_at_program(record) }
+    }
+
+    /// Waits for a moment beside a run; true if a stop signal came.
+    pub fn pause(&self, doing: &str) -> bool {
+        self.progress.wait(clock::monotonic() + PERIOD, doing)
     }
 
     /// A run of this program in a process of its own; false if a stop signal came.
     fn child(&self, line: &[String], bundle: &str, doing: &str) -> Result<bool> {
-        let end = run_child(line, None, &mut || self.progress.wait(clock::monotonic() + PERIOD, doing));
+        let end = run_child(line, None, &mut || self.pause(doing));
         self.progress.clear();
         let ChildEnd::Ended { code, words } = end? else { return Ok(false) };
         // One that was late ends with 3, one that cannot begin has no bundle.
@@ -196,6 +214,8 @@ pub fn conditions(plan: &CurePlan) -> ExperimentPlan {
         load_cpus: plan.load_cpus.clone(),
         interval_ns: plan.interval_ns,
         priority: plan.priority,
+        victim: plan.victim.clone(),
+        program: plan.program.clone(),
         ..usual()
     }
 }

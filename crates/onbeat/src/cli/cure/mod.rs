@@ -6,6 +6,7 @@ mod chosen;
 mod course;
 pub mod folder;
 mod plan_text;
+mod program;
 
 use std::path::PathBuf;
 
@@ -34,6 +35,9 @@ use study::tuning::boot_id;
 /// ends when a run that began after the last change supports the limit for --horizon, when nothing
 /// is left to try, when two rounds kept nothing, or when --for is over.
 ///
+/// With --victim or a program its late cycles are counted, each run is a hunt that follows it, and
+/// what `onbeat check` finds in it is told for people to change; -a names where its threads run.
+///
 /// Only changes of low risk are tried unless --yes, and never one that could cut the machine off.
 /// What is not proven is undone whatever ends this, kill -9 included; what is kept is listed by
 /// `onbeat tune status`, undone by `onbeat tune undo`, and made to last by `onbeat tune export`.
@@ -46,6 +50,7 @@ use study::tuning::boot_id;
         sudo onbeat cure --limit 100us -a 2-3 --load mem\n  \
         onbeat cure --limit 100us -a 2-3 --dry-run          what could be tried here\n  \
         sudo onbeat cure --limit 50us --horizon 1h --for 8h --yes --page story.html\n  \
+        sudo onbeat cure --limit 1ms -a 2-3 -- ./robot          late cycles of a program\n  \
         sudo onbeat cure --resume DIR                       goes on where it was interrupted"
 )]
 pub struct Args {
@@ -72,7 +77,7 @@ pub struct Args {
     /// Go on with a cure that was interrupted: its folder
     #[arg(long, value_name = "DIR")]
     #[arg(conflicts_with_all = ["limit", "horizon", "at_most", "cpus", "interval", "priority", "loads",
-        "look", "hunt", "segment", "settle", "seed", "yes", "dry_run", "folder"])]
+        "look", "hunt", "segment", "settle", "seed", "yes", "dry_run", "folder", "victim", "program"])]
     resume: Option<PathBuf>,
     /// The folder to keep everything in; by default under ~/.local/state/onbeat/cures
     #[arg(short = 'o', long = "output", value_name = "DIR", id = "folder")]

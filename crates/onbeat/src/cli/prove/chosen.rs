@@ -40,8 +40,6 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenProof> {
         settings: args.changes.clone(),
         script: args.script.as_ref().map_or_else(String::new, |path| path.display().to_string()),
         most_pairs: most_pairs(args.pairs)?,
-        victim: args.victim.clone().unwrap_or_default(),
-        program: args.program.clone(),
         ..conditions
     };
     with_change(args, plan, cpus, settings)

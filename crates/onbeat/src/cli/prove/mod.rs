@@ -40,6 +40,8 @@ use segments::{PairsEnd, SegmentSetup};
 #[derive(clap::Args)]
 #[command(
     mut_arg("quiet", |arg| arg.help("No remarks and no progress on standard error")),
+    mut_arg("victim", |arg| arg.conflicts_with("cpus")),
+    mut_arg("program", |arg| arg.conflicts_with("cpus")),
     after_help = "Examples:\n  \
         sudo onbeat prove --change vmstat-interval=120 --limit 100us -a 2-3 --load mem\n  \
         onbeat prove --change vmstat-interval=120 --limit 100us --dry-run   what would run\n  \
@@ -62,16 +64,11 @@ pub struct Args {
     script_time: String,
     /// Runs that were made without the change, `--`, runs that were made with it: bundles of
     /// several boots
-    #[arg(long, value_name = "A... -- B", num_args = 1.., conflicts_with_all = ["changes", "script"])]
+    #[arg(long, value_name = "A... -- B", num_args = 1..)]
+    #[arg(conflicts_with_all = ["changes", "script", "victim", "program"])]
     across_boots: Vec<PathBuf>,
     #[command(flatten)]
     conditions: ConditionFlags,
-    /// Count the late cycles of another's threads, whose deadline --limit is, and not wake-ups of
-    /// measuring threads: a process, a thread, or all threads of a name, as `onbeat hunt` follows
-    /// them
-    #[arg(long, value_name = "PID|COMM", help_heading = "Another program")]
-    #[arg(conflicts_with_all = ["cpus", "interval", "priority", "across_boots"])]
-    victim: Option<String>,
     /// Valid pairs after which it ends without a verdict
     #[arg(long, value_name = "N", default_value_t = experiment::design::MOST_PAIRS)]
     pairs: u32,
@@ -89,7 +86,7 @@ pub struct Args {
     dry_run: bool,
     /// Go on with an experiment that was interrupted: its folder
     #[arg(long, value_name = "DIR")]
-    #[arg(conflicts_with = "victim")]
+    #[arg(conflicts_with_all = ["victim", "program"])]
     #[arg(conflicts_with_all = ["changes", "script", "across_boots", "limit", "cpus", "interval", "priority",
         "loads", "pairs", "segment", "settle", "seed", "dry_run", "folder"])]
     resume: Option<PathBuf>,
@@ -101,10 +98,6 @@ pub struct Args {
     page: Option<PathBuf>,
     #[command(flatten)]
     output: OutputFlags,
-    /// A program to be started for each run and followed until its end, with its arguments
-    #[arg(last = true, value_name = "PROGRAM")]
-    #[arg(conflicts_with_all = ["victim", "cpus", "interval", "priority", "across_boots", "resume"])]
-    program: Vec<String>,
     /// Of onbeat's own process that calls the script when the experiment was killed.
     #[arg(long, hide = true, value_name = "PID/START", value_parser = process_id, requires = "script")]
     keep_for: Option<ProcessId>,

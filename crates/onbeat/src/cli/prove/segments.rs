@@ -9,7 +9,7 @@ use super::folder::keep;
 use crate::cli::Environment;
 use crate::cli::child_run::{ChildEnd, run_child};
 use crate::cli::progress_line::ProgressLine;
-use experiment::cure::AROUND_HUNT;
+use experiment::cure::around;
 use experiment::length::{memory, segment_length};
 use experiment::order::of_pair;
 use experiment::proof::{Proof, prove};
@@ -60,9 +60,6 @@ enum SegmentEnd {
 
 /// How often the run is looked at.
 const PERIOD: Nanos = Nanos(200_000_000);
-
-/// What a run takes besides: threads, load, bundle.
-const AROUND: Nanos = Nanos(2_000_000_000);
 
 impl<'a> SegmentSetup<'a> {
     pub fn new(folder: &'a Path, chosen: &'a ChosenProof, quiet: bool, environment: &Environment) -> Self {
@@ -163,8 +160,7 @@ impl<'a> SegmentSetup<'a> {
 
     fn segment(&self, plan: &ExperimentPlan, name: &str, length: Nanos, doing: &str) -> Result<SegmentEnd> {
         let bundle = self.new_bundle(name);
-        let command = if plan.counted() == CountedUnit::Cycles { "hunt" } else { "measure" };
-        let line = arguments(command, plan, length, &self.folder.join(&bundle));
+        let line = arguments(deciding(plan), plan, length, &self.folder.join(&bundle), &[]);
         let end = run_child(&line, None, &mut || self.progress.wait(clock::monotonic() + PERIOD, doing));
         self.progress.clear();
         let ChildEnd::Ended { code, words } = end? else { return Ok(SegmentEnd::Stopped) };
@@ -199,10 +195,7 @@ pub fn fix_length(plan: &mut ExperimentPlan, folder: &Path, pilot: &ExperimentSe
 
 /// Both segments of a pair, with what is around them.
 pub fn pair_length(plan: &ExperimentPlan) -> Nanos {
-    let around = match plan.counted() {
-        CountedUnit::WakeUps => AROUND,
-        CountedUnit::Cycles => AROUND_HUNT,
-    };
+    let around = around(plan.counted());
     let one = plan.segment_ns.0.saturating_add(plan.settle_ns.0).saturating_add(around.0);
     Nanos(one.saturating_mul(2))
 }
@@ -211,8 +204,23 @@ fn place(number: u32, most: u32) -> String {
     format!("pair {} of at most {most}", number.saturating_add(1))
 }
 
-/// The command line of a run without a person at it, under the conditions of a plan.
-pub fn arguments(command: &str, plan: &ExperimentPlan, length: Nanos, bundle: &Path) -> Vec<String> {
+/// The command of the runs that decide: followed threads are seen by their events alone.
+pub fn deciding(plan: &ExperimentPlan) -> &'static str {
+    match plan.counted() {
+        CountedUnit::WakeUps => "measure",
+        CountedUnit::Cycles => "hunt",
+    }
+}
+
+/// The command line of a run without a person at it, under the conditions of a plan; `more` flags
+/// come before the program, whose arguments are its own.
+pub fn arguments(
+    command: &str,
+    plan: &ExperimentPlan,
+    length: Nanos,
+    bundle: &Path,
+    more: &[String],
+) -> Vec<String> {
     let mut line: Vec<String> = Vec::new();
     let mut add = |words: &[&str]| line.extend(words.iter().map(|word| (*word).to_owned()));
     add(&[command, "-q", "-D", &format!("{}ns", length.0), "-o", &bundle.display().to_string()]);
@@ -229,8 +237,9 @@ pub fn arguments(command: &str, plan: &ExperimentPlan, length: Nanos, bundle: &P
     if !plan.victim.is_empty() {
         add(&["--victim", &plan.victim]);
     }
+    line.extend_from_slice(more);
     if !plan.program.is_empty() {
-        add(&["--"]);
+        line.push("--".to_owned());
         line.extend(plan.program.iter().cloned());
     }
     line

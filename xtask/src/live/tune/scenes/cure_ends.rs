@@ -18,12 +18,19 @@ pub fn scenes() -> Vec<UndoScene> {
     };
     // What an emulator's own noise reaches.
     let clean = format!("{CURED}\ncured 4ms 5m --segment 2s --yes");
+    // As a new user does it: it is late, it is cured, what cured it is to last.
+    let first = format!(
+        "{CURED}\nlasting=irq-affinity\nrun measured onbeat measure -a 2 -D 5s -b 30ms -q\ncured 30ms 10m --segment 5s --yes"
+    );
+    let first = script("plant_storm", &first);
     vec![
-        scene("cure-storm", "plant_storm", "10m", "--yes", storm),
+        UndoScene { faults: true, ..UndoScene::new("cure-storm", &first, storm) },
         // The second cure is proven at a higher level, and a host at work stretches each run.
         scene("cure-two", "plant_thread\nplant_storm", "20m", "--yes", two),
         scene("cure-doubling", "plant_doubling", "10m", "", doubling),
         scene("cure-incurable", "plant_incurable", "10m", "", incurable),
+        // Late cycles of a program count; its thread is one that sleeps until its next period.
+        scene("cure-program", "plant_storm", "15m", "-- onbeat measure -a 2 -i 10ms -D 5m -q", program),
         UndoScene::new("cure-clean", &clean, unharmed),
     ]
 }
@@ -45,6 +52,10 @@ fn unharmed(replies: &[Reply], machine: &Machine) -> Measured {
 fn storm(replies: &[Reply], machine: &Machine) -> Measured {
     let told = CureTold::of(&replies[0], machine)?;
     told.require_kept(&["irq-affinity"])?;
+    exit(&replies[0], "measured", 3)?;
+    exit(&replies[0], "export", 0)?;
+    let lasting = replies[0].file("lasting")?;
+    require(lasting.contains("smp_affinity"), || format!("what was kept would not last: {lasting}"))?;
     Ok(told.lines)
 }
 
@@ -71,6 +82,14 @@ fn incurable(replies: &[Reply], machine: &Machine) -> Measured {
     told.require_kept(&[])?;
     require(told.remaining.contains("fault_ipi"), || format!("what remains is not named: {}", told.said()))?;
     told.require_late()?;
+    Ok(told.lines)
+}
+
+fn program(replies: &[Reply], machine: &Machine) -> Measured {
+    let told = CureTold::of(&replies[0], machine)?;
+    told.require_kept(&["irq-affinity"])?;
+    let markdown = replies[0].file("markdown")?;
+    require(markdown.starts_with("# Cycles of onbeat within 30 ms"), || format!("the story is {markdown}"))?;
     Ok(told.lines)
 }
 

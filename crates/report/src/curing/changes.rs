@@ -1,0 +1,41 @@
+//! What a step sets, told by what is done and to what: a change of all interrupts is one line.
+
+use crate::words::clean;
+
+/// The changes, `KEY: OLD -> NEW` each; those beside each other that do the same to things of one
+/// kind are one: `irq:1, 4, 8: 0-3 -> 0-1`.
+pub fn together(changes: &[String]) -> Vec<String> {
+    let mut all: Vec<(&str, Vec<&str>, &str)> = Vec::new();
+    for change in changes {
+        let (key, done) = change.split_once(": ").unwrap_or((change, ""));
+        let (kind, which) = key.split_once(':').unwrap_or(("", key));
+        match all.last_mut().filter(|last| (last.0, last.2) == (kind, done)) {
+            Some(last) => last.1.push(which),
+            None => all.push((kind, vec![which], done)),
+        }
+    }
+    let told = |(kind, which, done): &(&str, Vec<&str>, &str)| {
+        let kind = if kind.is_empty() { String::new() } else { format!("{kind}:") };
+        let done = if done.is_empty() { String::new() } else { format!(": {done}") };
+        clean(&format!("{kind}{}{done}", which.join(", ")))
+    };
+    all.iter().map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_alike_is_told_once() {
+        let told = |changes: &[&str]| {
+            together(&changes.iter().map(|change| (*change).to_owned()).collect::<Vec<_>>())
+        };
+        let alike = ["irq:1: 0-3 -> 0-1", "irq:4: 0-3 -> 0-1", "irq:34: 2 -> 0-1"];
+        assert_eq!(told(&alike), ["irq:1, 4: 0-3 -> 0-1", "irq:34: 2 -> 0-1"]);
+        let other = ["irq:1: 0 -> 1", "sysctl:vm.swappiness: 0 -> 1", "task:7/8:mask: 2 -> 0-1 (a: b)"];
+        assert_eq!(told(&other), other);
+        assert_eq!(told(&["x", "", "a:", ": b"]), ["x, ", "a:", ": b"]);
+        assert!(told(&[]).is_empty());
+    }
+}

@@ -1,0 +1,112 @@
+//! What a cure reads of a program whose cycles are counted: what a clean run of it supports, and
+//! what `onbeat check` finds in it.
+
+use model::cure::{CureCleanRun, CureRemaining};
+use model::text::excerpt;
+use model::units::Nanos;
+use rules::judgement::AuditVerdict;
+use serde::Deserialize;
+
+/// What a long run of followed threads supports, by counting alone: cycles have no blocks of their
+/// own. After ln 20 horizons without an event
+/// a rate of one a horizon is refuted with 95 % (of a Poisson process, exp(-ln 20) = 1/20).
+pub fn by_counting(run: &CureCleanRun, horizon: Nanos) -> (String, String) {
+    let needed = 20f64.ln() * horizon.as_secs();
+    match (run.late, run.observed_ns.as_secs() >= needed) {
+        (0, true) => {
+            let said = format!(
+                "Supported by counting: a cycle is late at most once in {} on average (95 %).",
+                horizon.spoken()
+            );
+            ("supported".into(), said)
+        }
+        (0, false) => {
+            let said = format!(
+                "No cycle was late in {}, and {} are needed for a horizon of {}.",
+                run.observed_ns.spoken(),
+                Nanos((needed * 1e9) as i64).spoken(),
+                horizon.spoken()
+            );
+            ("inconclusive".into(), said)
+        }
+        _ => ("failed".into(), String::new()),
+    }
+}
+
+/// What `onbeat check` finds wrong in a program, from its JSON: for people to change.
+///
+/// # Errors
+/// What is wrong with the document.
+pub fn program_findings(bytes: &[u8]) -> std::result::Result<Vec<CureRemaining>, String> {
+    let check: CheckDocument = serde_json::from_slice(bytes).map_err(|error| excerpt(&error.to_string()))?;
+    let mut all: Vec<CureRemaining> = Vec::new();
+    for found in check.findings.iter().filter(|found| found.verdict == AuditVerdict::Fail.name()) {
+        // One rule is told once, whichever threads break it.
+        let culprit = format!("{}, {}", check.process.comm, found.rule);
+        if all.iter().any(|one| one.culprit == culprit) {
+            continue;
+        }
+        let what = if found.fix.trim().is_empty() { &found.value } else { &found.fix };
+        let what = format!("{} (`onbeat rules {}`)", what.trim().trim_end_matches('.'), found.rule);
+        all.push(CureRemaining { culprit, needs: "decision".into(), what });
+    }
+    Ok(all)
+}
+
+/// Of `onbeat.check/1` what is told.
+#[derive(Deserialize)]
+struct CheckDocument {
+    process: CheckedName,
+    findings: Vec<CheckFound>,
+}
+
+#[derive(Deserialize)]
+struct CheckedName {
+    comm: String,
+}
+
+#[derive(Deserialize)]
+struct CheckFound {
+    rule: String,
+    verdict: String,
+    value: String,
+    fix: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(late: u64, seconds: i64) -> CureCleanRun {
+        let observed_ns = Nanos(seconds * Nanos::SECOND.0);
+        CureCleanRun { late, observed_ns, valid: true, long: true, ..CureCleanRun::default() }
+    }
+
+    #[test]
+    fn three_clean_horizons_support_one() {
+        let of = |late, seconds| by_counting(&run(late, seconds), Nanos(10 * Nanos::SECOND.0)).0;
+        assert_eq!([of(0, 30), of(0, 29), of(1, 300)], ["supported", "inconclusive", "failed"]);
+    }
+
+    #[test]
+    fn each_rule_that_fails_is_told_once() {
+        let found = |rule: &str, verdict: &str, fix: &str| serde_json::json!({ "rule": rule, "verdict": verdict, "value": "seen", "fix": fix });
+        let findings = [
+            found("memory-lock", "fail", "call mlockall."),
+            found("memory-lock", "fail", "call mlockall."),
+            found("swapped-out", "pass", ""),
+            found("busy-waiting", "fail", ""),
+            found("futex", "unknown", "x"),
+        ];
+        let check = serde_json::json!({ "process": { "comm": "robot" }, "findings": findings });
+        let told = program_findings(check.to_string().as_bytes()).unwrap();
+        let told: Vec<(&str, &str)> =
+            told.iter().map(|one| (one.culprit.as_str(), one.what.as_str())).collect();
+        let wanted = [
+            ("robot, memory-lock", "call mlockall (`onbeat rules memory-lock`)"),
+            ("robot, busy-waiting", "seen (`onbeat rules busy-waiting`)"),
+        ];
+        assert_eq!(told, wanted);
+        assert!(program_findings(b"{}").is_err() && program_findings(b"").is_err());
+    }
+}
