@@ -165,7 +165,7 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
         return Err(format!("it is nested more than {DEPTH_LIMIT} deep, which no run is"));
     }
     // The schema first: a newer run may differ in any other field.
-    let schema = serde_json::from_slice::<Schema>(bytes).map_err(|error| error.to_string())?.schema;
+    let schema = serde_json::from_slice::<Schema>(bytes).map_err(|error| damaged(&error))?.schema;
     if schema != SCHEMA {
         let newer =
             schema.strip_prefix("onbeat.run/").and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n > 1);
@@ -173,9 +173,15 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
             if newer { "it was written by a newer onbeat, use that one" } else { "expected a run of onbeat" };
         return Err(format!("schema {schema:?} instead of {SCHEMA:?}: {remedy}"));
     }
-    let run: Run = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    run.check()?;
+    let run: Run = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
+    run.check().map_err(|what| format!("it contradicts itself ({what}): take another copy of the bundle"))?;
     Ok(run)
+}
+
+/// What is wrong with a `run.json`, and where to get one that is whole.
+fn damaged(error: &serde_json::Error) -> String {
+    let what = if error.is_eof() { "it is cut short" } else { "it is damaged" };
+    format!("{what} ({error}): copy the bundle again from where it was made")
 }
 
 /// Parses a file of JSON lines one by one; a missing file has none. Returns how many were
@@ -209,6 +215,11 @@ fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Failure {
             "{} is a record of `onbeat watch` and holds no run: show it with `onbeat report`",
             quoted(path)
         )),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if is_file(path) => Failure::usage(format!(
+            "{} is a file, not a bundle: `onbeat import` makes one of cyclictest's result, and \
+             `onbeat bounds` reads a list of block maxima",
+            quoted(path)
+        )),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::usage(format!(
             "{} is not a bundle: expected a folder with a run.json, as `onbeat measure -o` makes one",
             quoted(path)
@@ -221,6 +232,10 @@ fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Failure {
             Failure::of_call(format!("cannot read {}", quoted(file)), error, Exit::Usage, remedy)
         }
     }
+}
+
+fn is_file(path: &Path) -> bool {
+    host::identity(path).is_some() && !host::is_dir(path).unwrap_or(true)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 pub use rustix::process::Signal;
-use rustix::process::{Pid, kill_process};
+use rustix::process::{Pid, kill_process, test_kill_process};
 
 /// The tracer of the whole machine, not an instance of ours.
 const TRACERS: [&str; 2] = ["/sys/kernel/tracing/tracing_on", "/sys/kernel/debug/tracing/tracing_on"];
@@ -65,10 +65,21 @@ pub fn signal_of(name: &str) -> Option<Signal> {
 /// # Errors
 /// No such process, or not permitted.
 pub fn send_signal(signal: Signal, pid: i32) -> io::Result<()> {
-    // 0 and negative numbers are groups of processes (kill(2)).
+    Ok(kill_process(one_process(pid)?, signal)?)
+}
+
+/// Whether a signal could be sent: nothing is.
+///
+/// # Errors
+/// No such process, or not permitted.
+pub fn may_signal(pid: i32) -> io::Result<()> {
+    Ok(test_kill_process(one_process(pid)?)?)
+}
+
+/// 0 and negative numbers are groups of processes (kill(2)).
+fn one_process(pid: i32) -> io::Result<Pid> {
     let one = if pid > 0 { Pid::from_raw(pid) } else { None };
-    let pid = one.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    Ok(kill_process(pid, signal)?)
+    one.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
 /// Stops the machine's own tracer, so that its buffer keeps what led here; buffers of instances go

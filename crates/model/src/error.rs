@@ -63,8 +63,14 @@ impl Failure {
     pub fn of_call(what: impl fmt::Display, error: &io::Error, otherwise: Exit, remedy: &str) -> Failure {
         let (exit, known) = meaning_of(error).unwrap_or((otherwise, ""));
         let remedy = if known.is_empty() { remedy } else { known };
-        Failure { exit, message: format!("{what} ({error}): {remedy}") }
+        Failure { exit, message: format!("{what} ({}): {remedy}", reason(error)) }
     }
+}
+
+/// An error in words: the number that the standard library adds helps nobody who has the words.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
 /// What an error number means for the user, whichever system call gave it: the exit code, and the
@@ -148,6 +154,8 @@ mod tests {
         }
         assert_eq!((code(libc::ENOSYS), code(libc::ENOENT)), (Exit::NotSupported, Exit::Usage));
         assert_eq!(meaning_of(&io::Error::other("no number")), None);
+        assert_eq!(reason(&io::Error::from_raw_os_error(libc::ENOENT)), "No such file or directory");
+        assert_eq!(reason(&io::Error::other("no number")), "no number");
     }
 
     #[test]

@@ -3,7 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use std::ffi::OsStr;
+
+use host::find_program;
 use host::reaction::{self, Signal, StartedPrograms};
+use model::error::{Exit, Failure};
 use model::text::{clean, several};
 use model::units::Nanos;
 
@@ -42,6 +46,31 @@ impl FromStr for AlarmAction {
                 Ok(AlarmAction::Signal(signal, pid))
             }
             _ => Err(expected()),
+        }
+    }
+}
+
+impl AlarmAction {
+    /// Refuses what could not be done now either: nobody is there to see that it fails later.
+    pub fn check(&self, flag: &str) -> Result<(), Failure> {
+        let failed = |what: String, error: &std::io::Error, remedy: &str| {
+            Failure::of_call(format!("{flag}: {what}"), error, Exit::Usage, remedy)
+        };
+        match self {
+            AlarmAction::Exec(words) => {
+                let name = words.first().map_or("", String::as_str);
+                let found = find_program(OsStr::new(name)).map(drop);
+                let what = || format!("{} cannot be run", clean(name));
+                found.map_err(|error| failed(what(), &error, "give a program that is there, with its path"))
+            }
+            AlarmAction::Signal(_, pid) => reaction::may_signal(*pid).map_err(|error| {
+                failed(
+                    format!("process {pid} cannot be signalled"),
+                    &error,
+                    "give one that runs, of this user's",
+                )
+            }),
+            AlarmAction::TraceOff => Ok(()),
         }
     }
 }

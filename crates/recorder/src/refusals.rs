@@ -5,7 +5,7 @@ use std::io;
 use host::MachineFiles;
 use host::bpf::Refused;
 use host::tracefs::NotHere;
-use model::error::{Exit, Failure, run_with};
+use model::error::{Exit, Failure, reason, run_with};
 use model::fact::Fact;
 
 /// CAP_PERFMON and CAP_BPF of include/uapi/linux/capability.h; CAP_SYS_ADMIN includes both.
@@ -80,7 +80,7 @@ pub fn no_instance(error: &io::Error) -> Failure {
     let what = "the kernel makes no tracing instance for the recorder";
     match error.raw_os_error() {
         Some(libc_errno::EPERM | libc_errno::EACCES) => {
-            Failure::not_permitted(format!("{what} ({error}): {}", run_with("CAP_DAC_OVERRIDE")))
+            Failure::not_permitted(format!("{what} ({}): {}", reason(error), run_with("CAP_DAC_OVERRIDE")))
         }
         _ => Failure::of_call(what, error, Exit::NotSupported, "look into the kernel's log (dmesg)"),
     }
@@ -103,7 +103,7 @@ fn not_permitted(what: &str, error: &io::Error, capability: u32, name: &str) -> 
     } else {
         format!("{name} is there, so a filter of system calls or a security module refuses it")
     };
-    Failure::not_permitted(format!("{what} ({error}): {remedy}"))
+    Failure::not_permitted(format!("{what} ({}): {remedy}", reason(error)))
 }
 
 /// The effective capabilities of this thread.

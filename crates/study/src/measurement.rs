@@ -241,7 +241,8 @@ fn of_hunt(run: &Run) -> Option<String> {
              {} and {late} were later than the deadline",
             worst.spoken()
         ),
-        None => "a hunt, whose recording delays what it measures: take bounds of a run of `onbeat measure`"
+        None => "a hunt, whose recording delays what it measures: the machine's own latency is in a \
+                 run of `onbeat measure`"
             .to_owned(),
     })
 }

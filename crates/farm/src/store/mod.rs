@@ -11,18 +11,21 @@ mod rows;
 mod runs;
 mod tiers;
 mod tokens;
+mod upkeep;
+mod uploads;
 
 pub use put::PutOutcome;
 pub use rows::{BoardClock, RowBatch, RowsStored};
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
+pub use uploads::SentBundle;
 
 use std::path::Path;
 
 use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
 use sqlx::any::AnyPoolOptions;
-use sqlx::{AnyPool, Executor};
+use sqlx::{Any, AnyPool, Executor, Transaction};
 
 /// The version of the schema that this program writes.
 const VERSION: i64 = 1;
@@ -92,6 +95,12 @@ impl FarmStore {
         }
     }
 
+    /// A transaction that writes: it waits for its turn when it begins, not when it has read
+    /// already and could no longer write (SQLite, "BEGIN TRANSACTION").
+    async fn begin(&self) -> Result<Transaction<'static, Any>> {
+        self.pool.begin_with("begin immediate").await.map_err(trouble)
+    }
+
     /// Whether the store answers.
     pub async fn answers(&self) -> bool {
         sqlx::query_scalar::<_, i64>("select 1").fetch_one(&self.pool).await.is_ok()
@@ -119,5 +128,7 @@ fn plain(value: Option<Nanos>) -> Option<i64> {
     value.map(|value| value.0)
 }
 
+#[cfg(test)]
+mod fault_tests;
 #[cfg(test)]
 mod tests;

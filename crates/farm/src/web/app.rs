@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
+use super::intake::Intake;
 use crate::pages::fleet::RefusedBundle;
 use crate::store::FarmStore;
 
@@ -29,6 +30,8 @@ pub enum FarmExposure {
 pub struct App {
     pub store: FarmStore,
     pub exposure: FarmExposure,
+    /// None where nothing is kept.
+    pub intake: Option<Intake>,
     refused: Mutex<Vec<RefusedBundle>>,
     pub requests: AtomicU64,
     pub failures: AtomicU64,
@@ -36,10 +39,11 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(store: FarmStore, exposure: FarmExposure) -> App {
+    pub fn new(store: FarmStore, exposure: FarmExposure, intake: Option<Intake>) -> App {
         App {
             store,
             exposure,
+            intake,
             refused: Mutex::default(),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),

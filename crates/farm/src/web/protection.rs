@@ -25,6 +25,8 @@ pub const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; f
 const LARGEST: usize = 256 << 20;
 /// Below this compressing takes more than it saves.
 const WORTH_IT: usize = 1_400;
+/// What is compressed within a millisecond or two.
+const AT_ONCE: usize = 64 << 10;
 
 const ALWAYS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -59,14 +61,31 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
 
 /// A refusal in the form that fits who asked.
 fn shaped(response: Response, path: &str) -> Response {
-    let Some(refusal) = response.extensions().get::<Refusal>() else { return response };
+    let refusal = match response.extensions().get::<Refusal>() {
+        Some(refusal) => refusal.clone(),
+        // What was refused before anything of the farm's was asked: its form, its size, its method.
+        None if response.status().is_client_error() && path.starts_with("/v1/") && !is_json(&response) => {
+            let detail =
+                "the request has another form or size than this address takes: see its documentation";
+            Refusal::new(response.status(), detail)
+        }
+        None => return response,
+    };
     let answer = match path.starts_with("/v1/") {
         true => WebAnswer::text("application/problem+json", refusal.problem()),
         false => WebAnswer::page(pages::refusal(refusal.status.as_u16(), &refusal.detail)),
     };
     let mut shaped = answer.into_response();
     *shaped.status_mut() = refusal.status;
+    // What may be sent again says when.
+    if matches!(refusal.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+        shaped.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("30"));
+    }
     shaped
+}
+
+fn is_json(response: &Response) -> bool {
+    response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json")
 }
 
 /// Whether it was asked by a name that only this machine has: a page from elsewhere could have a
@@ -93,12 +112,16 @@ async fn compressed(response: Response) -> Response {
     let Ok(bytes) = to_bytes(body, LARGEST).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let zipped = || {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::new(5));
-        encoder.write_all(&bytes).ok()?;
-        encoder.finish().ok()
+    let zipped = match bytes.len() {
+        0..WORTH_IT => None,
+        WORTH_IT..AT_ONCE => zip(&bytes),
+        // A large report would hold up all other requests.
+        _ => {
+            let bytes = bytes.clone();
+            tokio::task::spawn_blocking(move || zip(&bytes)).await.ok().flatten()
+        }
     };
-    let body = match (bytes.len() >= WORTH_IT).then(zipped).flatten() {
+    let body = match zipped {
         Some(zipped) => {
             parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             parts.headers.remove(header::CONTENT_LENGTH);
@@ -108,6 +131,12 @@ async fn compressed(response: Response) -> Response {
     };
     parts.headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     Response::from_parts(parts, body)
+}
+
+fn zip(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(5));
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok()
 }
 
 #[cfg(test)]

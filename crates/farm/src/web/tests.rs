@@ -23,7 +23,7 @@ async fn app_of(bundles: &[(&Path, &str)]) -> Arc<App> {
         let found = FoundBundle { place: place.to_path_buf(), board: Some((*board).to_owned()) };
         store.put(&read(&found).unwrap().0).await.unwrap();
     }
-    Arc::new(App::new(store, FarmExposure::Loopback))
+    Arc::new(App::new(store, FarmExposure::Loopback, None))
 }
 
 async fn get(app: &Arc<App>, address: &str) -> Response {

@@ -30,7 +30,7 @@ use study::compare::{Pairing, Remarks, check_comparable, compare, differing, rem
 #[derive(clap::Args)]
 #[command(
     mut_arg("quiet", |arg| arg.help("No remarks and no progress on standard error")),
-    after_help = "Examples:\n  onbeat compare before after\n  onbeat compare --limit 50us -o ab.html a1 a2 a3 a4 -- b1 b2 b3 b4\n  onbeat compare --limit 8kHz past/* -- new        a gate against a baseline\n  onbeat compare --metric p99 a*.csv -- b*.csv     block maxima, one integer in ns a line"
+    after_help = "Examples:\n  onbeat compare before after\n  onbeat compare --limit 50us -o ab.html a1 a2 a3 a4 a5 a6 -- b1 b2 b3 b4 b5 b6\n  onbeat compare --limit 8kHz past/* -- new        a gate against a baseline\n  onbeat compare --metric p99 a*.csv -- b*.csv     block maxima, one integer in ns a line"
 )]
 pub struct Args {
     /// A's runs, `--`, B's runs: bundles or CSV files of block maxima in ns

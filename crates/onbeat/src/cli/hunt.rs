@@ -187,7 +187,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     run.integrity.extend(changes.filter(|entry| !follows || entry.kind != IntegrityKind::RtCompetitor));
     load_flags::end(loads, &mut run);
     let its_own = run.program.as_ref().filter(|_| args.exit_code == "program").and_then(exit_code);
-    whose(its_own, finish(args, run, &found, writer, outputs))
+    whose(its_own, finish(args, environment, run, &found, writer, outputs))
 }
 
 /// What is of followed threads needs some, and those are known by their numbers here.
@@ -242,7 +242,9 @@ fn exit_code(program: &ProgramRun) -> Option<u8> {
 fn actions(args: &Args) -> Result<Vec<AlarmAction>> {
     let action =
         |text: &String| text.parse().map_err(|why: String| Failure::usage(format!("--on-spike: {why}")));
-    args.on_spike.iter().map(action).collect()
+    let actions: Vec<AlarmAction> = args.on_spike.iter().map(action).collect::<Result<_>>()?;
+    actions.iter().try_for_each(|action| action.check("--on-spike"))?;
+    Ok(actions)
 }
 
 /// Asks who the culprits are, as long as /proc knows threads by the numbers that events have.
@@ -257,12 +259,14 @@ fn find_culprits(run: &mut Run) {
 /// Prints, writes and ends: the text even where writing fails, so that nothing measured is lost.
 fn finish(
     args: &Args,
+    environment: &Environment,
     mut run: Run,
     found: &FoundSpikes,
     writer: BundleWriter,
     mut outputs: Outputs,
 ) -> Result<Exit> {
     find_culprits(&mut run);
+    let screen = outputs.screen_now(environment);
     let path = writer.path().to_owned();
     let kept = writer.finish(&run, found);
     run.spikes = found.to_show(MAX_TRACED_SPIKES);
@@ -275,7 +279,7 @@ fn finish(
         let path = quoted(&path);
         let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
         let place = is_kept.then_some(place);
-        outputs.print(&run_text(run, place, args.flags.run.detail(), outputs.screen));
+        outputs.print(&run_text(run, place, args.flags.run.detail(), screen));
     } else if is_kept {
         outputs.print(&format!("kept in {}\n", quoted(&path)));
     }

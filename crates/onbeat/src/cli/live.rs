@@ -25,7 +25,10 @@ const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇'
 /// Lines that are added to another program's come this often, in seconds.
 const ADDED_EVERY: u64 = 10;
 
-/// Columns of the bar that fills with time.
+/// Columns up to the histogram of a row.
+const NUMBERS: usize = 35;
+
+/// Columns of the bar that fills with time, at most.
 const BAR: usize = 24;
 
 /// The view, as long as the run is on; dropping it clears it away.
@@ -72,8 +75,8 @@ impl Live {
             }
             return;
         }
-        let rows = host::terminal_size().map_or(24, |(_, rows)| rows);
-        self.draw(&lines(&self.title, tick, rows.saturating_sub(7).max(1)));
+        let (columns, rows) = host::terminal_size().unwrap_or((80, 24));
+        self.draw(&lines(&self.title, tick, columns, rows.saturating_sub(7).max(1)));
     }
 
     /// Writes over what was drawn before. A terminal that is gone, or another job's, is left alone.
@@ -116,15 +119,19 @@ fn compose(drawn: usize, lines: &[(String, Style)], columns: usize, palette: Pal
     screen + "\x1b[J"
 }
 
-/// The screen for one second, with rows for up to this number of CPUs.
-fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style)> {
+/// The screen for one second, for so many columns, with rows for up to this number of CPUs.
+fn lines(title: &str, tick: &Progress, columns: usize, rows: usize) -> Vec<(String, Style)> {
     let worst = tick.totals.iter().filter_map(worst_of).max();
     if !tick.threads.is_empty() {
-        return thread_lines(title, tick, rows);
+        return thread_lines(title, tick, columns, rows);
     }
-    let mut lines = vec![(time_line(title, tick, worst), PLAIN)];
+    let mut lines = vec![(time_line(title, tick, worst, columns), PLAIN)];
     lines.extend(tick.spikes.map(|spikes| (spike_line(spikes), PLAIN)));
-    lines.push((heading(), DIM));
+    // A part of a histogram would say something else than the whole.
+    let heading = heading();
+    let fits = columns > heading.chars().count();
+    let whole = |line: String| if fits { line } else { numbers(&line) };
+    lines.push((whole(heading), DIM));
     let mut order: Vec<usize> = (0..tick.totals.len()).collect();
     if rows < order.len() {
         // Where not all fit, those with the worst are the ones to see.
@@ -135,7 +142,7 @@ fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style)> {
     for &index in &order {
         let total = &tick.totals[index];
         let style = if worst.is_some() && worst_of(total) == worst { YELLOW } else { PLAIN };
-        lines.push((row(total, tick), style));
+        lines.push((whole(row(total, tick)), style));
     }
     if rows < tick.totals.len() {
         let left_out = tick.totals.len() - rows;
@@ -147,13 +154,18 @@ fn lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style)> {
     lines
 }
 
+/// A row without its histogram.
+fn numbers(line: &str) -> String {
+    line.chars().take(NUMBERS).collect::<String>().trim_end().to_owned()
+}
+
 /// The screen of a hunt that follows threads: a row for each, those with the worst response where
 /// not all fit.
-fn thread_lines(title: &str, tick: &Progress, rows: usize) -> Vec<(String, Style)> {
+fn thread_lines(title: &str, tick: &Progress, columns: usize, rows: usize) -> Vec<(String, Style)> {
     let worst = tick.threads.iter().filter_map(|thread| thread.worst).max();
     let head =
         format!("{:<22} {:>9} {:>9} {:>7} {:>9}  most of it", "thread", "period", "cycles", "late", "worst");
-    let mut lines = vec![(time_line(title, tick, worst), PLAIN)];
+    let mut lines = vec![(time_line(title, tick, worst, columns), PLAIN)];
     lines.extend(tick.spikes.map(|spikes| (spike_line(spikes), PLAIN)));
     lines.push((head, DIM));
     let mut order: Vec<_> = tick.threads.iter().collect();
@@ -191,11 +203,11 @@ fn spike_line(spikes: &SpikeProgress) -> String {
     let many = several(spikes.count, "spike", "spikes");
     match spikes.top.as_str() {
         "" => many,
-        top => format!("{many}; most of it so far: {top}"),
+        top => format!("{many}; most so far: {top}"),
     }
 }
 
-fn time_line(title: &str, tick: &Progress, worst: Option<Nanos>) -> String {
+fn time_line(title: &str, tick: &Progress, worst: Option<Nanos>, columns: usize) -> String {
     let worst = worst.unwrap_or_default();
     let Some(duration) = tick.duration else {
         return format!("{title}; worst {worst}; {} so far, Ctrl-C ends it", words(tick.elapsed));
@@ -203,8 +215,10 @@ fn time_line(title: &str, tick: &Progress, worst: Option<Nanos>) -> String {
     // The second that is on is nearly over when it is shown.
     let left = Nanos((duration.0 - tick.elapsed.0).max(0) + Nanos::SECOND.0 / 2);
     let share = (tick.elapsed.as_secs() / duration.as_secs()).clamp(0.0, 1.0);
-    let full = (share * BAR as f64).round() as usize;
-    let bar = "█".repeat(full) + &"░".repeat(BAR - full);
+    // Where there is little room, the time left and the worst are what to see.
+    let cells = BAR.min(columns / 5);
+    let full = (share * cells as f64).round() as usize;
+    let bar = "█".repeat(full) + &"░".repeat(cells - full);
     format!("{bar} {} left; worst {worst}; {title}", words(left))
 }
 
@@ -274,10 +288,28 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_terminal_shows_the_worst_and_no_part_of_a_histogram() {
+        let duration = Some(Nanos(3 * Nanos::SECOND.0));
+        let tick = Progress {
+            blocks: &[],
+            closed: &[],
+            totals: &[],
+            elapsed: Nanos::SECOND,
+            duration,
+            threads: &[],
+            spikes: None,
+        };
+        let shown = lines("fifo 80", &tick, 40, 3);
+        assert!(shown[0].0.chars().take(36).collect::<String>().contains("worst 0 ns;"), "{}", shown[0].0);
+        assert!(shown[1].0.ends_with("missed"), "{}", shown[1].0);
+        assert!(lines("fifo 80", &tick, 80, 3)[1].0.contains("100ms"));
+    }
+
+    #[test]
     fn spikes_so_far_are_counted_and_the_first_culprit_named() {
         let top = "hog, 5 us".to_owned();
         assert_eq!(spike_line(&SpikeProgress { count: 1, top: String::new() }), "1 spike");
-        assert_eq!(spike_line(&SpikeProgress { count: 7, top }), "7 spikes; most of it so far: hog, 5 us");
+        assert_eq!(spike_line(&SpikeProgress { count: 7, top }), "7 spikes; most so far: hog, 5 us");
     }
 
     #[test]

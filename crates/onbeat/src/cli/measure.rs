@@ -86,7 +86,7 @@ fn finish(
         let path = quoted(&path);
         let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
         let place = is_kept.then_some(place);
-        outputs.print(&run_text(run, place, args.flags.run.detail(), outputs.screen));
+        outputs.print(&run_text(run, place, args.flags.run.detail(), outputs.screen_now(environment)));
     }
     outputs.json(&args.flags.run.json, run);
     let context = super::context_of(run, environment, &host::node_name());

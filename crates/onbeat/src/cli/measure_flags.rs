@@ -29,7 +29,7 @@ pub struct MeasureFlags {
     #[arg(help_heading = "How long")]
     duration: Option<String>,
     /// How many wake-ups per CPU; 0 is without end, as in cyclictest
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     #[arg(help_heading = "How long")]
     loops: Option<u64>,
     /// How a thread sleeps: what your task uses is what to measure

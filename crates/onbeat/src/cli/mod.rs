@@ -11,7 +11,7 @@ use bundle::foreign;
 use model::error::{Exit, Failure, Result};
 use model::run::Run;
 
-use outputs::{print, remark};
+use outputs::remark;
 
 mod audit;
 mod bounds;
@@ -46,6 +46,7 @@ mod progress_line;
 mod prove;
 mod read_flags;
 mod recovery;
+mod refusals;
 mod report;
 mod rules;
 mod run_flags;
@@ -113,7 +114,7 @@ impl Environment {
 #[command(
     name = "onbeat",
     version,
-    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 a limit was reached, 4 not permitted, 5 not supported here, 6 interrupted with results saved, 7 inconclusive."
+    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 a limit or a gate failed, 4 not permitted, 5 not supported here, 6 interrupted with results saved, 7 inconclusive."
 )]
 struct Cli {
     /// Of onbeat's own processes: the one that started it, with which it ends.
@@ -200,7 +201,7 @@ pub fn run(args: Vec<OsString>, environment: &Environment) -> u8 {
     let known = measure_flags::refuse_lookalikes(&args).and_then(|()| cyclictest_flags::refuse(&args));
     let outcome = known.and_then(|()| match parsed(compare::mark_separator(args), environment) {
         Ok(cli) => cli.starter.map_or(Ok(()), follow).and_then(|()| dispatch(cli.command, environment)),
-        Err(error) => refused_by_clap(&error).map(|exit| exit as u8),
+        Err(error) => refusals::of_clap(&error).map(|exit| exit as u8),
     });
     match outcome {
         Ok(exit) => exit,
@@ -244,49 +245,6 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
         Command::Man(args) => man::run(&args, Cli::command()),
     };
     ended.map(|exit| exit as u8)
-}
-
-/// The command that was given without one of its own: `onbeat tune`.
-fn named_command(error: &clap::Error) -> Option<String> {
-    let help = error.render().to_string();
-    let usage = help.lines().find_map(|line| line.strip_prefix("Usage: "))?;
-    let command = usage.split(['<', '[']).next()?.trim();
-    command.contains(' ').then(|| command.to_owned())
-}
-
-/// Help and version are printed; of a refusal only the sentence, with the way to more.
-fn refused_by_clap(error: &clap::Error) -> Result<Exit> {
-    use clap::error::ErrorKind::*;
-    match error.kind() {
-        DisplayHelp | DisplayVersion => {
-            print(error.render().to_string().as_bytes())?;
-            Ok(Exit::Ok)
-        }
-        DisplayHelpOnMissingArgumentOrSubcommand => Err(Failure::usage(match named_command(error) {
-            Some(command) => format!("{command}: which of its commands? `{command} --help` lists them"),
-            None => {
-                "no command was given: try `onbeat measure -D 10s`, or `onbeat --help` for all".to_owned()
-            }
-        })),
-        _ => Err(Failure::usage(format!("{} (see --help)", sentence_of(&error.render().to_string())))),
-    }
-}
-
-/// clap's message of several lines as one sentence; its tips become separate clauses.
-fn sentence_of(text: &str) -> String {
-    let mut sentence = String::new();
-    for line in text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")) {
-        let line = line.trim_start_matches("error: ");
-        if line.is_empty() || line.starts_with("For more information") {
-            continue;
-        }
-        match line.strip_prefix("tip: ") {
-            Some(tip) => sentence += &format!("; {tip}"),
-            None if sentence.is_empty() => sentence += line,
-            None => sentence += &format!(" {line}"),
-        }
-    }
-    sentence
 }
 
 /// What cyclictest's JSON has beyond the run; the host name is only written where the user asked

@@ -64,6 +64,11 @@ impl Outputs {
         Ok(Outputs { taken: standard > 0, screen, failure: None })
     }
 
+    /// The layout as the terminal is now: while a run goes on somebody may make it narrower.
+    pub fn screen_now(&self, environment: &Environment) -> Screen {
+        Screen { columns: environment.columns(), ..self.screen }
+    }
+
     /// Whether the text is to be printed.
     pub fn prints(&self) -> bool {
         !self.taken
@@ -148,7 +153,11 @@ fn is_dash(path: &Path) -> bool {
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
     let what = format!("cannot write {}", quoted(path));
-    Failure::of_call(what, error, Exit::Usage, "choose another file")
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => "make its folder first, or choose another file",
+        _ => "choose another file",
+    };
+    Failure::of_call(what, error, Exit::Usage, remedy)
 }
 
 /// No document contains a character beyond ASCII that a terminal would interpret as a control.

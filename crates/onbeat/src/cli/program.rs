@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::hunt::followed_program::FollowedProgram;
-use host::{HeldProgram, ProgramUser, find_program, find_user, is_root, sets_ids};
+use host::{HeldProgram, ProgramUser, find_program, find_user, is_dir, is_root, sets_ids};
 use model::error::{Exit, Failure, Result, run_with};
 use model::text::quoted;
 
@@ -18,6 +18,11 @@ pub struct ChosenProgram {
 pub fn choose(words: &[OsString], user: Option<&str>) -> Result<Option<ChosenProgram>> {
     let Some(name) = words.first() else { return Ok(None) };
     let file = find_program(name).map_err(|error| {
+        // Execution is refused there, which is no permission that is missing.
+        let refused = error.kind() == std::io::ErrorKind::PermissionDenied;
+        if refused && is_dir(Path::new(name)).unwrap_or(false) {
+            return Failure::usage(format!("{} is a folder: give a program in it", quoted(Path::new(name))));
+        }
         let what = format!("{} cannot be run", quoted(Path::new(name)));
         let remedy = match error.kind() {
             std::io::ErrorKind::PermissionDenied => "make it executable (chmod +x), or give another",

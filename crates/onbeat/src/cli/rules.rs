@@ -47,7 +47,38 @@ fn unknown(id: &str) -> Failure {
     let asked: Vec<String> =
         id.split(['-', '_', ' ', '.']).map(start).filter(|start| start.len() > 2).collect();
     let alike = |known: &&str| known.split('-').any(|word| asked.contains(&start(word)));
-    let near: Vec<&str> = Rule::all().iter().map(|rule| rule.id()).filter(alike).take(5).collect();
+    let mut near: Vec<&str> = Rule::all().iter().map(|rule| rule.id()).filter(alike).collect();
+    near.sort_by_key(|known| distance(known, id));
+    near.truncate(3);
     let hint = if near.is_empty() { String::new() } else { format!(" (perhaps {}?)", near.join(", ")) };
     Failure::usage(format!("there is no rule '{id}'{hint}: `onbeat rules` lists them"))
+}
+
+/// How many letters have to be put in, taken out or exchanged to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_rule_is_suggested_first() {
+        assert_eq!([distance("", "abc"), distance("kitten", "sitting"), distance("a", "a")], [3, 3, 0]);
+        let said = |id: &str| unknown(id).message;
+        assert!(said("fair-servr").contains("(perhaps fair-server, "), "{}", said("fair-servr"));
+        assert!(said("rt-throtling").contains("(perhaps rt-throttling"), "{}", said("rt-throtling"));
+        assert!(!said("fieldbusd").contains("perhaps"), "{}", said("fieldbusd"));
+    }
 }

@@ -18,7 +18,7 @@ pub struct ThreadFlags {
     #[arg(help_heading = "What is measured")]
     pub cpus: Option<String>,
     /// Priority, 1 to 99; 0 is SCHED_OTHER; 80 by default where it is permitted
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     #[arg(help_heading = "What is measured")]
     pub priority: Option<u32>,
     /// Scheduling policy

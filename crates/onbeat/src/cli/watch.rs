@@ -53,7 +53,7 @@ const THREADS: usize = 64;
         onbeat watch --alarm 200us --on-alarm 'exec:/usr/local/bin/tell-me'\n  \
         onbeat watch --unit >/etc/systemd/system/onbeat-watch.service")]
 pub struct Args {
-    /// The folder of the record [default: watch in the folder of the state]
+    /// The folder of the record; by default ~/.local/state/onbeat/watch
     #[arg(short = 'o', long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// How often what was counted goes to the disk; a bare number is in seconds
@@ -106,6 +106,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         print(asked.unit(args)?.as_bytes())?;
         return outputs.end(Exit::Ok);
     }
+    asked.actions.iter().try_for_each(|action| action.check("--on-alarm"))?;
     let folder = args.output.clone().unwrap_or_else(|| environment.runs().with_file_name("watch"));
     block_signals()?;
     // Refused before anything is made on the disk.

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use host::rt::StopSignal;
 use host::{HeldProgram, MachineFiles, ProgramEnd, TerminalState, clock};
-use model::error::{Exit, Failure, Result};
+use model::error::{Exit, Failure, Result, reason};
 use model::run::ProgramRun;
 use model::text::quoted;
 use model::units::Nanos;
@@ -58,7 +58,7 @@ impl FollowedProgram {
                 Some(libc::EPERM | libc::EACCES) => Exit::NotPermitted,
                 _ => Exit::Usage,
             };
-            Failure { exit, message: format!("{name} cannot be run ({error}): {remedy}") }
+            Failure { exit, message: format!("{name} cannot be run ({}): {remedy}", reason(&error)) }
         })
     }
 

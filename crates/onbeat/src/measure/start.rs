@@ -17,7 +17,7 @@ use super::total::Total;
 use super::worker::{ReadyThread, Worker, cancel, start_all};
 use crate::plan::{CpuPlan, MeasurePlan, expiry};
 use host::{self, HeldFile, clock, rt};
-use model::error::{Exit, Failure, Result, meaning_of, run_with};
+use model::error::{Exit, Failure, Result, meaning_of, reason, run_with};
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 use model::vocabulary::Policy;
@@ -95,7 +95,8 @@ fn become_housekeeper(plan: &MeasurePlan) -> Result<()> {
 fn lock_program(run: &mut Run) {
     if let Err(error) = rt::lock_resident_pages() {
         let detail = format!(
-            "the program's own pages are not locked ({error}): {}, or raise the limit of locked memory",
+            "the program's own pages are not locked ({}): {}, or raise the limit of locked memory",
+            reason(&error),
             run_with("CAP_IPC_LOCK")
         );
         run.integrity.push(entry(IntegrityKind::MemoryLock, None, false, detail));
@@ -153,15 +154,18 @@ fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Result<Option<HeldFile>> {
     };
     if plan.idle_explicit {
         let message = format!(
-            "cannot hold /dev/cpu_dma_latency ({error}): {}, or use --idle as-is",
+            "cannot hold /dev/cpu_dma_latency ({}): {}, or use --idle as-is",
+            reason(&error),
             run_with("CAP_DAC_OVERRIDE")
         );
         let exit = meaning_of(&error).map_or(Exit::NotSupported, |(exit, _)| exit);
         return Err(Failure { exit, message });
     }
     run.plan.idle = "as-is".into();
-    let detail =
-        format!("/dev/cpu_dma_latency could not be held ({error}): idle states are as the system has them");
+    let detail = format!(
+        "/dev/cpu_dma_latency could not be held ({}): idle states are as the system has them",
+        reason(&error)
+    );
     run.integrity.push(entry(IntegrityKind::Privilege, None, false, detail));
     Ok(None)
 }
@@ -192,7 +196,8 @@ fn collect_ready(plan: &MeasurePlan, workers: &[Worker], run: &mut Run) -> Resul
     if let Some(errno) = found.iter().find_map(|ready| ready.lock_refused) {
         let error = std::io::Error::from_raw_os_error(errno);
         let detail = format!(
-            "the loop's memory is not locked ({error}): {}, or raise the limit of locked memory",
+            "the loop's memory is not locked ({}): {}, or raise the limit of locked memory",
+            reason(&error),
             run_with("CAP_IPC_LOCK")
         );
         run.integrity.push(entry(IntegrityKind::MemoryLock, None, false, detail));
@@ -221,8 +226,9 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
         // Whatever the reason: a requested policy that cannot be set is not permitted, as scripts
         // expect it.
         return Err(Failure::not_permitted(format!(
-            "{wanted} cannot be had ({error}): {}, raise the rtprio limit, or check the cgroup's \
+            "{wanted} cannot be had ({}): {}, raise the rtprio limit, or check the cgroup's \
             cpu.rt_runtime_us and filters of system calls; -p 0 measures under SCHED_OTHER",
+            reason(error),
             run_with("CAP_SYS_NICE")
         )));
     }
@@ -233,8 +239,9 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
         run.plan.expiry = expiry(preempt, plan.wake, Policy::Other).into();
     }
     let detail = format!(
-        "{wanted} was refused ({error}): measured under SCHED_OTHER, which says little about real-time \
+        "{wanted} was refused ({}): measured under SCHED_OTHER, which says little about real-time \
         tasks; {}, or raise the rtprio limit",
+        reason(error),
         run_with("CAP_SYS_NICE")
     );
     run.integrity.push(entry(IntegrityKind::Privilege, None, false, detail));

@@ -20,12 +20,9 @@ pub fn render(check: &ProgramCheck, width: usize, color: bool, verbose: bool) ->
         let severity = found.finding.severity;
         let style = if severity >= Severity::High { RED } else { YELLOW };
         let severity = palette.paint(style, &format!("{:<6}", severity.name()));
-        let _ = writeln!(
-            page,
-            "\n{severity}  {}: {}",
-            palette.paint(BOLD, found.finding.rule),
-            title(found.finding.rule)
-        );
+        let head = format!("{}: {}", palette.paint(BOLD, found.finding.rule), title(found.finding.rule));
+        page.push('\n');
+        filled(&mut page, &format!("{severity}  "), &head, 8, width);
         let mut field = |name: &str, text: &str| {
             if !text.is_empty() {
                 filled(&mut page, &format!("  {name:<10} "), &clean(text), 13, width);

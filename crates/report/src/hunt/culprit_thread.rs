@@ -104,17 +104,18 @@ fn lifetime(found: &FoundThread, run: &Run) -> Vec<String> {
 /// How long a turn takes of a spike, and how often it comes.
 fn turns(culprit: &Culprit) -> Option<String> {
     let CulpritTurns { count, median_ns, longest_ns, every_ns, every_se_ns } = culprit.turns.clone()?;
-    let often = match every_ns {
+    let longest =
+        if longest_ns > median_ns { format!(" (at most {})", span(longest_ns)) } else { String::new() };
+    let turn = format!("{}{longest}", span(median_ns));
+    Some(match every_ns {
         Some(every) => {
             let seconds = |ns: Nanos| ns.0 as f64 / 1e9;
             let error = every_se_ns.map_or(0.0, seconds).max(1e-3 * seconds(every));
-            format!("every {}", period_name::spoken(seconds(every), error))
+            format!("runs {turn} every {}", period_name::spoken(seconds(every), error))
         }
-        None => several(count, "time", "times"),
-    };
-    let longest =
-        if longest_ns > median_ns { format!(" (at most {})", span(longest_ns)) } else { String::new() };
-    Some(format!("runs {}{longest} {often}", span(median_ns)))
+        None if count == 1 => format!("ran once, for {turn}"),
+        None => format!("ran {}, each time for {turn}", several(count, "time", "times")),
+    })
 }
 
 #[cfg(test)]
@@ -177,13 +178,13 @@ mod tests {
         gone.threads[0].found = Some(FoundThread { state: "ended".into(), ..FoundThread::default() });
         assert_eq!(
             short(&gone),
-            "ended; 9 threads of this name came and went, real-time 95, runs 6.10 ms (at most 6.30 ms) 76 \
-             times"
+            "ended; 9 threads of this name came and went, real-time 95, ran 76 times, each time for \
+             6.10 ms (at most 6.30 ms)"
         );
         gone.threads_seen = 1;
         assert!(short(&gone).starts_with("thread 4203, ended, "));
         gone.threads[0].found = None;
-        assert!(short(&gone).starts_with("thread 4203, runs "), "{}", short(&gone));
+        assert!(short(&gone).starts_with("thread 4203, ran "), "{}", short(&gone));
         let refused = "its program could not be read (EACCES)".to_owned();
         gone.threads[0].found = Some(FoundThread { unread: vec![refused.clone()], ..FoundThread::default() });
         assert!(sentence(&gone, &Run::default()).contains(&refused));

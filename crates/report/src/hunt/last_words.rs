@@ -5,7 +5,8 @@ use super::next_step::first_step;
 use super::{culprit_thread, disagreement, outside, sentences, threads};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
 use crate::palette::{BOLD, Palette, RED};
-use crate::run::answer::fair;
+use crate::run::answer::{at_worst, fair};
+use crate::totals::largest;
 use crate::words::{below_noise, clean, duration, several, span};
 use model::run::{Culprit, Run};
 
@@ -50,10 +51,22 @@ fn how_late(run: &Run) -> String {
     }
     let worst = run.spikes.iter().max_by_key(|spike| spike.latency_ns);
     let over = run.recorder.as_ref().and_then(|recorder| recorder.over_ns).filter(|over| over.0 > 0);
+    let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
+    let of_all = at_worst(run).filter(|_| !run.follows());
+    if let (None, 0, Some(over), Some(worst)) = (worst, run.spikes_dropped, over, &of_all) {
+        return format!("{worst}; no spike over {}{length}.", span(over));
+    }
     let (Some(worst), Some(over)) = (worst, over) else { return sentences::found(run) };
     let many = several((run.spikes.len() as u64).saturating_add(run.spikes_dropped), "spike", "spikes");
-    let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
-    format!("{} at worst, on CPU {}; {many} over {}{length}.", span(worst.latency_ns), worst.cpu, span(over))
+    // One that was only counted may have been later than all that were explained.
+    let later = of_all.filter(|_| largest(run) > Some(worst.latency_ns));
+    match later {
+        Some(later) => format!("{later}, not explained; {many} over {}{length}.", span(over)),
+        None => {
+            let latency = span(worst.latency_ns);
+            format!("{latency} at worst, on CPU {}; {many} over {}{length}.", worst.cpu, span(over))
+        }
+    }
 }
 
 /// A culprit's share as a bar, with its name, and of how many spikes it is.
@@ -137,6 +150,7 @@ fn theirs(run: &Run) -> impl Fn(&Culprit) -> Option<(String, String)> {
 mod tests {
     use super::*;
     use crate::hunt::fixture;
+    use model::units::Nanos;
 
     const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: true };
 
@@ -159,7 +173,17 @@ mod tests {
         let mut run = fixture::run();
         run.spikes.clear();
         let text = render(&run, Some(PLACE), 80, false);
-        assert!(text.contains("No wake-up was later than") && !text.contains("who  "), "{text}");
+        assert!(text.contains("; no spike over 100 us in") && !text.contains("who  "), "{text}");
+    }
+
+    #[test]
+    fn one_that_was_only_counted_is_the_worst_all_the_same() {
+        let mut run = fixture::run();
+        let most = run.spikes.iter().map(|spike| spike.latency_ns).max().expect("some");
+        run.cpus[0].max_ns = Some(Nanos(most.0 * 2));
+        run.spikes_dropped = 1;
+        let text = render(&run, None, 120, false);
+        assert!(text.contains(", not explained; "), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 
+use super::disagreement::Disagreement;
 use super::flame::Flame;
 use super::parts::{SpikePart, by_latency, longest, parts, share, total, worst};
 use super::typical::{self, Involved};
@@ -85,16 +86,22 @@ fn typical_ones(run: &Run, involved: &[Involved], windows: Option<&Windows>) -> 
     }
 }
 
-/// That the trace and the thread's clock differ in some spikes, and what that means.
+/// That the trace and the thread's clock differ in some spikes, where the ranking does not hold
+/// without them: nothing is read before that.
 pub fn banner(run: &Run) -> Markup {
-    let found = disagreement::of(run);
-    html! {
-        @if let Some(found) = found {
-            div class=[(!found.holds).then_some("banner")] role="alert" {
-                "Remark: " (found.sentence) @if !found.which.is_empty() { " (" (found.which) ")" } "."
-            }
-        }
-    }
+    let found = disagreement::of(run).filter(|found| !found.holds);
+    html! { @if let Some(found) = found { div class="banner" role="alert" { (contradicted(&found)) } } }
+}
+
+/// The same where it holds: a remark below the answer.
+pub fn remark(run: &Run) -> Markup {
+    let found = disagreement::of(run).filter(|found| found.holds);
+    html! { @if let Some(found) = found { p class="muted" { (contradicted(&found)) } } }
+}
+
+fn contradicted(found: &Disagreement) -> String {
+    let which = if found.which.is_empty() { String::new() } else { format!(" ({})", found.which) };
+    format!("Remark: {}{which}.", found.sentence)
 }
 
 /// The recorder's account of itself.

@@ -41,7 +41,10 @@ pub fn late(run: &Run) -> String {
     let missed = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
     let missed = match missed {
         0 => String::new(),
-        n => format!("; {} ({}) slept through", several(n, "slot was", "slots were"), missed_share(run)),
+        n => {
+            let were = if n == 1 { "was" } else { "were" };
+            format!("; {} ({}) {were} slept through", several(n, "slot", "slots"), missed_share(run))
+        }
     };
     match nearly_all(run) {
         Some((share, value)) => format!("{worst}; {share} of {all} within {}{missed}.", span(value)),
@@ -91,6 +94,9 @@ pub fn fair(run: &Run) -> (String, Style) {
     if run.command == Command::Import {
         return ("not known: the imported file does not say how it was measured".into(), PLAIN);
     }
+    if at_worst(run).is_none() && run.probe().is_none() && !run.follows() {
+        return ("not known: nothing was measured".into(), PLAIN);
+    }
     if !run.complete {
         return ("as far as it goes: the run was cut short".into(), RED);
     }
@@ -133,7 +139,7 @@ pub fn hunt(run: &Run) -> String {
     let mut command = "onbeat hunt -D 60s".to_owned();
     // All CPUs are what a hunt takes by itself.
     let measured: model::units::CpuSet = run.cpus.iter().map(|cpu| cpu.cpu).collect();
-    if run.host.online != measured.to_string() {
+    if !run.cpus.is_empty() && run.host.online != measured.to_string() {
         command += &format!(" -a {measured}");
     }
     if let Some(interval) = run.plan.interval_ns.filter(|interval| *interval != Nanos::MILLI) {
@@ -171,10 +177,23 @@ mod tests {
     fn a_run_of_nothing_and_a_spoiled_one_claim_nothing() {
         let text = render(&Run::default(), None, 80, false);
         assert!(text.contains("No wake-up was measured") && !text.contains("expect"), "{text}");
+        assert!(text.contains("fair    not known: nothing was measured"), "{text}");
+        assert_eq!(hunt(&Run::default()), "onbeat hunt -D 60s");
         let mut spoiled = fixture::noisy().run;
         spoiled.complete = true;
         let text = render(&spoiled, Some(PLACE), 80, false);
         assert!(text.contains("fair    no: ") && text.contains("measure again"), "{text}");
+    }
+
+    #[test]
+    fn slots_that_were_slept_through_are_counted_with_their_share() {
+        let missing = |missed: u64| {
+            let mut run = fixture::quiet().run;
+            run.cpus[0].missed = Some(missed);
+            late(&run)
+        };
+        assert!(missing(1).contains("; 1 slot (under 0.1 %) was slept through."), "{}", missing(1));
+        assert!(missing(2).contains("; 2 slots (under 0.1 %) were slept through."), "{}", missing(2));
     }
 
     #[test]

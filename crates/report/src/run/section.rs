@@ -70,6 +70,7 @@ fn answer(input: &Input) -> Markup {
         (hunt::answer::bars(run))
         (next(&what_next(input)))
         (integrity(input))
+        (hunt::section::remark(run))
         @if run.command == Command::Hunt { p class="muted" { (prose(&hunt::sentences::armed(run))) } }
     }
 }

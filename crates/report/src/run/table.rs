@@ -106,7 +106,7 @@ fn below(run: &Run, cost: bool, width: usize, palette: Palette) -> String {
     let rows = if cost { conditions::overhead(run) } else { Vec::new() };
     let cost: Vec<String> = rows.into_iter().map(|(name, value)| format!("{name} {value}")).collect();
     if !cost.is_empty() {
-        wrap(&mut below, &format!("overhead: {}", cost.join(", ")), width, palette, DIM);
+        wrap(&mut below, &format!("overhead: {}", cost.join("; ")), width, palette, DIM);
     }
     below
 }

@@ -27,7 +27,7 @@ function follow() {
     const passed = filtered();
     get('filter').hidden = !name && !state.off.size;
     get('filter').firstChild.textContent = `${several(passed.length, 'spike', 'spikes')}${name && ` with a part of: ${name}`} `;
-    section.querySelector('[data-act=typical]').hidden = culprit?.typical === undefined;
+    section.querySelector('[data-act=typical]').hidden = !(culprit?.typical >= 0);
     every('[data-cpu]').forEach((one) => one.setAttribute('aria-pressed', !state.off.has(+one.dataset.cpu)));
     every('a.bar').forEach((bar, at) => bar.setAttribute('aria-current', at === state.culprit));
     if (listed === passed) return;
@@ -40,7 +40,7 @@ function follow() {
 /** Boxes whose path has the words stay, others fade; what they took together. */
 function search(flame) {
   const told = make('span', { class: 'muted' });
-  const field = make('input', { type: 'search', size: 28, placeholder: 'search: kind, name, function', 'aria-label': 'search in the boxes' });
+  const field = make('input', { type: 'search', size: 28, placeholder: 'search kind, name, function' });
   const boxes = every('a.box', flame);
   field.addEventListener('input', () => {
     const words = field.value.trim().toLowerCase();

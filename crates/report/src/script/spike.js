@@ -12,11 +12,11 @@ const swatch = (look) => make('svg', { class: 'swatch', viewBox: '0 0 12 12', 'a
 
 const over = (look) => (look.strength > 0.74 ? GROUND : INK);
 
-/** Bars of parts on a scale; the labels that find no room inside go below, as far as rows last. */
+/** Bars on a scale; labels without room inside go below, from the last on, so that no stroke crosses one. */
 function strip(parts, scale, top, right) {
   const nodes = [];
-  const ends = [];
-  for (const part of parts) {
+  const placed = [];
+  for (const part of [...parts].reverse()) {
     const from = scale(part.start);
     const width = Math.max(1.6, scale(part.start + part.ns) - from);
     const middle = from + width / 2;
@@ -28,13 +28,16 @@ function strip(parts, scale, top, right) {
         'stroke-dasharray': part.kind.name === 'unexplained' && '3 3' }),
       inside ? written(middle, top + BAR / 2 + 4.5, 'middle', over(part.kind), inside, { 'font-weight': 600 }) : ''));
     if (inside) continue;
-    const at = Math.min(middle - 4, right - wide(name));
-    const row = [0, 1, 2].find((one) => (ends[one] ?? -1e9) + 8 <= at);
-    if (row === undefined) continue;
-    ends[row] = at + wide(name);
-    nodes.push(path(`M${px(middle)} ${top + BAR}V${top + BAR + 5 + row * 15}`, MUTED), written(at, top + BAR + 15 + row * 15, 'start', INK, name));
+    const at = middle + (middle + wide(name) > right ? 4 - wide(name) : -4);
+    const to = at + wide(name);
+    const met = placed.filter((it) => it.to + 8 > at && it.at - 8 < to);
+    const row = Math.max(0, ...met.map((it) => it.row + 1));
+    if (row > 2 || met.some((it) => it.at < middle && middle < it.to)) continue;
+    placed.push({ row, at, to });
+    const foot = top + BAR + 5 + row * 15;
+    nodes.push(path(`M${px(middle)} ${top + BAR}V${foot}`, MUTED), written(at, foot + 10, 'start', INK, name));
   }
-  return [nodes, BAR + (ends.length ? 8 + ends.length * 15 : 4)];
+  return [nodes, BAR + Math.max(4, ...placed.map(({ row }) => 23 + row * 15))];
 }
 
 /** Names of points in time above a strip; those too close together share a line of text. */
@@ -167,12 +170,12 @@ function panel(place) {
     const spike = data.spikes[state.spike];
     if (!spike) return place.replaceChildren();
     const when = text(spike.when);
-    const typical = data.culprits.filter((one) => one.typical === state.spike).map((one) => text(one.name));
+    const typical = data.culprits.filter((one) => one.typical === state.spike).map((one) => text(one.name)).join('; ');
     place.replaceChildren(make('h3', { id: 'ask-heading', tabindex: -1 },
       `Spike ${state.spike + 1} of ${data.spikes.length}: ${text(spike.told)} on CPU ${spike.cpu}${when && `, ${when}`}: ${text(spike.classes)}`),
-    typical.length ? make('p', {}, `Typical of: ${typical.join('; ')}.`) : '',
+    typical && make('p', {}, `Typical of: ${typical}.`),
     make('figure', {}, picture(spike, width)), keys(spike), ...rows(spike),
     ...(spike.notes || []).map((note) => make('p', { class: 'muted' }, prose(text(note)))),
-    spike.lanes ? '' : make('p', { class: 'muted' }, 'What every CPU did meanwhile is not kept on this page for this spike.'));
+    spike.lanes ? '' : make('p', { class: 'muted' }, 'What the CPUs did meanwhile is not kept here.'));
   });
 }

@@ -43,15 +43,15 @@ function address() {
   if (state.culprit >= 0) words.push(`culprit=${state.culprit + 1}`);
   if (state.boxes) words.push(`boxes=${state.boxes.join('-')}`);
   if (state.off.size) words.push(`off=${[...state.off].join(',')}`);
-  const seconds = (ns) => String(Math.round(ns / 1e3) / 1e6);
-  if (state.from > 0 || state.to < END) words.push(`time=${seconds(state.from)}-${seconds(state.to)}`);
+  const seconds = (ns) => Math.round(ns / 1e3) / 1e6;
+  if (extent() < END) words.push(`time=${seconds(state.from)}-${seconds(state.to)}`);
   return words.length ? `#${words.join('&')}` : '';
 }
 
 /** What an address asks for; what it does not name stays, what it cannot mean is left out. */
 function asked(hash) {
   const change = {};
-  const place = (value, list) => (Number.isInteger(+value) && list[value - 1] ? value - 1 : -1);
+  const place = (value, list) => (list[value - 1] ? value - 1 : -1);
   const pair = (value) => value.split('-').map(Number);
   for (const [name, value] of new URLSearchParams(hash.slice(1))) {
     if (name === 'spike') change.spike = place(value, data.spikes);
@@ -91,9 +91,8 @@ function filtered() {
   if (passing.key === key) return passing.spikes;
   const [first, last] = state.boxes || [];
   const leaf = (spike) => spike.parts.some((part) => first <= part[6] && part[6] <= last);
-  const own = state.culprit < 0 || new Set(data.culprits[state.culprit].spikes);
-  const passes = (spike, place) => !state.off.has(spike.cpu) && (own === true || own.has(place)) && (!state.boxes || leaf(spike));
-  const spikes = [...data.spikes.keys()].filter((place) => passes(data.spikes[place], place));
-  passing = { key, spikes };
-  return spikes;
+  const own = state.culprit >= 0 && new Set(data.culprits[state.culprit].spikes);
+  const passes = (spike, place) => !state.off.has(spike.cpu) && (!own || own.has(place)) && (!state.boxes || leaf(spike));
+  passing = { key, spikes: [...data.spikes.keys()].filter((place) => passes(data.spikes[place], place)) };
+  return passing.spikes;
 }

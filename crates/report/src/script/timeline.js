@@ -9,14 +9,13 @@ const colour = (cpu) => `var(--line${cpus.length > 8 ? 1 : cpus.indexOf(cpu)})`;
 /** The picture, which draws itself anew whenever what is shown changes. */
 function timeline(place) {
   const svg = make('svg', { class: 'time', role: 'group', tabindex: 0, height: HIGH + 46,
-    'aria-label': 'Largest latency over time, every spike a point. Arrow keys: next spike; plus, minus: zoom; 0: all.' });
+    'aria-label': 'Largest latency over time, every spike a point. Arrow keys: next spike; + and -: zoom; 0: all.' });
   const layers = { back: make('g'), lines: make('g'), points: make('g'), hair: make('g') };
   svg.append(...Object.values(layers));
   let right = 900;
   const x = (ns) => LEFT + ((ns - state.from) / extent()) * (right - LEFT);
   const time = (at) => state.from + ((at - LEFT) / (right - LEFT)) * extent();
-  const maxima = data.cpus.flatMap((one) => one.max).filter((max) => max > 0);
-  const all = maxima.concat(data.spikes.map((spike) => spike.late), data.over || []);
+  const all = data.cpus.flatMap((one) => one.max).filter((max) => max > 0).concat(data.spikes.map((spike) => spike.late), data.over || []);
   const low = 10 ** Math.floor(Math.log10(all.reduce((a, b) => Math.min(a, b), 1e12)));
   const high = 10 ** Math.ceil(Math.log10(all.reduce((a, b) => Math.max(a, b), 10) * 1.1));
   const y = (ns) => 8 + (1 - Math.log(Math.max(ns, low) / low) / Math.log(high / low)) * (HIGH - 8);
@@ -71,7 +70,8 @@ function timeline(place) {
     const drawn = (words, of, size) => path(words, of, { 'stroke-width': size, 'stroke-linecap': 'round' });
     layers.points.replaceChildren(...[...dots].flatMap(([of, words]) => [drawn(words, GROUND, 8.5), drawn(words, of, 6.5)]));
     // Over the points, which are many just above it.
-    if (data.over) layers.points.append(written(right, y(data.over) + 14, 'end', ALARM, `threshold ${span(data.over)}`, { class: 'over' }));
+    const over = y(data.over);
+    if (data.over) layers.points.append(written(right, over + (over > HIGH - 18 ? -6 : 14), 'end', ALARM, `threshold ${span(data.over)}`, { class: 'over' }));
     const spike = data.spikes[state.spike];
     if (spike && spike.at >= state.from && spike.at <= state.to) layers.points.append(ring(spike, ALARM, 2.5));
   }
@@ -94,8 +94,7 @@ function timeline(place) {
     if (at < LEFT || at > right) return;
     const when = time(at);
     const column = Math.floor(when / data.column);
-    const values = data.cpus.filter((one) => !state.off.has(one.cpu) && one.max[column] >= 0);
-    values.sort((a, b) => b.max[column] - a.max[column]);
+    const values = data.cpus.filter((one) => !state.off.has(one.cpu) && one.max[column] >= 0).sort((a, b) => b.max[column] - a.max[column]);
     const told = values.slice(0, 4).map((one) => `CPU ${one.cpu} ${span(one.max[column])}`);
     const near = nearest(at, height);
     const spike = data.spikes[near];
@@ -120,7 +119,7 @@ function timeline(place) {
     }
     hair(at, height);
   });
-  on('pointerdown', (event) => { drag = { at: within(event)[0], moved: false }; });
+  on('pointerdown', (event) => { drag = { at: within(event)[0] }; });
   on('pointerleave', () => layers.hair.replaceChildren());
   on('click', (event) => {
     const near = nearest(...within(event));
@@ -151,7 +150,7 @@ function timeline(place) {
 
 /** The next spike in time, before or after the one that is open. */
 function step(by) {
-  const order = filtered().slice().sort((a, b) => data.spikes[a].at - data.spikes[b].at);
+  const order = [...filtered()].sort((a, b) => data.spikes[a].at - data.spikes[b].at);
   const at = order.indexOf(state.spike);
   const next = order[at < 0 ? (by > 0 ? 0 : order.length - 1) : at + by];
   if (next !== undefined) reveal(next);

@@ -6,8 +6,7 @@ const DRAWN = ['svg', 'g', 'path', 'rect', 'circle', 'text', 'title'];
 
 /** An element with attributes and children; strings become text. */
 function make(tag, attributes, ...children) {
-  const drawn = DRAWN.includes(tag);
-  const node = drawn ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  const node = DRAWN.includes(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value !== undefined && value !== false) node.setAttribute(name, value);
   }
@@ -56,7 +55,7 @@ function clock(ns, step) {
 
 /** A share of a whole: 0.4 %, 61 %. */
 function percent(part, whole) {
-  const share = whole > 0 ? (100 * part) / whole : 0;
+  const share = whole > 0 ? 100 * part / whole : 0;
   return `${share > 0 && share < 0.95 ? share.toFixed(1) : Math.round(share)} %`;
 }
 

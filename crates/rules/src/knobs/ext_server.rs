@@ -89,7 +89,9 @@ fn judge(machine: &MachineView) -> Judged {
     if runtimes.is_absent() {
         return Err(match machine.series()? < SINCE {
             true => Judgement::not_applicable("kernels before 7.0 have none"),
-            false => Judgement::unknown("/sys/kernel/debug/sched/ext_server is not there: mount debugfs"),
+            false => Judgement::unknown(
+                "/sys/kernel/debug/sched/ext_server is not there: mount -t debugfs none /sys/kernel/debug",
+            ),
         });
     }
     let on = runtimes.that(|&runtime| runtime > 0);
@@ -168,7 +170,8 @@ mod tests {
         check(
             &KNOB,
             &format!("{NEW}\n{loaded}"),
-            "unknown /sys/kernel/debug/sched/ext_server is not there: mount debugfs",
+            "unknown /sys/kernel/debug/sched/ext_server is not there: mount -t debugfs none \
+             /sys/kernel/debug",
         );
         check(
             &KNOB,

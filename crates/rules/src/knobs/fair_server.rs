@@ -85,7 +85,8 @@ fn judge(machine: &MachineView) -> Judged {
             // From 6.15 on there is no such option, and the files are always built.
             let option =
                 if machine.series()? < (6, 15) { ", on a kernel with CONFIG_SCHED_DEBUG" } else { "" };
-            return Err(Judgement::unknown(format!("{DIR} is not there: mount debugfs{option}")));
+            let mount = "mount -t debugfs none /sys/kernel/debug";
+            return Err(Judgement::unknown(format!("{DIR} is not there: {mount}{option}")));
         }
         other => return Err(unknown_from(DIR, other)),
     };

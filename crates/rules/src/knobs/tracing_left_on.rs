@@ -98,7 +98,10 @@ fn traced(machine: &MachineView) -> Result<(), Judgement> {
     }
     match machine.kconfig().map(|config| config.is_yes("TRACING")) {
         Ok(false) => Err(Judgement::not_applicable("the kernel has no TRACING")),
-        _ => Err(Judgement::unknown(format!("{TRACER} is not there: mount tracefs"))),
+        _ => {
+            let mount = "mount -t tracefs none /sys/kernel/tracing";
+            Err(Judgement::unknown(format!("{TRACER} is not there: {mount}")))
+        }
     }
 }
 

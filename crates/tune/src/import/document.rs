@@ -90,7 +90,10 @@ fn of_file(path: &Path) -> Result<Documents> {
     let kind = kind_of(&name, &folder, &text).ok_or_else(|| {
         Failure::usage(match text.trim_start().starts_with('{') {
             true => {
-                format!("{} is no such file: a plan is given to `onbeat tune apply --plan`", quoted(path))
+                format!(
+                    "{} is a plan, not settings to be imported: give it to `onbeat tune apply --plan`",
+                    quoted(path)
+                )
             }
             false => format!("{} holds no settings: {EXPECTED}", quoted(path)),
         })

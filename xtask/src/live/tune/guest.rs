@@ -1,5 +1,5 @@
-//! What the guests are made of: the programs of `lab/machine_state`, the modules of the disk and
-//! its file system, the helpers.
+//! What the guests are made of: the programs of `lab/machine_state` and `examples/robot`, the
+//! modules of the disk and its file system, the helpers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,7 +48,12 @@ impl Guest<'_> {
             ("lab/main.sh".to_string(), MAIN.into()),
         ];
         for program in ["machine_state", "kill_at_point", "in_terminal", "spin"] {
-            items.push((format!("bin/{program}"), built(program).map_err(Reason::Broken)?));
+            let source = format!("lab/machine_state/{program}.c");
+            items.push((format!("bin/{program}"), built(&source, program).map_err(Reason::Broken)?));
+        }
+        for robot in ["careless", "good"].iter().filter(|_| scene.robots) {
+            let (source, name) = (format!("examples/robot/{robot}.c"), format!("robot-{robot}"));
+            items.push((format!("bin/{name}"), built(&source, &name).map_err(Reason::Broken)?));
         }
         if scene.faults {
             let module = build::module(machine, &base.kernel).map_err(Reason::Broken)?;
@@ -83,10 +88,10 @@ impl Guest<'_> {
     }
 }
 
-fn built(program: &str) -> Result<Vec<u8>> {
-    let source = root().join(format!("lab/machine_state/{program}.c")).display().to_string();
+fn built(source: &str, program: &str) -> Result<Vec<u8>> {
+    let source = root().join(source).display().to_string();
     let made = target("lab/module")?.join(program);
-    let flags = ["-O2", "-Wall", "-static", "-s", &source, "-o", &made.display().to_string()];
+    let flags = ["-O2", "-Wall", "-static", "-s", "-pthread", &source, "-o", &made.display().to_string()];
     Tool::new("gcc").args(flags).quiet().within(Duration::from_secs(120)).text()?;
     read(&made)
 }

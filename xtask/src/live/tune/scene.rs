@@ -26,6 +26,8 @@ pub struct UndoScene {
     pub systemd: bool,
     /// Whether the guest has the faults of lab/onbeat_fault and lab/user_faults.
     pub faults: bool,
+    /// Whether the guest has the programs of examples/robot.
+    pub robots: bool,
     /// What the guest does, boot by boot; the disk stays.
     pub boots: Vec<String>,
     /// How a boot's command line differs from the machine's, from the replies of those before it.
@@ -45,6 +47,7 @@ impl UndoScene {
             first: false,
             systemd: false,
             faults: false,
+            robots: false,
             boots: vec![script.to_string()],
             words: |_| CmdlineEdit::default(),
             judge,

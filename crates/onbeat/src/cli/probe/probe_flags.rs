@@ -23,7 +23,7 @@ pub struct ProbeFlags {
 #[derive(clap::Args)]
 pub struct PairFlags {
     /// How many samples per CPU, if they are enough before the time is over
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     pub loops: Option<u64>,
     /// Idle states during the run [default: held]
     #[arg(long, value_name = "HOW", value_parser = keyword::<IdleStates>())]

@@ -44,6 +44,7 @@ fn what_cannot_be_followed_is_refused_with_the_way_out() {
         (vec!["hunt", "-D", "1", "--", "/nonexistent/robot"], "cannot be run", 2),
         (vec!["hunt", "-D", "1", "--", "no-such-program-here"], "cannot be run", 2),
         (vec!["hunt", "-D", "1", "--", ""], "cannot be run", 2),
+        (vec!["hunt", "-D", "1", "--", "/"], "is a folder", 2),
         (vec!["hunt", "-D", "1", "--victim", "1", "--", "true"], "--victim", 2),
         (vec!["hunt", "-a", "0", "--", "true"], "--affinity", 2),
         (vec!["hunt", "--deadline", "0", "--", "true"], "--deadline", 2),

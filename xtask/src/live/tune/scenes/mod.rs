@@ -3,6 +3,7 @@
 mod cure_ends;
 mod cure_killed;
 mod cured;
+mod documented;
 mod exported;
 mod isolated;
 mod killed;
@@ -32,6 +33,7 @@ pub fn all() -> Vec<UndoScene> {
         cure_ends::scenes(),
         cure_killed::scenes(),
         watched::scenes(),
+        documented::scenes(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -1,0 +1,9 @@
+//! The built server asked as boards and people would, killed, copied and damaged.
+
+#![allow(clippy::disallowed_methods)] // Processes, files and sockets are what is tested here.
+#![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
+
+mod exactly_once;
+mod pushed;
+mod server;
+mod upkeep;

@@ -1,0 +1,91 @@
+//! What clap refuses, as one line that says what to do.
+
+use super::outputs::print;
+use model::error::{Exit, Failure, Result};
+
+/// The command that was given without one of its own: `onbeat tune`.
+fn named_command(error: &clap::Error) -> Option<String> {
+    let help = error.render().to_string();
+    let usage = help.lines().find_map(|line| line.strip_prefix("Usage: "))?;
+    let command = usage.split(['<', '[']).next()?.trim();
+    command.contains(' ').then(|| command.to_owned())
+}
+
+/// Help and version are printed; of a refusal only the sentence, with the way to more.
+pub fn of_clap(error: &clap::Error) -> Result<Exit> {
+    use clap::error::ErrorKind::*;
+    match error.kind() {
+        DisplayHelp | DisplayVersion => {
+            print(error.render().to_string().as_bytes())?;
+            Ok(Exit::Ok)
+        }
+        DisplayHelpOnMissingArgumentOrSubcommand => Err(Failure::usage(match named_command(error) {
+            Some(command) => {
+                format!("`{command}` has commands of its own: name one, `{command} --help` lists them")
+            }
+            None => {
+                "no command was given: try `onbeat measure -D 10s`, or `onbeat --help` for all".to_owned()
+            }
+        })),
+        _ => Err(Failure::usage(format!("{} (see --help)", sentence_of(&error.render().to_string())))),
+    }
+}
+
+/// How the standard library says that a text is no number of a type, and how onbeat does.
+const NUMBERS: [(&str, &str); 5] = [
+    ("invalid digit found in string", "expected a whole number, not below 0"),
+    ("cannot parse integer from empty string", "expected a whole number, not below 0"),
+    ("number too large to fit in target type", "it is too large"),
+    ("number too small to fit in target type", "it is too small"),
+    ("invalid float literal", "expected a number"),
+];
+
+/// clap's message of several lines as one sentence; its tips become separate clauses.
+fn sentence_of(text: &str) -> String {
+    let mut sentence = String::new();
+    for line in text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")) {
+        let line = line.trim_start_matches("error: ");
+        // That a flag may be passed as a name is never what a wrong flag was meant to be.
+        if line.is_empty() || line.starts_with("For more information") || line.starts_with("tip: to pass '") {
+            continue;
+        }
+        match line.strip_prefix("tip: ") {
+            Some(tip) => sentence += &format!("; {tip}"),
+            None if sentence.is_empty() => sentence += line,
+            None => sentence += &format!(" {line}"),
+        }
+    }
+    // clap names the range of the type, which is not what is meant.
+    let ranged = sentence.rsplit_once(": ").filter(|(_, end)| end.ends_with(" is not in 0..=4294967295"));
+    let sentence = ranged.map(|(start, _)| format!("{start}: {}", NUMBERS[0].1)).unwrap_or(sentence);
+    let known = NUMBERS.iter().find_map(|(theirs, ours)| Some((sentence.strip_suffix(theirs)?, ours)));
+    let sentence = known.map(|(start, ours)| format!("{start}{ours}")).unwrap_or(sentence);
+    match sentence.strip_prefix("the following required arguments were not provided: ") {
+        Some(missing) => format!("{missing} is missing"),
+        None => sentence,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clap_says_is_a_sentence_with_what_to_do() {
+        let number = "error: invalid value 'x' for '--loops <N>': invalid digit found in string\n\n\
+                      For more information, try '--help'.";
+        assert_eq!(
+            sentence_of(number),
+            "invalid value 'x' for '--loops <N>': expected a whole number, not below 0"
+        );
+        let missing =
+            "error: the following required arguments were not provided:\n  --load <SPEC>\n\nUsage: onbeat";
+        assert_eq!(sentence_of(missing), "--load <SPEC> is missing");
+        let flag =
+            "error: unexpected argument '--foo' found\n\n  tip: to pass '--foo' as a value, use '-- --foo'\n";
+        assert_eq!(sentence_of(flag), "unexpected argument '--foo' found");
+        let near =
+            "error: unrecognized subcommand 'measur'\n\n  tip: a similar subcommand exists: 'measure'\n";
+        assert!(sentence_of(near).ends_with("; a similar subcommand exists: 'measure'"));
+    }
+}
