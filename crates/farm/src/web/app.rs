@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
+use super::changes::FoundChanges;
 use crate::pages::fleet::RefusedBundle;
 use crate::store::FarmStore;
 
@@ -29,6 +30,7 @@ pub enum FarmExposure {
 pub struct App {
     pub store: FarmStore,
     pub exposure: FarmExposure,
+    pub changes: FoundChanges,
     refused: Mutex<Vec<RefusedBundle>>,
     pub requests: AtomicU64,
     pub failures: AtomicU64,
@@ -40,6 +42,7 @@ impl App {
         App {
             store,
             exposure,
+            changes: FoundChanges::default(),
             refused: Mutex::default(),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),

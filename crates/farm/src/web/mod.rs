@@ -3,12 +3,16 @@
 pub mod answer;
 mod api;
 mod app;
+mod changes;
 mod compare;
+mod five_minutes;
+mod kernels;
 mod metrics;
 mod pages;
 mod protection;
 
 pub use app::{App, FarmExposure};
+pub use changes::{FoundChanges, keep_changes};
 
 use std::sync::Arc;
 
@@ -22,6 +26,9 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/", get(pages::fleet))
         .route("/b/{board}", get(pages::board))
         .route("/b/{board}/env", get(pages::environments))
+        .route("/b/{board}/at/{t}", get(five_minutes::page))
+        .route("/changes", get(changes::page))
+        .route("/kernels", get(kernels::page))
         .route("/runs/{id}", get(pages::run))
         .route("/culprits", get(pages::culprits))
         .route("/culprits/{fingerprint}", get(pages::culprit))
@@ -36,6 +43,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/v1/boards/{board}/histograms", get(api::histograms))
         .route("/v1/runs/{id}", get(api::run))
         .route("/v1/culprits", get(api::culprits))
+        .route("/v1/kernels", get(kernels::json))
+        .route("/v1/changes", get(changes::json))
         .route("/v1/compare", get(compare::json))
         .route("/v1/refused", get(api::refused))
         .fallback(pages::nowhere)
