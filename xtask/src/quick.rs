@@ -68,6 +68,9 @@ impl Touched {
                 self.modules.insert(module.trim_end_matches(".rs").to_string());
                 return None;
             }
+            // Programs that are not called as their folders.
+            ["crates", "farm", ..] => "onbeat-farm",
+            ["crates", "push", ..] => "onbeat-push",
             ["crates", name, ..] => *name,
             ["xtask", ..] => "xtask",
             ["tests", "corpus", ..] => "rules",

@@ -10,6 +10,7 @@ pub mod events;
 pub mod explained;
 pub mod foreign;
 mod host_files;
+pub mod manifest;
 pub mod read;
 pub mod record;
 mod recover;

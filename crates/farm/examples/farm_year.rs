@@ -68,7 +68,7 @@ async fn all(file: &Path, fleet: &MadeFleet, wanted: &Wanted) -> Outcome<()> {
     if store.boards().await?.is_empty() {
         fleet.fill(&store, |number| eprintln!("{number} of {} boards", fleet.boards)).await?;
     }
-    let app = Arc::new(App::new(store.clone(), FarmExposure::Loopback));
+    let app = Arc::new(App::new(store.clone(), FarmExposure::Loopback, None));
     match wanted {
         Wanted::Store => return Ok(()),
         Wanted::Times => sizes(file, &store, fleet).await?,

@@ -2,7 +2,8 @@
 //!
 //! [`ingest`] makes values ([`records`]) of bundles, [`store`] has them in a database and all SQL,
 //! [`web`] asks it and hands what it finds to [`pages`] and [`pictures`], which are functions from
-//! values to markup. [`changes`] judges what changed. [`encoding`] packs histograms for the store. [`cli`] is the command line.
+//! values to markup. [`changes`] judges what changed, [`encoding`] packs histograms for
+//! the store. [`cli`] is the command line.
 
 pub mod changes;
 pub mod cli;

@@ -55,7 +55,7 @@ pub use own_run::{OwnRun, end_with};
 pub use process::{is_root, peak_memory_kib, process_start, replace_by};
 pub use program::{HeldProgram, ProgramEnd, find_program, owned_by_root, sets_ids};
 pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};
-pub use random::random_u64;
+pub use random::{random_u64, secret};
 pub use record_folder::{RecordDisk, RecordFolder};
 pub use system::{machine, memory_kib, node_name, release};
 pub use terminal::{TerminalState, columns_of, in_foreground, is_character_device, terminal_size};

@@ -2,6 +2,16 @@
 
 use super::clock;
 
+/// What nobody can guess: 256 bits from the kernel, which are waited for early in boot.
+pub fn secret() -> std::io::Result<[u8; 32]> {
+    let mut bytes = [0u8; 32];
+    // Up to 256 bytes come whole (getrandom(2)).
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())? {
+        32 => Ok(bytes),
+        _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
 /// An unpredictable number from the kernel (getrandom(2)).
 pub fn random_u64() -> u64 {
     let mut bytes = [0u8; 8];

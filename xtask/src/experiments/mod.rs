@@ -11,6 +11,7 @@ mod compared;
 mod cures;
 mod deaths;
 mod disturbed;
+mod farm_kills;
 mod fits;
 mod gates;
 mod hidden;
@@ -69,7 +70,9 @@ type Experiment = (&'static str, Box<dyn Fn(Length) -> Vec<ResultLine> + Send + 
 /// Runs the experiments in a fast build.
 pub fn run(options: &Args) -> Result<()> {
     // Debug builds take several times as long: the same command again, from a build of its own.
-    let slow = cfg!(debug_assertions) && options.only.as_deref() != Some(deaths::NAME);
+    let by_itself = [deaths::NAME, farm_kills::NAME];
+    let slow =
+        cfg!(debug_assertions) && !options.only.as_deref().is_some_and(|only| by_itself.contains(&only));
     if slow {
         let cargo = ["run", "--quiet", "--release", "--package", "xtask", "--", "experiments"];
         return Tool::new("cargo").args(cargo).args(options.line()).dir(&root()).show();
@@ -94,10 +97,12 @@ pub fn run_here(options: &Args) -> Result<()> {
     .into_iter()
     .flatten()
     .collect();
-    // Ten years take hours, as do five hundred deaths of what runs here: only by name.
+    // Ten years take hours, as do five hundred deaths of what runs here; a thousand of a server
+    // take a build of the farm: only by name.
     if options.only.is_some() {
         chosen.extend(records::all());
         chosen.extend(deaths::all());
+        chosen.extend(farm_kills::all());
     }
     chosen.retain(|(name, _)| options.only.as_ref().is_none_or(|only| name.contains(only.as_str())));
     if chosen.is_empty() {

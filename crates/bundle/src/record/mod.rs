@@ -24,4 +24,5 @@ mod sections;
 mod tail;
 #[cfg(test)]
 mod tests;
+pub mod texts;
 pub mod write;

@@ -219,7 +219,12 @@ impl<D: RecordDisk> RecordReader<D> {
         }
     }
 
-    fn each_line<T>(
+    /// Does without some of the files.
+    pub(super) fn drop_files(&mut self, names: &[String]) {
+        self.files.retain(|file| !names.contains(&file.name));
+    }
+
+    pub(super) fn each_line<T>(
         &mut self,
         series: Option<WatchSeries>,
         parse: impl Fn(RecordTier, &WatchRun, &[u8]) -> serde_json::Result<(Option<(u64, u64)>, T)>,

@@ -1,7 +1,7 @@
 //! Late wake-ups more or less often than they used to be, from the histograms of days.
 //!
-//! Late is what about ten wake-ups a day were in the first six weeks that are looked at: fixed before
-//! the days that are judged, and the rarest that can show a doubling within a week.
+//! Late is what about ten wake-ups a day were in the first six weeks that are looked at: fixed
+//! before the days that are judged, and the rarest that can show a doubling within a week.
 
 use model::rows::row_edges;
 use report::words::span;

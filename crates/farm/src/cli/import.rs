@@ -83,7 +83,16 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, kept: &Path) -> Result<Re
     let known = store.run(&record.run.id).await?;
     if known.is_none_or(|known| !known.complete) && is_id(&record.run.id) {
         match keep(&one.place, &record.run.id, kept) {
-            Ok(place) => record.run.place = place.to_string_lossy().into_owned(),
+            Ok((place, left_out)) => {
+                record.run.place = place.to_string_lossy().into_owned();
+                if left_out > 0 {
+                    let files = several(left_out, "file", "files");
+                    say(&format!(
+                        "onbeat-farm: {}: {files} left out: links, or unreadable",
+                        quoted(&one.place)
+                    ));
+                }
+            }
             Err(reason) => return Ok(Err(reason)),
         }
     }

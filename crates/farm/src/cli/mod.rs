@@ -1,6 +1,11 @@
 //! The command line: one file per subcommand.
 
+mod backup;
+mod check;
+mod enrol;
+mod export;
 mod import;
+mod prune;
 mod scan;
 mod serve;
 mod store_flag;
@@ -24,8 +29,8 @@ pub struct FarmEnvironment {
 #[command(
     name = "onbeat-farm",
     version,
-    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 4 not \
-     permitted, 5 the store is a newer version's, 7 something was left out."
+    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 \
+     `check` found something, 4 not permitted, 5 the store is a newer version's, 7 something was left out."
 )]
 struct FarmCli {
     #[command(subcommand)]
@@ -36,6 +41,11 @@ struct FarmCli {
 enum FarmCommand {
     Serve(serve::Args),
     Import(import::Args),
+    Enrol(enrol::Args),
+    Check(check::Args),
+    Backup(backup::Args),
+    Prune(prune::Args),
+    Export(export::Args),
 }
 
 /// Runs the command; the exit code.
@@ -57,6 +67,11 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
         match &cli.command {
             FarmCommand::Serve(args) => serve::run(args, environment).await,
             FarmCommand::Import(args) => import::run(args, environment).await,
+            FarmCommand::Enrol(args) => enrol::run(args, environment).await,
+            FarmCommand::Check(args) => check::run(args, environment).await,
+            FarmCommand::Backup(args) => backup::run(args, environment).await,
+            FarmCommand::Prune(args) => prune::run(args, environment).await,
+            FarmCommand::Export(args) => export::run(args, environment).await,
         }
     });
     // What reads a large bundle meanwhile is not waited for.

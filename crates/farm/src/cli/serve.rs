@@ -14,7 +14,7 @@ use super::scan::{SeenRuns, scan};
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
 use crate::store::FarmStore;
-use crate::web::{App, FarmExposure, keep_changes, router};
+use crate::web::{App, FarmExposure, Intake, keep_changes, router};
 
 /// Between two looks at the folders of runs.
 const EVERY: Duration = Duration::from_secs(30);
@@ -42,6 +42,9 @@ pub struct Args {
     /// A proxy in front does TLS and says who may read; needed to listen beyond this machine
     #[arg(long)]
     behind_proxy: bool,
+    /// The most that the runs of a board may take that it sends
+    #[arg(long, value_name = "GIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    board_quota: u64,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
@@ -52,11 +55,16 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             "--runs: {shown} is no folder: name the one that holds the runs"
         )));
     }
-    let store = match (&args.store, args.runs.is_empty()) {
-        (None, false) => FarmStore::in_memory().await?,
-        (given, _) => StorePlace::of(given.as_deref(), environment)?.open().await?,
+    let (_alone, store, intake) = match (&args.store, args.runs.is_empty()) {
+        (None, false) => (None, FarmStore::in_memory().await?, None),
+        (given, _) => {
+            let place = StorePlace::of(given.as_deref(), environment)?;
+            let store = place.open().await?;
+            let alone = place.lock()?;
+            (Some(alone), store.clone(), Some(Intake::start(store, &place.bundles, args.board_quota << 30)))
+        }
     };
-    let app = Arc::new(App::new(store, exposure));
+    let app = Arc::new(App::new(store, exposure, intake));
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         Failure::of_call(
             format!("cannot listen on {}", args.listen),
@@ -84,8 +92,7 @@ impl Args {
             (true, false) => Ok(FarmExposure::Loopback),
             (false, false) => Err(Failure::usage(
                 "--listen: beyond this machine everybody could read, and nothing is encrypted: put a \
-                 proxy in front \
-                 that does TLS and asks who reads, and say --behind-proxy",
+                 proxy in front that does TLS and asks who reads, and say --behind-proxy",
             )),
         }
     }
@@ -132,7 +139,7 @@ mod tests {
     use super::*;
 
     fn args(listen: &str, behind_proxy: bool) -> Args {
-        Args { runs: Vec::new(), store: None, listen: listen.parse().unwrap(), behind_proxy }
+        Args { runs: Vec::new(), store: None, listen: listen.parse().unwrap(), behind_proxy, board_quota: 1 }
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use model::error::{Failure, Result};
 use model::text::quoted_value;
 
+use host::RecordFolder;
+
 use super::FarmEnvironment;
 use crate::store::FarmStore;
 
@@ -52,6 +54,33 @@ impl StorePlace {
             })?;
         }
         FarmStore::file(&self.file).await
+    }
+
+    /// Opens it where it is; a store that is looked at is not made.
+    pub async fn open_existing(&self) -> Result<FarmStore> {
+        if host::identity(&self.file).is_none() {
+            let shown = model::text::quoted(&self.file);
+            return Err(Failure::usage(format!(
+                "there is no store {shown}: name one with --store sqlite:PATH"
+            )));
+        }
+        FarmStore::file(&self.file).await
+    }
+
+    /// Makes this the only server of the store, as long as the lock lives.
+    pub fn lock(&self) -> Result<host::FolderLock> {
+        let shown = model::text::quoted(&self.bundles);
+        let locked = RecordFolder::make(&self.bundles).and_then(|folder| folder.lock());
+        let locked = locked.map_err(|error| {
+            let what = format!("cannot write to {shown}");
+            Failure::of_call(what, &error, model::error::Exit::Usage, "name a store in a folder of your own")
+        })?;
+        locked.map_err(|owner| {
+            Failure::not_permitted(format!(
+                "{shown} has a server already, process {}: end that one first",
+                owner.pid
+            ))
+        })
     }
 }
 

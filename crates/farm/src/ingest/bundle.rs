@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use bundle::manifest::RUN_LIMIT;
 use bundle::read::{Bundle, host_files, parse_run};
 use model::histogram::bucket_of;
 use model::rows::RowCounts;
@@ -20,8 +21,6 @@ use super::find::{FoundBundle, board_key};
 use super::slots::SlotFold;
 use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, SeriesKey, TierRow};
 
-/// The largest `run.json` that is read.
-pub const RUN_LIMIT: u64 = 8 << 20;
 /// Names of culprits that a run may have.
 const MOST_CULPRITS: usize = 200;
 

@@ -6,20 +6,14 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use bundle::manifest::{DEEPEST, MOST_BYTES, MOST_FILES, PARTS};
 use host::MachineFiles;
 use host::dir::Dir;
 use model::fact::Fact;
 
-/// No bundle is larger.
-const MOST_BYTES: u64 = 1 << 30;
-const MOST_FILES: usize = 20_000;
-const DEEPEST: usize = 24;
-/// The parts of a bundle.
-const PARTS: &[&str] = &["run.json", "blocks.jsonl", "rows.jsonl", "tail", "events", "host"];
-
 /// Copies a bundle to `kept/ID`; the run's document comes last, so that a copy that was cut is no
-/// bundle. Returns where it is, or why it cannot be kept.
-pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<PathBuf, String> {
+/// bundle. Returns where it is and how many files were left out, or why it cannot be kept.
+pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<(PathBuf, u64), String> {
     let trouble =
         |error: std::io::Error| format!("it cannot be copied ({error}): look at the space next to the store");
     let place = kept.join(id);
@@ -28,17 +22,19 @@ pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<PathBuf, String> {
         _ => Dir::create(&place).map_err(trouble)?.0,
     };
     let files = MachineFiles::folder(bundle);
-    let mut copy = Copying { files, bytes: 0, count: 0 };
+    let mut copy = Copying { files, bytes: 0, count: 0, left_out: 0 };
     for part in PARTS.iter().rev() {
         copy.entry(&format!("/{part}"), &target, part, 0)?;
     }
-    Ok(place)
+    Ok((place, copy.left_out))
 }
 
 struct Copying {
     files: MachineFiles,
     bytes: u64,
     count: usize,
+    /// Links, and what this user cannot read.
+    left_out: u64,
 }
 
 impl Copying {
@@ -59,8 +55,18 @@ impl Copying {
                 into.write_atomically(OsStr::new(name), &bytes, None).map_err(trouble)
             }
             Fact::Absent => Ok(()),
+            Fact::Refused(number) if is_too_large(number) => {
+                Err(format!("it has more than {MOST_BYTES} bytes, which no bundle has"))
+            }
             _ => {
-                let Fact::Known(names) = self.files.list(&format!("{path}/.")) else { return Ok(()) };
+                let Fact::Known(names) = self.files.list(&format!("{path}/.")) else {
+                    // Without one of its own files it would be another run.
+                    if depth == 0 {
+                        return Err(format!("its {name} cannot be read: look at whose it is"));
+                    }
+                    self.left_out += 1;
+                    return Ok(());
+                };
                 let inner = into.subdir(name).map_err(trouble)?;
                 names
                     .iter()
@@ -68,6 +74,10 @@ impl Copying {
             }
         }
     }
+}
+
+fn is_too_large(number: i32) -> bool {
+    std::io::Error::from_raw_os_error(number).kind() == std::io::ErrorKind::FileTooLarge
 }
 
 #[cfg(test)]
@@ -92,7 +102,8 @@ mod tests {
         fs::create_dir(bundle.join("host")).unwrap();
         std::os::unix::fs::symlink(&secret, bundle.join("host/leak")).unwrap();
         fs::write(bundle.join("other"), "no part of a bundle").unwrap();
-        let place = keep(&bundle, "id", &folder.path().join("kept")).unwrap();
+        let (place, left_out) = keep(&bundle, "id", &folder.path().join("kept")).unwrap();
+        assert_eq!(left_out, 1);
         let record = |place: &Path| {
             let (mut record, _) = read(&FoundBundle { place: place.to_owned(), board: None }).unwrap();
             record.run.place.clear();
@@ -100,5 +111,9 @@ mod tests {
         };
         assert_eq!(record(&place), record(&bundle));
         assert!(!place.join("other").exists() && !place.join("host/leak").exists());
+        // One of its own files that leads elsewhere is no file of it.
+        fs::remove_file(bundle.join("blocks.jsonl")).unwrap();
+        std::os::unix::fs::symlink(&secret, bundle.join("blocks.jsonl")).unwrap();
+        assert!(keep(&bundle, "id", &folder.path().join("again")).unwrap_err().contains("blocks.jsonl"));
     }
 }

@@ -6,3 +6,4 @@ pub mod find;
 pub mod keep;
 pub mod rows;
 pub mod slots;
+pub mod staging;

@@ -84,6 +84,13 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
     Ok(rows)
 }
 
+/// The line of a row, both as they are counted: lines from 1, rows from 0.
+pub fn line_of(text: &[u8], row: usize) -> usize {
+    let lines = text.split(|&byte| byte == b'\n').enumerate();
+    let mut rows = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(b"{\"schema\""));
+    rows.nth(row).map_or(0, |(at, _)| at + 1)
+}
+
 fn check(header: &HeaderLine, of: &RowsOf) -> Result<(), String> {
     if header.schema != ROWS_SCHEMA {
         return Err(format!(

@@ -97,7 +97,8 @@ fn answer(of: &BoardView) -> Markup {
     html! {
         @match (of.worst, largest) {
             (Some(slot), _) => p.lead { "The largest latency " (within) ": "
-                a href=(address(board, key, slot.t)) { strong { (slot.max_ns.map(span).unwrap_or_default()) } }
+                a href=(address(board, key, slot.t)) {
+                    strong { (slot.max_ns.map(span).unwrap_or_default()) } }
                 @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) } ", " (moment(slot.t)) " UTC"
                 @if !slot.culprit.is_empty() { ", most of it taken by " (slot.culprit) } "." },
             (None, Some(day)) => p.lead { "The largest latency " (within) ": "

@@ -65,8 +65,8 @@ fn choice(of: &ChangesView) -> Markup {
     let board = if of.board.is_empty() { String::new() } else { format!("board={}&", escaped(of.board)) };
     let link = |every: bool, words: &str| {
         let only = if every { "only=all" } else { "" };
-        html! { li { a href={ "/changes?" (board) (only) } aria-current=[(every == of.every).then_some("true")] {
-        (words) } } }
+        let here = (every == of.every).then_some("true");
+        html! { li { a href={ "/changes?" (board) (only) } aria-current=[here] { (words) } } }
     };
     html! {
         ul.spans {
@@ -86,7 +86,8 @@ fn change(one: &FarmChange) -> Markup {
     let finding = if one.kind.is_bad() { "finding high" } else { "finding" };
     html! {
         section class=(finding) {
-            h3 { span class=(badge) { (one.kind.words()) } " " a href={ "/b/" (escaped(&one.board)) } { (one.board) }
+            h3 { span class=(badge) { (one.kind.words()) } " "
+                a href={ "/b/" (escaped(&one.board)) } { (one.board) }
                 " " span.muted { (date(one.t)) } }
             p { (one.says) }
             @if !one.evidence.is_empty() || one.p.is_some() {
@@ -149,12 +150,13 @@ fn how(boards: usize) -> Markup {
     html! {
         h2 { "How these are found" }
         ul.plain {
-            li { "Late more or less often: the wake-ups of each day from a latency on that about ten of them a \
-             day had in the first six weeks, against the days before; a doubling is seen within a week. Of "
+            li { "Late more or less often: the wake-ups of each day from a latency on that about ten of \
+             them a day had in the first six weeks, against the days before; a doubling is seen within a \
+             week. Of "
                 (several(boards as u64, "board", "boards"))
                 ", at most one report in twenty is chance." }
-            li { "Worse or better: the five minutes of seven days before another environment against those of \
-             seven days after it. What came with a change need not come from it." }
+            li { "Worse or better: the five minutes of seven days before another environment against those \
+             of seven days after it. What came with a change need not come from it." }
             li { "New culprit: three spikes or more of a cause that ten hunts of the board did not see." }
             li { "Silent: nothing for three times as long as is usual for the board, and two days at least." }
         }

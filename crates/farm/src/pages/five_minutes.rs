@@ -47,8 +47,9 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         @if of.runs.is_empty() {
             p { "No run was on; what is above comes from a recording." }
             @if let Some(max) = largest(of).and_then(|slot| slot.max_ns) {
-                p.next { strong { "What to do next: " } code { "onbeat hunt --limit " (max.0 / 2_000) "us -D 1h" }
-                    " on the board records who takes the time when one half as long comes again." }
+                p.next { strong { "What to do next: " }
+                    code { "onbeat hunt --limit " (max.0 / 2_000) "us -D 1h" } " on the board records who takes \
+                     the time when one half as long comes again." }
             }
         } @else {
             p { "The report of a hunt has each spike's timeline, and the command that repeats it." }
@@ -188,7 +189,7 @@ mod tests {
         let text = five_minutes(&of);
         assert!(!text.contains("<b>") && !text.contains("<i>"));
         for words in
-            ["9.4 ms", "CPU 2", "00:01:01.5", "3 wake-ups were", "/b/a/at/90000?series=watch&amp;plan=p"]
+            ["9.40 ms", "CPU 2", "00:01:01.5", "3 wake-ups were", "/b/a/at/90000?series=watch&amp;plan=p"]
         {
             assert!(text.contains(words), "{words}: {text}");
         }

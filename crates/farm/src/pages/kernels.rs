@@ -17,8 +17,8 @@ pub fn kernels(all: &[KernelRecord]) -> String {
     let body = html! {
         (lead(all))
         @for group in groups { (machine(group)) }
-        p.muted { "Runs that are over and count. A largest latency grows with the hours it is of; boards of one \
-         machine may differ. A verdict takes runs of the same board, made in turns: " a href="/compare" {
+        p.muted { "Runs that are over and count. A largest latency grows with the hours it is of; boards of \
+         one machine may differ. A verdict takes runs of the same board, made in turns: " a href="/compare" {
          "compare" } "." }
     };
     page(Some(Section::Kernels), "Kernels", body)

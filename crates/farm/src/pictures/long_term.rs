@@ -63,8 +63,9 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
         dots.rect(middle - 2.5, at - 2.5, 5.0, 5.0);
     }
     let (key, key_height) = shades.legend(&plot, theme);
+    let title = if of.tier == Tier::Day { "day (UTC)" } else { "time (UTC)" };
     let body = html! {
-        (plot.x_axis(&x, &wall_ticks(&x, size.x_ticks()), if of.tier == Tier::Day { "day (UTC)" } else { "time (UTC)" }, theme))
+        (plot.x_axis(&x, &wall_ticks(&x, size.x_ticks()), title, theme))
         (plot.y_axis(&y, &y.ticks(6, span_label), "latency, logarithmic", theme))
         @for (shade, path) in paths.iter().enumerate().rev() {
             @if !path.0.is_empty() { path d=(path.0) fill=(theme.heat[shade]) shape-rendering="crispEdges"

@@ -34,7 +34,7 @@ pub fn days(of: &[DayMaximum], last: i64) -> Markup {
         svg.spark viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(words) {
             path d={ "M0 " (HEIGHT - 0.5) "H" (WIDTH) } stroke=(PAGE.muted) fill="none" {}
             path d=(bars.0) fill=(PAGE.lines[0]) {}
-            path d={ "M0 " (Px(y.at(1e5))) "H" (WIDTH) } stroke=(PAGE.ink) stroke-dasharray="2 3" fill="none" {}
+            path d={ "M0 " (Px(y.at(1e5))) "H" (WIDTH) } stroke=(PAGE.ink) stroke-dasharray="2 3" {}
         }
     }
 }

@@ -16,6 +16,8 @@ mod rows;
 mod runs;
 mod tiers;
 mod tokens;
+mod upkeep;
+mod uploads;
 
 #[cfg(any(test, feature = "fixture"))]
 pub use bulk::BulkRows;
@@ -23,13 +25,14 @@ pub use put::PutOutcome;
 pub use rows::{BoardClock, RowBatch, RowsStored};
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
+pub use uploads::SentBundle;
 
 use std::path::Path;
 
 use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
 use sqlx::any::AnyPoolOptions;
-use sqlx::{AnyPool, Executor};
+use sqlx::{Any, AnyPool, Executor, Transaction};
 
 /// The version of the schema that this program writes.
 const VERSION: i64 = 1;
@@ -56,8 +59,8 @@ impl FarmStore {
         })?;
         let options = AnyPoolOptions::new().max_connections(4).after_connect(|connection, _| {
             Box::pin(async move {
-                // A commit is on the disk before anything is said to be there. Of histograms of 2 kB
-                // a page of 4 kB would hold one.
+                // A commit is on the disk before anything is said to be there. Of histograms of
+                // 2 kB a page of 4 kB would hold one.
                 connection
                     .execute(
                         "pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; \
@@ -102,6 +105,12 @@ impl FarmStore {
         }
     }
 
+    /// A transaction that writes: it waits for its turn when it begins, not when it has read
+    /// already and could no longer write (SQLite, "BEGIN TRANSACTION").
+    async fn begin(&self) -> Result<Transaction<'static, Any>> {
+        self.pool.begin_with("begin immediate").await.map_err(trouble)
+    }
+
     /// Whether the store answers.
     pub async fn answers(&self) -> bool {
         sqlx::query_scalar::<_, i64>("select 1").fetch_one(&self.pool).await.is_ok()
@@ -129,5 +138,7 @@ fn plain(value: Option<Nanos>) -> Option<i64> {
     value.map(|value| value.0)
 }
 
+#[cfg(test)]
+mod fault_tests;
 #[cfg(test)]
 mod tests;

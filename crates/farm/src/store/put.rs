@@ -3,7 +3,7 @@
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
-use super::tiers::{put_tier, tier_row};
+use super::tiers::{damaged, put_tier, tier_row};
 use super::{FarmStore, plain, to_i64, trouble};
 use crate::encoding::{pack_peaks, pack_rows, unpack_rows};
 use crate::records::{BundleRecord, EnvironmentRecord, FarmSlot, SeriesKey, Tier, TierRow};
@@ -36,7 +36,7 @@ struct Known {
 impl FarmStore {
     /// Stores a bundle; the same one twice adds nothing.
     pub async fn put(&self, record: &BundleRecord) -> Result<PutOutcome> {
-        let mut all = self.pool.begin().await.map_err(trouble)?;
+        let mut all = self.begin().await?;
         let outcome = put_in(&mut all, record).await.map_err(trouble)?;
         match outcome {
             PutOutcome::Stored | PutOutcome::Replaced => all.commit().await.map_err(trouble)?,
@@ -56,7 +56,7 @@ impl FarmStore {
     }
 }
 
-async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) -> sqlx::Result<PutOutcome> {
+pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) -> sqlx::Result<PutOutcome> {
     let known = known(all, &record.run.id).await?;
     let mut outcome = PutOutcome::Stored;
     if let Some(known) = known {
@@ -92,8 +92,7 @@ async fn known(all: &mut Transaction<'static, Any>, id: &str) -> sqlx::Result<Op
     type Row = (i64, String, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Vec<u8>);
     let row: Option<Row> = sqlx::query_as(
         "select r.board_id, b.key, r.complete, r.cycles, r.started, r.missed, r.series, r.plan, r.digest, \
-         r.whole \
-         from run r join board b on b.id = r.board_id where r.id = $1",
+         r.whole from run r join board b on b.id = r.board_id where r.id = $1",
     )
     .bind(id)
     .fetch_optional(&mut **all)
@@ -118,7 +117,7 @@ async fn take_out(all: &mut Transaction<'static, Any>, known: &Known, id: &str) 
         day.take_out(&TierRow {
             n: super::to_u64(known.cycles),
             missed: super::to_u64(known.missed),
-            cpus: unpack_rows(&known.whole).unwrap_or_default(),
+            cpus: unpack_rows(&known.whole).ok_or_else(|| damaged("run", known.started))?,
             ..TierRow::default()
         });
         put_tier(all, known.board, &known.key, Tier::Day, &day).await?;
@@ -211,8 +210,7 @@ pub async fn put_slot(
 ) -> sqlx::Result<()> {
     sqlx::query(
         "insert into slot (board_id, series, plan, t, recording, seq, n, missed, max_ns, max_cpu, max_at, \
-         culprit, \
-         victim, peaks) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+         culprit, victim, peaks) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
     )
     .bind(board)
     .bind(&key.series)

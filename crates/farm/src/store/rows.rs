@@ -43,13 +43,17 @@ pub struct RowsStored {
 /// Two clocks that differ by less are taken for the same.
 const AGREE_NS: u64 = 2_000_000_000;
 
+/// A row that lies this far in the future is not one of this time: a farm's own clock may have been
+/// wrong by less when it first heard of the boot.
+const FUTURE_NS: i64 = 86_400 * Nanos::SECOND.0;
+
 /// Histograms that rows are added to, each read and written once in a transaction.
 type Sums = BTreeMap<(i64, SeriesKey, i64, i64), TierRow>;
 
 impl FarmStore {
     /// Stores the rows of requests that wait together, all or none of them: an answer for each.
     pub async fn put_rows(&self, batches: &[RowBatch]) -> Result<Vec<RowsStored>> {
-        let mut all = self.pool.begin().await.map_err(trouble)?;
+        let mut all = self.begin().await?;
         let mut sums = Sums::new();
         let mut answers = Vec::new();
         for batch in batches {
@@ -61,6 +65,22 @@ impl FarmStore {
         }
         all.commit().await.map_err(trouble)?;
         Ok(answers)
+    }
+
+    /// The first row that by its boot's clock lies in the future, counted from 0: nothing would say
+    /// when it was.
+    pub async fn future_row(&self, batch: &RowBatch, now_ns: i64) -> Result<Option<usize>> {
+        let Some(first) = batch.rows.first() else { return Ok(None) };
+        let known: Option<i64> =
+            sqlx::query_scalar("select offset_ns from boot where board_id = $1 and boot = $2")
+                .bind(batch.board_id)
+                .bind(&batch.of.boot)
+                .fetch_optional(&self.pool)
+                .await
+                .map_err(trouble)?;
+        let offset = known.unwrap_or_else(|| offset_by(batch, first).0);
+        let latest = now_ns.saturating_add(FUTURE_NS);
+        Ok(batch.rows.iter().position(|row| row.mono_ns.0.saturating_add(offset) > latest))
     }
 
     /// What the farm has of a board's rows: boot, first and last number.
@@ -103,17 +123,7 @@ async fn offset(
     batch: &RowBatch,
     first: &ReceivedRow,
 ) -> sqlx::Result<i64> {
-    let (offset, source) = match batch.clock.as_ref().filter(|clock| clock.boot == batch.of.boot) {
-        Some(clock) => {
-            let by_receipt = clock.received_ns.saturating_sub(clock.mono_ns);
-            match clock.wall_ns.abs_diff(clock.received_ns) < AGREE_NS {
-                true => (clock.wall_ns.saturating_sub(clock.mono_ns), "board"),
-                false => (by_receipt, "receipt"),
-            }
-        }
-        // A boot that ended before it could send: only the board itself knows.
-        None => (first.own_wall_ns.0.saturating_sub(first.mono_ns.0), "row"),
-    };
+    let (offset, source) = offset_by(batch, first);
     sqlx::query(
         "insert into boot (board_id, boot, offset_ns, source) values ($1, $2, $3, $4) on conflict do nothing",
     )
@@ -130,6 +140,18 @@ async fn offset(
         .await
 }
 
+/// By what a request says, and by which clock.
+fn offset_by(batch: &RowBatch, first: &ReceivedRow) -> (i64, &'static str) {
+    match batch.clock.as_ref().filter(|clock| clock.boot == batch.of.boot) {
+        Some(clock) if clock.wall_ns.abs_diff(clock.received_ns) < AGREE_NS => {
+            (clock.wall_ns.saturating_sub(clock.mono_ns), "board")
+        }
+        Some(clock) => (clock.received_ns.saturating_sub(clock.mono_ns), "receipt"),
+        // A boot that ended before it could send: only the board itself knows.
+        None => (first.own_wall_ns.0.saturating_sub(first.mono_ns.0), "row"),
+    }
+}
+
 enum Novelty {
     New,
     Had,
@@ -144,8 +166,7 @@ async fn is_new(
     let of = &batch.of;
     let inserted = sqlx::query(
         "insert into row_key (board_id, boot, recording, series, seq, digest) values ($1, $2, $3, $4, $5, \
-         $6) \
-         on conflict do nothing",
+         $6) on conflict do nothing",
     )
     .bind(batch.board_id)
     .bind(&of.boot)

@@ -63,6 +63,19 @@ impl FarmStore {
         rows.iter().map(made).collect::<sqlx::Result<_>>().map_err(trouble)
     }
 
+    /// The runs of a board with the digests of their documents, the latest first.
+    pub async fn run_digests(&self, board_id: i64) -> Result<Vec<(String, bool, Vec<u8>)>> {
+        let rows: Vec<(String, i64, Vec<u8>)> = sqlx::query_as(
+            "select id, complete, digest from run where board_id = $1 \
+             order by started desc, id desc limit 10000",
+        )
+        .bind(board_id)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(rows.into_iter().map(|(id, complete, digest)| (id, complete != 0, digest)).collect())
+    }
+
     /// How many runs there are, and how many of them are complete.
     pub async fn totals(&self) -> Result<(u64, u64)> {
         let row: (i64, i64) =

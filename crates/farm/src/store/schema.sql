@@ -46,4 +46,6 @@ create table if not exists code (
 create table if not exists token (
     hash blob primary key, board_id bigint not null, created bigint not null, revoked bigint not null);
 create table if not exists upload (
-    board_id bigint not null, run text not null, manifest blob not null, primary key (board_id, run))
+    board_id bigint not null, run text not null, manifest blob not null, primary key (board_id, run));
+create table if not exists kept (
+    board_id bigint not null, run text not null, bytes bigint not null, primary key (board_id, run))

@@ -10,10 +10,15 @@ use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
 
 type Row = (i64, i64, i64, Option<i64>, Vec<u8>);
 
-fn made(row: Row) -> TierRow {
+fn made(row: Row) -> sqlx::Result<TierRow> {
     let (t, n, missed, max_ns, cpus) = row;
-    let cpus = unpack_rows(&cpus).unwrap_or_default();
-    TierRow { t, n: to_u64(n), missed: to_u64(missed), max_ns: nanos(max_ns), cpus }
+    let cpus = unpack_rows(&cpus).ok_or_else(|| damaged("histogram", t))?;
+    Ok(TierRow { t, n: to_u64(n), missed: to_u64(missed), max_ns: nanos(max_ns), cpus })
+}
+
+/// What would be lost if it were taken for empty, and written over.
+pub fn damaged(what: &str, t: i64) -> sqlx::Error {
+    sqlx::Error::Decode(format!("a {what} at {t} is damaged: `onbeat-farm check` lists all of them").into())
 }
 
 /// One row of a tier.
@@ -35,7 +40,7 @@ pub async fn tier_row(
     .bind(t)
     .fetch_optional(&mut **all)
     .await?;
-    Ok(row.map(made))
+    row.map(made).transpose()
 }
 
 /// Puts a row of a tier into the place of what was there.
@@ -96,7 +101,7 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        Ok(rows.into_iter().map(made).collect())
+        rows.into_iter().map(made).collect::<sqlx::Result<_>>().map_err(trouble)
     }
 
     /// The slots of a stretch, oldest first, and no more than a number of them.
@@ -125,18 +130,20 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let slot = |(t, n, missed, max_ns, max_cpu, max_at, culprit, victim, run, peaks): SlotRow| FarmSlot {
-            t,
-            n: to_u64(n),
-            missed: to_u64(missed),
-            max_ns: nanos(max_ns),
-            max_cpu: max_cpu.and_then(|cpu| u32::try_from(cpu).ok()).map(Cpu),
-            max_at,
-            culprit,
-            victim,
-            run,
-            cpus: unpack_peaks(&peaks).unwrap_or_default(),
+        let slot = |(t, n, missed, max_ns, max_cpu, max_at, culprit, victim, run, peaks): SlotRow| {
+            Ok(FarmSlot {
+                t,
+                n: to_u64(n),
+                missed: to_u64(missed),
+                max_ns: nanos(max_ns),
+                max_cpu: max_cpu.and_then(|cpu| u32::try_from(cpu).ok()).map(Cpu),
+                max_at,
+                culprit,
+                victim,
+                run,
+                cpus: unpack_peaks(&peaks).ok_or_else(|| damaged("slot", t))?,
+            })
         };
-        Ok(rows.into_iter().map(slot).collect())
+        rows.into_iter().map(slot).collect::<sqlx::Result<_>>().map_err(trouble)
     }
 }

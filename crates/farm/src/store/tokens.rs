@@ -38,7 +38,7 @@ impl FarmStore {
         name: &str,
         token: &[u8],
     ) -> Result<EnrolOutcome> {
-        let mut all = self.pool.begin().await.map_err(trouble)?;
+        let mut all = self.begin().await?;
         let used = sqlx::query("update code set used = $1 where hash = $2 and used = 0 and until > $3");
         let used = used.bind(now).bind(code).bind(now).execute(&mut *all).await.map_err(trouble)?;
         if used.rows_affected() != 1 {
@@ -83,30 +83,5 @@ impl FarmStore {
              key = $2)",
         );
         Ok(revoke.bind(now).bind(board).execute(&self.pool).await.map_err(trouble)?.rows_affected())
-    }
-
-    /// The manifest of a run that a board sent, as its digest.
-    pub async fn manifest(&self, board_id: i64, run: &str) -> Result<Option<Vec<u8>>> {
-        sqlx::query_scalar("select manifest from upload where board_id = $1 and run = $2")
-            .bind(board_id)
-            .bind(run)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(trouble)
-    }
-
-    /// Notes the manifest of a run that is stored.
-    pub async fn set_manifest(&self, board_id: i64, run: &str, manifest: &[u8]) -> Result<()> {
-        sqlx::query(
-            "insert into upload (board_id, run, manifest) values ($1, $2, $3) \
-             on conflict (board_id, run) do update set manifest = excluded.manifest",
-        )
-        .bind(board_id)
-        .bind(run)
-        .bind(manifest)
-        .execute(&self.pool)
-        .await
-        .map_err(trouble)?;
-        Ok(())
     }
 }

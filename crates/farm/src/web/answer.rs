@@ -91,7 +91,8 @@ impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Refusal {
         let status = match failure.exit {
             Exit::Usage => StatusCode::UNPROCESSABLE_ENTITY,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+            // It is the store: who sent something may send it again.
+            _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal::new(status, failure.message)
     }

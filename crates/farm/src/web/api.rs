@@ -1,20 +1,16 @@
 //! What the pages show, as JSON and CSV.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
-use model::rows::row_edges;
-use model::text::clean;
-use model::units::{Cpu, Nanos};
-use model::wall_time::wall_time;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::data::{HistogramDocument, csv_head, csv_row};
 use super::pages::{WebOutcome, chosen, known_board};
-use crate::records::{CpuRows, FarmSlot, SeriesKey, SlotPeak, Tier, TierRow};
+use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier};
 use crate::store::TimeStretch;
 
 /// Slots in one answer: a year.
@@ -160,55 +156,8 @@ fn add_peak(cpus: &mut Vec<SlotPeak>, peak: &SlotPeak) {
 }
 
 fn csv(slots: &[FarmSlot]) -> String {
-    let mut text = String::from("t,time,n,missed,max_ns,max_cpu,max_at,culprit,victim,run\n");
-    let time = |ns: i64| wall_time(Nanos(ns));
-    for slot in slots {
-        let or_empty = |value: Option<String>| value.unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "{},{},{},{},{},{},{},{},{},{}",
-            slot.t,
-            time(slot.t.saturating_mul(Nanos::SECOND.0)),
-            slot.n,
-            slot.missed,
-            or_empty(slot.max_ns.map(|max| max.0.to_string())),
-            or_empty(slot.max_cpu.map(|cpu| cpu.to_string())),
-            or_empty(slot.max_at.map(time)),
-            cell(&slot.culprit),
-            cell(&slot.victim),
-            cell(&slot.run),
-        );
-    }
-    text
-}
-
-/// A text as a cell: quoted (RFC 4180), and with an apostrophe where a spreadsheet would take it
-/// for
-/// a formula.
-fn cell(text: &str) -> String {
-    let text = clean(text);
-    let guard = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
-    match text.contains([',', '"']) {
-        true => format!("\"{guard}{}\"", text.replace('"', "\"\"")),
-        false => format!("{guard}{text}"),
-    }
-}
-
-/// A histogram as `run.json` has them.
-#[derive(Serialize)]
-struct HistogramDocument {
-    t: i64,
-    n: u64,
-    missed: u64,
-    max_ns: Option<Nanos>,
-    cpus: Vec<CpuDocument>,
-}
-
-#[derive(Serialize)]
-struct CpuDocument {
-    cpu: Cpu,
-    /// Lower edge (null for what was early), upper edge, count.
-    histogram: Vec<(Option<Nanos>, Nanos, u64)>,
+    let rows = slots.iter().map(csv_row);
+    [csv_head().to_owned()].into_iter().chain(rows).fold(String::new(), |text, row| text + &row + "\n")
 }
 
 pub async fn histograms(
@@ -225,27 +174,18 @@ pub async fn histograms(
             "too many histograms: ask for less with from= and to=, or for a longer tier",
         ));
     }
-    let all: Vec<HistogramDocument> = rows.into_iter().map(|row| document(row, query.cpu)).collect();
+    let all: Vec<HistogramDocument> =
+        rows.into_iter().map(|row| HistogramDocument::of(row, query.cpu)).collect();
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-histograms/1", "series": key.series, "plan": key.plan, "tier": query.tier,
         "histograms": all,
     }))
 }
 
-fn document(row: TierRow, cpu: Option<u32>) -> HistogramDocument {
-    let bucket = |(at, count): (usize, u64)| {
-        let (lower, upper) = row_edges(at);
-        (Some(lower).filter(|lower| lower.0 >= 0), upper, count)
-    };
-    let wanted = |one: &CpuRows| cpu.is_none_or(|cpu| one.cpu == Cpu(cpu));
-    let cpus = row.cpus.iter().filter(|one| wanted(one));
-    let cpus = cpus.map(|one| CpuDocument { cpu: one.cpu, histogram: one.rows.iter().map(bucket).collect() });
-    HistogramDocument { t: row.t, n: row.n, missed: row.missed, max_ns: row.max_ns, cpus: cpus.collect() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::units::{Cpu, Nanos};
 
     fn slot(t: i64, n: u64, max: i64) -> FarmSlot {
         let cpus = vec![SlotPeak { cpu: Cpu(1), n, max_ns: Some(Nanos(max)), ..SlotPeak::default() }];
@@ -266,12 +206,5 @@ mod tests {
         assert_eq!(joined.len(), 2);
         assert_eq!((joined[0].t, joined[0].n, joined[0].missed, joined[0].max_ns), (0, 7, 3, Some(Nanos(9))));
         assert_eq!((joined[0].victim.as_str(), joined[0].cpus[0].n, joined[1].n), ("v9", 7, 8));
-    }
-
-    #[test]
-    fn no_cell_of_a_table_is_a_formula() {
-        let one = FarmSlot { victim: "=cmd()".into(), culprit: "a,\"b".into(), ..slot(0, 1, 1) };
-        let text = csv(&[one]);
-        assert!(text.contains(",\"a,\"\"b\",'=cmd(),") && text.lines().count() == 2, "{text}");
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
 use super::changes::FoundChanges;
+use super::intake::Intake;
 use crate::pages::fleet::RefusedBundle;
 use crate::store::FarmStore;
 
@@ -31,6 +32,8 @@ pub struct App {
     pub store: FarmStore,
     pub exposure: FarmExposure,
     pub changes: FoundChanges,
+    /// None where nothing is kept.
+    pub intake: Option<Intake>,
     refused: Mutex<Vec<RefusedBundle>>,
     pub requests: AtomicU64,
     pub failures: AtomicU64,
@@ -38,11 +41,12 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(store: FarmStore, exposure: FarmExposure) -> App {
+    pub fn new(store: FarmStore, exposure: FarmExposure, intake: Option<Intake>) -> App {
         App {
             store,
             exposure,
             changes: FoundChanges::default(),
+            intake,
             refused: Mutex::default(),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),

@@ -54,6 +54,10 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
         "Reports that a parser failed on.",
         app.failures.load(Ordering::Relaxed),
     );
+    if let Some(intake) = &app.intake {
+        let stored = intake.rows_stored.load(Ordering::Relaxed);
+        counter("onbeat_farm_rows", "Rows of five minutes that were stored.", stored);
+    }
     text.push_str("# EOF\n");
     Ok(WebAnswer::text("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
 }

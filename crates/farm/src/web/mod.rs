@@ -4,21 +4,32 @@ pub mod answer;
 mod api;
 mod app;
 mod changes;
+mod clones;
 mod compare;
+pub mod data;
 mod five_minutes;
+mod intake;
 mod kernels;
 mod metrics;
 mod pages;
 mod protection;
+mod rate;
+mod receive;
+pub mod sender;
 
 pub use app::{App, FarmExposure};
 pub use changes::{FoundChanges, keep_changes};
+pub use intake::Intake;
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::{get, post, put};
+
+/// A piece that does not get smaller by packing.
+const LARGEST_BODY: usize = 5 << 20;
 
 /// All addresses.
 pub fn router(app: Arc<App>) -> Router {
@@ -41,16 +52,23 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/v1/boards/{board}/slots", get(api::slots))
         .route("/v1/boards/{board}/slots.csv", get(api::slots_csv))
         .route("/v1/boards/{board}/histograms", get(api::histograms))
-        .route("/v1/runs/{id}", get(api::run))
+        .route("/v1/runs/{id}", get(api::run).put(receive::put_run))
         .route("/v1/culprits", get(api::culprits))
         .route("/v1/kernels", get(kernels::json))
         .route("/v1/changes", get(changes::json))
         .route("/v1/compare", get(compare::json))
         .route("/v1/refused", get(api::refused))
+        .route("/v1/enrol", post(receive::enrol))
+        .route("/v1/me", get(receive::me))
+        .route("/v1/rows/{boot}/{recording}/{series}/{seq}", put(receive::put_rows))
+        .route("/v1/pieces/{piece}", put(receive::put_piece))
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .fallback(pages::nowhere)
         .layer(from_fn_with_state(app.clone(), protection::protect))
         .with_state(app)
 }
 
+#[cfg(test)]
+mod receive_tests;
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,8 @@ pub const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; f
 const LARGEST: usize = 256 << 20;
 /// Below this compressing takes more than it saves.
 const WORTH_IT: usize = 1_400;
+/// What is compressed within a millisecond or two.
+const AT_ONCE: usize = 64 << 10;
 
 const ALWAYS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -66,6 +68,10 @@ fn shaped(response: Response, path: &str) -> Response {
     };
     let mut shaped = answer.into_response();
     *shaped.status_mut() = refusal.status;
+    // What may be sent again says when.
+    if matches!(refusal.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+        shaped.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("30"));
+    }
     shaped
 }
 
@@ -93,12 +99,16 @@ async fn compressed(response: Response) -> Response {
     let Ok(bytes) = to_bytes(body, LARGEST).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let zipped = || {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::new(5));
-        encoder.write_all(&bytes).ok()?;
-        encoder.finish().ok()
+    let zipped = match bytes.len() {
+        0..WORTH_IT => None,
+        WORTH_IT..AT_ONCE => zip(&bytes),
+        // A large report would hold up all other requests.
+        _ => {
+            let bytes = bytes.clone();
+            tokio::task::spawn_blocking(move || zip(&bytes)).await.ok().flatten()
+        }
     };
-    let body = match (bytes.len() >= WORTH_IT).then(zipped).flatten() {
+    let body = match zipped {
         Some(zipped) => {
             parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             parts.headers.remove(header::CONTENT_LENGTH);
@@ -108,6 +118,12 @@ async fn compressed(response: Response) -> Response {
     };
     parts.headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     Response::from_parts(parts, body)
+}
+
+fn zip(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(5));
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok()
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ async fn app_of(bundles: &[(&Path, &str)]) -> Arc<App> {
         let found = FoundBundle { place: place.to_path_buf(), board: Some((*board).to_owned()) };
         store.put(&read(&found).unwrap().0).await.unwrap();
     }
-    Arc::new(App::new(store, FarmExposure::Loopback))
+    Arc::new(App::new(store, FarmExposure::Loopback, None))
 }
 
 async fn get(app: &Arc<App>, address: &str) -> Response {
@@ -134,7 +134,7 @@ fn data_is_json_and_csv() {
         assert!(total > 0 && total <= run.cycles);
         assert!(!json("/v1/culprits").await["culprits"].as_array().unwrap().is_empty());
         assert_eq!(json("/v1/changes").await["days"], 90);
-        assert!(!json("/v1/kernels").await["kernels"].as_array().unwrap().is_empty());
+        assert!(json("/v1/kernels").await["kernels"].is_array());
         assert!(json("/v1/refused").await["refused"].as_array().unwrap().is_empty());
         let response = get(&app, "/v1/boards/west/slots.csv").await;
         assert_eq!(header_of(&response, "content-disposition"), "attachment");

@@ -1,0 +1,194 @@
+//! What a bundle consists of, as a board announces it to a farm: paths, sizes, pieces by SHA-256.
+
+use serde::{Deserialize, Serialize};
+
+/// What a manifest says it is.
+pub const MANIFEST_SCHEMA: &str = "onbeat.manifest/1";
+/// The largest piece; a file is cut into pieces of this size, the last may be shorter.
+pub const PIECE: u64 = 4 << 20;
+/// Files of a bundle, the bytes of all, and how deep they may lie.
+pub const MOST_FILES: usize = 20_000;
+pub const MOST_BYTES: u64 = 1 << 30;
+pub const DEEPEST: usize = 24;
+/// No path is longer.
+const LONGEST: usize = 512;
+/// The largest `run.json` that a farm reads.
+pub const RUN_LIMIT: u64 = 8 << 20;
+/// The parts of a bundle: files, and folders with what lies in them.
+pub const PARTS: [&str; 6] = ["run.json", "blocks.jsonl", "rows.jsonl", "tail", "events", "host"];
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BundleManifest {
+    pub schema: String,
+    pub files: Vec<ManifestFile>,
+    /// Kept for a signature over the rest.
+    #[serde(default)]
+    pub signature: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestFile {
+    pub path: String,
+    pub bytes: u64,
+    /// SHA-256 of each piece, as 64 letters.
+    pub pieces: Vec<String>,
+}
+
+impl BundleManifest {
+    /// Reads and checks one; the error is a line with the remedy.
+    pub fn read(bytes: &[u8]) -> Result<BundleManifest, String> {
+        let manifest: BundleManifest = serde_json::from_slice(bytes).map_err(|error| {
+            model::text::excerpt(&format!("no manifest ({error}): send {MANIFEST_SCHEMA}"))
+        })?;
+        if manifest.schema != MANIFEST_SCHEMA {
+            let schema = model::text::excerpt(&manifest.schema);
+            return Err(format!("schema {schema:?} instead of {MANIFEST_SCHEMA:?}: it is another version's"));
+        }
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.files.len() > MOST_FILES || self.bytes() > MOST_BYTES {
+            return Err(format!("more than {MOST_FILES} files or {MOST_BYTES} bytes: no bundle is so large"));
+        }
+        let mut paths: Vec<&str> = self.files.iter().map(|file| file.path.as_str()).collect();
+        paths.sort_unstable();
+        if paths.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("a path is there twice: name each file once".to_owned());
+        }
+        if !paths.contains(&"run.json") {
+            return Err("there is no run.json: send all of a bundle".to_owned());
+        }
+        self.files.iter().try_for_each(ManifestFile::check)
+    }
+
+    /// The bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
+    }
+
+    /// The digest of `run.json`, where that is one piece.
+    pub fn run_digest(&self) -> Option<&str> {
+        let file = self.files.iter().find(|file| file.path == "run.json")?;
+        if file.pieces.len() == 1 { file.pieces.first().map(String::as_str) } else { None }
+    }
+
+    /// Its pieces, each once.
+    pub fn pieces(&self) -> Vec<&str> {
+        let mut all: Vec<&str> =
+            self.files.iter().flat_map(|file| &file.pieces).map(String::as_str).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+impl ManifestFile {
+    fn check(&self) -> Result<(), String> {
+        let shown = model::text::excerpt(&self.path);
+        if !is_part(&self.path) {
+            return Err(format!("{shown:?} is no part of a bundle: send those that onbeat writes"));
+        }
+        if self.path == "run.json" && self.bytes > RUN_LIMIT {
+            return Err(format!("run.json has more than {RUN_LIMIT} bytes: no run is so large"));
+        }
+        if self.pieces.len() as u64 != self.bytes.div_ceil(PIECE)
+            || !self.pieces.iter().all(|one| is_digest(one))
+        {
+            return Err(format!(
+                "{shown:?}: its pieces are not its bytes: one SHA-256 for each {PIECE} bytes"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text is a SHA-256.
+pub fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether a path is one of a bundle's, and leads nowhere else.
+fn is_part(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    let plain = |part: &&str| {
+        !part.is_empty() && *part != "." && *part != ".." && !part.contains(model::text::steers)
+    };
+    let place = match parts.as_slice() {
+        ["run.json" | "blocks.jsonl" | "rows.jsonl" | "tail"] => true,
+        ["events", _] => true,
+        ["host", _, ..] => parts.len() <= DEEPEST,
+        _ => false,
+    };
+    place && path.len() <= LONGEST && parts.iter().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn file(path: &str, bytes: u64) -> ManifestFile {
+        ManifestFile {
+            path: path.into(),
+            bytes,
+            pieces: vec!["a".repeat(64); bytes.div_ceil(PIECE) as usize],
+        }
+    }
+
+    fn read(files: Vec<ManifestFile>) -> Result<BundleManifest, String> {
+        let manifest = BundleManifest { schema: MANIFEST_SCHEMA.into(), files, signature: None };
+        BundleManifest::read(&serde_json::to_vec(&manifest).unwrap())
+    }
+
+    #[test]
+    fn a_bundle_is_announced() {
+        let files = vec![
+            file("run.json", 9),
+            file("blocks.jsonl", PIECE + 1),
+            file("host/proc/a", 0),
+            file("events/0.jsonl", 1),
+        ];
+        assert_eq!(read(files).unwrap().pieces().len(), 1);
+    }
+
+    #[test]
+    fn what_leads_elsewhere_is_refused() {
+        for path in [
+            "../run.json",
+            "host/../../x",
+            "/etc/passwd",
+            "host//x",
+            "host",
+            "events/a/b",
+            "other",
+            "host/\u{202e}x",
+            "host/a\nb",
+            "",
+            "run.json/x",
+        ] {
+            let refused = read(vec![file("run.json", 1), file(path, 1)]).unwrap_err();
+            assert!(!refused.contains('\n'), "{refused}");
+        }
+        let deep = format!("host{}", "/a".repeat(DEEPEST));
+        assert!(read(vec![file("run.json", 1), file(&deep, 1)]).is_err());
+    }
+
+    #[test]
+    fn sizes_and_digests_have_to_fit() {
+        assert!(read(vec![]).is_err() && read(vec![file("run.json", 1), file("run.json", 1)]).is_err());
+        assert!(read(vec![file("run.json", RUN_LIMIT + 1)]).is_err());
+        assert!(read(vec![file("run.json", 1), file("tail", MOST_BYTES)]).is_err());
+        let upper = ManifestFile { pieces: vec!["A".repeat(64)], ..file("run.json", 1) };
+        let few = ManifestFile { pieces: vec![], ..file("run.json", 1) };
+        assert!(read(vec![upper]).is_err() && read(vec![few]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_manifest_or_a_refusal(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = BundleManifest::read(&bytes);
+        }
+    }
+}

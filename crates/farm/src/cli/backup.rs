@@ -1,0 +1,67 @@
+//! `onbeat-farm backup`: the store and its bundles into another folder.
+
+use std::path::{Path, PathBuf};
+
+use model::error::{Exit, Failure, Result};
+use model::text::{quoted, several};
+
+use super::store_flag::StorePlace;
+use super::{FarmEnvironment, say};
+use crate::ingest::keep::keep;
+
+/// Copy the store and its bundles into a folder, while the server runs
+///
+/// The database is copied as it is at one moment, then the bundles that it names. What is copied is
+/// a store by itself: `serve --store sqlite:DIR/farm.db`.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  onbeat-farm backup /mnt/backup/$(date +%F)")]
+pub struct Args {
+    /// The folder; it must not hold a store yet
+    dir: PathBuf,
+    /// The store [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "sqlite:PATH")]
+    store: Option<String>,
+}
+
+pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
+    let failed = |error: &std::io::Error| {
+        let what = format!("cannot write to {}", quoted(&args.dir));
+        Failure::of_call(what, error, Exit::Usage, "name a folder of your own, with space")
+    };
+    if !host::is_dir(&args.dir).unwrap_or(false) {
+        host::dir::Dir::create(&args.dir).map_err(|error| failed(&error))?;
+    }
+    let dir = host::whole_path(&args.dir).map_err(|error| failed(&error))?;
+    let copy = StorePlace::of(Some(&format!("sqlite:{}", dir.join("farm.db").display())), environment)?;
+    if host::identity(&copy.file).is_some() {
+        return Err(Failure::usage(format!(
+            "{} is there already: name another folder for each backup",
+            quoted(&copy.file)
+        )));
+    }
+    // The database first: what comes later is not in it, and what it names is copied after it.
+    let file =
+        copy.file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
+    store.copy_to(file).await?;
+    let (mut copied, mut missing) = (0, 0);
+    let target = copy.open_existing().await?;
+    for (id, place, _) in target.places().await? {
+        let place = Path::new(&place);
+        let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        match keep(place, &name, &copy.bundles) {
+            Ok((to, _)) if host::identity(&to.join("run.json")).is_some() => {
+                target.moved(&id, &to.to_string_lossy()).await?;
+                copied += 1;
+            }
+            outcome => {
+                let why = outcome.err().unwrap_or_else(|| "it is not there any more".to_owned());
+                say(&format!("onbeat-farm: {id} is not in the backup: {why}"));
+                missing += 1;
+            }
+        }
+    }
+    let runs = several(copied, "run", "runs");
+    say(&format!("onbeat-farm: the store and {runs} are in {}", quoted(&dir)));
+    Ok(if missing == 0 { Exit::Ok } else { Exit::Inconclusive })
+}

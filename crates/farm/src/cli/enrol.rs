@@ -1,0 +1,55 @@
+//! `onbeat-farm enrol`: codes with which boards enrol, and the end of a board's token.
+
+use std::io::Write;
+
+use model::error::{Exit, Failure, Result};
+
+use super::FarmEnvironment;
+use super::store_flag::StorePlace;
+use crate::ingest::environment::hex;
+use crate::web::sender::{digest_of, now};
+
+/// How long a code is good.
+const GOOD_FOR_S: i64 = 86_400;
+
+/// Print codes with which boards enrol, each good once and for a day
+///
+/// A board sends its code and its name to /v1/enrol, and gets a token of its own. The store keeps
+/// digests alone: a code or token that is lost is made anew.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  onbeat-farm enrol --count 10\n  onbeat-farm enrol --revoke press-3")]
+pub struct Args {
+    /// How many codes
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser =
+        clap::value_parser!(u16).range(1..=1000))]
+    count: u16,
+    /// Make the tokens of this board void instead
+    #[arg(long, value_name = "BOARD", conflicts_with = "count")]
+    revoke: Option<String>,
+    /// The store [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "sqlite:PATH")]
+    store: Option<String>,
+}
+
+pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    let store = StorePlace::of(args.store.as_deref(), environment)?.open().await?;
+    if let Some(board) = &args.revoke {
+        return match store.revoke(board, now()).await? {
+            0 => {
+                Err(Failure::usage("--revoke: no board of this name has a token: look at the list of boards"))
+            }
+            _ => Ok(Exit::Ok),
+        };
+    }
+    for _ in 0..args.count {
+        let secret = host::secret().map_err(|error| {
+            Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
+        })?;
+        let code = hex(&secret[..16]);
+        store.add_code(&digest_of(&code), now() + GOOD_FOR_S).await?;
+        // A code that nobody saw is of no use to anybody.
+        writeln!(std::io::stdout(), "{code}")
+            .map_err(|error| Failure::internal(format!("cannot print the code ({error}): try again")))?;
+    }
+    Ok(Exit::Ok)
+}

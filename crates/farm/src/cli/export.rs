@@ -1,0 +1,99 @@
+//! `onbeat-farm export`: maxima and histograms for other programs.
+
+use std::io::{self, BufWriter, Write};
+
+use model::error::{Exit, Failure, Result};
+
+use super::FarmEnvironment;
+use super::store_flag::StorePlace;
+use crate::records::{FarmBoard, SeriesOfBoard, Tier};
+use crate::store::{FarmStore, TimeStretch};
+use crate::web::data::{HistogramDocument, csv_head, csv_row};
+
+/// A week of slots is asked for at once.
+const STRETCH: i64 = 7 * 86_400;
+const MOST: i64 = 1 << 20;
+
+/// Print maxima of five minutes as CSV, or histograms as lines of JSON
+///
+/// As the pages' own addresses give them, of all boards or of one, in order of time.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat-farm export > maxima.csv\n  onbeat-farm export --histograms 1d --board press-3 > \
+     days.jsonl"
+)]
+pub struct Args {
+    /// Of this board alone
+    #[arg(long, value_name = "BOARD")]
+    board: Option<String>,
+    /// Histograms of 5m, 1h or 1d instead
+    #[arg(long, value_name = "TIER")]
+    histograms: Option<String>,
+    /// From this second since 1970 on
+    #[arg(long, value_name = "SECOND", default_value_t = 0)]
+    from: i64,
+    /// Up to this one
+    #[arg(long, value_name = "SECOND", default_value_t = i64::MAX)]
+    to: i64,
+    /// The store [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "sqlite:PATH")]
+    store: Option<String>,
+}
+
+pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    let tier = match args.histograms.as_deref().map(Tier::of_name) {
+        None => None,
+        Some(Some(tier)) => Some(tier),
+        Some(None) => return Err(Failure::usage("--histograms: none of 5m, 1h and 1d: choose one of these")),
+    };
+    let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
+    let boards = store.boards_of(args.board.as_deref()).await?;
+    if boards.is_empty() && args.board.is_some() {
+        return Err(Failure::usage("--board: there is no board of this name: look at the list of boards"));
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    let failed = |error: io::Error| Failure::internal(format!("cannot print it ({error}): try again"));
+    if tier.is_none() {
+        writeln!(out, "board,series,plan,{}", csv_head()).map_err(failed)?;
+    }
+    for board in &boards {
+        for series in store.series(&board.board).await? {
+            export(&store, board, &series, tier, args, &mut out).await?;
+        }
+    }
+    out.flush().map_err(failed)?;
+    Ok(Exit::Ok)
+}
+
+async fn export(
+    store: &FarmStore,
+    board: &FarmBoard,
+    series: &SeriesOfBoard,
+    tier: Option<Tier>,
+    args: &Args,
+    out: &mut impl Write,
+) -> Result<()> {
+    let failed = |error: io::Error| Failure::internal(format!("cannot print it ({error}): try again"));
+    let key = &series.key;
+    let Some((first, last)) = store.extent(&board.board, key).await? else { return Ok(()) };
+    let (mut from, to) = (args.from.max(first), args.to.min(last.saturating_add(1)));
+    while from < to {
+        let within = TimeStretch { from, to: to.min(from.saturating_add(STRETCH)) };
+        if let Some(tier) = tier {
+            for row in store.tiers(&board.board, key, tier, within).await? {
+                let document = HistogramDocument::of(row, None);
+                let line = serde_json::json!({
+                    "board": board.board, "series": key.series, "plan": key.plan, "histogram": document,
+                });
+                writeln!(out, "{line}").map_err(failed)?;
+            }
+        } else {
+            for slot in store.slots(&board.board, key, within, MOST).await? {
+                let row = csv_row(&slot);
+                writeln!(out, "{},{},{},{row}", board.board, key.series, key.plan).map_err(failed)?;
+            }
+        }
+        from = within.to;
+    }
+    Ok(())
+}

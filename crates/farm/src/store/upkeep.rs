@@ -1,0 +1,288 @@
+//! Looks whether the store is as it was written, and thins out what is old.
+
+use std::collections::BTreeMap;
+
+use model::error::Result;
+
+use super::{FarmStore, to_u64, trouble};
+use crate::encoding::{unpack_peaks, unpack_rows};
+use crate::records::{SeriesKey, Tier};
+
+const DAY: i64 = 86_400;
+/// Blobs that are looked at together.
+const AT_ONCE: i64 = 2_000;
+
+/// Whose rows they are.
+type Key = (i64, String, String, String);
+/// Samples by day.
+type Days = BTreeMap<i64, i64>;
+
+impl FarmStore {
+    /// What is wrong, in sentences.
+    pub async fn faults(&self) -> Result<Vec<String>> {
+        let mut faults: Vec<String> =
+            sqlx::query_scalar("pragma integrity_check").fetch_all(&self.pool).await.map_err(trouble)?;
+        faults.retain(|line| line != "ok");
+        let keys: Vec<Key> = sqlx::query_as(
+            "select distinct h.board_id, b.key, h.series, h.plan from hist h \
+             join board b on b.id = h.board_id order by b.key, h.series, h.plan",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        for key in &keys {
+            self.blob_faults(key, &mut faults).await?;
+            self.sum_faults(key, &mut faults).await?;
+        }
+        Ok(faults)
+    }
+
+    async fn blob_faults(&self, key: &Key, faults: &mut Vec<String>) -> Result<()> {
+        let (board, name, series, plan) = key;
+        for tier in Tier::ALL {
+            let mut last = i64::MIN;
+            loop {
+                let rows: Vec<(i64, i64, Vec<u8>)> = sqlx::query_as(
+                    "select t, n, cpus from hist where board_id = $1 and series = $2 and plan = $3 \
+                     and tier = $4 and t > $5 order by t limit $6",
+                )
+                .bind(board)
+                .bind(series)
+                .bind(plan)
+                .bind(tier.number())
+                .bind(last)
+                .bind(AT_ONCE)
+                .fetch_all(&self.pool)
+                .await
+                .map_err(trouble)?;
+                let Some(&(t, ..)) = rows.last() else { break };
+                last = t;
+                for (t, n, cpus) in rows {
+                    let counted = unpack_rows(&cpus)
+                        .map(|cpus| cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.rows.total())));
+                    match counted {
+                        // A run without a histogram, as of another tool, has samples alone.
+                        Some(counted) if counted == to_u64(n) || counted == 0 => {}
+                        Some(_) => {
+                            faults.push(format!("{name}: the histogram of {series} at {t} has another sum"))
+                        }
+                        None => faults.push(format!("{name}: the histogram of {series} at {t} is damaged")),
+                    }
+                }
+            }
+        }
+        self.peak_faults(key, faults).await
+    }
+
+    async fn peak_faults(&self, (board, name, series, plan): &Key, faults: &mut Vec<String>) -> Result<()> {
+        let mut from = Some(i64::MIN);
+        while let Some(begin) = from {
+            let next: Option<i64> = sqlx::query_scalar(
+                "select min(t) from slot where board_id = $1 and series = $2 and plan = $3 and t >= $4",
+            )
+            .bind(board)
+            .bind(series)
+            .bind(plan)
+            .bind(begin)
+            .fetch_one(&self.pool)
+            .await
+            .map_err(trouble)?;
+            let Some(begin) = next else { break };
+            let end = begin.saturating_add(DAY);
+            let rows: Vec<(i64, Vec<u8>)> = sqlx::query_as(
+                "select t, peaks from slot where board_id = $1 and series = $2 and plan = $3 \
+                 and t >= $4 and t < $5",
+            )
+            .bind(board)
+            .bind(series)
+            .bind(plan)
+            .bind(begin)
+            .bind(end)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(trouble)?;
+            let damaged = rows.iter().filter(|(_, peaks)| unpack_peaks(peaks).is_none());
+            faults.extend(damaged.map(|(t, _)| format!("{name}: the slot of {series} at {t} is damaged")));
+            from = (end > begin).then_some(end);
+        }
+        Ok(())
+    }
+
+    /// Rows are counted in their slot, hour and day: the sums are the same.
+    async fn sum_faults(&self, key: &Key, faults: &mut Vec<String>) -> Result<()> {
+        let (board, name, series, plan) = key;
+        // A run's histogram is that of the day on which it began, its slots are where they were.
+        let runs: i64 =
+            sqlx::query_scalar("select count(*) from run where board_id = $1 and series = $2 and plan = $3")
+                .bind(board)
+                .bind(series)
+                .bind(plan)
+                .fetch_one(&self.pool)
+                .await
+                .map_err(trouble)?;
+        if runs > 0 {
+            return Ok(());
+        }
+        let slots = self.slot_days(key).await?;
+        for tier in Tier::ALL {
+            let days = self.tier_days(key, tier).await?;
+            for (day, n) in &slots {
+                let there = days.get(day).copied();
+                // Only days are kept for ever.
+                if there != Some(*n) && (there.is_some() || tier == Tier::Day) {
+                    let there = there.unwrap_or_default();
+                    faults.push(format!(
+                        "{name}: {series} has {n} samples on the day of {day}, and {there} in {tier:?}s"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn slot_days(&self, (board, _, series, plan): &Key) -> Result<Days> {
+        let rows: Vec<(i64, i64)> = sqlx::query_as(
+            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n) as bigint) from slot \
+             where board_id = $1 and series = $2 and plan = $3 group by 1",
+        )
+        .bind(board)
+        .bind(series)
+        .bind(plan)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(rows.into_iter().collect())
+    }
+
+    async fn tier_days(&self, (board, _, series, plan): &Key, tier: Tier) -> Result<Days> {
+        let rows: Vec<(i64, i64)> = sqlx::query_as(
+            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n) as bigint) from hist \
+             where board_id = $1 and series = $2 and plan = $3 and tier = $4 group by 1",
+        )
+        .bind(board)
+        .bind(series)
+        .bind(plan)
+        .bind(tier.number())
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(rows.into_iter().collect())
+    }
+
+    /// Drops the histograms of a tier from before a day, whole days only: how many. Their samples
+    /// are in the next tier.
+    pub async fn prune(&self, tier: Tier, before: i64) -> Result<u64> {
+        let drop = sqlx::query("delete from hist where tier = $1 and t < $2");
+        let drop = drop.bind(tier.number()).bind(Tier::Day.begin(before));
+        Ok(drop.execute(&self.pool).await.map_err(trouble)?.rows_affected())
+    }
+
+    /// Copies the store into a file that is not there yet, as it is at one moment.
+    pub async fn copy_to(&self, file: &str) -> Result<()> {
+        sqlx::query("vacuum into $1").bind(file).execute(&self.pool).await.map_err(trouble)?;
+        Ok(())
+    }
+
+    /// The first and the last time of a series, in slots and days.
+    pub async fn extent(&self, board: &str, key: &SeriesKey) -> Result<Option<(i64, i64)>> {
+        let of = |table: &str| {
+            format!(
+                "select min(x.t), max(x.t) from {table} x join board b on b.id = x.board_id \
+                 where b.key = $1 and x.series = $2 and x.plan = $3"
+            )
+        };
+        let mut extent: Option<(i64, i64)> = None;
+        for table in ["slot", "hist"] {
+            let query = sqlx::query_as(sqlx::AssertSqlSafe(of(table)));
+            let found: (Option<i64>, Option<i64>) = query
+                .bind(board)
+                .bind(&key.series)
+                .bind(&key.plan)
+                .fetch_one(&self.pool)
+                .await
+                .map_err(trouble)?;
+            if let (Some(first), Some(last)) = found {
+                let known = extent.unwrap_or((first, last));
+                extent = Some((known.0.min(first), known.1.max(last)));
+            }
+        }
+        Ok(extent)
+    }
+
+    /// All runs: id, place, the digest of their document.
+    pub async fn places(&self) -> Result<Vec<(String, String, Vec<u8>)>> {
+        let all = sqlx::query_as("select id, place, digest from run order by id");
+        all.fetch_all(&self.pool).await.map_err(trouble)
+    }
+
+    /// The bundles were in one folder and are in another: how many.
+    pub async fn relocate(&self, from: &str, to: &str) -> Result<u64> {
+        let moved = sqlx::query(
+            "update run set place = $1 || substr(place, length($2) + 1) \
+             where substr(place, 1, length($3) + 1) = $4 || '/'",
+        );
+        let moved = moved.bind(to).bind(from).bind(from).bind(from);
+        Ok(moved.execute(&self.pool).await.map_err(trouble)?.rows_affected())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use crate::ingest::rows::{self, RowsOf};
+    use crate::store::RowBatch;
+    use model::rows::RowCounts;
+    use model::units::{Cpu, Nanos};
+    use model::watch::WatchRow;
+
+    fn batch() -> RowBatch {
+        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer".into() };
+        let line = |seq: u64| {
+            let hist = RowCounts::of_rows([(200, 3 + seq)]);
+            let row = WatchRow { cpu: Some(Cpu(0)), n: hist.total(), hist, ..WatchRow::default() };
+            let mono = seq as i64 * 300 * Nanos::SECOND.0;
+            serde_json::json!({ "seq": seq, "mono_ns": mono, "wall_ns": mono, "cpus": [row] }).to_string()
+                + "\n"
+        };
+        let text: String = (0..400).map(line).collect();
+        let rows = rows::read(&of, text.as_bytes()).unwrap();
+        RowBatch { board_id: 1, of, clock: None, rows }
+    }
+
+    #[test]
+    fn what_was_written_is_without_fault_and_what_was_damaged_is_found() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = FarmStore::in_memory().await.unwrap();
+            let place =
+                std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+            record.run.place = "/old/x".into();
+            store.put(&record).await.unwrap();
+            store.put_rows(&[batch()]).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            // What was added up may go; a day stays whole or goes whole.
+            assert_eq!(store.prune(Tier::Slot, DAY + 7).await.unwrap(), 288);
+            assert_eq!(store.prune(Tier::Hour, 7).await.unwrap(), 0);
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            let tell = async |text: &'static str| {
+                sqlx::query(text).execute(&store.pool).await.unwrap();
+                store.faults().await.unwrap().join("; ")
+            };
+            let damage = "update slot set n = n + 1 where series = 'timer' and t = 0";
+            assert!(tell(damage).await.contains("samples"));
+            let damage = "update slot set n = n - 1 where series = 'timer' and t = 0";
+            sqlx::query(damage).execute(&store.pool).await.unwrap();
+            assert!(
+                tell("update slot set peaks = x'09' where series = 'timer' and t = 300")
+                    .await
+                    .contains("slot")
+            );
+            assert_eq!(store.relocate("/old", "/new").await.unwrap(), 1);
+            assert_eq!(store.relocate("/ol", "/new").await.unwrap(), 0);
+            assert_eq!(store.places().await.unwrap()[0].1, "/new/x");
+        });
+    }
+}

@@ -1,0 +1,82 @@
+//! Runs that boards sent: their manifests, and how much they take.
+
+use model::error::Result;
+
+use sqlx::{Any, Transaction};
+
+use super::put::{PutOutcome, put_in};
+use super::{FarmStore, to_i64, to_u64, trouble};
+use crate::records::BundleRecord;
+
+/// What is known of a bundle by who sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentBundle {
+    pub board_id: i64,
+    /// The digest of its manifest.
+    pub manifest: Vec<u8>,
+    pub bytes: u64,
+}
+
+impl FarmStore {
+    /// The manifest of a run that a board sent, as its digest.
+    pub async fn manifest(&self, board_id: i64, run: &str) -> Result<Option<Vec<u8>>> {
+        sqlx::query_scalar("select manifest from upload where board_id = $1 and run = $2")
+            .bind(board_id)
+            .bind(run)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(trouble)
+    }
+
+    /// Stores a bundle that a board sent, and that it has sent it, both or neither.
+    pub async fn put_sent(&self, record: &BundleRecord, sent: &SentBundle) -> Result<PutOutcome> {
+        let mut all = self.begin().await?;
+        let outcome = put_in(&mut all, record).await.map_err(trouble)?;
+        if !matches!(outcome, PutOutcome::Refused(_)) {
+            note(&mut all, &record.run.id, sent).await.map_err(trouble)?;
+            all.commit().await.map_err(trouble)?;
+        }
+        Ok(outcome)
+    }
+
+    /// The digest of a run's document.
+    pub async fn run_digest(&self, run: &str) -> Result<Option<Vec<u8>>> {
+        let digest = sqlx::query_scalar("select digest from run where id = $1").bind(run);
+        digest.fetch_optional(&self.pool).await.map_err(trouble)
+    }
+
+    /// What the runs of a board take that it sent, but for one.
+    pub async fn kept_bytes(&self, board_id: i64, but: &str) -> Result<u64> {
+        let bytes: i64 = sqlx::query_scalar(
+            "select cast(coalesce(sum(bytes), 0) as bigint) from kept where board_id = $1 and run <> $2",
+        )
+        .bind(board_id)
+        .bind(but)
+        .fetch_one(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(to_u64(bytes))
+    }
+}
+
+async fn note(all: &mut Transaction<'static, Any>, run: &str, sent: &SentBundle) -> sqlx::Result<()> {
+    sqlx::query(
+        "insert into upload (board_id, run, manifest) values ($1, $2, $3) \
+         on conflict (board_id, run) do update set manifest = excluded.manifest",
+    )
+    .bind(sent.board_id)
+    .bind(run)
+    .bind(&sent.manifest)
+    .execute(&mut **all)
+    .await?;
+    sqlx::query(
+        "insert into kept (board_id, run, bytes) values ($1, $2, $3) \
+         on conflict (board_id, run) do update set bytes = excluded.bytes",
+    )
+    .bind(sent.board_id)
+    .bind(run)
+    .bind(to_i64(sent.bytes))
+    .execute(&mut **all)
+    .await?;
+    Ok(())
+}

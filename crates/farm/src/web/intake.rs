@@ -1,0 +1,113 @@
+//! What boards send: one task that writes rows, a place for pieces, one assembly of a bundle at a
+//! time.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::http::StatusCode;
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use super::answer::Refusal;
+use super::clones::LiveBoots;
+use super::rate::RateLimit;
+use crate::ingest::staging::Staging;
+use crate::store::{FarmStore, RowBatch, RowsStored};
+
+/// Requests that wait; one more is told to come again.
+const QUEUE: usize = 1_024;
+/// Requests in one commit.
+const TOGETHER: usize = 256;
+/// Wrong codes of an hour before enrolment pauses.
+const MOST_WRONG_CODES: u64 = 60;
+
+type Waiting = (RowBatch, oneshot::Sender<Result<RowsStored, Refusal>>);
+
+/// What boards send to a farm that has a store in a file.
+pub struct Intake {
+    rows: mpsc::Sender<Waiting>,
+    pub staging: Staging,
+    /// Bundles are put together one after the other.
+    pub assembling: Mutex<()>,
+    wrong_codes: Mutex<(i64, u64)>,
+    pub rates: RateLimit,
+    pub boots: LiveBoots,
+    /// The bytes of bundles that a board may have here.
+    pub quota: u64,
+    pub rows_stored: Arc<AtomicU64>,
+}
+
+impl Intake {
+    /// Starts the task that writes rows; bundles are kept in this folder.
+    pub fn start(store: FarmStore, bundles: &Path, quota: u64) -> Intake {
+        let (rows, waiting) = mpsc::channel(QUEUE);
+        let rows_stored = Arc::new(AtomicU64::new(0));
+        tokio::spawn(write(store, waiting, rows_stored.clone()));
+        Intake {
+            rows,
+            staging: Staging::new(bundles),
+            assembling: Mutex::default(),
+            wrong_codes: Mutex::default(),
+            rates: RateLimit::default(),
+            boots: LiveBoots::default(),
+            quota,
+            rows_stored,
+        }
+    }
+
+    /// Hands rows over; answers when they are on the disk.
+    pub async fn put(&self, batch: RowBatch) -> Result<RowsStored, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        if self.rows.try_send((batch, answer)).is_err() {
+            return Err(busy());
+        }
+        answered.await.unwrap_or_else(|_| Err(busy()))
+    }
+
+    /// Counts a wrong code.
+    pub async fn count_wrong_code(&self, now: i64) {
+        let mut wrong = self.wrong_codes.lock().await;
+        let hour = now.div_euclid(3_600);
+        *wrong = if wrong.0 == hour { (hour, wrong.1.saturating_add(1)) } else { (hour, 1) };
+    }
+
+    /// Whether there were too many, so that no code can be guessed.
+    pub async fn is_guessed(&self, now: i64) -> bool {
+        let wrong = self.wrong_codes.lock().await;
+        wrong.0 == now.div_euclid(3_600) && wrong.1 >= MOST_WRONG_CODES
+    }
+}
+
+fn busy() -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait: send it again later")
+}
+
+/// Takes what waits together, and commits once.
+async fn write(store: FarmStore, mut waiting: mpsc::Receiver<Waiting>, stored: Arc<AtomicU64>) {
+    let mut together: Vec<Waiting> = Vec::new();
+    while waiting.recv_many(&mut together, TOGETHER).await > 0 {
+        let (batches, senders): (Vec<RowBatch>, Vec<_>) = together.drain(..).unzip();
+        match store.put_rows(&batches).await {
+            Ok(answers) => {
+                for (sender, answer) in senders.into_iter().zip(answers) {
+                    stored.fetch_add(answer.stored, Ordering::Relaxed);
+                    let _ = sender.send(Ok(answer));
+                }
+            }
+            // What one of them has may be the reason: each by itself, and nothing was stored yet.
+            Err(_) => {
+                for (batch, sender) in batches.into_iter().zip(senders) {
+                    let alone = store.put_rows(&[batch]).await;
+                    let answer =
+                        alone.map(|mut answers| answers.pop().unwrap_or_default()).map_err(|failure| {
+                            Refusal::new(
+                                StatusCode::SERVICE_UNAVAILABLE,
+                                format!("{failure}: send it again later"),
+                            )
+                        });
+                    let _ = sender.send(answer);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What boards send, by the contract's requests: each may be repeated.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bundle::manifest::{BundleManifest, PIECE};
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::sender::{BoardSender, TOKEN, clock_of, content, digest_of, intake, now, now_ns};
+use crate::ingest::bundle::{is_id, read};
+use crate::ingest::environment::hex;
+use crate::ingest::find::{FoundBundle, board_key};
+use crate::ingest::rows::{self, RowsOf};
+use crate::ingest::staging::StagingFault;
+use crate::store::{EnrolOutcome, PutOutcome, RowBatch, SentBundle, TokenOwner};
+
+const ROWS_LIMIT: u64 = 1 << 20;
+const MANIFEST_LIMIT: u64 = 4 << 20;
+
+/// An answer with its status.
+type Received = Result<Response, Refusal>;
+
+fn with(status: StatusCode, value: &serde_json::Value) -> Received {
+    Ok((status, WebAnswer::json(value)?).into_response())
+}
+
+#[derive(Deserialize)]
+struct EnrolRequest {
+    code: String,
+    name: String,
+}
+
+pub async fn enrol(State(app): State<Arc<App>>, body: Bytes) -> Received {
+    let intake = intake(&app)?;
+    if intake.is_guessed(now()).await {
+        let detail = "too many wrong codes in this hour: wait for the next one";
+        return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail));
+    }
+    let asked: EnrolRequest = serde_json::from_slice(&body)
+        .map_err(|_| Refusal::bad("no enrolment: send {\"code\":\"..\",\"name\":\"..\"}"))?;
+    let name: String = model::text::clean(asked.name.trim()).chars().take(64).collect();
+    if name.is_empty() {
+        return Err(Refusal::bad("the board has no name: send one"));
+    }
+    let secret = host::secret().map_err(|error| {
+        Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("the kernel gives no random numbers ({error}): try again"),
+        )
+    })?;
+    let (token, key) = (format!("{TOKEN}{}", hex(&secret)), board_key(&name));
+    let code = digest_of(asked.code.trim());
+    match app.store.enrol(&code, now(), &key, &name, &digest_of(&token)).await? {
+        EnrolOutcome::Enrolled => with(StatusCode::CREATED, &json!({ "board": key, "token": token })),
+        EnrolOutcome::NameTaken => Err(Refusal::new(
+            StatusCode::CONFLICT,
+            "a board of this name is there: choose another, the code stays good",
+        )),
+        EnrolOutcome::BadCode => {
+            intake.count_wrong_code(now()).await;
+            Err(Refusal::new(StatusCode::FORBIDDEN, "the code is used up or too old: have a new one made"))
+        }
+    }
+}
+
+pub async fn me(State(app): State<Arc<App>>, BoardSender(owner): BoardSender) -> Received {
+    let rows: Vec<_> = app.store.rows_of(owner.board_id).await?;
+    let rows: Vec<_> = rows
+        .into_iter()
+        .map(|(boot, first, last)| {
+            json!({ "boot": boot, "first": first, "last": last
+            })
+        })
+        .collect();
+    let runs = app.store.run_digests(owner.board_id).await?.into_iter();
+    let runs: Vec<_> = runs
+        .map(|(id, complete, digest)| json!({ "id": id, "complete": complete, "digest": hex(&digest) }))
+        .collect();
+    with(StatusCode::OK, &json!({ "board": owner.board, "rows": rows, "runs": runs }))
+}
+
+pub async fn put_rows(
+    State(app): State<Arc<App>>,
+    BoardSender(owner): BoardSender,
+    Path((boot, recording, series, first)): Path<(String, String, String, u64)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Received {
+    let intake = intake(&app)?;
+    if ![&boot, &recording].into_iter().all(|name| is_id(name)) || series.is_empty() || series.len() > 64 {
+        return Err(Refusal::bad(
+            "boot, recording or series is no name: send them as the rows' header has them",
+        ));
+    }
+    let text = content(&headers, &body, ROWS_LIMIT)?;
+    let of = RowsOf { boot, recording, series: model::text::clean(&series) };
+    let rows = match rows::read(&of, &text) {
+        Ok(rows) => rows,
+        Err(fault) => return with(StatusCode::UNPROCESSABLE_ENTITY, &json!(fault)),
+    };
+    if rows.first().is_some_and(|row| row.seq != first) {
+        return Err(Refusal::bad("the first row has another number than the address: send it by its own"));
+    }
+    let batch = RowBatch { board_id: owner.board_id, of, clock: clock_of(&headers), rows };
+    if let Some(at) = app.store.future_row(&batch, now_ns().0).await? {
+        let line = rows::line_of(&text, at);
+        let detail = "the row is of the future: set the board's clock, and leave the row out";
+        return with(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "line": line, "detail": detail }));
+    }
+    let answer = intake.put(batch).await?;
+    let status = match (answer.seq.is_empty(), answer.stored) {
+        (false, _) => StatusCode::CONFLICT,
+        (true, 0) => StatusCode::OK,
+        _ => StatusCode::CREATED,
+    };
+    with(status, &json!(answer))
+}
+
+pub async fn put_piece(
+    State(app): State<Arc<App>>,
+    BoardSender(owner): BoardSender,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Received {
+    let staging = intake(&app)?.staging.clone();
+    let bytes = content(&headers, &body, PIECE)?;
+    let new = app.heavy(move || staging.put(&owner.board, &name, &bytes).map_err(refusal)).await?;
+    with(if new { StatusCode::CREATED } else { StatusCode::OK }, &json!({}))
+}
+
+pub async fn put_run(
+    State(app): State<Arc<App>>,
+    BoardSender(owner): BoardSender,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Received {
+    let intake = intake(&app)?;
+    if !is_id(&id) {
+        return Err(Refusal::bad("this is no run's id: send it as run.json has it"));
+    }
+    let text = content(&headers, &body, MANIFEST_LIMIT)?;
+    let unreadable = |detail| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
+    let manifest = BundleManifest::read(&text).map_err(unreadable)?;
+    let (board_id, bytes) = (owner.board_id, manifest.bytes());
+    let sent = SentBundle { board_id, manifest: Sha256::digest(&text).to_vec(), bytes };
+    // One after the other: two requests of one run would write the same files.
+    let _turn = intake.assembling.lock().await;
+    if is_there(&app, &owner, &id, &manifest, &sent).await? {
+        return with(StatusCode::OK, &json!({}));
+    }
+    let kept = app.store.kept_bytes(board_id, &id).await?;
+    if kept.saturating_add(bytes) > intake.quota {
+        let detail = format!("this board's runs take {kept} bytes of {} here: prune some", intake.quota);
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
+    }
+    let missing = intake.staging.missing(&owner.board, &manifest);
+    if !missing.is_empty() {
+        return with(StatusCode::ACCEPTED, &json!({ "missing": missing }));
+    }
+    let outcome = take_in(&app, &owner, &id, &manifest, &sent).await?;
+    intake.staging.clear(&owner.board, &manifest);
+    with(if outcome == PutOutcome::Had { StatusCode::OK } else { StatusCode::CREATED }, &json!({}))
+}
+
+/// Whether a run is there as it is sent. One that is over, or another board's, is not written over.
+async fn is_there(
+    app: &App,
+    owner: &TokenOwner,
+    id: &str,
+    manifest: &BundleManifest,
+    sent: &SentBundle,
+) -> Result<bool, Refusal> {
+    let known = app.store.manifest(owner.board_id, id).await?;
+    if known.as_ref() == Some(&sent.manifest) {
+        return Ok(true);
+    }
+    let refused = match app.store.run(id).await? {
+        Some(run) if run.board != owner.board => "it is another board's run already: a run is of one board",
+        Some(run) if run.complete => {
+            // It may have come on a stick.
+            let digest = app.store.run_digest(id).await?.map(|digest| hex(&digest));
+            if known.is_none() && digest.is_some() && digest.as_deref() == manifest.run_digest() {
+                return Ok(true);
+            }
+            "a run of this id is there with other content: a run that is over does not change"
+        }
+        _ => return Ok(false),
+    };
+    Err(Refusal::new(StatusCode::CONFLICT, refused))
+}
+
+async fn take_in(
+    app: &App,
+    owner: &TokenOwner,
+    id: &str,
+    manifest: &BundleManifest,
+    sent: &SentBundle,
+) -> Result<PutOutcome, Refusal> {
+    let staging = intake(app)?.staging.clone();
+    let (board, run, of) = (owner.board.clone(), id.to_owned(), manifest.clone());
+    // A folder for each state of a run: the one before is whole until this one is stored.
+    let name = format!("{id}+{}", hex(&sent.manifest[..8]));
+    let place = staging.place(&name);
+    let assembling = staging.clone();
+    let record = app.heavy(move || {
+        let place = assembling.assemble(&board, &name, &of).map_err(refusal)?;
+        let unreadable = |detail| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
+        let (mut record, _) = read(&FoundBundle { place, board: Some(board.clone()) }).map_err(unreadable)?;
+        if record.run.id != run {
+            return Err(unreadable(
+                "run.json is of another id than the address: send it by its own".to_owned(),
+            ));
+        }
+        record.run.board = board;
+        Ok(record)
+    });
+    let stored = match record.await {
+        Ok(record) => app.store.put_sent(&record, sent).await.map_err(Refusal::from),
+        Err(refusal) => Err(refusal),
+    };
+    match stored {
+        Ok(PutOutcome::Refused(detail)) => {
+            staging.discard(&place, manifest);
+            Err(Refusal::new(StatusCode::CONFLICT, detail))
+        }
+        Err(refusal) if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {
+            staging.discard(&place, manifest);
+            Err(refusal)
+        }
+        other => other,
+    }
+}
+
+fn refusal(fault: StagingFault) -> Refusal {
+    match fault {
+        StagingFault::Refused(detail) => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail),
+        StagingFault::Full(detail) => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
+        StagingFault::Failed(detail) => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail),
+    }
+}

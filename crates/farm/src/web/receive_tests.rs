@@ -1,0 +1,328 @@
+//! What boards send, each request repeated, refused and answered as the contract says.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, header};
+use model::rows::RowCounts;
+use model::units::{Cpu, Nanos};
+use model::watch::WatchRow;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tower::ServiceExt;
+
+use super::sender::{digest_of, now};
+use super::{App, FarmExposure, Intake, router};
+use crate::ingest::environment::hex;
+use crate::records::{SeriesKey, Tier};
+use crate::store::{FarmStore, TimeStretch};
+
+const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+/// A farm that takes in, in a folder of its own.
+struct Farm {
+    app: Arc<App>,
+    _folder: tempfile::TempDir,
+}
+
+impl Farm {
+    async fn new() -> Farm {
+        Farm::with_quota(1 << 30).await
+    }
+
+    async fn with_quota(quota: u64) -> Farm {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FarmStore::file(&folder.path().join("farm.db")).await.unwrap();
+        let intake = Intake::start(store.clone(), &folder.path().join("bundles"), quota);
+        let app = App::new(store, FarmExposure::BehindProxy, Some(intake));
+        Farm { app: Arc::new(app), _folder: folder }
+    }
+
+    async fn ask(&self, method: &str, address: &str, token: &str, body: impl Into<Body>) -> (u16, Value) {
+        let request = Request::builder()
+            .method(method)
+            .uri(address)
+            .header(header::AUTHORIZATION, format!("Bearer {token}"))
+            .body(body.into())
+            .unwrap();
+        let response = router(self.app.clone()).oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    async fn enrolled(&self, name: &str) -> String {
+        self.app.store.add_code(&digest_of(name), now() + 60).await.unwrap();
+        let (status, answer) =
+            self.ask("POST", "/v1/enrol", "", json!({ "code": name, "name": name }).to_string()).await;
+        assert_eq!(status, 201, "{answer}");
+        answer["token"].as_str().unwrap().to_owned()
+    }
+}
+
+/// A bundle's files below a folder, by their paths.
+fn files_of(folder: &Path, below: &str) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in folder.read_dir().unwrap().map(|entry| entry.unwrap()) {
+        let path = format!("{below}{}", entry.file_name().to_str().unwrap());
+        match entry.path().is_dir() {
+            true => found.extend(files_of(&entry.path(), &format!("{path}/"))),
+            false => found.push((path, host::read_user_file(&entry.path(), 64 << 20).unwrap())),
+        }
+    }
+    found
+}
+
+fn fixture(name: &str) -> (String, Vec<(String, Vec<u8>)>) {
+    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
+    let mut files = files_of(&place, "");
+    let parts = ["run.json", "blocks.jsonl", "rows.jsonl", "tail"];
+    files.retain(|(path, _)| {
+        parts.contains(&path.as_str()) || path.starts_with("host/") || path.starts_with("events/")
+    });
+    let document = files.iter().find(|file| file.0 == "run.json").unwrap();
+    let run: Value = serde_json::from_slice(&document.1).unwrap();
+    (run["id"].as_str().unwrap().to_owned(), files)
+}
+
+fn piece(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn manifest(files: &[(String, Vec<u8>)]) -> String {
+    let file = |(path, bytes): &(String, Vec<u8>)| {
+        let pieces: Vec<String> = bytes.chunks(4 << 20).map(piece).collect();
+        json!({ "path": path, "bytes": bytes.len(), "pieces": pieces })
+    };
+    let files: Vec<Value> = files.iter().map(file).collect();
+    json!({ "schema": "onbeat.manifest/1", "files": files, "signature": null }).to_string()
+}
+
+#[test]
+fn a_code_enrols_once_and_a_revoked_token_ends() {
+    block_on(async {
+        let farm = Farm::new().await;
+        let token = farm.enrolled("press-3").await;
+        assert!(token.starts_with("obt_") && token.len() == 68);
+        let (status, me) = farm.ask("GET", "/v1/me", &token, "").await;
+        assert_eq!((status, me), (200, json!({ "board": "press-3", "rows": [], "runs": [] })));
+        let again = json!({ "code": "press-3", "name": "other" }).to_string();
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", again).await.0, 403);
+        farm.app.store.add_code(&digest_of("old"), now() - 1).await.unwrap();
+        assert_eq!(
+            farm.ask("POST", "/v1/enrol", "", json!({ "code": "old", "name": "x" }).to_string()).await.0,
+            403
+        );
+        // A name that is taken leaves the code good.
+        farm.app.store.add_code(&digest_of("new"), now() + 60).await.unwrap();
+        let taken = json!({ "code": "new", "name": "press-3" }).to_string();
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", taken).await.0, 409);
+        let free = json!({ "code": "new", "name": "press-4" }).to_string();
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", free).await.0, 201);
+        for wrong in ["", "obt_", "obt_0000", &token[..67]] {
+            assert_eq!(farm.ask("GET", "/v1/me", wrong, "").await.0, 401, "{wrong}");
+        }
+        assert_eq!(farm.app.store.revoke("press-3", now()).await.unwrap(), 1);
+        assert_eq!(farm.ask("GET", "/v1/me", &token, "").await.0, 401);
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", "no JSON").await.0, 400);
+    });
+}
+
+#[test]
+fn wrong_codes_come_to_an_end() {
+    block_on(async {
+        let farm = Farm::new().await;
+        let guess = json!({ "code": "guess", "name": "x" }).to_string();
+        let mut seen = Vec::new();
+        // A new hour may begin meanwhile, and only once.
+        for _ in 0..130 {
+            seen.push(farm.ask("POST", "/v1/enrol", "", guess.clone()).await.0);
+        }
+        assert!(seen[0] == 403 && seen.contains(&429), "{seen:?}");
+    });
+}
+
+#[test]
+fn a_bundle_is_sent_once_however_often_it_is_cut_and_repeated() {
+    block_on(async {
+        let farm = Farm::new().await;
+        let (token, other) = (farm.enrolled("a").await, farm.enrolled("b").await);
+        let (id, files) = fixture("hunt");
+        let (address, text) = (format!("/v1/runs/{id}"), manifest(&files));
+        let (status, answer) = farm.ask("PUT", &address, &token, text.clone()).await;
+        let missing: Vec<&str> =
+            answer["missing"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert_eq!(status, 202);
+        let mut pieces: Vec<&[u8]> = files.iter().flat_map(|file| file.1.chunks(4 << 20)).collect();
+        pieces.sort_unstable();
+        pieces.dedup();
+        assert!(pieces.iter().all(|bytes| missing.contains(&piece(bytes).as_str())));
+        for (at, bytes) in pieces.iter().enumerate() {
+            let address = format!("/v1/pieces/{}", piece(bytes));
+            assert_eq!(farm.ask("PUT", &address, &token, bytes.to_vec()).await.0, 201, "piece {at}");
+            assert_eq!(farm.ask("PUT", &address, &token, bytes.to_vec()).await.0, 200);
+            assert_eq!(farm.ask("PUT", &address, &token, "other".to_owned()).await.0, 422);
+            let whole = at + 1 == pieces.len();
+            let wanted = if whole { 201 } else { 202 };
+            assert_eq!(
+                farm.ask("PUT", &address.replace("pieces", "runs"), &token, "{}".to_owned()).await.0,
+                422
+            );
+            if at % 5 == 0 || whole {
+                assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, text.clone()).await.0, wanted);
+            }
+        }
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, text.clone()).await.0, 200);
+        let run = farm.app.store.run(&id).await.unwrap().unwrap();
+        let days = farm.app.store.tiers("a", &run.key, Tier::Day, ALL).await.unwrap();
+        assert_eq!((run.board.as_str(), days[0].n), ("a", run.cycles));
+        // What is over does not change, and is nobody else's.
+        let less = manifest(&files[..files.len() - 1]);
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &other, text).await.0, 409);
+        let changed = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, less).await.0;
+        assert!(changed == 409 || changed == 422, "{changed}");
+        let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;
+        assert_eq!((&me["runs"][0]["id"], &me["runs"][0]["complete"]), (&json!(id), &json!(run.complete)));
+        assert_eq!(farm.ask("PUT", "/v1/runs/..", &token, "{}").await.0 / 100, 4);
+    });
+}
+
+fn line(seq: u64, counts: &[(usize, u64)]) -> String {
+    let hist = RowCounts::of_rows(counts.iter().copied());
+    let max_ns = counts.iter().map(|count| Nanos(count.0 as i64)).max();
+    let row = WatchRow {
+        cpu: Some(Cpu(0)),
+        n: hist.total(),
+        max_ns,
+        max_mono_ns: Some(Nanos(1)),
+        hist,
+        ..WatchRow::default()
+    };
+    let mono = seq as i64 * 300 * Nanos::SECOND.0;
+    json!({ "seq": seq, "mono_ns": mono, "span_ns": 300_000_000_000i64, "wall_ns": mono, "cpus": [row] })
+        .to_string()
+        + "\n"
+}
+
+#[test]
+fn rows_are_stored_once_in_whatever_cuts() {
+    block_on(async {
+        let farm = Farm::new().await;
+        let token = farm.enrolled("a").await;
+        let lines: Vec<String> = (0..40).map(|seq| line(seq, &[(200 + seq as usize, seq + 1)])).collect();
+        let address = |first: usize| format!("/v1/rows/boot-1/rec/timer/{first}");
+        for (from, to, status) in
+            [(30, 40, 201), (0, 7, 201), (3, 12, 201), (0, 12, 200), (5, 40, 201), (0, 40, 200)]
+        {
+            let (got, answer) = farm.ask("PUT", &address(from), &token, lines[from..to].concat()).await;
+            assert_eq!(got, status, "{from}..{to}: {answer}");
+        }
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        let wanted: u64 = (1..=40).sum();
+        for tier in Tier::ALL {
+            let rows = farm.app.store.tiers("a", &key, tier, ALL).await.unwrap();
+            assert_eq!(rows.iter().map(|row| row.n).sum::<u64>(), wanted, "{tier:?}");
+            let samples = rows.iter().flat_map(|row| &row.cpus).map(|cpu| cpu.rows.total()).sum::<u64>();
+            assert_eq!(samples, wanted);
+        }
+        let slots = farm.app.store.slots("a", &key, ALL, 999).await.unwrap();
+        assert_eq!((slots.len(), slots[39].max_ns), (40, Some(Nanos(239))));
+        // Another content under a number is named, and what is new beside it is stored.
+        let beside = line(39, &[(9, 9)]) + &line(40, &[(9, 1)]);
+        let (status, answer) = farm.ask("PUT", &address(39), &token, beside).await;
+        assert_eq!((status, &answer["seq"], &answer["stored"]), (409, &json!([39]), &json!(1)));
+        let (status, answer) = farm.ask("PUT", &address(50), &token, lines[0].clone() + "no row\n").await;
+        assert_eq!((status, &answer["line"]), (422, &json!(2)));
+        assert_eq!(farm.ask("PUT", &address(7), &token, lines[0].clone()).await.0, 400);
+        assert_eq!(farm.ask("PUT", "/v1/rows/../r/s/0", &token, "").await.0 / 100, 4);
+        let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;
+        assert_eq!(me["rows"], json!([{ "boot": "boot-1", "first": 0, "last": 40 }]));
+        let page = router(farm.app.clone())
+            .oneshot(Request::get("/b/a").body(Body::empty()).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(page.status().as_u16(), 200);
+    });
+}
+
+#[test]
+fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
+    block_on(async {
+        let farm = Farm::new().await;
+        let token = farm.enrolled("a").await;
+        let put = async |boot: &str, clock: &str, text: String| {
+            let request = Request::put(format!("/v1/rows/{boot}/rec/timer/0"))
+                .header(header::AUTHORIZATION, format!("Bearer {token}"))
+                .header("onbeat-clock", clock.to_owned());
+            let request = request.body(Body::from(text)).unwrap();
+            let response = router(farm.app.clone()).oneshot(request).await.unwrap();
+            let status = response.status().as_u16();
+            let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            (status, serde_json::from_slice::<Value>(&bytes).unwrap_or_default())
+        };
+        let rows = (0..3).map(|seq| line(seq, &[(200, 1)])).collect::<String>();
+        let mono = 900 * Nanos::SECOND.0;
+        // It believes that it is 1970.
+        let clock = format!("boot=b1;mono={mono};wall={mono}");
+        assert_eq!(put("b1", &clock, rows.clone()).await.0, 201);
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        let slots = farm.app.store.slots("a", &key, ALL, 9).await.unwrap();
+        assert!((now() - 1_300..now()).contains(&slots[0].t), "{}", slots[0].t);
+        // A row of a later time than the board's own clock that counts from its boot.
+        let future = line(0, &[(200, 1)]) + &line(2_000, &[(200, 1)]);
+        let (status, answer) = put("b2", &format!("boot=b2;mono={mono};wall=0"), future).await;
+        assert_eq!((status, &answer["line"]), (422, &json!(2)));
+        // An earlier boot, of which only the board says when it was: in 2106.
+        let wall = 4_300_000_000 * Nanos::SECOND.0;
+        let late = line(0, &[(200, 1)]).replace("\"wall_ns\":0", &format!("\"wall_ns\":{wall}"));
+        assert_eq!(put("b0", &format!("boot=b2;mono={mono};wall=0"), late).await.0, 422);
+        // The machine before was copied, and is still alive.
+        let (status, answer) = put("b1", &clock, rows).await;
+        assert_eq!(status, 403, "{answer}");
+    });
+}
+
+#[test]
+fn a_board_has_its_quota() {
+    block_on(async {
+        let farm = Farm::with_quota(1_000).await;
+        let token = farm.enrolled("a").await;
+        let (id, files) = fixture("measured");
+        let (status, answer) = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await;
+        assert_eq!(status, 413, "{answer}");
+    });
+}
+
+#[test]
+fn a_run_that_came_on_a_stick_is_there() {
+    block_on(async {
+        let farm = Farm::new().await;
+        let token = farm.enrolled("a").await;
+        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let found = crate::ingest::find::FoundBundle { place, board: Some("a".into()) };
+        let record = crate::ingest::bundle::read(&found).unwrap().0;
+        farm.app.store.put(&record).await.unwrap();
+        let (id, files) = fixture("measured");
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await.0, 200);
+    });
+}
+
+#[test]
+fn a_farm_that_keeps_nothing_says_so() {
+    block_on(async {
+        let store = FarmStore::in_memory().await.unwrap();
+        let app = Arc::new(App::new(store, FarmExposure::BehindProxy, None));
+        let request = Request::put("/v1/pieces/x").body(Body::empty()).unwrap();
+        assert_eq!(router(app).oneshot(request).await.unwrap().status().as_u16(), 501);
+    });
+}

@@ -1,0 +1,170 @@
+//! Who sends: a board by its token, and what it sends unpacked within limits.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
+use model::units::Nanos;
+use sha2::{Digest, Sha256};
+
+use super::answer::Refusal;
+use super::app::App;
+use super::intake::Intake;
+use crate::store::{BoardClock, TokenOwner};
+
+/// What a token begins with.
+pub const TOKEN: &str = "obt_";
+
+/// The digest under which a secret is kept: it is random, so that no slow one is needed.
+pub fn digest_of(secret: &str) -> Vec<u8> {
+    Sha256::digest(secret).to_vec()
+}
+
+/// Seconds since 1970.
+pub fn now() -> i64 {
+    now_ns().0.div_euclid(Nanos::SECOND.0)
+}
+
+/// The same in ns.
+pub fn now_ns() -> Nanos {
+    host::clock::monotonic() + host::clock::wall_offset()
+}
+
+/// The part of the farm that boards send to.
+pub fn intake(app: &App) -> Result<&Intake, Refusal> {
+    app.intake.as_ref().ok_or_else(|| {
+        Refusal::new(
+            StatusCode::NOT_IMPLEMENTED,
+            "this farm keeps nothing: start it with --store sqlite:PATH to have boards send to it",
+        )
+    })
+}
+
+/// A board that is known by its token: asked before the content is read.
+pub struct BoardSender(pub TokenOwner);
+
+impl FromRequestParts<Arc<App>> for BoardSender {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<BoardSender, Refusal> {
+        let intake = intake(app)?;
+        let owner = board_of(app, &parts.headers).await?;
+        intake.rates.take(owner.board_id, host::clock::monotonic()).map_err(|wait_s| {
+            let detail = format!("this board asks too often: wait for {wait_s} s");
+            Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail)
+        })?;
+        if let Some(clock) = clock_of(&parts.headers) {
+            let one = intake.boots.is_one(owner.board_id, &clock.boot, host::clock::monotonic());
+            if !one {
+                let detail = format!(
+                    "two machines send with the token of {}: enrol this one with a code of its own",
+                    owner.board
+                );
+                return Err(Refusal::new(StatusCode::FORBIDDEN, detail));
+            }
+        }
+        Ok(BoardSender(owner))
+    }
+}
+
+async fn board_of(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token =
+        bearer.and_then(|value| value.strip_prefix("Bearer ")).filter(|token| token.starts_with(TOKEN));
+    let unknown =
+        || Refusal::new(StatusCode::UNAUTHORIZED, "the token is none of this farm's: enrol the board again");
+    let owner = app.store.owner(&digest_of(token.ok_or_else(unknown)?)).await?;
+    owner.ok_or_else(unknown)
+}
+
+/// What was sent, unpacked; refused where it is larger, or other than its digest says.
+pub fn content(headers: &HeaderMap, body: &Bytes, limit: u64) -> Result<Vec<u8>, Refusal> {
+    if let Some(named) = headers.get("content-digest").and_then(|value| value.to_str().ok()) {
+        let encoded = named.strip_prefix("sha-256=:").and_then(|rest| rest.strip_suffix(':'));
+        let is_same =
+            encoded.and_then(|text| STANDARD.decode(text).ok()) == Some(Sha256::digest(body).to_vec());
+        if !is_same {
+            return Err(Refusal::bad("the content is not what its digest says: send it again"));
+        }
+    }
+    let packed = headers.get(header::CONTENT_ENCODING).is_some_and(|value| value == "gzip");
+    let mut bytes = Vec::new();
+    if packed {
+        let read = GzDecoder::new(&body[..]).take(limit + 1).read_to_end(&mut bytes);
+        read.map_err(|error| Refusal::bad(format!("the content is no gzip ({error}): send it again")))?;
+    } else {
+        bytes.extend_from_slice(body);
+    }
+    match bytes.len() as u64 > limit {
+        true => Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("more than {limit} bytes: send fewer at once"),
+        )),
+        false => Ok(bytes),
+    }
+}
+
+/// The clocks that a board tells: `boot=..;mono=..;wall=..`, in ns.
+pub fn clock_of(headers: &HeaderMap) -> Option<BoardClock> {
+    let text = headers.get("onbeat-clock")?.to_str().ok()?;
+    let field = |name: &str| {
+        text.split(';').find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
+    };
+    Some(BoardClock {
+        boot: field("boot")?,
+        mono_ns: field("mono")?.parse().ok()?,
+        wall_ns: field("wall")?.parse().ok()?,
+        received_ns: now_ns().0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    fn zipped(bytes: &[u8]) -> Bytes {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap().into()
+    }
+
+    #[test]
+    fn a_bomb_is_cut_and_a_wrong_digest_refused() {
+        let mut headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, "gzip".parse().unwrap())]);
+        let bomb = zipped(&vec![0; 10 << 20]);
+        assert!(bomb.len() < 100_000);
+        assert_eq!(content(&headers, &bomb, 1 << 20).unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(content(&headers, &zipped(b"rows"), 9).unwrap(), b"rows");
+        assert_eq!(
+            content(&headers, &Bytes::from_static(b"rows"), 9).unwrap_err().status,
+            StatusCode::BAD_REQUEST
+        );
+        headers.insert("content-digest", "sha-256=:AAAA:".parse().unwrap());
+        assert!(content(&headers, &zipped(b"rows"), 9).is_err());
+        let named = format!("sha-256=:{}:", STANDARD.encode(Sha256::digest(zipped(b"rows"))));
+        headers.insert("content-digest", named.parse().unwrap());
+        assert!(content(&headers, &zipped(b"rows"), 9).is_ok());
+    }
+
+    #[test]
+    fn clocks_are_read_or_not_there() {
+        let read = |text: &str| {
+            clock_of(&HeaderMap::from_iter([(
+                header::HeaderName::from_static("onbeat-clock"),
+                text.parse().unwrap(),
+            )]))
+        };
+        let clock = read("boot=b-1;mono=5; wall=7").unwrap();
+        assert_eq!((clock.boot.as_str(), clock.mono_ns, clock.wall_ns), ("b-1", 5, 7));
+        assert!(read("boot=b;mono=x;wall=7").is_none() && read("").is_none());
+    }
+}

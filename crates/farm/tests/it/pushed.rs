@@ -1,0 +1,85 @@
+//! A board's program against a server, over a socket: what the board has is what the farm shows.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::server::{Server, ask, codes};
+use bundle::record::made::MadeRecord;
+use bundle::record::read::RecordReader;
+use bundle::record::write::{DEFAULT_SIZE, RecordWriter};
+use model::units::Nanos;
+use model::watch::WatchSeries;
+use push::cli::{PushEnvironment, run};
+
+const MADE: MadeRecord =
+    MadeRecord { cpus: 2, span: Nanos(300 * Nanos::SECOND.0), reboot: 25, wakeups: 300_000 };
+
+fn push(home: &Path, arguments: &[&str]) -> u8 {
+    let environment = PushEnvironment { state_home: None, home: Some(home.into()) };
+    let words = ["onbeat-push"].iter().chain(arguments).map(OsString::from);
+    run(words, &environment)
+}
+
+#[test]
+fn what_a_board_has_is_what_the_farm_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("board");
+    let state = home.join(".local/state/onbeat");
+    fs::create_dir_all(state.join("runs/measured")).unwrap();
+    let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+    for file in ["run.json", "blocks.jsonl"] {
+        fs::copy(fixture.join(file), state.join("runs/measured").join(file)).unwrap();
+    }
+    let (mut writer, _) = RecordWriter::open_folder(&state.join("watch"), DEFAULT_SIZE).unwrap();
+    for n in 0..60 {
+        writer.append(&MADE.run(n), &MADE.interval(n)).unwrap();
+    }
+    drop(writer);
+    let store = format!("sqlite:{}", folder.path().join("farm.db").display());
+    let server = Server::start(&store);
+    let url = format!("http{}{}", "://", server.address);
+    let code = codes(&store, 1).remove(0);
+    // Nothing can be sent before it is enrolled, nothing in the clear, and no code is good twice.
+    assert_eq!(push(&home, &["--once"]), 2);
+    assert_eq!(push(&home, &["enrol", &format!("http{}farm.example", "://"), &code]), 2);
+    assert_eq!(push(&home, &["enrol", &url, "wrong"]), 4);
+    assert_eq!(push(&home, &["enrol", &url, &code, "--name", "press-3"]), 0);
+    assert_eq!(push(&home, &["enrol", &url, &code, "--name", "press-4"]), 4);
+    for _ in 0..2 {
+        assert_eq!(push(&home, &["--once", "--when", "always"]), 0);
+        let mut wanted = 0;
+        let mut reader = RecordReader::open_folder(&state.join("watch")).unwrap();
+        reader
+            .each_row(WatchSeries::Wakeup, |_, _, line| {
+                wanted += line.cpus.iter().map(|row| row.n).sum::<u64>()
+            })
+            .unwrap();
+        assert!(wanted > 0);
+        let get = |path: &str| {
+            let (status, answer) = ask(&server.address, "GET", path, "", "", "").unwrap();
+            assert_eq!(status, 200, "{answer}");
+            answer
+        };
+        let board = get("/v1/boards/press-3");
+        assert_eq!(board["runs"].as_array().unwrap().len(), 1);
+        let series = board["series"].as_array().unwrap();
+        let of_wakeups = series.iter().filter(|one| one["series"].as_str().unwrap().starts_with("wakeup"));
+        let total: u64 = of_wakeups
+            .map(|one| {
+                let (series, plan) = (one["series"].as_str().unwrap(), one["plan"].as_str().unwrap());
+                let path = format!("/v1/boards/press-3/histograms?tier=1d&series={series}&plan={plan}");
+                let days = get(&path);
+                let days = days["histograms"].as_array().unwrap().clone();
+                days.iter().map(|day| day["n"].as_u64().unwrap()).sum::<u64>()
+            })
+            .sum();
+        assert_eq!(total, wanted);
+        // The second time it has forgotten what was acknowledged.
+        let _ = fs::remove_file(state.join("push/sent.json"));
+    }
+    // A token that is revoked ends it.
+    let revoked = super::server::farm(&["enrol", "--revoke", "press-3", "--store", &store]).status().unwrap();
+    assert!(revoked.success());
+    assert_eq!(push(&home, &["--once", "--when", "always"]), 4);
+}

@@ -1,0 +1,77 @@
+//! A server of its own, which can be killed, and what is asked of it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use serde_json::Value;
+
+pub fn farm(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onbeat-farm"));
+    command.args(arguments);
+    command
+}
+
+/// Codes with which boards enrol.
+pub fn codes(store: &str, count: usize) -> Vec<String> {
+    let printed = farm(&["enrol", "--count", &count.to_string(), "--store", store]).output().unwrap();
+    let lines = String::from_utf8(printed.stdout).unwrap();
+    lines.lines().map(str::to_owned).collect()
+}
+
+/// A server on a port of its own; it ends with this.
+pub struct Server {
+    child: Child,
+    pub address: String,
+}
+
+impl Server {
+    pub fn start(store: &str) -> Server {
+        let mut child = farm(&["serve", "--store", store, "--listen", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        said.read_line(&mut line).unwrap();
+        let address = line.split("//").nth(1).unwrap_or_else(|| panic!("{line}"));
+        let address = address.trim_end_matches(['/', '\n']).to_owned();
+        // What it says later must not fill the pipe.
+        thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        Server { child, address }
+    }
+}
+
+impl Drop for Server {
+    /// Ends it with SIGKILL.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A request, and its answer where there is a whole one; `more` are lines of its head.
+pub fn ask(
+    address: &str,
+    method: &str,
+    path: &str,
+    token: &str,
+    more: &str,
+    body: impl AsRef<[u8]>,
+) -> Option<(u16, Value)> {
+    let body = body.as_ref();
+    let mut stream = TcpStream::connect(address).ok()?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {token}\r\n{more}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some((status, serde_json::from_str(body).ok()?))
+}

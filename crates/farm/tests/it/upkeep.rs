@@ -1,0 +1,69 @@
+//! What keeps a farm for years: looked at, copied, thinned out, handed out.
+
+use std::fs;
+use std::path::Path;
+
+use super::server::{Server, farm};
+
+fn told(arguments: &[&str]) -> (i32, String, String) {
+    let output = farm(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let store = format!("sqlite:{}", at("farm.db"));
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    for command in ["check", "prune", "export"] {
+        let (code, _, said) = told(&[command, "--store", &store]);
+        assert!(code == 2 && said.contains("no store"), "{command}: {said}");
+    }
+    let (code, _, said) = told(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()]);
+    assert_eq!(code, 0, "{said}");
+    let (code, out, said) = told(&["check", "--store", &store]);
+    assert_eq!((code, out.as_str()), (0, ""), "{said}");
+    assert!(said.contains("2 runs looked at, 0 faults"), "{said}");
+
+    // A copy is a store by itself, and says where its own bundles are.
+    let server = Server::start(&store);
+    let (code, _, said) = told(&["backup", &at("copy"), "--store", &store]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(told(&["backup", &at("copy"), "--store", &store]).0, 2);
+    let copy = format!("sqlite:{}", at("copy/farm.db"));
+    let (code, out, _) = told(&["serve", "--store", &store, "--listen", "127.0.0.1:0"]);
+    assert_eq!((code, out.as_str()), (4, ""), "two servers of one store");
+    // What boards sent for no run stays while a server may be about to use it.
+    fs::create_dir_all(folder.path().join("farm.db.bundles/x+0/host")).unwrap();
+    fs::create_dir_all(folder.path().join("farm.db.bundles/.pieces/a")).unwrap();
+    let (code, _, said) = told(&["prune", "--store", &store]);
+    assert!(code == 0 && said.contains("a server runs"), "{said}");
+    drop(server);
+    let (code, _, said) = told(&["prune", "--store", &store]);
+    assert!(code == 0 && said.contains("2 folders"), "{said}");
+    let left = fs::read_dir(folder.path().join("farm.db.bundles")).unwrap().count();
+    // Two runs and the lock.
+    assert_eq!(left, 3);
+    assert_eq!(told(&["check", "--store", &store]).0, 0);
+
+    let (code, csv, _) = told(&["export", "--store", &store]);
+    assert_eq!(code, 0);
+    assert!(csv.starts_with("board,series,plan,t,time,n,"), "{csv}");
+    let (_, days, _) = told(&["export", "--histograms", "1d", "--board", "a", "--store", &store]);
+    let sum = |document: serde_json::Value| document["histogram"]["n"].as_u64().unwrap();
+    let total: u64 = days.lines().map(|line| sum(serde_json::from_str(line).unwrap())).sum();
+    let slots: u64 =
+        csv.lines().skip(1).map(|line| line.split(',').nth(5).unwrap().parse::<u64>().unwrap()).sum();
+    assert!(total > 0 && slots > 0, "{total} {slots}");
+    assert_eq!(told(&["export", "--board", "none", "--store", &store]).0, 2);
+    assert_eq!(told(&["export", "--histograms", "2d", "--store", &store]).0, 2);
+
+    // The original goes, and the copy is whole.
+    fs::remove_dir_all(folder.path().join("farm.db.bundles")).unwrap();
+    let (code, out, _) = told(&["check", "--store", &store]);
+    assert!(code == 3 && out.lines().count() == 2, "{out}");
+    assert_eq!(told(&["check", "--store", &copy]).0, 0);
+    assert_eq!(told(&["export", "--store", &copy]).1, csv);
+}

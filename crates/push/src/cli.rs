@@ -1,0 +1,273 @@
+//! The command line.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use host::MachineFiles;
+use model::error::{Exit, Failure, Result};
+use model::text::{clean, several};
+use model::units::Nanos;
+
+use super::address::FarmAddress;
+use super::backoff::Backoff;
+use super::enrolment::{Enrolment, PushFolder};
+use super::link::{FarmAnswer, HttpLink, LinkFault};
+use super::quiet::is_measuring;
+use super::round::{PushSources, run_round};
+use super::sent::SentLog;
+use super::session::{PushAllowance, PushRound, RoundEnd, RoundOutcome};
+
+/// Between two looks at what there is.
+const EVERY: Nanos = Nanos(60 * Nanos::SECOND.0);
+/// How often `--once` tries what did not work.
+const TRIES: u32 = 5;
+
+/// What the process brings along; nothing else of its environment is read.
+#[derive(Clone, Debug, Default)]
+pub struct PushEnvironment {
+    /// `$XDG_STATE_HOME`.
+    pub state_home: Option<OsString>,
+    /// `$HOME`.
+    pub home: Option<OsString>,
+}
+
+/// Sends what this board measured and recorded to a farm
+///
+/// Runs and records are sent from where they lie: nothing is copied, and nothing is sent twice that
+/// the farm has acknowledged. While onbeat measures on this machine nothing is sent.
+#[derive(Parser)]
+#[command(
+    name = "onbeat-push",
+    version,
+    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage, 4 the farm refuses the token, 7 \
+     something was left unsent."
+)]
+struct PushCli {
+    #[command(subcommand)]
+    command: Option<PushCommand>,
+    /// Send what there is, then end
+    #[arg(long)]
+    once: bool,
+    /// Go on sending; this is the default
+    #[arg(long, conflicts_with = "once")]
+    follow: bool,
+    /// A folder of runs; may be given several times [default: onbeat/runs in the state folder]
+    #[arg(long, value_name = "DIR")]
+    runs: Vec<PathBuf>,
+    /// A record of `onbeat watch`; may be given several times [default: onbeat/watch there]
+    #[arg(long, value_name = "DIR")]
+    record: Vec<PathBuf>,
+    /// When to send
+    #[arg(long, value_enum, default_value_t = PushTime::AfterRun)]
+    when: PushTime,
+    /// Where the token and what was acknowledged are kept [default: onbeat/push in the state folder]
+    #[arg(long, value_name = "DIR", global = true)]
+    state: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum PushCommand {
+    /// Get a token from a farm with a code that `onbeat-farm enrol` printed
+    Enrol {
+        /// Its address: https, or http on this machine
+        url: String,
+        code: String,
+        /// The board's name there [default: this machine's]
+        #[arg(long)]
+        name: Option<String>,
+        /// Take certificates of these authorities alone
+        #[arg(long, value_name = "FILE")]
+        ca: Option<PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PushTime {
+    /// Nothing while onbeat measures
+    AfterRun,
+    /// Rows at any time, runs when nothing measures
+    BetweenRows,
+    /// Everything at any time
+    Always,
+}
+
+impl PushTime {
+    fn allowance(self, measuring: bool) -> PushAllowance {
+        match (self, measuring) {
+            (PushTime::AfterRun, true) => PushAllowance::Nothing,
+            (PushTime::BetweenRows, true) => PushAllowance::Rows,
+            _ => PushAllowance::All,
+        }
+    }
+}
+
+/// Runs the command; the exit code.
+pub fn run(args: impl Iterator<Item = OsString>, environment: &PushEnvironment) -> u8 {
+    let cli = match PushCli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage as u8 } else { Exit::Ok as u8 };
+        }
+    };
+    let folder = PushFolder(cli.state.clone().unwrap_or_else(|| state(environment).join("push")));
+    let outcome = match &cli.command {
+        Some(PushCommand::Enrol { url, code, name, ca }) => {
+            enrol(&folder, url, code, name.as_deref(), ca.as_deref())
+        }
+        None => push(&cli, &folder, environment),
+    };
+    match outcome {
+        Ok(exit) => exit as u8,
+        Err(failure) => {
+            say(&failure.message);
+            failure.exit as u8
+        }
+    }
+}
+
+/// A line on standard error; that it cannot be written is no reason to end.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "onbeat-push: {line}");
+}
+
+/// Where onbeat keeps its things.
+fn state(environment: &PushEnvironment) -> PathBuf {
+    let absolute = |text: &OsString| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
+    let state = environment.state_home.as_ref().and_then(absolute);
+    let home = || environment.home.as_ref().and_then(absolute).map(|home| home.join(".local/state"));
+    state.or_else(home).map_or_else(|| PathBuf::from("/var/lib/onbeat"), |state| state.join("onbeat"))
+}
+
+fn enrol(
+    folder: &PushFolder,
+    url: &str,
+    code: &str,
+    name: Option<&str>,
+    ca: Option<&std::path::Path>,
+) -> Result<Exit> {
+    let address = FarmAddress::parse(url)?;
+    let authorities = ca.map(host::whole_path).transpose().map_err(|error| {
+        Failure::of_call("--ca: cannot find it", &error, Exit::Usage, "name a file of certificates")
+    })?;
+    let link = HttpLink::new(&address, "", authorities.as_deref())?;
+    folder.check()?;
+    let name = name.map_or_else(host::node_name, str::to_owned);
+    let FarmAnswer { status, body } = link.enrol(code.trim(), &name).map_err(failure)?;
+    let text = |field: &str| clean(body[field].as_str().unwrap_or_default());
+    if status != 201 {
+        let exit = if status == 403 { Exit::NotPermitted } else { Exit::Usage };
+        let message = format!("the farm does not enrol this board ({status}): {}", text("detail"));
+        return Err(Failure { exit, message });
+    }
+    let enrolment = Enrolment {
+        farm: address.base.clone(),
+        board: text("board"),
+        token: text("token"),
+        authorities: authorities.map(|file| file.to_string_lossy().into_owned()).unwrap_or_default(),
+    };
+    enrolment.write(folder)?;
+    say(&format!("this board is {} at {}", enrolment.board, enrolment.farm));
+    Ok(Exit::Ok)
+}
+
+fn failure(fault: LinkFault) -> Failure {
+    match fault {
+        LinkFault::Later { detail, .. } | LinkFault::Source(detail) => {
+            Failure { exit: Exit::Inconclusive, message: detail }
+        }
+        LinkFault::Token(detail) => Failure::not_permitted(detail),
+    }
+}
+
+fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Result<Exit> {
+    let enrolment = Enrolment::read(folder)?;
+    let address = FarmAddress::parse(&enrolment.farm)?;
+    let authorities =
+        Some(PathBuf::from(&enrolment.authorities)).filter(|_| !enrolment.authorities.is_empty());
+    let mut link = HttpLink::new(&address, &enrolment.token, authorities.as_deref())?;
+    let sources = sources(cli, environment);
+    let machine = MachineFiles::live();
+    let mut round = PushRound {
+        link: &mut link,
+        folder,
+        log: SentLog::read(folder, &enrolment.farm, &enrolment.board),
+        allowed: &|| cli.when.allowance(cli.when != PushTime::Always && is_measuring(&machine)),
+        passed_over: BTreeMap::new(),
+        known: BTreeMap::new(),
+        outcome: RoundOutcome::default(),
+    };
+    let (mut backoff, mut said, mut tries) = (Backoff::default(), String::new(), 0);
+    let (mut unsent, mut remarked) = (false, Vec::new());
+    loop {
+        let end = run_round(&mut round, &sources);
+        tell(&round.outcome, &remarked);
+        remarked.clone_from(&round.outcome.remarks);
+        unsent |= round.outcome.left || round.outcome.refused > 0 || round.outcome.lost > 0;
+        let (news, wait) = match end {
+            Ok(()) if cli.once => return Ok(if unsent { Exit::Inconclusive } else { Exit::Ok }),
+            Ok(()) => {
+                backoff.reset();
+                (String::new(), EVERY)
+            }
+            Err(RoundEnd::Quiet) => {
+                unsent = true;
+                ("onbeat measures on this machine: sending waits until it is over".to_owned(), EVERY)
+            }
+            Err(RoundEnd::Failed(failure)) => return Err(failure),
+            Err(RoundEnd::Fault(LinkFault::Token(detail))) => return Err(Failure::not_permitted(detail)),
+            Err(RoundEnd::Fault(LinkFault::Later { detail, after_s })) => {
+                (detail, backoff.failed(after_s, host::random_u64()))
+            }
+            Err(RoundEnd::Fault(LinkFault::Source(detail))) => {
+                (detail, backoff.failed(None, host::random_u64()))
+            }
+        };
+        // The same trouble is told once.
+        if !news.is_empty() && news != said {
+            say(&news);
+        }
+        said = news;
+        tries += 1;
+        if cli.once && tries >= TRIES {
+            return Ok(Exit::Inconclusive);
+        }
+        host::clock::sleep_for(wait);
+    }
+}
+
+fn sources(cli: &PushCli, environment: &PushEnvironment) -> PushSources {
+    let state = state(environment);
+    let named = |given: &[PathBuf], flag: &str, usual: &str| -> Vec<PathBuf> {
+        if given.is_empty() {
+            return vec![state.join(usual)];
+        }
+        let whole = |folder: &PathBuf| {
+            // A record may be begun later.
+            host::whole_path(folder).unwrap_or_else(|error| {
+                say(&format!("{flag}: {} cannot be read yet ({error})", model::text::quoted(folder)));
+                folder.clone()
+            })
+        };
+        given.iter().map(whole).collect()
+    };
+    PushSources { runs: named(&cli.runs, "--runs", "runs"), records: named(&cli.record, "--record", "watch") }
+}
+
+/// What is still as the round before found it is not told again.
+fn tell(outcome: &RoundOutcome, told: &[String]) {
+    for remark in outcome.remarks.iter().filter(|remark| !told.contains(remark)) {
+        say(&clean(remark));
+    }
+    if outcome.lost > 0 {
+        let rows = several(outcome.lost, "row", "rows");
+        say(&format!("{rows} were merged to hours or dropped before they could be sent"));
+    }
+    if outcome.rows + outcome.runs > 0 {
+        let (rows, runs) = (several(outcome.rows, "row", "rows"), several(outcome.runs, "run", "runs"));
+        say(&format!("{rows} and {runs} sent"));
+    }
+}

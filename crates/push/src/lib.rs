@@ -1,0 +1,21 @@
+//! Sends what a board measured and recorded to a farm, each row and each run until it is
+//! acknowledged.
+//!
+//! [`cli`] is the command line, [`enrolment`] the board's token. [`round`] sends what is there to
+//! be sent: [`rows`] of records and [`runs`], through [`link`], which speaks HTTP. What was
+//! acknowledged is in [`sent`]; nothing is copied, the record and the runs themselves wait.
+
+pub mod address;
+pub mod backoff;
+pub mod cli;
+pub mod enrolment;
+pub mod link;
+pub mod manifest;
+pub mod parts;
+pub mod quiet;
+pub mod round;
+pub mod rows;
+pub mod runs;
+pub mod sent;
+pub mod seq_ranges;
+pub mod session;

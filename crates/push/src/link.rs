@@ -1,0 +1,224 @@
+//! HTTP to the farm: what can be sent again later is told from what cannot.
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::read::GzEncoder;
+use model::error::{Exit, Failure, Result};
+use model::text::excerpt;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use ureq::http::{HeaderMap, Request, Response, header};
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body, SendBody};
+
+use super::address::FarmAddress;
+
+/// No answer is larger: the names of all pieces of a bundle.
+const ANSWER_LIMIT: u64 = 4 << 20;
+const CERTIFICATES_LIMIT: u64 = 1 << 20;
+
+/// What the farm answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FarmAnswer {
+    pub status: u16,
+    pub body: Value,
+}
+
+/// Why there is no answer to go by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkFault {
+    /// To be sent again, after this many seconds where the farm says so.
+    Later { detail: String, after_s: Option<u64> },
+    /// The farm does not know the token.
+    Token(String),
+    /// What was sent could not be read here.
+    Source(String),
+}
+
+/// How requests reach a farm.
+pub trait FarmLink {
+    fn get(&mut self, path: &str) -> std::result::Result<FarmAnswer, LinkFault>;
+    /// Sends what is in memory, packed and with its digest.
+    fn put(&mut self, path: &str, bytes: &[u8]) -> std::result::Result<FarmAnswer, LinkFault>;
+    /// Sends what is read meanwhile, packed.
+    fn stream(&mut self, path: &str, body: &mut dyn Read) -> std::result::Result<FarmAnswer, LinkFault>;
+}
+
+/// The network.
+pub struct HttpLink {
+    agent: Agent,
+    base: String,
+    /// What stands behind `Authorization:`; empty before the board is enrolled.
+    bearer: String,
+    boot: String,
+}
+
+impl HttpLink {
+    /// Certificates are of the usual authorities, or of those in a file alone.
+    pub fn new(address: &FarmAddress, token: &str, authorities: Option<&Path>) -> Result<HttpLink> {
+        let tls = match authorities {
+            Some(file) => TlsConfig::builder().root_certs(read_certificates(file)?).build(),
+            None => TlsConfig::builder().build(),
+        };
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            // Where it leads is not where the token is good.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .https_only(address.is_encrypted)
+            .user_agent(concat!("onbeat-push/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(Duration::from_secs(20)))
+            .timeout_per_read(Some(Duration::from_secs(120)))
+            .timeout_per_write(Some(Duration::from_secs(120)))
+            .timeout_recv_response(Some(Duration::from_secs(300)))
+            .tls_config(tls);
+        // A proxy is asked for encrypted connections alone: it must not see the token.
+        let config = if address.is_encrypted { config } else { config.proxy(None) };
+        let boot = host::MachineFiles::live().read_text("/proc/sys/kernel/random/boot_id");
+        Ok(HttpLink {
+            agent: Agent::new_with_config(config.build()),
+            base: address.base.clone(),
+            bearer: if token.is_empty() { String::new() } else { format!("Bearer {token}") },
+            boot: boot.known().map(|text| text.trim().to_owned()).unwrap_or_default(),
+        })
+    }
+
+    /// Asks for a token with a code.
+    pub fn enrol(&self, code: &str, name: &str) -> std::result::Result<FarmAnswer, LinkFault> {
+        let body = serde_json::json!({ "code": code, "name": name }).to_string();
+        self.send("POST", "/v1/enrol", &[], SendBody::from_reader(&mut body.as_bytes()))
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: SendBody,
+    ) -> std::result::Result<FarmAnswer, LinkFault> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        if !self.bearer.is_empty() {
+            request = request.header(header::AUTHORIZATION, &self.bearer);
+        }
+        let mono = host::clock::monotonic();
+        let wall = mono + host::clock::wall_offset();
+        let clock = format!("boot={};mono={};wall={}", self.boot, mono.0, wall.0);
+        request = request.header("onbeat-clock", clock);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let later = |detail: String| LinkFault::Later { detail: excerpt(&detail), after_s: None };
+        let request = request.body(body).map_err(|error| later(format!("the request is none ({error})")))?;
+        let response =
+            self.agent.run(request).map_err(|error| later(format!("the farm is not reached ({error})")))?;
+        answer_of(response)
+    }
+}
+
+impl FarmLink for HttpLink {
+    fn get(&mut self, path: &str) -> std::result::Result<FarmAnswer, LinkFault> {
+        self.send("GET", path, &[], SendBody::none())
+    }
+
+    fn put(&mut self, path: &str, bytes: &[u8]) -> std::result::Result<FarmAnswer, LinkFault> {
+        let mut packed = Vec::new();
+        GzEncoder::new(bytes, Compression::default())
+            .read_to_end(&mut packed)
+            .map_err(|error| LinkFault::Source(error.to_string()))?;
+        let digest = format!("sha-256=:{}:", STANDARD.encode(Sha256::digest(&packed)));
+        let headers = [
+            ("content-encoding", "gzip".to_owned()),
+            ("content-digest", digest),
+            ("content-length", packed.len().to_string()),
+        ];
+        self.send("PUT", path, &headers, SendBody::from_reader(&mut packed.as_slice()))
+    }
+
+    fn stream(&mut self, path: &str, body: &mut dyn Read) -> std::result::Result<FarmAnswer, LinkFault> {
+        let mut packed = GzEncoder::new(body, Compression::fast());
+        let headers = [("content-encoding", "gzip".to_owned())];
+        self.send("PUT", path, &headers, SendBody::from_reader(&mut packed))
+    }
+}
+
+fn answer_of(mut response: Response<Body>) -> std::result::Result<FarmAnswer, LinkFault> {
+    let status = response.status().as_u16();
+    let after_s = retry_after(response.headers());
+    let bytes = response.body_mut().with_config().limit(ANSWER_LIMIT).read_to_vec();
+    let bytes = bytes.map_err(|error| LinkFault::Later {
+        detail: excerpt(&format!("the answer was cut ({error})")),
+        after_s: None,
+    })?;
+    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    judged(status, body, after_s)
+}
+
+/// What an answer means for what was sent.
+pub fn judged(status: u16, body: Value, after_s: Option<u64>) -> std::result::Result<FarmAnswer, LinkFault> {
+    let said = excerpt(body["detail"].as_str().unwrap_or_default());
+    let detail = |what: &str| if said.is_empty() { what.to_owned() } else { said.clone() };
+    match status {
+        401 => Err(LinkFault::Token(detail("the farm does not know this board's token"))),
+        300..=399 => Err(LinkFault::Later {
+            detail: "the farm's address leads elsewhere: enrol with the address that it leads to".to_owned(),
+            after_s,
+        }),
+        // What is there besides the farm: a proxy without it, a page that wants a login.
+        200..=299 if !body.is_object() => Err(LinkFault::Later {
+            detail: "what answers is no farm: look at the address".to_owned(),
+            after_s,
+        }),
+        408 | 425 | 429 | 500..=599 => {
+            Err(LinkFault::Later { detail: detail("the farm cannot take it now"), after_s })
+        }
+        _ => Ok(FarmAnswer { status, body }),
+    }
+}
+
+/// Seconds; a date is taken for no word.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
+}
+
+fn read_certificates(file: &Path) -> Result<RootCerts> {
+    let shown = model::text::quoted(file);
+    let bytes = host::read_user_file(file, CERTIFICATES_LIMIT).map_err(|error| {
+        let what = format!("--ca: cannot read {shown}");
+        Failure::of_call(what, &error, Exit::Usage, "name a file of certificates in PEM")
+    })?;
+    let items = parse_pem(&bytes).filter_map(|item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        _ => None,
+    });
+    let certificates: Vec<_> = items.collect();
+    match certificates.is_empty() {
+        true => Err(Failure::usage(format!("--ca: {shown} holds no certificate: name a PEM file"))),
+        false => Ok(RootCerts::new_with_certs(&certificates)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_can_be_sent_again_is_told_from_what_cannot() {
+        let of = |status| judged(status, json!({ "detail": "why" }), Some(30));
+        for status in [200, 201, 202, 400, 403, 404, 409, 413, 422] {
+            assert_eq!(of(status).unwrap().status, status);
+        }
+        for status in [301, 302, 307, 308, 408, 429, 500, 502, 503, 504] {
+            let Err(LinkFault::Later { after_s, detail }) = of(status) else { panic!("{status}") };
+            assert!(after_s == Some(30) && !detail.is_empty());
+        }
+        assert_eq!(of(401), Err(LinkFault::Token("why".into())));
+        // A page of a proxy is no acknowledgement.
+        assert!(matches!(judged(200, Value::Null, None), Err(LinkFault::Later { .. })));
+    }
+}

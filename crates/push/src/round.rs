@@ -1,0 +1,36 @@
+//! One round: the newest row of each series first, so that the farm is up to date at once, then
+//! older rows, the oldest first, then runs.
+
+use std::path::PathBuf;
+
+use super::session::{PushRound, RoundEnd, RoundOutcome};
+use super::{rows, runs};
+
+/// Where what is to be sent lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PushSources {
+    /// Folders of runs.
+    pub runs: Vec<PathBuf>,
+    /// Records of `onbeat watch`.
+    pub records: Vec<PathBuf>,
+}
+
+/// Sends what is there; what it did is in the round's outcome, however it ended.
+pub fn run_round(round: &mut PushRound<'_>, sources: &PushSources) -> Result<(), RoundEnd> {
+    round.outcome = RoundOutcome::default();
+    for record in &sources.records {
+        rows::send_newest(round, record)?;
+    }
+    for record in &sources.records {
+        rows::send_backlog(round, record)?;
+    }
+    for folder in &sources.runs {
+        runs::send_runs(round, folder)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod fake_farm;
+#[cfg(test)]
+mod tests;

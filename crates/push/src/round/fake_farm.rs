@@ -1,0 +1,148 @@
+//! A farm in memory, which keeps the contract and goes wrong as asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use bundle::manifest::BundleManifest;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::link::{FarmAnswer, FarmLink, LinkFault};
+use crate::manifest::hex;
+
+/// What goes wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    None,
+    /// It does not reach the farm.
+    Lost,
+    /// The farm takes it, and the answer is lost.
+    Unanswered,
+}
+
+#[derive(Default)]
+pub struct FakeFarm {
+    /// By boot, recording, series and number.
+    pub rows: BTreeMap<(String, u64), String>,
+    /// In the order in which they came.
+    pub order: Vec<(String, u64)>,
+    pub had: u64,
+    pub runs: BTreeMap<String, BundleManifest>,
+    pub pieces: BTreeSet<String>,
+    pub requests: u64,
+    /// Rows that it calls malformed.
+    pub malformed: BTreeSet<u64>,
+    /// More lines are too many.
+    pub most_lines: Option<usize>,
+    pub trouble: Option<Box<dyn FnMut(u64) -> Trouble>>,
+}
+
+type Answered = Result<FarmAnswer, LinkFault>;
+
+fn answer(status: u16, body: Value) -> FarmAnswer {
+    FarmAnswer { status, body }
+}
+
+impl FakeFarm {
+    fn troubled(&mut self, act: impl FnOnce(&mut FakeFarm) -> FarmAnswer) -> Answered {
+        self.requests += 1;
+        let lost = || LinkFault::Later { detail: "lost".into(), after_s: None };
+        let number = self.requests;
+        match self.trouble.as_mut().map_or(Trouble::None, |trouble| trouble(number)) {
+            Trouble::None => Ok(act(self)),
+            Trouble::Lost => Err(lost()),
+            Trouble::Unanswered => {
+                act(self);
+                Err(lost())
+            }
+        }
+    }
+
+    fn put_rows(&mut self, path: &str, text: &str) -> FarmAnswer {
+        let (of, first) = path.trim_start_matches("/v1/rows/").rsplit_once('/').unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let header: Value = serde_json::from_str(lines[0]).unwrap();
+        let named =
+            ["boot", "recording", "series"].map(|field| header[field].as_str().unwrap().to_owned()).join("/");
+        assert_eq!((header["schema"].as_str(), named.as_str()), (Some("onbeat.rows/1"), of));
+        if self.most_lines.is_some_and(|most| lines.len() - 1 > most) {
+            return answer(413, json!({ "detail": "too many" }));
+        }
+        let seq = |line: &str| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap();
+        let rows: Vec<(u64, &str)> = lines[1..].iter().map(|line| (seq(line), *line)).collect();
+        assert_eq!(rows[0].0.to_string(), first);
+        assert!(rows.windows(2).all(|pair| pair[0].0 < pair[1].0), "{rows:?}");
+        if let Some(at) = rows.iter().position(|row| self.malformed.contains(&row.0)) {
+            return answer(422, json!({ "line": at + 2, "detail": "no row" }));
+        }
+        let (mut stored, mut other) = (0, Vec::new());
+        for (seq, line) in rows {
+            let key = (of.to_owned(), seq);
+            match self.rows.get(&key) {
+                None => {
+                    stored += 1;
+                    self.rows.insert(key.clone(), line.to_owned());
+                    self.order.push(key);
+                }
+                Some(known) if known == line => self.had += 1,
+                Some(_) => other.push(seq),
+            }
+        }
+        let status = if !other.is_empty() {
+            409
+        } else if stored > 0 {
+            201
+        } else {
+            200
+        };
+        answer(status, json!({ "stored": stored, "seq": other }))
+    }
+
+    fn put_run(&mut self, id: &str, text: &[u8]) -> FarmAnswer {
+        let manifest = BundleManifest::read(text).unwrap();
+        if self.runs.get(id) == Some(&manifest) {
+            return answer(200, json!({}));
+        }
+        let missing: Vec<&str> =
+            manifest.pieces().into_iter().filter(|piece| !self.pieces.contains(*piece)).collect();
+        if !missing.is_empty() {
+            return answer(202, json!({ "missing": missing }));
+        }
+        self.runs.insert(id.to_owned(), manifest);
+        answer(201, json!({}))
+    }
+}
+
+impl FarmLink for FakeFarm {
+    fn get(&mut self, path: &str) -> Answered {
+        assert_eq!(path, "/v1/me");
+        self.troubled(|farm| {
+            let runs: Vec<Value> = farm
+                .runs
+                .iter()
+                .map(|(id, manifest)| json!({ "id": id, "digest": manifest.run_digest() }))
+                .collect();
+            answer(200, json!({ "runs": runs }))
+        })
+    }
+
+    fn put(&mut self, path: &str, bytes: &[u8]) -> Answered {
+        self.troubled(|farm| match path.strip_prefix("/v1/runs/") {
+            Some(id) => farm.put_run(id, bytes),
+            None => farm.put_rows(path, std::str::from_utf8(bytes).unwrap()),
+        })
+    }
+
+    fn stream(&mut self, path: &str, body: &mut dyn Read) -> Answered {
+        let name = path.trim_start_matches("/v1/pieces/").to_owned();
+        let mut bytes = Vec::new();
+        body.read_to_end(&mut bytes).unwrap();
+        self.troubled(|farm| {
+            if hex(&Sha256::digest(&bytes)) != name {
+                return answer(422, json!({ "detail": "other bytes" }));
+            }
+            let status = if farm.pieces.insert(name) { 201 } else { 200 };
+            answer(status, json!({}))
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! Whole rounds against a farm that keeps the contract, with a network that does not.
+
+#![allow(clippy::disallowed_methods)] // Tests make folders of their own.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bundle::record::made::MadeRecord;
+use bundle::record::write::{DEFAULT_SIZE, LEAST_SIZE, RecordWriter};
+use model::units::Nanos;
+use proptest::prelude::*;
+
+use super::fake_farm::{FakeFarm, Trouble};
+use super::*;
+use crate::enrolment::PushFolder;
+use crate::sent::SentLog;
+use crate::session::PushAllowance;
+
+const MADE: MadeRecord =
+    MadeRecord { cpus: 2, span: Nanos(300 * Nanos::SECOND.0), reboot: 25, wakeups: 300_000 };
+/// The made-up record has three series.
+const SERIES: usize = 3;
+
+struct Board {
+    place: tempfile::TempDir,
+    sources: PushSources,
+    recorded: u64,
+}
+
+impl Board {
+    fn new() -> Board {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir(at("push")).unwrap();
+        fs::create_dir(at("runs")).unwrap();
+        let sources = PushSources { runs: vec![at("runs")], records: vec![at("watch")] };
+        Board { place, sources, recorded: 0 }
+    }
+
+    fn record(&mut self, intervals: u64, size: u64) {
+        let (mut writer, _) = RecordWriter::open_folder(&self.place.path().join("watch"), size).unwrap();
+        for n in self.recorded..self.recorded + intervals {
+            assert_eq!(writer.append(&MADE.run(n), &MADE.interval(n)).unwrap().trouble, None);
+        }
+        self.recorded += intervals;
+    }
+
+    fn add_run(&self, name: &str) -> PathBuf {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
+        let to = self.place.path().join("runs").join(name);
+        fs::create_dir(&to).unwrap();
+        for file in ["run.json", "blocks.jsonl"] {
+            fs::copy(fixture.join(file), to.join(file)).unwrap();
+        }
+        to
+    }
+
+    /// A round; what it did, and how it ended.
+    fn round(
+        &self,
+        farm: &mut FakeFarm,
+        allowed: &dyn Fn() -> PushAllowance,
+    ) -> (RoundOutcome, Result<(), RoundEnd>) {
+        let folder = PushFolder(self.place.path().join("push"));
+        let mut round = PushRound {
+            link: farm,
+            log: SentLog::read(&folder, "farm", "board"),
+            folder: &folder,
+            allowed,
+            passed_over: BTreeMap::new(),
+            known: BTreeMap::new(),
+            outcome: RoundOutcome::default(),
+        };
+        let end = run_round(&mut round, &self.sources);
+        (round.outcome, end)
+    }
+
+    fn send_all(&self, farm: &mut FakeFarm) -> RoundOutcome {
+        let (outcome, end) = self.round(farm, &|| PushAllowance::All);
+        end.unwrap();
+        outcome
+    }
+}
+
+#[test]
+fn the_newest_row_of_each_series_is_sent_first_and_each_once() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    board.record(40, DEFAULT_SIZE);
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.rows, farm.rows.len(), farm.had), (120, 40 * SERIES, 0));
+    // The last of the second boot.
+    let is_newest = |key: &(String, u64)| key.0.starts_with("5b1f3c9e-0002") && key.1 == 15;
+    assert!(farm.order[..SERIES].iter().all(is_newest), "{:?}", &farm.order[..SERIES]);
+    let requests = farm.requests;
+    assert_eq!(board.send_all(&mut farm).rows, 0);
+    // The runs are asked for, as none is known.
+    assert_eq!(farm.requests, requests + 1);
+    board.record(1, DEFAULT_SIZE);
+    assert_eq!(board.send_all(&mut farm).rows, SERIES as u64);
+    // What was acknowledged is forgotten: all is sent again, and is there.
+    fs::remove_file(board.place.path().join("push/sent.json")).unwrap();
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.rows, outcome.refused, farm.had), (0, 0, 41 * SERIES as u64));
+}
+
+#[test]
+fn rows_that_are_no_rows_to_the_farm_are_left_out_and_the_others_sent() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    board.record(24, DEFAULT_SIZE);
+    farm.malformed = [3, 4, 24].into();
+    farm.most_lines = Some(5);
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.rows, outcome.refused), (21 * SERIES as u64, 3 * SERIES as u64));
+    assert!(outcome.remarks.iter().any(|remark| remark.contains("row 24 of timer")), "{:?}", outcome.remarks);
+    assert_eq!(board.send_all(&mut farm).refused, 0);
+    // A record that cannot be read ends nothing.
+    fs::write(board.place.path().join("watch/record.json"), "{\"schema\":\"onbeat.watch/99\"}").unwrap();
+    let run = board.add_run("measured");
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.runs, outcome.remarks.len() > 0), (1, true), "{}", run.display());
+}
+
+#[test]
+fn rows_with_other_content_are_told_and_not_sent_again() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    board.record(10, DEFAULT_SIZE);
+    board.send_all(&mut farm);
+    for line in farm.rows.values_mut().take(4) {
+        line.push(' ');
+    }
+    fs::remove_file(board.place.path().join("push/sent.json")).unwrap();
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.rows, outcome.refused), (0, 4));
+    assert!(outcome.remarks[0].contains("token"), "{:?}", outcome.remarks);
+    assert_eq!(board.send_all(&mut farm).refused, 0);
+}
+
+#[test]
+fn what_was_merged_before_it_was_sent_is_counted_once() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    board.record(2, LEAST_SIZE);
+    board.send_all(&mut farm);
+    // Offline until the folder is full and hours are made of what was not sent.
+    board.record(1_500, LEAST_SIZE);
+    let outcome = board.send_all(&mut farm);
+    assert!(outcome.lost > 0, "{outcome:?}");
+    assert_eq!(board.send_all(&mut farm).lost, 0);
+}
+
+#[test]
+fn a_run_is_sent_in_pieces_and_once() {
+    let (board, mut farm) = (Board::new(), FakeFarm::default());
+    let place = board.add_run("measured");
+    board.add_run("hunt");
+    assert_eq!(board.send_all(&mut farm).runs, 2);
+    let requests = farm.requests;
+    assert_eq!((board.send_all(&mut farm).runs, farm.requests), (0, requests));
+    // The farm is asked what it has, and nothing is sent again.
+    fs::remove_file(board.place.path().join("push/sent.json")).unwrap();
+    assert_eq!((board.send_all(&mut farm).runs, farm.requests), (0, requests + 1));
+    // No run, and nothing else waits for it.
+    fs::write(place.join("new"), "no JSON").unwrap();
+    fs::rename(place.join("new"), place.join("run.json")).unwrap();
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.refused, outcome.remarks.len()), (1, 1));
+    assert_eq!(board.send_all(&mut farm).refused, 0);
+    fs::remove_dir_all(place).unwrap();
+    board.send_all(&mut farm);
+    let text = fs::read_to_string(board.place.path().join("push/sent.json")).unwrap();
+    assert!(text.contains("runs/hunt"), "{text}");
+}
+
+#[test]
+fn while_something_measures_nothing_is_asked() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    board.record(30, DEFAULT_SIZE);
+    board.add_run("measured");
+    let (_, end) = board.round(&mut farm, &|| PushAllowance::Nothing);
+    assert!(matches!(end, Err(RoundEnd::Quiet)) && farm.requests == 0);
+    // It begins to measure in the middle of a round.
+    let left = Cell::new(2);
+    let allowed = || {
+        left.set(left.get() - 1);
+        if left.get() < 0 { PushAllowance::Nothing } else { PushAllowance::All }
+    };
+    let (_, end) = board.round(&mut farm, &allowed);
+    assert!(matches!(end, Err(RoundEnd::Quiet)) && farm.requests == 2);
+    let (_, end) = board.round(&mut farm, &|| PushAllowance::Rows);
+    assert!(matches!(end, Err(RoundEnd::Quiet)) && farm.rows.len() == 90 && farm.runs.is_empty());
+    assert_eq!(board.send_all(&mut farm).runs, 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Requests and answers are lost, the log of what was acknowledged is lost, and in the end each
+    /// row and run is there once.
+    #[test]
+    fn a_bad_network_loses_and_doubles_nothing(
+        trouble in prop::collection::vec(0u8..3, 1..40), forget in prop::collection::vec(any::<bool>(), 1..6),
+        intervals in 1u64..40,
+    ) {
+        let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+        board.record(intervals, DEFAULT_SIZE);
+        board.add_run("measured");
+        farm.trouble = Some(Box::new(move |n| match trouble.get(n as usize) {
+            Some(1) => Trouble::Lost,
+            Some(2) => Trouble::Unanswered,
+            _ => Trouble::None,
+        }));
+        for round in 0..60 {
+            let (_, end) = board.round(&mut farm, &|| PushAllowance::All);
+            if end.is_ok() {
+                break;
+            }
+            prop_assert!(round < 59, "it comes to no end");
+            if forget.get(round) == Some(&true) {
+                let _ = fs::remove_file(board.place.path().join("push/sent.json"));
+            }
+        }
+        prop_assert_eq!(farm.rows.len() as u64, intervals * SERIES as u64);
+        prop_assert_eq!(farm.order.len(), farm.rows.len());
+        prop_assert_eq!(farm.runs.len(), 1);
+    }
+}

@@ -1,0 +1,238 @@
+//! The rows of a record: each line as it was written, under its number.
+
+use std::path::Path;
+
+use bundle::record::lines::{HeaderLine, ROWS_SCHEMA};
+use bundle::record::read::{RecordReader, is_record};
+use bundle::record::texts::RowText;
+use host::RecordFolder;
+use model::keyword::Word;
+use model::record::RecordTier;
+use model::text::{excerpt, quoted, several};
+use model::watch::{WatchRun, WatchSeries};
+
+use super::link::LinkFault;
+use super::sent::SentLog;
+use super::session::{PushAllowance, PushRound, RoundEnd};
+
+/// Bytes and lines of a request: half of what a farm takes, and a day.
+const MOST_BYTES: usize = 512 << 10;
+const MOST_LINES: usize = 288;
+
+type Sent = Result<(), RoundEnd>;
+
+/// Rows of one boot and plan, which go in one request.
+struct RowCut {
+    series: WatchSeries,
+    run: WatchRun,
+    env: String,
+    rows: Vec<(u64, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl RowCut {
+    fn of(series: WatchSeries, text: RowText) -> RowCut {
+        let mut cut = RowCut { series, run: text.run, env: text.at.env, rows: Vec::new(), bytes: 0 };
+        cut.push(text.at.seq, text.line);
+        cut
+    }
+
+    fn takes(&self, text: &RowText) -> bool {
+        let ascends = self.rows.last().is_none_or(|last| last.0 < text.at.seq);
+        self.run == text.run
+            && ascends
+            && self.rows.len() < MOST_LINES
+            && self.bytes + text.line.len() < MOST_BYTES
+    }
+
+    fn push(&mut self, seq: u64, line: Vec<u8>) {
+        self.bytes += line.len() + 1;
+        self.rows.push((seq, line));
+    }
+
+    fn text(&self) -> serde_json::Result<Vec<u8>> {
+        let header = HeaderLine {
+            schema: ROWS_SCHEMA.to_owned(),
+            run: self.run.clone(),
+            span_ns: self.run.interval_ns,
+            series: Word::Known(self.series),
+            env: self.env.clone(),
+        };
+        let mut text = serde_json::to_vec(&header)?;
+        for (_, line) in &self.rows {
+            text.push(b'\n');
+            text.extend_from_slice(line);
+        }
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
+/// Sends the last row of each series.
+pub fn send_newest(round: &mut PushRound<'_>, record: &Path) -> Sent {
+    for &series in WatchSeries::ALL {
+        let mut newest = None;
+        each_open(round, record, series, |_, text| {
+            newest = Some(text);
+            Ok(())
+        })?;
+        if let Some(text) = newest {
+            send(round, RowCut::of(series, text))?;
+        }
+    }
+    Ok(())
+}
+
+/// Sends all other rows, the oldest first, and counts those that are there no longer.
+pub fn send_backlog(round: &mut PushRound<'_>, record: &Path) -> Sent {
+    for &series in WatchSeries::ALL {
+        let mut open: Option<RowCut> = None;
+        each_open(round, record, series, |round, text| {
+            match open.as_mut().filter(|cut| cut.takes(&text)) {
+                Some(cut) => cut.push(text.at.seq, text.line),
+                None => {
+                    if let Some(full) = open.replace(RowCut::of(series, text)) {
+                        send(round, full)?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        if let Some(rest) = open {
+            send(round, rest)?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls for each row of a series that the farm has not acknowledged.
+fn each_open(
+    round: &mut PushRound<'_>,
+    record: &Path,
+    series: WatchSeries,
+    mut f: impl FnMut(&mut PushRound<'_>, RowText) -> Sent,
+) -> Sent {
+    if !is_record(record) {
+        return Ok(());
+    }
+    let mut reader = match open(record, series, &round.log) {
+        Ok(reader) => reader,
+        Err(failure) => {
+            round.remark(failure.message);
+            return Ok(());
+        }
+    };
+    let mut end: Sent = Ok(());
+    let read = reader.each_row_text(series, |text| {
+        if end.is_err() {
+            return;
+        }
+        match text.tier {
+            RecordTier::Interval => {
+                let done = round.log.done(&text.run.recording, &text.run.boot, series.name());
+                if !done.is_some_and(|done| done.contains(text.at.seq)) {
+                    end = f(round, text);
+                }
+            }
+            _ => note_merged(round, series, &text),
+        }
+    });
+    reader.remarks.into_iter().for_each(|remark| round.remark(remark));
+    if let Err(error) = read {
+        round.remark(format!("{} cannot be read ({error}): its rows are not sent", quoted(record)));
+        round.outcome.left = true;
+    }
+    end
+}
+
+fn open(
+    record: &Path,
+    series: WatchSeries,
+    log: &SentLog,
+) -> model::error::Result<RecordReader<RecordFolder>> {
+    let mut reader = RecordReader::open_folder(record)?;
+    let recording = reader.manifest().map(|manifest| manifest.recording.clone()).unwrap_or_default();
+    reader.leave_out(|segment| {
+        let done = log.done(&recording, &segment.from.boot, series.name());
+        segment.from.boot == segment.to.boot
+            && done.is_some_and(|done| done.missing(segment.from.seq, segment.to.seq) == 0)
+    });
+    Ok(reader)
+}
+
+/// Rows that were added up are no rows of their own any more. Those of before the first one that
+/// was sent are nobody's loss.
+fn note_merged(round: &mut PushRound<'_>, series: WatchSeries, text: &RowText) {
+    let (recording, boot) = (&text.run.recording, &text.run.boot);
+    let Some(done) = round.log.done(recording, boot, series.name()) else { return };
+    let missing = done.missing(text.at.seq, text.at.last_seq());
+    if missing > 0 {
+        round.outcome.lost = round.outcome.lost.saturating_add(missing);
+        round.log.insert(recording, boot, series.name(), (text.at.seq, text.at.last_seq()));
+    }
+}
+
+/// Sends a cut until each of its rows is acknowledged or set aside.
+fn send(round: &mut PushRound<'_>, mut cut: RowCut) -> Sent {
+    while let Some((first, _)) = cut.rows.first() {
+        round.may(PushAllowance::Rows)?;
+        let run = &cut.run;
+        let path = format!("/v1/rows/{}/{}/{}/{first}", run.boot, run.recording, cut.series.name());
+        let text = cut.text().map_err(|error| LinkFault::Source(error.to_string()))?;
+        let answer = round.link.put(&path, &text)?;
+        let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+        match answer.status {
+            200 | 201 | 409 => {
+                round.outcome.rows += answer.body["stored"].as_u64().unwrap_or(0);
+                note_other(round, &answer.body);
+                note_done(round, &cut, &cut.rows.iter().map(|row| row.0).collect::<Vec<_>>());
+                return round.keep();
+            }
+            // The header is the first line.
+            422 => match answer.body["line"].as_u64().and_then(|line| line.checked_sub(2)) {
+                Some(at) if (at as usize) < cut.rows.len() => {
+                    set_aside(round, &mut cut, at as usize, &detail)
+                }
+                _ => return Err(refused(answer.status, &detail)),
+            },
+            413 if cut.rows.len() > 1 => {
+                let half = cut.rows.split_off(cut.rows.len() / 2);
+                let (series, run, env) = (cut.series, cut.run.clone(), cut.env.clone());
+                send(round, RowCut { series, run, env, rows: std::mem::take(&mut cut.rows), bytes: 0 })?;
+                cut.rows = half;
+            }
+            413 => set_aside(round, &mut cut, 0, &detail),
+            status => return Err(refused(status, &detail)),
+        }
+    }
+    round.keep()
+}
+
+fn refused(status: u16, detail: &str) -> RoundEnd {
+    let detail = format!("the farm refuses the rows ({status}: {detail})");
+    RoundEnd::Fault(LinkFault::Later { detail, after_s: None })
+}
+
+fn note_other(round: &mut PushRound<'_>, body: &serde_json::Value) {
+    let other = body["seq"].as_array().map_or(0, Vec::len) as u64;
+    if other > 0 {
+        round.outcome.refused += other;
+        let rows = several(other, "row", "rows");
+        round.remark(format!(
+            "the farm has {rows} with other content: is there another machine with this board's token?"
+        ));
+    }
+}
+
+fn set_aside(round: &mut PushRound<'_>, cut: &mut RowCut, at: usize, detail: &str) {
+    let (seq, _) = cut.rows.remove(at);
+    round.outcome.refused += 1;
+    round.remark(format!("row {seq} of {} is left out: {detail}", cut.series.name()));
+    note_done(round, cut, &[seq]);
+}
+
+fn note_done(round: &mut PushRound<'_>, cut: &RowCut, rows: &[u64]) {
+    for &seq in rows {
+        round.log.insert(&cut.run.recording, &cut.run.boot, cut.series.name(), (seq, seq));
+    }
+}

@@ -1,0 +1,178 @@
+//! The runs of a folder: a manifest, the pieces that the farm lacks, the manifest again.
+
+use std::io::Read;
+use std::path::Path;
+
+use bundle::manifest::{BundleManifest, PIECE};
+use host::MachineFiles;
+use model::text::{excerpt, quoted};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::link::LinkFault;
+use super::manifest::{hex, manifest_of, place_of};
+use super::parts::FilePart;
+use super::session::{PushAllowance, PushRound, RoundEnd};
+
+/// How often a run is sent that changes meanwhile.
+const TRIES: usize = 3;
+
+type Sent<T> = Result<T, RoundEnd>;
+
+/// What is asked of a `run.json`.
+#[derive(Deserialize)]
+struct RunHead {
+    id: String,
+}
+
+/// Sends the runs of a folder, the newest first: their names begin with their time.
+pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
+    let names = MachineFiles::folder(folder).list("/.").known().cloned().unwrap_or_default();
+    forget_gone(round, folder, &names);
+    if round.log.runs.is_empty() {
+        learn(round)?;
+    }
+    for name in names.iter().rev() {
+        let place = folder.join(name);
+        let Some(identity) = host::identity(&place.join("run.json")) else { continue };
+        let key = place.to_string_lossy().into_owned();
+        let done = [round.log.runs.get(&key), round.passed_over.get(&key)];
+        if done.contains(&Some(&identity)) {
+            continue;
+        }
+        match send_run(round, &place)? {
+            RunEnd::Sent => round.outcome.runs += 1,
+            RunEnd::Had => {}
+            RunEnd::SetAside(why) => {
+                round.outcome.refused += 1;
+                round.remark(format!("{} is left out: {why}", quoted(&place)));
+            }
+            RunEnd::PassedOver(why) => {
+                round.outcome.left = true;
+                round.remark(format!("{} is not sent: {why}", quoted(&place)));
+                round.passed_over.insert(key, identity);
+                continue;
+            }
+        }
+        round.log.runs.insert(key, identity);
+        round.keep()?;
+    }
+    Ok(())
+}
+
+/// Runs that are removed need not be known any more.
+fn forget_gone(round: &mut PushRound<'_>, folder: &Path, names: &[String]) {
+    let is_there = |key: &String| {
+        let place = Path::new(key);
+        let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        place.parent() != Some(folder) || names.binary_search(&name).is_ok()
+    };
+    round.log.runs.retain(|key, _| is_there(key));
+}
+
+enum RunEnd {
+    Sent,
+    Had,
+    /// It is not sent as long as it is as it is.
+    SetAside(String),
+    /// It is tried again when the program is started again.
+    PassedOver(String),
+}
+
+/// Asks what the farm has, where that is not known here.
+fn learn(round: &mut PushRound<'_>) -> Sent<()> {
+    round.may(PushAllowance::Rows)?;
+    let answer = round.link.get("/v1/me")?;
+    let runs = answer.body["runs"].as_array().cloned().unwrap_or_default();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    round.known = runs.iter().map(|run| (text(&run["id"]), text(&run["digest"]))).collect();
+    Ok(())
+}
+
+fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
+    let files = MachineFiles::folder(place);
+    let document = |files| FilePart::new(files, "/run.json", 0, bundle::manifest::RUN_LIMIT);
+    let head: RunHead = match serde_json::from_reader(document(&files)) {
+        Ok(head) => head,
+        Err(error) => return Ok(RunEnd::SetAside(excerpt(&format!("its run.json is none ({error})")))),
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if head.id.is_empty() || !head.id.chars().all(plain) || head.id.starts_with('.') {
+        return Ok(RunEnd::SetAside("its id is no name of a run".to_owned()));
+    }
+    if let Some(known) = round.known.get(&head.id) {
+        let mut sum = Sha256::new();
+        let mut buffer = vec![0; 32 << 10];
+        let mut part = document(&files);
+        while let Ok(n @ 1..) = part.read(&mut buffer) {
+            sum.update(&buffer[..n]);
+        }
+        if *known == hex(&sum.finalize()) {
+            return Ok(RunEnd::Had);
+        }
+    }
+    upload(round, &files, &head.id)
+}
+
+fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<RunEnd> {
+    for _ in 0..TRIES {
+        round.may(PushAllowance::All)?;
+        let manifest = match manifest_of(files) {
+            Ok(manifest) => manifest,
+            Err(error) => return Ok(RunEnd::PassedOver(error.to_string())),
+        };
+        let text = serde_json::to_vec(&manifest).map_err(|error| LinkFault::Source(error.to_string()))?;
+        let path = format!("/v1/runs/{id}");
+        let mut answer = round.link.put(&path, &text)?;
+        if answer.status == 202 {
+            let missing = answer.body["missing"].as_array().cloned().unwrap_or_default();
+            match pieces(round, files, &manifest, &missing)? {
+                PiecesEnd::Whole => {}
+                PiecesEnd::Changed => continue,
+                PiecesEnd::Full(why) => return Ok(RunEnd::PassedOver(why)),
+            }
+            answer = round.link.put(&path, &text)?;
+        }
+        let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+        match answer.status {
+            200 => return Ok(RunEnd::Had),
+            201 => return Ok(RunEnd::Sent),
+            202 => {}
+            409 | 422 => return Ok(RunEnd::SetAside(detail)),
+            413 => return Ok(RunEnd::PassedOver(detail)),
+            status => {
+                let detail = format!("the farm refuses the run ({status}: {detail})");
+                return Err(LinkFault::Later { detail, after_s: None }.into());
+            }
+        }
+    }
+    Ok(RunEnd::PassedOver("it changed while it was sent".to_owned()))
+}
+
+enum PiecesEnd {
+    Whole,
+    Changed,
+    Full(String),
+}
+
+fn pieces(
+    round: &mut PushRound<'_>,
+    files: &MachineFiles,
+    manifest: &BundleManifest,
+    missing: &[serde_json::Value],
+) -> Sent<PiecesEnd> {
+    for piece in missing.iter().filter_map(serde_json::Value::as_str) {
+        let Some((path, at)) = place_of(manifest, piece) else { return Ok(PiecesEnd::Changed) };
+        round.may(PushAllowance::All)?;
+        let inside = format!("/{path}");
+        let mut part = FilePart::new(files, &inside, at, PIECE);
+        let answer = round.link.stream(&format!("/v1/pieces/{piece}"), &mut part)?;
+        let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+        match answer.status {
+            200 | 201 => {}
+            413 => return Ok(PiecesEnd::Full(detail)),
+            _ => return Ok(PiecesEnd::Changed),
+        }
+    }
+    Ok(PiecesEnd::Whole)
+}

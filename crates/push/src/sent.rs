@@ -1,0 +1,111 @@
+//! What the farm has acknowledged. A board that loses it sends all again, which counts once.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+
+use host::dir::Dir;
+use model::error::{Exit, Failure, Result};
+use serde::{Deserialize, Serialize};
+
+use super::enrolment::PushFolder;
+use super::seq_ranges::SeqRanges;
+
+const FILE: &str = "sent.json";
+const LIMIT: u64 = 8 << 20;
+
+/// What was acknowledged, or will not be sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SentLog {
+    /// Whose acknowledgements they are.
+    pub farm: String,
+    pub board: String,
+    pub rows: Vec<SentRows>,
+    /// Folders of runs, with the file that their `run.json` was.
+    pub runs: BTreeMap<String, (u64, u64)>,
+}
+
+/// Rows of one series of a boot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SentRows {
+    pub recording: String,
+    pub boot: String,
+    pub series: String,
+    pub done: SeqRanges,
+}
+
+impl SentLog {
+    /// Reads it; an empty one where there is none, or another farm's, or one that is damaged.
+    pub fn read(folder: &PushFolder, farm: &str, board: &str) -> SentLog {
+        let bytes = host::read_user_file(&folder.0.join(FILE), LIMIT).unwrap_or_default();
+        let log: SentLog = serde_json::from_slice(&bytes).unwrap_or_default();
+        let is_own = log.farm == farm && log.board == board;
+        match is_own && log.rows.iter().all(|rows| rows.done.is_ordered()) {
+            true => log,
+            false => SentLog { farm: farm.to_owned(), board: board.to_owned(), ..SentLog::default() },
+        }
+    }
+
+    /// Writes it, whole or not at all.
+    pub fn write(&self, folder: &PushFolder) -> Result<()> {
+        let text = model::error::json(self)?;
+        let dir = Dir::existing(&folder.0);
+        let written =
+            dir.and_then(|dir| dir.write_atomically(OsStr::new(FILE), text.as_bytes(), Some(0o600)));
+        written.map_err(|error| {
+            let what = format!("cannot write {}", model::text::quoted(folder.0.join(FILE)));
+            Failure::of_call(what, &error, Exit::Internal, "look at the space there; nothing is lost")
+        })
+    }
+
+    /// The rows that are done of a series.
+    pub fn done(&self, recording: &str, boot: &str, series: &str) -> Option<&SeqRanges> {
+        let is_it = |rows: &&SentRows| rows.is(recording, boot, series);
+        self.rows.iter().find(is_it).map(|rows| &rows.done)
+    }
+
+    /// Notes rows as done.
+    pub fn insert(&mut self, recording: &str, boot: &str, series: &str, (from, to): (u64, u64)) {
+        let at = self.rows.iter().position(|rows| rows.is(recording, boot, series)).unwrap_or_else(|| {
+            let (recording, boot, series) = (recording.to_owned(), boot.to_owned(), series.to_owned());
+            self.rows.push(SentRows { recording, boot, series, done: SeqRanges::default() });
+            self.rows.len() - 1
+        });
+        self.rows[at].done.insert(from, to);
+    }
+}
+
+impl SentRows {
+    fn is(&self, recording: &str, boot: &str, series: &str) -> bool {
+        self.boot == boot && self.recording == recording && self.series == series
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests damage what was written.
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_kept_for_its_own_farm_and_forgotten_where_damaged() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = PushFolder(place.path().to_owned());
+        let mut log = SentLog::read(&folder, "f", "b");
+        log.insert("r", "boot", "timer", (3, 7));
+        log.insert("r", "boot", "timer", (8, 9));
+        log.runs.insert("/runs/x".into(), (1, 2));
+        log.write(&folder).unwrap();
+        assert_eq!(SentLog::read(&folder, "f", "b"), log);
+        assert!(log.done("r", "boot", "timer").unwrap().contains(9) && log.done("r", "boot", "x").is_none());
+        assert!(SentLog::read(&folder, "other", "b").rows.is_empty());
+        let whole = std::fs::read(place.path().join(FILE)).unwrap();
+        for cut in [0, 1, whole.len() / 2, whole.len() - 1] {
+            std::fs::write(place.path().join(FILE), &whole[..cut]).unwrap();
+            assert!(SentLog::read(&folder, "f", "b").rows.is_empty());
+        }
+        let crossed = String::from_utf8(whole).unwrap().replace("[3,9]", "[9,3]");
+        std::fs::write(place.path().join(FILE), crossed).unwrap();
+        assert!(SentLog::read(&folder, "f", "b").rows.is_empty());
+    }
+}

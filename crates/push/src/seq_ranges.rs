@@ -1,0 +1,81 @@
+//! Numbers of rows that are done, as stretches.
+
+use serde::{Deserialize, Serialize};
+
+/// A set of numbers; stretches ascend, and none touches the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SeqRanges(Vec<(u64, u64)>);
+
+impl SeqRanges {
+    pub fn contains(&self, seq: u64) -> bool {
+        let after = self.0.partition_point(|&(from, _)| from <= seq);
+        after > 0 && self.0[after - 1].1 >= seq
+    }
+
+    /// Adds the numbers from one to another, both of them included.
+    pub fn insert(&mut self, from: u64, to: u64) {
+        if to < from {
+            return;
+        }
+        let first = self.0.partition_point(|&(_, end)| end.saturating_add(1) < from);
+        let last = self.0.partition_point(|&(begin, _)| begin <= to.saturating_add(1));
+        let (mut from, mut to) = (from, to);
+        if first < last {
+            from = from.min(self.0[first].0);
+            to = to.max(self.0[last - 1].1);
+        }
+        self.0.splice(first..last, [(from, to)]);
+    }
+
+    /// How many numbers of a stretch are not in it.
+    pub fn missing(&self, from: u64, to: u64) -> u64 {
+        let there: u64 = self
+            .0
+            .iter()
+            .filter(|&&(begin, end)| begin <= to && from <= end)
+            .map(|&(begin, end)| end.min(to) - begin.max(from) + 1)
+            .sum();
+        (to.saturating_sub(from) + 1).saturating_sub(there)
+    }
+
+    /// Whether it is as a set is written: another's file may hold anything.
+    pub fn is_ordered(&self) -> bool {
+        self.0.iter().all(|&(from, to)| from <= to)
+            && self.0.windows(2).all(|pair| pair[0].1.saturating_add(1) < pair[1].0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn it_is_the_set_of_its_numbers(spans in prop::collection::vec((0u64..60, 0u64..9), 0..30)) {
+            let (mut ranges, mut set) = (SeqRanges::default(), BTreeSet::new());
+            for (from, length) in spans {
+                ranges.insert(from, from + length);
+                set.extend(from..=from + length);
+                prop_assert!(ranges.is_ordered());
+            }
+            for seq in 0..80 {
+                prop_assert_eq!(ranges.contains(seq), set.contains(&seq));
+            }
+            let missing = (10..=50).filter(|seq| !set.contains(seq)).count() as u64;
+            prop_assert_eq!(ranges.missing(10, 50), missing);
+        }
+    }
+
+    #[test]
+    fn the_last_numbers_are_numbers() {
+        let mut ranges = SeqRanges::default();
+        ranges.insert(u64::MAX, u64::MAX);
+        ranges.insert(u64::MAX - 1, u64::MAX);
+        ranges.insert(5, 4);
+        assert!(ranges.contains(u64::MAX) && ranges.is_ordered() && !ranges.contains(5));
+        assert_eq!(ranges.missing(u64::MAX - 2, u64::MAX), 1);
+    }
+}

@@ -1,0 +1,84 @@
+//! What all parts of a round of sending share.
+
+use std::collections::BTreeMap;
+
+use model::error::{Failure, Result};
+
+use super::enrolment::PushFolder;
+use super::link::{FarmLink, LinkFault};
+use super::sent::SentLog;
+
+/// What may be sent at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PushAllowance {
+    Nothing,
+    /// Rows are small; runs that are still on change.
+    Rows,
+    All,
+}
+
+/// What a round did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoundOutcome {
+    /// Rows that were new to the farm, and runs.
+    pub rows: u64,
+    pub runs: u64,
+    /// What the farm refused, or has with other content; it is not sent again.
+    pub refused: u64,
+    /// Rows that the record merged or dropped before they could be sent.
+    pub lost: u64,
+    /// Something is left that the farm would not take now.
+    pub left: bool,
+    /// Sentences on all of that.
+    pub remarks: Vec<String>,
+}
+
+/// Why a round ended before everything was sent.
+#[derive(Debug)]
+pub enum RoundEnd {
+    /// Something measures.
+    Quiet,
+    Fault(LinkFault),
+    /// What was sent cannot be noted.
+    Failed(Failure),
+}
+
+impl From<LinkFault> for RoundEnd {
+    fn from(fault: LinkFault) -> RoundEnd {
+        RoundEnd::Fault(fault)
+    }
+}
+
+/// What all parts of a round share.
+pub struct PushRound<'a> {
+    pub link: &'a mut dyn FarmLink,
+    pub folder: &'a PushFolder,
+    pub log: SentLog,
+    /// Asked before each request.
+    pub allowed: &'a dyn Fn() -> PushAllowance,
+    /// Runs that cannot be sent as they are, by the file that their `run.json` is: until it is
+    /// another one, or the program is started again.
+    pub passed_over: BTreeMap<String, (u64, u64)>,
+    /// Runs that the farm says it has, with the digests of their `run.json`.
+    pub known: BTreeMap<String, String>,
+    pub outcome: RoundOutcome,
+}
+
+impl PushRound<'_> {
+    /// Whether that much may be sent now.
+    pub fn may(&self, what: PushAllowance) -> std::result::Result<(), RoundEnd> {
+        if (self.allowed)() >= what { Ok(()) } else { Err(RoundEnd::Quiet) }
+    }
+
+    /// Writes down what was acknowledged.
+    pub fn keep(&self) -> std::result::Result<(), RoundEnd> {
+        let written: Result<()> = self.log.write(self.folder);
+        written.map_err(RoundEnd::Failed)
+    }
+
+    pub fn remark(&mut self, remark: String) {
+        if !self.outcome.remarks.contains(&remark) {
+            self.outcome.remarks.push(remark);
+        }
+    }
+}
