@@ -32,12 +32,14 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
     let (low, worst) = curve.extent();
     let levels = [beyond.upper_nonneg_shape_ns, beyond.upper_ns].into_iter().flatten();
     let seen = levels.filter(|_| beyond.status == ExtrapolationStatus::Ok).fold(worst, f64::max);
-    let shown = limit.filter(|limit| limit.0 as f64 / 4.0 <= seen);
+    // On either side, as long as the curve keeps most of the picture.
+    let shown = limit.filter(|limit| limit.0 as f64 / 4.0 <= seen && limit.0 as f64 * 4.0 >= low);
+    let lowest = shown.map_or(low, |limit| low.min(limit.0 as f64));
     let furthest = shown.map_or(seen, |limit| seen.max(limit.0 as f64));
     let horizon = beyond.horizon_ns.unwrap_or(bounds.counting.horizon_ns);
     let once = HOUR / horizon.as_secs().max(1e-9);
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 250.0 });
-    let (from, to) = columns::decades(low as i64, furthest.min(9e18) as i64);
+    let (from, to) = columns::decades(lowest as i64, furthest.min(9e18) as i64);
     let x = Scale::log(from as f64, to as f64, plot.left, plot.right);
     let y = Scale::log(once.min(curve.one()) / 6.0, curve.most() * 1.5, plot.bottom, plot.top);
     let sketch = Sketch { plot, x, y, once, theme };
@@ -67,11 +69,7 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
             several(series.blocks.len() as u64, "block", "blocks"),
             span(Nanos(worst as i64))
         ),
-        notes: far
-            .map(|limit| format!("The limit, {}, lies far to the right.", span(limit)))
-            .into_iter()
-            .chain(refused)
-            .collect(),
+        notes: far.map(|limit| lies_far(limit, limit.0 as f64 > seen)).into_iter().chain(refused).collect(),
     })
 }
 
@@ -200,6 +198,11 @@ pub fn limit(limit: Nanos, plot: &Plot, x: &Scale, theme: &Theme) -> Markup {
     }
 }
 
+/// Of a limit that would leave the curves too little of the picture: where it is.
+pub fn lies_far(limit: Nanos, right: bool) -> String {
+    format!("The limit, {}, lies far to the {}.", span(limit), if right { "right" } else { "left" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,6 +224,24 @@ mod tests {
         bounds.extrapolation.status = ExtrapolationStatus::Ok;
         bounds.extrapolation.typical_ns = Some(25_000.0);
         assert!(text(&bounds).contains("typical 25 us") && text(&bounds).contains("law fitted"));
+    }
+
+    #[test]
+    fn a_limit_stands_where_it_is_or_is_told() {
+        let mut sample = fixture::eight();
+        let (low, worst) = Curve::of(&[&sample.series]).unwrap().extent();
+        let mut drawn = |limit: f64| {
+            sample.ask(Some(Nanos(limit as i64)));
+            draw(&sample.series, sample.bounds.as_ref().unwrap(), Size::Wide, &PAPER).unwrap()
+        };
+        for near in [low / 3.0, worst * 2.0] {
+            assert!(drawn(near).body.into_string().contains(">limit"));
+        }
+        for (far, side) in [(low / 20.0, "left"), (worst * 1e4, "right")] {
+            let picture = drawn(far);
+            let told = picture.notes.iter().any(|note| note.contains(&format!("far to the {side}")));
+            assert!(told && !picture.body.into_string().contains(">limit"), "{:?}", picture.notes);
+        }
     }
 
     #[test]

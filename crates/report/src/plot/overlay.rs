@@ -9,7 +9,7 @@ use super::exceedance_rate;
 use super::svg;
 use super::svg::{LegendEntry, Picture, Plot, Size, legend};
 use super::theme::{LINES, Theme};
-use crate::words::{clean, several, span};
+use crate::words::{clean, several};
 use model::units::Nanos;
 use stats::series::Series;
 
@@ -108,9 +108,7 @@ fn notes(groups: &[RunGroup], far: Option<(Nanos, bool)>) -> Vec<String> {
     notes.extend(
         cut.map(|_| format!("Of each side the first {MAX_SINGLE_RUNS} runs have a line of their own.")),
     );
-    notes.extend(far.map(|(limit, right)| {
-        format!("The limit, {}, lies far to the {}.", span(limit), if right { "right" } else { "left" })
-    }));
+    notes.extend(far.map(|(limit, right)| exceedance_rate::lies_far(limit, right)));
     notes
 }
 
