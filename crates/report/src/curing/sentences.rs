@@ -187,7 +187,7 @@ pub const NEEDS: [(&str, &str); 4] = [
     ("decision", "is for people to decide"),
 ];
 
-/// What remains of such a kind: whose time it is, and what it takes. What several take is told once.
+/// What remains of such a kind: whose time it is, and what it takes; told once where several do.
 pub fn left_of<'a>(record: &'a CureRun, needs: &str) -> Vec<(String, &'a str)> {
     let mut all: Vec<(String, &str)> = Vec::new();
     for one in record.remaining.iter().filter(|one| one.needs == needs) {
