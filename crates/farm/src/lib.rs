@@ -2,10 +2,14 @@
 //!
 //! [`ingest`] makes values ([`records`]) of bundles, [`store`] has them in a database and all SQL,
 //! [`web`] asks it and hands what it finds to [`pages`] and [`pictures`], which are functions from
-//! values to markup. [`encoding`] packs histograms for the store. [`cli`] is the command line.
+//! values to markup. [`changes`] judges what changed, [`encoding`] packs histograms for
+//! the store. [`cli`] is the command line.
 
+pub mod changes;
 pub mod cli;
 pub mod encoding;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 pub mod ingest;
 pub mod pages;
 pub mod pictures;

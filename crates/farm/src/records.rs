@@ -66,6 +66,8 @@ pub struct FarmBoard {
     pub runs: u64,
     /// When its last run began.
     pub last: i64,
+    /// The first second of the last day that it has samples of.
+    pub last_day: i64,
     pub model: String,
     pub release: String,
     pub preempt: String,
@@ -74,6 +76,13 @@ pub struct FarmBoard {
     pub max_ns: Option<Nanos>,
     /// Its daily maxima of these days.
     pub days: Vec<DayMaximum>,
+}
+
+impl FarmBoard {
+    /// The day of that largest latency; the last one where several are equal.
+    pub fn worst_day(&self) -> Option<DayMaximum> {
+        self.days.iter().copied().max_by_key(|day| (day.max_ns, day.t))
+    }
 }
 
 /// The largest latency of a day.
@@ -256,6 +265,39 @@ pub struct BoardEnvironment {
     pub runs: u64,
     /// and one of them.
     pub example: String,
+}
+
+/// Runs of a kind of machine with a kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelRecord {
+    pub model: String,
+    pub release: String,
+    pub preempt: String,
+    pub series: String,
+    pub board_ids: std::collections::BTreeSet<i64>,
+    pub runs: u64,
+    /// How long they were, together.
+    pub length_ns: u64,
+    /// The p99.99 of each run that has one.
+    pub p9999_ns: Vec<Nanos>,
+    pub max_ns: Option<Nanos>,
+    /// The run with the largest latency, and its board.
+    pub worst_run: String,
+    pub worst_board: String,
+    /// The latest runs, for a comparison.
+    pub latest: Vec<String>,
+}
+
+impl KernelRecord {
+    /// Runs of a side of a comparison.
+    pub const LATEST: usize = 10;
+
+    /// The middle one of the runs' p99.99.
+    pub fn median_p9999(&self) -> Option<Nanos> {
+        let mut all = self.p9999_ns.clone();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied()
+    }
 }
 
 /// All that the farm takes out of a bundle.

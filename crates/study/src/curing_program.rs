@@ -82,6 +82,10 @@ mod tests {
         CureCleanRun { late, observed_ns, valid: true, long: true, ..CureCleanRun::default() }
     }
 
+    fn found(rule: &str, verdict: &str, fix: &str) -> serde_json::Value {
+        serde_json::json!({ "rule": rule, "verdict": verdict, "value": "seen", "fix": fix })
+    }
+
     #[test]
     fn three_clean_horizons_support_one() {
         let of = |late, seconds| by_counting(&run(late, seconds), Nanos(10 * Nanos::SECOND.0)).0;
@@ -90,7 +94,6 @@ mod tests {
 
     #[test]
     fn each_rule_that_fails_is_told_once() {
-        let found = |rule: &str, verdict: &str, fix: &str| serde_json::json!({ "rule": rule, "verdict": verdict, "value": "seen", "fix": fix });
         let findings = [
             found("memory-lock", "fail", "call mlockall."),
             found("memory-lock", "fail", "call mlockall."),

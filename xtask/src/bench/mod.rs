@@ -7,6 +7,7 @@
 mod audit;
 mod decode;
 mod endings;
+mod farm;
 mod foreign;
 mod held;
 mod hunted;
@@ -46,9 +47,10 @@ const PROBES: &str = "probes";
 const ENDINGS: &str = "endings";
 const WATCH: &str = "watch";
 const PAGE: &str = "page";
+const FARM: &str = "farm";
 
 /// The measurements, in their order.
-const PARTS: [&str; 15] = [
+const PARTS: [&str; 16] = [
     "own wake-ups",
     "memory",
     "instructions",
@@ -64,6 +66,7 @@ const PARTS: [&str; 15] = [
     ENDINGS,
     WATCH,
     PAGE,
+    FARM,
 ];
 
 /// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
@@ -116,14 +119,14 @@ pub fn run(options: &Args) -> Result<()> {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
     // These have no peer, and take only `time`.
-    let alone = [STATISTICS, AUDIT, DECODE, HUNT, LOADS, ENDINGS, WATCH, PAGE];
+    let alone = [STATISTICS, AUDIT, DECODE, HUNT, LOADS, ENDINGS, WATCH, PAGE, FARM];
     match chosen.iter().all(|part| alone.contains(part)) {
-        _ if chosen == [PAGE] => {}
+        _ if chosen == [PAGE] || chosen == [FARM] => {}
         true => debian::ensure(&NEEDS[2..])?,
         false => debian::ensure(&NEEDS)?,
     }
     // Decoding is measured in a program of its own, the recorder in this one.
-    if chosen != [DECODE] && chosen != [WATCH] && options.onbeat.is_none() {
+    if chosen != [DECODE] && chosen != [WATCH] && chosen != [FARM] && options.onbeat.is_none() {
         Tool::new("cargo")
             .args(["build", "--quiet", "--profile", "dist", "--package", "onbeat"])
             .dir(&root())
@@ -180,6 +183,7 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         ENDINGS => endings::measure(binary, quick),
         PROBES => probes::measure(binary, quick),
         PAGE => page::measure(binary),
+        FARM => farm::measure(quick),
         _ => statistics::measure(binary, quick),
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 mod axe;
+mod farm;
 mod pages;
 
 use crate::tally::{StepOutcome, Tally};
@@ -68,7 +69,13 @@ pub fn all(tally: &mut Tally) {
 /// What holds for each page, on a computer and on a telephone.
 fn every_page(browser: &str, hunt: &str, tally: &mut Tally) {
     let axe = axe::script();
-    for (name, page) in pages::all(hunt) {
+    let mut pages: Vec<(String, Result<String>)> =
+        pages::all(hunt).into_iter().map(|(name, page)| (name.to_owned(), page)).collect();
+    match farm::pages() {
+        Ok(all) => pages.extend(all.into_iter().map(|(name, page)| (name, Ok(page)))),
+        Err(why) => pages.push(("the farm".to_owned(), Err(why))),
+    }
+    for (name, page) in pages {
         for (width, put) in [("1280", None), ("400", Some(400))] {
             let seen = match &page {
                 Ok(page) => {
@@ -85,7 +92,7 @@ fn every_page(browser: &str, hunt: &str, tally: &mut Tally) {
             match (&page, &axe) {
                 (Err(why), _) => StepOutcome::Failed(why.clone()),
                 (Ok(_), Err(why)) => StepOutcome::LeftOut(why.clone()),
-                (Ok(page), Ok(axe)) => axe::judged(browser, name, page, axe),
+                (Ok(page), Ok(axe)) => axe::judged(browser, &name, page, axe),
             },
         );
     }

@@ -5,6 +5,7 @@
 //! bounds that the design set for it; a published rate is a simulation too, so that the errors of
 //! both count.
 
+mod changes;
 mod combs;
 mod compared;
 mod cures;
@@ -85,6 +86,7 @@ pub fn run_here(options: &Args) -> Result<()> {
         tails::all(),
         printed::all(),
         rates::all(),
+        changes::all(),
         compared::all(),
         proofs::all(),
         cures::all(),

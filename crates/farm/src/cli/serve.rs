@@ -14,7 +14,7 @@ use super::scan::{SeenRuns, scan};
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
 use crate::store::FarmStore;
-use crate::web::{App, FarmExposure, Intake, router};
+use crate::web::{App, FarmExposure, Intake, keep_changes, router};
 
 /// Between two looks at the folders of runs.
 const EVERY: Duration = Duration::from_secs(30);
@@ -79,6 +79,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if !args.runs.is_empty() {
         tokio::spawn(watch(app.clone(), args.runs.clone()));
     }
+    tokio::spawn(keep_changes(app.clone()));
     let ended = axum::serve(listener, router(app)).with_graceful_shutdown(asked_to_end()).await;
     ended.map_err(|error| Failure::internal(format!("the server failed ({error}): start it again")))?;
     Ok(Exit::Ok)

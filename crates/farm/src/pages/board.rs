@@ -1,14 +1,16 @@
 //! A board: what it is, its latency over the years, its runs and who was late.
 
 use maud::{Markup, html};
-use report::html::{figure, pairs};
+use report::html::{figure, pairs, scroll};
 use report::plot::theme::PAGE;
 use report::words::{several, span, us_or_dash};
 
+use super::five_minutes::address;
 use super::parts::{culprits, date, environment_words, escaped, known, moment, runs};
 use super::{Section, page};
+use crate::changes::FarmChange;
 use crate::pictures::long_term::{self, LongTerm};
-use crate::records::{BoardEnvironment, FarmBoard, FarmCulprit, FarmRun, SeriesKey, SeriesOfBoard};
+use crate::records::{BoardEnvironment, FarmBoard, FarmCulprit, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard};
 
 /// The span of time that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +46,10 @@ impl BoardSpan {
 /// What the page shows.
 pub struct BoardView<'a> {
     pub board: &'a FarmBoard,
+    /// The worst five minutes of the span that is shown,
+    pub worst: Option<&'a FarmSlot>,
+    /// and what changed for the worse.
+    pub changes: &'a [FarmChange],
     pub series: &'a [SeriesOfBoard],
     pub chosen: &'a SeriesKey,
     pub span: BoardSpan,
@@ -57,6 +63,7 @@ pub struct BoardView<'a> {
 pub fn board(of: &BoardView) -> String {
     let board = of.board;
     let body = html! {
+        (answer(of))
         (profile(of))
         h2 { "Latency over time" }
         (choice(of))
@@ -65,7 +72,7 @@ pub fn board(of: &BoardView) -> String {
              run without rows of five minutes counts for the day it began on.", |size| {
                 long_term::draw(of.long_term, size, &PAGE)
             }))
-            (maxima(of.long_term))
+            (maxima(of))
         }
         p { "As data: " (data_links(of)) }
         @if !of.culprits.is_empty() { h2 { "Who took the time" } (culprits(of.culprits, false)) }
@@ -78,12 +85,37 @@ pub fn board(of: &BoardView) -> String {
     page(Some(Section::Boards), &board.name, body)
 }
 
+/// The worst that there was, who did it, and what changed.
+fn answer(of: &BoardView) -> Markup {
+    let largest = of.long_term.rows.iter().filter(|row| row.max_ns.is_some()).max_by_key(|row| row.max_ns);
+    let (board, key) = (&of.board.board, of.chosen);
+    let within = match of.span {
+        BoardSpan::Month => "of 30 days",
+        BoardSpan::Year => "of a year",
+        BoardSpan::All => "of all",
+    };
+    html! {
+        @match (of.worst, largest) {
+            (Some(slot), _) => p.lead { "The largest latency " (within) ": "
+                a href=(address(board, key, slot.t)) {
+                    strong { (slot.max_ns.map(span).unwrap_or_default()) } }
+                @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) } ", " (moment(slot.t)) " UTC"
+                @if !slot.culprit.is_empty() { ", most of it taken by " (slot.culprit) } "." },
+            (None, Some(day)) => p.lead { "The largest latency " (within) ": "
+                strong { (day.max_ns.map(span).unwrap_or_default()) } ", " (date(day.t)) "." },
+            (None, None) => p.lead { "Nothing was measured in this span." },
+        }
+        @for one in of.changes.iter().take(3) {
+            p { span class="badge high" { (one.kind.words()) } " " (one.says) " "
+                a href={ "/changes?board=" (escaped(board)) } { "What this stands on" } }
+        }
+    }
+}
+
 fn profile(of: &BoardView) -> Markup {
     let board = of.board;
     let environments = several(of.environments.len() as u64, "environment", "environments");
     html! {
-        p.lead { "The largest latency of the last 30 days with runs: " (board.max_ns.map_or_else(||
-            "unknown".to_owned(), span)) "." }
         (pairs(&[
             ("machine", known(&board.model).to_owned()),
             ("kernel", known(&board.release).to_owned()),
@@ -112,14 +144,22 @@ fn choice(of: &BoardView) -> Markup {
             ul.spans { @for one in of.series.iter().take(24) {
                 li { a href=(address(&one.key, now)) aria-current=[(one.key ==
                     *of.chosen).then_some("true")] {
-                    (one.key.series) ": " (one.words)
+                    (series_words(one))
                 } " (" (several(one.days, "day", "days")) ")" }
             } }
-        } @else if let Some(one) = of.series.first() { p { (one.key.series) ": " (one.words) "." } }
+        } @else if let Some(one) = of.series.first() { p { (series_words(one)) "." } }
         ul.spans { @for (span, word, name) in BoardSpan::ALL {
             li { a href=(address(of.chosen, word)) aria-current=[(span == of.span).then_some("true")] {
                 (name) } }
         } }
+    }
+}
+
+/// What was measured, and how where that is known: rows that come without a run do not say.
+fn series_words(of: &SeriesOfBoard) -> String {
+    match of.words.as_str() {
+        "" => of.key.series.clone(),
+        words => format!("{}: {words}", of.key.series),
     }
 }
 
@@ -134,28 +174,29 @@ fn data_links(of: &BoardView) -> Markup {
     }
 }
 
-/// The table behind the picture: the worst days.
-fn maxima(of: &LongTerm) -> Markup {
-    let mut worst: Vec<_> = of.rows.iter().collect();
+/// The table behind the picture: the worst days, each with the way to its worst five minutes.
+fn maxima(of: &BoardView) -> Markup {
+    let mut worst: Vec<_> = of.long_term.rows.iter().collect();
     worst.sort_by(|a, b| (b.max_ns, a.t).cmp(&(a.max_ns, b.t)));
+    let to = |t: i64| address(&of.board.board, of.chosen, t) + "&worst=day";
     html! {
-        details {
-            summary { "The days with the largest latencies, as a table" }
+        h3 { "The worst days" }
+        (scroll("The worst days", html! {
             table {
-                thead { tr { th.left { "day" } th { "max, us" } th { "wake-ups" } th { "missed" } } }
-                tbody { @for row in worst.iter().take(20) { tr {
-                    th.left { (date(row.t)) } td.top { (us_or_dash(row.max_ns)) } td { (row.n) } td {
-                        (row.missed) }
+                thead { tr { th.left { "day" } th { "max, us" } th.more { "wake-ups" } th { "missed" } } }
+                tbody { @for row in worst.iter().take(10) { tr {
+                    th.left.when { a href=(to(row.t)) { (date(row.t)) } } td.top { (us_or_dash(row.max_ns)) }
+                    td.more { (row.n) } td.flag[row.missed > 0] { (row.missed) }
                 } } }
             }
-        }
+        }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{CpuRows, TierRow};
+    use crate::records::{CpuRows, Tier, TierRow};
     use model::rows::RowCounts;
     use model::units::{Cpu, Nanos};
 
@@ -166,9 +207,11 @@ mod tests {
         let one = |plan: &str| SeriesOfBoard { key: key(plan), words: "every 1 ms".into(), days: 1, last: 9 };
         let cpus = vec![CpuRows { cpu: Cpu(0), rows: RowCounts::of_rows([(200, 5)]) }];
         let rows = vec![TierRow { t: 86_400, n: 5, max_ns: Some(Nanos(9_000)), cpus, ..TierRow::default() }];
-        let long_term = LongTerm { from: 0, to: 3 * 86_400, rows };
+        let long_term = LongTerm { tier: Tier::Day, from: 0, to: 3 * 86_400, rows };
         let view = BoardView {
             board: &board,
+            worst: None,
+            changes: &[],
             series: &[one("p"), one("q")],
             chosen: &key("q"),
             span: BoardSpan::Month,

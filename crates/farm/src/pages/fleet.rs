@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 use report::html::scroll;
-use report::words::{several, us_or_dash};
+use report::words::{UNKNOWN, several, span, us};
 
-use super::parts::{escaped, known, moment};
+use super::parts::{date, escaped, known};
 use super::{Section, page};
+use crate::changes::{ChangeKind, FarmChange, SHOWN_DAYS};
 use crate::pictures::spark;
 use crate::records::FarmBoard;
 
@@ -55,6 +56,12 @@ pub struct Fleet<'a> {
     pub order: BoardOrder,
     pub filter: &'a str,
     pub refused: &'a [RefusedBundle],
+    /// The board with the largest latency of all,
+    pub worst: Option<&'a FarmBoard>,
+    /// the first second of the last day that any has,
+    pub newest: i64,
+    /// and what changed on them.
+    pub changes: &'a [FarmChange],
 }
 
 /// The page.
@@ -63,11 +70,12 @@ pub fn fleet(of: &Fleet) -> String {
     let runs = several(of.runs, "run", "runs");
     let body = html! {
         @if of.of == 0 { (nothing()) } @else {
-            p.lead { (boards) ", " (runs) "." }
+            (answer(of))
             (form(of))
-            (table(of.boards))
-            p.muted { "Latencies in us. The line and the maximum are of the last 30 days up to a board's \
-             last run, over all its runs; each bar is a day." }
+            (table(of))
+            p.muted { (boards) ", " (runs) ". The maximum is of the last 30 days of a board. Each bar is \
+             a day up to " (date(of.newest)) ", its height the logarithm of the largest latency: the line \
+             across is 100 us." }
         }
         (refused(of.refused))
     };
@@ -81,6 +89,46 @@ fn nothing() -> Markup {
             ", and put its folder below the one that "
             code { "onbeat-farm serve --runs DIR" } " was given, as " code { "DIR/BOARD/RUN" }
                 ". It is found within a minute." }
+    }
+}
+
+/// Who is worst, and who needs a look.
+fn answer(of: &Fleet) -> Markup {
+    let silent: Vec<&FarmChange> = of.changes.iter().filter(|one| one.kind == ChangeKind::Silent).collect();
+    let other = of.changes.iter().filter(|one| one.kind.is_bad() && one.kind != ChangeKind::Silent).count();
+    html! {
+        @if let Some((board, day)) = of.worst.and_then(|board| Some((board, board.worst_day()?))) {
+            p.lead { "The largest latency of the last 30 days: "
+                a href=(day_address(&board.board, day.t)) { (span(day.max_ns)) } " on "
+                a href={ "/b/" (escaped(&board.board)) } { (board.name) } ", " (date(day.t)) "." }
+        }
+        @if !silent.is_empty() {
+            p { strong { (several(silent.len() as u64, "board is", "boards are")) " silent: " }
+                @for (at, one) in silent.iter().take(8).enumerate() { @if at > 0 { ", " }
+                    a href={ "/b/" (escaped(&one.board)) } { (one.board) } " since " (date(one.from)) }
+                @if silent.len() > 8 { ", and " (silent.len() - 8) " more" } "." }
+        }
+        @if other > 0 {
+            p { a href="/changes" { (several(other as u64, "other change", "other changes"))
+                " to look at" } " in the last " (SHOWN_DAYS) " days." }
+        }
+    }
+}
+
+/// The worst five minutes of a day of a board.
+pub fn day_address(board: &str, t: i64) -> String {
+    format!("/b/{}/at/{t}?worst=day", escaped(board))
+}
+
+/// What is bad about a board, in a word, with the way to it.
+fn state(of: &Fleet, board: &FarmBoard) -> Markup {
+    let bad: Vec<&FarmChange> =
+        of.changes.iter().filter(|one| one.board == board.board && one.kind.is_bad()).collect();
+    html! {
+        @if let Some(one) = bad.first() {
+            a href={ "/changes?board=" (escaped(&board.board)) } { (one.kind.words()) }
+            @if bad.len() > 1 { ", +" (bad.len() - 1) }
+        }
     }
 }
 
@@ -101,23 +149,27 @@ fn form(of: &Fleet) -> Markup {
     }
 }
 
-fn table(boards: &[FarmBoard]) -> Markup {
+fn table(of: &Fleet) -> Markup {
     scroll(
         "Boards",
         html! {
             table {
                 thead { tr {
-                    th.left { "board" } th { "max" } th.left.more { "30 days" } th.left { "kernel" }
-                    th.left.more { "preemption" } th.left.more { "machine" } th.more { "runs" } th.left {
-                        "last run (UTC)" }
+                    th.left { "board" } th { "max, us" } th.left { "changed" } th.left.more { "30 days" }
+                    th.left.more { "kernel" } th.left.more { "machine" } th.more { "runs" }
+                    th.left { "last (UTC)" }
                 } }
-                tbody { @for board in boards { tr {
+                tbody { @for board in of.boards { tr {
                     th.left { a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
-                    td.top { (us_or_dash(board.max_ns)) }
-                    td.left.more { (spark::days(&board.days, board.last)) }
-                    td.left { (known(&board.release)) } td.left.more { (known(&board.preempt)) }
+                    td.top { @match board.worst_day() {
+                        Some(day) => a href=(day_address(&board.board, day.t)) { (us(day.max_ns)) },
+                        None => (UNKNOWN),
+                    } }
+                    td.left.flag { (state(of, board)) }
+                    td.left.more { (spark::days(&board.days, of.newest)) }
+                    td.left.more { (known(&board.release)) }
                     td.left.more { (known(&board.model)) } td.more { (board.runs) }
-                    td.left { (moment(board.last)) }
+                    td.left.when { (date(board.last.max(board.last_day))) }
                 } } }
             }
         },
@@ -181,6 +233,9 @@ mod tests {
             order: BoardOrder::Name,
             filter: "\"><b>",
             refused: &refused,
+            worst: hostile.first(),
+            newest: 1,
+            changes: &[],
         };
         let text = fleet(&of);
         assert!(!text.contains("<img") && !text.contains("<script>") && !text.contains("<b>"));

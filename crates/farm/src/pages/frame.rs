@@ -6,13 +6,17 @@ use maud::{DOCTYPE, Markup, html};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     Boards,
+    Changes,
     Culprits,
+    Kernels,
     Compare,
 }
 
-const SECTIONS: [(Section, &str, &str); 3] = [
+const SECTIONS: [(Section, &str, &str); 5] = [
     (Section::Boards, "/", "Boards"),
+    (Section::Changes, "/changes", "Changes"),
     (Section::Culprits, "/culprits", "Culprits"),
+    (Section::Kernels, "/kernels", "Kernels"),
     (Section::Compare, "/compare", "Compare"),
 ];
 

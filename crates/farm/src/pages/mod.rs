@@ -1,12 +1,15 @@
 //! Pages: one file each, functions from values to markup, whole without a script.
 
 pub mod board;
+pub mod changes;
 pub mod compare;
 pub mod culprits;
 pub mod environments;
+pub mod five_minutes;
 pub mod fleet;
 mod frame;
-mod parts;
+pub mod kernels;
+pub mod parts;
 pub mod run;
 
 pub use frame::{Section, page, refusal, style_sheet};

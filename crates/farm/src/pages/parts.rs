@@ -17,6 +17,12 @@ pub fn moment(t: i64) -> String {
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 
+/// The time of day in UTC of nanoseconds since 1970, to the millisecond.
+pub fn clock(ns: i64) -> String {
+    let text = wall_time(Nanos(ns));
+    text.get(11..23).unwrap_or(&text).to_owned()
+}
+
 /// The date alone.
 pub fn date(t: i64) -> String {
     moment(t).split(' ').next().unwrap_or_default().to_owned()
@@ -125,6 +131,6 @@ mod tests {
             (moment(1_700_000_000), date(1_700_000_000)),
             ("2023-11-14 22:13".into(), "2023-11-14".into())
         );
-        assert_eq!(moment(0), "unknown");
+        assert_eq!((moment(0), clock(1_500_000_000)), ("unknown".into(), "00:00:01.500".into()));
     }
 }

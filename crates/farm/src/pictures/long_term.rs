@@ -20,9 +20,11 @@ const ROWS_PER_CELL: usize = 4;
 /// Dots and columns are at least so wide, that one day in many years is seen.
 const LEAST_WIDTH: f64 = 3.0;
 
-/// Days of a board, oldest first.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Days or hours of a board, oldest first.
+#[derive(Clone, Debug, PartialEq)]
 pub struct LongTerm {
+    /// How long a row is.
+    pub tier: Tier,
     /// The first second that is shown,
     pub from: i64,
     /// and the first one after.
@@ -44,7 +46,7 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
     let y = Scale::log(lowest.max(1) as f64 / 1.1, top as f64 * 1.25, plot.bottom, plot.top);
     let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
     for (t, cells) in &columns {
-        let (left, width) = place(*t, &x, &plot);
+        let (left, width) = place(of.tier, *t, &x, &plot);
         for (&cell, &count) in cells {
             let (lower, upper) = edges(cell);
             let (bottom, over) = (y.at(lower.max(1) as f64), y.at(upper as f64));
@@ -56,13 +58,14 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
     let mut dots = PathData::default();
     for row in &of.rows {
         let Some(max) = row.max_ns else { continue };
-        let (left, width) = place(row.t, &x, &plot);
+        let (left, width) = place(of.tier, row.t, &x, &plot);
         let (middle, at) = (left + width / 2.0, y.at(max.0 as f64));
         dots.rect(middle - 2.5, at - 2.5, 5.0, 5.0);
     }
     let (key, key_height) = shades.legend(&plot, theme);
+    let title = if of.tier == Tier::Day { "day (UTC)" } else { "time (UTC)" };
     let body = html! {
-        (plot.x_axis(&x, &wall_ticks(&x, size.x_ticks()), "day (UTC)", theme))
+        (plot.x_axis(&x, &wall_ticks(&x, size.x_ticks()), title, theme))
         (plot.y_axis(&y, &y.ticks(6, span_label), "latency, logarithmic", theme))
         @for (shade, path) in paths.iter().enumerate().rev() {
             @if !path.0.is_empty() { path d=(path.0) fill=(theme.heat[shade]) shape-rendering="crispEdges"
@@ -77,18 +80,22 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
         height: plot.bottom + 50.0 + key_height,
         body: svg::group(theme, body),
         label: format!(
-            "Latency over {}: how many wake-ups had which latency on which day, the largest {} us.",
-            several(of.rows.len() as u64, "day", "days"),
+            "Latency over {}: how many wake-ups had which latency when, the largest {} us.",
+            match of.tier {
+                Tier::Day => several(of.rows.len() as u64, "day", "days"),
+                Tier::Hour => several(of.rows.len() as u64, "hour", "hours"),
+                Tier::Slot => several(5 * of.rows.len() as u64, "minute", "minutes"),
+            },
             us(Nanos(exact))
         ),
         notes: notes(of),
     })
 }
 
-/// Where the column of a day is, within the plot.
-fn place(t: i64, x: &Scale, plot: &Plot) -> (f64, f64) {
+/// Where the column of a stretch of time is, within the plot.
+fn place(tier: Tier, t: i64, x: &Scale, plot: &Plot) -> (f64, f64) {
     let second = Nanos::SECOND.0 as f64;
-    let (left, right) = (x.at(t as f64 * second), x.at((t + Tier::Day.seconds()) as f64 * second));
+    let (left, right) = (x.at(t as f64 * second), x.at((t + tier.seconds()) as f64 * second));
     let width = (right - left).max(LEAST_WIDTH);
     (left.min(plot.right - width), width)
 }
@@ -127,6 +134,10 @@ mod tests {
     use model::units::Cpu;
     use report::plot::theme::PAPER;
 
+    fn days(count: i64, rows: Vec<TierRow>) -> LongTerm {
+        LongTerm { tier: Tier::Day, from: 0, to: count * 86_400, rows }
+    }
+
     fn day(at: i64, counts: &[(usize, u64)]) -> TierRow {
         let cpus = vec![CpuRows { cpu: Cpu(0), rows: RowCounts::of_rows(counts.iter().copied()) }];
         let max_ns = counts.iter().map(|(row, _)| Nanos(row_edges(*row).0.0.max(0))).max();
@@ -138,7 +149,7 @@ mod tests {
         let mut rows: Vec<TierRow> =
             (0..3_650).map(|at| day(at, &[(row_of(Nanos(20_000)), 1_000)])).collect();
         rows[1_800] = day(1_800, &[(row_of(Nanos(9_000_000)), 1)]);
-        let of = LongTerm { from: 0, to: 3_650 * 86_400, rows };
+        let of = days(3_650, rows);
         for size in [Size::Wide, Size::Narrow] {
             let picture = draw(&of, size, &PAPER).unwrap();
             let text = picture.body.into_string();
@@ -149,17 +160,9 @@ mod tests {
 
     #[test]
     fn without_samples_there_is_no_picture_and_the_ends_of_the_scale_are_drawn() {
-        assert!(draw(&LongTerm::default(), Size::Wide, &PAPER).is_none());
-        assert!(
-            draw(
-                &LongTerm { rows: vec![day(0, &[(EARLY_ROW, 3)])], ..LongTerm::default() },
-                Size::Wide,
-                &PAPER
-            )
-            .is_none()
-        );
-        let of =
-            LongTerm { from: 0, to: 86_400, rows: vec![day(0, &[(EARLY_ROW, 3), (1, 1), (ROWS - 1, 1)])] };
+        assert!(draw(&days(0, Vec::new()), Size::Wide, &PAPER).is_none());
+        assert!(draw(&days(1, vec![day(0, &[(EARLY_ROW, 3)])]), Size::Wide, &PAPER).is_none());
+        let of = days(1, vec![day(0, &[(EARLY_ROW, 3), (1, 1), (ROWS - 1, 1)])]);
         let picture = draw(&of, Size::Narrow, &PAPER).unwrap();
         assert!(picture.notes[0].contains("3 wake-ups") && !picture.body.into_string().contains("NaN"));
     }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use report::plot::axis::Scale;
-use report::plot::svg::PathData;
+use report::plot::svg::{PathData, Px};
 use report::plot::theme::PAGE;
 use report::words::us;
 
@@ -32,8 +32,9 @@ pub fn days(of: &[DayMaximum], last: i64) -> Markup {
     };
     html! {
         svg.spark viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(words) {
-            path d={ "M0 " (HEIGHT - 0.5) "H" (WIDTH) } stroke=(PAGE.grid) fill="none" {}
+            path d={ "M0 " (HEIGHT - 0.5) "H" (WIDTH) } stroke=(PAGE.muted) fill="none" {}
             path d=(bars.0) fill=(PAGE.lines[0]) {}
+            path d={ "M0 " (Px(y.at(1e5))) "H" (WIDTH) } stroke=(PAGE.ink) stroke-dasharray="2 3" {}
         }
     }
 }

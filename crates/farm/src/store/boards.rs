@@ -6,13 +6,15 @@ use model::error::Result;
 use model::units::Nanos;
 
 use super::{FarmStore, to_u64, trouble};
-use crate::records::{DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard};
+use crate::records::{DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier};
 
 /// The days that a line on the first page has.
 pub const DAYS: i64 = 30;
+/// What has samples of these last days is still measured.
+const STILL_DAYS: i64 = 7;
 
 impl FarmStore {
-    /// All boards by name, each with the maxima of its last days.
+    /// All boards by name, each with the maxima of the last days up to its last one with samples.
     pub async fn boards(&self) -> Result<Vec<FarmBoard>> {
         self.boards_of(None).await
     }
@@ -35,25 +37,39 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let mut days = self.days(rows.iter().map(|row| row.4).min().unwrap_or_default()).await?;
+        let mut days = self.days(board.unwrap_or_default()).await?;
         let board = |(id, board, name, runs, last, model, release, preempt, environment): Row| {
-            let mut days = days.remove(&id).unwrap_or_default();
-            let last = days.last().map_or(last, |day: &DayMaximum| last.max(day.t));
-            days.retain(|day| day.t > last - DAYS * 86_400);
+            let days = days.remove(&id).unwrap_or_default();
             let max_ns = days.iter().map(|day| day.max_ns).max();
+            let last_day = days.last().map_or(0, |day: &DayMaximum| day.t).max(Tier::Day.begin(last));
             let runs = to_u64(runs);
-            FarmBoard { board, name, runs, last, model, release, preempt, environment, max_ns, days }
+            FarmBoard {
+                board,
+                name,
+                runs,
+                last,
+                last_day,
+                model,
+                release,
+                preempt,
+                environment,
+                max_ns,
+                days,
+            }
         };
         Ok(rows.into_iter().map(board).collect())
     }
 
-    /// Daily maxima of all boards and series since some days before a time.
-    async fn days(&self, oldest: i64) -> Result<BTreeMap<i64, Vec<DayMaximum>>> {
+    /// Daily maxima of the last days that each board has samples of; of one where it is named.
+    async fn days(&self, board: &str) -> Result<BTreeMap<i64, Vec<DayMaximum>>> {
         let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
-            "select board_id, t, max(max_ns) from hist \
-             where tier = 2 and max_ns is not null and t > $1 group by board_id, t order by board_id, t",
+            "select h.board_id, h.t, max(h.max_ns) from board b join hist h on h.board_id = b.id \
+             where h.tier = 2 and h.max_ns is not null and ($1 = '' or b.key = $1) and h.t > $2 + \
+             (select max(l.t) from hist l where l.board_id = b.id and l.tier = 2) \
+             group by h.board_id, h.t order by h.board_id, h.t",
         )
-        .bind(oldest - DAYS * 86_400)
+        .bind(board)
+        .bind(-DAYS * Tier::Day.seconds())
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
@@ -64,7 +80,7 @@ impl FarmStore {
         Ok(days)
     }
 
-    /// What a board measured, the latest first.
+    /// What a board measured: what it still measures first, and of that what it has most days of.
     pub async fn series(&self, board: &str) -> Result<Vec<SeriesOfBoard>> {
         let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(
             "select h.series, h.plan, coalesce(p.words, ''), count(*), max(h.t) from hist h \
@@ -82,6 +98,10 @@ impl FarmStore {
             days: to_u64(days),
             last,
         };
-        Ok(rows.into_iter().map(one).collect())
+        let mut all: Vec<SeriesOfBoard> = rows.into_iter().map(one).collect();
+        let newest = all.iter().map(|one| one.last).max().unwrap_or_default();
+        let gone = |one: &SeriesOfBoard| newest - one.last > STILL_DAYS * Tier::Day.seconds();
+        all.sort_by_key(|one| (gone(one), std::cmp::Reverse(one.days)));
+        Ok(all)
     }
 }

@@ -1,5 +1,6 @@
 -- Times are seconds since 1970 in UTC, latencies ns; bigint, text and blob alone, which both engines
 -- have. Each table that grows with boards has the board in its keys, so that it can be distributed.
+-- Clustered tables are their own index in SQLite: narrow rows would be there twice.
 create table if not exists meta (name text primary key, value bigint not null);
 create table if not exists board (
     id integer primary key, key text not null unique, name text not null);
@@ -20,11 +21,12 @@ create table if not exists slot (
     board_id bigint not null, series text not null, plan text not null, t bigint not null,
     recording text not null, seq bigint not null, n bigint not null, missed bigint not null,
     max_ns bigint, max_cpu bigint, max_at bigint, culprit text not null, victim text not null,
-    peaks blob not null, primary key (board_id, series, plan, t, recording, seq));
+    peaks blob not null, primary key (board_id, series, plan, t, recording, seq)) /* clustered */;
 create table if not exists hist (
     board_id bigint not null, series text not null, plan text not null, tier bigint not null,
     t bigint not null, n bigint not null, missed bigint not null, max_ns bigint, cpus blob not null,
     primary key (board_id, series, plan, tier, t));
+create index if not exists hist_day on hist (board_id, t, max_ns) where tier = 2;
 create table if not exists culprit (
     id integer primary key, fingerprint text not null unique, rule text not null, name text not null,
     kind text not null, remedy text not null);
@@ -34,7 +36,8 @@ create table if not exists culprit_run (
 create index if not exists culprit_by_run on culprit_run (culprit_id, t);
 create table if not exists row_key (
     board_id bigint not null, boot text not null, recording text not null, series text not null,
-    seq bigint not null, digest blob not null, primary key (board_id, boot, recording, series, seq));
+    seq bigint not null, digest blob not null,
+    primary key (board_id, boot, recording, series, seq)) /* clustered */;
 create table if not exists boot (
     board_id bigint not null, boot text not null, offset_ns bigint not null, source text not null,
     primary key (board_id, boot));

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
+use super::changes::FoundChanges;
 use super::intake::Intake;
 use crate::pages::fleet::RefusedBundle;
 use crate::store::FarmStore;
@@ -30,6 +31,7 @@ pub enum FarmExposure {
 pub struct App {
     pub store: FarmStore,
     pub exposure: FarmExposure,
+    pub changes: FoundChanges,
     /// None where nothing is kept.
     pub intake: Option<Intake>,
     refused: Mutex<Vec<RefusedBundle>>,
@@ -43,6 +45,7 @@ impl App {
         App {
             store,
             exposure,
+            changes: FoundChanges::default(),
             intake,
             refused: Mutex::default(),
             requests: AtomicU64::new(0),

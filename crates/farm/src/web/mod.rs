@@ -3,10 +3,13 @@
 pub mod answer;
 mod api;
 mod app;
+mod changes;
 mod clones;
 mod compare;
 pub mod data;
+mod five_minutes;
 mod intake;
+mod kernels;
 mod metrics;
 mod pages;
 mod protection;
@@ -15,6 +18,7 @@ mod receive;
 pub mod sender;
 
 pub use app::{App, FarmExposure};
+pub use changes::{FoundChanges, keep_changes};
 pub use intake::Intake;
 
 use std::sync::Arc;
@@ -36,6 +40,9 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/", get(pages::fleet))
         .route("/b/{board}", get(pages::board))
         .route("/b/{board}/env", get(pages::environments))
+        .route("/b/{board}/at/{t}", get(five_minutes::page))
+        .route("/changes", get(changes::page))
+        .route("/kernels", get(kernels::page))
         .route("/runs/{id}", get(pages::run))
         .route("/culprits", get(pages::culprits))
         .route("/culprits/{fingerprint}", get(pages::culprit))
@@ -50,6 +57,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/v1/boards/{board}/histograms", get(api::histograms))
         .route("/v1/runs/{id}", get(api::run).put(receive::put_run))
         .route("/v1/culprits", get(api::culprits))
+        .route("/v1/kernels", get(kernels::json))
+        .route("/v1/changes", get(changes::json))
         .route("/v1/compare", get(compare::json))
         .route("/v1/refused", get(api::refused))
         .route("/v1/enrol", post(receive::enrol).layer(DefaultBodyLimit::max(LARGEST_ENROLMENT)))

@@ -11,6 +11,7 @@ use study::page::ReportedRun;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::five_minutes::worst_slots;
 use super::protection::POLICY;
 use crate::pages::board::{BoardSpan, BoardView};
 use crate::pages::fleet::{BoardOrder, Fleet, matches};
@@ -43,12 +44,26 @@ impl Default for FleetQuery {
 
 pub async fn fleet(State(app): State<Arc<App>>, Query(query): Query<FleetQuery>) -> WebOutcome {
     let mut boards = app.store.boards().await?;
+    let changes = app.changes.known(&boards).await;
+    let worst =
+        boards.iter().filter(|board| board.max_ns.is_some()).max_by_key(|board| board.max_ns).cloned();
+    let newest = boards.iter().map(|board| board.last_day).max().unwrap_or_default();
     let (of, order) = (boards.len(), BoardOrder::of_word(&query.sort));
     let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
     boards.retain(|board| matches(board, &query.q));
     order.sort(&mut boards);
     let refused = app.refused();
-    let view = Fleet { boards: &boards, of, runs, order, filter: &query.q, refused: &refused };
+    let view = Fleet {
+        boards: &boards,
+        of,
+        runs,
+        order,
+        filter: &query.q,
+        refused: &refused,
+        worst: worst.as_ref(),
+        newest,
+        changes: &changes,
+    };
     Ok(WebAnswer::page(pages::fleet::fleet(&view)))
 }
 
@@ -74,8 +89,18 @@ pub async fn board(
     let runs = app.store.runs(&board.board, RUNS_SHOWN).await?;
     let culprits = app.store.culprits(Some(&board.board), CULPRITS_OF_BOARD).await?;
     let environments = app.store.environments(&board.board).await?;
+    let worst_day = long_term.rows.iter().filter(|row| row.max_ns.is_some()).max_by_key(|row| row.max_ns);
+    let worst = match worst_day {
+        Some(day) => worst_slots(&app, &board.board, &chosen, day.t).await?.into_iter().next(),
+        None => None,
+    };
+    let boards = app.store.boards().await?;
+    let mut changes = app.changes.known(&boards).await;
+    changes.retain(|one| one.board == board.board && one.kind.is_bad());
     let view = BoardView {
         board: &board,
+        worst: worst.as_ref(),
+        changes: &changes,
         series: &series,
         chosen: &chosen,
         span,
@@ -102,7 +127,7 @@ async fn long_term(
     let end = rows.last().map_or(to, |row| row.t + Tier::Day.seconds());
     // Few days are not drawn as a thin line at the edge of a year.
     let from = if span == BoardSpan::All { first } else { first.max(from) };
-    Ok(LongTerm { from: from.min(end - 14 * Tier::Day.seconds()), to: end, rows })
+    Ok(LongTerm { tier: Tier::Day, from: from.min(end - 14 * Tier::Day.seconds()), to: end, rows })
 }
 
 /// The board by its name in an address.

@@ -61,6 +61,10 @@ fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
             "/b/west".to_owned(),
             format!("/b/west?series={}&plan={}&span=all", run.key.series, run.key.plan),
             "/b/east-b/env".to_owned(),
+            format!("/b/west/at/{}", run.started),
+            format!("/b/west/at/{}?worst=day", run.started),
+            "/changes?only=all&board=west".to_owned(),
+            "/kernels".to_owned(),
             format!("/runs/{}", run.id),
             format!("/runs/{}", hunt.id),
             "/culprits".to_owned(),
@@ -88,6 +92,10 @@ fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
         }
         let front = text(get(&app, "/").await).await;
         assert!(front.contains("href=\"/b/west\"") && front.contains("2 boards, 2 runs"));
+        // Every largest latency leads to its five minutes, these to the run.
+        assert!(front.contains("?worst=day"));
+        let moment = text(get(&app, &format!("/b/west/at/{}?worst=day", run.started)).await).await;
+        assert!(moment.contains("The largest latency was") && moment.contains(&format!("/runs/{}", run.id)));
     });
 }
 
@@ -125,6 +133,8 @@ fn data_is_json_and_csv() {
         assert_eq!(histograms["histograms"][0]["n"], run.cycles);
         assert!(total > 0 && total <= run.cycles);
         assert!(!json("/v1/culprits").await["culprits"].as_array().unwrap().is_empty());
+        assert_eq!(json("/v1/changes").await["days"], 90);
+        assert!(json("/v1/kernels").await["kernels"].is_array());
         assert!(json("/v1/refused").await["refused"].as_array().unwrap().is_empty());
         let response = get(&app, "/v1/boards/west/slots.csv").await;
         assert_eq!(header_of(&response, "content-disposition"), "attachment");
@@ -145,6 +155,9 @@ fn a_refusal_is_a_page_or_a_problem_document() {
             ("/culprits/none", 404),
             ("/nowhere", 404),
             ("/b/west?series=none", 404),
+            ("/b/west/at/now", 400),
+            ("/b/none/at/1", 404),
+            ("/b/west/at/1?series=none", 404),
             ("/v1/boards/none", 404),
             ("/v1/runs/none", 404),
             ("/v1/boards/west/histograms?tier=1w", 400),

@@ -44,7 +44,8 @@ pub fn conditions(plan: &CurePlan) -> String {
         load => format!("load {} on CPU {}", clean(load), clean(&plan.load_cpus)),
     };
     format!(
-        "late is {} or more; {}CPU {}, {load}; the limit is to be supported for {}; at most {} in all; seed {}",
+        "late is {} or more; {}CPU {}, {load}; the limit is to be supported for {}; at most {} in all; seed \
+         {}",
         span(plan.limit_ns),
         followed(plan),
         clean(&plan.cpus),
@@ -217,10 +218,11 @@ pub fn next_step(record: &CureRun) -> Option<String> {
         false => "",
     };
     (record.kept() > 0).then(|| {
-        let lasting = lasting(record)
-            .map_or_else(String::new, |how| format!(" `{how}` writes what makes it last,"));
+        let lasting =
+            lasting(record).map_or_else(String::new, |how| format!(" `{how}` writes what makes it last,"));
         format!(
-            "What is kept lasts until the next boot:{lasting} `onbeat tune undo` takes all of it back.{of_threads}"
+            "What is kept lasts until the next boot:{lasting} `onbeat tune undo` takes all of it \
+             back.{of_threads}"
         )
     })
 }

@@ -9,6 +9,7 @@ pub mod epochs;
 pub mod fixture;
 pub mod fold;
 pub mod mixture;
+pub mod onset;
 pub mod pair_differences;
 pub mod period;
 pub mod period_name;

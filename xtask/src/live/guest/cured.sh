@@ -1,5 +1,5 @@
-# cured LIMIT TIME ARGUMENTS...: what becomes of the machine, what makes the rules in $lasting last, and with what was kept
-# undone again.
+# cured LIMIT TIME ARGUMENTS...: what becomes of the machine, whether the rules in $lasting can be made to last, and with what
+# was kept undone again.
 lasting=
 cured() {
     limit=$1 time=$2
@@ -15,7 +15,6 @@ cured() {
     state after
     run status onbeat tune status --json -
     [ -z "$lasting" ] || run export onbeat tune export /var/lib/lasting --cpus 2 $lasting -q
-    [ -z "$lasting" ] || send lasting /var/lib/lasting/tmpfiles.d/onbeat.conf
     undoing undo onbeat tune undo --all -q
     state undone
     value left "$(pidof onbeat)"

@@ -1,0 +1,163 @@
+//! What changed on a board, from values alone: its rate of late wake-ups, its environment with what
+//! that did, a culprit that is new on it, silence.
+//!
+//! Each rule is a file. What several boards report is held against chance over all of them
+//! ([`hold`]); [`crate::web`] reads the values, [`crate::pages::changes`] shows what is found.
+
+mod culprits;
+mod environment;
+mod rate;
+mod silence;
+
+use serde::Serialize;
+use stats::pair::adjusted_p::benjamini_hochberg;
+
+use crate::pages::environments::SettingChange;
+
+pub use culprits::{CulpritSeen, new_culprits};
+pub use environment::{EnvironmentStep, effect};
+pub use rate::{READ_DAYS, RateHistory, rate_changes};
+pub use silence::silent;
+
+/// Days that the page looks back.
+pub const SHOWN_DAYS: i64 = 90;
+/// Of what is shown, at most so many of a hundred are chance.
+const FALSE_SHARE: f64 = 0.05;
+
+/// What kind of a change it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// Late wake-ups come more often,
+    MoreOften,
+    /// or less often.
+    LessOften,
+    /// Another environment, after which it is worse,
+    Worse,
+    /// better,
+    Better,
+    /// or not to be told apart.
+    Environment,
+    NewCulprit,
+    Silent,
+}
+
+impl ChangeKind {
+    /// Whether somebody should look.
+    pub fn is_bad(self) -> bool {
+        matches!(
+            self,
+            ChangeKind::MoreOften | ChangeKind::Worse | ChangeKind::NewCulprit | ChangeKind::Silent
+        )
+    }
+
+    /// In a word or two.
+    pub fn words(self) -> &'static str {
+        match self {
+            ChangeKind::MoreOften => "late more often",
+            ChangeKind::LessOften => "late less often",
+            ChangeKind::Worse => "worse",
+            ChangeKind::Better => "better",
+            ChangeKind::Environment => "changed",
+            ChangeKind::NewCulprit => "new culprit",
+            ChangeKind::Silent => "silent",
+        }
+    }
+}
+
+/// A change of a board.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FarmChange {
+    pub board: String,
+    pub kind: ChangeKind,
+    /// When it was seen, in seconds since 1970,
+    pub t: i64,
+    /// and when it seems to have begun.
+    pub from: i64,
+    /// A sentence.
+    pub says: String,
+    /// What it stands on, sentence by sentence.
+    pub evidence: Vec<String>,
+    /// How likely a report like this one is by chance, of one board in the days that are shown.
+    pub p: Option<f64>,
+    /// What else changed on the board about then.
+    pub settings: Vec<SettingChange>,
+    /// The page that shows it.
+    pub address: String,
+}
+
+/// Leaves out what may be chance among so many boards: Benjamini and Hochberg over those of the
+/// same kind of test, each board that reports nothing counted too. Newest first.
+pub fn hold(mut all: Vec<FarmChange>, boards: usize) -> Vec<FarmChange> {
+    for kinds in [
+        &[ChangeKind::MoreOften, ChangeKind::LessOften][..],
+        &[ChangeKind::Worse, ChangeKind::Better, ChangeKind::Environment],
+    ] {
+        let tested: Vec<usize> =
+            (0..all.len()).filter(|&at| kinds.contains(&all[at].kind) && all[at].p.is_some()).collect();
+        let mut p: Vec<f64> = tested.iter().filter_map(|&at| all[at].p).collect();
+        // An environment that did not change is not tested; a rate is, on every board.
+        if kinds[0] == ChangeKind::MoreOften {
+            p.resize(p.len().max(boards), 1.0);
+        }
+        for (at, adjusted) in tested.into_iter().zip(benjamini_hochberg(&p)) {
+            all[at].p = Some(adjusted);
+            if adjusted > FALSE_SHARE && all[at].kind != ChangeKind::Environment {
+                all[at].kind = by_chance(all[at].kind);
+            }
+        }
+    }
+    all.retain(|one| {
+        !matches!(one.kind, ChangeKind::MoreOften | ChangeKind::LessOften)
+            || one.p.is_none_or(|p| p <= FALSE_SHARE)
+    });
+    all.sort_by(|a, b| (b.t, &a.board, a.kind).cmp(&(a.t, &b.board, b.kind)));
+    all
+}
+
+/// What is left of a verdict that the number of boards does not carry.
+fn by_chance(kind: ChangeKind) -> ChangeKind {
+    match kind {
+        ChangeKind::Worse | ChangeKind::Better => ChangeKind::Environment,
+        kind => kind,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(board: &str, kind: ChangeKind, p: Option<f64>) -> FarmChange {
+        FarmChange {
+            board: board.into(),
+            kind,
+            t: 9,
+            from: 5,
+            says: String::new(),
+            evidence: Vec::new(),
+            p,
+            settings: Vec::new(),
+            address: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_one_of_a_thousand_boards_shows_by_chance_is_left_out() {
+        let rate = |p| change("a", ChangeKind::MoreOften, Some(p));
+        assert_eq!(hold(vec![rate(0.004)], 1).len(), 1);
+        assert!(hold(vec![rate(0.004)], 1_000).is_empty());
+        assert!(hold(vec![rate(1e-6)], 1_000)[0].p.is_some_and(|p| (p - 1e-3).abs() < 1e-9));
+        // Where many changed, one that is as likely is believed.
+        assert_eq!(hold(vec![rate(0.004); 100], 1_000).len(), 100);
+    }
+
+    #[test]
+    fn an_environment_that_may_have_done_nothing_is_still_a_change() {
+        let all =
+            hold(vec![change("a", ChangeKind::Worse, Some(0.2)), change("b", ChangeKind::Silent, None)], 9);
+        assert_eq!(
+            all.iter().map(|one| one.kind).collect::<Vec<_>>(),
+            [ChangeKind::Environment, ChangeKind::Silent]
+        );
+    }
+}

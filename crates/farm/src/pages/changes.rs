@@ -1,0 +1,197 @@
+//! What changed on which board, newest first, each with what it stands on.
+
+use maud::{Markup, html};
+use report::words::several;
+
+use super::parts::{date, escaped};
+use super::{Section, page};
+use crate::changes::{ChangeKind, FarmChange, SHOWN_DAYS};
+
+/// Settings that are listed of a change.
+const MOST_SETTINGS: usize = 12;
+/// Changes on a page.
+const MOST: usize = 200;
+
+/// What the page shows.
+pub struct ChangesView<'a> {
+    pub all: &'a [FarmChange],
+    /// How many there are without the filter,
+    pub of: usize,
+    /// on how many boards.
+    pub boards: usize,
+    /// The board that was asked for; `""` for all.
+    pub board: &'a str,
+    /// Whether what needs no look was asked for too.
+    pub every: bool,
+}
+
+/// The page.
+pub fn changes(of: &ChangesView) -> String {
+    let body = html! {
+        p.lead { (lead(of)) }
+        (choice(of))
+        @for one in of.all.iter().take(MOST) { (change(one)) }
+        @if of.all.len() > MOST {
+            p.muted { (of.all.len() - MOST) " more are in " a href="/v1/changes" { "the list as JSON" } "." }
+        }
+        (how(of.boards))
+    };
+    page(Some(Section::Changes), "Changes", body)
+}
+
+/// How many are bad, and on how many boards.
+pub fn lead_words(all: &[FarmChange]) -> String {
+    let bad: Vec<&FarmChange> = all.iter().filter(|one| one.kind.is_bad()).collect();
+    let mut boards: Vec<&str> = bad.iter().map(|one| one.board.as_str()).collect();
+    boards.sort_unstable();
+    boards.dedup();
+    format!(
+        "{} to look at on {} in the last {SHOWN_DAYS} days.",
+        several(bad.len() as u64, "change", "changes"),
+        several(boards.len() as u64, "board", "boards")
+    )
+}
+
+fn lead(of: &ChangesView) -> String {
+    let whose = if of.board.is_empty() { String::new() } else { format!(" of {}", of.board) };
+    match of.all.len() {
+        0 if of.every => format!("No change{whose} in the last {SHOWN_DAYS} days."),
+        0 => format!("No change{whose} to look at in the last {SHOWN_DAYS} days."),
+        _ => lead_words(of.all),
+    }
+}
+
+fn choice(of: &ChangesView) -> Markup {
+    let board = if of.board.is_empty() { String::new() } else { format!("board={}&", escaped(of.board)) };
+    let link = |every: bool, words: &str| {
+        let only = if every { "only=all" } else { "" };
+        let here = (every == of.every).then_some("true");
+        html! { li { a href={ "/changes?" (board) (only) } aria-current=[here] { (words) } } }
+    };
+    html! {
+        ul.spans {
+            (link(false, "to look at"))
+            (link(true, "all"))
+            @if !of.board.is_empty() { li { a href="/changes" { "of all boards" } } }
+        }
+    }
+}
+
+fn change(one: &FarmChange) -> Markup {
+    let badge = match one.kind {
+        ChangeKind::Silent | ChangeKind::Worse | ChangeKind::MoreOften => "badge high",
+        ChangeKind::NewCulprit => "badge medium",
+        _ => "badge",
+    };
+    let finding = if one.kind.is_bad() { "finding high" } else { "finding" };
+    html! {
+        section class=(finding) {
+            h3 { span class=(badge) { (one.kind.words()) } " "
+                a href={ "/b/" (escaped(&one.board)) } { (one.board) }
+                " " span.muted { (date(one.t)) } }
+            p { (one.says) }
+            @if !one.evidence.is_empty() || one.p.is_some() {
+                ul.plain { @for line in &one.evidence { li { (line) } }
+                    @if let Some(p) = one.p { li { (chance(p)) } } }
+            }
+            (settings(one))
+            @if let Some(way) = way(one.kind) { p { a href=(one.address) { (way) } } }
+        }
+    }
+}
+
+/// What the link of a change leads to, where the name of the board does not lead there.
+fn way(kind: ChangeKind) -> Option<&'static str> {
+    match kind {
+        ChangeKind::MoreOften | ChangeKind::LessOften => {
+            Some("The worst five minutes of the day on which it began")
+        }
+        ChangeKind::Worse | ChangeKind::Better | ChangeKind::Environment => {
+            Some("All environments of the board")
+        }
+        ChangeKind::NewCulprit => Some("The first run with it"),
+        ChangeKind::Silent => None,
+    }
+}
+
+fn chance(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "By chance alone this is less likely than 1 in 1,000.".to_owned(),
+        p => format!("By chance alone: p {p:.3}, adjusted for the number of boards or changes."),
+    }
+}
+
+fn settings(one: &FarmChange) -> Markup {
+    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { model::text::clean(text) };
+    let many = matches!(one.kind, ChangeKind::MoreOften | ChangeKind::LessOften) || one.settings.len() > 3;
+    html! {
+        @if many && !one.settings.is_empty() {
+            details {
+                summary { (several(one.settings.len() as u64, "setting", "settings")) " changed about then" }
+                table {
+                    thead { tr { th.left { "what changed" } th.left { "before" } th.left { "then" } } }
+                    tbody { @for one in one.settings.iter().take(MOST_SETTINGS) { tr {
+                        th.left { (model::text::clean(&one.what)) } td.wrap { (value(&one.before)) }
+                        td.wrap { (value(&one.after)) }
+                    } } }
+                }
+                @if one.settings.len() > MOST_SETTINGS {
+                    p.muted { (one.settings.len() - MOST_SETTINGS) " more are on the page of the board's \
+                     environments." }
+                }
+            }
+        } @else if one.settings.is_empty() && one.kind == ChangeKind::MoreOften {
+            p.muted { "No setting of the board is known to have changed about then." }
+        }
+    }
+}
+
+fn how(boards: usize) -> Markup {
+    html! {
+        h2 { "How these are found" }
+        ul.plain {
+            li { "Late more or less often: the wake-ups of each day from a latency on that about ten of \
+             them a day had in the first six weeks, against the days before; a doubling is seen within a \
+             week. Of "
+                (several(boards as u64, "board", "boards"))
+                ", at most one report in twenty is chance." }
+            li { "Worse or better: the five minutes of seven days before another environment against those \
+             of seven days after it. What came with a change need not come from it." }
+            li { "New culprit: three spikes or more of a cause that ten hunts of the board did not see." }
+            li { "Silent: nothing for three times as long as is usual for the board, and two days at least." }
+        }
+        p { a href="/v1/changes" { "As JSON" } "." }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::environments::SettingChange;
+
+    #[test]
+    fn changes_say_what_they_stand_on_and_names_stay_text() {
+        let setting = SettingChange { what: "<b>x".into(), before: String::new(), after: "<i>".into() };
+        let one = FarmChange {
+            board: "a<b>".into(),
+            kind: ChangeKind::MoreOften,
+            t: 86_400,
+            from: 0,
+            says: "<script>".into(),
+            evidence: vec!["12 a day".into()],
+            p: Some(1e-5),
+            settings: vec![setting],
+            address: "/b/a".into(),
+        };
+        let view = ChangesView { all: &[one], of: 1, boards: 3, board: "", every: false };
+        let text = changes(&view);
+        assert!(!text.contains("<b>") && !text.contains("<i>") && !text.contains("<script>"));
+        assert!(
+            text.contains("1 change to look at on 1 board")
+                && text.contains("1 in 1,000")
+                && text.contains("12 a day")
+        );
+        let none = ChangesView { all: &[], board: "press", ..view };
+        assert!(changes(&none).contains("No change of press"));
+    }
+}

@@ -1,0 +1,198 @@
+//! Five minutes of a board: how late each CPU was, who was late and who took the time, and what
+//! leads further.
+
+use maud::{Markup, html};
+use report::html::{figure, scroll};
+use report::plot::theme::PAGE;
+use report::words::{several, span, us_or_dash};
+
+use super::parts::{clock, date, escaped, known, moment, runs};
+use super::{Section, page};
+use crate::pictures::long_term::{self, LongTerm};
+use crate::records::{FarmBoard, FarmRun, FarmSlot, SLOT, SeriesKey};
+
+/// What the page shows.
+pub struct FiveMinutes<'a> {
+    pub board: &'a FarmBoard,
+    pub key: &'a SeriesKey,
+    /// Under which conditions was measured, for people.
+    pub words: &'a str,
+    /// The first second of these minutes.
+    pub t: i64,
+    /// One per recording that was on.
+    pub slots: &'a [FarmSlot],
+    /// The worst ones of the day.
+    pub worst: &'a [FarmSlot],
+    /// Hours of the day where they are kept, else the five minutes.
+    pub day: &'a LongTerm,
+    pub runs: &'a [FarmRun],
+}
+
+/// The page.
+pub fn five_minutes(of: &FiveMinutes) -> String {
+    let board = of.board;
+    let body = html! {
+        p.path { a href={ "/b/" (escaped(&board.board)) } { (board.name) } ", " (of.key.series)
+            @if !of.words.is_empty() { ": " (of.words) } }
+        (answer(of))
+        (steps(of))
+        @for slot in of.slots { (cpus(slot)) }
+        h2 { "The day around it" }
+        @if of.day.rows.is_empty() { p.muted { "Histograms of this day are not kept." } } @else {
+            (figure("Each column is an hour, all CPUs added up; the dots are the exact largest latencies.",
+                |size| long_term::draw(of.day, size, &PAGE)))
+        }
+        (worst(of))
+        h2 { "Runs at that time" }
+        @if of.runs.is_empty() {
+            p { "No run was on; what is above comes from a recording." }
+            @if let Some(max) = largest(of).and_then(|slot| slot.max_ns) {
+                p.next { strong { "What to do next: " }
+                    code { "onbeat hunt --limit " (max.0 / 2_000) "us -D 1h" } " on the board records who takes \
+                     the time when one half as long comes again." }
+            }
+        } @else {
+            p { "The report of a hunt has each spike's timeline, and the command that repeats it." }
+            (runs(of.runs, false))
+        }
+    };
+    page(Some(Section::Boards), &format!("{}, {} UTC", board.name, moment(of.t)), body)
+}
+
+/// The largest of all recordings.
+fn largest<'a>(of: &FiveMinutes<'a>) -> Option<&'a FarmSlot> {
+    of.slots.iter().filter(|slot| slot.max_ns.is_some()).max_by_key(|slot| slot.max_ns)
+}
+
+fn answer(of: &FiveMinutes) -> Markup {
+    let Some(slot) = largest(of) else {
+        return html! { p.lead { "Nothing was measured in these five minutes." } };
+    };
+    let missed: u64 = of.slots.iter().map(|slot| slot.missed).fold(0, u64::saturating_add);
+    html! {
+        p.lead { "The largest latency was " strong { (slot.max_ns.map(span).unwrap_or_default()) }
+            @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) }
+            @if let Some(at) = slot.max_at { " at " (clock(at)) } ". " (blame(slot)) }
+        @if missed > 0 { p.banner { (several(missed, "wake-up was", "wake-ups were"))
+            " missed: it is not known how late these would have been." } }
+    }
+}
+
+/// Who took the time from whom, as far as that is known.
+fn blame(slot: &FarmSlot) -> String {
+    match (slot.culprit.as_str(), slot.victim.as_str()) {
+        ("", "") => "Who took the time was not recorded.".to_owned(),
+        ("", victim) => format!("{victim} was late; who took the time is not known."),
+        (culprit, "") => format!("Most of it was taken by {culprit}."),
+        (culprit, victim) => format!("{victim} was late; most of the time was taken by {culprit}."),
+    }
+}
+
+/// The way to another five minutes.
+pub fn address(board: &str, key: &SeriesKey, t: i64) -> String {
+    format!("/b/{}/at/{t}?series={}&plan={}", escaped(board), escaped(&key.series), escaped(&key.plan))
+}
+
+fn steps(of: &FiveMinutes) -> Markup {
+    let to = |t: i64| address(&of.board.board, of.key, t);
+    html! {
+        ul.spans {
+            li { a rel="prev" href=(to(of.t - SLOT)) { "the five minutes before" } }
+            li { a rel="next" href=(to(of.t + SLOT)) { "the five minutes after" } }
+            @if let Some(first) = of.worst.first().filter(|slot| slot.t != of.t) {
+                li { a href=(to(first.t)) { "the worst of the day" } }
+            }
+        }
+    }
+}
+
+fn cpus(slot: &FarmSlot) -> Markup {
+    html! {
+        (scroll("Each CPU, latencies in us", html! {
+            table {
+                thead { tr { th { "CPU" } th { "max, us" } th.left { "at (UTC)" } th.more { "wake-ups" }
+                    th { "missed" } } }
+                tbody { @for cpu in &slot.cpus { tr {
+                    th { (cpu.cpu.to_string()) }
+                    td.top[cpu.max_ns == slot.max_ns] { (us_or_dash(cpu.max_ns)) }
+                    td.left.when { (cpu.max_at.map_or_else(|| "unknown".to_owned(), clock)) }
+                    td.more { (cpu.n) } td.flag[cpu.missed > 0] { (cpu.missed) }
+                } } }
+            }
+        }))
+        p.muted { "Recorded by " (known(&slot.run)) "." }
+    }
+}
+
+fn worst(of: &FiveMinutes) -> Markup {
+    html! {
+        h3 { "The worst five minutes of " (date(of.t)) }
+        (slots(&of.board.board, of.key, of.worst))
+    }
+}
+
+/// Five minutes each, with the way there.
+pub fn slots(board: &str, key: &SeriesKey, all: &[FarmSlot]) -> Markup {
+    scroll(
+        "Five minutes with the largest latencies",
+        html! {
+            table {
+                thead { tr { th.left { "from (UTC)" } th { "max, us" } th { "CPU" } th.left { "taken by" }
+                    th.left.more { "late" } } }
+                tbody { @for slot in all { tr {
+                    th.left { a href=(address(board, key, slot.t)) { (moment(slot.t)) } }
+                    td.top { (us_or_dash(slot.max_ns)) }
+                    td { (slot.max_cpu.map_or_else(String::new, |cpu| cpu.to_string())) }
+                    td.left { (known(&slot.culprit)) } td.left.more { (known(&slot.victim)) }
+                } } }
+            }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{SlotPeak, Tier};
+    use model::units::{Cpu, Nanos};
+
+    #[test]
+    fn the_largest_and_who_did_it_come_first_and_names_stay_text() {
+        let board = FarmBoard { board: "a".into(), name: "<i>a".into(), ..FarmBoard::default() };
+        let key = SeriesKey { series: "watch".into(), plan: "p".into() };
+        let max_at = Some(86_461_500_000_000);
+        let peak = SlotPeak { cpu: Cpu(2), n: 5, max_ns: Some(Nanos(9_400_000)), max_at, missed: 3 };
+        let slot = FarmSlot {
+            t: 86_400,
+            n: 5,
+            missed: 3,
+            max_ns: peak.max_ns,
+            max_cpu: Some(Cpu(2)),
+            max_at,
+            culprit: "<b>irq".into(),
+            victim: "plc".into(),
+            cpus: vec![peak],
+            ..FarmSlot::default()
+        };
+        let day = LongTerm { tier: Tier::Hour, from: 86_400, to: 172_800, rows: Vec::new() };
+        let later = FarmSlot { t: 90_000, ..slot.clone() };
+        let of = FiveMinutes {
+            board: &board,
+            key: &key,
+            words: "every 1 ms",
+            t: 86_400,
+            slots: std::slice::from_ref(&slot),
+            worst: &[later],
+            day: &day,
+            runs: &[],
+        };
+        let text = five_minutes(&of);
+        assert!(!text.contains("<b>") && !text.contains("<i>"));
+        for words in
+            ["9.40 ms", "CPU 2", "00:01:01.5", "3 wake-ups were", "/b/a/at/90000?series=watch&amp;plan=p"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(five_minutes(&FiveMinutes { slots: &[], ..of }).contains("Nothing was measured"));
+    }
+}

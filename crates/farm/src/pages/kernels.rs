@@ -1,0 +1,91 @@
+//! Kinds of machines and kernels: what each was seen to do, and what may be compared.
+
+use maud::{Markup, html};
+use report::html::scroll;
+use report::words::{span, us_or_dash};
+
+use super::parts::{escaped, known};
+use super::{Section, page};
+use crate::records::KernelRecord;
+
+/// The page; the records come by machine, series and kernel.
+pub fn kernels(all: &[KernelRecord]) -> String {
+    let mut groups: Vec<&[KernelRecord]> =
+        all.chunk_by(|a, b| (&a.model, &a.series) == (&b.model, &b.series)).collect();
+    // What can be compared comes first.
+    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    let body = html! {
+        (lead(all))
+        @for group in groups { (machine(group)) }
+        p.muted { "Runs that are over and count. A largest latency grows with the hours it is of; boards of \
+         one machine may differ. A verdict takes runs of the same board, made in turns: " a href="/compare" {
+         "compare" } "." }
+    };
+    page(Some(Section::Kernels), "Kernels", body)
+}
+
+fn lead(all: &[KernelRecord]) -> Markup {
+    let Some(worst) = all.iter().filter(|one| one.max_ns.is_some()).max_by_key(|one| one.max_ns) else {
+        return html! { p.lead { "No run that counts is here yet." } };
+    };
+    html! {
+        p.lead { "The largest latency of all: "
+            a href={ "/runs/" (escaped(&worst.worst_run)) } { (worst.max_ns.map(span).unwrap_or_default()) }
+            " with " (known(&worst.release)) " on " a href={ "/b/" (escaped(&worst.worst_board)) } {
+            (worst.worst_board) } "." }
+    }
+}
+
+fn machine(group: &[KernelRecord]) -> Markup {
+    let Some(first) = group.first() else { return html! {} };
+    html! {
+        h2 { (known(&first.model)) ", " (first.series) }
+        (scroll(&format!("Kernels of {}", known(&first.model)), html! {
+            table {
+                thead { tr { th.left { "kernel" } th.left.more { "preemption" } th { "boards" } th { "runs" }
+                    th { "hours" } th { "p99.99, us" } th { "max, us" } th.left { "compare" } } }
+                tbody { @for (at, one) in group.iter().enumerate() { tr {
+                    th.left { (known(&one.release)) } td.left.more { (known(&one.preempt)) }
+                    td { (one.board_ids.len()) } td { (one.runs) }
+                    td { (format!("{:.1}", one.length_ns as f64 / 3.6e12)) }
+                    td { (us_or_dash(one.median_p9999())) }
+                    td.top { a href={ "/runs/" (escaped(&one.worst_run)) } { (us_or_dash(one.max_ns)) } }
+                    td.left { @if let Some(before) = at.checked_sub(1).and_then(|at| group.get(at)) {
+                        a href=(comparison(before, one)) { "with " (known(&before.release)) } } }
+                } } }
+            }
+        }))
+        p.muted { "p99.99 is that of the middle run." }
+    }
+}
+
+fn comparison(a: &KernelRecord, b: &KernelRecord) -> String {
+    let side = |name: &str, of: &KernelRecord| {
+        of.latest.iter().map(|id| format!("{name}={}", escaped(id))).collect::<Vec<_>>().join("&")
+    };
+    format!("/compare?{}&{}", side("a", a), side("b", b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::units::Nanos;
+
+    #[test]
+    fn kernels_of_a_machine_stand_together_and_lead_to_a_comparison() {
+        let of = |model: &str, release: &str, max| KernelRecord {
+            model: model.into(),
+            release: release.into(),
+            worst_run: "w".into(),
+            max_ns: Some(Nanos(max)),
+            p9999_ns: vec![Nanos(3_000), Nanos(1_000), Nanos(2_000)],
+            latest: vec![format!("{release}-run")],
+            ..KernelRecord::default()
+        };
+        let all = [of("<b>", "6.1", 5_000), of("x", "6.1", 9_000), of("x", "6.12", 7_000)];
+        let text = kernels(&all);
+        assert!(!text.contains("<b>") && text.contains("/compare?a=6.1-run&amp;b=6.12-run"));
+        assert!(text.contains("2.0") && text.find("<h2>x").unwrap() < text.find("<h2>&lt;b").unwrap());
+        assert!(kernels(&[]).contains("No run that counts"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Five minutes of a board: asks the store, hands values to the view.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::pages::{WebOutcome, known_board};
+use crate::pages::five_minutes::{FiveMinutes, five_minutes};
+use crate::pictures::long_term::LongTerm;
+use crate::records::{FarmSlot, SLOT, SeriesKey, SeriesOfBoard, Tier};
+use crate::store::TimeStretch;
+
+/// The worst of the day that are listed.
+const WORST: usize = 12;
+const RUNS: i64 = 20;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct MomentQuery {
+    series: String,
+    plan: String,
+    /// `day` for the worst of the day that the time is in.
+    worst: String,
+}
+
+pub async fn page(
+    State(app): State<Arc<App>>,
+    Path((name, t)): Path<(String, String)>,
+    Query(query): Query<MomentQuery>,
+) -> WebOutcome {
+    let time = || t.parse::<i64>().ok().filter(|t| (0..1 << 40).contains(t));
+    let asked = time().ok_or_else(|| Refusal::bad("this is no time: give seconds since 1970"))?;
+    let board = known_board(&app, &name).await?;
+    let all = app.store.series(&board.board).await?;
+    let fits = |one: &&SeriesOfBoard| {
+        (query.series.is_empty() || one.key.series == query.series)
+            && (query.plan.is_empty() || one.key.plan == query.plan)
+    };
+    let begin = Tier::Day.begin(asked);
+    let day = TimeStretch { from: begin, to: begin + Tier::Day.seconds() };
+    let (one, worst) = worst_of_day(&app, &board.board, all.iter().filter(fits), day).await?;
+    let t = match (query.worst.as_str(), worst.first()) {
+        ("day", Some(first)) => first.t,
+        _ => Tier::Slot.begin(asked),
+    };
+    let within = TimeStretch { from: t, to: t + SLOT };
+    let slots = app.store.slots(&board.board, &one.key, within, 100).await?;
+    let hours = app.store.tiers(&board.board, &one.key, Tier::Hour, day).await?;
+    let runs = app.store.runs_within(&board.board, within, RUNS).await?;
+    let day = LongTerm { tier: Tier::Hour, from: day.from, to: day.to, rows: hours };
+    let view = FiveMinutes {
+        board: &board,
+        key: &one.key,
+        words: &one.words,
+        t,
+        slots: &slots,
+        worst: &worst,
+        day: &day,
+        runs: &runs,
+    };
+    Ok(WebAnswer::page(five_minutes(&view)))
+}
+
+/// The series with the largest latency of the day, or the first, and its worst five minutes.
+async fn worst_of_day(
+    app: &App,
+    board: &str,
+    all: impl Iterator<Item = &SeriesOfBoard>,
+    day: TimeStretch,
+) -> Result<(SeriesOfBoard, Vec<FarmSlot>), Refusal> {
+    let mut best: Option<(SeriesOfBoard, Vec<FarmSlot>)> = None;
+    for one in all.take(24) {
+        let worst = app.store.worst_slots(board, &one.key, day, WORST).await?;
+        let max = |slots: &[FarmSlot]| slots.first().and_then(|slot| slot.max_ns);
+        if best.as_ref().is_none_or(|(_, known)| max(&worst) > max(known)) {
+            best = Some((one.clone(), worst));
+        }
+    }
+    best.ok_or_else(|| Refusal::not_found("the board has no such series: choose one on its page"))
+}
+
+/// The worst five minutes of a day, where slots of it are kept.
+pub async fn worst_slots(app: &App, board: &str, key: &SeriesKey, t: i64) -> Result<Vec<FarmSlot>, Refusal> {
+    let day = TimeStretch { from: t, to: t + Tier::Day.seconds() };
+    Ok(app.store.worst_slots(board, key, day, 1).await?)
+}

@@ -1,0 +1,28 @@
+//! Kinds of machines and kernels.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use serde_json::json;
+
+use super::answer::WebAnswer;
+use super::app::App;
+use super::pages::WebOutcome;
+use crate::pages;
+
+pub async fn page(State(app): State<Arc<App>>) -> WebOutcome {
+    Ok(WebAnswer::page(pages::kernels::kernels(&app.store.kernels().await?)))
+}
+
+pub async fn json(State(app): State<Arc<App>>) -> WebOutcome {
+    let all = app.store.kernels().await?;
+    let one = |of: &crate::records::KernelRecord| {
+        json!({
+            "machine": of.model, "kernel": of.release, "preempt": of.preempt, "series": of.series,
+            "boards": of.board_ids.len(), "runs": of.runs, "length_ns": of.length_ns,
+            "median_p9999_ns": of.median_p9999(), "max_ns": of.max_ns, "worst_run": of.worst_run,
+        })
+    };
+    let kernels: Vec<_> = all.iter().map(one).collect();
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-kernels/1", "kernels": kernels }))
+}

@@ -1,0 +1,36 @@
+//! The farm's pages over a made-up fleet, as files: the farm is a program of its own, because this
+//! one shall not take SQLite.
+
+use super::folder;
+use crate::tools::{self, Result, Tool, root};
+
+/// Boards and days: enough for each kind of a change.
+const FLEET: [&str; 2] = ["14", "70"];
+
+/// Each page with its name.
+pub fn pages() -> Result<Vec<(String, String)>> {
+    let store = folder()?.join("farm.db");
+    let made = folder()?.join("farm");
+    // Those of an older schema, and pages that are no more.
+    for old in [store.clone(), store.with_extension("db-wal"), store.with_extension("db-shm")] {
+        if old.is_file() {
+            std::fs::remove_file(&old).map_err(|error| super::fault(&old, &error))?;
+        }
+    }
+    if made.is_dir() {
+        std::fs::remove_dir_all(&made).map_err(|error| super::fault(&made, &error))?;
+    }
+    let [store, folder] = [&store, &made].map(|path| path.display().to_string());
+    let line =
+        ["run", "--quiet", "--package", "onbeat-farm", "--features", "fixture", "--example", "farm_year"];
+    let words = ["--", &store, FLEET[0], FLEET[1], "pages", &folder];
+    Tool::new("cargo").args(line).args(words).dir(&root()).quiet().show()?;
+    let entries = std::fs::read_dir(&made).map_err(|error| super::fault(&made, &error))?;
+    let mut pages = Vec::new();
+    for entry in entries.filter_map(|entry| entry.ok()) {
+        let name = entry.file_name().to_string_lossy().trim_end_matches(".html").to_owned();
+        pages.push((name, String::from_utf8_lossy(&tools::read(&entry.path())?).into_owned()));
+    }
+    pages.sort();
+    Ok(pages)
+}
