@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn only_what_measures_is_waited_for() {
-        for line in ["onbeat\0measure\0-D\x0010s\0", "/usr/bin/onbeat\0hunt\0", "./onbeat-x86_64\0suite\0"] {
+        for line in ["onbeat\0measure\0-D\0ten\0", "/usr/bin/onbeat\0hunt\0", "./onbeat-x86_64\0suite\0"] {
             assert!(measures(line), "{line:?}");
         }
         for line in
