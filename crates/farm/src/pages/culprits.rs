@@ -13,7 +13,7 @@ pub fn culprits(all: &[FarmCulprit]) -> String {
     let body = html! {
         @if all.is_empty() {
             p.lead { "No run has named a culprit yet." }
-            p { code { "onbeat hunt --limit 100us -D 10m" } " on a board names who took the time; its \
+            p { code { "onbeat hunt --over 100us -D 10m" } " on a board names who took the time; its \
              runs show up here." }
         } @else {
             p.lead { "Who took the time of late wake-ups, over all boards, those that took most first." }

@@ -48,8 +48,8 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
             p { "No run was on; what is above comes from a recording." }
             @if let Some(max) = largest(of).and_then(|slot| slot.max_ns) {
                 p.next { strong { "What to do next: " }
-                    code { "onbeat hunt --limit " (max.0 / 2_000) "us -D 1h" } " on the board records who takes \
-                     the time when one half as long comes again." }
+                    code { "onbeat hunt --over " (max.0 / 2_000) "us -D 1h" }
+                    " on the board records who takes the time when one half as long comes again." }
             }
         } @else {
             p { "The report of a hunt has each spike's timeline, and the command that repeats it." }

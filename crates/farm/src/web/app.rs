@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
-use super::changes::FoundChanges;
+use super::found_changes::FoundChanges;
 use super::intake::Intake;
 use crate::pages::fleet::RefusedBundle;
 use crate::store::FarmStore;

@@ -1,75 +1,18 @@
-//! The changes of all boards: found board by board, and again when a board has another day.
-//!
-//! Finding them reads months of histograms, so that what was found is kept in memory; a page never
-//! waits for a board that was looked at today.
+//! The changes of all boards: asks for those that were found, hands them to the view.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::Mutex;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::pages::WebOutcome;
-use crate::changes::{
-    EnvironmentStep, FarmChange, READ_DAYS, RateHistory, SHOWN_DAYS, effect, hold, new_culprits,
-    rate_changes, silent,
-};
+use crate::changes::{FarmChange, SHOWN_DAYS};
 use crate::pages;
 use crate::pages::changes::ChangesView;
-use crate::pages::environments::changes;
-use crate::records::{BoardEnvironment, FarmBoard, SeriesKey, Tier};
-use crate::store::{FarmStore, TimeStretch};
-
-const DAY: i64 = 86_400;
-/// Series of a board that are looked at, the latest first: each needs a month of its own.
-const MOST_SERIES: usize = 4;
-/// Changes of its environment that a board has in the days that are shown.
-const MOST_STEPS: usize = 20;
-
-/// What was found, by board, and of which state of it.
-#[derive(Default)]
-pub struct FoundChanges {
-    by_board: Mutex<BTreeMap<String, (BoardState, Vec<FarmChange>)>>,
-}
-
-/// What a board has: with another day or run it is looked at again.
-type BoardState = (i64, u64);
-
-impl FoundChanges {
-    /// All changes of the last days, newest first; those that chance explains are left out.
-    pub async fn all(&self, store: &FarmStore, boards: &[FarmBoard]) -> Result<Vec<FarmChange>, Refusal> {
-        let newest = boards.iter().map(|board| board.last_day).max().unwrap_or_default();
-        for board in boards {
-            let state = (board.last_day, board.runs);
-            let fresh =
-                self.by_board.lock().await.get(&board.board).is_some_and(|(known, _)| *known == state);
-            if !fresh {
-                // Not under the lock: others see meanwhile what is known.
-                let found = of_board(store, board, newest).await?;
-                self.by_board.lock().await.insert(board.board.clone(), (state, found));
-            }
-        }
-        Ok(self.known(boards).await)
-    }
-
-    /// Those that are known already.
-    pub async fn known(&self, boards: &[FarmBoard]) -> Vec<FarmChange> {
-        let newest = boards.iter().map(|board| board.last_day).max().unwrap_or_default();
-        let by_board = self.by_board.lock().await;
-        let mut all = Vec::new();
-        for board in boards {
-            if let Some((_, found)) = by_board.get(&board.board) {
-                all.extend(found.iter().filter(|one| one.t > newest - SHOWN_DAYS * DAY).cloned());
-            }
-            all.extend(silent(board, newest));
-        }
-        hold(all, boards.len())
-    }
-}
+use crate::records::FarmBoard;
 
 /// Between two looks for boards that have another day.
 const EVERY: std::time::Duration = std::time::Duration::from_secs(60);
@@ -83,57 +26,6 @@ pub async fn keep_changes(app: Arc<App>) {
         }
         tokio::time::sleep(EVERY).await;
     }
-}
-
-async fn of_board(store: &FarmStore, board: &FarmBoard, newest: i64) -> Result<Vec<FarmChange>, Refusal> {
-    let since = newest - SHOWN_DAYS * DAY;
-    let name = &board.board;
-    let environments = store.environments(name).await?;
-    let mut all = Vec::new();
-    let series = store.series(name).await?;
-    for one in series.iter().take(MOST_SERIES) {
-        // The last day is not over.
-        let within = TimeStretch { from: newest - READ_DAYS * DAY, to: board.last_day };
-        let days = store.tiers(name, &one.key, Tier::Day, within).await?;
-        all.extend(rate_changes(&RateHistory { board: name, key: &one.key, days: &days }));
-    }
-    for one in &mut all {
-        one.settings = around(&environments, one.from - 3 * DAY, one.t + DAY);
-    }
-    let key = series.first().map(|one| one.key.clone()).unwrap_or_default();
-    for pair in environments_in_order(&environments).windows(2).rev().take(MOST_STEPS) {
-        if pair[1].first >= since {
-            all.push(step(store, name, &key, pair[0], pair[1]).await?);
-        }
-    }
-    all.extend(new_culprits(&store.culprits_since(name, since).await?, since));
-    Ok(all)
-}
-
-fn environments_in_order(all: &[BoardEnvironment]) -> Vec<&BoardEnvironment> {
-    let mut all: Vec<&BoardEnvironment> = all.iter().collect();
-    all.sort_by_key(|one| one.first);
-    all
-}
-
-/// What changed of the environment within a time.
-fn around(all: &[BoardEnvironment], from: i64, to: i64) -> Vec<pages::environments::SettingChange> {
-    let all = environments_in_order(all);
-    let here = all.windows(2).rev().find(|pair| (from..to).contains(&pair[1].first));
-    here.map(|pair| changes(&pair[0].record.settings, &pair[1].record.settings)).unwrap_or_default()
-}
-
-async fn step(
-    store: &FarmStore,
-    board: &str,
-    key: &SeriesKey,
-    before: &BoardEnvironment,
-    after: &BoardEnvironment,
-) -> Result<FarmChange, Refusal> {
-    let begin = Tier::Day.begin(after.first);
-    let within = TimeStretch { from: begin - 7 * DAY, to: begin + 8 * DAY };
-    let slots = store.slots(board, key, within, 20_000).await?;
-    Ok(effect(&EnvironmentStep { board, before, after, slots: &slots }))
 }
 
 #[derive(Default, Deserialize)]

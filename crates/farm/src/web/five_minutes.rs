@@ -10,7 +10,7 @@ use super::app::App;
 use super::pages::{WebOutcome, known_board};
 use crate::pages::five_minutes::{FiveMinutes, five_minutes};
 use crate::pictures::long_term::LongTerm;
-use crate::records::{FarmSlot, SLOT, SeriesKey, SeriesOfBoard, Tier};
+use crate::records::{FarmSlot, SLOT, SeriesOfBoard, Tier};
 use crate::store::TimeStretch;
 
 /// The worst of the day that are listed.
@@ -80,10 +80,4 @@ async fn worst_of_day(
         }
     }
     best.ok_or_else(|| Refusal::not_found("the board has no such series: choose one on its page"))
-}
-
-/// The worst five minutes of a day, where slots of it are kept.
-pub async fn worst_slots(app: &App, board: &str, key: &SeriesKey, t: i64) -> Result<Vec<FarmSlot>, Refusal> {
-    let day = TimeStretch { from: t, to: t + Tier::Day.seconds() };
-    Ok(app.store.worst_slots(board, key, day, 1).await?)
 }

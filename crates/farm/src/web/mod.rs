@@ -8,6 +8,7 @@ mod clones;
 mod compare;
 pub mod data;
 mod five_minutes;
+mod found_changes;
 mod intake;
 mod kernels;
 mod metrics;
@@ -18,7 +19,8 @@ mod receive;
 pub mod sender;
 
 pub use app::{App, FarmExposure};
-pub use changes::{FoundChanges, keep_changes};
+pub use changes::keep_changes;
+pub use found_changes::FoundChanges;
 pub use intake::Intake;
 
 use std::sync::Arc;

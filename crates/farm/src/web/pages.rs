@@ -11,13 +11,12 @@ use study::page::ReportedRun;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::five_minutes::worst_slots;
 use super::protection::POLICY;
 use crate::pages::board::{BoardSpan, BoardView};
 use crate::pages::fleet::{BoardOrder, Fleet, matches};
 use crate::pages::{self};
 use crate::pictures::long_term::LongTerm;
-use crate::records::{FarmBoard, SeriesKey, SeriesOfBoard, Tier};
+use crate::records::{FarmBoard, FarmSlot, SeriesKey, SeriesOfBoard, Tier};
 use crate::store::TimeStretch;
 
 /// What a handler answers.
@@ -195,4 +194,10 @@ pub async fn styles() -> WebAnswer {
 
 pub async fn nowhere() -> Refusal {
     Refusal::not_found("there is no such page: the list of boards leads to all that there is")
+}
+
+/// The worst five minutes of a day, where slots of it are kept.
+async fn worst_slots(app: &App, board: &str, key: &SeriesKey, t: i64) -> Result<Vec<FarmSlot>, Refusal> {
+    let day = TimeStretch { from: t, to: t + Tier::Day.seconds() };
+    Ok(app.store.worst_slots(board, key, day, 1).await?)
 }
