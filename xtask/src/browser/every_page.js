@@ -18,7 +18,7 @@ check('no table is', all('.scroll').filter((node) => shown(node) && !node.queryS
   .map((node) => `${node.getAttribute('aria-label')} ${node.scrollWidth} in ${node.clientWidth}`));
 check('nothing was requested', performance.getEntriesByType('resource').map((one) => one.name));
 
-const name = (node) => (node.getAttribute('aria-label') || node.textContent || node.title || '').trim();
+const name = (node) => (node.getAttribute('aria-label') || node.textContent || node.labels?.[0]?.textContent || node.title || '').trim();
 check('buttons, links and fields have names', all('button, a[href], input, summary').filter((node) => !name(node)).map(told));
 check('pictures have words', all('svg[role=img], figure svg').filter((node) => !node.closest('[aria-hidden]') && !node.getAttribute('aria-label')).map(told));
 check('groups and regions have names', all('[role=region], [role=group], section.ask').filter((node) => !node.getAttribute('aria-label')).map(told));

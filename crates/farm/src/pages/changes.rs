@@ -30,6 +30,7 @@ pub fn changes(of: &ChangesView) -> String {
     let body = html! {
         p.lead { (lead(of)) }
         (choice(of))
+        @if !of.all.is_empty() { h2 { "The latest first" } }
         @for one in of.all.iter().take(MOST) { (change(one)) }
         @if of.all.len() > MOST {
             p.muted { (of.all.len() - MOST) " more are in " a href="/v1/changes" { "the list as JSON" } "." }

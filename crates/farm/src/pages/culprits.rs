@@ -3,6 +3,7 @@
 use maud::html;
 use report::html::pairs;
 use report::prose::prose;
+use report::words::several;
 
 use super::parts::{culprits as table, date, known, runs};
 use super::{Section, page};
@@ -27,15 +28,19 @@ pub fn culprits(all: &[FarmCulprit]) -> String {
 
 /// One, with the runs that saw it.
 pub fn culprit(of: &FarmCulprit, seen: &[FarmRun]) -> String {
+    let took = format!("{:.3} ms", of.total_ns.0 as f64 / 1e6);
+    let lead = format!(
+        "It took {took} of {} on {}.",
+        several(of.spikes, "spike", "spikes"),
+        several(of.boards, "board", "boards")
+    );
     let facts = [
         ("kind", known(&of.kind).to_owned()),
         ("rule", known(&of.rule).to_owned()),
-        ("boards", of.boards.to_string()),
-        ("spikes", of.spikes.to_string()),
-        ("took of them", format!("{:.3} ms", of.total_ns.0 as f64 / 1e6)),
         ("first and last seen", format!("{}, {}", date(of.first), date(of.last))),
     ];
     let body = html! {
+        p.lead { (lead) }
         (pairs(&facts))
         @if !of.remedy.is_empty() { p.next { strong { "What to do: " } (prose(&of.remedy)) } }
         h2 { "Runs that show it" }

@@ -63,7 +63,7 @@ fn difference(before: &BoardEnvironment, after: &BoardEnvironment) -> Markup {
     let changes = changes(&before.record.settings, &after.record.settings);
     let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { report::words::clean(text) };
     html! {
-        (scroll("What changed", html! {
+        (scroll(&format!("What changed until {}", moment(after.first)), html! {
             table {
                 thead { tr { th.left { "what changed" } th.left { "before" } th.left { "then" } } }
                 tbody { @for one in changes.iter().take(MOST) { tr {

@@ -36,6 +36,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
             @if !of.words.is_empty() { ": " (of.words) } }
         (answer(of))
         (steps(of))
+        @if of.runs.is_empty() { (next(of)) }
         @for slot in of.slots { (cpus(slot)) }
         h2 { "The day around it" }
         @if of.day.rows.is_empty() { p.muted { "Histograms of this day are not kept." } } @else {
@@ -46,17 +47,22 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         h2 { "Runs at that time" }
         @if of.runs.is_empty() {
             p { "No run was on; what is above comes from a recording." }
-            @if let Some(max) = largest(of).and_then(|slot| slot.max_ns) {
-                p.next { strong { "What to do next: " }
-                    code { "onbeat hunt --over " (max.0 / 2_000) "us -D 1h" }
-                    " on the board records who takes the time when one half as long comes again." }
-            }
         } @else {
             p { "The report of a hunt has each spike's timeline, and the command that repeats it." }
             (runs(of.runs, false))
         }
     };
     page(Some(Section::Boards), &format!("{}, {} UTC", board.name, moment(of.t)), body)
+}
+
+/// Without a run nobody knows the timeline: how to have it the next time.
+fn next(of: &FiveMinutes) -> Markup {
+    html! {
+        @if let Some(max) = largest(of).and_then(|slot| slot.max_ns) {
+            p.next { strong { "What to do next: " } code { "onbeat hunt --over " ((max.0 / 2_000).max(1)) "us -D 1h" }
+                " on the board records who takes the time when one half as long comes again." }
+        }
+    }
 }
 
 /// The largest of all recordings.

@@ -40,14 +40,14 @@ fn machine(group: &[KernelRecord]) -> Markup {
     let Some(first) = group.first() else { return html! {} };
     html! {
         h2 { (known(&first.model)) ", " (first.series) }
-        (scroll(&format!("Kernels of {}", known(&first.model)), html! {
+        (scroll(&format!("Kernels of {}, {}", known(&first.model), first.series), html! {
             table {
-                thead { tr { th.left { "kernel" } th.left.more { "preemption" } th { "boards" } th { "runs" }
-                    th { "hours" } th { "p99.99, us" } th { "max, us" } th.left { "compare" } } }
+                thead { tr { th.left { "kernel" } th.left.more { "preemption" } th { "boards" } th.more { "runs" }
+                    th.more { "hours" } th { "p99.99, us" } th { "max, us" } th.left { "compare" } } }
                 tbody { @for (at, one) in group.iter().enumerate() { tr {
                     th.left { (known(&one.release)) } td.left.more { (known(&one.preempt)) }
-                    td { (one.board_ids.len()) } td { (one.runs) }
-                    td { (format!("{:.1}", one.length_ns as f64 / 3.6e12)) }
+                    td { (one.board_ids.len()) } td.more { (one.runs) }
+                    td.more { (format!("{:.1}", one.length_ns as f64 / 3.6e12)) }
                     td { (us_or_dash(one.median_p9999())) }
                     td.top { a href={ "/runs/" (escaped(&one.worst_run)) } { (us_or_dash(one.max_ns)) } }
                     td.left { @if let Some(before) = at.checked_sub(1).and_then(|at| group.get(at)) {

@@ -40,17 +40,17 @@ function follow() {
 /** Boxes whose path has the words stay, others fade; what they took together. */
 function search(flame) {
   const told = make('span', { class: 'muted' });
-  const field = make('input', { type: 'search', size: 28, placeholder: 'search kind, name, function' });
+  const field = make('input', { type: 'search', placeholder: 'kind, name, function', 'aria-label': 'search' });
   const boxes = every('a.box', flame);
   field.addEventListener('input', () => {
     const words = field.value.trim().toLowerCase();
     const found = boxes.filter((box) => box.dataset.path.toLowerCase().includes(words));
     boxes.forEach((box) => box.classList.toggle('faded', !found.includes(box)));
     // The picture is there in two sizes, and a box within a found one has its time counted already.
-    const once = found.filter((box) => box.closest('svg.wide') && !found.some((other) => box.dataset.path.startsWith(`${other.dataset.path} > `)));
+    const once = found.filter((box) => box.closest('svg.wide') && !found.some((one) => box.dataset.path.startsWith(`${one.dataset.path} > `)));
     const sum = once.reduce((all, box) => all + +box.dataset.ns, 0);
     const whole = data.spikes.reduce((all, spike) => all + spike.late, 0);
-    told.textContent = words ? ` ${span(sum)}, ${percent(sum, whole)} of all` : '';
+    told.textContent = words && ` ${span(sum)}, ${percent(sum, whole)} of all`;
   });
   flame.prepend(make('p', { class: 'tools' }, field, told));
 }
