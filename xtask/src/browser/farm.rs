@@ -7,7 +7,7 @@ use crate::tools::{self, Result, Tool, root};
 /// Boards and days: enough for each kind of a change.
 const FLEET: [&str; 2] = ["14", "70"];
 
-/// Each page with its name.
+/// A page of each kind with its name.
 pub fn pages() -> Result<Vec<(String, String)>> {
     let store = folder()?.join("farm.db");
     let made = folder()?.join("farm");
@@ -32,5 +32,8 @@ pub fn pages() -> Result<Vec<(String, String)>> {
         pages.push((name, String::from_utf8_lossy(&tools::read(&entry.path())?).into_owned()));
     }
     pages.sort();
+    // Those of another board, day or run are made by the same lines.
+    let mut kinds = std::collections::BTreeSet::new();
+    pages.retain(|(name, _)| kinds.insert(name.replace(|c: char| c.is_ascii_digit(), "")));
     Ok(pages)
 }

@@ -75,27 +75,49 @@ fn every_page(browser: &str, hunt: &str, tally: &mut Tally) {
         Ok(all) => pages.extend(all.into_iter().map(|(name, page)| (name, Ok(page)))),
         Err(why) => pages.push(("the farm".to_owned(), Err(why))),
     }
-    for (name, page) in pages {
-        for (width, put) in [("1280", None), ("400", Some(400))] {
-            let seen = match &page {
-                Ok(page) => {
-                    let driven = self::driven(page, EVERY_PAGE);
-                    let shown = put.map_or(driven.clone(), |width| framed(&driven, width));
-                    judge(browser, &format!("every-{name}"), &shown, SIZES[0])
-                }
-                Err(why) => StepOutcome::Failed(why.clone()),
-            };
-            tally.note(format!("page of {name}, {width} wide"), seen);
-        }
-        tally.note(
-            format!("axe-core on the page of {name}"),
-            match (&page, &axe) {
-                (Err(why), _) => StepOutcome::Failed(why.clone()),
-                (Ok(_), Err(why)) => StepOutcome::LeftOut(why.clone()),
-                (Ok(page), Ok(axe)) => axe::judged(browser, &name, page, axe),
-            },
-        );
+    // Two at a time: a browser waits for itself most of the time.
+    let halves = [0, 1].map(|half| pages.iter().skip(half).step_by(2).collect::<Vec<_>>());
+    let looked_at = std::thread::scope(|scope| {
+        let looks = halves.map(|half| {
+            let look = || half.into_iter().map(|(name, page)| looks_at(browser, name, page, &axe)).collect();
+            scope.spawn(look)
+        });
+        looks.map(|look| look.join().unwrap_or_else(|_| vec![vec![none_looked()]]))
+    });
+    for (name, outcome) in looked_at.into_iter().flatten().flatten() {
+        tally.note(name, outcome);
     }
+}
+
+fn none_looked() -> (String, StepOutcome) {
+    ("pages".to_owned(), StepOutcome::Failed("the check itself failed".to_owned()))
+}
+
+/// What is seen of a page in both widths, and what axe-core says of it.
+fn looks_at(
+    browser: &str,
+    name: &str,
+    page: &Result<String>,
+    axe: &Result<String>,
+) -> Vec<(String, StepOutcome)> {
+    let seen = |put: Option<u32>| match page {
+        Ok(page) => {
+            let driven = self::driven(page, EVERY_PAGE);
+            let shown = put.map_or(driven.clone(), |width| framed(&driven, width));
+            judge(browser, &format!("every-{name}"), &shown, SIZES[0])
+        }
+        Err(why) => StepOutcome::Failed(why.clone()),
+    };
+    let heard = match (page, axe) {
+        (Err(why), _) => StepOutcome::Failed(why.clone()),
+        (Ok(_), Err(why)) => StepOutcome::LeftOut(why.clone()),
+        (Ok(page), Ok(axe)) => axe::judged(browser, name, page, axe),
+    };
+    vec![
+        (format!("page of {name}, 1280 wide"), seen(None)),
+        (format!("page of {name}, 400 wide"), seen(Some(400))),
+        (format!("axe-core on the page of {name}"), heard),
+    ]
 }
 
 /// A page within a page: a window may not be as narrow as a telephone's, a frame may.
@@ -139,7 +161,7 @@ fn dump(browser: &str, name: &str, page: &str, size: &str) -> Result<String> {
         "--headless".to_owned(),
         "--no-sandbox".to_owned(),
         "--disable-gpu".to_owned(),
-        format!("--user-data-dir={}", folder.join("profile").display()),
+        format!("--user-data-dir={}", folder.join(profile()).display()),
         format!("--window-size={size}"),
         // Time that passes as soon as nothing is left to do: a slow machine sees the same.
         "--virtual-time-budget=20000".to_owned(),
@@ -147,6 +169,11 @@ fn dump(browser: &str, name: &str, page: &str, size: &str) -> Result<String> {
         format!("file://{}", file.display()),
     ];
     Tool::new(browser).args(flags).within(Duration::from_secs(300)).text()
+}
+
+/// A profile is of one browser at a time.
+fn profile() -> String {
+    format!("profile-{:?}", std::thread::current().id()).replace(['(', ')'], "-")
 }
 
 fn folder() -> Result<PathBuf> {
