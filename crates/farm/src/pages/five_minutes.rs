@@ -59,7 +59,8 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
 fn next(of: &FiveMinutes) -> Markup {
     html! {
         @if let Some(max) = largest(of).and_then(|slot| slot.max_ns) {
-            p.next { strong { "What to do next: " } code { "onbeat hunt --over " ((max.0 / 2_000).max(1)) "us -D 1h" }
+            p.next { strong { "What to do next: " }
+                code { "onbeat hunt --over " ((max.0 / 2_000).max(1)) "us -D 1h" }
                 " on the board records who takes the time when one half as long comes again." }
         }
     }
