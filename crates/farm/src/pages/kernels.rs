@@ -43,7 +43,8 @@ fn machine(group: &[KernelRecord]) -> Markup {
         (scroll(&format!("Kernels of {}, {}", known(&first.model), first.series), html! {
             table {
                 thead { tr { th.left { "kernel" } th.left.more { "preemption" } th { "boards" }
-                    th.more { "runs" } th.more { "hours" } th { "p99.99, us" } th { "max, us" } th.left { "compare" } } }
+                    th.more { "runs" } th.more { "hours" } th { "p99.99, us" } th { "max, us" }
+                    th.left { "compare" } } }
                 tbody { @for (at, one) in group.iter().enumerate() { tr {
                     th.left { (known(&one.release)) } td.left.more { (known(&one.preempt)) }
                     td { (one.board_ids.len()) } td.more { (one.runs) }
