@@ -288,8 +288,8 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
     // What a hunt sees behind the change that was to cure it is not cured by that.
     let before = hunt.changes < record.kept();
     let cured = |name: &str| before && record.steps.iter().any(|step| step.kept && step.culprit == name);
-    let nobodys = unexplained(hunt).filter(|_| !before && !record.held);
-    let mut all: Vec<CureRemaining> = nobodys.into_iter().collect();
+    let untraced = unexplained(hunt).filter(|_| !before && !record.held);
+    let mut all: Vec<CureRemaining> = untraced.into_iter().collect();
     for culprit in hunt.culprits.iter().filter(|culprit| !cured(&culprit.name)) {
         let tried: Vec<&str> = record
             .steps
@@ -299,7 +299,7 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
             .collect();
         let decision =
             |what: String| CureRemaining { culprit: culprit.name.clone(), needs: "decision".into(), what };
-        // The time was over, or it was interrupted; of a limit that is held nobody misses it.
+        // Changes that were not tried, for lack of time or after a stop; a limit that is held needs none.
         let open = culprit.candidates.iter().filter(|candidate| is_untried(record, candidate));
         let open: Vec<String> = open.filter(|_| !record.held).map(CureCandidate::name).collect();
         if !open.is_empty() {

@@ -154,7 +154,7 @@ mod tests {
         BoardEnvironment { record, first, last: first, runs: 1, example: "r".into() }
     }
 
-    /// Late in so many of a thousand five minutes, before and after day 10.
+    /// How many slots of a thousand have a late wake-up, before and after day 10.
     fn slots(before: usize, after: usize) -> Vec<FarmSlot> {
         let mut rng = Rng::new(SEED);
         let one = |at: i64| {

@@ -21,7 +21,7 @@ pub use silence::silent;
 
 /// Days that the page looks back.
 pub const SHOWN_DAYS: i64 = 90;
-/// Of what is shown, at most so many of a hundred are chance.
+/// The largest share of the changes shown that may be chance.
 const FALSE_SHARE: f64 = 0.05;
 
 /// What kind of a change it is.
@@ -43,7 +43,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Whether somebody should look.
+    /// Whether the change is for the worse.
     pub fn is_bad(self) -> bool {
         matches!(
             self,

@@ -35,7 +35,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         }
     }));
     for fault in &faults {
-        // What nobody reads is no reason to end.
+        // A closed standard output does not end the check.
         let _ = writeln!(std::io::stdout(), "{}", clean(fault));
     }
     say(&format!(

@@ -47,7 +47,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         })?;
         let code = hex(&secret[..16]);
         store.add_code(&digest_of(&code), now() + GOOD_FOR_S).await?;
-        // A code that nobody saw is of no use to anybody.
+        // A code that could not be printed is of no use.
         writeln!(std::io::stdout(), "{code}")
             .map_err(|error| Failure::internal(format!("cannot print the code ({error}): try again")))?;
     }

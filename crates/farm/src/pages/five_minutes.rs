@@ -55,7 +55,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
     page(Some(Section::Boards), &format!("{}, {} UTC", board.name, moment(of.t)), body)
 }
 
-/// Without a run nobody knows the timeline: how to have it the next time.
+/// Without a run there is no timeline: how to record one the next time.
 fn next(of: &FiveMinutes) -> Markup {
     html! {
         @if let Some(max) = largest(of).and_then(|slot| slot.max_ns) {

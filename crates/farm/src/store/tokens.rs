@@ -63,7 +63,7 @@ impl FarmStore {
         Ok(EnrolOutcome::Enrolled)
     }
 
-    /// Whose token it is; none where it is nobody's or revoked.
+    /// The board of a token; none where the token is unknown or revoked.
     pub async fn owner(&self, token: &[u8]) -> Result<Option<TokenOwner>> {
         let row: Option<(i64, String)> = sqlx::query_as(
             "select b.id, b.key from token t join board b on b.id = t.board_id where t.hash = $1 and \
