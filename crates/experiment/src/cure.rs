@@ -299,7 +299,7 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
             .collect();
         let decision =
             |what: String| CureRemaining { culprit: culprit.name.clone(), needs: "decision".into(), what };
-        // Changes that were not tried, for lack of time or after a stop; a limit that is held needs none.
+        // Changes not tried, for lack of time or after a stop; a limit that is held needs none.
         let open = culprit.candidates.iter().filter(|candidate| is_untried(record, candidate));
         let open: Vec<String> = open.filter(|_| !record.held).map(CureCandidate::name).collect();
         if !open.is_empty() {
