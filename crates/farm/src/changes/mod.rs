@@ -6,6 +6,7 @@
 
 mod culprits;
 mod environment;
+mod identity;
 mod rate;
 mod silence;
 
@@ -16,6 +17,7 @@ use crate::pages::environments::SettingChange;
 
 pub use culprits::{CulpritSeen, new_culprits};
 pub use environment::{EnvironmentStep, effect};
+pub use identity::ChangeIdentity;
 pub use rate::{READ_DAYS, RateHistory, rate_changes};
 pub use silence::silent;
 

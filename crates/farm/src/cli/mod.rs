@@ -6,9 +6,12 @@ mod enrol;
 mod export;
 mod import;
 mod prune;
+mod pull;
 mod scan;
 mod serve;
 mod store_flag;
+mod tls_flags;
+mod webhook_flags;
 
 use std::ffi::OsString;
 
@@ -41,6 +44,7 @@ struct FarmCli {
 enum FarmCommand {
     Serve(serve::Args),
     Import(import::Args),
+    Pull(pull::Args),
     Enrol(enrol::Args),
     Check(check::Args),
     Backup(backup::Args),
@@ -67,6 +71,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
         match &cli.command {
             FarmCommand::Serve(args) => serve::run(args, environment).await,
             FarmCommand::Import(args) => import::run(args, environment).await,
+            FarmCommand::Pull(args) => pull::run(args, environment).await,
             FarmCommand::Enrol(args) => enrol::run(args, environment).await,
             FarmCommand::Check(args) => check::run(args, environment).await,
             FarmCommand::Backup(args) => backup::run(args, environment).await,

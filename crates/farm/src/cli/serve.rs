@@ -12,9 +12,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::scan::{SeenRuns, scan};
 use super::store_flag::StorePlace;
+use super::tls_flags::{TlsFlags, keep_certificate};
+use super::webhook_flags::WebhookFlags;
 use super::{FarmEnvironment, say};
 use crate::store::FarmStore;
-use crate::web::{App, FarmExposure, Intake, keep_changes, router};
+use crate::web::{App, FarmExposure, Intake, TlsListener, keep_changes, keep_telling, router};
 
 /// Between two looks at the folders of runs.
 const EVERY: Duration = Duration::from_secs(30);
@@ -39,9 +41,14 @@ pub struct Args {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8377")]
     listen: SocketAddr,
-    /// A proxy in front does TLS and says who may read; needed to listen beyond this machine
+    /// A proxy in front does TLS and says who may read; without --cert needed to listen beyond this
+    /// machine
     #[arg(long)]
     behind_proxy: bool,
+    #[command(flatten)]
+    tls: TlsFlags,
+    #[command(flatten)]
+    webhook: WebhookFlags,
     /// The most that the runs of a board may take that it sends
     #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
@@ -50,6 +57,8 @@ pub struct Args {
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let exposure = args.exposure()?;
+    let certificate = args.tls.open()?;
+    let webhook = args.webhook.open()?;
     if let Some(missing) = args.runs.iter().find(|runs| !host::is_dir(runs).unwrap_or(false)) {
         let shown = model::text::quoted(missing);
         return Err(Failure::usage(format!(
@@ -75,24 +84,38 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         )
     })?;
     let at = listener.local_addr().unwrap_or(args.listen);
-    say(&format!("onbeat-farm: the boards are at http{}{at}/", "://"));
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    say(&format!("onbeat-farm: the boards are at {scheme}{}{at}/", "://"));
     if !args.runs.is_empty() {
         tokio::spawn(watch(app.clone(), args.runs.clone()));
     }
     tokio::spawn(keep_changes(app.clone()));
-    let ended = axum::serve(listener, router(app)).with_graceful_shutdown(asked_to_end()).await;
+    if let Some(webhook) = webhook {
+        tokio::spawn(keep_telling(app.clone(), webhook));
+    }
+    let ended = match certificate {
+        None => axum::serve(listener, router(app)).with_graceful_shutdown(asked_to_end()).await,
+        Some(certificate) => match TlsListener::start(listener, certificate.clone(), app.counters.clone()) {
+            Ok(listener) => {
+                tokio::spawn(keep_certificate(certificate, app.clone()));
+                axum::serve(listener, router(app)).with_graceful_shutdown(asked_to_end()).await
+            }
+            Err(error) => Err(error),
+        },
+    };
     ended.map_err(|error| Failure::internal(format!("the server failed ({error}): start it again")))?;
     Ok(Exit::Ok)
 }
 
 impl Args {
-    /// Whom it answers; without TLS it does not go beyond the machine.
+    /// Whom it answers; without TLS, its own or a proxy's, it does not go beyond the machine.
     fn exposure(&self) -> Result<FarmExposure> {
         match (self.listen.ip().is_loopback(), self.behind_proxy) {
             (_, true) => Ok(FarmExposure::BehindProxy),
+            _ if self.tls.is_given() => Ok(FarmExposure::Encrypted),
             (true, false) => Ok(FarmExposure::Loopback),
             (false, false) => Err(Failure::usage(
-                "--listen: beyond this machine everybody could read, and nothing is encrypted: put a \
+                "--listen: beyond this machine nothing would be encrypted: give --cert and --key, or put a \
                  proxy in front that does TLS and asks who reads, and say --behind-proxy",
             )),
         }
@@ -140,7 +163,9 @@ mod tests {
     use super::*;
 
     fn args(listen: &str, behind_proxy: bool) -> Args {
-        Args { runs: Vec::new(), store: None, listen: listen.parse().unwrap(), behind_proxy, board_quota: 1 }
+        let (runs, listen) = (Vec::new(), listen.parse().unwrap());
+        let (tls, webhook) = (TlsFlags::default(), WebhookFlags::default());
+        Args { runs, store: None, listen, behind_proxy, tls, webhook, board_quota: 1 }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod rows;
 mod runs;
 mod tiers;
 mod tokens;
+mod told;
 mod upkeep;
 mod uploads;
 
@@ -25,6 +26,7 @@ pub use put::PutOutcome;
 pub use rows::{BoardClock, RowBatch, RowsStored};
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
+pub use told::{ChangeNotice, NoticesNoted, WaitingNotice};
 pub use uploads::SentBundle;
 
 use std::path::Path;

@@ -48,4 +48,9 @@ create table if not exists token (
 create table if not exists upload (
     board_id bigint not null, run text not null, manifest blob not null, primary key (board_id, run));
 create table if not exists kept (
-    board_id bigint not null, run text not null, bytes bigint not null, primary key (board_id, run))
+    board_id bigint not null, run text not null, bytes bigint not null, primary key (board_id, run));
+create table if not exists told (
+    board_id bigint not null, id text not null, kind text not null, subject text not null,
+    began bigint not null, noted bigint not null, state bigint not null, tries bigint not null,
+    due bigint not null, document text not null, primary key (board_id, id));
+create index if not exists told_due on told (state, due)

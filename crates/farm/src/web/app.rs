@@ -2,12 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
+use super::counters::FarmCounters;
 use super::found_changes::FoundChanges;
 use super::intake::Intake;
 use crate::pages::fleet::RefusedBundle;
@@ -25,6 +26,8 @@ pub enum FarmExposure {
     Loopback,
     /// Whoever a proxy lets through.
     BehindProxy,
+    /// Whoever reaches it, over its own TLS: a foreign name has no certificate here.
+    Encrypted,
 }
 
 /// What all requests share.
@@ -37,6 +40,7 @@ pub struct App {
     refused: Mutex<Vec<RefusedBundle>>,
     pub requests: AtomicU64,
     pub failures: AtomicU64,
+    pub counters: Arc<FarmCounters>,
     heavy: Semaphore,
 }
 
@@ -50,6 +54,7 @@ impl App {
             refused: Mutex::default(),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            counters: Arc::default(),
             heavy: Semaphore::new(AT_ONCE),
         }
     }

@@ -45,6 +45,8 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     gauge("onbeat_max_seconds", "Largest latency of the last 30 days with runs.", &maxima);
     let last: Vec<_> = shown.iter().map(|board| (labels(&board.board), board.last as f64)).collect();
     gauge("onbeat_last_run_timestamp_seconds", "When the last run began.", &last);
+    let pending = app.counters.webhook_pending.load(Ordering::Relaxed);
+    gauge("onbeat_farm_webhook_pending", "Changes that wait for the webhook.", &alone(pending as f64));
     let mut counter = |name: &str, help: &str, value: u64| {
         let _ = writeln!(text, "# TYPE {name} counter\n# HELP {name} {help}\n{name}_total {value}");
     };
@@ -54,6 +56,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
         "Reports that a parser failed on.",
         app.failures.load(Ordering::Relaxed),
     );
+    app.counters.counted().into_iter().for_each(|(name, help, value)| counter(name, help, value));
     if let Some(intake) = &app.intake {
         let stored = intake.rows_stored.load(Ordering::Relaxed);
         counter("onbeat_farm_rows", "Rows of five minutes that were stored.", stored);

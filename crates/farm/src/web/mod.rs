@@ -6,6 +6,7 @@ mod app;
 mod changes;
 mod clones;
 mod compare;
+mod counters;
 pub mod data;
 mod five_minutes;
 mod found_changes;
@@ -17,11 +18,16 @@ mod protection;
 mod rate;
 mod receive;
 pub mod sender;
+mod tls;
+mod webhook;
 
 pub use app::{App, FarmExposure};
 pub use changes::keep_changes;
+pub use counters::{FarmCounters, add};
 pub use found_changes::FoundChanges;
 pub use intake::Intake;
+pub use tls::{ServerCertificate, TlsListener};
+pub use webhook::{Webhook, keep_telling};
 
 use std::sync::Arc;
 

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
 mod exactly_once;
+mod pulled;
 mod pushed;
 mod server;
+mod tls;
 mod upkeep;

@@ -28,7 +28,13 @@ pub struct Server {
 
 impl Server {
     pub fn start(store: &str) -> Server {
+        Server::start_with(store, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn start_with(store: &str, more: &[&str]) -> Server {
         let mut child = farm(&["serve", "--store", store, "--listen", "127.0.0.1:0"])
+            .args(more)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -40,6 +46,12 @@ impl Server {
         // What it says later must not fill the pipe.
         thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Server { child, address }
+    }
+}
+
+impl Server {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 }
 
