@@ -1,5 +1,6 @@
 //! Whether the farm is well, and its numbers as OpenMetrics text.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,6 +11,7 @@ use axum::http::StatusCode;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::pages::WebOutcome;
+use crate::changes::{ChangeKind, FarmChange};
 
 /// Boards with numbers of their own.
 const MOST_BOARDS: usize = 1_000;
@@ -21,6 +23,19 @@ pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
             Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer: look at its disk"))
         }
     }
+}
+
+/// The latest change of each board and kind, as far as they were found already.
+fn latest(all: &[FarmChange]) -> Vec<(String, f64)> {
+    let mut latest: BTreeMap<(&str, ChangeKind), i64> = BTreeMap::new();
+    for one in all.iter().filter(|one| one.kind.is_bad()) {
+        let t = latest.entry((&one.board, one.kind)).or_insert(one.t);
+        *t = one.t.max(*t);
+    }
+    let named = latest.into_iter().take(MOST_BOARDS);
+    named
+        .map(|((board, kind), t)| (format!("{{board=\"{board}\",kind=\"{}\"}}", kind.words()), t as f64))
+        .collect()
 }
 
 pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
@@ -45,6 +60,8 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     gauge("onbeat_max_seconds", "Largest latency of the last 30 days with runs.", &maxima);
     let last: Vec<_> = shown.iter().map(|board| (labels(&board.board), board.last as f64)).collect();
     gauge("onbeat_last_run_timestamp_seconds", "When the last run began.", &last);
+    let known = app.changes.known(&boards).await;
+    gauge("onbeat_change_timestamp_seconds", "When a change for the worse was seen last.", &latest(&known));
     let pending = app.counters.webhook_pending.load(Ordering::Relaxed);
     gauge("onbeat_farm_webhook_pending", "Changes that wait for the webhook.", &alone(pending as f64));
     let mut counter = |name: &str, help: &str, value: u64| {

@@ -80,6 +80,8 @@ pub fn router(app: Arc<App>) -> Router {
 }
 
 #[cfg(test)]
+mod metrics_tests;
+#[cfg(test)]
 mod receive_tests;
 #[cfg(test)]
 mod tests;

@@ -7,5 +7,6 @@ mod exactly_once;
 mod pulled;
 mod pushed;
 mod server;
+mod setup_page;
 mod tls;
 mod upkeep;

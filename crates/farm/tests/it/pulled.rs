@@ -3,16 +3,17 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use super::server::farm;
 
-struct Hosts {
+/// Hosts that a made-up ssh reaches, and a store.
+pub struct Hosts {
     folder: tempfile::TempDir,
 }
 
 impl Hosts {
-    fn new() -> Hosts {
+    pub fn new() -> Hosts {
         let hosts = Hosts { folder: tempfile::tempdir().unwrap() };
         // Notes its arguments, then does what a shell over there would.
         let script = "#!/bin/sh\nprintf '%s\\n' \"$@\" >> \"$HOSTS/asked\"\nwhile [ $# -gt 2 ]; do shift; \
@@ -23,25 +24,50 @@ impl Hosts {
         hosts
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub fn at(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn runs(&self, host: &str) -> PathBuf {
+    /// Where the runs of a host lie.
+    pub fn runs(&self, host: &str) -> PathBuf {
         let runs = self.at(host).join(".local/state/onbeat/runs");
         fs::create_dir_all(&runs).unwrap();
         runs
     }
 
     fn pull(&self, arguments: &[&str]) -> (i32, String) {
-        let path = format!("{}:{}", self.at("bin").display(), std::env::var("PATH").unwrap());
         let output = farm(&["pull", "--store", &self.store()])
             .args(arguments)
-            .env("PATH", path)
+            .env("PATH", self.path())
             .env("HOSTS", self.folder.path())
             .output()
             .unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn path(&self) -> String {
+        format!("{}:{}", self.at("bin").display(), std::env::var("PATH").unwrap())
+    }
+
+    /// Runs a line in a folder, with the built farm.
+    pub fn shell(&self, place: &Path, line: &str) -> Output {
+        let farm = Path::new(env!("CARGO_BIN_EXE_onbeat-farm")).parent().unwrap();
+        let path = format!("{}:{}", farm.display(), self.path());
+        Command::new("sh")
+            .args(["-c", line])
+            .current_dir(place)
+            .env("PATH", path)
+            .env("HOSTS", self.folder.path())
+            .output()
+            .unwrap()
+    }
+
+    /// Gives a run of a host another id.
+    pub fn rename_run(&self, host: &str, name: &str, id: &str) {
+        let file = self.runs(host).join(name).join("run.json");
+        let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        document["id"] = id.into();
+        fs::write(file, document.to_string()).unwrap();
     }
 
     fn store(&self) -> String {
