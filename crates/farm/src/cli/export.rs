@@ -22,7 +22,7 @@ const MOST: i64 = 1 << 20;
 #[command(
     after_help = "Examples:\n  onbeat-farm export > maxima.csv\n  onbeat-farm export --histograms 1d --board \
      press-3 > days.jsonl\n  onbeat-farm export --kcidb my_lab --limit 100us > report.json\n  onbeat-farm \
-     export --lava --limit 100us --board press-3"
+     export --lava --limit 100us --board press-3\n  onbeat-farm export --parquet maxima"
 )]
 pub struct Args {
     /// Of this board alone
@@ -33,6 +33,9 @@ pub struct Args {
     histograms: Option<String>,
     #[command(flatten)]
     results: ResultFlags,
+    /// Maxima as Parquet files in this new folder instead: board=NAME/year=YYYY/month=MM
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["histograms", "kcidb", "lava"])]
+    parquet: Option<std::path::PathBuf>,
     /// From this second since 1970 on
     #[arg(long, value_name = "SECOND", default_value_t = 0)]
     from: i64,
@@ -55,6 +58,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let boards = store.boards_of(args.board.as_deref()).await?;
     if boards.is_empty() && args.board.is_some() {
         return Err(Failure::usage("--board: there is no board of this name: look at the list of boards"));
+    }
+    if let Some(dir) = &args.parquet {
+        let within = TimeStretch { from: args.from, to: args.to };
+        return super::export_parquet::export(&store, &boards, within, dir).await;
     }
     let mut out = BufWriter::new(io::stdout().lock());
     let failed = |error: io::Error| Failure::internal(format!("cannot print it ({error}): try again"));

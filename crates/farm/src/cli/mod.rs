@@ -4,6 +4,7 @@ mod backup;
 mod check;
 mod enrol;
 mod export;
+mod export_parquet;
 mod export_results;
 mod import;
 mod prune;

@@ -1,7 +1,9 @@
-//! Runs as results of tests, for systems that collect those: what a run shows against a limit.
+//! Runs as results of tests, for systems that collect those: what a run shows against a limit; and
+//! tables for engines made for analysis.
 
 pub mod kcidb;
 pub mod lava;
+pub mod parquet;
 
 use model::units::Nanos;
 

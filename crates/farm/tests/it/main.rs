@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)] // Processes, files and sockets are what is tested here.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
+mod analysis;
 mod exactly_once;
 mod pulled;
 mod pushed;
