@@ -23,7 +23,7 @@ mod upkeep;
 mod uploads;
 
 #[cfg(any(test, feature = "fixture"))]
-pub use bulk::BulkRows;
+pub use bulk::{BulkRows, StoreTotals};
 pub use engine::StoreEngine;
 pub use only_server::ServerTurn;
 pub use put::PutOutcome;
