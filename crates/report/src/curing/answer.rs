@@ -54,7 +54,7 @@ fn became(culprit: &CureCulprit, record: &CureRun) -> String {
         format!("{} ({} late without it, {} with it)", clean(&step.change), step.late[0], step.late[1])
     };
     let (kept, tried) = (steps(true, &helped), steps(false, &|step| clean(&step.change)));
-    // A reboot, a kernel or hardware is what it would take; a decision's text is why nothing was done.
+    // A reboot, a kernel, hardware are what it would take; else it is told why nothing was done.
     let left = record.remaining.iter().filter(|one| one.culprit == culprit.name);
     let left = left.min_by_key(|one| one.needs == "decision");
     let takes = left.map(|one| {
