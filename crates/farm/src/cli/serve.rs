@@ -42,8 +42,8 @@ pub struct Args {
     /// A proxy in front does TLS; needed to listen beyond this machine
     #[arg(long)]
     behind_proxy: bool,
-    /// What people see who do not log in: nothing, latencies without names, or all [default: nothing, and
-    /// all on this machine as long as nobody can log in]
+    /// What people see who do not log in: nothing, latencies without names, or all [default:
+    /// nothing, and all on this machine as long as nobody can log in]
     #[arg(long, value_name = "WHAT")]
     public: Option<PublicReading>,
     /// Let /metrics be read without logging in

@@ -181,7 +181,8 @@ fn codes(of: &AdminView) -> Markup {
             p.muted { "On the board: " code { "onbeat-push enrol URL CODE" } ". A token is revoked on the \
              page of its board." }
         } @else {
-            p { "This farm keeps nothing that boards send: start it with " code { "--store sqlite:PATH" } "." }
+            p { "This farm keeps nothing that boards send: start it with "
+                code { "--store sqlite:PATH" } "." }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use report::html::pairs;
-use report::words::span;
+use report::words::{several, span};
 
 use super::admin::bytes;
 use super::parts::{date, escaped, moment};
@@ -42,8 +42,8 @@ pub fn board_settings(of: &BoardSettingsView) -> String {
         h2 { "What it sends" }
         (pairs(&facts(of)))
         @if let Some(one) = of.refusal {
-            p { "Refused " (one.count) " times since the server was started, at last " (moment(one.t)) " UTC: "
-                (one.detail) }
+            p { "Refused " (several(one.count, "time", "times")) " since the server was started, at last "
+                (moment(one.t)) " UTC: " (one.detail) }
         }
         (token(of))
     };

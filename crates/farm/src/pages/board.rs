@@ -121,15 +121,16 @@ fn said(of: &BoardView) -> Markup {
     let since = date(settings.state_since);
     html! {
         @if settings.state.is_quiet() {
-            p.next { "This board is " strong { (settings.state.words()) } " since " (since) ": what changes on \
-             it is not reported." }
+            p.next { "This board is " strong { (settings.state.words()) } " since " (since)
+                ": what changes on it is not reported." }
         } @else if let Some(since) = settings.hardware_since() {
-            p.next { "Its hardware was replaced on " (date(since)) ": changes are judged by what came since." }
+            p.next { "Its hardware was replaced on " (date(since))
+                ": changes are judged by what came since." }
         }
         @if let Some(limit) = settings.budget_ns {
-            p { "Its budget is " strong { (span(limit)) } " (" (settings.budget_of) "); the largest latency of \
-             the 24 hours up to its last sample is "
-                strong.alarm[settings.is_over()] { (settings.max24_ns.map_or_else(|| UNKNOWN.to_owned(), span)) }
+            @let last24 = settings.max24_ns.map_or_else(|| UNKNOWN.to_owned(), span);
+            p { "Its budget is " strong { (span(limit)) } " (" (settings.budget_of) "); the largest latency \
+             of the 24 hours up to its last sample is " strong.alarm[settings.is_over()] { (last24) }
                 @if settings.is_over() { ", over it" } "." }
         }
         @if !settings.tags.is_empty() {

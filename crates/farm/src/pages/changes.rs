@@ -141,8 +141,8 @@ fn looked_at(one: &FarmChange, may_acknowledge: bool) -> Markup {
     };
     html! {
         @if let Some(by) = &one.acknowledged {
-            p { strong { "Acknowledged" } @if !by.who.is_empty() { " by " (by.who) } ", " (moment(by.at)) " UTC"
-                @if !by.note.is_empty() { ": " (by.note) } @else { "." } }
+            p { strong { "Acknowledged" } @if !by.who.is_empty() { " by " (by.who) }
+                ", " (moment(by.at)) " UTC" @if !by.note.is_empty() { ": " (by.note) } @else { "." } }
             @if may_acknowledge {
                 form.line action="/changes/acknowledge" method="post" {
                     (hidden)
@@ -154,7 +154,8 @@ fn looked_at(one: &FarmChange, may_acknowledge: bool) -> Markup {
                 summary { "Acknowledge" }
                 form.fields action="/changes/acknowledge" method="post" {
                     (hidden)
-                    label { "What it is, or what was done " textarea name="note" rows="3" maxlength="1000" {} }
+                    label { "What it is, or what was done "
+                        textarea name="note" rows="3" maxlength="1000" {} }
                     p { button type="submit" { "Acknowledge" } }
                 }
             }

@@ -126,7 +126,9 @@ fn state(of: &Fleet, board: &FarmBoard) -> Markup {
     let bad: Vec<&FarmChange> =
         of.changes.iter().filter(|one| one.board == board.board && one.is_open()).collect();
     html! {
-        @if board.settings.state.is_quiet() { span.muted { (board.settings.state.words()) } } @else if let Some(one) = bad.first() {
+        @if board.settings.state.is_quiet() {
+            span.muted { (board.settings.state.words()) }
+        } @else if let Some(one) = bad.first() {
             a href={ "/changes?board=" (escaped(&board.board)) } { (one.kind.words()) }
             @if bad.len() > 1 { ", +" (bad.len() - 1) }
         }

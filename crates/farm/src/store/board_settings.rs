@@ -95,8 +95,8 @@ impl FarmStore {
     /// The largest latency of the 24 hours up to each board's last sample; a run without rows of
     /// five minutes counts for when it began. Of one board where it is named.
     pub async fn last_day_maxima(&self, board: &str) -> Result<BTreeMap<i64, Nanos>> {
-        let hours = "select h.board_id, max(h.t), max(h.max_ns) from board b join hist h on h.board_id = b.id \
-             where h.tier = 1 and h.max_ns is not null and ($1 = '' or b.key = $2) and h.t > $3 + \
+        let hours = "select h.board_id, max(h.t), max(h.max_ns) from board b \
+             join hist h on h.board_id = b.id where h.tier = 1 and h.max_ns is not null and ($1 = '' or b.key = $2) and h.t > $3 + \
              (select max(l.t) from hist l where l.board_id = b.id and l.tier = 1) group by h.board_id";
         let runs = "select r.board_id, max(r.started), max(r.max_ns) from board b \
              join run r on r.board_id = b.id where r.max_ns is not null and ($1 = '' or b.key = $2) and \

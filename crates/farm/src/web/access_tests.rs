@@ -15,9 +15,9 @@ use crate::ingest::find::FoundBundle;
 use crate::people::{FarmPerson, PasswordCost, Role, digest_password};
 use crate::store::FarmStore;
 
-const PASSWORD: &str = "correct horse battery";
+pub const PASSWORD: &str = "correct horse battery";
 
-fn block_on<F: Future>(future: F) -> F::Output {
+pub fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -27,7 +27,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// A farm behind a proxy with two boards and somebody of each role.
-async fn farm(public: Option<PublicReading>) -> Arc<App> {
+pub async fn farm(public: Option<PublicReading>) -> Arc<App> {
     let store = FarmStore::in_memory().await.unwrap();
     for (name, board) in [("measured", "west"), ("hunt", "east")] {
         let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
@@ -46,24 +46,30 @@ async fn farm(public: Option<PublicReading>) -> Arc<App> {
 }
 
 /// An answer's status, where it leads, the cookie that it sets, its text.
-struct Answer {
-    status: u16,
-    to: String,
-    cookie: String,
-    text: String,
+pub struct Answer {
+    pub status: u16,
+    pub to: String,
+    pub cookie: String,
+    pub text: String,
 }
 
 /// What a browser sends along; `""` for nothing.
 #[derive(Clone, Copy, Default)]
-struct Browser<'a> {
-    cookie: &'a str,
-    site: &'a str,
-    origin: &'a str,
+pub struct Browser<'a> {
+    pub cookie: &'a str,
+    pub site: &'a str,
+    pub origin: &'a str,
 }
 
-const OWN: Browser = Browser { cookie: "", site: "same-origin", origin: "https://farm.test" };
+pub const OWN: Browser = Browser { cookie: "", site: "same-origin", origin: "https://farm.test" };
 
-async fn ask(app: &Arc<App>, method: &str, address: &str, by: Browser<'_>, body: impl Into<Body>) -> Answer {
+pub async fn ask(
+    app: &Arc<App>,
+    method: &str,
+    address: &str,
+    by: Browser<'_>,
+    body: impl Into<Body>,
+) -> Answer {
     let mut request = Request::builder().method(method).uri(address).header(header::HOST, "farm.test");
     for (name, value) in [("cookie", by.cookie), ("sec-fetch-site", by.site), ("origin", by.origin)] {
         if !value.is_empty() {
@@ -79,13 +85,13 @@ async fn ask(app: &Arc<App>, method: &str, address: &str, by: Browser<'_>, body:
     Answer { status, to, cookie, text: String::from_utf8_lossy(&bytes).into_owned() }
 }
 
-fn form(name: &str, password: &str, next: &str) -> String {
+pub fn form(name: &str, password: &str, next: &str) -> String {
     let part = crate::pages::parts::escaped;
     format!("name={}&password={}&next={}", part(name), part(password), part(next))
 }
 
 /// The cookie of somebody who has just logged in.
-async fn logged_in(app: &Arc<App>, name: &str) -> String {
+pub async fn logged_in(app: &Arc<App>, name: &str) -> String {
     let answer = ask(app, "POST", "/login", OWN, form(name, PASSWORD, "/")).await;
     assert_eq!((answer.status, answer.to.as_str()), (303, "/"), "{}", answer.text);
     answer.cookie.split(';').next().unwrap().to_owned()

@@ -60,7 +60,7 @@ impl FoundChanges {
                 all.extend(found.iter().filter(|one| one.t > newest - SHOWN_DAYS * DAY).cloned());
             }
             all.extend(silent(board, newest));
-            all.extend(over_budget(board));
+            all.extend(over_budget(board).filter(|one| one.t > newest - SHOWN_DAYS * DAY));
         }
         hold(all, heard.len())
     }

@@ -50,6 +50,8 @@ pub fn router(app: Arc<App>) -> Router {
 #[cfg(test)]
 mod access_tests;
 #[cfg(test)]
+mod admin_tests;
+#[cfg(test)]
 mod receive_tests;
 #[cfg(test)]
 mod tests;
