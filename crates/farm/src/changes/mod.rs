@@ -72,15 +72,6 @@ impl ChangeKind {
             ChangeKind::OverBudget => "over budget",
         }
     }
-
-    /// Seconds by which its time may differ and it is still the same: a rate is judged anew each
-    /// day, by the days that are there then.
-    pub fn slack(self) -> i64 {
-        match self {
-            ChangeKind::MoreOften | ChangeKind::LessOften => 7 * 86_400,
-            _ => 0,
-        }
-    }
 }
 
 /// A change of a board.
@@ -118,6 +109,16 @@ pub struct Acknowledgement {
 }
 
 impl FarmChange {
+    /// From when to when it was to be acknowledged: what came after it is another change. A rate is
+    /// judged anew each day, by the days that are there then.
+    pub fn acknowledged_within(&self) -> (i64, i64) {
+        let slack = match self.kind {
+            ChangeKind::MoreOften | ChangeKind::LessOften => 7 * 86_400,
+            _ => 0,
+        };
+        (self.from.min(self.t) - slack, self.t + slack)
+    }
+
     /// Whether somebody has to look at it.
     pub fn is_open(&self) -> bool {
         self.kind.is_bad() && self.acknowledged.is_none()

@@ -157,9 +157,9 @@ fn budget(board: &FarmBoard) -> Markup {
     let settings = &board.settings;
     html! {
         @if let Some(limit) = settings.budget_ns {
-            td.flag[settings.is_over()] title={ "the budget is of: " (settings.budget_of) } {
-                (us_or_dash(settings.max24_ns)) " of " (us(limit)) }
-        } @else { td { (UNKNOWN) } }
+            td.more.flag[settings.is_over()] title={ "the budget is of: " (settings.budget_of) } {
+                (us_or_dash(settings.max24_ns)) " / " (us(limit)) }
+        } @else { td.more { (UNKNOWN) } }
     }
 }
 
@@ -170,7 +170,7 @@ fn table(of: &Fleet) -> Markup {
         html! {
             table {
                 thead { tr {
-                    th.left { "board" } th { "max, us" } @if budgets { th { "24 h of budget, us" } }
+                    th.left { "board" } th { "max, us" } @if budgets { th.more { "24 h / budget, us" } }
                     th.left { "changed" } th.left.more { "30 days" }
                     th.left.more { "kernel" } th.left.more { "machine" } th.more { "runs" }
                     th.left { "last (UTC)" }

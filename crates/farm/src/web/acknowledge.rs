@@ -20,12 +20,12 @@ const LONGEST_NOTE: usize = 1_000;
 
 /// Says of each change who looked at it.
 pub async fn mark(app: &App, all: &mut [FarmChange]) -> Result<(), Refusal> {
-    let Some(first) = all.iter().map(|one| one.t - one.kind.slack()).min() else { return Ok(()) };
+    let Some(first) = all.iter().map(|one| one.acknowledged_within().0).min() else { return Ok(()) };
     let known = app.store.acknowledged(first).await?;
     for one in all {
+        let (from, to) = one.acknowledged_within();
         let is_of = |known: &&AcknowledgedChange| {
-            let near = (known.t - one.t).abs() <= one.kind.slack();
-            known.board == one.board && known.subject == one.subject && near
+            known.board == one.board && known.subject == one.subject && (from..=to).contains(&known.t)
         };
         one.acknowledged = known.iter().rev().find(is_of).map(|known| known.by.clone());
     }
@@ -66,8 +66,8 @@ pub async fn acknowledge(
         app.store.acknowledge(&change).await?;
         app.note(visitor.name(), &format!("acknowledged of {board}: {said}")).await?;
     } else {
-        let slack = found.kind.slack();
-        app.store.reopen(board, &form.subject, form.t - slack, form.t + slack).await?;
+        let (from, to) = found.acknowledged_within();
+        app.store.reopen(board, &form.subject, from, to).await?;
         app.note(visitor.name(), &format!("reopened of {board}: {said}")).await?;
     }
     Ok(moved(&format!("/changes?board={}", escaped(board)), None))

@@ -91,6 +91,7 @@ async fn of_board(store: &FarmStore, board: &FarmBoard, newest: i64) -> Result<V
             all.push(step(store, name, &key, pair[0], pair[1]).await?);
         }
     }
+    let since = since.max(hardware);
     all.extend(new_culprits(&store.culprits_since(name, since).await?, since));
     Ok(all)
 }
