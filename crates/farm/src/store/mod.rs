@@ -3,6 +3,9 @@
 //! What both engines take: `$1`, `on conflict`, bigint, text, blob. Histograms are added up here
 //! and never in SQL.
 
+mod acknowledged;
+mod audit;
+mod board_settings;
 mod boards;
 #[cfg(any(test, feature = "fixture"))]
 mod bulk;
@@ -11,6 +14,8 @@ mod culprits;
 mod environments;
 mod kernels;
 mod moments;
+mod overview;
+mod people;
 mod put;
 mod rows;
 mod runs;
@@ -19,6 +24,8 @@ mod tokens;
 mod upkeep;
 mod uploads;
 
+pub use acknowledged::AcknowledgedChange;
+pub use audit::AuditEntry;
 #[cfg(any(test, feature = "fixture"))]
 pub use bulk::BulkRows;
 pub use put::PutOutcome;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
 mod exactly_once;
+mod people;
 mod pushed;
 mod server;
 mod upkeep;
