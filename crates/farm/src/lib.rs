@@ -5,6 +5,7 @@
 //! values to markup. [`changes`] judges what changed, [`encoding`] packs histograms for
 //! the store. [`cli`] is the command line.
 
+pub mod board_settings;
 pub mod changes;
 pub mod cli;
 pub mod encoding;
@@ -12,6 +13,7 @@ pub mod encoding;
 pub mod fixture;
 pub mod ingest;
 pub mod pages;
+pub mod people;
 pub mod pictures;
 pub mod records;
 pub mod store;

@@ -1,10 +1,12 @@
 //! The command line: one file per subcommand.
 
 mod backup;
+mod budget;
 mod check;
 mod enrol;
 mod export;
 mod import;
+mod person;
 mod prune;
 mod scan;
 mod serve;
@@ -42,6 +44,8 @@ enum FarmCommand {
     Serve(serve::Args),
     Import(import::Args),
     Enrol(enrol::Args),
+    Person(person::Args),
+    Budget(budget::Args),
     Check(check::Args),
     Backup(backup::Args),
     Prune(prune::Args),
@@ -68,6 +72,8 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
             FarmCommand::Serve(args) => serve::run(args, environment).await,
             FarmCommand::Import(args) => import::run(args, environment).await,
             FarmCommand::Enrol(args) => enrol::run(args, environment).await,
+            FarmCommand::Person(args) => person::run(args, environment).await,
+            FarmCommand::Budget(args) => budget::run(args, environment).await,
             FarmCommand::Check(args) => check::run(args, environment).await,
             FarmCommand::Backup(args) => backup::run(args, environment).await,
             FarmCommand::Prune(args) => prune::run(args, environment).await,

@@ -14,7 +14,7 @@ use super::scan::{SeenRuns, scan};
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
 use crate::store::FarmStore;
-use crate::web::{App, FarmExposure, Intake, keep_changes, router};
+use crate::web::{AccessPolicy, App, FarmExposure, Intake, PublicReading, keep_changes, router};
 
 /// Between two looks at the folders of runs.
 const EVERY: Duration = Duration::from_secs(30);
@@ -44,9 +44,16 @@ pub struct Args {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8377")]
     listen: SocketAddr,
-    /// A proxy in front does TLS and says who may read; needed to listen beyond this machine
+    /// A proxy in front does TLS; needed to listen beyond this machine
     #[arg(long)]
     behind_proxy: bool,
+    /// What people see who do not log in: nothing, latencies without names, or all [default:
+    /// nothing, and all on this machine as long as nobody can log in]
+    #[arg(long, value_name = "WHAT")]
+    public: Option<PublicReading>,
+    /// Let /metrics be read without logging in
+    #[arg(long)]
+    metrics_open: bool,
     /// The most that the runs of a board may take that it sends
     #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
@@ -55,6 +62,7 @@ pub struct Args {
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let exposure = args.exposure()?;
+    args.check_public(exposure)?;
     if let Some(missing) = args.runs.iter().find(|runs| !host::is_dir(runs).unwrap_or(false)) {
         let shown = model::text::quoted(missing);
         return Err(Failure::usage(format!(
@@ -71,7 +79,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         }
     };
     let turn = store.server_turn().await?;
-    let app = Arc::new(App::new(store, exposure, intake));
+    let policy = AccessPolicy { public: args.public, metrics_open: args.metrics_open };
+    let keeps = intake.is_some();
+    let has_people = store.has_people().await?;
+    let app = Arc::new(App::new(store, exposure, intake).with_policy(policy));
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         Failure::of_call(
             format!("cannot listen on {}", args.listen),
@@ -82,11 +93,15 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     })?;
     let at = listener.local_addr().unwrap_or(args.listen);
     say(&format!("onbeat-farm: the boards are at http{}{at}/", "://"));
+    if let Some(words) = who_reads(&policy, exposure, has_people).filter(|_| keeps) {
+        say(&format!("onbeat-farm: {words}"));
+    }
     if !args.runs.is_empty() {
         tokio::spawn(watch(app.clone(), args.runs.clone()));
     }
     tokio::spawn(keep_changes(app.clone()));
-    let served = axum::serve(listener, router(app)).with_graceful_shutdown(asked_to_end());
+    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
+    let served = axum::serve(listener, service).with_graceful_shutdown(asked_to_end());
     tokio::select! {
         ended = served.into_future() => {
             ended.map_err(|error| Failure::internal(format!("the server failed ({error}): start it again")))?;
@@ -105,9 +120,37 @@ impl Args {
             (_, true) => Ok(FarmExposure::BehindProxy),
             (true, false) => Ok(FarmExposure::Loopback),
             (false, false) => Err(Failure::usage(
-                "--listen: beyond this machine everybody could read, and nothing is encrypted: put a \
-                 proxy in front that does TLS and asks who reads, and say --behind-proxy",
+                "--listen: beyond this machine passwords and tokens would go unencrypted: put a proxy in \
+                 front that does TLS, and say --behind-proxy",
             )),
+        }
+    }
+
+    /// A farm that keeps nothing has nobody who could log in.
+    fn check_public(&self, exposure: FarmExposure) -> Result<()> {
+        let keeps = self.store.is_some() || self.runs.is_empty();
+        let open = matches!(self.public, Some(PublicReading::Read | PublicReading::All));
+        let default = self.public.is_none() && exposure == FarmExposure::Loopback;
+        match keeps || open || default {
+            true => Ok(()),
+            false => Err(Failure::usage(
+                "--runs alone keeps nothing, so that nobody can log in: say --public read or --public all, \
+                 or give it a --store",
+            )),
+        }
+    }
+}
+
+/// What is to be known of who can read, where that may not be what was meant.
+fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool) -> Option<&'static str> {
+    match (policy.public, exposure, has_people) {
+        (None, FarmExposure::Loopback, false) => Some(
+            "nobody has to log in: whoever is on this machine reads everything, until there is somebody who \
+             can (onbeat-farm person add NAME --role admin)",
+        ),
+        (Some(PublicReading::Read | PublicReading::All), ..) | (.., true) => None,
+        (_, _, false) => {
+            Some("nobody can log in yet: add somebody with onbeat-farm person add NAME --role admin")
         }
     }
 }
@@ -153,8 +196,16 @@ mod tests {
     use super::*;
 
     fn args(listen: &str, behind_proxy: bool) -> Args {
-        let listen = listen.parse().unwrap();
-        Args { runs: Vec::new(), store: None, objects: None, listen, behind_proxy, board_quota: 1 }
+        Args {
+            runs: Vec::new(),
+            store: None,
+            objects: None,
+            listen: listen.parse().unwrap(),
+            behind_proxy,
+            public: None,
+            metrics_open: false,
+            board_quota: 1,
+        }
     }
 
     #[test]
@@ -163,5 +214,25 @@ mod tests {
         assert_eq!(args("[::1]:1", false).exposure().unwrap(), FarmExposure::Loopback);
         assert_eq!(args("0.0.0.0:1", true).exposure().unwrap(), FarmExposure::BehindProxy);
         assert!(args("0.0.0.0:1", false).exposure().unwrap_err().message.contains("--behind-proxy"));
+    }
+
+    #[test]
+    fn a_farm_that_nobody_could_read_is_refused() {
+        let of = |public, behind_proxy| {
+            let runs = vec![PathBuf::from("/runs")];
+            let args = Args { runs, public, ..args("127.0.0.1:1", behind_proxy) };
+            args.check_public(args.exposure().unwrap()).is_ok()
+        };
+        assert!(
+            of(None, false) && of(Some(PublicReading::Read), true) && of(Some(PublicReading::All), false)
+        );
+        assert!(!of(None, true) && !of(Some(PublicReading::None), false));
+        let said = |public, exposure, people| {
+            who_reads(&AccessPolicy { public, metrics_open: false }, exposure, people).unwrap_or_default()
+        };
+        assert!(said(None, FarmExposure::Loopback, false).contains("nobody has to log in"));
+        assert!(said(None, FarmExposure::BehindProxy, false).contains("nobody can log in yet"));
+        assert_eq!(said(None, FarmExposure::BehindProxy, true), "");
+        assert_eq!(said(Some(PublicReading::Read), FarmExposure::BehindProxy, false), "");
     }
 }

@@ -3,6 +3,9 @@
 //! What both engines take: `$1`, `on conflict`, bigint, text, blob; [`engine`] has what differs.
 //! Histograms are added up here and never in SQL.
 
+mod acknowledged;
+mod audit;
+mod board_settings;
 mod boards;
 #[cfg(any(test, feature = "fixture"))]
 mod bulk;
@@ -14,6 +17,8 @@ mod kernels;
 mod moments;
 mod only_server;
 mod open;
+mod overview;
+mod people;
 mod put;
 mod rows;
 mod runs;
@@ -22,6 +27,8 @@ mod tokens;
 mod upkeep;
 mod uploads;
 
+pub use acknowledged::AcknowledgedChange;
+pub use audit::AuditEntry;
 #[cfg(any(test, feature = "fixture"))]
 pub use bulk::{BulkRows, StoreTotals};
 pub use engine::StoreEngine;
@@ -62,6 +69,10 @@ fn trouble(error: sqlx::Error) -> Failure {
     // Classes of PostgreSQL's error codes: insufficient resources; connection, a lock that is not
     // given, operator intervention.
     let is_away = matches!(error, Io(_) | PoolClosed | PoolTimedOut | Tls(_) | WorkerCrashed);
+    if code == "22021" {
+        // PostgreSQL has none in a text, and no name here has one.
+        return Failure::usage("a text holds a NUL: leave it out");
+    }
     Failure::internal(match code.get(..2) {
         Some("53") => format!("the store has no room ({error}): give its database disk and connections"),
         Some("08" | "55" | "57") => away(&error),

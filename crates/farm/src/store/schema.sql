@@ -49,4 +49,18 @@ create table if not exists token (
 create table if not exists upload (
     board_id bigint not null, run text not null, manifest blob not null, primary key (board_id, run));
 create table if not exists kept (
-    board_id bigint not null, run text not null, bytes bigint not null, primary key (board_id, run))
+    board_id bigint not null, run text not null, bytes bigint not null, primary key (board_id, run));
+create table if not exists person (
+    name text primary key, role text not null, password text not null, created bigint not null);
+create table if not exists session (
+    hash blob primary key, person text not null, created bigint not null, until bigint not null);
+create table if not exists audit (
+    t_ns bigint not null, n bigint not null, who text not null, what text not null, primary key (t_ns, n));
+create table if not exists board_setting (
+    board_id bigint primary key, state text not null, since bigint not null, tags text not null,
+    budget_ns bigint);
+create table if not exists budget (tag text primary key, limit_ns bigint not null);
+create table if not exists acknowledged (
+    board_id bigint not null, subject text not null, t bigint not null, who text not null,
+    note text not null, at bigint not null, primary key (board_id, subject, t));
+create index if not exists hist_hour on hist (board_id, t, max_ns) where tier = 1

@@ -31,7 +31,8 @@ const AT_ONCE: usize = 64 << 10;
 const ALWAYS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
-    (header::CACHE_CONTROL, "no-cache"),
+    // What one may see another may not: no cache on the way keeps it.
+    (header::CACHE_CONTROL, "private, no-cache"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use tower::ServiceExt;
 
 use super::sender::{digest_of, now};
-use super::{App, FarmExposure, Intake, router};
+use super::{AccessPolicy, App, FarmExposure, Intake, PublicReading, router};
 use crate::ingest::environment::hex;
 use crate::records::{SeriesKey, Tier};
 use crate::store::engines::database;
@@ -52,7 +52,8 @@ fn on_each_engine(quota: u64, test: impl AsyncFn(Farm)) {
 impl Farm {
     fn new(store: FarmStore, folder: tempfile::TempDir, quota: u64) -> Farm {
         let intake = Intake::start(store.clone(), &folder.path().join("bundles"), quota);
-        let app = App::new(store, FarmExposure::BehindProxy, Some(intake));
+        let policy = AccessPolicy { public: Some(PublicReading::All), metrics_open: false };
+        let app = App::new(store, FarmExposure::BehindProxy, Some(intake)).with_policy(policy);
         Farm { app: Arc::new(app), _folder: folder }
     }
 

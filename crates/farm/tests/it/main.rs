@@ -7,6 +7,7 @@
 mod cluster;
 mod database;
 mod exactly_once;
+mod people;
 mod pushed;
 mod server;
 mod upkeep;
