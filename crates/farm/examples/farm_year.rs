@@ -12,13 +12,17 @@ use std::time::Instant;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
+use farm::board_settings::{BoardSettings, BoardState};
 use farm::encoding::pack_rows;
 use farm::fixture::MadeFleet;
 use farm::ingest::bundle::read;
 use farm::ingest::find::FoundBundle;
+use farm::people::{FarmPerson, PasswordCost, Role, digest_password};
 use farm::records::{BundleRecord, SeriesKey, Tier};
-use farm::store::{FarmStore, TimeStretch};
+use farm::store::{AuditEntry, FarmStore, TimeStretch};
+use farm::web::sender::digest_of;
 use farm::web::{App, FarmExposure, router};
+use model::units::Nanos;
 use tower::ServiceExt;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -51,6 +55,52 @@ fn main() -> Outcome<()> {
     runtime.block_on(all(Path::new(store), &fleet, &wanted))
 }
 
+/// A farm, and the session of somebody who may see all of it.
+struct Asked {
+    app: Arc<App>,
+    cookie: String,
+}
+
+impl Asked {
+    /// Where one logs in is looked at by who did not.
+    fn request(&self, address: &str) -> Outcome<Request<Body>> {
+        let request = Request::get(address).header(header::HOST, "localhost");
+        let known = if address.starts_with("/login?") { "" } else { &self.cookie };
+        Ok(request.header(header::COOKIE, known).body(Body::empty())?)
+    }
+}
+
+/// Somebody of each role, what they say of boards, and the cookie of the one who may do most.
+async fn people(store: &FarmStore) -> Outcome<String> {
+    for role in Role::ALL {
+        let digest = digest_password("made up, and nobody's", &[7; 16], PasswordCost::Least);
+        let person = FarmPerson { name: role.word().to_owned(), role, created: END - 9 * 86_400 };
+        store.add_person(&person, &digest.unwrap_or_default()).await?;
+    }
+    let admin = Role::Admin.word();
+    let digest = store.password_of(admin).await?.unwrap_or_default();
+    store.begin_session(admin, &digest, &digest_of("made up"), END, i64::MAX).await?;
+    store.set_budget("", Some(Nanos(500_000))).await?;
+    store.set_budget("lab=west", Some(Nanos(200_000))).await?;
+    let boards = store.boards().await?;
+    let states = [BoardState::Active, BoardState::Replaced, BoardState::Muted, BoardState::Maintenance];
+    for (board, state) in boards.iter().take(3).chain(boards.last()).zip(states) {
+        let settings = BoardSettings {
+            state,
+            state_since: END - 5 * 86_400,
+            tags: vec!["arm".to_owned(), "lab=west".to_owned()],
+            ..BoardSettings::default()
+        };
+        store.set_settings(&board.board, &board.name, &settings).await?;
+    }
+    for (at, what) in ["logged in", "set the budget of all boards: 500.0 us"].into_iter().enumerate() {
+        let t_ns = (END - 3_600 + at as i64) * Nanos::SECOND.0;
+        let entry = AuditEntry { t_ns, who: admin.to_owned(), what: what.to_owned() };
+        store.note(&entry, at as i64).await?;
+    }
+    Ok("onbeat=made up".to_owned())
+}
+
 /// What is done with the store.
 enum Wanted {
     Store,
@@ -74,8 +124,10 @@ async fn all(file: &Path, fleet: &MadeFleet, wanted: &Wanted) -> Outcome<()> {
         Wanted::Times => sizes(file, &store, fleet).await?,
         Wanted::Pages(folder) => std::fs::create_dir_all(folder)?,
     }
+    let cookie = people(&store).await?;
+    let app = Asked { app, cookie };
     // What a server that is up has done already.
-    app.changes.all(&store, &store.boards().await?).await.map_err(|refusal| refusal.detail)?;
+    app.app.changes.all(&store, &store.boards().await?).await.map_err(|refusal| refusal.detail)?;
     for address in addresses(&store).await? {
         match wanted {
             Wanted::Pages(folder) => written(&app, &address, folder).await?,
@@ -86,12 +138,11 @@ async fn all(file: &Path, fleet: &MadeFleet, wanted: &Wanted) -> Outcome<()> {
 }
 
 /// A page as a file: the style sheet inside, because a file has no server to ask.
-async fn written(app: &Arc<App>, address: &str, folder: &Path) -> Outcome<()> {
+async fn written(app: &Asked, address: &str, folder: &Path) -> Outcome<()> {
     if address.starts_with("/v1/") || address == "/metrics" {
         return Ok(());
     }
-    let asked = Request::get(address).header(header::HOST, "localhost").body(Body::empty())?;
-    let response = router(app.clone()).oneshot(asked).await?;
+    let response = router(app.app.clone()).oneshot(app.request(address)?).await?;
     let text = String::from_utf8(to_bytes(response.into_body(), 256 << 20).await?.to_vec())?;
     let sheet = "<link rel=\"stylesheet\" href=\"/assets/farm.css\">";
     let text = text.replace(sheet, &format!("<style>{}</style>", farm::pages::style_sheet()));
@@ -128,11 +179,13 @@ async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
         ["/changes", "/", "/?sort=name", "/culprits", "/kernels", "/compare", "/metrics", "/v1/boards"]
             .map(str::to_owned)
             .to_vec();
+    all.extend(["/login", "/login?next=%2F", "/admin"].map(str::to_owned));
     let boards = store.boards().await?;
     for board in boards.iter().take(1).chain(boards.iter().skip(1).take(1)) {
         let name = &board.board;
         all.push(format!("/b/{name}"));
         all.extend(["?span=month", "?span=all", "/env"].map(|rest| format!("/b/{name}{rest}")));
+        all.push(format!("/admin/boards/{name}"));
         all.extend(board.worst_day().map(|day| format!("/b/{name}/at/{}?worst=day", day.t)));
         let runs = store.runs(name, 2).await?;
         all.extend(runs.iter().take(1).map(|run| format!("/runs/{}", run.id)));
@@ -146,16 +199,14 @@ async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
     Ok(all)
 }
 
-async fn page(app: &Arc<App>, address: &str) -> Outcome<()> {
+async fn page(app: &Asked, address: &str) -> Outcome<()> {
     let (mut times, mut size) = (Vec::new(), 0);
     // The first is not warm.
     for _ in 0..=TIMES {
-        let asked = Request::get(address)
-            .header(header::HOST, "localhost")
-            .header(header::ACCEPT_ENCODING, "gzip")
-            .body(Body::empty())?;
+        let mut asked = app.request(address)?;
+        asked.headers_mut().insert(header::ACCEPT_ENCODING, "gzip".parse()?);
         let before = Instant::now();
-        let response = router(app.clone()).oneshot(asked).await?;
+        let response = router(app.app.clone()).oneshot(asked).await?;
         let status = response.status();
         size = to_bytes(response.into_body(), 256 << 20).await?.len();
         times.push(before.elapsed().as_secs_f64() * 1e3);

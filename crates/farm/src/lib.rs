@@ -6,6 +6,7 @@
 //! the store. [`pull`] fetches runs of boards that cannot call out,
 //! [`results`] hands runs to systems that collect results of tests. [`cli`] is the command line.
 
+pub mod board_settings;
 pub mod changes;
 pub mod cli;
 pub mod encoding;
@@ -13,6 +14,7 @@ pub mod encoding;
 pub mod fixture;
 pub mod ingest;
 pub mod pages;
+pub mod people;
 pub mod pictures;
 pub mod pull;
 pub mod records;

@@ -4,6 +4,8 @@ use model::rows::{RowCounts, RowSums};
 use model::units::{Cpu, Nanos};
 use serde::{Deserialize, Serialize};
 
+use crate::board_settings::BoardSettings;
+
 /// The length of a slot in seconds.
 pub const SLOT: i64 = 300;
 
@@ -76,6 +78,9 @@ pub struct FarmBoard {
     pub max_ns: Option<Nanos>,
     /// Its daily maxima of these days.
     pub days: Vec<DayMaximum>,
+    /// What people say of it.
+    #[serde(flatten)]
+    pub settings: BoardSettings,
 }
 
 impl FarmBoard {
@@ -298,6 +303,18 @@ impl KernelRecord {
         all.sort_unstable();
         all.get(all.len() / 2).copied()
     }
+}
+
+/// The latest that a board was refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BoardRefusal {
+    pub board: String,
+    /// In seconds since 1970.
+    pub t: i64,
+    pub request: String,
+    pub detail: String,
+    /// How often it was refused something.
+    pub count: u64,
 }
 
 /// All that the farm takes out of a bundle.

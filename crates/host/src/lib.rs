@@ -60,6 +60,8 @@ pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};
 pub use random::{random_u64, secret};
 pub use record_folder::{RecordDisk, RecordFolder};
 pub use system::{machine, memory_kib, node_name, release};
-pub use terminal::{TerminalState, columns_of, in_foreground, is_character_device, terminal_size};
+pub use terminal::{
+    HiddenInput, TerminalState, columns_of, in_foreground, is_character_device, terminal_size,
+};
 pub use trusted_path::CreatedDirs;
 pub use user::{ProgramUser, find_user};

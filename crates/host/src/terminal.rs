@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use rustix::process::{Pid, test_kill_process_group};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 
 /// Whether a descriptor is that of a terminal or another character device, closed or not.
 pub fn is_character_device(file: impl AsFd) -> bool {
@@ -55,6 +55,28 @@ impl TerminalState {
             let _ = tcsetpgrp(io::stdin(), own);
         }
         if tcgetpgrp(io::stdin()).is_ok_and(|group| group == own) {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
+/// While it lives the terminal on standard input does not show what is typed.
+pub struct HiddenInput(Option<Termios>);
+
+impl HiddenInput {
+    pub fn begin() -> HiddenInput {
+        let Ok(before) = tcgetattr(io::stdin()) else { return HiddenInput(None) };
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        // What was typed ahead was shown, and is no password.
+        let done = tcsetattr(io::stdin(), OptionalActions::Flush, &hidden);
+        HiddenInput(done.is_ok().then_some(before))
+    }
+}
+
+impl Drop for HiddenInput {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
         }
     }

@@ -47,6 +47,8 @@ fn change(one: &CulpritSeen) -> FarmChange {
         p: None,
         settings: Vec::new(),
         address: format!("/runs/{}", escaped(&one.run)),
+        subject: format!("culprit {}", one.fingerprint),
+        acknowledged: None,
     }
 }
 

@@ -52,6 +52,8 @@ pub fn effect(of: &EnvironmentStep) -> FarmChange {
         p: None,
         settings,
         address: format!("/b/{}/env", escaped(of.board)),
+        subject: format!("environment {}", of.after.record.digest),
+        acknowledged: None,
     };
     if a.len() < LEAST_DAYS || b.len() < LEAST_DAYS {
         found.evidence.push(format!(

@@ -2,11 +2,12 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{ChangeKind, FarmChange};
+use super::FarmChange;
 use crate::ingest::environment::hex;
 use crate::records::Tier;
 
-/// By so much the day may move on which a rate seems to have changed, while days are added.
+/// By so much the day may move on which a rate seems to have changed, or a budget was broken first
+/// of the days that are looked at.
 const MOVES: i64 = 14 * 86_400;
 
 /// What tells a change from the others of its board.
@@ -14,7 +15,7 @@ const MOVES: i64 = 14 * 86_400;
 pub struct ChangeIdentity {
     pub board: String,
     pub kind: String,
-    /// The series of a rate, the sentence of a culprit; of other kinds a board has one at a time.
+    /// What it is a change of.
     pub subject: String,
     /// When it seems to have begun, in seconds since 1970.
     pub began: i64,
@@ -22,25 +23,23 @@ pub struct ChangeIdentity {
 
 impl ChangeIdentity {
     pub fn of(change: &FarmChange) -> ChangeIdentity {
-        let subject = match change.kind {
-            ChangeKind::MoreOften | ChangeKind::LessOften => {
-                change.address.split_once('?').map_or("", |(_, series)| series)
-            }
-            ChangeKind::NewCulprit => &change.says,
-            _ => "",
-        };
         let kind = serde_json::to_value(change.kind).ok();
         ChangeIdentity {
             board: change.board.clone(),
             kind: kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned(),
-            subject: subject.to_owned(),
+            subject: change.subject.clone(),
             began: change.from,
         }
     }
 
     /// Whether it is the same change, found on another day.
     pub fn is(&self, other: &ChangeIdentity) -> bool {
-        let moves = if self.subject.is_empty() { Tier::Day.seconds() - 1 } else { MOVES };
+        let moves = match self.kind.as_str() {
+            "silent" | "environment" | "worse" | "better" => Tier::Day.seconds() - 1,
+            // One that is new on a board is new once, also where older runs of it come later.
+            "new-culprit" => i64::MAX,
+            _ => MOVES,
+        };
         (&self.board, &self.kind, &self.subject) == (&other.board, &other.kind, &other.subject)
             && self.began.abs_diff(other.began) <= moves.unsigned_abs()
     }
@@ -55,38 +54,39 @@ impl ChangeIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::ChangeKind;
 
-    fn change(kind: ChangeKind, from: i64, address: &str, says: &str) -> ChangeIdentity {
+    fn change(kind: ChangeKind, from: i64, subject: &str) -> ChangeIdentity {
         ChangeIdentity::of(&FarmChange {
             board: "a".into(),
             kind,
             t: from + 5,
             from,
-            says: says.into(),
+            says: String::new(),
             evidence: Vec::new(),
             p: None,
             settings: Vec::new(),
-            address: address.into(),
+            address: String::new(),
+            subject: subject.into(),
+            acknowledged: None,
         })
     }
 
     #[test]
     fn a_rate_is_the_same_one_a_few_days_later_and_another_series_is_not() {
-        let rate = |day: i64, series: &str| {
-            change(ChangeKind::MoreOften, day * 86_400, &format!("/b/a/at/{day}?series={series}"), "x")
-        };
+        let rate = |day: i64, subject: &str| change(ChangeKind::MoreOften, day * 86_400, subject);
         assert!(rate(1, "s").is(&rate(9, "s")) && !rate(1, "s").is(&rate(30, "s")));
         assert!(!rate(1, "s").is(&rate(1, "other")));
-        assert!(!rate(1, "s").is(&change(ChangeKind::LessOften, 86_400, "/b/a/at/1?series=s", "x")));
+        assert!(!rate(1, "s").is(&change(ChangeKind::LessOften, 86_400, "s")));
         assert_eq!(rate(1, "s").kind, "more-often");
         assert_ne!(rate(1, "s").id(), rate(2, "s").id());
     }
 
     #[test]
     fn a_second_silence_and_another_culprit_are_others() {
-        let silent = |day: i64| change(ChangeKind::Silent, day * 86_400, "/b/a", "");
+        let silent = |day: i64| change(ChangeKind::Silent, day * 86_400, "silent");
         assert!(silent(3).is(&silent(3)) && !silent(3).is(&silent(5)));
-        let culprit = |says: &str| change(ChangeKind::NewCulprit, 7, "/runs/r", says);
-        assert!(!culprit("one").is(&culprit("other")));
+        let culprit = |day: i64, subject| change(ChangeKind::NewCulprit, day * 86_400, subject);
+        assert!(culprit(1, "one").is(&culprit(90, "one")) && !culprit(1, "one").is(&culprit(1, "other")));
     }
 }

@@ -4,6 +4,7 @@
 //! Each rule is a file. What several boards report is held against chance over all of them
 //! ([`hold`]); [`crate::web`] reads the values, [`crate::pages::changes`] shows what is found.
 
+mod budget;
 mod culprits;
 mod environment;
 mod identity;
@@ -15,6 +16,7 @@ use stats::pair::adjusted_p::benjamini_hochberg;
 
 use crate::pages::environments::SettingChange;
 
+pub use budget::over_budget;
 pub use culprits::{CulpritSeen, new_culprits};
 pub use environment::{EnvironmentStep, effect};
 pub use identity::ChangeIdentity;
@@ -42,6 +44,8 @@ pub enum ChangeKind {
     Environment,
     NewCulprit,
     Silent,
+    /// A latency is larger than the board may have.
+    OverBudget,
 }
 
 impl ChangeKind {
@@ -49,7 +53,11 @@ impl ChangeKind {
     pub fn is_bad(self) -> bool {
         matches!(
             self,
-            ChangeKind::MoreOften | ChangeKind::Worse | ChangeKind::NewCulprit | ChangeKind::Silent
+            ChangeKind::MoreOften
+                | ChangeKind::Worse
+                | ChangeKind::NewCulprit
+                | ChangeKind::Silent
+                | ChangeKind::OverBudget
         )
     }
 
@@ -63,6 +71,7 @@ impl ChangeKind {
             ChangeKind::Environment => "changed",
             ChangeKind::NewCulprit => "new culprit",
             ChangeKind::Silent => "silent",
+            ChangeKind::OverBudget => "over budget",
         }
     }
 }
@@ -86,6 +95,36 @@ pub struct FarmChange {
     pub settings: Vec<SettingChange>,
     /// The page that shows it.
     pub address: String,
+    /// What it is a change of: with the board and the time it is this change and no other.
+    pub subject: String,
+    /// Who looked at it.
+    pub acknowledged: Option<Acknowledgement>,
+}
+
+/// Who looked at a change, what they say of it, when.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Acknowledgement {
+    pub who: String,
+    pub note: String,
+    /// In seconds since 1970.
+    pub at: i64,
+}
+
+impl FarmChange {
+    /// From when to when it was to be acknowledged: what came after it is another change. A rate is
+    /// judged anew each day, by the days that are there then.
+    pub fn acknowledged_within(&self) -> (i64, i64) {
+        let slack = match self.kind {
+            ChangeKind::MoreOften | ChangeKind::LessOften => 7 * 86_400,
+            _ => 0,
+        };
+        (self.from.min(self.t) - slack, self.t + slack)
+    }
+
+    /// Whether somebody has to look at it.
+    pub fn is_open(&self) -> bool {
+        self.kind.is_bad() && self.acknowledged.is_none()
+    }
 }
 
 /// Leaves out what may be chance among so many boards: Benjamini and Hochberg over those of the
@@ -140,6 +179,8 @@ mod tests {
             p,
             settings: Vec::new(),
             address: String::new(),
+            subject: String::new(),
+            acknowledged: None,
         }
     }
 

@@ -62,6 +62,8 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
             p: Some((onset.p_day * SHOWN_DAYS as f64).min(1.0)),
             settings: Vec::new(),
             address: address(of.board, of.key, from) + "&worst=day",
+            subject: format!("rate {often} {} {}", of.key.series, of.key.plan),
+            acknowledged: None,
         }
     };
     all.iter().filter(|onset| days[onset.seen].0 > shown_from).map(one).collect()

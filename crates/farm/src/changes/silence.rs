@@ -31,6 +31,8 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
         p: None,
         settings: Vec::new(),
         address: format!("/b/{}", escaped(&board.board)),
+        subject: "silent".to_owned(),
+        acknowledged: None,
     })
 }
 

@@ -1,12 +1,14 @@
 //! The command line: one file per subcommand.
 
 mod backup;
+mod budget;
 mod check;
 mod enrol;
 mod export;
 mod export_parquet;
 mod export_results;
 mod import;
+mod person;
 mod prune;
 mod pull;
 mod scan;
@@ -48,6 +50,8 @@ enum FarmCommand {
     Import(import::Args),
     Pull(pull::Args),
     Enrol(enrol::Args),
+    Person(person::Args),
+    Budget(budget::Args),
     Check(check::Args),
     Backup(backup::Args),
     Prune(prune::Args),
@@ -75,6 +79,8 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
             FarmCommand::Import(args) => import::run(args, environment).await,
             FarmCommand::Pull(args) => pull::run(args, environment).await,
             FarmCommand::Enrol(args) => enrol::run(args, environment).await,
+            FarmCommand::Person(args) => person::run(args, environment).await,
+            FarmCommand::Budget(args) => budget::run(args, environment).await,
             FarmCommand::Check(args) => check::run(args, environment).await,
             FarmCommand::Backup(args) => backup::run(args, environment).await,
             FarmCommand::Prune(args) => prune::run(args, environment).await,

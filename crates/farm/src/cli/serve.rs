@@ -16,7 +16,10 @@ use super::tls_flags::{TlsFlags, keep_certificate};
 use super::webhook_flags::WebhookFlags;
 use super::{FarmEnvironment, say};
 use crate::store::FarmStore;
-use crate::web::{App, FarmExposure, Intake, TlsListener, keep_changes, keep_telling, router};
+use crate::web::{
+    AccessPolicy, App, FarmExposure, Intake, PublicReading, ServerCertificate, TlsListener, keep_changes,
+    keep_telling, over_tls, router,
+};
 
 /// Between two looks at the folders of runs.
 const EVERY: Duration = Duration::from_secs(30);
@@ -29,26 +32,37 @@ const EVERY: Duration = Duration::from_secs(30);
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm serve --runs ~/.local/state/onbeat/runs\n  onbeat-farm serve \
-     --store sqlite:/srv/onbeat/farm.db\n  onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
+     --store sqlite:/srv/onbeat/farm.db\n  onbeat-farm serve --store postgres://farm@localhost/farm\n  onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
 )]
 pub struct Args {
     /// Show the runs below this folder; may be given several times
     #[arg(long, value_name = "DIR")]
     runs: Vec<PathBuf>,
-    /// The store that `import` fills [default with no --runs: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "sqlite:PATH")]
+    /// The store that `import` fills, sqlite:PATH or postgres://.. [default with no --runs:
+    /// onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// The folder of bundles [default: next to the store's file; onbeat/farm.bundles in the state
+    /// folder for PostgreSQL]
+    #[arg(long, value_name = "DIR")]
+    objects: Option<PathBuf>,
     /// Where to listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8377")]
     listen: SocketAddr,
-    /// A proxy in front does TLS and says who may read; without --cert needed to listen beyond this
-    /// machine
+    /// A proxy in front does TLS; without --cert needed to listen beyond this machine
     #[arg(long)]
     behind_proxy: bool,
     #[command(flatten)]
     tls: TlsFlags,
     #[command(flatten)]
     webhook: WebhookFlags,
+    /// What people see who do not log in: nothing, latencies without names, or all [default:
+    /// nothing, and all on this machine as long as nobody can log in]
+    #[arg(long, value_name = "WHAT")]
+    public: Option<PublicReading>,
+    /// Let /metrics be read without logging in
+    #[arg(long)]
+    metrics_open: bool,
     /// The most that the runs of a board may take that it sends
     #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
@@ -57,6 +71,7 @@ pub struct Args {
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let exposure = args.exposure()?;
+    args.check_public(exposure)?;
     let certificate = args.tls.open()?;
     let webhook = args.webhook.open()?;
     if let Some(missing) = args.runs.iter().find(|runs| !host::is_dir(runs).unwrap_or(false)) {
@@ -68,13 +83,17 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let (_alone, store, intake) = match (&args.store, args.runs.is_empty()) {
         (None, false) => (None, FarmStore::in_memory().await?, None),
         (given, _) => {
-            let place = StorePlace::of(given.as_deref(), environment)?;
+            let place = StorePlace::of(given.as_deref(), environment)?.with_bundles(args.objects.as_deref());
             let store = place.open().await?;
             let alone = place.lock()?;
             (Some(alone), store.clone(), Some(Intake::start(store, &place.bundles, args.board_quota << 30)))
         }
     };
-    let app = Arc::new(App::new(store, exposure, intake));
+    let turn = store.server_turn().await?;
+    let policy = AccessPolicy { public: args.public, metrics_open: args.metrics_open };
+    let keeps = intake.is_some();
+    let has_people = store.has_people().await?;
+    let app = Arc::new(App::new(store, exposure, intake).with_policy(policy));
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         Failure::of_call(
             format!("cannot listen on {}", args.listen),
@@ -86,6 +105,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let at = listener.local_addr().unwrap_or(args.listen);
     let scheme = if certificate.is_some() { "https" } else { "http" };
     say(&format!("onbeat-farm: the boards are at {scheme}{}{at}/", "://"));
+    if let Some(words) = who_reads(&policy, exposure, has_people).filter(|_| keeps) {
+        say(&format!("onbeat-farm: {words}"));
+    }
     if !args.runs.is_empty() {
         tokio::spawn(watch(app.clone(), args.runs.clone()));
     }
@@ -93,18 +115,30 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if let Some(webhook) = webhook {
         tokio::spawn(keep_telling(app.clone(), webhook));
     }
-    let ended = match certificate {
-        None => axum::serve(listener, router(app)).with_graceful_shutdown(asked_to_end()).await,
-        Some(certificate) => match TlsListener::start(listener, certificate.clone(), app.counters.clone()) {
-            Ok(listener) => {
-                tokio::spawn(keep_certificate(certificate, app.clone()));
-                axum::serve(listener, router(app)).with_graceful_shutdown(asked_to_end()).await
-            }
-            Err(error) => Err(error),
-        },
+    tokio::select! {
+        ended = served(listener, app, certificate) => {
+            ended.map_err(|error| Failure::internal(format!("the server failed ({error}): start it again")))?;
+            Ok(Exit::Ok)
+        }
+        () = turn.lost() => Err(Failure::not_permitted(
+            "another server has taken the database: end that one, then start this one again",
+        )),
+    }
+}
+
+/// Answers requests, until it is asked to end.
+async fn served(
+    listener: TcpListener,
+    app: Arc<App>,
+    certificate: Option<Arc<ServerCertificate>>,
+) -> std::io::Result<()> {
+    let Some(certificate) = certificate else {
+        let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
+        return axum::serve(listener, service).with_graceful_shutdown(asked_to_end()).await;
     };
-    ended.map_err(|error| Failure::internal(format!("the server failed ({error}): start it again")))?;
-    Ok(Exit::Ok)
+    let listener = TlsListener::start(listener, certificate.clone(), app.counters.clone())?;
+    tokio::spawn(keep_certificate(certificate, app.clone()));
+    axum::serve(listener, over_tls(router(app))).with_graceful_shutdown(asked_to_end()).await
 }
 
 impl Args {
@@ -115,9 +149,37 @@ impl Args {
             _ if self.tls.is_given() => Ok(FarmExposure::Encrypted),
             (true, false) => Ok(FarmExposure::Loopback),
             (false, false) => Err(Failure::usage(
-                "--listen: beyond this machine nothing would be encrypted: give --cert and --key, or put a \
-                 proxy in front that does TLS and asks who reads, and say --behind-proxy",
+                "--listen: beyond this machine passwords and tokens would go unencrypted: give --cert and \
+                 --key, or put a proxy in front that does TLS, and say --behind-proxy",
             )),
+        }
+    }
+
+    /// A farm that keeps nothing has nobody who could log in.
+    fn check_public(&self, exposure: FarmExposure) -> Result<()> {
+        let keeps = self.store.is_some() || self.runs.is_empty();
+        let open = matches!(self.public, Some(PublicReading::Read | PublicReading::All));
+        let default = self.public.is_none() && exposure == FarmExposure::Loopback;
+        match keeps || open || default {
+            true => Ok(()),
+            false => Err(Failure::usage(
+                "--runs alone keeps nothing, so that nobody can log in: say --public read or --public all, \
+                 or give it a --store",
+            )),
+        }
+    }
+}
+
+/// What is to be known of who can read, where that may not be what was meant.
+fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool) -> Option<&'static str> {
+    match (policy.public, exposure, has_people) {
+        (None, FarmExposure::Loopback, false) => Some(
+            "nobody has to log in: whoever is on this machine reads everything, until there is somebody who \
+             can (onbeat-farm person add NAME --role admin)",
+        ),
+        (Some(PublicReading::Read | PublicReading::All), ..) | (.., true) => None,
+        (_, _, false) => {
+            Some("nobody can log in yet: add somebody with onbeat-farm person add NAME --role admin")
         }
     }
 }
@@ -163,9 +225,18 @@ mod tests {
     use super::*;
 
     fn args(listen: &str, behind_proxy: bool) -> Args {
-        let (runs, listen) = (Vec::new(), listen.parse().unwrap());
-        let (tls, webhook) = (TlsFlags::default(), WebhookFlags::default());
-        Args { runs, store: None, listen, behind_proxy, tls, webhook, board_quota: 1 }
+        Args {
+            runs: Vec::new(),
+            store: None,
+            objects: None,
+            listen: listen.parse().unwrap(),
+            behind_proxy,
+            tls: TlsFlags::default(),
+            webhook: WebhookFlags::default(),
+            public: None,
+            metrics_open: false,
+            board_quota: 1,
+        }
     }
 
     #[test]
@@ -174,5 +245,25 @@ mod tests {
         assert_eq!(args("[::1]:1", false).exposure().unwrap(), FarmExposure::Loopback);
         assert_eq!(args("0.0.0.0:1", true).exposure().unwrap(), FarmExposure::BehindProxy);
         assert!(args("0.0.0.0:1", false).exposure().unwrap_err().message.contains("--behind-proxy"));
+    }
+
+    #[test]
+    fn a_farm_that_nobody_could_read_is_refused() {
+        let of = |public, behind_proxy| {
+            let runs = vec![PathBuf::from("/runs")];
+            let args = Args { runs, public, ..args("127.0.0.1:1", behind_proxy) };
+            args.check_public(args.exposure().unwrap()).is_ok()
+        };
+        assert!(
+            of(None, false) && of(Some(PublicReading::Read), true) && of(Some(PublicReading::All), false)
+        );
+        assert!(!of(None, true) && !of(Some(PublicReading::None), false));
+        let said = |public, exposure, people| {
+            who_reads(&AccessPolicy { public, metrics_open: false }, exposure, people).unwrap_or_default()
+        };
+        assert!(said(None, FarmExposure::Loopback, false).contains("nobody has to log in"));
+        assert!(said(None, FarmExposure::BehindProxy, false).contains("nobody can log in yet"));
+        assert_eq!(said(None, FarmExposure::BehindProxy, true), "");
+        assert_eq!(said(Some(PublicReading::Read), FarmExposure::BehindProxy, false), "");
     }
 }

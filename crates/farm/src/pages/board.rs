@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use report::html::{figure, pairs, scroll};
 use report::plot::theme::PAGE;
-use report::words::{several, span, us_or_dash};
+use report::words::{UNKNOWN, several, span, us_or_dash};
 
 use super::five_minutes::address;
 use super::parts::{culprits, date, environment_words, escaped, known, moment, runs};
@@ -57,6 +57,8 @@ pub struct BoardView<'a> {
     pub runs: &'a [FarmRun],
     pub culprits: &'a [FarmCulprit],
     pub environments: &'a [BoardEnvironment],
+    /// Whether who asks may say what holds for it.
+    pub may_set: bool,
 }
 
 /// The page.
@@ -64,6 +66,7 @@ pub fn board(of: &BoardView) -> String {
     let board = of.board;
     let body = html! {
         (answer(of))
+        (said(of))
         (profile(of))
         h2 { "Latency over time" }
         (choice(of))
@@ -108,6 +111,34 @@ fn answer(of: &BoardView) -> Markup {
         @for one in of.changes.iter().take(3) {
             p { span class="badge high" { (one.kind.words()) } " " (one.says) " "
                 a href={ "/changes?board=" (escaped(board)) } { "What this stands on" } }
+        }
+    }
+}
+
+/// What people say of it.
+fn said(of: &BoardView) -> Markup {
+    let settings = &of.board.settings;
+    let since = date(settings.state_since);
+    html! {
+        @if settings.state.is_quiet() {
+            p.next { "This board is " strong { (settings.state.words()) } " since " (since)
+                ": what changes on it is not reported." }
+        } @else if let Some(since) = settings.hardware_since() {
+            p.next { "Its hardware was replaced on " (date(since))
+                ": changes are judged by what came since." }
+        }
+        @if let Some(limit) = settings.budget_ns {
+            @let last24 = settings.max24_ns.map_or_else(|| UNKNOWN.to_owned(), span);
+            p { "Its budget is " strong { (span(limit)) } " (" (settings.budget_of) "); the largest latency \
+             of the 24 hours up to its last sample is " strong.alarm[settings.is_over()] { (last24) }
+                @if settings.is_over() { ", over it" } "." }
+        }
+        @if !settings.tags.is_empty() {
+            p { "Tags: " @for (at, tag) in settings.tags.iter().enumerate() { @if at > 0 { ", " }
+                a href={ "/?q=" (escaped(tag)) } { (tag) } } "." }
+        }
+        @if of.may_set {
+            p { a href={ "/admin/boards/" (escaped(&of.board.board)) } { "Set state, tags and budget" } "." }
         }
     }
 }
@@ -219,6 +250,7 @@ mod tests {
             runs: &[],
             culprits: &[],
             environments: &[],
+            may_set: false,
         };
         let text = super::board(&view);
         assert!(

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use report::words::several;
 
-use super::parts::{date, escaped};
+use super::parts::{date, escaped, moment};
 use super::{Section, page};
 use crate::changes::{ChangeKind, FarmChange, SHOWN_DAYS};
 
@@ -21,8 +21,32 @@ pub struct ChangesView<'a> {
     pub boards: usize,
     /// The board that was asked for; `""` for all.
     pub board: &'a str,
-    /// Whether what needs no look was asked for too.
-    pub every: bool,
+    pub only: ChangesShown,
+    /// Whether who asks may say that they looked at one.
+    pub may_acknowledge: bool,
+}
+
+/// Which changes are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChangesShown {
+    /// Those that somebody has to look at.
+    #[default]
+    Open,
+    Acknowledged,
+    All,
+}
+
+impl ChangesShown {
+    const ALL: [(ChangesShown, &str, &str); 3] = [
+        (ChangesShown::Open, "", "to look at"),
+        (ChangesShown::Acknowledged, "acknowledged", "acknowledged"),
+        (ChangesShown::All, "all", "all"),
+    ];
+
+    /// By its word in an address.
+    pub fn of_word(word: &str) -> ChangesShown {
+        ChangesShown::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0).unwrap_or_default()
+    }
 }
 
 /// The page.
@@ -31,7 +55,7 @@ pub fn changes(of: &ChangesView) -> String {
         p.lead { (lead(of)) }
         (choice(of))
         @if !of.all.is_empty() { h2 { "The latest first" } }
-        @for one in of.all.iter().take(MOST) { (change(one)) }
+        @for one in of.all.iter().take(MOST) { (change(one, of.may_acknowledge)) }
         @if of.all.len() > MOST {
             p.muted { (of.all.len() - MOST) " more are in " a href="/v1/changes" { "the list as JSON" } "." }
         }
@@ -42,7 +66,7 @@ pub fn changes(of: &ChangesView) -> String {
 
 /// How many are bad, and on how many boards.
 pub fn lead_words(all: &[FarmChange]) -> String {
-    let bad: Vec<&FarmChange> = all.iter().filter(|one| one.kind.is_bad()).collect();
+    let bad: Vec<&FarmChange> = all.iter().filter(|one| one.is_open()).collect();
     let mut boards: Vec<&str> = bad.iter().map(|one| one.board.as_str()).collect();
     boards.sort_unstable();
     boards.dedup();
@@ -55,36 +79,42 @@ pub fn lead_words(all: &[FarmChange]) -> String {
 
 fn lead(of: &ChangesView) -> String {
     let whose = if of.board.is_empty() { String::new() } else { format!(" of {}", of.board) };
-    match of.all.len() {
-        0 if of.every => format!("No change{whose} in the last {SHOWN_DAYS} days."),
-        0 => format!("No change{whose} to look at in the last {SHOWN_DAYS} days."),
+    match (of.all.len(), of.only) {
+        (0, ChangesShown::All) => format!("No change{whose} in the last {SHOWN_DAYS} days."),
+        (0, ChangesShown::Open) => format!("No change{whose} to look at in the last {SHOWN_DAYS} days."),
+        (0, ChangesShown::Acknowledged) => format!("No change{whose} is acknowledged."),
+        (count, ChangesShown::Acknowledged) => {
+            format!(
+                "{} of the last {SHOWN_DAYS} days acknowledged.",
+                several(count as u64, "change", "changes")
+            )
+        }
         _ => lead_words(of.all),
     }
 }
 
 fn choice(of: &ChangesView) -> Markup {
     let board = if of.board.is_empty() { String::new() } else { format!("board={}&", escaped(of.board)) };
-    let link = |every: bool, words: &str| {
-        let only = if every { "only=all" } else { "" };
-        let here = (every == of.every).then_some("true");
-        html! { li { a href={ "/changes?" (board) (only) } aria-current=[here] { (words) } } }
-    };
     html! {
         ul.spans {
-            (link(false, "to look at"))
-            (link(true, "all"))
+            @for (only, word, words) in ChangesShown::ALL {
+                li { a href={ "/changes?" (board) "only=" (word) }
+                    aria-current=[(only == of.only).then_some("true")] { (words) } }
+            }
             @if !of.board.is_empty() { li { a href="/changes" { "of all boards" } } }
         }
     }
 }
 
-fn change(one: &FarmChange) -> Markup {
+fn change(one: &FarmChange, may_acknowledge: bool) -> Markup {
     let badge = match one.kind {
-        ChangeKind::Silent | ChangeKind::Worse | ChangeKind::MoreOften => "badge high",
+        ChangeKind::Silent | ChangeKind::Worse | ChangeKind::MoreOften | ChangeKind::OverBudget => {
+            "badge high"
+        }
         ChangeKind::NewCulprit => "badge medium",
         _ => "badge",
     };
-    let finding = if one.kind.is_bad() { "finding high" } else { "finding" };
+    let finding = if one.is_open() { "finding high" } else { "finding" };
     html! {
         section class=(finding) {
             h3 { span class=(badge) { (one.kind.words()) } " "
@@ -97,6 +127,38 @@ fn change(one: &FarmChange) -> Markup {
             }
             (settings(one))
             @if let Some(way) = way(one.kind) { p { a href=(one.address) { (way) } } }
+            (looked_at(one, may_acknowledge))
+        }
+    }
+}
+
+/// Who looked at it, and the way to say so.
+fn looked_at(one: &FarmChange, may_acknowledge: bool) -> Markup {
+    let hidden = html! {
+        input type="hidden" name="board" value=(one.board);
+        input type="hidden" name="subject" value=(one.subject);
+        input type="hidden" name="t" value=(one.t);
+    };
+    html! {
+        @if let Some(by) = &one.acknowledged {
+            p { strong { "Acknowledged" } @if !by.who.is_empty() { " by " (by.who) }
+                ", " (moment(by.at)) " UTC" @if !by.note.is_empty() { ": " (by.note) } @else { "." } }
+            @if may_acknowledge {
+                form.line action="/changes/acknowledge" method="post" {
+                    (hidden)
+                    button type="submit" name="reopen" value="yes" { "Look at it again" }
+                }
+            }
+        } @else if may_acknowledge && one.kind.is_bad() {
+            details {
+                summary { "Acknowledge" }
+                form.fields action="/changes/acknowledge" method="post" {
+                    (hidden)
+                    label { "What it is, or what was done "
+                        textarea name="note" rows="3" maxlength="1000" {} }
+                    p { button type="submit" { "Acknowledge" } }
+                }
+            }
         }
     }
 }
@@ -111,6 +173,7 @@ fn way(kind: ChangeKind) -> Option<&'static str> {
             Some("All environments of the board")
         }
         ChangeKind::NewCulprit => Some("The first run with it"),
+        ChangeKind::OverBudget => Some("The worst five minutes since then"),
         ChangeKind::Silent => None,
     }
 }
@@ -160,6 +223,9 @@ fn how(boards: usize) -> Markup {
              of seven days after it. What came with a change need not come from it." }
             li { "New culprit: three spikes or more of a cause that ten hunts of the board did not see." }
             li { "Silent: nothing for three times as long as is usual for the board, and two days at least." }
+            li { "Over budget: a day whose largest latency is above the budget of the board, of one of its \
+             tags, or of all boards." }
+            li { "Nothing of boards that are muted, in maintenance or retired." }
         }
         p { a href="/v1/changes" { "As JSON" } "." }
     }
@@ -168,6 +234,7 @@ fn how(boards: usize) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::Acknowledgement;
     use crate::pages::environments::SettingChange;
 
     #[test]
@@ -183,8 +250,17 @@ mod tests {
             p: Some(1e-5),
             settings: vec![setting],
             address: "/b/a".into(),
+            subject: "x".into(),
+            acknowledged: None,
         };
-        let view = ChangesView { all: &[one], of: 1, boards: 3, board: "", every: false };
+        let view = ChangesView {
+            all: std::slice::from_ref(&one),
+            of: 1,
+            boards: 3,
+            board: "",
+            only: ChangesShown::Open,
+            may_acknowledge: false,
+        };
         let text = changes(&view);
         assert!(!text.contains("<b>") && !text.contains("<i>") && !text.contains("<script>"));
         assert!(
@@ -194,5 +270,13 @@ mod tests {
         );
         let none = ChangesView { all: &[], board: "press", ..view };
         assert!(changes(&none).contains("No change of press"));
+        assert!(!text.contains("/changes/acknowledge"));
+        let by = Acknowledgement { who: "ann".into(), note: "<b>seen".into(), at: 86_400 };
+        let looked_at = [FarmChange { acknowledged: Some(by), ..one }];
+        let view =
+            ChangesView { all: &looked_at, only: ChangesShown::Acknowledged, may_acknowledge: true, ..none };
+        let text = changes(&view);
+        assert!(text.contains("by ann, 1970-01-02 00:00 UTC: &lt;b&gt;seen") && text.contains("reopen"));
+        assert!(text.contains("1 change of the last 90 days acknowledged"));
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use report::html::scroll;
-use report::words::{UNKNOWN, several, span, us};
+use report::words::{UNKNOWN, several, span, us, us_or_dash};
 
 use super::parts::{date, escaped, known};
 use super::{Section, page};
@@ -94,8 +94,9 @@ fn nothing() -> Markup {
 
 /// Who is worst, and who needs a look.
 fn answer(of: &Fleet) -> Markup {
-    let silent: Vec<&FarmChange> = of.changes.iter().filter(|one| one.kind == ChangeKind::Silent).collect();
-    let other = of.changes.iter().filter(|one| one.kind.is_bad() && one.kind != ChangeKind::Silent).count();
+    let open = || of.changes.iter().filter(|one| one.is_open());
+    let silent: Vec<&FarmChange> = open().filter(|one| one.kind == ChangeKind::Silent).collect();
+    let other = open().filter(|one| one.kind != ChangeKind::Silent).count();
     html! {
         @if let Some((board, day)) = of.worst.and_then(|board| Some((board, board.worst_day()?))) {
             p.lead { "The largest latency of the last 30 days: "
@@ -123,9 +124,11 @@ pub fn day_address(board: &str, t: i64) -> String {
 /// What is bad about a board, in a word, with the way to it.
 fn state(of: &Fleet, board: &FarmBoard) -> Markup {
     let bad: Vec<&FarmChange> =
-        of.changes.iter().filter(|one| one.board == board.board && one.kind.is_bad()).collect();
+        of.changes.iter().filter(|one| one.board == board.board && one.is_open()).collect();
     html! {
-        @if let Some(one) = bad.first() {
+        @if board.settings.state.is_quiet() {
+            span.muted { (board.settings.state.words()) }
+        } @else if let Some(one) = bad.first() {
             a href={ "/changes?board=" (escaped(&board.board)) } { (one.kind.words()) }
             @if bad.len() > 1 { ", +" (bad.len() - 1) }
         }
@@ -149,13 +152,26 @@ fn form(of: &Fleet) -> Markup {
     }
 }
 
+/// The last 24 hours against the budget.
+fn budget(board: &FarmBoard) -> Markup {
+    let settings = &board.settings;
+    html! {
+        @if let Some(limit) = settings.budget_ns {
+            td.more.flag[settings.is_over()] title={ "the budget is of: " (settings.budget_of) } {
+                (us_or_dash(settings.max24_ns)) " / " (us(limit)) }
+        } @else { td.more { (UNKNOWN) } }
+    }
+}
+
 fn table(of: &Fleet) -> Markup {
+    let budgets = of.boards.iter().any(|board| board.settings.budget_ns.is_some());
     scroll(
         "Boards",
         html! {
             table {
                 thead { tr {
-                    th.left { "board" } th { "max, us" } th.left { "changed" } th.left.more { "30 days" }
+                    th.left { "board" } th { "max, us" } @if budgets { th.more { "24 h / budget, us" } }
+                    th.left { "changed" } th.left.more { "30 days" }
                     th.left.more { "kernel" } th.left.more { "machine" } th.more { "runs" }
                     th.left { "last (UTC)" }
                 } }
@@ -165,6 +181,7 @@ fn table(of: &Fleet) -> Markup {
                         Some(day) => a href=(day_address(&board.board, day.t)) { (us(day.max_ns)) },
                         None => (UNKNOWN),
                     } }
+                    @if budgets { (budget(board)) }
                     td.left.flag { (state(of, board)) }
                     td.left.more { (spark::days(&board.days, of.newest)) }
                     td.left.more { (known(&board.release)) }
@@ -189,11 +206,12 @@ fn refused(all: &[RefusedBundle]) -> Markup {
     }
 }
 
-/// Whether a board has a text in its name, kernel, machine or preemption.
+/// Whether a board has a text in its name, kernel, machine, preemption or tags.
 pub fn matches(board: &FarmBoard, text: &str) -> bool {
     let text = text.trim().to_lowercase();
     let parts = [&board.name, &board.board, &board.release, &board.model, &board.preempt];
-    text.is_empty() || parts.iter().any(|part| part.to_lowercase().contains(&text))
+    let mut all = parts.into_iter().chain(&board.settings.tags);
+    text.is_empty() || all.any(|part| part.to_lowercase().contains(&text))
 }
 
 #[cfg(test)]

@@ -10,14 +10,17 @@ pub enum Section {
     Culprits,
     Kernels,
     Compare,
+    /// Who one is.
+    Account,
 }
 
-const SECTIONS: [(Section, &str, &str); 5] = [
+const SECTIONS: [(Section, &str, &str); 6] = [
     (Section::Boards, "/", "Boards"),
     (Section::Changes, "/changes", "Changes"),
     (Section::Culprits, "/culprits", "Culprits"),
     (Section::Kernels, "/kernels", "Kernels"),
     (Section::Compare, "/compare", "Compare"),
+    (Section::Account, "/login", "Account"),
 ];
 
 /// The rules that all pages are laid out by.
@@ -59,6 +62,8 @@ pub fn refusal(status: u16, detail: &str) -> String {
     let heading = match status {
         404 => "Not found",
         400 | 422 => "This cannot be shown",
+        401 | 403 => "Not for everybody",
+        429 => "Too often",
         _ => "The farm failed",
     };
     page(None, heading, html! { p.lead { (detail) } p { a href="/" { "All boards" } } })

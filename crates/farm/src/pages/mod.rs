@@ -1,5 +1,7 @@
 //! Pages: one file each, functions from values to markup, whole without a script.
 
+pub mod admin;
+pub mod admin_board;
 pub mod board;
 pub mod changes;
 pub mod compare;
@@ -9,6 +11,7 @@ pub mod five_minutes;
 pub mod fleet;
 mod frame;
 pub mod kernels;
+pub mod login;
 pub mod parts;
 pub mod run;
 

@@ -6,6 +6,7 @@ use model::error::Result;
 use model::units::Nanos;
 
 use super::{FarmStore, to_u64, trouble};
+use crate::board_settings::{BoardSettings, FarmBudgets};
 use crate::records::{DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier};
 
 /// The days that a line on the first page has.
@@ -38,11 +39,13 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         let mut days = self.days(board.unwrap_or_default()).await?;
+        let mut settings = self.settings_with_budgets(board.unwrap_or_default()).await?;
         let board = |(id, board, name, runs, last, model, release, preempt, environment): Row| {
             let days = days.remove(&id).unwrap_or_default();
             let max_ns = days.iter().map(|day| day.max_ns).max();
             let last_day = days.last().map_or(0, |day: &DayMaximum| day.t).max(Tier::Day.begin(last));
             let runs = to_u64(runs);
+            let settings = settings(id);
             FarmBoard {
                 board,
                 name,
@@ -55,9 +58,25 @@ impl FarmStore {
                 environment,
                 max_ns,
                 days,
+                settings,
             }
         };
         Ok(rows.into_iter().map(board).collect())
+    }
+
+    /// What is said of a board by its number, with the budget that holds for it and what is held
+    /// against that.
+    async fn settings_with_budgets(&self, board: &str) -> Result<impl FnMut(i64) -> BoardSettings> {
+        let mut said = self.settings(board).await?;
+        let budgets = self.budgets().await?;
+        let has_any = budgets != FarmBudgets::default() || said.values().any(|one| one.own_budget.is_some());
+        let maxima = if has_any { self.last_day_maxima(board).await? } else { BTreeMap::new() };
+        Ok(move |id: i64| {
+            let mut one = said.remove(&id).unwrap_or_default();
+            budgets.apply(&mut one);
+            one.max24_ns = one.budget_ns.and(maxima.get(&id).copied());
+            one
+        })
     }
 
     /// Daily maxima of the last days that each board has samples of; of one where it is named.

@@ -1,5 +1,6 @@
 -- Times are seconds since 1970 in UTC, latencies ns; bigint, text and blob alone, which both engines
--- have. Each table that grows with boards has the board in its keys, so that it can be distributed.
+-- have. A table that has `board_id` has it in each unique key, so that it can be distributed; those
+-- without it, and `token`, are small enough to be on each node.
 -- Clustered tables are their own index in SQLite: narrow rows would be there twice.
 create table if not exists meta (name text primary key, value bigint not null);
 create table if not exists board (
@@ -15,7 +16,7 @@ create table if not exists run (
     complete bigint not null, cpus bigint not null, cycles bigint not null, missed bigint,
     max_ns bigint, p9999_ns bigint, invalid bigint not null, spikes bigint not null,
     place text not null, digest blob not null, whole blob not null, primary key (board_id, id));
-create unique index if not exists run_by_id on run (id);
+create index if not exists run_by_id on run (id);
 create index if not exists run_by_time on run (board_id, started);
 create index if not exists run_counted on run (
     environment_id, series, started desc, id desc, board_id, length_ns, p9999_ns, max_ns)
@@ -56,4 +57,18 @@ create table if not exists told (
     board_id bigint not null, id text not null, kind text not null, subject text not null,
     began bigint not null, noted bigint not null, state bigint not null, tries bigint not null,
     due bigint not null, document text not null, primary key (board_id, id));
-create index if not exists told_due on told (state, due)
+create index if not exists told_due on told (state, due);
+create table if not exists person (
+    name text primary key, role text not null, password text not null, created bigint not null);
+create table if not exists session (
+    hash blob primary key, person text not null, created bigint not null, until bigint not null);
+create table if not exists audit (
+    t_ns bigint not null, n bigint not null, who text not null, what text not null, primary key (t_ns, n));
+create table if not exists board_setting (
+    board_id bigint primary key, state text not null, since bigint not null, tags text not null,
+    budget_ns bigint);
+create table if not exists budget (tag text primary key, limit_ns bigint not null);
+create table if not exists acknowledged (
+    board_id bigint not null, subject text not null, t bigint not null, who text not null,
+    note text not null, at bigint not null, primary key (board_id, subject, t));
+create index if not exists hist_hour on hist (board_id, t, max_ns) where tier = 1

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
 use serde_json::json;
@@ -10,6 +11,8 @@ use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::data::{HistogramDocument, csv_head, csv_row};
 use super::pages::{WebOutcome, chosen, known_board};
+use super::unnamed;
+use super::visitor::Visitor;
 use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier};
 use crate::store::TimeStretch;
 
@@ -18,23 +21,40 @@ const MOST_SLOTS: i64 = 110_000;
 /// Histograms in one answer: ten years of days, five months of hours.
 const MOST_ROWS: usize = 3_700;
 
-pub async fn boards(State(app): State<Arc<App>>) -> WebOutcome {
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-boards/1", "boards": app.store.boards().await? }))
+pub async fn boards(State(app): State<Arc<App>>, Extension(visitor): Extension<Visitor>) -> WebOutcome {
+    let mut boards = app.store.boards().await?;
+    unnamed::boards(&visitor, &mut boards);
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-boards/1", "boards": boards }))
 }
 
-pub async fn board(State(app): State<Arc<App>>, Path(name): Path<String>) -> WebOutcome {
-    let board = known_board(&app, &name).await?;
+pub async fn board(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+) -> WebOutcome {
+    let board = known_board(&app, &visitor, &name).await?;
     let series = app.store.series(&board.board).await?;
-    let runs = app.store.runs(&board.board, 1_000).await?;
-    let culprits = app.store.culprits(Some(&board.board), 200).await?;
+    let mut runs = app.store.runs(&board.board, 1_000).await?;
+    let mut culprits = app.store.culprits(Some(&board.board), 200).await?;
+    unnamed::runs(&visitor, &mut runs);
+    if visitor.is_unnamed() {
+        culprits.clear();
+    }
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-board/1", "board": board, "series": series, "runs": runs, "culprits": culprits,
     }))
 }
 
-pub async fn run(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
+pub async fn run(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+) -> WebOutcome {
     match app.store.run(&id).await? {
-        Some(run) => WebAnswer::json(&run),
+        Some(mut run) => {
+            unnamed::runs(&visitor, std::slice::from_mut(&mut run));
+            WebAnswer::json(&run)
+        }
         None => Err(Refusal::not_found("no run has this id: /v1/boards/BOARD lists those of a board")),
     }
 }
@@ -79,10 +99,11 @@ impl Default for RowsQuery {
 
 pub async fn slots(
     State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
 ) -> WebOutcome {
-    let (key, slots) = found_slots(&app, &name, &query).await?;
+    let (key, slots) = found_slots(&app, &visitor, &name, &query).await?;
     WebAnswer::json(
         &json!({ "schema": "onbeat.farm-slots/1", "series": key.series, "plan": key.plan, "slots": slots }),
     )
@@ -90,21 +111,24 @@ pub async fn slots(
 
 pub async fn slots_csv(
     State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
 ) -> WebOutcome {
-    let (_, slots) = found_slots(&app, &name, &query).await?;
+    let (_, slots) = found_slots(&app, &visitor, &name, &query).await?;
     Ok(WebAnswer::csv(csv(&slots)))
 }
 
 async fn found_slots(
     app: &App,
+    visitor: &Visitor,
     name: &str,
     query: &RowsQuery,
 ) -> Result<(SeriesKey, Vec<FarmSlot>), Refusal> {
-    let key = key_of(app, name, query).await?;
+    let key = key_of(app, visitor, name, query).await?;
     let within = TimeStretch { from: query.from, to: query.to };
-    let slots = app.store.slots(name, &key, within, MOST_SLOTS + 1).await?;
+    let mut slots = app.store.slots(name, &key, within, MOST_SLOTS + 1).await?;
+    unnamed::slots(visitor, &mut slots);
     if slots.len() as i64 > MOST_SLOTS {
         return Err(Refusal::bad(
             "more than a year of slots: ask for less with from= and to=, in seconds since 1970",
@@ -113,8 +137,8 @@ async fn found_slots(
     Ok((key, stepped(slots, query.step)))
 }
 
-async fn key_of(app: &App, name: &str, query: &RowsQuery) -> Result<SeriesKey, Refusal> {
-    let board = known_board(app, name).await?;
+async fn key_of(app: &App, visitor: &Visitor, name: &str, query: &RowsQuery) -> Result<SeriesKey, Refusal> {
+    let board = known_board(app, visitor, name).await?;
     chosen(&app.store.series(&board.board).await?, &query.series, &query.plan)
 }
 
@@ -162,12 +186,13 @@ fn csv(slots: &[FarmSlot]) -> String {
 
 pub async fn histograms(
     State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
 ) -> WebOutcome {
     let tier = Tier::of_name(&query.tier)
         .ok_or_else(|| Refusal::bad("tier is none of 5m, 1h and 1d: choose one of these"))?;
-    let key = key_of(&app, &name, &query).await?;
+    let key = key_of(&app, &visitor, &name, &query).await?;
     let rows = app.store.tiers(&name, &key, tier, TimeStretch { from: query.from, to: query.to }).await?;
     if rows.len() > MOST_ROWS {
         return Err(Refusal::bad(

@@ -2,22 +2,29 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
+use super::attempts::LoginAttempts;
 use super::counters::FarmCounters;
 use super::found_changes::FoundChanges;
 use super::intake::Intake;
+use super::refusals::BoardRefusals;
+use super::visitor::AccessPolicy;
 use crate::pages::fleet::RefusedBundle;
-use crate::store::FarmStore;
+use crate::people::{PasswordCost, digest_password, is_password};
+use crate::store::{AuditEntry, FarmStore};
 
 /// Reports and comparisons that are made at the same time: each may read hundreds of megabytes.
 const AT_ONCE: usize = 2;
 /// Folders that are remembered as refused.
 const MOST_REFUSED: usize = 1_000;
+
+/// Passwords that wait to be compared, one after the other: each takes 19 MiB.
+const PASSWORDS_WAITING: usize = 32;
 
 /// Who can reach the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +41,9 @@ pub enum FarmExposure {
 pub struct App {
     pub store: FarmStore,
     pub exposure: FarmExposure,
+    pub policy: AccessPolicy,
+    pub attempts: LoginAttempts,
+    pub refusals: BoardRefusals,
     pub changes: FoundChanges,
     /// None where nothing is kept.
     pub intake: Option<Intake>,
@@ -42,6 +52,8 @@ pub struct App {
     pub failures: AtomicU64,
     pub counters: Arc<FarmCounters>,
     heavy: Semaphore,
+    passwords: Semaphore,
+    password: tokio::sync::Mutex<()>,
 }
 
 impl App {
@@ -49,6 +61,9 @@ impl App {
         App {
             store,
             exposure,
+            policy: AccessPolicy::default(),
+            attempts: LoginAttempts::default(),
+            refusals: BoardRefusals::default(),
             changes: FoundChanges::default(),
             intake,
             refused: Mutex::default(),
@@ -56,7 +71,43 @@ impl App {
             failures: AtomicU64::new(0),
             counters: Arc::default(),
             heavy: Semaphore::new(AT_ONCE),
+            passwords: Semaphore::new(PASSWORDS_WAITING),
+            password: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// With what the farm was told about who may read.
+    pub fn with_policy(mut self, policy: AccessPolicy) -> App {
+        self.policy = policy;
+        self
+    }
+
+    /// Whether browsers reach it by TLS: everywhere but on this machine.
+    pub fn is_secure(&self) -> bool {
+        self.exposure != FarmExposure::Loopback
+    }
+
+    /// Notes what somebody did.
+    pub async fn note(&self, who: &str, what: &str) -> Result<(), Refusal> {
+        let t_ns = (host::clock::monotonic() + host::clock::wall_offset()).0;
+        let entry = AuditEntry { t_ns, who: who.to_owned(), what: what.to_owned() };
+        let n = i64::from_ne_bytes(host::random_u64().to_ne_bytes());
+        Ok(self.store.note(&entry, n).await?)
+    }
+
+    /// Whether a password is that of a digest; where there is none it takes as long, and is not.
+    pub async fn is_password(&self, password: String, digest: Option<String>) -> Result<bool, Refusal> {
+        let busy = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many log in at once: try again");
+        let _place = self.passwords.try_acquire().map_err(|_| busy())?;
+        let _turn = self.password.lock().await;
+        let compare = move || {
+            // Made once, before the first comparison of either kind.
+            let nobodys = nobodys_digest();
+            let is_known = digest.is_some();
+            let is_same = is_password(&password, digest.as_deref().unwrap_or(nobodys));
+            is_known && is_same
+        };
+        tokio::task::spawn_blocking(compare).await.map_err(|_| busy())
     }
 
     /// What could not be taken in.
@@ -90,4 +141,10 @@ impl App {
             }
         }
     }
+}
+
+/// A digest of the usual cost, of no password.
+fn nobodys_digest() -> &'static str {
+    static DIGEST: OnceLock<String> = OnceLock::new();
+    DIGEST.get_or_init(|| digest_password("", &[0; 16], PasswordCost::Usual).unwrap_or_default())
 }

@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Query, State};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::pages::WebOutcome;
+use super::unnamed;
+use super::visitor::Visitor;
 use crate::changes::{FarmChange, SHOWN_DAYS};
 use crate::pages;
-use crate::pages::changes::ChangesView;
+use crate::pages::changes::{ChangesShown, ChangesView};
+use crate::people::Role;
 use crate::records::FarmBoard;
 
 /// Between two looks for boards that have another day.
@@ -32,35 +37,57 @@ pub async fn keep_changes(app: Arc<App>) {
 #[serde(default)]
 pub struct ChangesQuery {
     board: String,
-    /// `all` for what needs no look too.
+    /// `all` for what needs no look too, `acknowledged` for what somebody looked at.
     only: String,
 }
 
-pub async fn page(State(app): State<Arc<App>>, Query(query): Query<ChangesQuery>) -> WebOutcome {
-    let (boards, all) = found(&app).await?;
+impl ChangesQuery {
+    fn only(&self) -> ChangesShown {
+        ChangesShown::of_word(&self.only)
+    }
+}
+
+pub async fn page(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<ChangesQuery>,
+) -> WebOutcome {
+    let (boards, all) = found(&app, &visitor).await?;
     let shown: Vec<FarmChange> = all.iter().filter(|one| fits(one, &query)).cloned().collect();
     let view = ChangesView {
         all: &shown,
         of: all.len(),
         boards: boards.len(),
         board: &query.board,
-        every: query.only == "all",
+        only: query.only(),
+        may_acknowledge: visitor.role() >= Some(Role::Operator),
     };
     Ok(WebAnswer::page(pages::changes::changes(&view)))
 }
 
-pub async fn json(State(app): State<Arc<App>>, Query(query): Query<ChangesQuery>) -> WebOutcome {
-    let (_, mut all) = found(&app).await?;
+pub async fn json(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<ChangesQuery>,
+) -> WebOutcome {
+    let (_, mut all) = found(&app, &visitor).await?;
     all.retain(|one| fits(one, &query));
     WebAnswer::json(&json!({ "schema": "onbeat.farm-changes/1", "days": SHOWN_DAYS, "changes": all }))
 }
 
 fn fits(one: &FarmChange, query: &ChangesQuery) -> bool {
-    (query.board.is_empty() || one.board == query.board) && (query.only == "all" || one.kind.is_bad())
+    let wanted = match query.only() {
+        ChangesShown::Open => one.is_open(),
+        ChangesShown::Acknowledged => one.acknowledged.is_some(),
+        ChangesShown::All => true,
+    };
+    (query.board.is_empty() || one.board == query.board) && wanted
 }
 
-async fn found(app: &App) -> Result<(Vec<FarmBoard>, Vec<FarmChange>), Refusal> {
+async fn found(app: &App, visitor: &Visitor) -> Result<(Vec<FarmBoard>, Vec<FarmChange>), Refusal> {
     let boards = app.store.boards().await?;
-    let all = app.changes.all(&app.store, &boards).await?;
+    let mut all = app.changes.all(&app.store, &boards).await?;
+    mark(app, &mut all).await?;
+    unnamed::changes(visitor, &mut all);
     Ok((boards, all))
 }

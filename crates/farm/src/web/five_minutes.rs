@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::pages::{WebOutcome, known_board};
+use super::unnamed;
+use super::visitor::Visitor;
 use crate::pages::five_minutes::{FiveMinutes, five_minutes};
 use crate::pictures::long_term::LongTerm;
 use crate::records::{FarmSlot, SLOT, SeriesOfBoard, Tier};
@@ -28,12 +31,13 @@ pub struct MomentQuery {
 
 pub async fn page(
     State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
     Path((name, t)): Path<(String, String)>,
     Query(query): Query<MomentQuery>,
 ) -> WebOutcome {
     let time = || t.parse::<i64>().ok().filter(|t| (0..1 << 40).contains(t));
     let asked = time().ok_or_else(|| Refusal::bad("this is no time: give seconds since 1970"))?;
-    let board = known_board(&app, &name).await?;
+    let board = known_board(&app, &visitor, &name).await?;
     let all = app.store.series(&board.board).await?;
     let fits = |one: &&SeriesOfBoard| {
         (query.series.is_empty() || one.key.series == query.series)
@@ -41,15 +45,18 @@ pub async fn page(
     };
     let begin = Tier::Day.begin(asked);
     let day = TimeStretch { from: begin, to: begin + Tier::Day.seconds() };
-    let (one, worst) = worst_of_day(&app, &board.board, all.iter().filter(fits), day).await?;
+    let (one, mut worst) = worst_of_day(&app, &board.board, all.iter().filter(fits), day).await?;
     let t = match (query.worst.as_str(), worst.first()) {
         ("day", Some(first)) => first.t,
         _ => Tier::Slot.begin(asked),
     };
     let within = TimeStretch { from: t, to: t + SLOT };
-    let slots = app.store.slots(&board.board, &one.key, within, 100).await?;
+    let mut slots = app.store.slots(&board.board, &one.key, within, 100).await?;
     let hours = app.store.tiers(&board.board, &one.key, Tier::Hour, day).await?;
-    let runs = app.store.runs_within(&board.board, within, RUNS).await?;
+    let mut runs = app.store.runs_within(&board.board, within, RUNS).await?;
+    unnamed::slots(&visitor, &mut slots);
+    unnamed::slots(&visitor, &mut worst);
+    unnamed::runs(&visitor, &mut runs);
     let day = LongTerm { tier: Tier::Hour, from: day.from, to: day.to, rows: hours };
     let view = FiveMinutes {
         board: &board,

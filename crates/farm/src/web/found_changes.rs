@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use super::answer::Refusal;
 use crate::changes::{
-    EnvironmentStep, FarmChange, READ_DAYS, RateHistory, SHOWN_DAYS, effect, hold, new_culprits,
+    EnvironmentStep, FarmChange, READ_DAYS, RateHistory, SHOWN_DAYS, effect, hold, new_culprits, over_budget,
     rate_changes, silent,
 };
 use crate::pages::environments::{SettingChange, changes};
@@ -25,18 +25,18 @@ const MOST_STEPS: usize = 20;
 /// What was found, by board, and of which state of it.
 #[derive(Default)]
 pub struct FoundChanges {
-    by_board: Mutex<BTreeMap<String, (BoardState, Vec<FarmChange>)>>,
+    by_board: Mutex<BTreeMap<String, (LookedAt, Vec<FarmChange>)>>,
 }
 
-/// What a board has: with another day or run it is looked at again.
-type BoardState = (i64, u64);
+/// What a board has: with another day, run or hardware it is looked at again.
+type LookedAt = (i64, u64, Option<i64>);
 
 impl FoundChanges {
     /// All changes of the last days, newest first; those that chance explains are left out.
     pub async fn all(&self, store: &FarmStore, boards: &[FarmBoard]) -> Result<Vec<FarmChange>, Refusal> {
         let newest = boards.iter().map(|board| board.last_day).max().unwrap_or_default();
         for board in boards {
-            let state = (board.last_day, board.runs);
+            let state = (board.last_day, board.runs, board.settings.hardware_since());
             let fresh =
                 self.by_board.lock().await.get(&board.board).is_some_and(|(known, _)| *known == state);
             if !fresh {
@@ -53,25 +53,32 @@ impl FoundChanges {
         let newest = boards.iter().map(|board| board.last_day).max().unwrap_or_default();
         let by_board = self.by_board.lock().await;
         let mut all = Vec::new();
-        for board in boards {
+        // Of the others nobody wants to hear.
+        let heard: Vec<&FarmBoard> = boards.iter().filter(|board| !board.settings.state.is_quiet()).collect();
+        for board in &heard {
             if let Some((_, found)) = by_board.get(&board.board) {
                 all.extend(found.iter().filter(|one| one.t > newest - SHOWN_DAYS * DAY).cloned());
             }
             all.extend(silent(board, newest));
+            all.extend(over_budget(board).filter(|one| one.t > newest - SHOWN_DAYS * DAY));
         }
-        hold(all, boards.len())
+        hold(all, heard.len())
     }
 }
 
 async fn of_board(store: &FarmStore, board: &FarmBoard, newest: i64) -> Result<Vec<FarmChange>, Refusal> {
     let since = newest - SHOWN_DAYS * DAY;
     let name = &board.board;
-    let environments = store.environments(name).await?;
+    let mut environments = store.environments(name).await?;
+    // What other hardware did says nothing of this one.
+    let hardware = board.settings.hardware_since().unwrap_or(i64::MIN);
+    environments.retain(|one| one.first >= hardware);
     let mut all = Vec::new();
     let series = store.series(name).await?;
     for one in series.iter().take(MOST_SERIES) {
         // The last day is not over.
-        let within = TimeStretch { from: newest - READ_DAYS * DAY, to: board.last_day };
+        let from = (newest - READ_DAYS * DAY).max(hardware);
+        let within = TimeStretch { from, to: board.last_day };
         let days = store.tiers(name, &one.key, Tier::Day, within).await?;
         all.extend(rate_changes(&RateHistory { board: name, key: &one.key, days: &days }));
     }
@@ -84,6 +91,7 @@ async fn of_board(store: &FarmStore, board: &FarmBoard, newest: i64) -> Result<V
             all.push(step(store, name, &key, pair[0], pair[1]).await?);
         }
     }
+    let since = since.max(hardware);
     all.extend(new_culprits(&store.culprits_since(name, since).await?, since));
     Ok(all)
 }

@@ -7,11 +7,14 @@ use std::sync::atomic::Ordering;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use model::units::Nanos;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::pages::WebOutcome;
+use crate::board_settings::BoardSettings;
 use crate::changes::{ChangeKind, FarmChange};
+use crate::records::FarmBoard;
 
 /// Boards with numbers of their own.
 const MOST_BOARDS: usize = 1_000;
@@ -19,9 +22,10 @@ const MOST_BOARDS: usize = 1_000;
 pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
     match app.store.answers().await {
         true => Ok(WebAnswer::text("text/plain; charset=utf-8", "the store answers\n".to_owned())),
-        false => {
-            Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer: look at its disk"))
-        }
+        false => Err(Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the store does not answer: look at its disk, or whether its database runs",
+        )),
     }
 }
 
@@ -60,6 +64,19 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     gauge("onbeat_max_seconds", "Largest latency of the last 30 days with runs.", &maxima);
     let last: Vec<_> = shown.iter().map(|board| (labels(&board.board), board.last as f64)).collect();
     gauge("onbeat_last_run_timestamp_seconds", "When the last run began.", &last);
+    let of = |value: fn(&BoardSettings) -> Option<Nanos>| -> Vec<_> {
+        let one = |board: &FarmBoard| Some((labels(&board.board), value(&board.settings)?.0 as f64 / 1e9));
+        shown.iter().filter_map(one).collect()
+    };
+    let (budgets, last24) = (of(|of| of.budget_ns), of(|of| of.max24_ns));
+    let over: Vec<_> = shown
+        .iter()
+        .filter(|board| board.settings.budget_ns.is_some())
+        .map(|board| (labels(&board.board), f64::from(u8::from(board.settings.is_over()))))
+        .collect();
+    gauge("onbeat_budget_seconds", "The budget that holds for a board.", &budgets);
+    gauge("onbeat_max24_seconds", "Largest latency of a board with a budget in its last 24 hours.", &last24);
+    gauge("onbeat_over_budget", "Whether that is over the budget.", &over);
     let known = app.changes.known(&boards).await;
     gauge("onbeat_change_timestamp_seconds", "When a change for the worse was seen last.", &latest(&known));
     let pending = app.counters.webhook_pending.load(Ordering::Relaxed);

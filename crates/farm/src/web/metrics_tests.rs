@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
 use tower::ServiceExt;
 
-use super::{App, FarmExposure, Intake, router};
+use super::{AccessPolicy, App, FarmExposure, Intake, router};
 use crate::store::FarmStore;
 
 /// Words of a text that begin as metrics of onbeat's do.
@@ -20,7 +20,9 @@ async fn offered() -> BTreeSet<String> {
     let folder = tempfile::tempdir().unwrap();
     let store = FarmStore::in_memory().await.unwrap();
     let intake = Intake::start(store.clone(), folder.path(), 1);
-    let app = Arc::new(App::new(store, FarmExposure::BehindProxy, Some(intake)));
+    let policy = AccessPolicy { public: None, metrics_open: true };
+    let app = App::new(store, FarmExposure::BehindProxy, Some(intake)).with_policy(policy);
+    let app = Arc::new(app);
     let request = Request::get("/metrics").header(header::HOST, "localhost").body(Body::empty()).unwrap();
     let body = router(app).oneshot(request).await.unwrap().into_body();
     let text = String::from_utf8(to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap();

@@ -3,18 +3,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, Query, State};
 use report::html::PageParts;
 use serde::Deserialize;
 use stats::bounds::{DEFAULT_REACH, Question};
 use study::page::ReportedRun;
 
+use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::protection::POLICY;
+use super::unnamed;
+use super::visitor::Visitor;
 use crate::pages::board::{BoardSpan, BoardView};
 use crate::pages::fleet::{BoardOrder, Fleet, matches};
 use crate::pages::{self};
+use crate::people::Role;
 use crate::pictures::long_term::LongTerm;
 use crate::records::{FarmBoard, FarmSlot, SeriesKey, SeriesOfBoard, Tier};
 use crate::store::TimeStretch;
@@ -41,9 +46,16 @@ impl Default for FleetQuery {
     }
 }
 
-pub async fn fleet(State(app): State<Arc<App>>, Query(query): Query<FleetQuery>) -> WebOutcome {
+pub async fn fleet(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<FleetQuery>,
+) -> WebOutcome {
     let mut boards = app.store.boards().await?;
-    let changes = app.changes.known(&boards).await;
+    let mut changes = app.changes.known(&boards).await;
+    mark(&app, &mut changes).await?;
+    unnamed::boards(&visitor, &mut boards);
+    unnamed::changes(&visitor, &mut changes);
     let worst =
         boards.iter().filter(|board| board.max_ns.is_some()).max_by_key(|board| board.max_ns).cloned();
     let newest = boards.iter().map(|board| board.last_day).max().unwrap_or_default();
@@ -51,7 +63,7 @@ pub async fn fleet(State(app): State<Arc<App>>, Query(query): Query<FleetQuery>)
     let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
     boards.retain(|board| matches(board, &query.q));
     order.sort(&mut boards);
-    let refused = app.refused();
+    let refused = if visitor.is_unnamed() { Vec::new() } else { app.refused() };
     let view = Fleet {
         boards: &boards,
         of,
@@ -76,29 +88,38 @@ pub struct BoardQuery {
 
 pub async fn board(
     State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(query): Query<BoardQuery>,
 ) -> WebOutcome {
-    let board = known_board(&app, &name).await?;
+    let board = known_board(&app, &visitor, &name).await?;
     let series = app.store.series(&board.board).await?;
     let chosen = chosen(&series, &query.series, &query.plan)?;
     let span = BoardSpan::of_word(&query.span);
     let last = series.iter().find(|one| one.key == chosen).map_or(board.last, |one| one.last);
     let long_term = long_term(&app, &board.board, &chosen, span, last).await?;
-    let runs = app.store.runs(&board.board, RUNS_SHOWN).await?;
-    let culprits = app.store.culprits(Some(&board.board), CULPRITS_OF_BOARD).await?;
-    let environments = app.store.environments(&board.board).await?;
+    let mut runs = app.store.runs(&board.board, RUNS_SHOWN).await?;
+    let mut culprits = app.store.culprits(Some(&board.board), CULPRITS_OF_BOARD).await?;
+    let mut environments = app.store.environments(&board.board).await?;
     let worst_day = long_term.rows.iter().filter(|row| row.max_ns.is_some()).max_by_key(|row| row.max_ns);
-    let worst = match worst_day {
-        Some(day) => worst_slots(&app, &board.board, &chosen, day.t).await?.into_iter().next(),
-        None => None,
+    let mut worst = match worst_day {
+        Some(day) => worst_slots(&app, &board.board, &chosen, day.t).await?,
+        None => Vec::new(),
     };
     let boards = app.store.boards().await?;
     let mut changes = app.changes.known(&boards).await;
-    changes.retain(|one| one.board == board.board && one.kind.is_bad());
+    mark(&app, &mut changes).await?;
+    changes.retain(|one| one.board == board.board && one.is_open());
+    unnamed::changes(&visitor, &mut changes);
+    unnamed::slots(&visitor, &mut worst);
+    unnamed::runs(&visitor, &mut runs);
+    if visitor.is_unnamed() {
+        culprits.clear();
+        environments.clear();
+    }
     let view = BoardView {
         board: &board,
-        worst: worst.as_ref(),
+        worst: worst.first(),
         changes: &changes,
         series: &series,
         chosen: &chosen,
@@ -107,6 +128,7 @@ pub async fn board(
         runs: &runs,
         culprits: &culprits,
         environments: &environments,
+        may_set: visitor.role() >= Some(Role::Operator),
     };
     Ok(WebAnswer::page(pages::board::board(&view)))
 }
@@ -129,9 +151,10 @@ async fn long_term(
     Ok(LongTerm { tier: Tier::Day, from: from.min(end - 14 * Tier::Day.seconds()), to: end, rows })
 }
 
-/// The board by its name in an address.
-pub async fn known_board(app: &App, name: &str) -> Result<FarmBoard, Refusal> {
-    let boards = app.store.boards_of(Some(name)).await?;
+/// The board by its name in an address, as who asks may see it.
+pub async fn known_board(app: &App, visitor: &Visitor, name: &str) -> Result<FarmBoard, Refusal> {
+    let mut boards = app.store.boards_of(Some(name)).await?;
+    unnamed::boards(visitor, &mut boards);
     let missing = || Refusal::not_found("no board has this name: choose one of the list of boards");
     boards.into_iter().next().ok_or_else(missing)
 }
@@ -149,8 +172,12 @@ pub fn chosen(series: &[SeriesOfBoard], name: &str, plan: &str) -> Result<Series
     }
 }
 
-pub async fn environments(State(app): State<Arc<App>>, Path(name): Path<String>) -> WebOutcome {
-    let board = known_board(&app, &name).await?;
+pub async fn environments(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+) -> WebOutcome {
+    let board = known_board(&app, &visitor, &name).await?;
     let all = app.store.environments(&board.board).await?;
     Ok(WebAnswer::page(pages::environments::environments(&board, &all)))
 }

@@ -13,7 +13,9 @@ use sha2::{Digest, Sha256};
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::sender::{BoardSender, TOKEN, clock_of, content, digest_of, intake, now, now_ns};
+use super::sender::{
+    BoardSender, SentFault, TOKEN, clock_of, content, digest_of, intake, now, now_ns, random,
+};
 use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::hex;
 use crate::ingest::find::{FoundBundle, board_key};
@@ -28,7 +30,13 @@ const MANIFEST_LIMIT: u64 = 4 << 20;
 type Received = Result<Response, Refusal>;
 
 fn with(status: StatusCode, value: &serde_json::Value) -> Received {
-    Ok((status, WebAnswer::json(value)?).into_response())
+    let mut response = (status, WebAnswer::json(value)?).into_response();
+    if status.is_client_error() {
+        let detail = value["detail"].as_str().map(str::to_owned);
+        let fault = detail.unwrap_or_else(|| format!("other content is there already: {value}"));
+        response.extensions_mut().insert(SentFault(fault));
+    }
+    Ok(response)
 }
 
 #[derive(Deserialize)]
@@ -49,13 +57,7 @@ pub async fn enrol(State(app): State<Arc<App>>, body: Bytes) -> Received {
     if name.is_empty() {
         return Err(Refusal::bad("the board has no name: send one"));
     }
-    let secret = host::secret().map_err(|error| {
-        Refusal::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("the kernel gives no random numbers ({error}): try again"),
-        )
-    })?;
-    let (token, key) = (format!("{TOKEN}{}", hex(&secret)), board_key(&name));
+    let (token, key) = (format!("{TOKEN}{}", hex(&random()?)), board_key(&name));
     let code = digest_of(asked.code.trim());
     match app.store.enrol(&code, now(), &key, &name, &digest_of(&token)).await? {
         EnrolOutcome::Enrolled => with(StatusCode::CREATED, &json!({ "board": key, "token": token })),

@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
@@ -52,33 +53,69 @@ pub struct BoardSender(pub TokenOwner);
 impl FromRequestParts<Arc<App>> for BoardSender {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<BoardSender, Refusal> {
-        let intake = intake(app)?;
-        let owner = board_of(app, &parts.headers).await?;
-        intake.rates.take(owner.board_id, host::clock::monotonic()).map_err(|wait_s| {
-            let detail = format!("this board asks too often: wait for {wait_s} s");
-            Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail)
-        })?;
-        if let Some(clock) = clock_of(&parts.headers) {
-            let one = intake.boots.is_one(owner.board_id, &clock.boot, host::clock::monotonic());
-            if !one {
-                let detail = format!(
-                    "two machines send with the token of {}: enrol this one with a code of its own",
-                    owner.board
-                );
-                return Err(Refusal::new(StatusCode::FORBIDDEN, detail));
-            }
-        }
-        Ok(BoardSender(owner))
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<BoardSender, Refusal> {
+        // The route's row asked for it.
+        parts.extensions.get().cloned().map(BoardSender).ok_or_else(unknown)
     }
+}
+
+fn unknown() -> Refusal {
+    Refusal::new(StatusCode::UNAUTHORIZED, "the token is none of this farm's: enrol the board again")
+}
+
+/// The board whose token a request has, where it may send now.
+pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal> {
+    let intake = intake(app)?;
+    let owner = board_of(app, headers).await?;
+    let refused = |refusal: Refusal| {
+        app.refusals.note(&owner, now(), String::new(), &refusal.detail);
+        refusal
+    };
+    intake.rates.take(owner.board_id, host::clock::monotonic()).map_err(|wait_s| {
+        let detail = format!("this board asks too often: wait for {wait_s} s");
+        refused(Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail))
+    })?;
+    if let Some(clock) = clock_of(headers) {
+        let one = intake.boots.is_one(owner.board_id, &clock.boot, host::clock::monotonic());
+        if !one {
+            let detail = format!(
+                "two machines send with the token of {}: enrol this one with a code of its own",
+                owner.board
+            );
+            return Err(refused(Refusal::new(StatusCode::FORBIDDEN, detail)));
+        }
+    }
+    Ok(owner)
+}
+
+/// What was wrong with a request whose answer is no refusal of the usual form.
+#[derive(Clone, Debug)]
+pub struct SentFault(pub String);
+
+/// Remembers what a board was refused.
+pub fn note_refusal(app: &App, owner: &TokenOwner, what: String, response: &Response) {
+    if !response.status().is_client_error() {
+        return;
+    }
+    let refusal = response.extensions().get::<Refusal>().map(|refusal| refusal.detail.as_str());
+    let fault = response.extensions().get::<SentFault>().map(|fault| fault.0.as_str());
+    let detail =
+        refusal.or(fault).unwrap_or_else(|| response.status().canonical_reason().unwrap_or_default());
+    app.refusals.note(owner, now(), what, detail);
+}
+
+/// 256 bits that nobody can guess.
+pub fn random() -> Result<[u8; 32], Refusal> {
+    host::secret().map_err(|error| {
+        let detail = format!("the kernel gives no random numbers ({error}): try again");
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    })
 }
 
 async fn board_of(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token =
         bearer.and_then(|value| value.strip_prefix("Bearer ")).filter(|token| token.starts_with(TOKEN));
-    let unknown =
-        || Refusal::new(StatusCode::UNAUTHORIZED, "the token is none of this farm's: enrol the board again");
     let owner = app.store.owner(&digest_of(token.ok_or_else(unknown)?)).await?;
     owner.ok_or_else(unknown)
 }

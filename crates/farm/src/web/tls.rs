@@ -7,6 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use axum::Router;
+use axum::extract::connect_info::{Connected, IntoMakeServiceWithConnectInfo};
+use axum::extract::{ConnectInfo, Request};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use axum::serve::IncomingStream;
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use sha2::{Digest, Sha256};
@@ -145,6 +151,28 @@ impl axum::serve::Listener for TlsListener {
     fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.at)
     }
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddress(SocketAddr);
+
+impl Connected<IncomingStream<'_, TlsListener>> for PeerAddress {
+    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> PeerAddress {
+        PeerAddress(*stream.remote_addr())
+    }
+}
+
+/// A router for [`TlsListener`]: requests carry the same address as without TLS.
+pub fn over_tls(router: Router) -> IntoMakeServiceWithConnectInfo<Router, PeerAddress> {
+    router.layer(from_fn(with_address)).into_make_service_with_connect_info::<PeerAddress>()
+}
+
+async fn with_address(mut request: Request, next: Next) -> Response {
+    if let Some(ConnectInfo(PeerAddress(from))) = request.extensions().get().copied() {
+        request.extensions_mut().insert(ConnectInfo(from));
+    }
+    next.run(request).await
 }
 
 type Done = mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>;

@@ -143,7 +143,8 @@ pub async fn keep_telling(app: Arc<App>, hook: Webhook) {
 /// Notes changes that are new.
 async fn note(app: &App, all: &[FarmChange], now: i64) -> Result<()> {
     // The oldest first: in their order they are told.
-    let notices: Vec<ChangeNotice> = all.iter().rev().map(|change| notice(change, now)).collect();
+    let new = all.iter().rev().filter(|change| change.acknowledged.is_none());
+    let notices: Vec<ChangeNotice> = new.map(|change| notice(change, now)).collect();
     let noted = app.store.note_changes(&notices, now, MOST_WAITING).await?;
     add(&app.counters.webhook_given_up, noted.given_up);
     Ok(())

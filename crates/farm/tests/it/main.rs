@@ -4,7 +4,11 @@
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
 mod analysis;
+#[path = "../../src/fixture/cluster.rs"]
+mod cluster;
+mod database;
 mod exactly_once;
+mod people;
 mod pulled;
 mod pushed;
 mod server;

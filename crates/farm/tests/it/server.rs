@@ -28,11 +28,11 @@ pub struct Server {
 
 impl Server {
     pub fn start(store: &str) -> Server {
-        Server::start_with(store, &[])
+        Server::with(store, &[])
     }
 
-    /// The same with more arguments.
-    pub fn start_with(store: &str, more: &[&str]) -> Server {
+    /// With more arguments.
+    pub fn with(store: &str, more: &[&str]) -> Server {
         let mut child = farm(&["serve", "--store", store, "--listen", "127.0.0.1:0"])
             .args(more)
             .stderr(Stdio::piped())

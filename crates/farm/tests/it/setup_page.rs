@@ -80,9 +80,6 @@ fn every_command_of_the_page_does_what_it_says() {
                 codes = printed.lines().map(str::to_owned).collect();
                 assert_eq!(codes.len(), 10);
             }
-            if line.contains("/v1/boards/press-1") {
-                assert!(printed.contains("\"runs\":[{"), "{printed}");
-            }
             if line.contains(" --lava ") {
                 assert_eq!(printed.lines().count(), 1, "{printed}");
             }
@@ -99,7 +96,7 @@ fn every_command_of_the_page_does_what_it_says() {
 fn start(place: &Path) -> Server {
     let at = |name: &str| place.join(name).display().to_string();
     let mut rest: Vec<String> = Vec::new();
-    let mut words = served().into_iter();
+    let mut words = served().into_iter().filter(|word| *word != "--metrics-open");
     while let (Some(flag), Some(value)) = (words.next(), words.next()) {
         match flag {
             "--store" => assert!(value.ends_with("/farm.db")),
@@ -108,5 +105,5 @@ fn start(place: &Path) -> Server {
         }
     }
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-    Server::start_with(&format!("sqlite:{}", at("farm.db")), &rest)
+    Server::with(&format!("sqlite:{}", at("farm.db")), &rest)
 }

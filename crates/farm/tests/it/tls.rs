@@ -62,7 +62,7 @@ fn a_board_sends_over_tls_and_the_certificate_is_renewed_meanwhile() {
     write("ca", &first.authority);
     write("other-ca", &second.authority);
     let store = format!("sqlite:{}", at("farm.db"));
-    let server = Server::start_with(&store, &["--cert", &at("cert"), "--key", &at("key")]);
+    let server = Server::with(&store, &["--cert", &at("cert"), "--key", &at("key"), "--public", "all"]);
     let address = server.address.clone();
 
     let home = folder.path().join("board");

@@ -8,6 +8,7 @@ use super::*;
 use crate::changes::ChangeKind;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
+use crate::store::engines::on_each_engine;
 use crate::web::FarmExposure;
 
 const SECRET_TEXT: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
@@ -57,18 +58,15 @@ fn change(from: i64) -> FarmChange {
         p: None,
         settings: Vec::new(),
         address: "/b/a".into(),
+        subject: "silent".into(),
+        acknowledged: None,
     }
 }
 
-async fn app() -> App {
-    let store = FarmStore::in_memory().await.unwrap();
+async fn app(store: FarmStore) -> App {
     let place = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
     store.put(&read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0).await.unwrap();
     App::new(store, FarmExposure::Loopback, None)
-}
-
-fn wait_for<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
 fn field(head: &str, name: &str) -> String {
@@ -79,8 +77,8 @@ fn field(head: &str, name: &str) -> String {
 
 #[test]
 fn a_change_is_told_once_signed_and_again_where_it_was_not_taken() {
-    wait_for(async {
-        let app = app().await;
+    on_each_engine(async |store| {
+        let app = app(store).await;
         let (url, came) = receiver(vec!["500 x", "302 x", "200 x", "204 x"]);
         let hook = Webhook::new(&url, SECRET_TEXT).unwrap();
         // What was there before is not told.
@@ -110,8 +108,8 @@ fn a_change_is_told_once_signed_and_again_where_it_was_not_taken() {
 
 #[test]
 fn what_nobody_takes_is_given_up_and_counted_and_the_queue_has_an_end() {
-    wait_for(async {
-        let app = app().await;
+    on_each_engine(async |store| {
+        let app = app(store).await;
         // A port that nobody listens on any more.
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let hook = Webhook::new(&format!("http{}{closed}/", "://"), SECRET_TEXT).unwrap();

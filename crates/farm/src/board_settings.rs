@@ -1,0 +1,178 @@
+//! What people say of boards: their state, their tags, how late they may be.
+
+use model::units::Nanos;
+use serde::Serialize;
+
+const LONGEST_TAG: usize = 32;
+const MOST_TAGS: usize = 20;
+
+/// What a board is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BoardState {
+    #[default]
+    Active,
+    /// Somebody works on it.
+    Maintenance,
+    /// Nobody wants to hear of it.
+    Muted,
+    /// It will not come back.
+    Retired,
+    /// It is active, with other hardware than before.
+    Replaced,
+}
+
+impl BoardState {
+    pub const ALL: [BoardState; 5] = [
+        BoardState::Active,
+        BoardState::Maintenance,
+        BoardState::Muted,
+        BoardState::Retired,
+        BoardState::Replaced,
+    ];
+
+    /// As it is kept and sent.
+    pub fn word(self) -> &'static str {
+        match self {
+            BoardState::Active => "active",
+            BoardState::Maintenance => "maintenance",
+            BoardState::Muted => "muted",
+            BoardState::Retired => "retired",
+            BoardState::Replaced => "replaced",
+        }
+    }
+
+    pub fn of_word(word: &str) -> Option<BoardState> {
+        BoardState::ALL.into_iter().find(|state| state.word() == word)
+    }
+
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            BoardState::Maintenance => "in maintenance",
+            BoardState::Replaced => "hardware replaced",
+            other => other.word(),
+        }
+    }
+
+    /// Whether nothing that changes on it is reported.
+    pub fn is_quiet(self) -> bool {
+        matches!(self, BoardState::Maintenance | BoardState::Muted | BoardState::Retired)
+    }
+}
+
+/// What people say of a board, and how late it may be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BoardSettings {
+    pub state: BoardState,
+    /// Since when, in seconds since 1970.
+    pub state_since: i64,
+    pub tags: Vec<String>,
+    /// Its own budget.
+    #[serde(skip)]
+    pub own_budget: Option<Nanos>,
+    /// The one that holds for it,
+    pub budget_ns: Option<Nanos>,
+    /// and whose that is: `board`, `tag NAME`, `fleet`.
+    pub budget_of: String,
+    /// The largest latency of the 24 hours up to its last sample, where it has a budget.
+    pub max24_ns: Option<Nanos>,
+}
+
+impl BoardSettings {
+    /// When its hardware became another.
+    pub fn hardware_since(&self) -> Option<i64> {
+        (self.state == BoardState::Replaced).then_some(self.state_since)
+    }
+
+    /// Whether its last 24 hours break its budget.
+    pub fn is_over(&self) -> bool {
+        self.max24_ns.zip(self.budget_ns).is_some_and(|(max, limit)| max > limit)
+    }
+}
+
+/// The budgets of the fleet and of tags.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FarmBudgets {
+    pub fleet: Option<Nanos>,
+    pub tags: Vec<(String, Nanos)>,
+}
+
+impl FarmBudgets {
+    /// The budget of a board: its own, else the smallest of its tags, else the fleet's.
+    pub fn apply(&self, to: &mut BoardSettings) {
+        let of_tags =
+            self.tags.iter().filter(|(tag, _)| to.tags.contains(tag)).min_by_key(|(_, limit)| *limit);
+        let own = to.own_budget.map(|limit| (limit, "board".to_owned()));
+        let tag = of_tags.map(|(tag, limit)| (*limit, format!("tag {tag}")));
+        let fleet = self.fleet.map(|limit| (limit, "fleet".to_owned()));
+        let found = own.or(tag).or(fleet);
+        to.budget_ns = found.as_ref().map(|found| found.0);
+        to.budget_of = found.map(|found| found.1).unwrap_or_default();
+    }
+}
+
+/// A budget as it can be written again.
+pub fn budget_text(limit: Nanos) -> String {
+    if limit.0 % 1_000 == 0 { format!("{}us", limit.0 / 1_000) } else { format!("{}ns", limit.0) }
+}
+
+/// Tags as somebody writes them, with blanks or commas between; each once.
+pub fn parse_tags(text: &str) -> Result<Vec<String>, &'static str> {
+    let mut tags: Vec<String> = Vec::new();
+    for tag in text.split([',', ' ', '\t', '\n', '\r']).filter(|tag| !tag.is_empty()) {
+        check_tag(tag)?;
+        tags.push(tag.to_lowercase());
+    }
+    tags.sort_unstable();
+    tags.dedup();
+    if tags.len() > MOST_TAGS { Err("a board has at most 20 tags: leave some out") } else { Ok(tags) }
+}
+
+/// Why a text is no tag.
+pub fn check_tag(tag: &str) -> Result<(), &'static str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.=:/".contains(c);
+    match !tag.is_empty() && tag.len() <= LONGEST_TAG && tag.chars().all(plain) {
+        true => Ok(()),
+        false => Err("a tag has 1 to 32 letters, digits and - _ . = : /: choose another"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrowest_budget_wins_and_of_tags_the_smallest() {
+        let budgets = FarmBudgets {
+            fleet: Some(Nanos(500)),
+            tags: vec![("arm".into(), Nanos(300)), ("lab".into(), Nanos(200)), ("x".into(), Nanos(1))],
+        };
+        let of = |tags: &str, own| {
+            let tags = parse_tags(tags).unwrap();
+            let mut one = BoardSettings { tags, own_budget: own, ..BoardSettings::default() };
+            budgets.apply(&mut one);
+            (one.budget_ns, one.budget_of)
+        };
+        assert_eq!(of("", None), (Some(Nanos(500)), "fleet".into()));
+        assert_eq!(of("lab,arm", None), (Some(Nanos(200)), "tag lab".into()));
+        assert_eq!(of("lab", Some(Nanos(900))), (Some(Nanos(900)), "board".into()));
+        let mut none = BoardSettings::default();
+        FarmBudgets::default().apply(&mut none);
+        assert_eq!((none.budget_ns, none.is_over()), (None, false));
+    }
+
+    #[test]
+    fn tags_are_plain_and_each_is_there_once() {
+        assert_eq!(parse_tags(" Lab=west, arm\narm").unwrap(), ["arm", "lab=west"]);
+        assert!(parse_tags("<b>").is_err() && parse_tags(&"x".repeat(33)).is_err());
+        let many: Vec<String> = (0..21).map(|n| n.to_string()).collect();
+        assert!(parse_tags(&many.join(" ")).is_err() && parse_tags("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn states_have_words() {
+        assert_eq!(BoardState::ALL.map(|state| BoardState::of_word(state.word())), BoardState::ALL.map(Some));
+        assert!(BoardState::of_word("gone").is_none() && !BoardState::Replaced.is_quiet());
+    }
+}

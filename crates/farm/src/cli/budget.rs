@@ -1,0 +1,113 @@
+//! `onbeat-farm budget`: how late boards may be.
+
+use std::io::Write;
+
+use model::error::{Exit, Failure, Result};
+use model::units::{Bare, Nanos, parse_span};
+
+use super::FarmEnvironment;
+use super::store_flag::StorePlace;
+use crate::board_settings::{budget_text, check_tag};
+use crate::store::{AuditEntry, FarmStore};
+use crate::web::sender::now_ns;
+
+/// Say how late boards may be, or print what was said
+///
+/// A board has its own budget, else the smallest of its tags, else that of all boards. A day whose
+/// largest latency is above it is a change on the pages.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat-farm budget 200us\n  onbeat-farm budget 100us --tag arm\n  onbeat-farm \
+     budget none --board press-3\n  onbeat-farm budget"
+)]
+pub struct Args {
+    /// A latency, or `none` to take it away; without it budgets are printed
+    #[arg(value_name = "LATENCY")]
+    limit: Option<String>,
+    /// Of boards with this tag
+    #[arg(long, value_name = "TAG", conflicts_with = "board")]
+    tag: Option<String>,
+    /// Of this board alone
+    #[arg(long, value_name = "BOARD")]
+    board: Option<String>,
+    /// The store [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "sqlite:PATH")]
+    store: Option<String>,
+}
+
+pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
+    let Some(text) = &args.limit else { return print(&store).await };
+    let limit = limit(text)?;
+    let whose = match (&args.board, &args.tag) {
+        (Some(board), _) => {
+            set_of_board(&store, board, limit).await?;
+            board.clone()
+        }
+        (None, Some(tag)) => {
+            let tag = tag.to_lowercase();
+            check_tag(&tag).map_err(|why| Failure::usage(format!("--tag: {why}")))?;
+            store.set_budget(&tag, limit).await?;
+            format!("tag {tag}")
+        }
+        (None, None) => {
+            store.set_budget("", limit).await?;
+            "all boards".to_owned()
+        }
+    };
+    let said = limit.map_or_else(|| "none".to_owned(), budget_text);
+    let what = format!("set the budget of {whose}: {said}");
+    let entry = AuditEntry { t_ns: now_ns().0, who: "the command line".to_owned(), what };
+    store.note(&entry, i64::from_ne_bytes(host::random_u64().to_ne_bytes())).await?;
+    Ok(Exit::Ok)
+}
+
+fn limit(text: &str) -> Result<Option<Nanos>> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let span = parse_span(text, Bare::Micros).map_err(|why| Failure::usage(format!("the budget: {why}")))?;
+    match span.0 > 0 {
+        true => Ok(Some(span)),
+        false => Err(Failure::usage("the budget: no latency is so short: write it like 100us, or none")),
+    }
+}
+
+async fn set_of_board(store: &FarmStore, name: &str, limit: Option<Nanos>) -> Result<()> {
+    let boards = store.boards_of(Some(name)).await?;
+    let Some(board) = boards.into_iter().next() else {
+        return Err(Failure::usage("--board: there is no board of this name: look at the list of boards"));
+    };
+    let mut settings = board.settings;
+    settings.own_budget = limit;
+    store.set_settings(name, &board.name, &settings).await?;
+    Ok(())
+}
+
+async fn print(store: &FarmStore) -> Result<Exit> {
+    let budgets = store.budgets().await?;
+    let fleet = budgets.fleet.map(|limit| ("all boards".to_owned(), limit));
+    let tags = budgets.tags.into_iter().map(|(tag, limit)| (format!("tag {tag}"), limit));
+    let boards = store.boards().await?.into_iter();
+    let boards = boards.filter_map(|board| Some((board.board, board.settings.own_budget?)));
+    for (whose, limit) in fleet.into_iter().chain(tags).chain(boards) {
+        // A closed standard output does not matter.
+        let _ = writeln!(std::io::stdout(), "{whose}\t{}", budget_text(limit));
+    }
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_latency_or_none() {
+        assert_eq!((limit("none").unwrap(), limit("1.5us").unwrap()), (None, Some(Nanos(1_500))));
+        assert!(limit("0").is_err() && limit("much").is_err());
+        assert_eq!(
+            (budget_text(Nanos(1_500)), budget_text(Nanos(100_000))),
+            ("1500ns".into(), "100us".into())
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! `onbeat-farm person`: who may log in, and as what.
+
+use std::io::{BufRead, IsTerminal, Read, Write};
+
+use clap::Subcommand;
+use model::error::{Exit, Failure, Result};
+
+use super::store_flag::StorePlace;
+use super::{FarmEnvironment, say};
+use crate::ingest::environment::hex;
+use crate::pages::parts::date;
+use crate::people::{FarmPerson, PasswordCost, Role, check_name, check_password, digest_password};
+use crate::store::{AuditEntry, FarmStore};
+use crate::web::sender::{now, now_ns};
+
+/// Say who may log in, and as what
+///
+/// A viewer reads everything, an operator looks after boards, budgets and changes too, an admin
+/// lets people and boards in. The store keeps digests of passwords alone (Argon2id).
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  onbeat-farm person add ann --role admin\n  onbeat-farm person add bob \
+     --generate\n  onbeat-farm person password ann < password.txt")]
+pub struct Args {
+    #[command(subcommand)]
+    command: PersonCommand,
+    /// The store [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "sqlite:PATH", global = true)]
+    store: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum PersonCommand {
+    /// Let somebody in; the password is asked for, or read from standard input
+    Add {
+        name: String,
+        /// viewer, operator or admin
+        #[arg(long, value_parser = role, default_value = "viewer")]
+        role: Role,
+        /// Make a password and print it, once
+        #[arg(long)]
+        generate: bool,
+    },
+    /// Print who may log in
+    List,
+    /// Remove somebody, who is logged out at once
+    Remove { name: String },
+    /// Give somebody another role, from their next request on
+    Role {
+        name: String,
+        /// viewer, operator or admin
+        #[arg(value_parser = role)]
+        role: Role,
+    },
+    /// Give somebody another password, and log them out
+    Password {
+        name: String,
+        /// Make a password and print it, once
+        #[arg(long)]
+        generate: bool,
+    },
+}
+
+fn role(word: &str) -> std::result::Result<Role, String> {
+    Role::of_word(word).ok_or_else(|| "none of viewer, operator and admin: choose one of these".to_owned())
+}
+
+pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    let store = StorePlace::of(args.store.as_deref(), environment)?.open().await?;
+    let (done, what) = match &args.command {
+        PersonCommand::List => return list(&store).await,
+        PersonCommand::Add { name, role, generate } => {
+            check_name(name).map_err(Failure::usage)?;
+            if store.password_of(name).await?.is_some() {
+                return Err(Failure::usage("there is somebody of this name: choose another"));
+            }
+            let person = FarmPerson { name: name.clone(), role: *role, created: now() };
+            let digest = new_password(*generate).await?;
+            let added = store.add_person(&person, &digest).await?;
+            (added, format!("added {name}, {}", role.word()))
+        }
+        PersonCommand::Remove { name } => (store.remove_person(name).await?, format!("removed {name}")),
+        PersonCommand::Role { name, role } => {
+            (store.set_role(name, *role).await?, format!("made {name} {}", role.word()))
+        }
+        PersonCommand::Password { name, generate } => {
+            if store.password_of(name).await?.is_none() {
+                return Err(nobody());
+            }
+            let digest = new_password(*generate).await?;
+            (store.set_password(name, &digest).await?, format!("gave {name} another password"))
+        }
+    };
+    if !done {
+        return Err(nobody());
+    }
+    let entry = AuditEntry { t_ns: now_ns().0, who: "the command line".to_owned(), what };
+    store.note(&entry, i64::from_ne_bytes(host::random_u64().to_ne_bytes())).await?;
+    Ok(Exit::Ok)
+}
+
+fn nobody() -> Failure {
+    Failure::usage("there is nobody of this name: `onbeat-farm person list` prints who there is")
+}
+
+async fn list(store: &FarmStore) -> Result<Exit> {
+    for person in store.people().await? {
+        // A closed standard output does not matter.
+        let _ = writeln!(
+            std::io::stdout(),
+            "{}\t{}\tsince {}",
+            person.name,
+            person.role.word(),
+            date(person.created)
+        );
+    }
+    Ok(Exit::Ok)
+}
+
+/// The digest of a password that is made, typed or read.
+async fn new_password(generate: bool) -> Result<String> {
+    let secret = host::secret().map_err(|error| {
+        Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
+    })?;
+    let salt: [u8; 16] = std::array::from_fn(|at| secret[at]);
+    let password = match generate {
+        true => hex(&secret[16..]),
+        false => asked().await?,
+    };
+    check_password(&password).map_err(Failure::usage)?;
+    let digest = digest_password(&password, &salt, PasswordCost::Usual);
+    if generate {
+        // One that could not be printed is of no use.
+        writeln!(std::io::stdout(), "{password}")
+            .map_err(|error| Failure::internal(format!("cannot print the password ({error}): try again")))?;
+    }
+    digest.ok_or_else(|| Failure::internal("there is not enough memory for the digest: try again"))
+}
+
+async fn asked() -> Result<String> {
+    if !std::io::stdin().is_terminal() {
+        return line().await;
+    }
+    let hidden = host::HiddenInput::begin();
+    let mut typed = Vec::new();
+    for words in ["Password: ", "Once more: "] {
+        let _ = write!(std::io::stderr(), "{words}").and_then(|()| std::io::stderr().flush());
+        // Its handler stays, so that the terminal shows again what is typed.
+        let text = tokio::select! {
+            text = line() => text?,
+            _ = tokio::signal::ctrl_c() => {
+                let message = "interrupted: nothing was changed".to_owned();
+                return Err(Failure { exit: Exit::Interrupted, message });
+            }
+        };
+        say("");
+        typed.push(text);
+    }
+    drop(hidden);
+    match typed[0] == typed[1] {
+        true => Ok(typed.swap_remove(0)),
+        false => Err(Failure::usage("the two are not the same: try again")),
+    }
+}
+
+/// A line of standard input, without its end.
+async fn line() -> Result<String> {
+    let read = || {
+        let mut text = String::new();
+        std::io::stdin().lock().take(4_096).read_line(&mut text).map(|_| text)
+    };
+    let failed = |why: String| Failure::usage(format!("cannot read a password ({why}): give it as a line"));
+    let text = tokio::task::spawn_blocking(read).await.map_err(|error| failed(error.to_string()))?;
+    Ok(text.map_err(|error| failed(error.to_string()))?.trim_end_matches(['\n', '\r']).to_owned())
+}

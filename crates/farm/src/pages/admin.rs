@@ -1,0 +1,224 @@
+//! Looking after the farm.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use report::html::scroll;
+use report::words::{UNKNOWN, several, span};
+
+use super::parts::{date, escaped, moment};
+use super::{Section, page};
+use crate::board_settings::{FarmBudgets, budget_text};
+use crate::people::{FarmPerson, Role};
+use crate::records::{BoardRefusal, FarmBoard};
+use crate::store::AuditEntry;
+
+/// What the page shows.
+pub struct AdminView<'a> {
+    /// Who looks at it.
+    pub visitor: &'a str,
+    pub is_admin: bool,
+    /// What is shown this once, and what it is.
+    pub once: Option<(&'a str, &'a [String])>,
+    pub boards: &'a [FarmBoard],
+    /// How many there are without the filter.
+    pub of: usize,
+    pub filter: &'a str,
+    pub tokens: &'a BTreeMap<String, u64>,
+    pub refusals: &'a [BoardRefusal],
+    /// Folders that hold no run which can be read.
+    pub folders_refused: usize,
+    pub budgets: &'a FarmBudgets,
+    pub people: &'a [FarmPerson],
+    pub open_codes: u64,
+    /// Whether boards can send.
+    pub keeps: bool,
+    pub database_bytes: Option<u64>,
+    pub sent_bytes: u64,
+    pub audit: &'a [AuditEntry],
+}
+
+/// The page.
+pub fn admin(of: &AdminView) -> String {
+    let body = html! {
+        @if let Some((words, all)) = of.once {
+            div.next role="status" { p { strong { (words) } }
+                @for one in all { pre.copy { (one) } } }
+        }
+        p.lead { (several(of.of as u64, "board", "boards")) ", "
+            (several(of.tokens.len() as u64, "may send", "may send")) ", "
+            (several(of.refusals.len() as u64, "was refused something", "were refused something")) "." }
+        h2 { "Boards" }
+        (boards(of))
+        h2 { "Refused" }
+        (refused(of))
+        h2 { "Budgets" }
+        (budgets(of.budgets))
+        @if of.is_admin {
+            h2 { "People" }
+            (people(of))
+            h2 { "Letting boards in" }
+            (codes(of))
+        }
+        h2 { "Storage" }
+        (storage(of))
+        h2 { "What was done" }
+        (audit(of.audit))
+    };
+    page(Some(Section::Account), "Administration", body)
+}
+
+fn boards(of: &AdminView) -> Markup {
+    html! {
+        form.line action="/admin" method="get" {
+            label { "Boards with " input type="search" name="q" value=(of.filter) maxlength="64"; }
+            button type="submit" { "Show" }
+        }
+        (scroll("Boards and what is said of them", html! {
+            table {
+                thead { tr { th.left { "board" } th.left { "state" } th.left.more { "tags" } th { "budget" }
+                    th.left.more { "may send" } th.left.more { "last run" } } }
+                tbody { @for board in of.boards { tr {
+                    th.left { a href={ "/admin/boards/" (escaped(&board.board)) } { (board.name) } }
+                    td.left { (board.settings.state.words()) }
+                    td.left.more { (board.settings.tags.join(", ")) }
+                    td { (board.settings.budget_ns.map_or_else(|| UNKNOWN.to_owned(), span)) }
+                    td.left.more { @if of.tokens.contains_key(&board.board) { "yes" } @else { "no" } }
+                    td.left.more.when { (date(board.last)) }
+                } } }
+            }
+        }))
+        @if of.boards.len() < of.of { p.muted { (of.boards.len()) " of " (of.of) " boards." } }
+    }
+}
+
+fn refused(of: &AdminView) -> Markup {
+    html! {
+        @if of.refusals.is_empty() {
+            p { "No board was refused anything since the server was started." }
+        } @else {
+            (scroll("What boards were refused", html! {
+                table {
+                    thead { tr { th.left { "board" } th.left { "latest (UTC)" } th { "times" }
+                        th.left { "why" } th.left.more { "request" } } }
+                    tbody { @for one in of.refusals.iter().take(100) { tr {
+                        th.left { a href={ "/admin/boards/" (escaped(&one.board)) } { (one.board) } }
+                        td.left { (moment(one.t)) } td { (one.count) } td.wrap { (one.detail) }
+                        td.wrap.more { (one.request) }
+                    } } }
+                }
+            }))
+            p.muted { "Since the server was started, the latest of each board." }
+        }
+        @if of.folders_refused > 0 {
+            p { a href="/v1/refused" { (several(of.folders_refused as u64, "folder", "folders")) }
+                " with a run that could not be taken in." }
+        }
+    }
+}
+
+fn budgets(of: &FarmBudgets) -> Markup {
+    let known = of.tags.iter().map(|(tag, limit)| (tag.as_str(), Some(*limit)));
+    html! {
+        p { "How late a board may be: its own budget, else the smallest of its tags, else that of all \
+         boards. Without a latency there is none." }
+        @for (tag, limit) in [("", of.fleet)].into_iter().chain(known) {
+            form.line action="/admin/budgets" method="post" {
+                input type="hidden" name="tag" value=(tag);
+                label { @if tag.is_empty() { "All boards " } @else { "Tag " strong { (tag) } " " }
+                    input name="limit" value=(limit.map(budget_text).unwrap_or_default()) placeholder="100us"
+                        maxlength="20" size="8"; }
+                button type="submit" { "Set" }
+            }
+        }
+        form.line action="/admin/budgets" method="post" {
+            label { "Another tag " input name="tag" required maxlength="32" size="12"; }
+            label { "budget " input name="limit" required placeholder="100us" maxlength="20" size="8"; }
+            button type="submit" { "Set" }
+        }
+    }
+}
+
+fn role_choice(now: Role) -> Markup {
+    html! {
+        select name="role" aria-label="role" {
+            @for role in Role::ALL { option value=(role.word()) selected[role == now] { (role.word()) } }
+        }
+    }
+}
+
+fn people(of: &AdminView) -> Markup {
+    html! {
+        p { "A viewer reads everything; an operator sets states and budgets and acknowledges changes too; \
+         an admin lets people and boards in." }
+        @for person in of.people {
+            form.line action={ "/admin/people/" (escaped(&person.name)) } method="post" {
+                strong { (person.name) } @if person.name == of.visitor { " (you)" }
+                span.muted { "since " (date(person.created)) }
+                (role_choice(person.role))
+                button type="submit" name="what" value="role" { "Set role" }
+                button type="submit" name="what" value="password" { "New password" }
+                button type="submit" name="what" value="remove" { "Remove" }
+            }
+        }
+        form.line action="/admin/people" method="post" {
+            label { "Add " input name="name" required maxlength="64" placeholder="name" autocapitalize="none"
+                spellcheck="false"; }
+            (role_choice(Role::Viewer))
+            button type="submit" { "Add, with a new password" }
+        }
+    }
+}
+
+fn codes(of: &AdminView) -> Markup {
+    html! {
+        @if of.keeps {
+            p { (several(of.open_codes, "code is", "codes are")) " good and not used." }
+            form.line action="/admin/codes" method="post" {
+                label { "Codes " input type="number" name="count" value="1" min="1" max="100" size="4"; }
+                button type="submit" { "Make" }
+            }
+            p.muted { "On the board: " code { "onbeat-push enrol URL CODE" } ". A token is revoked on the \
+             page of its board." }
+        } @else {
+            p { "This farm keeps nothing that boards send: start it with "
+                code { "--store sqlite:PATH" } "." }
+        }
+    }
+}
+
+/// A number of bytes for people.
+pub fn bytes(n: u64) -> String {
+    match n {
+        n if n >= 1 << 30 => format!("{:.1} GiB", n as f64 / (1u64 << 30) as f64),
+        n if n >= 1 << 20 => format!("{:.1} MiB", n as f64 / (1u64 << 20) as f64),
+        n => format!("{:.1} KiB", n as f64 / 1024.0),
+    }
+}
+
+fn storage(of: &AdminView) -> Markup {
+    html! {
+        p { "The database takes " (of.database_bytes.map_or_else(|| UNKNOWN.to_owned(), bytes))
+            ", runs that boards sent take " (bytes(of.sent_bytes)) "." }
+        p { "Maxima of five minutes, histograms of days and runs stay. " code { "onbeat-farm prune" }
+            " drops histograms of five minutes after 30 days and of hours after a year; their samples are in \
+             those of days." }
+    }
+}
+
+fn audit(all: &[AuditEntry]) -> Markup {
+    html! {
+        @if all.is_empty() { p { "Nothing yet." } } @else {
+            (scroll("What was done, the latest first", html! {
+                table {
+                    thead { tr { th.left { "when (UTC)" } th.left { "who" } th.left { "what" } } }
+                    tbody { @for one in all { tr {
+                        td.left.when { (moment(one.t_ns.div_euclid(1_000_000_000))) } td.left { (one.who) }
+                        td.wrap { (one.what) }
+                    } } }
+                }
+            }))
+            p.muted { "The last 10,000 are kept; the last " (all.len()) " are shown." }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What holds for a board, set by people.
+
+use maud::{Markup, html};
+use report::html::pairs;
+use report::words::{several, span};
+
+use super::admin::bytes;
+use super::parts::{date, escaped, moment};
+use super::{Section, page};
+use crate::board_settings::{BoardState, budget_text};
+use crate::records::{BoardRefusal, FarmBoard};
+
+/// What the page shows.
+pub struct BoardSettingsView<'a> {
+    pub board: &'a FarmBoard,
+    pub is_admin: bool,
+    /// Its tokens that are good.
+    pub tokens: u64,
+    pub refusal: Option<&'a BoardRefusal>,
+    /// Its rows of five minutes, and those between them that never came.
+    pub rows: u64,
+    pub missing: u64,
+    /// The bytes of its runs, and the most that they may be.
+    pub sent_bytes: u64,
+    pub quota: Option<u64>,
+}
+
+/// The page.
+pub fn board_settings(of: &BoardSettingsView) -> String {
+    let board = of.board;
+    let settings = &board.settings;
+    let body = html! {
+        p.path { a href="/admin" { "Administration" } ", " a href={ "/b/" (escaped(&board.board)) } {
+            "the board's page" } }
+        p.lead { "It is " strong { (settings.state.words()) }
+            @if settings.state != BoardState::Active { " since " (date(settings.state_since)) }
+            @match settings.budget_ns {
+                Some(limit) => { ", its budget is " strong { (span(limit)) } " (" (settings.budget_of) ")." }
+                None => { " and has no budget." }
+            } }
+        (form(of))
+        h2 { "What it sends" }
+        (pairs(&facts(of)))
+        @if let Some(one) = of.refusal {
+            p { "Refused " (several(one.count, "time", "times")) " since the server was started, at last "
+                (moment(one.t)) " UTC: " (one.detail) }
+        }
+        (token(of))
+    };
+    page(Some(Section::Account), &format!("Settings of {}", board.name), body)
+}
+
+fn facts(of: &BoardSettingsView) -> Vec<(&'static str, String)> {
+    let runs = match of.quota {
+        Some(quota) => format!("{} of {}", bytes(of.sent_bytes), bytes(quota)),
+        None => bytes(of.sent_bytes),
+    };
+    vec![
+        ("rows of five minutes", of.rows.to_string()),
+        ("rows between them that never came", of.missing.to_string()),
+        ("runs that it sent", runs),
+        ("last run (UTC)", moment(of.board.last)),
+    ]
+}
+
+fn form(of: &BoardSettingsView) -> Markup {
+    let (board, settings) = (of.board, &of.board.settings);
+    html! {
+        form.fields action={ "/admin/boards/" (escaped(&board.board)) } method="post" {
+            label { "Name " input name="name" value=(board.name) maxlength="64"; }
+            label { "State "
+                select name="state" {
+                    @for state in BoardState::ALL {
+                        option value=(state.word()) selected[state == settings.state] { (state.words()) }
+                    }
+                }
+            }
+            label { "Tags, with blanks between "
+                input name="tags" value=(settings.tags.join(" ")) maxlength="700" autocapitalize="none"; }
+            label { "Its own budget "
+                input name="budget" value=(settings.own_budget.map(budget_text).unwrap_or_default())
+                    placeholder="none; 100us" maxlength="20"; }
+            p { button type="submit" { "Set" } }
+        }
+        p.muted { "What changes on a board that is muted, in maintenance or retired is not reported. After \
+         its hardware was replaced changes are judged by what came since." }
+    }
+}
+
+fn token(of: &BoardSettingsView) -> Markup {
+    html! {
+        @if of.tokens == 0 {
+            p { "It has no token, and sends nothing." }
+        } @else if of.is_admin {
+            form.line action={ "/admin/boards/" (escaped(&of.board.board)) "/revoke" } method="post" {
+                "It has a token."
+                button type="submit" { "Revoke it" }
+            }
+        } @else {
+            p { "It has a token." }
+        }
+    }
+}

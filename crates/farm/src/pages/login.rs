@@ -1,0 +1,80 @@
+//! Logging in, and who one is.
+
+use maud::{Markup, html};
+
+use super::{Section, page};
+use crate::people::{FarmPerson, Role};
+
+/// What the page shows.
+pub struct LoginView<'a> {
+    pub person: Option<&'a FarmPerson>,
+    /// Whether anybody can log in.
+    pub has_people: bool,
+    /// Where it leads.
+    pub next: &'a str,
+    /// Why it was refused.
+    pub refused: Option<&'a str>,
+}
+
+/// The page.
+pub fn login(of: &LoginView) -> String {
+    let body = match of.person {
+        Some(person) => known(person),
+        None if of.has_people => form(of),
+        None => html! {
+            p.lead { "Nobody can log in yet." }
+            p { "Whoever runs the farm adds the first person, on its machine: "
+                code { "onbeat-farm person add NAME --role admin" } "." }
+        },
+    };
+    page(Some(Section::Account), if of.person.is_some() { "Account" } else { "Log in" }, body)
+}
+
+fn known(person: &FarmPerson) -> Markup {
+    let may = match person.role {
+        Role::Viewer => "may read everything",
+        Role::Operator => "may read everything, look after boards and acknowledge changes",
+        Role::Admin => "may do everything",
+    };
+    html! {
+        p.lead { "You are " strong { (person.name) } " (" (person.role.word()) "), who " (may) "." }
+        @if person.role >= Role::Operator {
+            p { a href="/admin" { "Administration" } ": boards, budgets, what was refused"
+                @if person.role == Role::Admin { ", people, letting boards in" } "." }
+        }
+        form.line action="/logout" method="post" { button type="submit" { "Log out" } }
+    }
+}
+
+fn form(of: &LoginView) -> Markup {
+    html! {
+        @if let Some(reason) = of.refused { p.banner role="alert" { (reason) } }
+        p.lead { "This farm asks who you are." }
+        form.fields action="/login" method="post" {
+            input type="hidden" name="next" value=(of.next);
+            label { "Name " input name="name" autocomplete="username" required maxlength="64"
+                autocapitalize="none" spellcheck="false"; }
+            label { "Password " input type="password" name="password" autocomplete="current-password"
+                required maxlength="256"; }
+            p { button type="submit" { "Log in" } }
+        }
+        p.muted { "A password that is lost is made anew by whoever runs the farm: "
+            code { "onbeat-farm person password NAME" } "." }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_it_leads_stays_text_and_nobody_is_told_what_to_do() {
+        let view = LoginView { person: None, has_people: true, next: "/x?\"><b>", refused: Some("<i>no") };
+        let text = login(&view);
+        assert!(!text.contains("<b>") && !text.contains("<i>") && text.contains("name=\"next\""));
+        assert!(login(&LoginView { has_people: false, ..view }).contains("person add"));
+        let ann = FarmPerson { name: "ann".into(), role: Role::Operator, created: 0 };
+        let known = login(&LoginView { person: Some(&ann), ..view });
+        assert!(known.contains("ann") && known.contains("/logout") && !known.contains("password"));
+    }
+}

@@ -1,0 +1,132 @@
+//! Who may do what, and passwords as they are kept: a digest that is slow and takes memory
+//! (Argon2id, RFC 9106), so that a stolen store gives none away.
+
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::{Algorithm, Argon2, Params, Version};
+use serde::Serialize;
+
+/// What somebody may do; each may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Read everything.
+    Viewer,
+    /// Look after boards, acknowledge changes, set budgets.
+    Operator,
+    /// Let people and boards in, and out.
+    Admin,
+}
+
+impl Role {
+    pub const ALL: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Viewer => "viewer",
+            Role::Operator => "operator",
+            Role::Admin => "admin",
+        }
+    }
+
+    /// By its word.
+    pub fn of_word(word: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|role| role.word() == word)
+    }
+}
+
+/// Somebody who may log in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FarmPerson {
+    pub name: String,
+    pub role: Role,
+    /// In seconds since 1970.
+    pub created: i64,
+}
+
+/// Fewer letters are tried out, however slow each try is.
+const SHORTEST: usize = 12;
+const LONGEST: usize = 256;
+const LONGEST_NAME: usize = 64;
+
+/// What OWASP gives for Argon2id, "Password Storage Cheat Sheet": 19 MiB, two passes.
+const MEMORY_KIB: u32 = 19 * 1024;
+const PASSES: u32 = 2;
+
+/// Why a name cannot be a person's.
+pub fn check_name(name: &str) -> Result<(), &'static str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.@+".contains(c);
+    match !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain) {
+        true => Ok(()),
+        false => Err("a name has 1 to 64 letters, digits and - _ . @ +: choose another"),
+    }
+}
+
+/// Why a text is no password.
+pub fn check_password(password: &str) -> Result<(), &'static str> {
+    match (password.chars().count() >= SHORTEST, password.len() <= LONGEST) {
+        (false, _) => Err("a password has at least 12 letters: choose a longer one"),
+        (_, false) => Err("a password has at most 256 bytes: choose a shorter one"),
+        (true, true) => Ok(()),
+    }
+}
+
+/// How much work a digest is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordCost {
+    Usual,
+    /// For tests, whose passwords are nobody's.
+    Least,
+}
+
+/// The digest of a password, as it is kept: with its salt and its cost.
+pub fn digest_password(password: &str, salt: &[u8; 16], cost: PasswordCost) -> Option<String> {
+    let (memory, passes) = match cost {
+        PasswordCost::Usual => (MEMORY_KIB, PASSES),
+        PasswordCost::Least => (Params::MIN_M_COST, Params::MIN_T_COST),
+    };
+    let params = Params::new(memory, passes, 1, None).ok()?;
+    let salt = SaltString::encode_b64(salt).ok()?;
+    let hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    hasher.hash_password(password.as_bytes(), &salt).ok().map(|digest| digest.to_string())
+}
+
+/// Whether a password is the one of a digest. A password that is too long is none.
+pub fn is_password(password: &str, digest: &str) -> bool {
+    let Ok(digest) = PasswordHash::new(digest) else { return false };
+    password.len() <= LONGEST && Argon2::default().verify_password(password.as_bytes(), &digest).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_known_by_its_digest_alone() {
+        let digest = |salt: u8| digest_password("correct horse battery", &[salt; 16], PasswordCost::Least);
+        let (one, other) = (digest(1).unwrap(), digest(2).unwrap());
+        assert!(one.starts_with("$argon2id$v=19$") && one != other && !one.contains("horse"));
+        assert!(is_password("correct horse battery", &one) && is_password("correct horse battery", &other));
+        for wrong in ["", "correct horse batter", "Correct horse battery", &"x".repeat(300)] {
+            assert!(!is_password(wrong, &one), "{wrong}");
+        }
+        assert!(!is_password("x", "no digest") && !is_password("", ""));
+        let usual = digest_password("correct horse battery", &[3; 16], PasswordCost::Usual).unwrap();
+        assert!(usual.contains("m=19456,t=2,p=1") && is_password("correct horse battery", &usual));
+    }
+
+    #[test]
+    fn names_are_plain_and_passwords_long() {
+        for name in ["a", "Ann.B-c_d+e@example.org", &"x".repeat(64)] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in ["", "<b>", "a b", "a\n", "ä", "a/b", &"x".repeat(65), "\u{202e}a"] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        assert!(check_password("twelve lette").is_ok() && check_password("eleven lett").is_err());
+        assert!(check_password(&"x".repeat(257)).is_err() && check_password(&"é".repeat(12)).is_ok());
+        assert_eq!(Role::ALL.map(|role| Role::of_word(role.word())), Role::ALL.map(Some));
+        assert!(
+            Role::of_word("root").is_none() && Role::Viewer < Role::Operator && Role::Operator < Role::Admin
+        );
+    }
+}

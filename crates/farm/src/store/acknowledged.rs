@@ -1,0 +1,68 @@
+//! Changes that somebody looked at.
+
+use model::error::Result;
+
+use super::{FarmStore, trouble};
+use crate::changes::Acknowledgement;
+
+/// A change that was acknowledged, by what it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcknowledgedChange {
+    pub board: String,
+    pub subject: String,
+    /// When it was seen.
+    pub t: i64,
+    pub by: Acknowledgement,
+}
+
+impl FarmStore {
+    /// Notes that somebody looked at a change.
+    pub async fn acknowledge(&self, of: &AcknowledgedChange) -> Result<()> {
+        sqlx::query(
+            "insert into acknowledged (board_id, subject, t, who, note, at) \
+             select id, $1, $2, $3, $4, $5 from board where key = $6 \
+             on conflict (board_id, subject, t) do update set who = excluded.who, note = excluded.note, \
+             at = excluded.at",
+        )
+        .bind(&of.subject)
+        .bind(of.t)
+        .bind(&of.by.who)
+        .bind(&of.by.note)
+        .bind(of.by.at)
+        .bind(&of.board)
+        .execute(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(())
+    }
+
+    /// Takes that back for a subject within a stretch of time: how many there were.
+    pub async fn reopen(&self, board: &str, subject: &str, from: i64, to: i64) -> Result<u64> {
+        let reopen = sqlx::query(
+            "delete from acknowledged where subject = $1 and t >= $2 and t <= $3 \
+             and board_id in (select id from board where key = $4)",
+        );
+        let reopen = reopen.bind(subject).bind(from).bind(to).bind(board);
+        Ok(reopen.execute(&self.pool).await.map_err(trouble)?.rows_affected())
+    }
+
+    /// What was acknowledged of changes from some time on.
+    pub async fn acknowledged(&self, since: i64) -> Result<Vec<AcknowledgedChange>> {
+        type Row = (String, String, i64, String, String, i64);
+        let rows: Vec<Row> = sqlx::query_as(
+            "select b.key, a.subject, a.t, a.who, a.note, a.at from acknowledged a \
+             join board b on b.id = a.board_id where a.t >= $1 order by b.key, a.subject, a.t",
+        )
+        .bind(since)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let one = |(board, subject, t, who, note, at): Row| AcknowledgedChange {
+            board,
+            subject,
+            t,
+            by: Acknowledgement { who, note, at },
+        };
+        Ok(rows.into_iter().map(one).collect())
+    }
+}

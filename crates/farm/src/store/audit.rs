@@ -1,0 +1,65 @@
+//! What people did: who, when, what. The last of it stays.
+
+use model::error::Result;
+use serde::Serialize;
+
+use super::{FarmStore, trouble};
+
+/// Entries that are kept.
+const KEPT: i64 = 10_000;
+
+/// What somebody did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AuditEntry {
+    /// In ns since 1970.
+    pub t_ns: i64,
+    pub who: String,
+    pub what: String,
+}
+
+impl FarmStore {
+    /// Notes what somebody did; `n` tells those of one nanosecond apart.
+    pub async fn note(&self, entry: &AuditEntry, n: i64) -> Result<()> {
+        let insert = sqlx::query(
+            "insert into audit (t_ns, n, who, what) values ($1, $2, $3, $4) on conflict do nothing",
+        );
+        let insert = insert.bind(entry.t_ns).bind(n).bind(&entry.who).bind(&entry.what);
+        insert.execute(&self.pool).await.map_err(trouble)?;
+        let old = sqlx::query(
+            "delete from audit where t_ns < (select min(k.t_ns) from (select t_ns from audit order by t_ns \
+             desc limit $1) k)",
+        );
+        old.bind(KEPT).execute(&self.pool).await.map_err(trouble)?;
+        Ok(())
+    }
+
+    /// The last that was done, the latest first.
+    pub async fn audit(&self, most: i64) -> Result<Vec<AuditEntry>> {
+        let rows: Vec<(i64, String, String)> =
+            sqlx::query_as("select t_ns, who, what from audit order by t_ns desc, n desc limit $1")
+                .bind(most)
+                .fetch_all(&self.pool)
+                .await
+                .map_err(trouble)?;
+        Ok(rows.into_iter().map(|(t_ns, who, what)| AuditEntry { t_ns, who, what }).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn the_latest_comes_first() {
+        on_each_engine(async |store| {
+            for t_ns in 0..5 {
+                let entry = AuditEntry { t_ns, who: "ann".into(), what: format!("<{t_ns}>") };
+                store.note(&entry, 7).await.unwrap();
+            }
+            let all = store.audit(3).await.unwrap();
+            assert_eq!(all.iter().map(|one| one.t_ns).collect::<Vec<_>>(), [4, 3, 2]);
+            assert_eq!(all[0].what, "<4>");
+        });
+    }
+}

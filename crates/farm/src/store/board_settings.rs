@@ -1,0 +1,164 @@
+//! What people say of boards, budgets, and the largest latencies that are held against these.
+
+use std::collections::BTreeMap;
+
+use model::error::Result;
+use model::units::Nanos;
+
+use super::{FarmStore, trouble};
+use crate::board_settings::{BoardSettings, BoardState, FarmBudgets};
+
+const DAY: i64 = 86_400;
+
+impl FarmStore {
+    /// What is said of each board, by its number; of one where it is named.
+    pub async fn settings(&self, board: &str) -> Result<BTreeMap<i64, BoardSettings>> {
+        type Row = (i64, String, i64, String, Option<i64>);
+        let rows: Vec<Row> = sqlx::query_as(
+            "select s.board_id, s.state, s.since, s.tags, s.budget_ns from board_setting s \
+             join board b on b.id = s.board_id where $1 = '' or b.key = $2",
+        )
+        .bind(board)
+        .bind(board)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let one = |(id, state, since, tags, budget): Row| {
+            let settings = BoardSettings {
+                state: BoardState::of_word(&state).unwrap_or_default(),
+                state_since: since,
+                tags: tags.split(' ').filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
+                own_budget: budget.map(Nanos),
+                ..BoardSettings::default()
+            };
+            (id, settings)
+        };
+        Ok(rows.into_iter().map(one).collect())
+    }
+
+    /// Sets what is said of a board, and what people call it, both or neither; whether there is
+    /// such a board.
+    pub async fn set_settings(&self, board: &str, name: &str, of: &BoardSettings) -> Result<bool> {
+        let mut all = self.begin().await?;
+        let rename = sqlx::query("update board set name = $1 where key = $2").bind(name).bind(board);
+        if rename.execute(&mut *all).await.map_err(trouble)?.rows_affected() != 1 {
+            return Ok(false);
+        }
+        sqlx::query(
+            "insert into board_setting (board_id, state, since, tags, budget_ns) \
+             select id, $1, $2, $3, $4 from board where key = $5 \
+             on conflict (board_id) do update set state = excluded.state, since = excluded.since, \
+             tags = excluded.tags, budget_ns = excluded.budget_ns",
+        )
+        .bind(of.state.word())
+        .bind(of.state_since)
+        .bind(of.tags.join(" "))
+        .bind(of.own_budget.map(|limit| limit.0))
+        .bind(board)
+        .execute(&mut *all)
+        .await
+        .map_err(trouble)?;
+        all.commit().await.map_err(trouble)?;
+        Ok(true)
+    }
+
+    /// The budgets of the fleet and of tags.
+    pub async fn budgets(&self) -> Result<FarmBudgets> {
+        let rows: Vec<(String, i64)> = sqlx::query_as("select tag, limit_ns from budget order by tag")
+            .fetch_all(&self.pool)
+            .await
+            .map_err(trouble)?;
+        let mut budgets = FarmBudgets::default();
+        for (tag, limit) in rows {
+            match tag.is_empty() {
+                true => budgets.fleet = Some(Nanos(limit)),
+                false => budgets.tags.push((tag, Nanos(limit))),
+            }
+        }
+        Ok(budgets)
+    }
+
+    /// Sets the budget of a tag, or of the fleet where the tag is `""`; none takes it away.
+    pub async fn set_budget(&self, tag: &str, limit: Option<Nanos>) -> Result<()> {
+        let statement = match limit {
+            Some(_) => {
+                "insert into budget (tag, limit_ns) values ($1, $2) \
+                 on conflict (tag) do update set limit_ns = excluded.limit_ns"
+            }
+            None => "delete from budget where tag = $1 and $2 = 0",
+        };
+        let set = sqlx::query(statement).bind(tag).bind(limit.map_or(0, |limit| limit.0));
+        set.execute(&self.pool).await.map_err(trouble)?;
+        Ok(())
+    }
+
+    /// The largest latency of the 24 hours up to each board's last sample; a run without rows of
+    /// five minutes counts for when it began. Of one board where it is named.
+    pub async fn last_day_maxima(&self, board: &str) -> Result<BTreeMap<i64, Nanos>> {
+        let hours = "select h.board_id, max(h.t), max(h.max_ns) from board b \
+             join hist h on h.board_id = b.id where h.tier = 1 and h.max_ns is not null and ($1 = '' or b.key = $2) and h.t > $3 + \
+             (select max(l.t) from hist l where l.board_id = b.id and l.tier = 1) group by h.board_id";
+        let runs = "select r.board_id, max(r.started), max(r.max_ns) from board b \
+             join run r on r.board_id = b.id where r.max_ns is not null and ($1 = '' or b.key = $2) and \
+             r.started > $3 + (select max(l.started) from run l where l.board_id = b.id) group by r.board_id";
+        let mut found: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
+        for statement in [hours, runs] {
+            let rows = sqlx::query_as(statement).bind(board).bind(board).bind(-DAY);
+            let rows: Vec<(i64, i64, i64)> = rows.fetch_all(&self.pool).await.map_err(trouble)?;
+            for (id, last, max) in rows {
+                let known = found.entry(id).or_insert((last, max));
+                *known = match last - known.0 {
+                    later if later >= DAY => (last, max),
+                    earlier if earlier <= -DAY => *known,
+                    _ => (last.max(known.0), max.max(known.1)),
+                };
+            }
+        }
+        Ok(found.into_iter().map(|(id, (_, max))| (id, Nanos(max))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn settings_and_budgets_are_found_again() {
+        on_each_engine(async |store| {
+            let place =
+                std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+            store.put(&record).await.unwrap();
+            let mut wanted = BoardSettings {
+                state: BoardState::Muted,
+                state_since: 7,
+                tags: vec!["arm".into(), "lab".into()],
+                own_budget: Some(Nanos(50)),
+                ..BoardSettings::default()
+            };
+            assert!(!store.set_settings("b", "B", &wanted).await.unwrap());
+            assert!(store.set_settings("a", "Ann's", &wanted).await.unwrap());
+            assert_eq!(store.settings("").await.unwrap().into_values().collect::<Vec<_>>(), [wanted.clone()]);
+            wanted.own_budget = None;
+            assert!(store.set_settings("a", "A", &wanted).await.unwrap());
+            let board = store.boards_of(Some("a")).await.unwrap().remove(0);
+            assert_eq!((board.name.as_str(), board.settings.state), ("A", BoardState::Muted));
+            assert_eq!((board.settings.budget_ns, board.settings.max24_ns), (None, None));
+            store.set_budget("", Some(Nanos(9))).await.unwrap();
+            store.set_budget("lab", Some(Nanos(5))).await.unwrap();
+            store.set_budget("lab", Some(Nanos(6))).await.unwrap();
+            let board = store.boards_of(Some("a")).await.unwrap().remove(0);
+            assert_eq!(
+                (board.settings.budget_ns, board.settings.budget_of.as_str()),
+                (Some(Nanos(6)), "tag lab")
+            );
+            assert_eq!((board.settings.max24_ns, board.settings.is_over()), (record.run.max_ns, true));
+            store.set_budget("lab", None).await.unwrap();
+            let budgets = store.budgets().await.unwrap();
+            assert_eq!((budgets.fleet, budgets.tags.len()), (Some(Nanos(9)), 0));
+        });
+    }
+}

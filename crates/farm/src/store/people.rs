@@ -1,0 +1,164 @@
+//! People, and their sessions by digest: a role is read anew for each request, so that who is
+//! removed or given another role is so at once.
+
+use model::error::Result;
+
+use super::{FarmStore, trouble};
+use crate::people::{FarmPerson, Role};
+
+impl FarmStore {
+    /// Lets somebody in; whether the name was free.
+    pub async fn add_person(&self, of: &FarmPerson, password: &str) -> Result<bool> {
+        let insert = sqlx::query(
+            "insert into person (name, role, password, created) values ($1, $2, $3, $4) on conflict do \
+             nothing",
+        );
+        let insert = insert.bind(&of.name).bind(of.role.word()).bind(password).bind(of.created);
+        Ok(insert.execute(&self.pool).await.map_err(trouble)?.rows_affected() == 1)
+    }
+
+    /// All people by name.
+    pub async fn people(&self) -> Result<Vec<FarmPerson>> {
+        let rows: Vec<(String, String, i64)> =
+            sqlx::query_as("select name, role, created from person order by name")
+                .fetch_all(&self.pool)
+                .await
+                .map_err(trouble)?;
+        Ok(rows.into_iter().map(|(name, role, created)| person(name, &role, created)).collect())
+    }
+
+    /// Whether there is anybody.
+    pub async fn has_people(&self) -> Result<bool> {
+        let found: Option<i64> = sqlx::query_scalar("select created from person limit 1")
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(trouble)?;
+        Ok(found.is_some())
+    }
+
+    /// The digest of somebody's password.
+    pub async fn password_of(&self, name: &str) -> Result<Option<String>> {
+        let found = sqlx::query_scalar("select password from person where name = $1").bind(name);
+        found.fetch_optional(&self.pool).await.map_err(trouble)
+    }
+
+    /// Gives somebody another password, which ends their sessions; whether there is such a person.
+    pub async fn set_password(&self, name: &str, password: &str) -> Result<bool> {
+        let mut all = self.begin().await?;
+        let set = sqlx::query("update person set password = $1 where name = $2").bind(password).bind(name);
+        let done = set.execute(&mut *all).await.map_err(trouble)?;
+        let end = sqlx::query("delete from session where person = $1").bind(name);
+        end.execute(&mut *all).await.map_err(trouble)?;
+        all.commit().await.map_err(trouble)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    /// Gives somebody another role; whether there is such a person.
+    pub async fn set_role(&self, name: &str, role: Role) -> Result<bool> {
+        let set = sqlx::query("update person set role = $1 where name = $2").bind(role.word()).bind(name);
+        Ok(set.execute(&self.pool).await.map_err(trouble)?.rows_affected() == 1)
+    }
+
+    /// Removes somebody with all their sessions; whether there was such a person.
+    pub async fn remove_person(&self, name: &str) -> Result<bool> {
+        let mut all = self.begin().await?;
+        let end = sqlx::query("delete from session where person = $1").bind(name);
+        end.execute(&mut *all).await.map_err(trouble)?;
+        let remove = sqlx::query("delete from person where name = $1").bind(name);
+        let done = remove.execute(&mut *all).await.map_err(trouble)?;
+        all.commit().await.map_err(trouble)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    /// Begins a session that is good until a time, if the password is still the one that was
+    /// compared; sessions that are over go.
+    pub async fn begin_session(
+        &self,
+        name: &str,
+        password: &str,
+        hash: &[u8],
+        now: i64,
+        until: i64,
+    ) -> Result<bool> {
+        let mut all = self.begin().await?;
+        let over = sqlx::query("delete from session where until <= $1").bind(now);
+        over.execute(&mut *all).await.map_err(trouble)?;
+        let insert = sqlx::query(
+            "insert into session (hash, person, created, until) select $1, name, $2, $3 from person where \
+             name = $4 and password = $5",
+        );
+        let insert = insert.bind(hash).bind(now).bind(until).bind(name).bind(password);
+        let done = insert.execute(&mut *all).await.map_err(trouble)?;
+        all.commit().await.map_err(trouble)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    /// Whose session it is, with the role of now.
+    pub async fn session(&self, hash: &[u8], now: i64) -> Result<Option<FarmPerson>> {
+        let row: Option<(String, String, i64)> = sqlx::query_as(
+            "select p.name, p.role, p.created from session s join person p on p.name = s.person \
+             where s.hash = $1 and s.until > $2",
+        )
+        .bind(hash)
+        .bind(now)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(row.map(|(name, role, created)| person(name, &role, created)))
+    }
+
+    /// Ends a session.
+    pub async fn end_session(&self, hash: &[u8]) -> Result<()> {
+        let end = sqlx::query("delete from session where hash = $1").bind(hash);
+        end.execute(&self.pool).await.map_err(trouble)?;
+        Ok(())
+    }
+}
+
+/// A role that this version does not know may read.
+fn person(name: String, role: &str, created: i64) -> FarmPerson {
+    FarmPerson { name, role: Role::of_word(role).unwrap_or(Role::Viewer), created }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn who_is_removed_or_changed_is_so_at_once() {
+        on_each_engine(async |store| {
+            assert!(!store.has_people().await.unwrap());
+            let ann = FarmPerson { name: "ann".into(), role: Role::Admin, created: 5 };
+            assert!(store.add_person(&ann, "digest").await.unwrap());
+            assert!(!store.add_person(&ann, "other").await.unwrap());
+            assert_eq!(store.password_of("ann").await.unwrap().as_deref(), Some("digest"));
+            assert_eq!(
+                (store.people().await.unwrap(), store.has_people().await.unwrap()),
+                (vec![ann.clone()], true)
+            );
+            // A session begins with the password that was compared, or not at all.
+            assert!(!store.begin_session("ann", "old", &[1], 10, 20).await.unwrap());
+            assert!(!store.begin_session("bob", "digest", &[1], 10, 20).await.unwrap());
+            assert!(store.begin_session("ann", "digest", &[1], 10, 20).await.unwrap());
+            assert_eq!(store.session(&[1], 19).await.unwrap(), Some(ann));
+            assert_eq!(store.session(&[1], 20).await.unwrap(), None);
+            assert!(
+                store.set_role("ann", Role::Viewer).await.unwrap()
+                    && !store.set_role("x", Role::Admin).await.unwrap()
+            );
+            assert_eq!(store.session(&[1], 19).await.unwrap().unwrap().role, Role::Viewer);
+            assert!(store.set_password("ann", "new").await.unwrap());
+            assert_eq!(store.session(&[1], 19).await.unwrap(), None);
+            assert!(store.begin_session("ann", "new", &[2], 10, 20).await.unwrap());
+            store.end_session(&[2]).await.unwrap();
+            assert_eq!(store.session(&[2], 11).await.unwrap(), None);
+            assert!(store.begin_session("ann", "new", &[3], 10, 20).await.unwrap());
+            assert!(store.remove_person("ann").await.unwrap() && !store.remove_person("ann").await.unwrap());
+            // One of the same name is somebody else.
+            let again = FarmPerson { name: "ann".into(), role: Role::Viewer, created: 6 };
+            assert!(store.add_person(&again, "digest").await.unwrap());
+            assert_eq!(store.session(&[3], 11).await.unwrap(), None);
+        });
+    }
+}

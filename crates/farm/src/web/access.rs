@@ -1,0 +1,179 @@
+//! The one place where it is decided who may do what: each route's row says what it needs, and
+//! nothing is asked of a handler before it is there.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::answer::Refusal;
+use super::app::{App, FarmExposure};
+use super::sender::{admit_board, note_refusal, now};
+use super::session::named_session;
+use super::visitor::{FarmView, Visitor};
+use crate::pages::parts::escaped;
+use crate::people::Role;
+
+/// What a route needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: how to log in, and that the farm is there.
+    Nothing,
+    /// A code in what is sent, which the handler uses up.
+    Code,
+    /// The token of a board. Nothing else makes a board's request one, a cookie least of all.
+    Token,
+    /// A reader; the public where it may read, which sees no names.
+    Reading,
+    /// A reader who sees names.
+    Names,
+    /// A reader, or anybody where measurements of the farm are open.
+    Metrics,
+    /// Somebody with this role.
+    Role(Role),
+}
+
+impl Need {
+    /// The most that is read of what is sent.
+    pub fn largest_body(self) -> usize {
+        match self {
+            // A piece that does not get smaller by packing.
+            Need::Token => 5 << 20,
+            // A code and a name, of who is not known yet.
+            Need::Code => 4 << 10,
+            _ => 16 << 10,
+        }
+    }
+
+    fn is_met(self, app: &App, visitor: &Visitor) -> bool {
+        match self {
+            Need::Nothing | Need::Code | Need::Token => true,
+            Need::Reading => visitor.view > FarmView::Nothing,
+            Need::Names => visitor.view == FarmView::All,
+            Need::Metrics => app.policy.metrics_open || visitor.view == FarmView::All,
+            Need::Role(role) => visitor.role() >= Some(role),
+        }
+    }
+}
+
+/// Lets a request through to its handler, with who asks, or answers it.
+pub async fn admit(
+    State((app, need)): State<(Arc<App>, Need)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if need == Need::Token {
+        return as_board(&app, request, next).await;
+    }
+    let visitor = match visitor_of(&app, request.headers()).await {
+        Ok(visitor) => visitor,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let sends = !matches!(*request.method(), Method::GET | Method::HEAD);
+    if sends && need != Need::Code && !is_same_origin(request.headers(), app.is_secure()) {
+        let detail = "this was not sent from a page of this farm: open the page and send it from there";
+        return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
+    }
+    if !need.is_met(&app, &visitor) {
+        return refused(need, &visitor, &request);
+    }
+    request.extensions_mut().insert(visitor);
+    next.run(request).await
+}
+
+async fn as_board(app: &Arc<App>, mut request: Request, next: Next) -> Response {
+    let owner = match admit_board(app, request.headers()).await {
+        Ok(owner) => owner,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let what = format!("{} {}", request.method(), request.uri().path());
+    request.extensions_mut().insert(owner.clone());
+    let response = next.run(request).await;
+    note_refusal(app, &owner, what, &response);
+    response
+}
+
+/// Who asks, by the session that the request names.
+pub async fn visitor_of(app: &App, headers: &HeaderMap) -> Result<Visitor, Refusal> {
+    if let Some(session) = named_session(headers, app.is_secure())
+        && let Some(person) = app.store.session(&session, now()).await?
+    {
+        return Ok(Visitor { person: Some(person), view: FarmView::All });
+    }
+    let is_loopback = app.exposure == FarmExposure::Loopback;
+    let has_people = app.store.has_people().await?;
+    Ok(Visitor { person: None, view: app.policy.unknown_sees(is_loopback, has_people) })
+}
+
+/// A page leads to where one logs in, data says that one has to.
+fn refused(need: Need, visitor: &Visitor, request: &Request) -> Response {
+    if let (Some(person), Need::Role(role)) = (&visitor.person, need) {
+        let detail = format!(
+            "{} is {}, and this needs {}: ask somebody who may",
+            person.name,
+            person.role.word(),
+            role.word()
+        );
+        return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
+    }
+    let uri = request.uri();
+    let is_page = *request.method() == Method::GET && !uri.path().starts_with("/v1/");
+    if is_page && uri.path() != "/metrics" {
+        let here = uri.path_and_query().map_or("/", |known| known.as_str());
+        let location = format!("/login?next={}", escaped(here));
+        return (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response();
+    }
+    Refusal::new(StatusCode::UNAUTHORIZED, "this farm does not show it to everybody: log in at /login")
+        .into_response()
+}
+
+/// Whether a page of this farm sent it: browsers say so themselves (Fetch Metadata), older ones
+/// name the page's origin. Who says neither is not believed.
+fn is_same_origin(headers: &HeaderMap, secure: bool) -> bool {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    if let Some(site) = text("sec-fetch-site") {
+        return site == "same-origin";
+    }
+    let (Some(origin), Some(host)) = (text("origin"), text("host")) else { return false };
+    match origin.split_once("://") {
+        Some(("https", named)) => named.eq_ignore_ascii_case(host),
+        Some(("http", named)) => !secure && named.eq_ignore_ascii_case(host),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_the_farm_may_send() {
+        let headers = |pairs: &[(&'static str, &str)]| -> HeaderMap {
+            let pair = |(name, value): &(&'static str, &str)| {
+                (header::HeaderName::from_static(name), value.parse().unwrap())
+            };
+            pairs.iter().map(pair).collect()
+        };
+        let host = ("host", "farm.test");
+        for (pairs, secure, wanted) in [
+            (vec![host], false, false),
+            (vec![host, ("sec-fetch-site", "same-origin")], true, true),
+            (vec![host, ("sec-fetch-site", "same-site")], true, false),
+            (vec![host, ("sec-fetch-site", "cross-site")], true, false),
+            (vec![host, ("sec-fetch-site", "none")], true, false),
+            // What the browser says counts, whatever else is there.
+            (vec![host, ("sec-fetch-site", "cross-site"), ("origin", "https://farm.test")], true, false),
+            (vec![host, ("origin", "https://farm.test")], true, true),
+            (vec![host, ("origin", "http://farm.test")], true, false),
+            (vec![host, ("origin", "http://farm.test")], false, true),
+            (vec![host, ("origin", "https://farm.test.evil.test")], true, false),
+            (vec![host, ("origin", "https://farm.test:8443")], true, false),
+            (vec![host, ("origin", "null")], false, false),
+            (vec![("origin", "https://farm.test")], true, false),
+        ] {
+            assert_eq!(is_same_origin(&headers(&pairs), secure), wanted, "{pairs:?} {secure}");
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Who may do what: every route by every kind of visitor, and what an attacker tries.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, header};
+use tower::ServiceExt;
+
+use super::access::Need;
+use super::routes::routes;
+use super::{AccessPolicy, App, FarmExposure, Intake, PublicReading, router};
+use crate::ingest::bundle::read;
+use crate::ingest::find::FoundBundle;
+use crate::people::{FarmPerson, PasswordCost, Role, digest_password};
+use crate::store::FarmStore;
+
+pub const PASSWORD: &str = "correct horse battery";
+
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+/// A farm behind a proxy with two boards and somebody of each role.
+pub async fn farm(public: Option<PublicReading>) -> Arc<App> {
+    let store = FarmStore::in_memory().await.unwrap();
+    for (name, board) in [("measured", "west"), ("hunt", "east")] {
+        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
+        let found = FoundBundle { place, board: Some(board.to_owned()) };
+        store.put(&read(&found).unwrap().0).await.unwrap();
+    }
+    for role in Role::ALL {
+        let person = FarmPerson { name: role.word().to_owned(), role, created: 1 };
+        let digest = digest_password(PASSWORD, &[7; 16], PasswordCost::Least).unwrap();
+        store.add_person(&person, &digest).await.unwrap();
+    }
+    let folder = std::env::temp_dir().join("onbeat-farm-no-bundles");
+    let intake = Intake::start(store.clone(), &folder, 1);
+    let app = App::new(store, FarmExposure::BehindProxy, Some(intake));
+    Arc::new(app.with_policy(AccessPolicy { public, metrics_open: false }))
+}
+
+/// An answer's status, where it leads, the cookie that it sets, its text.
+pub struct Answer {
+    pub status: u16,
+    pub to: String,
+    pub cookie: String,
+    pub text: String,
+}
+
+/// What a browser sends along; `""` for nothing.
+#[derive(Clone, Copy, Default)]
+pub struct Browser<'a> {
+    pub cookie: &'a str,
+    pub site: &'a str,
+    pub origin: &'a str,
+}
+
+pub const OWN: Browser = Browser { cookie: "", site: "same-origin", origin: "https://farm.test" };
+
+pub async fn ask(
+    app: &Arc<App>,
+    method: &str,
+    address: &str,
+    by: Browser<'_>,
+    body: impl Into<Body>,
+) -> Answer {
+    let mut request = Request::builder().method(method).uri(address).header(header::HOST, "farm.test");
+    for (name, value) in [("cookie", by.cookie), ("sec-fetch-site", by.site), ("origin", by.origin)] {
+        if !value.is_empty() {
+            request = request.header(name, value);
+        }
+    }
+    let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+    let response = router(app.clone()).oneshot(request.body(body.into()).unwrap()).await.unwrap();
+    let of = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+    let (to, cookie) = (of(header::LOCATION).unwrap_or_default(), of(header::SET_COOKIE).unwrap_or_default());
+    let status = response.status().as_u16();
+    let bytes = to_bytes(response.into_body(), 64 << 20).await.unwrap();
+    Answer { status, to, cookie, text: String::from_utf8_lossy(&bytes).into_owned() }
+}
+
+pub fn form(name: &str, password: &str, next: &str) -> String {
+    let part = crate::pages::parts::escaped;
+    format!("name={}&password={}&next={}", part(name), part(password), part(next))
+}
+
+/// The cookie of somebody who has just logged in.
+pub async fn logged_in(app: &Arc<App>, name: &str) -> String {
+    let answer = ask(app, "POST", "/login", OWN, form(name, PASSWORD, "/")).await;
+    assert_eq!((answer.status, answer.to.as_str()), (303, "/"), "{}", answer.text);
+    answer.cookie.split(';').next().unwrap().to_owned()
+}
+
+/// Whether an answer says that one has to log in, or be somebody else.
+fn is_refused(answer: &Answer) -> bool {
+    matches!(answer.status, 401 | 403) || answer.status == 303 && answer.to.starts_with("/login?next=")
+}
+
+fn is_allowed(need: Need, role: Option<Role>, public: Option<PublicReading>) -> bool {
+    let sees_all = role.is_some() || public == Some(PublicReading::All);
+    match need {
+        Need::Nothing => true,
+        Need::Code | Need::Token => false,
+        Need::Reading => sees_all || public == Some(PublicReading::Read),
+        Need::Names | Need::Metrics => sees_all,
+        Need::Role(wanted) => role.is_some_and(|role| role >= wanted),
+    }
+}
+
+#[test]
+fn every_route_is_for_those_of_its_row_alone() {
+    block_on(async {
+        for public in [None, Some(PublicReading::None), Some(PublicReading::Read), Some(PublicReading::All)] {
+            let app = farm(public).await;
+            let mut visitors = vec![(None, String::new())];
+            for role in Role::ALL {
+                visitors.push((Some(role), logged_in(&app, role.word()).await));
+            }
+            for route in routes() {
+                if route.path == "/login" || route.path == "/logout" {
+                    continue;
+                }
+                let address = route.path.replace("{board}", "west").replace("{t}", "1").replace("{seq}", "0");
+                let address = address.replace(['{', '}'], "");
+                for (role, cookie) in &visitors {
+                    let by = Browser { cookie, ..OWN };
+                    let answer = ask(&app, route.method, &address, by, "").await;
+                    // A code that is none is refused by its handler, as a request without one.
+                    let allowed = is_allowed(route.need, *role, public);
+                    let refused = is_refused(&answer) || route.need == Need::Code;
+                    assert_eq!(
+                        !refused, allowed,
+                        "{} {} by {role:?}, public {public:?}: {}",
+                        route.method, route.path, answer.status
+                    );
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_cookie_never_sends_as_a_board_and_nothing_is_sent_from_elsewhere() {
+    for route in routes() {
+        let sends = route.method != "GET";
+        let by_board = matches!(route.need, Need::Token | Need::Code);
+        assert!(!sends || by_board == route.path.starts_with("/v1/"), "{} {}", route.method, route.path);
+        assert!(!by_board || route.path.starts_with("/v1/"), "{}", route.path);
+    }
+    block_on(async {
+        let app = farm(None).await;
+        let cookie = logged_in(&app, "admin").await;
+        for route in routes().into_iter().filter(|route| route.method == "POST" && route.need != Need::Code) {
+            let address = route.path.replace("{board}", "west").replace(['{', '}'], "");
+            for (site, origin) in [
+                ("", ""),
+                ("cross-site", "https://evil.test"),
+                ("cross-site", "https://farm.test"),
+                ("same-site", "https://other.farm.test"),
+                ("none", ""),
+                ("", "https://evil.test"),
+                ("", "null"),
+            ] {
+                let answer = ask(&app, "POST", &address, Browser { cookie: &cookie, site, origin }, "").await;
+                assert_eq!(answer.status, 403, "{address} {site} {origin}");
+            }
+        }
+        assert_eq!(ask(&app, "GET", "/", Browser { cookie: &cookie, ..OWN }, "").await.status, 200);
+    });
+}
+
+#[test]
+fn who_logs_in_is_known_until_the_session_ends() {
+    block_on(async {
+        let app = farm(None).await;
+        let first = ask(&app, "GET", "/b/west?span=all", OWN, "").await;
+        assert_eq!((first.status, first.to.as_str()), (303, "/login?next=%2Fb%2Fwest%3Fspan%3Dall"));
+        let shown = ask(&app, "GET", &first.to, OWN, "").await.text;
+        assert!(shown.contains("name=\"next\" value=\"/b/west?span=all\""), "{shown}");
+        let entered = ask(&app, "POST", "/login", OWN, form("viewer", PASSWORD, "/b/west?span=all")).await;
+        assert_eq!((entered.status, entered.to.as_str()), (303, "/b/west?span=all"));
+        for part in
+            ["__Host-onbeat=", "; Path=/;", "; Secure", "; HttpOnly", "; SameSite=Lax", "; Max-Age=604800"]
+        {
+            assert!(entered.cookie.contains(part), "{}", entered.cookie);
+        }
+        let cookie = entered.cookie.split(';').next().unwrap();
+        let by = Browser { cookie, ..OWN };
+        assert_eq!(ask(&app, "GET", "/runs/none", by, "").await.status, 404);
+        assert!(ask(&app, "GET", "/login", by, "").await.text.contains("viewer"));
+        // Logging in again ends the session before; one that a browser brings along is never taken.
+        let again = ask(&app, "POST", "/login", by, form("viewer", PASSWORD, "/")).await;
+        let second = again.cookie.split(';').next().unwrap();
+        assert!(second != cookie && is_refused(&ask(&app, "GET", "/", by, "").await));
+        let planted = Browser { cookie: "__Host-onbeat=planted", ..OWN };
+        let entered = ask(&app, "POST", "/login", planted, form("viewer", PASSWORD, "/")).await;
+        assert!(entered.status == 303 && is_refused(&ask(&app, "GET", "/", planted, "").await));
+        let by = Browser { cookie: second, ..OWN };
+        assert_eq!(ask(&app, "GET", "/", by, "").await.status, 200);
+        let left = ask(&app, "POST", "/logout", by, "").await;
+        assert!(left.cookie.contains("Max-Age=0") && left.to == "/login");
+        assert!(is_refused(&ask(&app, "GET", "/", by, "").await));
+        let said = app.store.audit(9).await.unwrap();
+        assert!(said.iter().all(|one| one.who == "viewer" && one.what == "logged in") && said.len() == 3);
+    });
+}
+
+#[test]
+fn a_person_who_is_removed_or_changed_is_so_with_the_next_request() {
+    block_on(async {
+        let app = farm(None).await;
+        let cookies = [logged_in(&app, "viewer").await, logged_in(&app, "admin").await];
+        let [viewer, admin] = cookies.each_ref().map(|cookie| Browser { cookie, ..OWN });
+        assert_eq!(ask(&app, "GET", "/v1/boards", viewer, "").await.status, 200);
+        app.store.remove_person("viewer").await.unwrap();
+        assert_eq!(ask(&app, "GET", "/v1/boards", viewer, "").await.status, 401);
+        app.store.set_role("admin", Role::Viewer).await.unwrap();
+        assert!(ask(&app, "GET", "/login", admin, "").await.text.contains("(viewer)"));
+        app.store.set_password("admin", "other").await.unwrap();
+        assert!(is_refused(&ask(&app, "GET", "/", admin, "").await));
+    });
+}
+
+#[test]
+fn nobody_learns_which_names_there_are_and_guessing_comes_to_an_end() {
+    block_on(async {
+        let app = farm(None).await;
+        let wrong = ask(&app, "POST", "/login", OWN, form("admin", "wrong password", "/")).await;
+        let nobody = ask(&app, "POST", "/login", OWN, form("nobody", "wrong password", "/")).await;
+        assert_eq!((wrong.status, wrong.text), (401, nobody.text));
+        let markup = ask(&app, "POST", "/login", OWN, form("<b>x", "<i>y", "\"><script>")).await;
+        assert!(markup.status == 401 && !markup.text.contains("<b>") && !markup.text.contains("<script"));
+        let mut seen = Vec::new();
+        for _ in 0..30 {
+            seen.push(ask(&app, "POST", "/login", OWN, form("admin", "wrong password", "/")).await.status);
+        }
+        assert!(seen.contains(&429) && !seen.contains(&303), "{seen:?}");
+        for foreign in ["//evil.test", "https://evil.test", "/\\evil.test", "/\t/evil.test"] {
+            let app = farm(None).await;
+            let answer = ask(&app, "POST", "/login", OWN, form("viewer", PASSWORD, foreign)).await;
+            assert_eq!((answer.status, answer.to.as_str()), (303, "/"), "{foreign}");
+        }
+    });
+}
+
+#[test]
+fn what_is_too_large_or_no_form_is_refused() {
+    block_on(async {
+        let app = farm(None).await;
+        let large = form("viewer", &"x".repeat(10 << 20), "/");
+        assert_eq!(ask(&app, "POST", "/login", OWN, large).await.status, 413);
+        for body in ["", "name=viewer", "%ff", "name=viewer&password=%00&password=2"] {
+            let answer = ask(&app, "POST", "/login", OWN, body.to_owned()).await;
+            assert!(answer.status / 100 == 4, "{body}: {}", answer.status);
+        }
+    });
+}
+
+/// What the public may not see, as it is in the store.
+async fn names(app: &Arc<App>) -> Vec<String> {
+    let mut names = Vec::new();
+    for board in app.store.boards().await.unwrap() {
+        names.extend([board.model, board.release, board.preempt, board.environment]);
+        for run in app.store.runs(&board.board, 9).await.unwrap() {
+            let all = crate::store::TimeStretch { from: i64::MIN, to: i64::MAX };
+            let slots = app.store.slots(&board.board, &run.key, all, 999).await.unwrap();
+            names.extend(slots.into_iter().flat_map(|slot| [slot.culprit, slot.victim]));
+        }
+    }
+    names.extend(app.store.culprits(None, 99).await.unwrap().into_iter().map(|one| one.name));
+    names.retain(|name| name.len() > 3);
+    names
+}
+
+#[test]
+fn the_public_sees_latencies_and_no_names() {
+    block_on(async {
+        let app = farm(Some(PublicReading::Read)).await;
+        let names = names(&app).await;
+        assert!(names.len() > 6, "{names:?}");
+        let (west, east) =
+            (app.store.runs("west", 1).await.unwrap(), app.store.runs("east", 1).await.unwrap());
+        let mut seen = 0;
+        for run in west.iter().chain(&east) {
+            for route in routes().into_iter().filter(|route| route.method == "GET") {
+                let address = route.path.replace("{board}", &run.board).replace("{id}", &run.id);
+                let address = address.replace("{t}", &run.started.to_string()).replace("{fingerprint}", "x");
+                for query in ["", "?only=all", "?worst=day", "?q=6."] {
+                    let answer = ask(&app, "GET", &(address.clone() + query), OWN, "").await;
+                    if answer.status != 200 {
+                        continue;
+                    }
+                    seen += 1;
+                    let told: Vec<&String> =
+                        names.iter().filter(|name| answer.text.contains(*name)).collect();
+                    assert!(told.is_empty(), "{address}{query} tells {told:?}");
+                }
+            }
+        }
+        assert!(seen > 40, "{seen}");
+        let page = ask(&app, "GET", "/b/east", OWN, "").await.text;
+        assert!(page.contains("The largest latency"), "{page}");
+        // With a cookie of somebody everything is there.
+        let cookie = logged_in(&app, "viewer").await;
+        let page = ask(&app, "GET", "/b/east", Browser { cookie: &cookie, ..OWN }, "").await.text;
+        assert!(names.iter().any(|name| page.contains(name)));
+    });
+}
+
+#[test]
+fn on_this_machine_all_read_until_somebody_can_log_in() {
+    block_on(async {
+        let store = FarmStore::in_memory().await.unwrap();
+        let app = Arc::new(App::new(store, FarmExposure::BehindProxy, None));
+        assert!(is_refused(&ask(&app, "GET", "/", OWN, "").await));
+        let store = FarmStore::in_memory().await.unwrap();
+        let app = Arc::new(App::new(store, FarmExposure::Loopback, None));
+        let here = async |address: &str| {
+            let request =
+                Request::get(address).header(header::HOST, "localhost").body(Body::empty()).unwrap();
+            router(app.clone()).oneshot(request).await.unwrap().status().as_u16()
+        };
+        assert_eq!((here("/").await, here("/metrics").await), (200, 200));
+        let digest = digest_password(PASSWORD, &[7; 16], PasswordCost::Least).unwrap();
+        let ann = FarmPerson { name: "ann".into(), role: Role::Viewer, created: 1 };
+        app.store.add_person(&ann, &digest).await.unwrap();
+        assert_eq!((here("/").await, here("/metrics").await, here("/healthz").await), (303, 401, 200));
+    });
+}

@@ -1,0 +1,184 @@
+//! Looking after the farm: boards, their states and budgets, what they were refused.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Form, Path, Query, State};
+use axum::response::Response;
+use model::units::{Bare, Nanos, parse_span};
+use serde::Deserialize;
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::login::moved;
+use super::pages::{WebOutcome, known_board};
+use super::sender::now;
+use super::visitor::Visitor;
+use crate::board_settings::{BoardState, check_tag, parse_tags};
+use crate::pages::admin::{AdminView, admin};
+use crate::pages::admin_board::{BoardSettingsView, board_settings};
+use crate::pages::fleet::matches;
+use crate::pages::parts::escaped;
+use crate::people::Role;
+
+/// Boards on the page; the others are found by what is in their names.
+const MOST_BOARDS: usize = 500;
+/// The last that was done.
+const AUDIT_SHOWN: i64 = 100;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct AdminQuery {
+    q: String,
+}
+
+pub async fn page(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<AdminQuery>,
+) -> WebOutcome {
+    shown(&app, &visitor, &query.q, None).await
+}
+
+/// The page; with what is shown once, as a code, with the words for what it is.
+pub async fn shown(
+    app: &App,
+    visitor: &Visitor,
+    filter: &str,
+    once: Option<(String, Vec<String>)>,
+) -> WebOutcome {
+    let mut boards = app.store.boards().await?;
+    let of = boards.len();
+    boards.retain(|board| matches(board, filter));
+    boards.sort_by(|a, b| a.board.cmp(&b.board));
+    boards.truncate(MOST_BOARDS);
+    let is_admin = visitor.role() == Some(Role::Admin);
+    let people = if is_admin { app.store.people().await? } else { Vec::new() };
+    let view = AdminView {
+        visitor: visitor.name(),
+        is_admin,
+        once: once.as_ref().map(|(words, all)| (words.as_str(), &all[..])),
+        boards: &boards,
+        of,
+        filter,
+        tokens: &app.store.tokens().await?,
+        refusals: &app.refusals.all(),
+        folders_refused: app.refused().len(),
+        budgets: &app.store.budgets().await?,
+        people: &people,
+        open_codes: app.store.open_codes(now()).await?,
+        keeps: app.intake.is_some(),
+        database_bytes: app.store.database_bytes().await,
+        sent_bytes: app.store.sent_bytes().await?,
+        audit: &app.store.audit(AUDIT_SHOWN).await?,
+    };
+    Ok(WebAnswer::page(admin(&view)))
+}
+
+pub async fn board(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+) -> WebOutcome {
+    let board = known_board(&app, &visitor, &name).await?;
+    let (rows, missing) = app.store.gaps(&board.board).await?;
+    let refusals = app.refusals.all();
+    let view = BoardSettingsView {
+        board: &board,
+        is_admin: visitor.role() == Some(Role::Admin),
+        tokens: app.store.tokens().await?.get(&board.board).copied().unwrap_or_default(),
+        refusal: refusals.iter().find(|one| one.board == board.board),
+        rows,
+        missing,
+        sent_bytes: app.store.sent_bytes_of(&board.board).await?,
+        quota: app.intake.as_ref().map(|intake| intake.quota),
+    };
+    Ok(WebAnswer::page(board_settings(&view)))
+}
+
+#[derive(Deserialize)]
+pub struct BoardForm {
+    name: String,
+    state: String,
+    tags: String,
+    budget: String,
+}
+
+pub async fn set_board(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+    Form(form): Form<BoardForm>,
+) -> Result<Response, Refusal> {
+    let board = known_board(&app, &visitor, &name).await?;
+    let mut settings = board.settings.clone();
+    let state =
+        BoardState::of_word(&form.state).ok_or_else(|| Refusal::bad("this is no state: choose one"))?;
+    if state != settings.state {
+        (settings.state, settings.state_since) = (state, now());
+    }
+    settings.tags = parse_tags(&form.tags).map_err(Refusal::bad)?;
+    settings.own_budget = budget_of(&form.budget)?;
+    let called: String = model::text::clean(form.name.trim()).chars().take(64).collect();
+    let called = if called.is_empty() { board.board.clone() } else { called };
+    if !app.store.set_settings(&board.board, &called, &settings).await? {
+        return Err(Refusal::not_found("the board is no longer there: look at the list of boards"));
+    }
+    let what = format!(
+        "set {}: {called}, {}, tags {}, budget {}",
+        board.board,
+        state.words(),
+        if settings.tags.is_empty() { "none".to_owned() } else { settings.tags.join(" ") },
+        settings.own_budget.map_or_else(|| "none".to_owned(), report::words::span)
+    );
+    app.note(visitor.name(), &what).await?;
+    Ok(moved(&format!("/admin/boards/{}", escaped(&board.board)), None))
+}
+
+/// A budget as somebody writes it; none where nothing is written.
+fn budget_of(text: &str) -> Result<Option<Nanos>, Refusal> {
+    match text.trim() {
+        "" => Ok(None),
+        text => match parse_span(text, Bare::Micros) {
+            Ok(span) if span.0 > 0 => Ok(Some(span)),
+            _ => Err(Refusal::bad("the budget is no latency: write it like 100us")),
+        },
+    }
+}
+
+#[derive(Deserialize)]
+pub struct BudgetForm {
+    /// Nothing for all boards.
+    #[serde(default)]
+    tag: String,
+    limit: String,
+}
+
+pub async fn set_budget(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Form(form): Form<BudgetForm>,
+) -> Result<Response, Refusal> {
+    let tag = form.tag.trim().to_lowercase();
+    if !tag.is_empty() {
+        check_tag(&tag).map_err(Refusal::bad)?;
+    }
+    let limit = budget_of(&form.limit)?;
+    app.store.set_budget(&tag, limit).await?;
+    let whose = if tag.is_empty() { "all boards".to_owned() } else { format!("tag {tag}") };
+    let said = limit.map_or_else(|| "none".to_owned(), report::words::span);
+    app.note(visitor.name(), &format!("set the budget of {whose}: {said}")).await?;
+    Ok(moved("/admin", None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_latency_or_nothing() {
+        assert_eq!(budget_of(" 100us ").unwrap(), Some(Nanos(100_000)));
+        assert_eq!(budget_of("  ").unwrap(), None);
+        assert!(budget_of("0").is_err() && budget_of("-5us").is_err() && budget_of("<b>").is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! Letting people and boards in, and out.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Form, Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+use super::admin::shown;
+use super::answer::Refusal;
+use super::app::App;
+use super::login::moved;
+use super::pages::WebOutcome;
+use super::sender::{digest_of, now, random};
+use super::visitor::Visitor;
+use crate::ingest::environment::hex;
+use crate::pages::parts::escaped;
+use crate::people::{FarmPerson, PasswordCost, Role, check_name, digest_password};
+
+/// How long a code is good.
+const CODE_GOOD_FOR_S: i64 = 86_400;
+const MOST_CODES: u32 = 100;
+
+#[derive(Deserialize)]
+pub struct CodesForm {
+    count: u32,
+}
+
+pub async fn make_codes(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Form(form): Form<CodesForm>,
+) -> WebOutcome {
+    if !(1..=MOST_CODES).contains(&form.count) {
+        return Err(Refusal::bad("between 1 and 100 codes are made at once: ask for so many"));
+    }
+    let mut codes = Vec::new();
+    for _ in 0..form.count {
+        let code = hex(&random()?[..16]);
+        app.store.add_code(&digest_of(&code), now() + CODE_GOOD_FOR_S).await?;
+        codes.push(code);
+    }
+    app.note(visitor.name(), &format!("made {} to enrol boards with", plural(codes.len()))).await?;
+    let words = "Each enrols one board, until tomorrow; none is shown again:".to_owned();
+    shown(&app, &visitor, "", Some((words, codes))).await
+}
+
+fn plural(codes: usize) -> String {
+    report::words::several(codes as u64, "code", "codes")
+}
+
+pub async fn revoke(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(board): Path<String>,
+) -> Result<Response, Refusal> {
+    if app.store.revoke(&board, now()).await? == 0 {
+        return Err(Refusal::not_found("no board of this name has a token: look at the list of boards"));
+    }
+    app.note(visitor.name(), &format!("revoked the token of {board}")).await?;
+    Ok(moved(&format!("/admin/boards/{}", escaped(&board)), None))
+}
+
+#[derive(Deserialize)]
+pub struct PersonForm {
+    name: String,
+    role: String,
+}
+
+pub async fn add(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Form(form): Form<PersonForm>,
+) -> WebOutcome {
+    let (name, role) = (form.name.trim().to_owned(), role(&form.role)?);
+    check_name(&name).map_err(Refusal::bad)?;
+    let (password, digest) = made_password(&app).await?;
+    let person = FarmPerson { name: name.clone(), role, created: now() };
+    if !app.store.add_person(&person, &digest).await? {
+        let detail = "there is somebody of this name: choose another";
+        return Err(Refusal::new(StatusCode::CONFLICT, detail));
+    }
+    app.note(visitor.name(), &format!("added {name}, {}", role.word())).await?;
+    shown(
+        &app,
+        &visitor,
+        "",
+        Some((format!("The password of {name}, which is not shown again:"), vec![password])),
+    )
+    .await
+}
+
+#[derive(Deserialize)]
+pub struct ChangePersonForm {
+    /// `role`, `password` or `remove`.
+    what: String,
+    #[serde(default)]
+    role: String,
+}
+
+pub async fn change(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+    Form(form): Form<ChangePersonForm>,
+) -> Result<Response, Refusal> {
+    let nobody = || Refusal::not_found("there is nobody of this name: look at the list of people");
+    let people = app.store.people().await?;
+    let known = people.iter().find(|person| person.name == name).ok_or_else(nobody)?;
+    let admins = people.iter().filter(|person| person.role == Role::Admin).count();
+    let is_last = known.role == Role::Admin && admins == 1;
+    let keep_last =
+        || Refusal::new(StatusCode::CONFLICT, "this is the last admin: make somebody else one before");
+    match form.what.as_str() {
+        "role" => {
+            let role = role(&form.role)?;
+            if is_last && role != Role::Admin {
+                return Err(keep_last());
+            }
+            app.store.set_role(&name, role).await?;
+            app.note(visitor.name(), &format!("made {name} {}", role.word())).await?;
+        }
+        "remove" => {
+            if is_last {
+                return Err(keep_last());
+            }
+            app.store.remove_person(&name).await?;
+            app.note(visitor.name(), &format!("removed {name}")).await?;
+        }
+        "password" => {
+            let (password, digest) = made_password(&app).await?;
+            app.store.set_password(&name, &digest).await?;
+            app.note(visitor.name(), &format!("gave {name} another password")).await?;
+            let words = format!("The new password of {name}, who was logged out; it is not shown again:");
+            let page = shown(&app, &visitor, "", Some((words, vec![password]))).await?;
+            return Ok(page.into_response());
+        }
+        _ => return Err(Refusal::bad("a person's role, password, or that they go: choose one of these")),
+    }
+    Ok(moved("/admin", None))
+}
+
+fn role(word: &str) -> Result<Role, Refusal> {
+    Role::of_word(word).ok_or_else(|| Refusal::bad("this is no role: choose viewer, operator or admin"))
+}
+
+/// A password that nobody can guess, with its digest.
+async fn made_password(app: &App) -> Result<(String, String), Refusal> {
+    let secret = random()?;
+    let salt: [u8; 16] = std::array::from_fn(|at| secret[at]);
+    let password = hex(&secret[16..]);
+    let given = password.clone();
+    let digest = app.heavy(move || {
+        digest_password(&given, &salt, PasswordCost::Usual).ok_or_else(|| {
+            Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "there is not enough memory for a digest: try again",
+            )
+        })
+    });
+    Ok((password, digest.await?))
+}

@@ -1,0 +1,217 @@
+//! Looking after the farm: what people set holds, is seen, and is noted.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Request, header};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::access_tests::{Answer, Browser, OWN, ask, block_on, farm, form, logged_in};
+use super::{App, router};
+use crate::board_settings::BoardState;
+use crate::pages::parts::escaped;
+use crate::people::Role;
+
+/// Somebody with a session at a farm.
+struct Somebody {
+    app: Arc<App>,
+    cookie: String,
+}
+
+impl Somebody {
+    async fn of(app: &Arc<App>, name: &str) -> Somebody {
+        Somebody { app: app.clone(), cookie: logged_in(app, name).await }
+    }
+
+    async fn get(&self, address: &str) -> Answer {
+        ask(&self.app, "GET", address, Browser { cookie: &self.cookie, ..OWN }, "").await
+    }
+
+    async fn post(&self, address: &str, fields: &[(&str, &str)]) -> Answer {
+        let pairs = fields.iter().map(|(name, value)| format!("{name}={}", escaped(value)));
+        let body = pairs.collect::<Vec<_>>().join("&");
+        ask(&self.app, "POST", address, Browser { cookie: &self.cookie, ..OWN }, body).await
+    }
+
+    async fn json(&self, address: &str) -> Value {
+        serde_json::from_str(&self.get(address).await.text).unwrap()
+    }
+
+    async fn did(&self) -> String {
+        let all = self.app.store.audit(99).await.unwrap();
+        all.into_iter().map(|one| format!("{}: {}\n", one.who, one.what)).collect()
+    }
+}
+
+/// A board as a request sets it.
+fn set<'a>(name: &'a str, state: &'a str, tags: &'a str, budget: &'a str) -> [(&'a str, &'a str); 4] {
+    [("name", name), ("state", state), ("tags", tags), ("budget", budget)]
+}
+
+#[test]
+fn a_budget_that_is_broken_is_a_change_until_somebody_looked_at_it() {
+    block_on(async {
+        let app = farm(None).await;
+        let ann = Somebody::of(&app, "operator").await;
+        assert!(!ann.get("/").await.text.contains("24 h / budget"));
+        assert_eq!(ann.post("/admin/budgets", &[("limit", "1us")]).await.to, "/admin");
+        assert_eq!(ann.post("/admin/boards/east", &set("East", "active", "lab", "")).await.status, 303);
+        assert_eq!(ann.post("/admin/budgets", &[("tag", "Lab"), ("limit", "10s")]).await.status, 303);
+        // The tag's is narrower than the fleet's, however large it is.
+        let changes = ann.json("/v1/changes").await["changes"].clone();
+        assert_eq!((changes.as_array().unwrap().len(), &changes[0]["kind"]), (1, &"over-budget".into()));
+        assert_eq!(changes[0]["board"], "west");
+        let front = ann.get("/").await.text;
+        assert!(front.contains("24 h / budget") && front.contains("over budget"), "{front}");
+        let metrics = ann.get("/metrics").await.text;
+        assert!(metrics.contains("onbeat_over_budget{board=\"west\"} 1"), "{metrics}");
+        assert!(metrics.contains("onbeat_over_budget{board=\"east\"} 0"));
+        assert!(metrics.contains("onbeat_budget_seconds{board=\"west\"} 0.000001"));
+        let t = changes[0]["t"].to_string();
+        let subject = changes[0]["subject"].as_str().unwrap();
+        let which = [("board", "west"), ("subject", subject), ("t", t.as_str())];
+        let note = "a <b>known</b> thing";
+        let noted = ann.post("/changes/acknowledge", &[&which[..], &[("note", note)]].concat()).await;
+        assert_eq!(noted.to, "/changes?board=west", "{}", noted.text);
+        assert_eq!(ann.json("/v1/changes").await["changes"].as_array().unwrap().len(), 0);
+        let seen = ann.json("/v1/changes?only=acknowledged").await["changes"][0]["acknowledged"].clone();
+        assert_eq!((&seen["who"], &seen["note"]), (&"operator".into(), &note.into()));
+        let page = ann.get("/changes?only=acknowledged").await.text;
+        assert!(page.contains("by operator") && !page.contains("<b>known"), "{page}");
+        assert!(!ann.get("/").await.text.contains("over budget"));
+        // A viewer sees who looked at it, and cannot say so.
+        let bob = Somebody::of(&app, "viewer").await;
+        assert!(!bob.get("/changes?only=all").await.text.contains("action=\"/changes/acknowledge"));
+        let reopened = ann.post("/changes/acknowledge", &[&which[..], &[("reopen", "yes")]].concat()).await;
+        assert_eq!(reopened.status, 303);
+        assert_eq!(ann.json("/v1/changes").await["changes"].as_array().unwrap().len(), 1);
+        for wrong in [[("board", "none"), which[1], which[2]], [which[0], ("subject", "x"), which[2]]] {
+            assert_eq!(ann.post("/changes/acknowledge", &wrong).await.status, 404);
+        }
+        // With another budget it is another question; without one there is none.
+        ann.post("/admin/budgets", &[("limit", "")]).await;
+        assert!(ann.json("/v1/changes").await["changes"].as_array().unwrap().is_empty());
+        assert!(ann.did().await.contains("operator: set the budget of tag lab: 10"));
+    });
+}
+
+#[test]
+fn of_a_board_that_is_muted_nothing_is_reported_and_its_page_says_so() {
+    block_on(async {
+        let app = farm(None).await;
+        let ann = Somebody::of(&app, "operator").await;
+        for state in BoardState::ALL {
+            let answer = ann.post("/admin/boards/west", &set("West", state.word(), "", "1us")).await;
+            assert_eq!(answer.to, "/admin/boards/west", "{}", answer.text);
+            let open = ann.json("/v1/changes?board=west").await["changes"].as_array().unwrap().len();
+            // What the hardware before did is not held against the one of now.
+            assert_eq!(open, usize::from(state == BoardState::Active), "{state:?}");
+            let page = ann.get("/b/west").await.text;
+            assert_eq!(page.contains("is not reported"), state.is_quiet());
+            assert_eq!(page.contains("hardware was replaced"), state == BoardState::Replaced);
+        }
+        let said = ann.json("/v1/boards/west").await["board"].clone();
+        assert_eq!((&said["state"], &said["budget_of"]), (&"replaced".into(), &"board".into()));
+        // A name is text, and one that is empty is the board's own.
+        ann.post("/admin/boards/west", &set("<b>W</b>", "active", "", "")).await;
+        let page = ann.get("/admin").await.text;
+        assert!(page.contains("&lt;b&gt;W") && !page.contains("<b>"), "{page}");
+        ann.post("/admin/boards/west", &set("", "active", "", "")).await;
+        assert_eq!(ann.json("/v1/boards/west").await["board"]["name"], "west");
+        for wrong in [
+            set("W", "gone", "", ""),
+            set("W", "active", "<b>", ""),
+            set("W", "active", "", "-1"),
+            set("W", "active", "", "1 yard"),
+        ] {
+            assert_eq!(ann.post("/admin/boards/west", &wrong).await.status, 400, "{wrong:?}");
+        }
+        assert_eq!(ann.post("/admin/boards/none", &set("W", "active", "", "")).await.status, 404);
+    });
+}
+
+/// What a page shows this once.
+fn once(page: &str) -> String {
+    let shown = page.split("<pre class=\"copy\">").nth(1).unwrap_or_else(|| panic!("{page}"));
+    shown.split('<').next().unwrap().to_owned()
+}
+
+#[test]
+fn people_are_let_in_and_out_and_the_last_admin_stays() {
+    block_on(async {
+        let app = farm(None).await;
+        let root = Somebody::of(&app, "admin").await;
+        let added = root.post("/admin/people", &[("name", "eve"), ("role", "operator")]).await;
+        let password = once(&added.text);
+        assert_eq!(password.len(), 32);
+        let entered = ask(&app, "POST", "/login", OWN, form("eve", &password, "/admin")).await;
+        assert_eq!((entered.status, entered.to.as_str()), (303, "/admin"));
+        let eve = Somebody { app: app.clone(), cookie: entered.cookie.split(';').next().unwrap().to_owned() };
+        let page = eve.get("/admin").await;
+        assert!(
+            page.status == 200 && !page.text.contains("Letting boards in") && !page.text.contains("People")
+        );
+        assert!(eve.get("/b/west").await.text.contains("/admin/boards/west"));
+        let again = root.post("/admin/people", &[("name", "eve"), ("role", "viewer")]).await;
+        assert_eq!(again.status, 409);
+        for (name, role) in [("<b>", "viewer"), ("a b", "viewer"), ("", "viewer"), ("bob", "root")] {
+            assert_eq!(
+                root.post("/admin/people", &[("name", name), ("role", role)]).await.status,
+                400,
+                "{name}"
+            );
+        }
+        // Another role holds from the next request on, another password ends the session.
+        root.post("/admin/people/eve", &[("what", "role"), ("role", "viewer")]).await;
+        assert_eq!((eve.get("/admin").await.status, eve.get("/").await.status), (403, 200));
+        let changed = root.post("/admin/people/eve", &[("what", "password")]).await;
+        assert!(once(&changed.text) != password && eve.get("/").await.status == 303);
+        assert_eq!(root.post("/admin/people/eve", &[("what", "remove")]).await.status, 303);
+        assert_eq!(root.post("/admin/people/eve", &[("what", "remove")]).await.status, 404);
+        for what in [[("what", "remove"), ("role", "")], [("what", "role"), ("role", "viewer")]] {
+            assert_eq!(root.post("/admin/people/admin", &what).await.status, 409);
+        }
+        assert_eq!(root.post("/admin/people/admin", &[("what", "dance")]).await.status, 400);
+        root.post("/admin/people/viewer", &[("what", "role"), ("role", Role::Admin.word())]).await;
+        assert_eq!(root.post("/admin/people/admin", &[("what", "remove")]).await.status, 303);
+        assert_eq!(root.get("/admin").await.status, 303);
+        let did = root.did().await;
+        assert!(
+            did.contains("admin: added eve, operator\n") && did.contains("admin: removed admin\n"),
+            "{did}"
+        );
+        assert!(!did.contains(&password));
+    });
+}
+
+#[test]
+fn a_board_is_let_in_by_a_code_and_what_it_was_refused_is_shown() {
+    block_on(async {
+        let app = farm(None).await;
+        let root = Somebody::of(&app, "admin").await;
+        let code = once(&root.post("/admin/codes", &[("count", "1")]).await.text);
+        assert_eq!(root.post("/admin/codes", &[("count", "1000")]).await.status, 400);
+        let enrol = serde_json::json!({ "code": code, "name": "press-3" }).to_string();
+        let enrolled = ask(&app, "POST", "/v1/enrol", Browser::default(), enrol).await;
+        let answer: Value = serde_json::from_str(&enrolled.text).unwrap();
+        let token = answer["token"].as_str().unwrap().to_owned();
+        let put = async |body: &'static str| {
+            let request = Request::put("/v1/rows/boot/rec/timer/0")
+                .header(header::AUTHORIZATION, format!("Bearer {token}"))
+                .body(Body::from(body))
+                .unwrap();
+            router(app.clone()).oneshot(request).await.unwrap().status().as_u16()
+        };
+        assert_eq!(put("no <b>row\n").await, 422);
+        let page = root.get("/admin").await.text;
+        assert!(page.contains("press-3") && page.contains("PUT /v1/rows/boot/rec/timer/0"), "{page}");
+        assert!(!page.contains("<b>"));
+        let page = root.get("/admin/boards/press-3").await.text;
+        assert!(page.contains("Refused 1 time since") && page.contains("Revoke it"), "{page}");
+        assert_eq!(root.post("/admin/boards/press-3/revoke", &[]).await.status, 303);
+        assert_eq!(root.post("/admin/boards/press-3/revoke", &[]).await.status, 404);
+        assert_eq!(put("").await, 401);
+        assert!(root.did().await.contains("admin: revoked the token of press-3"));
+    });
+}

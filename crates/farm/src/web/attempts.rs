@@ -1,0 +1,122 @@
+//! How often somebody may try to log in: from an address, and as a name, whether there is such a
+//! person or not.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use model::units::Nanos;
+
+/// Attempts that may come at once,
+const BURST: i64 = 10;
+/// and the seconds that each further one takes.
+const EACH_S: i64 = 20;
+const ONE: i64 = EACH_S * Nanos::SECOND.0;
+/// Addresses and names that are told apart; all others share one.
+const MOST: usize = 10_000;
+
+/// What is left to each address and name.
+#[derive(Debug, Default)]
+pub struct LoginAttempts(Mutex<BTreeMap<String, Attempts>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Attempts {
+    at: Nanos,
+    left: i64,
+}
+
+impl LoginAttempts {
+    /// Takes one of each; how many seconds to wait where one of them has none left.
+    pub fn take(&self, keys: &[String], now: Nanos) -> Result<(), i64> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST {
+            all.retain(|_, one| one.at_time(now).left < BURST * ONE);
+        }
+        for key in keys {
+            let is_known = all.contains_key(key) || all.len() < MOST;
+            let one = all.entry(if is_known { key.clone() } else { String::new() });
+            let one = one.or_insert(Attempts { at: now, left: BURST * ONE });
+            *one = one.at_time(now);
+            if one.left < ONE {
+                return Err(1 + (ONE - one.left) / Nanos::SECOND.0);
+            }
+            one.left -= ONE;
+        }
+        Ok(())
+    }
+
+    /// Gives back what somebody took who was right.
+    pub fn give_back(&self, keys: &[String]) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in keys {
+            if let Some(one) = all.get_mut(key) {
+                one.left = (one.left + ONE).min(BURST * ONE);
+            }
+        }
+    }
+}
+
+impl Attempts {
+    fn at_time(self, now: Nanos) -> Attempts {
+        let since = now.0.saturating_sub(self.at.0).max(0);
+        Attempts { at: now.max(self.at), left: self.left.saturating_add(since).min(BURST * ONE) }
+    }
+}
+
+/// An address as it is counted: of IPv6 the network, of which who has one has all addresses.
+pub fn counted(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_and_a_name_have_some_attempts_and_then_wait() {
+        let (attempts, now) = (LoginAttempts::default(), Nanos(7));
+        let keys = |address: &str, name: &str| [format!("from {address}"), format!("as {name}")];
+        let tried = |address: &str, name: &str, now| {
+            (0..2 * BURST).filter(|_| attempts.take(&keys(address, name), now).is_ok()).count() as i64
+        };
+        assert_eq!(tried("a", "ann", now), BURST);
+        assert_eq!(attempts.take(&keys("a", "ann"), now), Err(21));
+        // From elsewhere as the same name, or as another from the same address, is no way round.
+        assert_eq!((tried("b", "ann", now), tried("a", "bob", now)), (0, 0));
+        let later = Nanos(now.0 + 3 * ONE);
+        assert_eq!(tried("a", "ann", later), 3);
+        // Who is right is not counted.
+        for _ in 0..5 * BURST {
+            attempts.take(&keys("c", "eve"), now).unwrap();
+            attempts.give_back(&keys("c", "eve"));
+        }
+        assert_eq!(tried("c", "eve", Nanos(0)), BURST);
+    }
+
+    #[test]
+    fn many_names_take_no_more_memory_than_a_bound() {
+        let attempts = LoginAttempts::default();
+        for name in 0..2 * MOST {
+            let _ = attempts.take(&[format!("as {name}")], Nanos(5));
+        }
+        assert!(attempts.0.lock().unwrap().len() <= MOST + 1);
+        assert!(attempts.take(&["as somebody else".to_owned()], Nanos(5)).is_err());
+        // Those that are whole again are forgotten.
+        assert!(attempts.take(&["as somebody".to_owned()], Nanos(5 + BURST * ONE)).is_ok());
+        assert!(attempts.0.lock().unwrap().len() < 9);
+    }
+
+    #[test]
+    fn networks_are_counted_as_one() {
+        let of = |text: &str| counted(text.parse().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::2:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), "10.0.0.1");
+    }
+}

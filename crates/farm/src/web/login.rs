@@ -1,0 +1,158 @@
+//! Logging in and out.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{ConnectInfo, Form, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::{App, FarmExposure};
+use super::attempts::counted;
+use super::sender::{digest_of, now, random};
+use super::session::{GOOD_FOR_S, cookie, named_session};
+use super::visitor::Visitor;
+use crate::ingest::environment::hex;
+use crate::pages::login::{LoginView, login};
+
+/// Where a reader goes on who logs in.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct LoginQuery {
+    next: String,
+}
+
+#[derive(Deserialize)]
+pub struct LoginForm {
+    name: String,
+    password: String,
+    #[serde(default)]
+    next: String,
+}
+
+pub async fn page(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<LoginQuery>,
+) -> Result<WebAnswer, Refusal> {
+    let view = LoginView {
+        person: visitor.person.as_ref(),
+        has_people: app.store.has_people().await?,
+        next: own_address(&query.next),
+        refused: None,
+    };
+    Ok(WebAnswer::page(login(&view)))
+}
+
+/// One answer and as much work for a name that nobody has as for a wrong password.
+pub async fn enter(
+    State(app): State<Arc<App>>,
+    address: Option<Extension<ConnectInfo<SocketAddr>>>,
+    headers: HeaderMap,
+    Form(form): Form<LoginForm>,
+) -> Result<Response, Refusal> {
+    let peer = address.map(|Extension(ConnectInfo(peer))| peer.ip());
+    let from = client(&headers, peer, app.exposure).map_or_else(|| "unknown".to_owned(), counted);
+    let name: String = form.name.trim().chars().take(128).collect();
+    let keys = [format!("from {from}"), format!("as {name}")];
+    app.attempts.take(&keys, host::clock::monotonic()).map_err(|wait_s| {
+        let detail = format!("too many wrong attempts to log in: wait for {wait_s} s");
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail)
+    })?;
+    let known = app.store.password_of(&name).await?;
+    let next = own_address(&form.next);
+    if app.is_password(form.password, known.clone()).await? {
+        let token = hex(&random()?);
+        let (begun, digest) = (now(), digest_of(&token));
+        let password = known.unwrap_or_default();
+        if app.store.begin_session(&name, &password, &digest, begun, begun + GOOD_FOR_S).await? {
+            app.attempts.give_back(&keys);
+            if let Some(before) = named_session(&headers, app.is_secure()) {
+                app.store.end_session(&before).await?;
+            }
+            app.note(&name, "logged in").await?;
+            return Ok(moved(next, Some(cookie(Some(&token), app.is_secure()))));
+        }
+    }
+    let refused = Some("There is no such name, or the password is another one.");
+    let view = LoginView { person: None, has_people: true, next, refused };
+    Ok((StatusCode::UNAUTHORIZED, WebAnswer::page(login(&view))).into_response())
+}
+
+pub async fn leave(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Refusal> {
+    if let Some(session) = named_session(&headers, app.is_secure()) {
+        app.store.end_session(&session).await?;
+    }
+    Ok(moved("/login", Some(cookie(None, app.is_secure()))))
+}
+
+/// Leads to another page of the farm.
+pub fn moved(to: &str, cookie: Option<String>) -> Response {
+    let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, to.to_owned())]).into_response();
+    if let Some(cookie) = cookie.and_then(|cookie| cookie.parse().ok()) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// An address within the farm, or the first page: `//host`, and `/\host` as browsers read it, lead
+/// elsewhere (WHATWG URL, "special authority slashes").
+fn own_address(next: &str) -> &str {
+    let plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    match plain && next.starts_with('/') && !next.starts_with("//") && next.len() <= 1_000 {
+        true => next,
+        false => "/",
+    }
+}
+
+/// Whom attempts are counted of: behind a proxy the address that it adds last, because all before
+/// it is as the client says.
+fn client(headers: &HeaderMap, peer: Option<IpAddr>, exposure: FarmExposure) -> Option<IpAddr> {
+    let last = headers.get_all("x-forwarded-for").iter().next_back().and_then(|line| line.to_str().ok());
+    let named = last.and_then(|line| line.rsplit(',').next()?.trim().parse().ok());
+    named.filter(|_| exposure == FarmExposure::BehindProxy).or(peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_leads_elsewhere() {
+        for own in ["/", "/b/a?span=all", "/changes?board=x&only=all"] {
+            assert_eq!(own_address(own), own);
+        }
+        for foreign in [
+            "",
+            "//evil.test",
+            "/\\evil.test",
+            "https://evil.test/",
+            "evil.test",
+            "/\t/evil.test",
+            "/\n",
+            "/ä",
+            "javascript:alert(1)",
+            "\\\\evil.test",
+            "/b\\..\\x",
+        ] {
+            assert_eq!(own_address(foreign), "/", "{foreign}");
+        }
+        assert_eq!(own_address(&format!("/{}", "x".repeat(2_000))), "/");
+    }
+
+    #[test]
+    fn a_proxy_is_believed_about_the_last_address_alone() {
+        let peer: IpAddr = "127.0.0.1".parse().unwrap();
+        let headers = |line: &str| {
+            let name = header::HeaderName::from_static("x-forwarded-for");
+            HeaderMap::from_iter([(name, line.parse().unwrap())])
+        };
+        let of = |line: &str, exposure| client(&headers(line), Some(peer), exposure).unwrap().to_string();
+        assert_eq!(of("6.6.6.6, 10.0.0.1", FarmExposure::BehindProxy), "10.0.0.1");
+        assert_eq!(of("what, ever", FarmExposure::BehindProxy), "127.0.0.1");
+        assert_eq!(of("6.6.6.6", FarmExposure::Loopback), "127.0.0.1");
+    }
+}

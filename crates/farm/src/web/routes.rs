@@ -1,0 +1,113 @@
+//! Every route, in a row with what it needs: there is no other way to one.
+
+use std::sync::Arc;
+
+use axum::extract::DefaultBodyLimit;
+use axum::handler::Handler;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, get, post, put};
+
+use super::access::{Need, admit};
+use super::app::App;
+use super::{
+    acknowledge, admin, admin_people, api, changes, compare, five_minutes, kernels, login, metrics, pages,
+    receive,
+};
+use crate::people::Role;
+
+const OPERATOR: Need = Need::Role(Role::Operator);
+const ADMIN: Need = Need::Role(Role::Admin);
+
+/// A method of an address.
+pub struct FarmRoute {
+    #[cfg(test)]
+    pub method: &'static str,
+    pub path: &'static str,
+    pub need: Need,
+    handler: MethodRouter<Arc<App>>,
+}
+
+impl FarmRoute {
+    /// The handler behind what it needs.
+    pub fn guarded(self, app: &Arc<App>) -> (&'static str, MethodRouter<Arc<App>>) {
+        let admitted = self.handler.layer(DefaultBodyLimit::max(self.need.largest_body()));
+        (self.path, admitted.layer(from_fn_with_state((app.clone(), self.need), admit)))
+    }
+}
+
+fn read<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: Need, handler: H) -> FarmRoute {
+    FarmRoute {
+        #[cfg(test)]
+        method: "GET",
+        path,
+        need,
+        handler: get(handler),
+    }
+}
+
+fn send<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: Need, handler: H) -> FarmRoute {
+    FarmRoute {
+        #[cfg(test)]
+        method: "POST",
+        path,
+        need,
+        handler: post(handler),
+    }
+}
+
+fn store<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> FarmRoute {
+    FarmRoute {
+        #[cfg(test)]
+        method: "PUT",
+        path,
+        need: Need::Token,
+        handler: put(handler),
+    }
+}
+
+/// All of them.
+pub fn routes() -> Vec<FarmRoute> {
+    vec![
+        read("/", Need::Reading, pages::fleet),
+        read("/b/{board}", Need::Reading, pages::board),
+        read("/b/{board}/env", Need::Names, pages::environments),
+        read("/b/{board}/at/{t}", Need::Reading, five_minutes::page),
+        read("/changes", Need::Reading, changes::page),
+        send("/changes/acknowledge", OPERATOR, acknowledge::acknowledge),
+        read("/kernels", Need::Names, kernels::page),
+        read("/runs/{id}", Need::Names, pages::run),
+        read("/culprits", Need::Names, pages::culprits),
+        read("/culprits/{fingerprint}", Need::Names, pages::culprit),
+        read("/compare", Need::Names, compare::page),
+        read("/assets/farm.css", Need::Nothing, pages::styles),
+        read("/login", Need::Nothing, login::page),
+        send("/login", Need::Nothing, login::enter),
+        send("/logout", Need::Nothing, login::leave),
+        read("/admin", OPERATOR, admin::page),
+        read("/admin/boards/{board}", OPERATOR, admin::board),
+        send("/admin/boards/{board}", OPERATOR, admin::set_board),
+        send("/admin/boards/{board}/revoke", ADMIN, admin_people::revoke),
+        send("/admin/budgets", OPERATOR, admin::set_budget),
+        send("/admin/codes", ADMIN, admin_people::make_codes),
+        send("/admin/people", ADMIN, admin_people::add),
+        send("/admin/people/{name}", ADMIN, admin_people::change),
+        read("/healthz", Need::Nothing, metrics::health),
+        read("/metrics", Need::Metrics, metrics::metrics),
+        read("/v1/boards", Need::Reading, api::boards),
+        read("/v1/boards/{board}", Need::Reading, api::board),
+        read("/v1/boards/{board}/slots", Need::Reading, api::slots),
+        read("/v1/boards/{board}/slots.csv", Need::Reading, api::slots_csv),
+        read("/v1/boards/{board}/histograms", Need::Reading, api::histograms),
+        read("/v1/runs/{id}", Need::Reading, api::run),
+        read("/v1/culprits", Need::Names, api::culprits),
+        read("/v1/kernels", Need::Names, kernels::json),
+        read("/v1/changes", Need::Reading, changes::json),
+        read("/v1/compare", Need::Names, compare::json),
+        read("/v1/refused", Need::Names, api::refused),
+        read("/v1/me", Need::Token, receive::me),
+        send("/v1/enrol", Need::Code, receive::enrol),
+        store("/v1/runs/{id}", receive::put_run),
+        store("/v1/rows/{boot}/{recording}/{series}/{seq}", receive::put_rows),
+        store("/v1/pieces/{piece}", receive::put_piece),
+    ]
+}

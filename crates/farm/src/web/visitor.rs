@@ -1,0 +1,93 @@
+//! Who asks, and how much of the farm they may see.
+
+use serde::Serialize;
+
+use crate::people::{FarmPerson, Role};
+
+/// What somebody sees who did not log in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PublicReading {
+    /// Nothing but the way to log in.
+    None,
+    /// Latencies, without names of programs, hosts and people.
+    Read,
+    /// What a viewer sees.
+    All,
+}
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum FarmView {
+    #[default]
+    Nothing,
+    /// Without names of programs, hosts and people.
+    Unnamed,
+    All,
+}
+
+/// What the farm was told about who may read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccessPolicy {
+    /// None: on loopback everything while nobody can log in, else nothing.
+    pub public: Option<PublicReading>,
+    /// Whether a monitoring system need not log in.
+    pub metrics_open: bool,
+}
+
+impl AccessPolicy {
+    /// What somebody sees who did not log in.
+    pub fn unknown_sees(&self, is_loopback: bool, has_people: bool) -> FarmView {
+        match self.public {
+            Some(PublicReading::None) => FarmView::Nothing,
+            Some(PublicReading::Read) => FarmView::Unnamed,
+            Some(PublicReading::All) => FarmView::All,
+            None if is_loopback && !has_people => FarmView::All,
+            None => FarmView::Nothing,
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Visitor {
+    /// None where nobody logged in.
+    pub person: Option<FarmPerson>,
+    pub view: FarmView,
+}
+
+impl Visitor {
+    pub fn role(&self) -> Option<Role> {
+        self.person.as_ref().map(|person| person.role)
+    }
+
+    /// The name for the list of what was done.
+    pub fn name(&self) -> &str {
+        self.person.as_ref().map_or("", |person| &person.name)
+    }
+
+    /// Whether names of programs, hosts and people are left out.
+    pub fn is_unnamed(&self) -> bool {
+        self.view != FarmView::All
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_on_loopback_without_people_all_may_read_unasked() {
+        let policy = |public| AccessPolicy { public, metrics_open: false };
+        for (public, is_loopback, has_people, view) in [
+            (None, true, false, FarmView::All),
+            (None, true, true, FarmView::Nothing),
+            (None, false, false, FarmView::Nothing),
+            (None, false, true, FarmView::Nothing),
+            (Some(PublicReading::None), true, false, FarmView::Nothing),
+            (Some(PublicReading::Read), false, true, FarmView::Unnamed),
+            (Some(PublicReading::All), false, true, FarmView::All),
+        ] {
+            assert_eq!(policy(public).unknown_sees(is_loopback, has_people), view, "{public:?}");
+        }
+    }
+}
