@@ -119,7 +119,8 @@ fn refused(need: Need, visitor: &Visitor, request: &Request) -> Response {
         return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
     }
     let uri = request.uri();
-    let is_page = *request.method() == Method::GET && !uri.path().starts_with("/v1/");
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_page = reads && !uri.path().starts_with("/v1/");
     if is_page && uri.path() != "/metrics" {
         let here = uri.path_and_query().map_or("/", |known| known.as_str());
         let location = format!("/login?next={}", escaped(here));
