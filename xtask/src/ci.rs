@@ -35,6 +35,8 @@ pub fn run() -> Result<()> {
         }
         return tally.close();
     }
+    // Its linker works alone for minutes, while tests wait more than they compute.
+    let dist = std::thread::spawn(|| dist::build(std::env::consts::ARCH).map(drop));
     step(&mut tally, "tests", || cargo(&["test", "--workspace", "--no-fail-fast"]));
     step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
     step(&mut tally, "failing system calls", || failures::run(&failures::Args::of_gate()?));
@@ -43,7 +45,8 @@ pub fn run() -> Result<()> {
     browser::all(&mut tally);
     fuzz(&mut tally);
     boards_of_32_bits(&mut tally);
-    if step(&mut tally, "dist", || dist::build(std::env::consts::ARCH).map(drop)) {
+    let built = || dist.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
+    if step(&mut tally, "dist", built) {
         tally.take(live::all_machines(&live::Args::default()));
     } else {
         tally.note("live", StepOutcome::LeftOut("there is no static binary".to_string()));

@@ -256,7 +256,10 @@ mod tests {
         let refused = |text: &str| parse_run(text.as_bytes()).expect_err("not a run");
         assert!(refused(r#"{"schema":"onbeat.run/2"}"#).contains("newer onbeat"));
         assert!(refused(r#"{"schema":"other"}"#).contains("expected a run of onbeat"));
-        assert!(refused("[").contains("EOF"));
+        for (text, what) in [("", "cut short"), ("{\"schema\":", "cut short"), ("{]", "damaged")] {
+            let told = refused(text);
+            assert!(told.contains(what) && told.contains("copy the bundle again"), "{text}: {told}");
+        }
         assert!(refused(&format!("{}{}", "[".repeat(10_000), "]".repeat(10_000))).len() < 200);
     }
 }

@@ -129,8 +129,8 @@ pub fn numbers(plan: &ExperimentPlan, segments: usize, proof: &Proof, needs: Pro
     lines.extend(found(plan, proof, needs));
     if proof.carry_over.is_seen(plan.stop_at) {
         lines.push(format!(
-            "In {} of {} segments the first half is more like the other side: the change takes longer than \
-             {} to settle, and does more than it seems; ask for more with --settle.",
+            "In {} of {} segments the first half is more like the other side: the change may take longer \
+             than {} to settle; ask for more with --settle.",
             proof.carry_over.towards,
             proof.carry_over.of,
             length(plan.settle_ns)
@@ -138,7 +138,7 @@ pub fn numbers(plan: &ExperimentPlan, segments: usize, proof: &Proof, needs: Pro
     }
     if let Some(drift) = proof.drift.filter(|drift| drift.is_large()) {
         lines.push(format!(
-            "The machine changed meanwhile: without the change the median was {} us in the first pair and \
+            "The median moved meanwhile: without the change it was {} us in the first pair and \
              {} us in the last. The pairs' drawn order keeps that out of the verdict.",
             us(drift.first),
             us(drift.last)

@@ -130,6 +130,18 @@ pub fn per_hour(rate: f64) -> String {
     }
 }
 
+/// An upper bound of a rate: never shown lower than it is.
+pub fn at_most_per_hour(rate: f64) -> String {
+    let up = |value: f64, steps: f64| (value * steps).ceil() / steps;
+    match rate {
+        r if r >= 100.0 => per_hour(up(r, 1.0)),
+        r if r >= 1.0 => per_hour(up(r, 10.0)),
+        r if r >= 1.0 / 24.0 => per_hour(up(r * 24.0, 10.0) / 24.0),
+        // The time is cut to what is shown, which makes the rate the higher one.
+        r => per_hour(r),
+    }
+}
+
 /// A length in seconds in readable units.
 pub fn seconds(s: f64) -> String {
     duration(Nanos((s * 1e9).min(9e18) as i64))

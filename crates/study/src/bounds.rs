@@ -3,6 +3,7 @@
 use model::error::{Failure, Result};
 use model::run::CpuRun;
 use model::text::quoted;
+use model::vocabulary::Ended;
 use stats::bounds::{self, Bounds, BoundsInput, HistogramInput, ListedOverflows, Question, RunTotals};
 
 use crate::measurement::Measurement;
@@ -34,7 +35,12 @@ pub fn bounds(measurement: &Measurement, question: &Question) -> Result<Bounds> 
             },
             max: measurement.max(),
         },
-        run: RunTotals { invalid: &invalid, cycles, missed: sum(|cpu| cpu.missed) },
+        run: RunTotals {
+            invalid: &invalid,
+            cycles,
+            missed: sum(|cpu| cpu.missed),
+            ended_by_limit: measurement.run.as_ref().is_some_and(|run| run.ended == Ended::Limit),
+        },
         hz: measurement.run.as_ref().and_then(|run| run.host.hz),
     };
     Ok(bounds::bounds(&input, question))

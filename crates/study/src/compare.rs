@@ -98,7 +98,21 @@ pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>
         side.iter().map(of).collect()
     };
     // A list does not record conditions, which is not the same as having none.
-    settings(a).zip(settings(b)).map(|(a, b)| differences(&a, &b))
+    let (of_a, of_b) = settings(a).zip(settings(b))?;
+    Some(commands_of(a, b).into_iter().chain(differences(&of_a, &of_b)).collect())
+}
+
+/// A hunt's recording delays what it measures, and a measurement's loop records nothing.
+fn commands_of(a: &[Measurement], b: &[Measurement]) -> Option<Difference> {
+    let of = |side: &[Measurement]| {
+        let mut all: Vec<&str> =
+            side.iter().filter_map(|one| Some(one.run.as_ref()?.command.as_str())).collect();
+        all.sort_unstable();
+        all.dedup();
+        all.join(" | ")
+    };
+    let (a, b) = (of(a), of(b));
+    (a != b).then(|| Difference { what: "command".into(), a, b })
 }
 
 /// Refuses what would compare different things.

@@ -63,7 +63,7 @@ pub fn sentence(diff: &AuditDiff) -> String {
         (worse, 0) => format!("Worse: {} that did not.", several(worse, "rule fails", "rules fail")),
         (worse, better) => {
             format!(
-                "Worse: {} that did not, and {better} no longer.",
+                "Worse: {} that did not; {better} that failed no longer do.",
                 several(worse, "rule fails", "rules fail")
             )
         }

@@ -41,6 +41,9 @@ fn said(bounds: &Bounds) -> (String, Style) {
     if bounds.gates.iter().any(|gate| gate.id == "G11" && !gate.passed) {
         return (words + "; what comes later it does not say: the run was spoiled.", BOLD);
     }
+    if counting.ended_by_limit {
+        return (words + "; what comes later it does not say: it ended at its own largest latency.", BOLD);
+    }
     let condition = match bounds.exchangeable.condition.as_str() {
         "" => String::new(),
         condition => format!(", {condition}"),
@@ -73,7 +76,10 @@ fn basis(bounds: &Bounds) -> String {
     let (refused, open) = (of("REFUSED"), of("-"));
     let blocks = format!("{} blocks of {}", bounds.counting.blocks, duration(bounds.counting.block_ns));
     match (refused.as_str(), open.as_str()) {
-        ("", "") => format!("{blocks}; none of {} checks refused (-v lists them)", bounds.gates.len()),
+        ("", "") => {
+            let judging = bounds.gates.iter().filter(|gate| mark(gate) == "passed").count();
+            format!("{blocks}; none of {judging} checks refused (-v lists them)")
+        }
         ("", open) => format!("{blocks}; too few to judge {open} (-v says more)"),
         (refused, _) => {
             let many = refused.split(", ").count() as u64;
@@ -83,9 +89,17 @@ fn basis(bounds: &Bounds) -> String {
     }
 }
 
+/// Of a run that was spoiled.
+const AGAIN: &str = "remove what spoiled the run, and measure again";
+
 fn next(bounds: &Bounds, place: RunPlace) -> String {
     let counting = &bounds.counting;
-    let Some(claim) = &bounds.claim else {
+    let spoiled = bounds.gates.iter().any(|gate| gate.id == "G11" && !gate.passed);
+    let Some(claim) = bounds.claim.as_ref().filter(|_| !spoiled || bounds.basis == VerdictBasis::Integrity)
+    else {
+        if spoiled {
+            return AGAIN.into();
+        }
         let command = place.command("bounds", "--limit 100us");
         return format!("{command} (a limit of yours), with --horizon 8h (for how long)");
     };
@@ -94,15 +108,15 @@ fn next(bounds: &Bounds, place: RunPlace) -> String {
         (BoundsVerdict::Failed, _) => {
             "onbeat hunt -D 60s (who takes the time); onbeat audit (settings)".into()
         }
-        (_, VerdictBasis::Integrity) => "remove what spoiled the run, and measure again".into(),
+        (_, VerdictBasis::Integrity) => AGAIN.into(),
         (_, VerdictBasis::Steadiness) => {
             "find what changed meanwhile, and measure again when it is steady".into()
         }
         _ if claim.exceedances_at_most == 0 => format!(
-            "measure for {} without reaching it, or ask for a shorter --horizon",
+            "measure for {} without reaching it; a shorter --horizon claims less",
             needed(counting.clean_seconds_needed.unwrap_or(claim.seconds_needed))
         ),
-        _ => "onbeat hunt -D 60s (who takes the time); or ask for a shorter --horizon".into(),
+        _ => "onbeat hunt -D 60s (who takes the time); a shorter --horizon claims less".into(),
     }
 }
 

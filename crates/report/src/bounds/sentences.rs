@@ -1,7 +1,7 @@
 //! What a run supports, in sentences: counting first, then the extrapolation or why it is refused.
 
 use crate::words::{
-    clean, duration, needed as needed_time, per_hour, percent, rounded_up, seconds, several, span,
+    at_most_per_hour, clean, duration, needed as needed_time, percent, rounded_up, seconds, several, span,
     uncapitalised,
 };
 use model::units::Nanos;
@@ -37,7 +37,7 @@ fn unknown_worst(counting: &Counting) -> &'static str {
 pub fn assumed(bounds: &Bounds) -> Vec<String> {
     let (counting, alike) = (&bounds.counting, &bounds.exchangeable);
     let mut lines = Vec::new();
-    if counting.new_record_probability.is_none() {
+    if counting.observed_max_ns.is_none() || counting.observed_ns <= Nanos(0) {
         return lines;
     }
     match alike.holds {
@@ -94,6 +94,9 @@ fn counts(bounds: &Bounds) -> Vec<String> {
             percent(far)
         ));
     }
+    if counting.ended_by_limit {
+        lines.push("What comes next it does not say: it ended at its own largest latency.".into());
+    }
     // Below the length of a block nothing follows from blocks.
     let stands = counting.record_stands_ns.filter(|stands| *stands >= counting.block_ns);
     if let (Some(stands), Some(max)) = (stands, counting.observed_max_ns) {
@@ -107,7 +110,8 @@ fn counts(bounds: &Bounds) -> Vec<String> {
         lines.extend(claim_lines(bounds, claim));
     } else if let (Some(one_per), Some(needed)) = (counting.claims_one_per_s, counting.clean_seconds_needed) {
         lines.push(format!(
-            "A limit that this run did not reach is reached on average at most once in {} (95 %). To claim at most once in {horizon}, you need {} without reaching it.",
+            "What this run never reached may yet come: on average at most once in {} (95 %). To claim at \
+             most once in {horizon}, you need {} without reaching it.",
             seconds(one_per),
             needed_time(needed)
         ));
@@ -130,34 +134,34 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
         (0, 0) => "was never reached".into(),
         (least, most) if least == most => {
             format!(
-                "was reached {} (what comes in one block or within ten intervals counts once)",
-                several(least, "time", "times")
+                "was reached in {} (what comes in one block or within ten intervals counts once)",
+                several(least, "block", "blocks")
             )
         }
         (least, most) => format!("was reached between {least} and {most} times (more is not recorded)"),
     };
-    let rate = counting
-        .rate_upper_per_hour
-        .map_or_else(String::new, |rate| format!(": the true rate is at most {} (95 %)", per_hour(rate)));
+    let rate = counting.rate_upper_per_hour.map_or_else(String::new, |rate| {
+        format!(": the true rate is at most {} (95 %)", at_most_per_hour(rate))
+    });
     let horizon = duration(counting.horizon_ns);
     let anew = || needed_time(counting.clean_seconds_needed.unwrap_or_default());
     let takes = match claim.exceedances_at_most {
-        0 => format!("{} without one", needed_time(claim.seconds_needed)),
+        0 => format!("you need {} without one, from the start", needed_time(claim.seconds_needed)),
         // A machine that is late so often, and then never more, is another machine.
-        _ if bounds.verdict == BoundsVerdict::Failed => format!("a new run of {} without any", anew()),
+        _ if bounds.verdict == BoundsVerdict::Failed => {
+            format!("change something first, then it takes a run of {} without any", anew())
+        }
+        // Whoever measures on because of what was seen pays for it (Wald), and whoever begins anew
+        // until a run is clean has a new chance with each.
         _ => format!(
-            "{} in all with no further one, or a new run of {} without any",
-            needed_time(claim.seconds_needed),
-            anew()
+            "you need {} in all with no further one, whenever you look; beginning anew until a run is \
+             clean proves nothing",
+            needed_time(claim.sequential_seconds_needed)
         ),
     };
     vec![
         format!("{} {times}{rate}.", span(claim.limit_ns)),
-        format!(
-            "To claim at most one in {horizon} on average (95 %), you need {takes}; or a clean run of {} \
-             whose end you choose while you look at it, because each look is one more chance to be lucky.",
-            needed_time(claim.sequential_clean_seconds)
-        ),
+        format!("To claim at most one in {horizon} on average (95 %), {takes}."),
     ]
 }
 
@@ -187,7 +191,10 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
         let horizon = beyond.horizon_ns.map_or_else(String::new, duration);
         let bound = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(rounded_up(ns)));
         let mut lines = vec![
-            format!("The worst in {horizon} is typically {}.", us(beyond.typical_ns)),
+            format!(
+                "The worst in {horizon} is estimated at {}, as often above as below.",
+                us(beyond.typical_ns)
+            ),
             format!(
                 "The chance of exceeding {} ({} if latencies are not taken to have an upper end) \
                  within {horizon} is at most 5 %, with 95 % confidence.{}",
@@ -218,6 +225,8 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
 pub fn mark(gate: &Gate) -> &'static str {
     match gate.passed {
         _ if !gate.judged => "-",
+        // The fit of a half is itself uncertain: it is shown and refuses nothing.
+        true if gate.id == "G10" => "shown",
         true => "passed",
         false => "REFUSED",
     }
@@ -247,12 +256,15 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
             } else {
                 "By counting alone the run is too short for it."
             };
-            format!("Supported by extrapolation: {what}. {why}")
+            format!("Supported by extrapolation, with 95 % if the tail goes on as it was seen: {what}. {why}")
         }
         (BoundsVerdict::Supported, _) if bounds.exchangeable.holds == Holds::Unknown => {
             format!(
                 "Supported by counting: {what}, with 95 % if the run was steady, which could not be judged."
             )
+        }
+        (BoundsVerdict::Supported, _) if claim.exceedances_at_most > 0 => {
+            format!("Supported by counting: {what}, with 95 % if the run's length was fixed beforehand.")
         }
         (BoundsVerdict::Supported, _) => format!("Supported by counting: {what}, with 95 %."),
         (_, VerdictBasis::Steadiness) => {

@@ -32,7 +32,7 @@ fn by_how_much(compared: &Compared) -> String {
     let open = !matches!(compared.verdict, Verdict::Better | Verdict::Worse) && excludes(none);
     let sure = match (of_one, open) {
         (true, _) => "95 % by the events of these two alone",
-        (_, true) => "95 % by the events alone; from run to run it is not sure",
+        (_, true) => "95 % if runs did not differ by themselves, but they may: not proven",
         _ => "95 %",
     };
     if let Some(difference) = compared.difference_ns {
@@ -74,8 +74,8 @@ fn can_show(compared: &Compared) -> String {
         });
     };
     let margin = size(compared.margin);
-    let more = needed.map_or_else(String::new, |n| format!("; {n} would show {margin} as often"));
-    format!("so many runs show {shown} four times in five{more}")
+    let more = needed.map_or_else(String::new, |n| format!("; for {margin} it takes {n}"));
+    format!("so few runs miss even {shown} one time in five{more}")
 }
 
 /// Whether A and B were measured under the same conditions.

@@ -89,7 +89,10 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
              supports, and for how long."
         }
         Verdict::Worse => "Take back what B changed; `onbeat hunt` with it names who took the time.",
-        Verdict::Equivalent => "Leave out what B changed: here it does nothing that matters.",
+        Verdict::Equivalent => {
+            "Leave out what B changed, unless it serves something else: what was compared stays within \
+             the margin."
+        }
         _ if of_pairs => {
             "More pairs may decide it: an experiment goes on with `--resume`, one across boots with more boots."
         }

@@ -99,7 +99,7 @@ fn units(page: &mut String, compared: &Compared, width: usize) {
         let line: Vec<String> = shown.iter().map(cell).collect();
         let _ = writeln!(page, "{}", line.join("  ").trim_end());
     }
-    let note = "latencies in us; the larger maximum alone says little, it is the unluckier run's";
+    let note = "latencies in us; the larger maximum alone says little, it may be mere bad luck";
     wrapped(page, note, width);
 }
 
@@ -176,11 +176,7 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
         let ratio = compared.rate_ratio.map_or_else(|| without_ratio(compared).into(), factor);
         lines.push(format!("Late blocks{limit}, B over A: {ratio}{ci}{p} ({design})."));
     }
-    let margin = if compared.difference_ns.is_some() {
-        format!("\u{b1} {}", span(Nanos(compared.margin as i64)))
-    } else {
-        format!("{} to {}", factor(1.0 / compared.margin), factor(compared.margin))
-    };
+    let margin = margin(compared);
     let detectable = compared.smallest_detectable.map_or_else(
         || "too few runs to say".into(),
         |size| {
@@ -239,6 +235,9 @@ fn counts(compared: &Compared) -> Option<String> {
             "{value}: no reason to stop, for it does not hold here: the counts of runs of one side spread {spread:.1} times as much as chance alone."
         ));
     }
+    if !compared.limit_given {
+        return Some(format!("{value}: no reason to stop, for the limit was chosen from the runs."));
+    }
     let stop = if e >= STOP_AT {
         format!("{STOP_AT} is reached, one may stop")
     } else {
@@ -287,14 +286,35 @@ fn cpus(page: &mut String, compared: &Compared, width: usize) {
     }
 }
 
+/// What counts as no difference.
+fn margin(compared: &Compared) -> String {
+    match compared.difference_ns {
+        Some(_) => format!("\u{b1} {}", span(Nanos(compared.margin as i64))),
+        None => format!("{} to {}", factor(1.0 / compared.margin), factor(compared.margin)),
+    }
+}
+
+/// What was compared, of all that may differ.
+fn metric(compared: &Compared) -> String {
+    match (compared.difference_ns, compared.limit_ns) {
+        (None, Some(limit)) => format!("the blocks that reach {}", span(limit)),
+        (None, None) => "the late blocks".into(),
+        _ => compared.metric.clone(),
+    }
+}
+
 /// The verdict, and why it is no clearer.
 pub fn sentence(compared: &Compared) -> String {
     let verdict = match compared.verdict {
         Verdict::Better => "B is better than A.",
         Verdict::Worse => "B is worse than A.",
-        Verdict::Equivalent => "A and B are equivalent: the difference lies within the margin.",
+        Verdict::Equivalent => {
+            let (what, margin) = (metric(compared), margin(compared));
+            return format!("A and B are equivalent in {what}: within {margin}, with 95 %.");
+        }
         _ if compared.reason == UNDECIDED => {
-            return "Inconclusive: these runs show neither a difference nor that there is none.".into();
+            let what = metric(compared);
+            return format!("Inconclusive: {what} show neither a difference nor that there is none.");
         }
         _ => "Inconclusive",
     };

@@ -54,8 +54,13 @@ fn became(culprit: &CureCulprit, record: &CureRun) -> String {
         format!("{} ({} late without it, {} with it)", clean(&step.change), step.late[0], step.late[1])
     };
     let (kept, tried) = (steps(true, &helped), steps(false, &|step| clean(&step.change)));
-    let left = record.remaining.iter().find(|one| one.culprit == culprit.name);
-    let takes = left.map(|one| format!("It would take: {}.", clean(one.what.trim_end_matches('.'))));
+    // A reboot, a kernel, hardware are what it would take; else it is told why nothing was done.
+    let left = record.remaining.iter().filter(|one| one.culprit == culprit.name);
+    let left = left.min_by_key(|one| one.needs == "decision");
+    let takes = left.map(|one| {
+        let opening = if one.needs == "decision" { "Not changed" } else { "It would take" };
+        format!("{opening}: {}.", clean(one.what.trim_end_matches('.')))
+    });
     let done = match (kept.as_slice(), tried.as_slice()) {
         ([], []) if takes.is_some() => None,
         ([], []) => Some("Nothing was tried against it.".to_owned()),
@@ -111,5 +116,16 @@ mod tests {
                 && text.contains("Tried and undone: swap."),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_people_decide_is_not_said_to_be_what_it_takes() {
+        let mut record = cured();
+        record.steps.clear();
+        for (needs, opening) in [("reboot", "It would take"), ("decision", "Not changed")] {
+            record.remaining[0].needs = needs.into();
+            let text = bars(&record).into_string();
+            assert!(text.contains(&format!("{opening}: isolation-lists")), "{text}");
+        }
     }
 }

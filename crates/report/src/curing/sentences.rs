@@ -166,9 +166,9 @@ pub fn step_numbers(step: &CureStep, counted: CountedUnit) -> String {
     let [a, b] = step.late;
     let ratio =
         step.rate_ratio.map_or_else(String::new, |ratio| format!(", {} times as often", digits(ratio)));
-    let interval = step
-        .ci
-        .map_or_else(String::new, |[from, to]| format!(" [{} to {} with 95 %]", digits(from), digits(to)));
+    let interval = step.ci.map_or_else(String::new, |[from, to]| {
+        format!(" [in the typical pair {} to {}, with 95 %]", digits(from), digits(to))
+    });
     format!(
         "late {}: {a} without it, {b} with it{ratio}{interval}; fewer in {} of {}: e-value {} of {}",
         counted.many(),

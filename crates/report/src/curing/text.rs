@@ -93,7 +93,8 @@ mod tests {
             "As it was: 40 of 20000 wake-ups in 20 s reached 30 ms; the worst took 81 ms.\n",
             "  a thread of higher priority: 75 % of the late time, 3 s in 38 late wake-ups\n",
             "  1. irq-affinity, against an interrupt's thread: kept\n",
-            "160 without it, 0 with it, 0 times as often [0 to 0.0300 with 95 %]; fewer in 8 of 8 pairs: \
+            "160 without it, 0 with it, 0 times as often [in the typical pair 0 to 0.0300, with 95 %]; \
+             fewer in 8 of 8 pairs: \
              e-value 50.3 of 40",
             "  2. swap, against a thread of higher priority: undone\n",
             "     inconclusive: the difference is neither sure nor surely small\n",

@@ -12,8 +12,8 @@ use model::run::{CpuRun, Run};
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended, Policy};
 
-/// How late they would have been that were slept through is not known.
-const MISSING: &str = "in part: the slots that were slept through are not in it";
+/// How late those would have been that were missed is not known.
+const MISSING: &str = "in part: the wake-ups that were missed are not in it";
 
 /// The answer as text of up to this number of columns.
 pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {
@@ -37,18 +37,24 @@ pub fn late(run: &Run) -> String {
     let (one, many) = probes::sample(run);
     let cycles = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.cycles));
     let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
-    let all = format!("{}{length}", several(cycles, one, many));
     let missed = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
-    let missed = match missed {
-        0 => String::new(),
+    // What was missed is in no quantile: it is said first, so that none is quoted without it.
+    let (all, of) = match missed {
+        0 => (format!("{}{length}", several(cycles, one, many)), None),
         n => {
             let were = if n == 1 { "was" } else { "were" };
-            format!("; {} ({}) {were} slept through", several(n, "slot", "slots"), missed_share(run))
+            let all = several(cycles.saturating_add(n), one, many);
+            let lost = format!("{n} of {all}{length} ({}) {were} missed", missed_share(run));
+            ("the others".to_owned(), Some(lost))
         }
     };
-    match nearly_all(run) {
-        Some((share, value)) => format!("{worst}; {share} of {all} within {}{missed}.", span(value)),
-        None => format!("{worst}, of {all}{missed}."),
+    match (nearly_all(run), of) {
+        (Some((share, value)), None) => format!("{worst}; {share} of {all} within {}.", span(value)),
+        (Some((share, value)), Some(lost)) => {
+            format!("{worst}; {lost}, {share} of {all} came within {}.", span(value))
+        }
+        (None, None) => format!("{worst}, of {all}."),
+        (None, Some(lost)) => format!("{worst}; {lost}."),
     }
 }
 
@@ -77,7 +83,7 @@ fn nearly_all(run: &Run) -> Option<(&'static str, Nanos)> {
     Some((share, quantile(&rows, largest(run), per_million)?))
 }
 
-/// What the slots that were slept through are of all.
+/// What the missed slots are of all.
 fn missed_share(run: &Run) -> String {
     let sum = |of: fn(&CpuRun) -> u64| run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
     let (cycles, missed) = (sum(|cpu| cpu.cycles), sum(|cpu| cpu.missed.unwrap_or(0)));
@@ -192,8 +198,8 @@ mod tests {
             run.cpus[0].missed = Some(missed);
             late(&run)
         };
-        assert!(missing(1).contains("; 1 slot (under 0.1 %) was slept through."), "{}", missing(1));
-        assert!(missing(2).contains("; 2 slots (under 0.1 %) were slept through."), "{}", missing(2));
+        assert!(missing(1).contains(" (under 0.1 %) was missed, 99"), "{}", missing(1));
+        assert!(missing(2).contains(" (under 0.1 %) were missed, 99"), "{}", missing(2));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn claim(run: &Run) -> Option<String> {
     let clean = needed(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
     let carries = seconds(rate::time_between(0, length.as_secs(), CONFIDENCE));
     let Some(limit) = run.plan.limit_ns else {
-        return Some(format!("To claim under one a day over a limit (95 %): {clean} without any."));
+        return Some(format!("One a day at most, on average (95 %), takes {clean} below a limit."));
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
     let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
@@ -70,8 +70,8 @@ pub fn claim(run: &Run) -> Option<String> {
              {clean} without any."
         ),
         n => format!(
-            "{limit} was reached by at least {}; to claim one a day on average (95 %), it takes a new run of \
-             {clean} without any.",
+            "{limit} was reached by at least {}; to claim one a day on average (95 %), change something \
+             first: then it takes {clean} without any.",
             several(n, sample(run).0, sample(run).1)
         ),
     })
@@ -93,7 +93,7 @@ mod tests {
             "{lines:?}"
         );
         assert!(
-            lines[1].contains("To claim under one a day over a limit (95 %): 3 d without any"),
+            lines[1].contains("One a day at most, on average (95 %), takes 3 d below a limit"),
             "{lines:?}"
         );
         run.elapsed_ns = Some(Nanos(100_000_000_000));

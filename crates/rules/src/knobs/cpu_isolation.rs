@@ -43,7 +43,7 @@ pub static KNOB: Knob = Knob {
     evidence: EvidenceKind::Documented,
     disputed: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 \
                kernel was seen to refuse a partition over CPUs that isolcpus= took out: `onbeat \
-               compare` of a run in each tells whether they differ here",
+               compare` of six runs in each tells whether they differ here",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },

@@ -40,6 +40,8 @@ pub struct Counting {
     pub new_record_probability: Option<f64>,
     /// The same for the next hour.
     pub new_record_probability_1h: Option<f64>,
+    /// Whether the run ended at its own largest latency: nothing follows from its maxima then.
+    pub ended_by_limit: bool,
     /// The chance that the horizon is worse than the second largest block, the third and so on;
     /// empty without blocks.
     pub beyond: Vec<Beyond>,
@@ -114,6 +116,9 @@ pub struct Claim {
     pub sequential: SequentialVerdict,
     /// A clean run that is watched passes after this time.
     pub sequential_clean_seconds: f64,
+    /// A run that is watched passes after this time in all with the exceedances it has, whenever it
+    /// is looked at.
+    pub sequential_seconds_needed: f64,
 }
 
 impl Claim {
@@ -135,7 +140,9 @@ pub fn count(input: &BoundsInput, question: &Question) -> Counting {
     let mut sorted = Vec::with_capacity(series.blocks.len());
     sorted.extend(series.blocks.maxima());
     sorted.sort_unstable();
-    let seen = known(observed).filter(|_| max.is_some());
+    // Such a run's last block is the largest by design: it is not like those that would follow.
+    let ended_by_limit = input.run.ended_by_limit;
+    let seen = known(observed).filter(|_| max.is_some() && !ended_by_limit);
     Counting {
         blocks: series.blocks.len() as u64,
         block_ns: series.block,
@@ -146,7 +153,11 @@ pub fn count(input: &BoundsInput, question: &Question) -> Counting {
         confidence: CONFIDENCE,
         new_record_probability: seen.map(|n| record::new_record(n, question.horizon.0 as f64)),
         new_record_probability_1h: seen.map(|n| record::new_record(n, HOUR * 1e9)),
-        beyond: beyond(&sorted, question.horizon.0 as f64 / series.block.0.max(1) as f64),
+        ended_by_limit,
+        beyond: beyond(
+            if ended_by_limit { &[] } else { &sorted },
+            question.horizon.0 as f64 / series.block.0.max(1) as f64,
+        ),
         record_stands_ns: seen.map(|n| Nanos(record::blocks_covered(n, CONFIDENCE) as i64)),
         record_seconds_needed: Some(record::blocks_needed(horizon, CONFIDENCE)),
         rate_upper_per_hour: known(rate::upper(events, CONFIDENCE) / seconds * HOUR),
@@ -227,6 +238,7 @@ pub fn claim(input: &BoundsInput, question: &Question, limit: Nanos, alike: &Exc
         by_counting,
         sequential,
         sequential_clean_seconds: sequential::clean_time(horizon),
+        sequential_seconds_needed: sequential::passing_time(most, horizon),
     }
 }
 

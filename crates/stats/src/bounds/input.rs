@@ -58,6 +58,8 @@ pub struct RunTotals<'a> {
     pub cycles: u64,
     /// Missed slots.
     pub missed: u64,
+    /// Whether the run ended at its own largest latency, as its limit asked.
+    pub ended_by_limit: bool,
 }
 
 impl<'a> BoundsInput<'a> {
