@@ -305,7 +305,8 @@ fn the_public_sees_latencies_and_no_names() {
         }
         assert!(seen > 40, "{seen}");
         let page = ask(&app, "GET", "/b/east", OWN, "").await.text;
-        assert!(page.contains("The largest latency"), "{page}");
+        assert!(page.contains("The largest latency") && page.contains("log in"), "{page}");
+        assert!(!page.contains("unknown"), "what is left out is not said to be unknown: {page}");
         // With a cookie of somebody everything is there.
         let cookie = logged_in(&app, "viewer").await;
         let page = ask(&app, "GET", "/b/east", Browser { cookie: &cookie, ..OWN }, "").await.text;

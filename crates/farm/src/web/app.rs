@@ -86,8 +86,7 @@ impl App {
     pub async fn note(&self, who: &str, what: &str) -> Result<(), Refusal> {
         let t_ns = (host::clock::monotonic() + host::clock::wall_offset()).0;
         let entry = AuditEntry { t_ns, who: who.to_owned(), what: what.to_owned() };
-        let n = i64::from_ne_bytes(host::random_u64().to_ne_bytes());
-        Ok(self.store.note(&entry, n).await?)
+        Ok(self.store.note(&entry).await?)
     }
 
     /// Whether a password is that of a digest; where there is none it takes as long, and is not.
