@@ -14,6 +14,7 @@ mod docs;
 mod elf;
 mod experiments;
 mod failures;
+mod farm_load;
 mod fuzz;
 mod live;
 mod pages;
@@ -55,6 +56,7 @@ enum Command {
         path: String,
     },
     Experiments(experiments::Args),
+    FarmLoad(farm_load::Args),
     Fuzz(fuzz::Args),
     Failures(failures::Args),
     Docs(docs::Args),
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::DecodePages { path } => bench::decode_pages(&path),
         Command::Experiments(args) => experiments::run(&args),
+        Command::FarmLoad(args) => farm_load::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Failures(args) => failures::run(&args),
         Command::Docs(args) => docs::run(&args),
@@ -94,6 +97,7 @@ mod tests {
         <Line as clap::CommandFactory>::command().debug_assert();
         let parses = |line: &str| Line::try_parse_from(line.split(' ')).is_ok();
         assert!(parses("xtask live --all --only lock,stopped --seed 7") && parses("xtask docs --check"));
+        assert!(parses("xtask farm-load --boards 1000 --seconds 60 --store postgres"));
         assert!(parses("xtask live --again --onbeat target/other") && parses("xtask failures --quick"));
         assert!(!parses("xtask live --onbeat target/other") && !parses("xtask failures --quick --all"));
         assert!(

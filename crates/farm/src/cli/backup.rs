@@ -18,13 +18,20 @@ use crate::ingest::keep::keep;
 pub struct Args {
     /// The folder; it must not hold a store yet
     dir: PathBuf,
-    /// The store [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "sqlite:PATH")]
+    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "URL")]
     store: Option<String>,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
-    let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
+    let place = StorePlace::of(args.store.as_deref(), environment)?;
+    if place.is_database() {
+        return Err(Failure::usage(
+            "backup copies a store in a file: copy PostgreSQL's with `pg_dump --format=custom`, and then \
+             the folder of --objects",
+        ));
+    }
+    let store = place.open_existing().await?;
     let failed = |error: &std::io::Error| {
         let what = format!("cannot write to {}", quoted(&args.dir));
         Failure::of_call(what, error, Exit::Usage, "name a folder of your own, with space")
@@ -33,16 +40,16 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         host::dir::Dir::create(&args.dir).map_err(|error| failed(&error))?;
     }
     let dir = host::whole_path(&args.dir).map_err(|error| failed(&error))?;
-    let copy = StorePlace::of(Some(&format!("sqlite:{}", dir.join("farm.db").display())), environment)?;
-    if host::identity(&copy.file).is_some() {
+    let file = dir.join("farm.db");
+    if host::identity(&file).is_some() {
         return Err(Failure::usage(format!(
             "{} is there already: name another folder for each backup",
-            quoted(&copy.file)
+            quoted(&file)
         )));
     }
+    let copy = StorePlace::file(file.clone());
     // The database first: what comes later is not in it, and what it names is copied after it.
-    let file =
-        copy.file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
+    let file = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
     store.copy_to(file).await?;
     let (mut copied, mut missing) = (0, 0);
     let target = copy.open_existing().await?;

@@ -17,8 +17,8 @@ use super::{FarmEnvironment, say};
 /// hours and days the same, and whether each run's document is where it was put, unchanged.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The store [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "sqlite:PATH")]
+    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "URL")]
     store: Option<String>,
 }
 

@@ -35,8 +35,8 @@ pub struct Args {
     /// Up to this one
     #[arg(long, value_name = "SECOND", default_value_t = i64::MAX)]
     to: i64,
-    /// The store [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "sqlite:PATH")]
+    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "URL")]
     store: Option<String>,
 }
 

@@ -26,13 +26,17 @@ pub struct Args {
     /// All of them are of this board
     #[arg(long, value_name = "NAME")]
     board: Option<String>,
-    /// The store [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "sqlite:PATH")]
+    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// The folder of bundles [default: next to the store's file; onbeat/farm.bundles in the state
+    /// folder for PostgreSQL]
+    #[arg(long, value_name = "DIR")]
+    objects: Option<PathBuf>,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
-    let place = StorePlace::of(args.store.as_deref(), environment)?;
+    let place = StorePlace::of(args.store.as_deref(), environment)?.with_bundles(args.objects.as_deref());
     let store = place.open().await?;
     let (mut stored, mut had, mut refused) = (0, 0, 0);
     for folder in &args.folders {

@@ -1,6 +1,6 @@
 //! `onbeat-farm prune`: what is old and counted elsewhere goes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use host::dir::Dir;
 use host::{MachineFiles, RecordFolder};
@@ -32,13 +32,17 @@ pub struct Args {
     /// How long those of hours stay
     #[arg(long, value_name = "SPAN", default_value = "365d")]
     hours: String,
-    /// The store [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "sqlite:PATH")]
+    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// The folder of bundles [default: next to the store's file; onbeat/farm.bundles in the state
+    /// folder for PostgreSQL]
+    #[arg(long, value_name = "DIR")]
+    objects: Option<PathBuf>,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
-    let place = StorePlace::of(args.store.as_deref(), environment)?;
+    let place = StorePlace::of(args.store.as_deref(), environment)?.with_bundles(args.objects.as_deref());
     let store = place.open_existing().await?;
     let before = |flag: &str, text: &str| {
         let span = parse_span(text, Bare::Seconds).map_err(|why| Failure::usage(format!("{flag}: {why}")))?;

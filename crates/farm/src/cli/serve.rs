@@ -27,15 +27,20 @@ const EVERY: Duration = Duration::from_secs(30);
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm serve --runs ~/.local/state/onbeat/runs\n  onbeat-farm serve \
-     --store sqlite:/srv/onbeat/farm.db\n  onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
+     --store sqlite:/srv/onbeat/farm.db\n  onbeat-farm serve --store postgres://farm@localhost/farm\n  onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
 )]
 pub struct Args {
     /// Show the runs below this folder; may be given several times
     #[arg(long, value_name = "DIR")]
     runs: Vec<PathBuf>,
-    /// The store that `import` fills [default with no --runs: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "sqlite:PATH")]
+    /// The store that `import` fills, sqlite:PATH or postgres://.. [default with no --runs:
+    /// onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// The folder of bundles [default: next to the store's file; onbeat/farm.bundles in the state
+    /// folder for PostgreSQL]
+    #[arg(long, value_name = "DIR")]
+    objects: Option<PathBuf>,
     /// Where to listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8377")]
     listen: SocketAddr,
@@ -67,12 +72,13 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let (_alone, store, intake) = match (&args.store, args.runs.is_empty()) {
         (None, false) => (None, FarmStore::in_memory().await?, None),
         (given, _) => {
-            let place = StorePlace::of(given.as_deref(), environment)?;
+            let place = StorePlace::of(given.as_deref(), environment)?.with_bundles(args.objects.as_deref());
             let store = place.open().await?;
             let alone = place.lock()?;
             (Some(alone), store.clone(), Some(Intake::start(store, &place.bundles, args.board_quota << 30)))
         }
     };
+    let turn = store.server_turn().await?;
     let policy = AccessPolicy { public: args.public, metrics_open: args.metrics_open };
     let keeps = intake.is_some();
     let has_people = store.has_people().await?;
@@ -95,9 +101,16 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     tokio::spawn(keep_changes(app.clone()));
     let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
-    let ended = axum::serve(listener, service).with_graceful_shutdown(asked_to_end()).await;
-    ended.map_err(|error| Failure::internal(format!("the server failed ({error}): start it again")))?;
-    Ok(Exit::Ok)
+    let served = axum::serve(listener, service).with_graceful_shutdown(asked_to_end());
+    tokio::select! {
+        ended = served.into_future() => {
+            ended.map_err(|error| Failure::internal(format!("the server failed ({error}): start it again")))?;
+            Ok(Exit::Ok)
+        }
+        () = turn.lost() => Err(Failure::not_permitted(
+            "another server has taken the database: end that one, then start this one again",
+        )),
+    }
 }
 
 impl Args {
@@ -186,6 +199,7 @@ mod tests {
         Args {
             runs: Vec::new(),
             store: None,
+            objects: None,
             listen: listen.parse().unwrap(),
             behind_proxy,
             public: None,

@@ -50,12 +50,11 @@ impl FarmStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::engines::on_each_engine;
 
     #[test]
     fn the_latest_comes_first() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let store = FarmStore::in_memory().await.unwrap();
+        on_each_engine(async |store| {
             for t_ns in 0..5 {
                 let entry = AuditEntry { t_ns, who: "ann".into(), what: format!("<{t_ns}>") };
                 store.note(&entry).await.unwrap();

@@ -123,12 +123,11 @@ mod tests {
     use super::*;
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
+    use crate::store::engines::on_each_engine;
 
     #[test]
     fn settings_and_budgets_are_found_again() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let store = FarmStore::in_memory().await.unwrap();
+        on_each_engine(async |store| {
             let place =
                 std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
             let record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;

@@ -4,17 +4,20 @@
 use std::fmt::Write;
 
 use model::error::Result;
-use sqlx::{Any, Transaction};
+use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::tiers::put_tier;
 use super::{FarmStore, plain, to_i64, trouble};
-use crate::encoding::pack_peaks;
+use crate::encoding::{pack_peaks, pack_rows};
 use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
 
 /// Rows of one statement: the engines take some ten thousand values.
 const AT_ONCE: usize = 64;
 const SLOT: &str = "insert into slot (board_id, series, plan, t, recording, seq, n, missed, max_ns, max_cpu, \
                     max_at, culprit, victim, peaks) values ";
+const BOARD: &str = "insert into board (key, name) values ";
+const TOKEN: &str = "insert into token (hash, board_id, created, revoked) values ";
+const HIST: &str = "insert into hist (board_id, series, plan, tier, t, n, missed, max_ns, cpus) values ";
 const KEY: &str = "insert into row_key (board_id, boot, recording, series, seq, digest) values ";
 
 /// What a recording of a boot has of one series.
@@ -46,8 +49,8 @@ async fn put(all: &mut Transaction<'static, Any>, board: i64, rows: &BulkRows) -
     let key = &rows.key;
     for (at, slots) in rows.slots.chunks(AT_ONCE).enumerate() {
         let first = rows.seq + (at * AT_ONCE) as i64;
-        let mut slot = sqlx::query(sqlx::AssertSqlSafe(places(SLOT, 14, slots.len())));
-        let mut mark = sqlx::query(sqlx::AssertSqlSafe(places(KEY, 6, slots.len())));
+        let mut slot = sqlx::query(AssertSqlSafe(places(SLOT, 14, slots.len())));
+        let mut mark = sqlx::query(AssertSqlSafe(places(KEY, 6, slots.len())));
         for (seq, one) in (first..).zip(slots) {
             slot = slot.bind(board).bind(&key.series).bind(&key.plan).bind(one.t).bind(&one.run).bind(seq);
             slot = slot.bind(to_i64(one.n)).bind(to_i64(one.missed)).bind(plain(one.max_ns));
@@ -61,6 +64,77 @@ async fn put(all: &mut Transaction<'static, Any>, board: i64, rows: &BulkRows) -
     }
     for (tier, row) in &rows.tiers {
         put_tier(all, board, key, *tier, row).await?;
+    }
+    Ok(())
+}
+
+/// What is in a store, added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreTotals {
+    /// Rows by their keys, and by their slots.
+    pub rows: (i64, i64),
+    /// Samples in slots, and in each tier.
+    pub samples: Vec<i64>,
+}
+
+impl FarmStore {
+    /// Makes boards with the digests of their tokens, and their hour and day as they were before.
+    pub async fn put_boards(
+        &self,
+        boards: &[(String, Vec<u8>)],
+        key: &SeriesKey,
+        before: &[(Tier, TierRow)],
+    ) -> Result<()> {
+        let mut all = self.begin().await?;
+        for boards in boards.chunks(AT_ONCE) {
+            fill(&mut all, boards, key, before).await.map_err(trouble)?;
+        }
+        all.commit().await.map_err(trouble)
+    }
+
+    /// What was stored, for a comparison with what was sent.
+    pub async fn stored_totals(&self) -> Result<StoreTotals> {
+        let count = async |query: &'static str| -> Result<i64> {
+            sqlx::query_scalar(query).fetch_one(&self.pool).await.map_err(trouble)
+        };
+        let rows = (count("select count(*) from row_key").await?, count("select count(*) from slot").await?);
+        let mut samples = vec![count("select cast(coalesce(sum(n), 0) as bigint) from slot").await?];
+        for tier in Tier::ALL {
+            let query =
+                sqlx::query_scalar("select cast(coalesce(sum(n), 0) as bigint) from hist where tier = $1");
+            samples.push(query.bind(tier.number()).fetch_one(&self.pool).await.map_err(trouble)?);
+        }
+        Ok(StoreTotals { rows, samples })
+    }
+}
+
+async fn fill(
+    all: &mut Transaction<'static, Any>,
+    boards: &[(String, Vec<u8>)],
+    key: &SeriesKey,
+    before: &[(Tier, TierRow)],
+) -> sqlx::Result<()> {
+    let mut board = sqlx::query(AssertSqlSafe(places(BOARD, 2, boards.len())));
+    for (name, _) in boards {
+        board = board.bind(name).bind(name);
+    }
+    board.execute(&mut **all).await?;
+    // Made together they have numbers that follow each other.
+    let last: i64 = sqlx::query_scalar("select max(id) from board").fetch_one(&mut **all).await?;
+    let first = last + 1 - boards.len() as i64;
+    let mut token = sqlx::query(AssertSqlSafe(places(TOKEN, 4, boards.len())));
+    for (id, (_, digest)) in (first..).zip(boards) {
+        token = token.bind(digest).bind(id).bind(0i64).bind(0i64);
+    }
+    token.execute(&mut **all).await?;
+    for (tier, row) in before {
+        let cpus = pack_rows(&row.cpus);
+        let mut hist = sqlx::query(AssertSqlSafe(places(HIST, 9, boards.len())));
+        for id in first..=last {
+            hist = hist.bind(id).bind(&key.series).bind(&key.plan).bind(tier.number()).bind(row.t);
+            hist = hist.bind(to_i64(row.n)).bind(to_i64(row.missed)).bind(plain(row.max_ns)).bind(&cpus[..]);
+        }
+        hist.execute(&mut **all).await?;
     }
     Ok(())
 }

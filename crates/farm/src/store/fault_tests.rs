@@ -1,6 +1,7 @@
 //! Each write of each transaction fails once: nothing of it is then there, and all of it when it is
 //! done again.
 
+use super::engines::{self, database};
 use super::*;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
@@ -11,27 +12,45 @@ use model::units::Cpu;
 use model::watch::WatchRow;
 use std::path::PathBuf;
 
-fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
-
 /// A store in which a chosen write fails; each row that a statement writes is one.
 struct Faulty(FarmStore);
 
+/// A test with a store that fails and one that does not, of each engine.
+fn on_each_engine(test: impl AsyncFn(Faulty, Faulty)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let empty = async || Faulty::of(FarmStore::in_memory().await.unwrap()).await;
+        test(empty().await, empty().await).await;
+        let (Some(one), Some(other)) = (database().await, database().await) else { return };
+        let of = async |url: String| Faulty::of(FarmStore::postgres(&url).await.unwrap()).await;
+        test(of(one).await, of(other).await).await;
+    });
+}
+
 impl Faulty {
-    async fn new() -> Faulty {
-        let faulty = Faulty(FarmStore::in_memory().await.unwrap());
+    async fn of(store: FarmStore) -> Faulty {
+        let faulty = Faulty(store);
+        let tables = faulty.tables().await;
         faulty.tell("create table fault (remaining bigint not null)").await;
         faulty.tell("insert into fault values (-1)").await;
-        for table in faulty.tables().await {
+        if faulty.0.engine == StoreEngine::Postgres {
+            let planted = "create function planted() returns trigger language plpgsql as $$ begin \
+                           update fault set remaining = remaining - 1; \
+                           if (select remaining from fault) = 0 then raise exception 'planted'; end if; \
+                           if tg_op = 'DELETE' then return old; end if; return new; end $$";
+            faulty.tell(planted).await;
+        }
+        for table in tables {
             for event in ["insert", "update", "delete"] {
-                faulty
-                    .tell(&format!(
-                        "create trigger fault_{table}_{event} before {event} on {table} begin \
-                         update fault set remaining = remaining - 1; \
+                let when = format!("create trigger fault_{table}_{event} before {event} on {table}");
+                let what = match faulty.0.engine {
+                    StoreEngine::Postgres => "for each row execute function planted()",
+                    StoreEngine::Sqlite => {
+                        "begin update fault set remaining = remaining - 1; \
                          select raise(abort, 'planted') where (select remaining from fault) = 0; end"
-                    ))
-                    .await;
+                    }
+                };
+                faulty.tell(&format!("{when} {what}")).await;
             }
         }
         faulty
@@ -41,29 +60,56 @@ impl Faulty {
         sqlx::query(sqlx::AssertSqlSafe(statement.to_owned())).execute(&self.0.pool).await.unwrap();
     }
 
+    async fn texts(&self, query: &str) -> Vec<String> {
+        let query = sqlx::query_scalar(sqlx::AssertSqlSafe(query.to_owned()));
+        query.fetch_all(&self.0.pool).await.unwrap()
+    }
+
     async fn tables(&self) -> Vec<String> {
-        let all = "select name from sqlite_master where type = 'table' and name not in ('fault', 'meta') \
-                   and name not like 'sqlite%' order by name";
-        sqlx::query_scalar(all).fetch_all(&self.0.pool).await.unwrap()
+        let all = match self.0.engine {
+            StoreEngine::Sqlite => {
+                "select name from sqlite_master where type = 'table' and name not in ('fault', 'meta') \
+                 and name not like 'sqlite%' order by name"
+            }
+            StoreEngine::Postgres => {
+                "select cast(table_name as text) from information_schema.tables \
+                 where table_schema = current_schema() and table_name not in ('fault', 'meta') order by 1"
+            }
+        };
+        self.texts(all).await
     }
 
     /// Everything that is in it.
     async fn content(&self) -> Vec<String> {
         let mut all = Vec::new();
         for table in self.tables().await {
-            let columns: Vec<String> = sqlx::query_scalar("select name from pragma_table_info($1)")
-                .bind(&table)
-                .fetch_all(&self.0.pool)
-                .await
-                .unwrap();
-            let quoted: Vec<String> = columns.iter().map(|name| format!("quote({name})")).collect();
-            let query =
-                format!("select '{table} ' || {} as row from {table} order by 1", quoted.join(" || ' ' || "));
-            let rows: Vec<String> =
-                sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_all(&self.0.pool).await.unwrap();
-            all.extend(rows);
+            let row = match self.0.engine {
+                StoreEngine::Postgres => format!("{table}::text"),
+                StoreEngine::Sqlite => {
+                    let columns = self.texts(&format!("select name from pragma_table_info('{table}')")).await;
+                    let quoted: Vec<String> = columns.iter().map(|name| format!("quote({name})")).collect();
+                    quoted.join(" || ' ' || ")
+                }
+            };
+            all.extend(
+                self.texts(&format!("select '{table} ' || {row} as line from {table} order by 1")).await,
+            );
         }
         all
+    }
+
+    /// PostgreSQL does not give numbers again that a failed transaction took; nothing rests on them,
+    /// and two stores can be compared when it does.
+    async fn number_on(&self) {
+        if self.0.engine == StoreEngine::Postgres {
+            for table in ["board", "environment", "culprit"] {
+                let next = format!(
+                    "select setval(pg_get_serial_sequence('{table}', 'id'), coalesce(max(id), 0) + 1, false) \
+                     from {table}"
+                );
+                self.tell(&next).await;
+            }
+        }
     }
 
     /// Does something with its n-th write failing, for every n until it works; how many failed.
@@ -76,6 +122,7 @@ impl Faulty {
             if worked {
                 return n - 1;
             }
+            self.number_on().await;
             assert_eq!(self.content().await, before, "something is left of what failed at its write {n}");
         }
         unreachable!("every number was tried")
@@ -109,8 +156,7 @@ fn fixture(board: &str) -> BundleRecord {
 
 #[test]
 fn rows_are_stored_whole_or_not_at_all() {
-    block_on(async {
-        let (faulty, clean) = (Faulty::new().await, Faulty::new().await);
+    on_each_engine(async |faulty, clean| {
         // Two requests that overlap, and one row with another content.
         let together = [batch(0, 9, 10), batch(5, 14, 10), batch(13, 15, 77)];
         let put = async |store: &FarmStore| store.put_rows(&together).await.is_ok();
@@ -125,8 +171,7 @@ fn rows_are_stored_whole_or_not_at_all() {
 
 #[test]
 fn runs_are_stored_and_replaced_whole_or_not_at_all() {
-    block_on(async {
-        let (faulty, clean) = (Faulty::new().await, Faulty::new().await);
+    on_each_engine(async |faulty, clean| {
         let sent = SentBundle { board_id: 1, manifest: vec![7; 32], bytes: 99 };
         let later = fixture("a");
         let mut first = later.clone();
@@ -134,6 +179,7 @@ fn runs_are_stored_and_replaced_whole_or_not_at_all() {
         for record in [&first, &later] {
             let put = async |store: &FarmStore| store.put_sent(record, &sent).await.is_ok();
             assert!(faulty.in_spite_of_faults(put).await > 5);
+            clean.number_on().await;
             assert!(put(&clean.0).await);
             assert_eq!(faulty.content().await, clean.content().await);
         }
@@ -142,8 +188,7 @@ fn runs_are_stored_and_replaced_whole_or_not_at_all() {
 
 #[test]
 fn a_code_is_used_up_with_its_board_or_not_at_all() {
-    block_on(async {
-        let (faulty, clean) = (Faulty::new().await, Faulty::new().await);
+    on_each_engine(async |faulty, clean| {
         for store in [&faulty.0, &clean.0] {
             store.add_code(&[1], 100).await.unwrap();
         }
@@ -158,8 +203,7 @@ fn a_code_is_used_up_with_its_board_or_not_at_all() {
 
 #[test]
 fn what_is_damaged_is_not_written_over() {
-    block_on(async {
-        let store = FarmStore::in_memory().await.unwrap();
+    engines::on_each_engine(async |store| {
         store.put_rows(&[batch(0, 3, 10)]).await.unwrap();
         sqlx::query("update hist set cpus = $1").bind(vec![9u8, 9]).execute(&store.pool).await.unwrap();
         let failure = store.put_rows(&[batch(3, 4, 10)]).await.unwrap_err();
@@ -173,8 +217,11 @@ fn what_is_damaged_is_not_written_over() {
 /// Every time a page of the disk is missing: nothing is acknowledged that is not there.
 #[test]
 fn a_full_disk_refuses_and_loses_nothing() {
-    block_on(async {
-        let store = FarmStore::in_memory().await.unwrap();
+    engines::on_each_engine(async |store| {
+        // A database server's disk is not this program's to fill.
+        if store.engine == StoreEngine::Postgres {
+            return;
+        }
         let pages: i64 = sqlx::query_scalar("pragma page_count").fetch_one(&store.pool).await.unwrap();
         let (mut next, mut refused) = (0, 0);
         for more in 0..12 {

@@ -1,7 +1,7 @@
 //! The store: all SQL is in this folder, one text for SQLite and PostgreSQL.
 //!
-//! What both engines take: `$1`, `on conflict`, bigint, text, blob. Histograms are added up here
-//! and never in SQL.
+//! What both engines take: `$1`, `on conflict`, bigint, text, blob; [`engine`] has what differs.
+//! Histograms are added up here and never in SQL.
 
 mod acknowledged;
 mod audit;
@@ -11,9 +11,12 @@ mod boards;
 mod bulk;
 mod changes;
 mod culprits;
+mod engine;
 mod environments;
 mod kernels;
 mod moments;
+mod only_server;
+mod open;
 mod overview;
 mod people;
 mod put;
@@ -27,95 +30,30 @@ mod uploads;
 pub use acknowledged::AcknowledgedChange;
 pub use audit::AuditEntry;
 #[cfg(any(test, feature = "fixture"))]
-pub use bulk::BulkRows;
+pub use bulk::{BulkRows, StoreTotals};
+pub use engine::StoreEngine;
+pub use only_server::ServerTurn;
 pub use put::PutOutcome;
 pub use rows::{BoardClock, RowBatch, RowsStored};
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
 pub use uploads::SentBundle;
 
-use std::path::Path;
-
-use model::error::{Exit, Failure, Result};
+use model::error::Failure;
 use model::units::Nanos;
-use sqlx::any::AnyPoolOptions;
-use sqlx::{Any, AnyPool, Executor, Transaction};
-
-/// The version of the schema that this program writes.
-const VERSION: i64 = 1;
+use sqlx::AnyPool;
 
 /// The database.
 #[derive(Clone)]
 pub struct FarmStore {
     pool: AnyPool,
+    engine: StoreEngine,
 }
 
 impl FarmStore {
-    /// A store in memory, which ends with the program.
-    pub async fn in_memory() -> Result<FarmStore> {
-        // One connection, because each would have a database of its own.
-        FarmStore::opened(AnyPoolOptions::new().max_connections(1), "sqlite::memory:").await
-    }
-
-    /// A store in a file, which is made where there is none.
-    pub async fn file(path: &Path) -> Result<FarmStore> {
-        let path = path.to_str().filter(|path| !path.contains(['?', '#', '%'])).ok_or_else(|| {
-            Failure::usage(
-                "--store: the file's name is not one that can stand in an address, choose a plain one",
-            )
-        })?;
-        let options = AnyPoolOptions::new().max_connections(4).after_connect(|connection, _| {
-            Box::pin(async move {
-                // A commit is on the disk before anything is said to be there. Of histograms of
-                // 2 kB a page of 4 kB would hold one.
-                connection
-                    .execute(
-                        "pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; \
-                         pragma busy_timeout = 10000",
-                    )
-                    .await
-                    .map(|_| ())
-            })
-        });
-        FarmStore::opened(options, &format!("sqlite://{path}?mode=rwc")).await
-    }
-
-    async fn opened(options: AnyPoolOptions, url: &str) -> Result<FarmStore> {
-        sqlx::any::install_default_drivers();
-        let options = options.idle_timeout(None).max_lifetime(None);
-        let pool = options.connect(url).await.map_err(|error| {
-            let message =
-                format!("cannot open the store ({error}): give --store a file in a folder that is writable");
-            Failure { exit: Exit::Internal, message }
-        })?;
-        let store = FarmStore { pool };
-        store.prepare().await?;
-        Ok(store)
-    }
-
-    async fn prepare(&self) -> Result<()> {
-        let schema = include_str!("schema.sql").replace("/* clustered */", "without rowid");
-        for statement in schema.split(";\n") {
-            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&self.pool).await.map_err(trouble)?;
-        }
-        let insert = "insert into meta (name, value) values ('schema', $1) on conflict do nothing";
-        sqlx::query(insert).bind(VERSION).execute(&self.pool).await.map_err(trouble)?;
-        let found: i64 = sqlx::query_scalar("select value from meta where name = 'schema'")
-            .fetch_one(&self.pool)
-            .await
-            .map_err(trouble)?;
-        match found == VERSION {
-            true => Ok(()),
-            false => Err(Failure::not_supported(format!(
-                "the store has schema {found} and this program knows {VERSION}: use the version that wrote it"
-            ))),
-        }
-    }
-
-    /// A transaction that writes: it waits for its turn when it begins, not when it has read
-    /// already and could no longer write (SQLite, "BEGIN TRANSACTION").
-    async fn begin(&self) -> Result<Transaction<'static, Any>> {
-        self.pool.begin_with("begin immediate").await.map_err(trouble)
+    /// Which database it is.
+    pub fn engine(&self) -> StoreEngine {
+        self.engine
     }
 
     /// Whether the store answers.
@@ -126,7 +64,33 @@ impl FarmStore {
 
 /// A failed statement, for people.
 fn trouble(error: sqlx::Error) -> Failure {
-    Failure::internal(format!("the store failed ({error}): look at its disk, and try again"))
+    use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls, WorkerCrashed};
+    let code = error.as_database_error().and_then(|told| told.code()).unwrap_or_default();
+    // Classes of PostgreSQL's error codes: insufficient resources; connection, a lock that is not
+    // given, operator intervention.
+    let is_away = matches!(error, Io(_) | PoolClosed | PoolTimedOut | Tls(_) | WorkerCrashed);
+    if code == "22021" {
+        // PostgreSQL has none in a text, and no name here has one.
+        return Failure::usage("a text holds a NUL: leave it out");
+    }
+    Failure::internal(match code.get(..2) {
+        Some("53") => format!("the store has no room ({error}): give its database disk and connections"),
+        Some("08" | "55" | "57") => away(&error),
+        _ if is_away => away(&error),
+        _ => format!("the store failed ({error}): look at its disk, and try again"),
+    })
+}
+
+fn away(error: &sqlx::Error) -> String {
+    format!(
+        "the store does not answer ({error}): see whether its database runs; what was acknowledged is \
+         there"
+    )
+}
+
+/// A text as both engines take it: PostgreSQL's have no NUL.
+fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
 }
 
 fn to_i64(n: u64) -> i64 {
@@ -145,6 +109,8 @@ fn plain(value: Option<Nanos>) -> Option<i64> {
     value.map(|value| value.0)
 }
 
+#[cfg(test)]
+pub mod engines;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]

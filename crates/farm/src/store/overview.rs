@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::error::Result;
 
-use super::{FarmStore, to_u64, trouble};
+use super::{FarmStore, StoreEngine, to_u64, trouble};
 
 impl FarmStore {
     /// How many tokens of each board are good.
@@ -53,7 +53,12 @@ impl FarmStore {
 
     /// The bytes of the database; none where the engine does not say.
     pub async fn database_bytes(&self) -> Option<u64> {
-        let query = "select page_count * page_size from pragma_page_count(), pragma_page_size()";
+        let query = match self.engine {
+            StoreEngine::Sqlite => {
+                "select page_count * page_size from pragma_page_count(), pragma_page_size()"
+            }
+            StoreEngine::Postgres => "select pg_database_size(current_database())",
+        };
         let bytes: i64 = sqlx::query_scalar(query).fetch_one(&self.pool).await.ok()?;
         Some(to_u64(bytes))
     }
@@ -78,12 +83,11 @@ impl FarmStore {
 mod tests {
     use super::*;
     use crate::store::EnrolOutcome;
+    use crate::store::engines::on_each_engine;
 
     #[test]
     fn tokens_codes_and_gaps_are_counted() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let store = FarmStore::in_memory().await.unwrap();
+        on_each_engine(async |store| {
             store.add_code(&[1], 50).await.unwrap();
             store.add_code(&[2], 50).await.unwrap();
             assert_eq!(store.enrol(&[1], 9, "a", "A", &[3]).await.unwrap(), EnrolOutcome::Enrolled);
@@ -91,9 +95,10 @@ mod tests {
             assert_eq!(store.tokens().await.unwrap(), BTreeMap::from([("a".to_owned(), 1)]));
             assert_eq!((store.sent_bytes().await.unwrap(), store.gaps("a").await.unwrap()), (0, (0, 0)));
             for (boot, seq) in [("x", 3), ("x", 4), ("x", 9), ("y", 0)] {
-                sqlx::query("insert into row_key values (1, $1, 'r', 's', $2, x'00')")
+                sqlx::query("insert into row_key values (1, $1, 'r', 's', $2, $3)")
                     .bind(boot)
                     .bind(seq)
+                    .bind(vec![0u8])
                     .execute(&store.pool)
                     .await
                     .unwrap();

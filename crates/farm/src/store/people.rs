@@ -123,12 +123,11 @@ fn person(name: String, role: &str, created: i64) -> FarmPerson {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::engines::on_each_engine;
 
     #[test]
     fn who_is_removed_or_changed_is_so_at_once() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let store = FarmStore::in_memory().await.unwrap();
+        on_each_engine(async |store| {
             assert!(!store.has_people().await.unwrap());
             let ann = FarmPerson { name: "ann".into(), role: Role::Admin, created: 5 };
             assert!(store.add_person(&ann, "digest").await.unwrap());

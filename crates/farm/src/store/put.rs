@@ -4,7 +4,7 @@ use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
 use super::tiers::{damaged, put_tier, tier_row};
-use super::{FarmStore, plain, to_i64, trouble};
+use super::{FarmStore, plain, storable, to_i64, trouble};
 use crate::encoding::{pack_peaks, pack_rows, unpack_rows};
 use crate::records::{BundleRecord, EnvironmentRecord, FarmSlot, SeriesKey, Tier, TierRow};
 
@@ -147,10 +147,10 @@ async fn environment_id(all: &mut Transaction<'static, Any>, of: &EnvironmentRec
          on conflict do nothing",
     )
     .bind(&of.digest)
-    .bind(&of.model)
-    .bind(&of.release)
-    .bind(&of.preempt)
-    .bind(&of.settings)
+    .bind(storable(&of.model))
+    .bind(storable(&of.release))
+    .bind(storable(&of.preempt))
+    .bind(storable(&of.settings))
     .execute(&mut **all)
     .await?;
     let id = sqlx::query_scalar("select id from environment where digest = $1");
@@ -167,7 +167,7 @@ async fn put_run(
     sqlx::query("insert into plan (series, plan, words) values ($1, $2, $3) on conflict do nothing")
         .bind(&run.key.series)
         .bind(&run.key.plan)
-        .bind(&record.plan_words)
+        .bind(storable(&record.plan_words))
         .execute(&mut **all)
         .await?;
     sqlx::query(
@@ -223,8 +223,8 @@ pub async fn put_slot(
     .bind(plain(slot.max_ns))
     .bind(slot.max_cpu.map(|cpu| i64::from(cpu.0)))
     .bind(slot.max_at)
-    .bind(&slot.culprit)
-    .bind(&slot.victim)
+    .bind(storable(&slot.culprit))
+    .bind(storable(&slot.victim))
     .bind(pack_peaks(&slot.cpus))
     .execute(&mut **all)
     .await?;
@@ -256,10 +256,10 @@ async fn put_culprits(
              on conflict (fingerprint) do update set remedy = excluded.remedy",
         )
         .bind(&one.fingerprint)
-        .bind(&one.rule)
-        .bind(&one.name)
-        .bind(&one.kind)
-        .bind(&one.remedy)
+        .bind(storable(&one.rule))
+        .bind(storable(&one.name))
+        .bind(storable(&one.kind))
+        .bind(storable(&one.remedy))
         .execute(&mut **all)
         .await?;
         sqlx::query(

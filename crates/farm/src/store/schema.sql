@@ -1,5 +1,6 @@
 -- Times are seconds since 1970 in UTC, latencies ns; bigint, text and blob alone, which both engines
--- have. Each table that grows with boards has the board in its keys, so that it can be distributed.
+-- have. A table that has `board_id` has it in each unique key, so that it can be distributed; those
+-- without it, and `token`, are small enough to be on each node.
 -- Clustered tables are their own index in SQLite: narrow rows would be there twice.
 create table if not exists meta (name text primary key, value bigint not null);
 create table if not exists board (
@@ -15,7 +16,7 @@ create table if not exists run (
     complete bigint not null, cpus bigint not null, cycles bigint not null, missed bigint,
     max_ns bigint, p9999_ns bigint, invalid bigint not null, spikes bigint not null,
     place text not null, digest blob not null, whole blob not null, primary key (board_id, id));
-create unique index if not exists run_by_id on run (id);
+create index if not exists run_by_id on run (id);
 create index if not exists run_by_time on run (board_id, started);
 create table if not exists slot (
     board_id bigint not null, series text not null, plan text not null, t bigint not null,

@@ -1,9 +1,11 @@
 //! Every statement, on a real database.
 
+use super::engines::{database, on_each_engine};
 use super::*;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, Tier, TierRow};
+use model::error::Exit;
 use model::rows::RowCounts;
 use model::units::Cpu;
 use proptest::prelude::*;
@@ -53,8 +55,7 @@ fn made(id: &str, board: &str, day: i64, samples: u64, complete: bool) -> Bundle
 
 #[test]
 fn what_is_stored_is_found_again() {
-    runtime().block_on(async {
-        let store = FarmStore::in_memory().await.unwrap();
+    on_each_engine(async |store| {
         assert!(store.answers().await && store.boards().await.unwrap().is_empty());
         let hunt = fixture("hunt");
         assert_eq!(store.put(&hunt).await.unwrap(), PutOutcome::Stored);
@@ -86,8 +87,7 @@ fn what_is_stored_is_found_again() {
 
 #[test]
 fn the_same_twice_adds_nothing_and_what_contradicts_is_refused() {
-    runtime().block_on(async {
-        let store = FarmStore::in_memory().await.unwrap();
+    on_each_engine(async |store| {
         let record = fixture("hunt");
         store.put(&record).await.unwrap();
         assert_eq!(store.put(&record).await.unwrap(), PutOutcome::Had);
@@ -122,9 +122,132 @@ fn a_file_is_read_again_and_a_newer_one_refused() {
 }
 
 #[test]
-fn a_hostile_name_is_a_value() {
+fn a_database_is_read_again_and_a_newer_one_refused() {
     runtime().block_on(async {
-        let store = FarmStore::in_memory().await.unwrap();
+        let Some(url) = database().await else { return };
+        let store = FarmStore::postgres(&url).await.unwrap();
+        assert_eq!(store.engine(), StoreEngine::Postgres);
+        store.put(&made("r", "a", 3, 5, true)).await.unwrap();
+        let turn = store.server_turn().await.unwrap();
+        let again = FarmStore::postgres(&url).await.unwrap();
+        assert_eq!(again.totals().await.unwrap(), (1, 1));
+        // Others may look, and no other may serve.
+        assert_eq!(again.server_turn().await.err().unwrap().exit, Exit::NotPermitted);
+        drop(turn);
+        assert!(again.server_turn().await.is_ok());
+        sqlx::query("update meta set value = 99").execute(&again.pool).await.unwrap();
+        let refused = FarmStore::postgres(&url).await.err().unwrap();
+        assert_eq!(refused.exit, Exit::NotSupported);
+        let nowhere = FarmStore::postgres("postgres://farm:secret@localhost/x?host=/nowhere").await;
+        let told = nowhere.err().unwrap().message;
+        assert!(told.contains("PostgreSQL") && !told.contains("secret"), "{told}");
+    });
+}
+
+/// The schema of the first version, of which stores may be there.
+const FIRST: &str = include_str!("../../tests/schema_1.sql");
+
+#[test]
+fn a_store_of_the_first_version_becomes_one_of_this() {
+    on_each_engine(async |store| {
+        // As it was: nothing of this version, and a run.
+        let run = made("r", "a", 3, 5, true);
+        store.put(&run).await.unwrap();
+        let kept: Vec<String> =
+            ["board", "environment", "plan", "run", "slot", "hist"].map(str::to_owned).into();
+        let tell = async |text: String| sqlx::query(sqlx::AssertSqlSafe(text)).execute(&store.pool).await;
+        for table in &kept {
+            tell(format!("create table old_{table} as select * from {table}")).await.unwrap();
+        }
+        for table in tables(include_str!("schema.sql")) {
+            tell(format!("drop table {table}")).await.unwrap();
+        }
+        for statement in store.engine.schema(FIRST).split(";\n") {
+            tell(statement.to_owned()).await.unwrap();
+        }
+        for table in &kept {
+            tell(format!("insert into {table} select * from old_{table}")).await.unwrap();
+        }
+        tell("insert into meta (name, value) values ('schema', 1)".into()).await.unwrap();
+        open::prepare(&store).await.unwrap();
+        let version: i64 = sqlx::query_scalar("select value from meta").fetch_one(&store.pool).await.unwrap();
+        assert_eq!(version, open::VERSION);
+        assert_eq!(store.run("r").await.unwrap().unwrap(), run.run);
+        for table in tables(include_str!("schema.sql")) {
+            let all = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("select count(*) from {table}")));
+            let _: i64 = all.fetch_one(&store.pool).await.unwrap();
+        }
+        // It takes what comes, and nothing is done twice.
+        open::prepare(&store).await.unwrap();
+        assert_eq!(store.put(&run).await.unwrap(), PutOutcome::Had);
+        assert!(store.faults().await.unwrap().is_empty());
+    });
+}
+
+/// The names of a schema's tables.
+fn tables(schema: &str) -> Vec<String> {
+    let name = |rest: &str| rest.split(' ').next().unwrap_or_default().to_owned();
+    schema.split("create table if not exists ").skip(1).map(name).collect()
+}
+
+/// What Citus asks of a table that it distributes: that each unique key has the board.
+#[test]
+fn each_unique_key_of_what_grows_with_boards_has_the_board() {
+    let schema = include_str!("schema.sql");
+    let mut distributed = Vec::new();
+    for statement in schema.split(";\n") {
+        let words = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+        let keys = |after: &str| -> Vec<String> {
+            let lists = words.split(after).skip(1);
+            lists.map(|rest| rest.split(')').next().unwrap_or_default().to_owned()).collect()
+        };
+        let Some(table) = words.split("create table if not exists ").nth(1) else {
+            assert!(!words.contains("create unique index"), "{words}");
+            continue;
+        };
+        let name = table.split(' ').next().unwrap();
+        if name == "token" || !table.contains("board_id") {
+            continue;
+        }
+        let of_column = words.contains("board_id bigint primary key").then(|| "board_id".to_owned());
+        let unique = [keys("primary key ("), keys("unique ("), of_column.into_iter().collect()].concat();
+        assert!(
+            !unique.is_empty() && unique.iter().all(|key| key.contains("board_id")),
+            "{name}: {unique:?}"
+        );
+        assert_eq!(table.matches("primary key").count() + table.matches("unique").count(), unique.len());
+        distributed.push(name.to_owned());
+    }
+    assert!(["slot", "hist", "run", "row_key"].iter().all(|name| distributed.contains(&(*name).to_owned())));
+}
+
+#[test]
+fn texts_are_taken_whatever_they_hold() {
+    on_each_engine(async |store| {
+        let mut record = made("r", "a", 3, 5, true);
+        record.plan_words = "a\0b".into();
+        record.environment.settings = "\0".into();
+        record.slots[0].victim = "'\0\u{202e}".into();
+        store.put(&record).await.unwrap();
+        assert_eq!(store.series("a").await.unwrap()[0].words, "a\u{fffd}b");
+    });
+}
+
+#[test]
+fn names_are_in_the_order_of_their_letters_numbers() {
+    on_each_engine(async |store| {
+        for name in ["b", "a", "B", "a-1", "a1", "A"] {
+            store.put(&made(&format!("r-{name}"), name, 3, 5, true)).await.unwrap();
+        }
+        let boards = store.boards().await.unwrap();
+        let names: Vec<&str> = boards.iter().map(|board| board.board.as_str()).collect();
+        assert_eq!(names, ["A", "B", "a", "a-1", "a1", "b"]);
+    });
+}
+
+#[test]
+fn a_hostile_name_is_a_value() {
+    on_each_engine(async |store| {
         let name = "'; drop table run; --";
         let mut record = made("r", name, 3, 5, true);
         record.board_name = name.into();
@@ -142,10 +265,9 @@ proptest! {
     fn days_add_up_to_the_runs(
         puts in prop::collection::vec((0usize..6, 0i64..3, 1u64..100, any::<bool>()), 1..30)
     ) {
-        runtime().block_on(async {
-            let store = FarmStore::in_memory().await.unwrap();
+        on_each_engine(async |store| {
             let mut runs: std::collections::BTreeMap<usize, (i64, u64, bool)> = Default::default();
-            for (at, day, samples, complete) in puts {
+            for (at, day, samples, complete) in puts.clone() {
                 let day = runs.get(&at).map_or(day, |known| known.0);
                 let record = made(&format!("r{at}"), "a", day, samples, complete);
                 let outcome = store.put(&record).await.unwrap();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::http::StatusCode;
+use model::error::Failure;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::answer::Refusal;
@@ -94,20 +95,43 @@ async fn write(store: FarmStore, mut waiting: mpsc::Receiver<Waiting>, stored: A
                     let _ = sender.send(Ok(answer));
                 }
             }
-            // What one of them has may be the reason: each by itself, and nothing was stored yet.
-            Err(_) => {
+            // What one of them has may be the reason: each by itself. What is there nevertheless, because
+            // only the answer to the commit was lost, is known by its key.
+            Err(failure) => {
+                let mut away = (!store.answers().await).then_some(failure);
                 for (batch, sender) in batches.into_iter().zip(senders) {
-                    let alone = store.put_rows(&[batch]).await;
-                    let answer =
-                        alone.map(|mut answers| answers.pop().unwrap_or_default()).map_err(|failure| {
-                            Refusal::new(
-                                StatusCode::SERVICE_UNAVAILABLE,
-                                format!("{failure}: send it again later"),
-                            )
-                        });
+                    let answer = match &away {
+                        Some(failure) => Err(later(failure)),
+                        None => alone(&store, batch, &stored, &mut away).await,
+                    };
                     let _ = sender.send(answer);
                 }
             }
         }
     }
+}
+
+/// Stores the rows of one request; where the store went away meanwhile, that is kept for the others.
+async fn alone(
+    store: &FarmStore,
+    batch: RowBatch,
+    stored: &AtomicU64,
+    away: &mut Option<Failure>,
+) -> Result<RowsStored, Refusal> {
+    match store.put_rows(&[batch]).await {
+        Ok(mut answers) => {
+            let answer = answers.pop().unwrap_or_default();
+            stored.fetch_add(answer.stored, Ordering::Relaxed);
+            Ok(answer)
+        }
+        Err(failure) => {
+            let refusal = later(&failure);
+            *away = (!store.answers().await).then_some(failure);
+            Err(refusal)
+        }
+    }
+}
+
+fn later(failure: &Failure) -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, format!("{failure}: send it again later"))
 }

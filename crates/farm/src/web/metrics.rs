@@ -20,9 +20,10 @@ const MOST_BOARDS: usize = 1_000;
 pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
     match app.store.answers().await {
         true => Ok(WebAnswer::text("text/plain; charset=utf-8", "the store answers\n".to_owned())),
-        false => {
-            Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer: look at its disk"))
-        }
+        false => Err(Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the store does not answer: look at its disk, or whether its database runs",
+        )),
     }
 }
 

@@ -42,13 +42,15 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
     app.requests.fetch_add(1, Ordering::Relaxed);
     let path = request.uri().path().to_owned();
     let zipped = accepts_gzip(request.headers());
-    let response = match app.exposure == FarmExposure::Loopback && !is_own_name(request.headers()) {
-        true => Refusal::new(
-            StatusCode::MISDIRECTED_REQUEST,
-            "this farm answers to localhost and its loopback address alone: ask it by one of these",
-        )
-        .into_response(),
-        false => next.run(request).await,
+    let is_foreign = app.exposure == FarmExposure::Loopback && !is_own_name(request.headers());
+    let response = if is_foreign {
+        let detail = "this farm answers to localhost and its loopback address alone: ask it by one of these";
+        Refusal::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response()
+    } else if request.uri().path_and_query().is_some_and(|asked| asked.as_str().contains("%00")) {
+        // PostgreSQL takes none in a text, and no name here has one.
+        Refusal::bad("an address with a NUL names nothing: leave it out").into_response()
+    } else {
+        next.run(request).await
     };
     let response = shaped(response, &path);
     let mut response = if zipped { compressed(response).await } else { response };

@@ -16,6 +16,7 @@ use super::sender::{digest_of, now};
 use super::{AccessPolicy, App, FarmExposure, Intake, PublicReading, router};
 use crate::ingest::environment::hex;
 use crate::records::{SeriesKey, Tier};
+use crate::store::engines::database;
 use crate::store::{FarmStore, TimeStretch};
 
 const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
@@ -35,14 +36,21 @@ struct Farm {
     _folder: tempfile::TempDir,
 }
 
-impl Farm {
-    async fn new() -> Farm {
-        Farm::with_quota(1 << 30).await
-    }
-
-    async fn with_quota(quota: u64) -> Farm {
+/// A test over each engine that can be had.
+fn on_each_engine(quota: u64, test: impl AsyncFn(Farm)) {
+    block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let store = FarmStore::file(&folder.path().join("farm.db")).await.unwrap();
+        test(Farm::new(store, folder, quota)).await;
+        if let Some(url) = database().await {
+            let store = FarmStore::postgres(&url).await.unwrap();
+            test(Farm::new(store, tempfile::tempdir().unwrap(), quota)).await;
+        }
+    });
+}
+
+impl Farm {
+    fn new(store: FarmStore, folder: tempfile::TempDir, quota: u64) -> Farm {
         let intake = Intake::start(store.clone(), &folder.path().join("bundles"), quota);
         let policy = AccessPolicy { public: Some(PublicReading::All), metrics_open: false };
         let app = App::new(store, FarmExposure::BehindProxy, Some(intake)).with_policy(policy);
@@ -111,8 +119,7 @@ fn manifest(files: &[(String, Vec<u8>)]) -> String {
 
 #[test]
 fn a_code_enrols_once_and_a_revoked_token_ends() {
-    block_on(async {
-        let farm = Farm::new().await;
+    on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("press-3").await;
         assert!(token.starts_with("obt_") && token.len() == 68);
         let (status, me) = farm.ask("GET", "/v1/me", &token, "").await;
@@ -148,8 +155,7 @@ fn a_code_enrols_once_and_a_revoked_token_ends() {
 
 #[test]
 fn wrong_codes_come_to_an_end() {
-    block_on(async {
-        let farm = Farm::new().await;
+    on_each_engine(1 << 30, async |farm| {
         let guess = json!({ "code": "guess", "name": "x" }).to_string();
         let mut seen = Vec::new();
         // A new hour may begin meanwhile, and only once.
@@ -162,8 +168,7 @@ fn wrong_codes_come_to_an_end() {
 
 #[test]
 fn a_bundle_is_sent_once_however_often_it_is_cut_and_repeated() {
-    block_on(async {
-        let farm = Farm::new().await;
+    on_each_engine(1 << 30, async |farm| {
         let (token, other) = (farm.enrolled("a").await, farm.enrolled("b").await);
         let (id, files) = fixture("hunt");
         let (address, text) = (format!("/v1/runs/{id}"), manifest(&files));
@@ -224,8 +229,7 @@ fn line(seq: u64, counts: &[(usize, u64)]) -> String {
 
 #[test]
 fn rows_are_stored_once_in_whatever_cuts() {
-    block_on(async {
-        let farm = Farm::new().await;
+    on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
         let lines: Vec<String> = (0..40).map(|seq| line(seq, &[(200 + seq as usize, seq + 1)])).collect();
         let address = |first: usize| format!("/v1/rows/boot-1/rec/timer/{first}");
@@ -265,8 +269,7 @@ fn rows_are_stored_once_in_whatever_cuts() {
 
 #[test]
 fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
-    block_on(async {
-        let farm = Farm::new().await;
+    on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
         let put = async |boot: &str, clock: &str, text: String| {
             let request = Request::put(format!("/v1/rows/{boot}/rec/timer/0"))
@@ -302,8 +305,7 @@ fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
 
 #[test]
 fn a_board_has_its_quota() {
-    block_on(async {
-        let farm = Farm::with_quota(1_000).await;
+    on_each_engine(1_000, async |farm| {
         let token = farm.enrolled("a").await;
         let (id, files) = fixture("measured");
         let (status, answer) = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await;
@@ -313,8 +315,7 @@ fn a_board_has_its_quota() {
 
 #[test]
 fn a_run_that_came_on_a_stick_is_there() {
-    block_on(async {
-        let farm = Farm::new().await;
+    on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
         let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
         let found = crate::ingest::find::FoundBundle { place, board: Some("a".into()) };

@@ -12,13 +12,13 @@ use super::{App, FarmExposure, router};
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::store::FarmStore;
+use crate::store::engines::on_each_engine;
 
 fn place(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name)
 }
 
-async fn app_of(bundles: &[(&Path, &str)]) -> Arc<App> {
-    let store = FarmStore::in_memory().await.unwrap();
+async fn app_of(store: FarmStore, bundles: &[(&Path, &str)]) -> Arc<App> {
     for (place, board) in bundles {
         let found = FoundBundle { place: place.to_path_buf(), board: Some((*board).to_owned()) };
         store.put(&read(&found).unwrap().0).await.unwrap();
@@ -39,19 +39,10 @@ fn header_of(response: &Response, name: &str) -> String {
     response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 
-fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(future)
-}
-
 #[test]
 fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
-    block_on(async {
-        let app = app_of(&[(&place("measured"), "west"), (&place("hunt"), "east <b>")]).await;
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east <b>")]).await;
         let run = app.store.runs("west", 1).await.unwrap().remove(0);
         let hunt = app.store.runs("east-b", 1).await.unwrap().remove(0);
         let culprit = app.store.culprits(None, 1).await.unwrap().remove(0);
@@ -101,8 +92,8 @@ fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
 
 #[test]
 fn the_script_of_a_hunt_is_the_only_one_that_may_run() {
-    block_on(async {
-        let app = app_of(&[(&place("hunt"), "a")]).await;
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("hunt"), "a")]).await;
         let run = app.store.runs("a", 1).await.unwrap().remove(0);
         let response = get(&app, &format!("/runs/{}", run.id)).await;
         let policy = header_of(&response, "content-security-policy");
@@ -114,8 +105,8 @@ fn the_script_of_a_hunt_is_the_only_one_that_may_run() {
 
 #[test]
 fn data_is_json_and_csv() {
-    block_on(async {
-        let app = app_of(&[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
         let run = app.store.runs("west", 1).await.unwrap().remove(0);
         let json = async |address: &str| -> serde_json::Value {
             let response = get(&app, address).await;
@@ -147,13 +138,15 @@ fn data_is_json_and_csv() {
 
 #[test]
 fn a_refusal_is_a_page_or_a_problem_document() {
-    block_on(async {
-        let app = app_of(&[(&place("measured"), "west")]).await;
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west")]).await;
         for (address, status) in [
             ("/b/none", 404),
             ("/runs/..%2F..%2Fetc", 404),
             ("/culprits/none", 404),
             ("/nowhere", 404),
+            ("/b/%00", 400),
+            ("/v1/boards/%00", 400),
             ("/b/west?series=none", 404),
             ("/b/west/at/now", 400),
             ("/b/none/at/1", 404),
@@ -187,8 +180,8 @@ fn a_refusal_is_a_page_or_a_problem_document() {
 
 #[test]
 fn a_run_whose_folder_is_gone_is_a_refusal_and_the_server_goes_on() {
-    block_on(async {
-        let app = app_of(&[(&place("measured"), "west")]).await;
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west")]).await;
         let run = app.store.runs("west", 1).await.unwrap().remove(0);
         app.store.moved(&run.id, "/nowhere").await.unwrap();
         let gone = get(&app, &format!("/runs/{}", run.id)).await;
@@ -201,8 +194,8 @@ fn a_run_whose_folder_is_gone_is_a_refusal_and_the_server_goes_on() {
 
 #[test]
 fn another_name_is_not_answered_and_gzip_is() {
-    block_on(async {
-        let app = app_of(&[(&place("measured"), "west")]).await;
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west")]).await;
         let foreign = Request::get("/").header(header::HOST, "evil.test").body(Body::empty()).unwrap();
         let response = router(app.clone()).oneshot(foreign).await.unwrap();
         assert_eq!(response.status(), StatusCode::MISDIRECTED_REQUEST);

@@ -1,5 +1,5 @@
-//! A model of what boards made against what the farm has, while its server is killed again and
-//! again: no row is lost and none is counted twice.
+//! A model of what boards made against what the farm has, while its server and its database are
+//! killed again and again: no row is lost and none is counted twice.
 //!
 //! `ONBEAT_FARM_KILLS=1000` makes it longer; `cargo xtask experiments --only farm-kills` does so.
 
@@ -16,7 +16,8 @@ use model::watch::WatchRow;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::server::{Server, ask, codes};
+use super::cluster::MadeCluster;
+use super::server::{Server, ask, codes, farm};
 
 /// Rows of a board: there are new ones until the last kill.
 fn rows_for(kills: u64) -> u64 {
@@ -184,18 +185,61 @@ fn check(address: &str, at: usize, rows: u64, began: i64) {
     }
 }
 
-#[test]
-fn kills_lose_no_row_and_double_none() {
-    let kills: u64 = std::env::var("ONBEAT_FARM_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(20);
-    let folder = tempfile::tempdir().unwrap();
-    let store = format!("sqlite:{}", Path::new(folder.path()).join("farm.db").display());
+/// A store to be killed, and its server.
+struct Scene {
+    store: String,
+    objects: String,
+    /// None for a store in a file.
+    cluster: Option<MadeCluster>,
+    server: Option<Server>,
+    _folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new(cluster: Option<MadeCluster>) -> Scene {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let file = format!("sqlite:{}", at("farm.db"));
+        let store = cluster.as_ref().map_or(file, |cluster| cluster.url("public"));
+        Scene { store, objects: at("objects"), cluster, server: None, _folder: folder }
+    }
+
+    fn start(&mut self) -> String {
+        self.server = None;
+        let server = Server::with(&self.store, &["--objects", &self.objects]);
+        let address = server.address.clone();
+        self.server = Some(server);
+        address
+    }
+
+    /// Ends the server with SIGKILL, or its database with SIGKILL or at once, or both.
+    fn kill(&mut self, draw: &mut SplitMix64) -> Option<String> {
+        let of_database = self.cluster.as_ref().filter(|_| below(draw, 2) == 0);
+        if let Some(cluster) = of_database {
+            cluster.tell(if below(draw, 2) == 0 { "kill" } else { "stop" });
+            thread::sleep(Duration::from_millis(below(draw, 60)));
+            cluster.tell("start");
+            if below(draw, 4) > 0 {
+                return None;
+            }
+        }
+        Some(self.start())
+    }
+
+    fn name(&self) -> &'static str {
+        if self.cluster.is_some() { "PostgreSQL" } else { "SQLite" }
+    }
+}
+
+fn killed(mut scene: Scene, few: u64) {
+    let kills: u64 = std::env::var("ONBEAT_FARM_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(few);
     let names: Vec<String> =
         (0..CLOCKS.len()).map(|at| format!("board-{at}")).chain([RUNNER.to_owned()]).collect();
-    let codes = codes(&store, names.len());
-    let mut server = Server::start(&store);
+    let codes = codes(&scene.store, names.len());
+    let mut address = scene.start();
     let enrolled = |(code, name): (&String, &String)| {
         let asked = json!({ "code": code, "name": name }).to_string();
-        let (status, answer) = ask(&server.address, "POST", "/v1/enrol", "", "", &asked).unwrap();
+        let (status, answer) = ask(&address, "POST", "/v1/enrol", "", "", &asked).unwrap();
         assert_eq!(status, 201, "{answer}");
         answer["token"].as_str().unwrap().to_owned()
     };
@@ -204,7 +248,7 @@ fn kills_lose_no_row_and_double_none() {
     let rows = rows_for(kills);
     let outside = Arc::new(Outside {
         rows,
-        address: Mutex::new(server.address.clone()),
+        address: Mutex::new(address.clone()),
         over: AtomicBool::new(false),
         forgotten: AtomicU64::new(0),
         unanswered: AtomicU64::new(0),
@@ -223,22 +267,39 @@ fn kills_lose_no_row_and_double_none() {
     let mut draw = SplitMix64::new(99);
     for _ in 0..kills {
         thread::sleep(Duration::from_millis(below(&mut draw, 120)));
-        drop(server);
-        server = Server::start(&store);
-        *outside.address.lock().unwrap() = server.address.clone();
+        if let Some(elsewhere) = scene.kill(&mut draw) {
+            address = elsewhere;
+            *outside.address.lock().unwrap() = address.clone();
+        }
     }
     outside.over.store(true, Ordering::Relaxed);
     boards.into_iter().for_each(|board| board.join().unwrap());
-    (0..CLOCKS.len()).for_each(|at| check(&server.address, at, rows, began));
+    (0..CLOCKS.len()).for_each(|at| check(&address, at, rows, began));
     let (id, ..) = run();
-    let runs = all(&server.address, &format!("/v1/boards/{RUNNER}"), "runs");
+    let runs = all(&address, &format!("/v1/boards/{RUNNER}"), "runs");
     assert_eq!((runs.len(), runs[0]["id"].as_str()), (1, Some(id.as_str())));
-    let days = all(&server.address, &format!("/v1/boards/{RUNNER}/histograms?tier=1d"), "histograms");
+    let days = all(&address, &format!("/v1/boards/{RUNNER}/histograms?tier=1d"), "histograms");
     assert_eq!(total(&days), runs[0]["cycles"].as_u64().unwrap());
+    let looked = farm(&["check", "--store", &scene.store]).output().unwrap();
+    assert!(looked.status.success(), "{}", String::from_utf8_lossy(&looked.stdout));
     println!(
-        "{kills} kills, {} requests without an answer, {} answers forgotten: {} rows, each once",
+        "{kills} kills, {}: {} requests without an answer, {} answers forgotten: {} rows, each once",
+        scene.name(),
         outside.unanswered.load(Ordering::Relaxed),
         outside.forgotten.load(Ordering::Relaxed),
         rows * CLOCKS.len() as u64
     );
+}
+
+#[test]
+fn kills_of_the_server_lose_no_row_and_double_none() {
+    killed(Scene::new(None), 20);
+}
+
+#[test]
+fn kills_of_server_and_database_lose_no_row_and_double_none() {
+    match MadeCluster::start(true) {
+        Ok(cluster) => killed(Scene::new(Some(cluster)), 8),
+        Err(why) => println!("left out: PostgreSQL ({why})"),
+    }
 }

@@ -28,7 +28,13 @@ pub struct Server {
 
 impl Server {
     pub fn start(store: &str) -> Server {
+        Server::with(store, &[])
+    }
+
+    /// With more arguments.
+    pub fn with(store: &str, more: &[&str]) -> Server {
         let mut child = farm(&["serve", "--store", store, "--listen", "127.0.0.1:0"])
+            .args(more)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();

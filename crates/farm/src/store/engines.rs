@@ -1,0 +1,43 @@
+//! An empty store of each engine, for tests.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sqlx::{Connection, Executor, PgConnection};
+
+use super::FarmStore;
+use crate::fixture::cluster::MadeCluster;
+
+/// A test over each engine that can be had.
+pub fn on_each_engine(test: impl AsyncFn(FarmStore)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        test(FarmStore::in_memory().await.unwrap()).await;
+        if let Some(url) = database().await {
+            test(FarmStore::postgres(&url).await.unwrap()).await;
+        }
+    });
+}
+
+/// The address of an empty database in PostgreSQL, where there is one.
+pub async fn database() -> Option<String> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let cluster = cluster()?;
+    let schema = format!("t{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let mut connection = PgConnection::connect(&cluster.url("public")).await.unwrap();
+    connection.execute(sqlx::AssertSqlSafe(format!("create schema {schema}"))).await.unwrap();
+    connection.close().await.unwrap();
+    Some(cluster.url(&schema))
+}
+
+/// One for all tests of the program. Where there is none they are left out, and say so.
+fn cluster() -> Option<&'static MadeCluster> {
+    static SHARED: OnceLock<Result<MadeCluster, String>> = OnceLock::new();
+    match SHARED.get_or_init(|| MadeCluster::start(false)) {
+        Ok(cluster) => Some(cluster),
+        Err(why) => {
+            eprintln!("left out: PostgreSQL ({why})");
+            None
+        }
+    }
+}

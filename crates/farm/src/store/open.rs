@@ -1,0 +1,138 @@
+//! A store is opened, made, or brought to this program's version.
+
+use std::path::Path;
+use std::time::Duration;
+
+use model::error::{Exit, Failure, Result};
+use sqlx::any::AnyPoolOptions;
+use sqlx::{Any, AssertSqlSafe, Executor, Transaction};
+
+use super::engine::{StoreEngine, checked};
+use super::{FarmStore, trouble};
+
+/// The version of the schema that this program writes.
+pub const VERSION: i64 = 2;
+
+/// What `create .. if not exists` cannot do for a store of an earlier version: the version that
+/// brought it, and its statement. New tables need a new version alone.
+const STEPS: &[(i64, &str)] = &[
+    // A run's id is one board's by the look-up before it is stored; a unique index without the board
+    // could not be distributed.
+    (2, "drop index if exists run_by_id"),
+];
+
+/// Waiting for a connection ends before who asked has gone.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl FarmStore {
+    /// A store in memory, which ends with the program.
+    pub async fn in_memory() -> Result<FarmStore> {
+        // One connection, because each would have a database of its own.
+        let options = AnyPoolOptions::new().max_connections(1);
+        opened(StoreEngine::Sqlite, options, "sqlite::memory:").await
+    }
+
+    /// A store in a file, which is made where there is none.
+    pub async fn file(path: &Path) -> Result<FarmStore> {
+        let path = path.to_str().filter(|path| !path.contains(['?', '#', '%'])).ok_or_else(|| {
+            Failure::usage(
+                "--store: the file's name is not one that can stand in an address, choose a plain one",
+            )
+        })?;
+        let options = mannered(StoreEngine::Sqlite, AnyPoolOptions::new().max_connections(4));
+        opened(StoreEngine::Sqlite, options, &format!("sqlite://{path}?mode=rwc")).await
+    }
+
+    /// A store in a database of PostgreSQL that is there already; its tables are made.
+    pub async fn postgres(url: &str) -> Result<FarmStore> {
+        let options = AnyPoolOptions::new().max_connections(8).acquire_timeout(PATIENCE);
+        opened(StoreEngine::Postgres, mannered(StoreEngine::Postgres, options), &checked(url)?).await
+    }
+
+    /// A transaction that writes.
+    pub async fn begin(&self) -> Result<Transaction<'static, Any>> {
+        let (pool, engine) = (self.pool.clone(), self.engine);
+        // By a task of its own: who asked may go away between the statement and its answer, and the
+        // connection would be in a transaction that nobody knows of.
+        let begun = tokio::spawn(async move {
+            let mut all = pool.begin_with(engine.begin()).await?;
+            if let Some(turn) = engine.turn() {
+                sqlx::query(turn).execute(&mut *all).await?;
+            }
+            Ok(all)
+        });
+        begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)).map_err(trouble)
+    }
+}
+
+fn mannered(engine: StoreEngine, options: AnyPoolOptions) -> AnyPoolOptions {
+    options.after_connect(move |connection, _| {
+        Box::pin(async move { connection.execute(engine.manners()).await.map(|_| ()) })
+    })
+}
+
+async fn opened(engine: StoreEngine, options: AnyPoolOptions, url: &str) -> Result<FarmStore> {
+    sqlx::any::install_default_drivers();
+    let options = options.idle_timeout(None).max_lifetime(None);
+    let pool = options.connect(url).await.map_err(|error| {
+        let remedy = match engine {
+            StoreEngine::Sqlite => "give --store a file in a folder that is writable",
+            StoreEngine::Postgres => "see whether PostgreSQL runs, and whether --store names it",
+        };
+        Failure { exit: Exit::Internal, message: format!("cannot open the store ({error}): {remedy}") }
+    })?;
+    let store = FarmStore { pool, engine };
+    prepare(&store).await?;
+    Ok(store)
+}
+
+/// Makes the tables, or what a newer version has more of them.
+pub async fn prepare(store: &FarmStore) -> Result<()> {
+    const FOUND: &str = "select value from meta where name = 'schema'";
+    // Without tables the question is an error. A store of this version is not written to.
+    if let Ok(Some(found)) = sqlx::query_scalar(FOUND).fetch_optional(&store.pool).await
+        && is_known(found)?
+    {
+        return Ok(());
+    }
+    let mut all = store.begin().await?;
+    let schema = store.engine.schema(include_str!("schema.sql"));
+    let (first, rest) = schema.split_once(";\n").unwrap_or((&schema, ""));
+    tell(&mut all, first).await?;
+    let found: Option<i64> = sqlx::query_scalar(FOUND).fetch_optional(&mut *all).await.map_err(trouble)?;
+    if found.map(is_known).transpose()? == Some(true) {
+        return Ok(());
+    }
+    for (version, step) in STEPS {
+        if found.is_some_and(|found| found < *version) {
+            tell(&mut all, &store.engine.schema(step)).await?;
+        }
+    }
+    for statement in rest.split(";\n") {
+        tell(&mut all, statement).await?;
+    }
+    sqlx::query(
+        "insert into meta (name, value) values ('schema', $1) \
+         on conflict (name) do update set value = excluded.value",
+    )
+    .bind(VERSION)
+    .execute(&mut *all)
+    .await
+    .map_err(trouble)?;
+    all.commit().await.map_err(trouble)
+}
+
+/// Whether it is this version; an earlier one is brought to it, a later one refused.
+fn is_known(found: i64) -> Result<bool> {
+    match found <= VERSION {
+        true => Ok(found == VERSION),
+        false => Err(Failure::not_supported(format!(
+            "the store has schema {found} and this program knows {VERSION}: use the version that wrote it"
+        ))),
+    }
+}
+
+async fn tell(all: &mut Transaction<'static, Any>, statement: &str) -> Result<()> {
+    sqlx::query(AssertSqlSafe(statement.to_owned())).execute(&mut **all).await.map_err(trouble)?;
+    Ok(())
+}
