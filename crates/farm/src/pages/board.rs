@@ -160,8 +160,10 @@ fn profile(of: &BoardView) -> Markup {
     facts.extend([("runs", board.runs.to_string()), ("last run (UTC)", moment(board.last))]);
     html! {
         (pairs(&facts))
-        @if of.unnamed { (left_out()) } @else { p { a href={ "/b/" (escaped(&board.board)) "/env" } { (environments) }
-            @if let Some(now) = of.environments.first() { ", now " (environment_words(now)) } "." } }
+        @if of.unnamed { (left_out()) } @else {
+            p { a href={ "/b/" (escaped(&board.board)) "/env" } { (environments) }
+                @if let Some(now) = of.environments.first() { ", now " (environment_words(now)) } "." }
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::store::FarmStore;
 
 pub const PASSWORD: &str = "correct horse battery";
 
-pub fn block_on<F: Future>(future: F) -> F::Output {
+fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -27,8 +27,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// A farm behind a proxy with two boards and somebody of each role.
-pub async fn farm(public: Option<PublicReading>) -> Arc<App> {
-    let store = FarmStore::in_memory().await.unwrap();
+async fn farm(public: Option<PublicReading>) -> Arc<App> {
+    farm_of(FarmStore::in_memory().await.unwrap(), public).await
+}
+
+/// The same in a store that is empty.
+pub async fn farm_of(store: FarmStore, public: Option<PublicReading>) -> Arc<App> {
     for (name, board) in [("measured", "west"), ("hunt", "east")] {
         let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
         let found = FoundBundle { place, board: Some(board.to_owned()) };
