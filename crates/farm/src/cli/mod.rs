@@ -5,12 +5,17 @@ mod budget;
 mod check;
 mod enrol;
 mod export;
+mod export_parquet;
+mod export_results;
 mod import;
 mod person;
 mod prune;
+mod pull;
 mod scan;
 mod serve;
 mod store_flag;
+mod tls_flags;
+mod webhook_flags;
 
 use std::ffi::OsString;
 
@@ -46,6 +51,7 @@ struct FarmCli {
 enum FarmCommand {
     Serve(serve::Args),
     Import(import::Args),
+    Pull(pull::Args),
     Enrol(enrol::Args),
     Person(person::Args),
     Budget(budget::Args),
@@ -74,6 +80,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
         match &cli.command {
             FarmCommand::Serve(args) => serve::run(args, environment).await,
             FarmCommand::Import(args) => import::run(args, environment).await,
+            FarmCommand::Pull(args) => pull::run(args, environment).await,
             FarmCommand::Enrol(args) => enrol::run(args, environment).await,
             FarmCommand::Person(args) => person::run(args, environment).await,
             FarmCommand::Budget(args) => budget::run(args, environment).await,

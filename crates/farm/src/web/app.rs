@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
 use super::attempts::LoginAttempts;
+use super::counters::FarmCounters;
 use super::found_changes::FoundChanges;
 use super::intake::Intake;
 use super::refusals::BoardRefusals;
@@ -32,6 +33,8 @@ pub enum FarmExposure {
     Loopback,
     /// Whoever a proxy lets through.
     BehindProxy,
+    /// Whoever reaches it, over its own TLS: a foreign name has no certificate here.
+    Encrypted,
 }
 
 /// What all requests share.
@@ -47,6 +50,7 @@ pub struct App {
     refused: Mutex<Vec<RefusedBundle>>,
     pub requests: AtomicU64,
     pub failures: AtomicU64,
+    pub counters: Arc<FarmCounters>,
     heavy: Semaphore,
     passwords: Arc<Semaphore>,
     password_memory: Arc<Mutex<PasswordMemory>>,
@@ -65,6 +69,7 @@ impl App {
             refused: Mutex::default(),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            counters: Arc::default(),
             heavy: Semaphore::new(AT_ONCE),
             passwords: Arc::new(Semaphore::new(PASSWORDS_WAITING)),
             password_memory: Arc::default(),
@@ -79,7 +84,7 @@ impl App {
 
     /// Whether browsers reach it by TLS: everywhere but on this machine.
     pub fn is_secure(&self) -> bool {
-        self.exposure == FarmExposure::BehindProxy
+        self.exposure != FarmExposure::Loopback
     }
 
     /// Notes what somebody did.
