@@ -22,6 +22,9 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use model::error::{Exit, Failure};
 
+use crate::store::{AuditEntry, FarmStore};
+use crate::web::sender::now_ns;
+
 /// What the process brings along; nothing else of its environment is read.
 #[derive(Clone, Debug, Default)]
 pub struct FarmEnvironment {
@@ -100,6 +103,12 @@ fn ended(outcome: model::error::Result<Exit>) -> u8 {
             failure.exit as u8
         }
     }
+}
+
+/// Notes what was done from here, for the list of what people did.
+async fn note(store: &FarmStore, what: String) -> model::error::Result<()> {
+    let entry = AuditEntry { t_ns: now_ns().0, who: "the command line".to_owned(), what };
+    store.note(&entry).await
 }
 
 /// A line on standard error; that it cannot be written is no reason to end.

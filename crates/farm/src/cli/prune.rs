@@ -9,7 +9,7 @@ use model::text::{quoted, several};
 use model::units::{Bare, Nanos, parse_span};
 
 use super::store_flag::StorePlace;
-use super::{FarmEnvironment, say};
+use super::{FarmEnvironment, note, say};
 use crate::ingest::unpack::remove_tree;
 use crate::records::Tier;
 use crate::store::FarmStore;
@@ -50,6 +50,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let (slots, hours) = (store.prune(Tier::Slot, slots).await?, store.prune(Tier::Hour, hours).await?);
     let dropped = several(slots + hours, "histogram", "histograms");
     say(&format!("onbeat-farm: {dropped} dropped, whose samples are in those of days"));
+    note(&store, format!("pruned: {dropped} dropped")).await?;
     let Ok(folder) = RecordFolder::open(&place.bundles) else { return Ok(Exit::Ok) };
     match folder.lock() {
         Ok(Ok(_alone)) => {

@@ -71,4 +71,4 @@ create table if not exists budget (tag text primary key, limit_ns bigint not nul
 create table if not exists acknowledged (
     board_id bigint not null, subject text not null, t bigint not null, who text not null,
     note text not null, at bigint not null, primary key (board_id, subject, t));
-create index if not exists hist_hour on hist (board_id, t, max_ns) where tier = 1
+create index if not exists hist_hour on hist (board_id, t, max_ns, tier) where tier = 1

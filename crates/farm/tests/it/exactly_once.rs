@@ -19,9 +19,13 @@ use sha2::{Digest, Sha256};
 use super::cluster::MadeCluster;
 use super::server::{Server, ask, codes, farm};
 
-/// Rows of a board: there are new ones until the last kill.
+/// Rows that a board has in the beginning, and those that it makes between two kills: each kill
+/// meets new ones.
+const FIRST: u64 = 100;
+const EACH: u64 = 8;
+
 fn rows_for(kills: u64) -> u64 {
-    100 + kills * 8
+    FIRST + kills * EACH
 }
 
 /// What the boards believe that the time is, in seconds since 1970: nothing, 1970, 2038, the truth.
@@ -36,6 +40,10 @@ fn below(draw: &mut SplitMix64, most: u64) -> u64 {
 /// What all boards know of the outside.
 struct Outside {
     rows: u64,
+    /// Of these, so many were made.
+    made: AtomicU64,
+    /// Requests that stored something new.
+    stored: AtomicU64,
     address: Mutex<String>,
     over: AtomicBool,
     /// Answers that came and were forgotten, as by a board that is killed between answer and note.
@@ -84,20 +92,25 @@ fn board(at: usize, token: &str, outside: &Outside) {
     });
     loop {
         let ended = outside.over.load(Ordering::Relaxed);
+        let made = outside.made.load(Ordering::Relaxed);
         if !ended && below(&mut draw, 50 + rows / 2) == 0 {
             acknowledged.fill(false);
         }
-        let open = acknowledged.iter().position(|done| !done).map(|seq| seq as u64);
+        let open = acknowledged[..made as usize].iter().position(|done| !done).map(|seq| seq as u64);
         if ended && open.is_none() {
             return;
         }
         // What is open, or something that was sent already.
         let from =
-            open.filter(|_| ended || below(&mut draw, 3) > 0).unwrap_or_else(|| below(&mut draw, rows));
-        let to = (from + 1 + below(&mut draw, 12)).min(rows);
+            open.filter(|_| ended || below(&mut draw, 3) > 0).unwrap_or_else(|| below(&mut draw, made));
+        let to = (from + 1 + below(&mut draw, 12)).min(made);
         let text: String = (from..to).map(|seq| line(at, seq)).collect();
         let path = format!("/v1/rows/boot-{at}/rec/timer/{from}");
-        match outside.ask("PUT", &path, token, &clock, text.as_bytes()) {
+        let answer = outside.ask("PUT", &path, token, &clock, text.as_bytes());
+        outside
+            .stored
+            .fetch_add(u64::from(answer.as_ref().is_some_and(|one| one.0 == 201)), Ordering::Relaxed);
+        match answer {
             Some((200 | 201, _)) if ended || below(&mut draw, 100) >= 15 => {
                 acknowledged[from as usize..to as usize].fill(true);
             }
@@ -248,6 +261,8 @@ fn killed(mut scene: Scene, few: u64) {
     let rows = rows_for(kills);
     let outside = Arc::new(Outside {
         rows,
+        made: AtomicU64::new(FIRST),
+        stored: AtomicU64::new(0),
         address: Mutex::new(address.clone()),
         over: AtomicBool::new(false),
         forgotten: AtomicU64::new(0),
@@ -266,7 +281,14 @@ fn killed(mut scene: Scene, few: u64) {
         .collect();
     let mut draw = SplitMix64::new(99);
     for _ in 0..kills {
-        thread::sleep(Duration::from_millis(below(&mut draw, 120)));
+        let before = outside.stored.load(Ordering::Relaxed);
+        outside.made.fetch_add(EACH, Ordering::Relaxed);
+        // It has come back, and stores: however long that takes.
+        let goes_on = || !boards.iter().any(|board| board.is_finished());
+        while outside.stored.load(Ordering::Relaxed) == before && goes_on() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_millis(below(&mut draw, 60)));
         if let Some(elsewhere) = scene.kill(&mut draw) {
             address = elsewhere;
             *outside.address.lock().unwrap() = address.clone();
