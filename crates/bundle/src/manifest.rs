@@ -110,7 +110,7 @@ pub fn is_digest(text: &str) -> bool {
 }
 
 /// Whether a path is one of a bundle's, and leads nowhere else.
-fn is_part(path: &str) -> bool {
+pub fn is_part(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let plain = |part: &&str| {
         !part.is_empty() && *part != "." && *part != ".." && !part.contains(model::text::steers)

@@ -213,7 +213,8 @@ fn content(seq: u64, cpus: &[CpuRows]) -> Outcome<(Vec<u8>, u64)> {
     let samples = rows.iter().map(|row| row.n).sum();
     let mono = (seq + 1) * EVERY_S * Nanos::SECOND.0 as u64;
     let line = serde_json::json!({
-        "seq": seq, "mono_ns": mono, "span_ns": EVERY_S * Nanos::SECOND.0 as u64, "wall_ns": mono, "cpus": rows,
+        "seq": seq, "mono_ns": mono, "span_ns": EVERY_S * Nanos::SECOND.0 as u64, "wall_ns": mono,
+        "cpus": rows,
     });
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(format!("{line}\n").as_bytes())?;

@@ -96,7 +96,7 @@ async fn people(store: &FarmStore) -> Outcome<String> {
     for (at, what) in ["logged in", "set the budget of all boards: 500.0 us"].into_iter().enumerate() {
         let t_ns = (END - 3_600 + at as i64) * Nanos::SECOND.0;
         let entry = AuditEntry { t_ns, who: admin.to_owned(), what: what.to_owned() };
-        store.note(&entry, at as i64).await?;
+        store.note(&entry).await?;
     }
     Ok("onbeat=made up".to_owned())
 }

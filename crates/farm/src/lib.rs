@@ -3,7 +3,8 @@
 //! [`ingest`] makes values ([`records`]) of bundles, [`store`] has them in a database and all SQL,
 //! [`web`] asks it and hands what it finds to [`pages`] and [`pictures`], which are functions from
 //! values to markup. [`changes`] judges what changed, [`encoding`] packs histograms for
-//! the store. [`cli`] is the command line.
+//! the store. [`pull`] fetches runs of boards that cannot call out,
+//! [`results`] hands runs to systems that collect results of tests. [`cli`] is the command line.
 
 pub mod board_settings;
 pub mod changes;
@@ -15,6 +16,8 @@ pub mod ingest;
 pub mod pages;
 pub mod people;
 pub mod pictures;
+pub mod pull;
 pub mod records;
+pub mod results;
 pub mod store;
 pub mod web;

@@ -1,8 +1,8 @@
 //! Who may do what, and passwords as they are kept: a digest that is slow and takes memory
 //! (Argon2id, RFC 9106), so that a stolen store gives none away.
 
-use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::password_hash::{Output, PasswordHash, PasswordHasher, SaltString};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use serde::Serialize;
 
 /// What somebody may do; each may do what those before it may.
@@ -90,10 +90,35 @@ pub fn digest_password(password: &str, salt: &[u8; 16], cost: PasswordCost) -> O
     hasher.hash_password(password.as_bytes(), &salt).ok().map(|digest| digest.to_string())
 }
 
-/// Whether a password is the one of a digest. A password that is too long is none.
-pub fn is_password(password: &str, digest: &str) -> bool {
-    let Ok(digest) = PasswordHash::new(digest) else { return false };
-    password.len() <= LONGEST && Argon2::default().verify_password(password.as_bytes(), &digest).is_ok()
+/// What comparing a password works in, kept for the next: the allocator would keep as much for each
+/// thread that ever compared one.
+#[derive(Debug, Default)]
+pub struct PasswordMemory(Vec<Block>);
+
+impl PasswordMemory {
+    /// Whether a password is the one of a digest. A password that is too long is none.
+    pub fn is_password(&mut self, password: &str, digest: &str) -> bool {
+        password.len() <= LONGEST && self.compare(password, digest) == Some(true)
+    }
+
+    fn compare(&mut self, password: &str, digest: &str) -> Option<bool> {
+        let digest = PasswordHash::new(digest).ok()?;
+        let params = Params::try_from(&digest).ok()?;
+        let wanted = digest.hash?;
+        let mut salt = [0; 64];
+        let salt = digest.salt?.decode_b64(&mut salt).ok()?;
+        let blocks = params.block_count();
+        if self.0.len() < blocks {
+            self.0.resize(blocks, Block::default());
+        }
+        let mut found = [0; 64];
+        let found = found.get_mut(..wanted.len())?;
+        Argon2::new(Algorithm::try_from(digest.algorithm).ok()?, Version::V0x13, params)
+            .hash_password_into_with_memory(password.as_bytes(), salt, found, &mut self.0[..blocks])
+            .ok()?;
+        // In a time that does not tell how much of it is the same.
+        Some(Output::new(found).ok()? == wanted)
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +129,8 @@ mod tests {
     fn a_password_is_known_by_its_digest_alone() {
         let digest = |salt: u8| digest_password("correct horse battery", &[salt; 16], PasswordCost::Least);
         let (one, other) = (digest(1).unwrap(), digest(2).unwrap());
+        let mut memory = PasswordMemory::default();
+        let mut is_password = |password: &str, digest: &str| memory.is_password(password, digest);
         assert!(one.starts_with("$argon2id$v=19$") && one != other && !one.contains("horse"));
         assert!(is_password("correct horse battery", &one) && is_password("correct horse battery", &other));
         for wrong in ["", "correct horse batter", "Correct horse battery", &"x".repeat(300)] {

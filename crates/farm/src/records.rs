@@ -279,7 +279,7 @@ pub struct KernelRecord {
     pub release: String,
     pub preempt: String,
     pub series: String,
-    pub board_ids: std::collections::BTreeSet<i64>,
+    pub boards: u64,
     pub runs: u64,
     /// How long they were, together.
     pub length_ns: u64,

@@ -19,7 +19,7 @@ check('no table is', all('.scroll').filter((node) => shown(node) && !node.queryS
 check('nothing was requested', performance.getEntriesByType('resource').map((one) => one.name));
 
 const name = (node) => (node.getAttribute('aria-label') || node.textContent || node.labels?.[0]?.textContent || node.title || '').trim();
-check('buttons, links and fields have names', all('button, a[href], input, summary').filter((node) => !name(node)).map(told));
+check('buttons, links and fields have names', all('button, a[href], input:not([type=hidden]), summary').filter((node) => !name(node)).map(told));
 check('pictures have words', all('svg[role=img], figure svg').filter((node) => !node.closest('[aria-hidden]') && !node.getAttribute('aria-label')).map(told));
 check('groups and regions have names', all('[role=region], [role=group], section.ask').filter((node) => !node.getAttribute('aria-label')).map(told));
 check('the order of focus is that of the page', all('[tabindex]').filter((node) => node.tabIndex > 0).map(told));

@@ -7,6 +7,7 @@
 mod budget;
 mod culprits;
 mod environment;
+mod identity;
 mod rate;
 mod silence;
 
@@ -18,6 +19,7 @@ use crate::pages::environments::SettingChange;
 pub use budget::over_budget;
 pub use culprits::{CulpritSeen, new_culprits};
 pub use environment::{EnvironmentStep, effect};
+pub use identity::ChangeIdentity;
 pub use rate::{READ_DAYS, RateHistory, rate_changes};
 pub use silence::silent;
 

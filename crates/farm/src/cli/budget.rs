@@ -5,11 +5,10 @@ use std::io::Write;
 use model::error::{Exit, Failure, Result};
 use model::units::{Bare, Nanos, parse_span};
 
-use super::FarmEnvironment;
 use super::store_flag::StorePlace;
+use super::{FarmEnvironment, note};
 use crate::board_settings::{budget_text, check_tag};
-use crate::store::{AuditEntry, FarmStore};
-use crate::web::sender::now_ns;
+use crate::store::FarmStore;
 
 /// Say how late boards may be, or print what was said
 ///
@@ -57,8 +56,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     };
     let said = limit.map_or_else(|| "none".to_owned(), budget_text);
     let what = format!("set the budget of {whose}: {said}");
-    let entry = AuditEntry { t_ns: now_ns().0, who: "the command line".to_owned(), what };
-    store.note(&entry, i64::from_ne_bytes(host::random_u64().to_ne_bytes())).await?;
+    note(&store, what).await?;
     Ok(Exit::Ok)
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use model::error::{Exit, Failure, Result};
 
 use super::FarmEnvironment;
+use super::export_results::ResultFlags;
 use super::store_flag::StorePlace;
 use crate::records::{FarmBoard, SeriesOfBoard, Tier};
 use crate::store::{FarmStore, TimeStretch};
@@ -14,13 +15,14 @@ use crate::web::data::{HistogramDocument, csv_head, csv_row};
 const STRETCH: i64 = 7 * 86_400;
 const MOST: i64 = 1 << 20;
 
-/// Print maxima of five minutes as CSV, or histograms as lines of JSON
+/// Print maxima of five minutes as CSV, histograms as lines of JSON, or runs as results of tests
 ///
 /// As the pages' own addresses give them, of all boards or of one, in order of time.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm export > maxima.csv\n  onbeat-farm export --histograms 1d --board \
-     press-3 > days.jsonl"
+     press-3 > days.jsonl\n  onbeat-farm export --kcidb my_lab --limit 100us > report.json\n  onbeat-farm \
+     export --lava --limit 100us --board press-3\n  onbeat-farm export --parquet maxima"
 )]
 pub struct Args {
     /// Of this board alone
@@ -29,6 +31,11 @@ pub struct Args {
     /// Histograms of 5m, 1h or 1d instead
     #[arg(long, value_name = "TIER")]
     histograms: Option<String>,
+    #[command(flatten)]
+    results: ResultFlags,
+    /// Maxima as Parquet files in this new folder instead: board=NAME/year=YYYY/month=MM
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["histograms", "kcidb", "lava"])]
+    parquet: Option<std::path::PathBuf>,
     /// From this second since 1970 on
     #[arg(long, value_name = "SECOND", default_value_t = 0)]
     from: i64,
@@ -46,13 +53,23 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         Some(Some(tier)) => Some(tier),
         Some(None) => return Err(Failure::usage("--histograms: none of 5m, 1h and 1d: choose one of these")),
     };
+    args.results.check()?;
     let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
     let boards = store.boards_of(args.board.as_deref()).await?;
     if boards.is_empty() && args.board.is_some() {
         return Err(Failure::usage("--board: there is no board of this name: look at the list of boards"));
     }
+    if let Some(dir) = &args.parquet {
+        let within = TimeStretch { from: args.from, to: args.to };
+        return super::export_parquet::export(&store, &boards, within, dir).await;
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     let failed = |error: io::Error| Failure::internal(format!("cannot print it ({error}): try again"));
+    if args.results.is_given() {
+        args.results.print(&store, &boards, args.from..args.to, &mut out).await?;
+        out.flush().map_err(failed)?;
+        return Ok(Exit::Ok);
+    }
     if tier.is_none() {
         writeln!(out, "board,series,plan,{}", csv_head()).map_err(failed)?;
     }

@@ -5,17 +5,25 @@ mod budget;
 mod check;
 mod enrol;
 mod export;
+mod export_parquet;
+mod export_results;
 mod import;
 mod person;
 mod prune;
+mod pull;
 mod scan;
 mod serve;
 mod store_flag;
+mod tls_flags;
+mod webhook_flags;
 
 use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 use model::error::{Exit, Failure};
+
+use crate::store::{AuditEntry, FarmStore};
+use crate::web::sender::now_ns;
 
 /// What the process brings along; nothing else of its environment is read.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +51,7 @@ struct FarmCli {
 enum FarmCommand {
     Serve(serve::Args),
     Import(import::Args),
+    Pull(pull::Args),
     Enrol(enrol::Args),
     Person(person::Args),
     Budget(budget::Args),
@@ -71,6 +80,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
         match &cli.command {
             FarmCommand::Serve(args) => serve::run(args, environment).await,
             FarmCommand::Import(args) => import::run(args, environment).await,
+            FarmCommand::Pull(args) => pull::run(args, environment).await,
             FarmCommand::Enrol(args) => enrol::run(args, environment).await,
             FarmCommand::Person(args) => person::run(args, environment).await,
             FarmCommand::Budget(args) => budget::run(args, environment).await,
@@ -93,6 +103,12 @@ fn ended(outcome: model::error::Result<Exit>) -> u8 {
             failure.exit as u8
         }
     }
+}
+
+/// Notes what was done from here, for the list of what people did.
+async fn note(store: &FarmStore, what: String) -> model::error::Result<()> {
+    let entry = AuditEntry { t_ns: now_ns().0, who: "the command line".to_owned(), what };
+    store.note(&entry).await
 }
 
 /// A line on standard error; that it cannot be written is no reason to end.

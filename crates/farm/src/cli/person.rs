@@ -6,12 +6,12 @@ use clap::Subcommand;
 use model::error::{Exit, Failure, Result};
 
 use super::store_flag::StorePlace;
-use super::{FarmEnvironment, say};
+use super::{FarmEnvironment, note, say};
 use crate::ingest::environment::hex;
 use crate::pages::parts::date;
 use crate::people::{FarmPerson, PasswordCost, Role, check_name, check_password, digest_password};
-use crate::store::{AuditEntry, FarmStore};
-use crate::web::sender::{now, now_ns};
+use crate::store::FarmStore;
+use crate::web::sender::now;
 
 /// Say who may log in, and as what
 ///
@@ -93,8 +93,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if !done {
         return Err(nobody());
     }
-    let entry = AuditEntry { t_ns: now_ns().0, who: "the command line".to_owned(), what };
-    store.note(&entry, i64::from_ne_bytes(host::random_u64().to_ne_bytes())).await?;
+    note(&store, what).await?;
     Ok(Exit::Ok)
 }
 

@@ -5,18 +5,15 @@ use std::path::{Path, PathBuf};
 use host::dir::Dir;
 use host::{MachineFiles, RecordFolder};
 use model::error::{Exit, Failure, Result};
-use model::fact::Fact;
 use model::text::{quoted, several};
 use model::units::{Bare, Nanos, parse_span};
 
 use super::store_flag::StorePlace;
-use super::{FarmEnvironment, say};
+use super::{FarmEnvironment, note, say};
+use crate::ingest::unpack::remove_tree;
 use crate::records::Tier;
 use crate::store::FarmStore;
 use crate::web::sender::now;
-
-/// No folder of a bundle is deeper.
-const DEEPEST: usize = 32;
 
 /// Drop histograms of five minutes and of hours that are old
 ///
@@ -53,6 +50,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let (slots, hours) = (store.prune(Tier::Slot, slots).await?, store.prune(Tier::Hour, hours).await?);
     let dropped = several(slots + hours, "histogram", "histograms");
     say(&format!("onbeat-farm: {dropped} dropped, whose samples are in those of days"));
+    note(&store, format!("pruned: {dropped} dropped")).await?;
     let Ok(folder) = RecordFolder::open(&place.bundles) else { return Ok(Exit::Ok) };
     match folder.lock() {
         Ok(Ok(_alone)) => {
@@ -73,7 +71,7 @@ async fn sweep(store: &FarmStore, bundles: &Path) -> Result<u64> {
     for name in names {
         let place = bundles.join(&name);
         // What boards send has a plus in its name; the rest may be about to be imported.
-        let is_sent = name == ".pieces" || name.contains('+');
+        let is_sent = matches!(name.as_str(), ".pieces" | ".pulled") || name.contains('+');
         if !is_sent || places.contains(place.to_string_lossy().as_ref()) {
             continue;
         }
@@ -81,18 +79,8 @@ async fn sweep(store: &FarmStore, bundles: &Path) -> Result<u64> {
             let what = format!("cannot open {}", quoted(bundles));
             Failure::of_call(what, &error, Exit::NotPermitted, "run this as who runs the server")
         })?;
-        remove(&MachineFiles::folder(bundles), &top, &name, 0);
+        remove_tree(&MachineFiles::folder(bundles), &top, &name, 0);
         gone += 1;
     }
     Ok(gone)
-}
-
-fn remove(files: &MachineFiles, top: &Dir, path: &str, depth: usize) {
-    match files.list(&format!("/{path}/.")) {
-        Fact::Known(names) if depth < DEEPEST => {
-            names.iter().for_each(|name| remove(files, top, &format!("{path}/{name}"), depth + 1));
-            top.remove_dir(path);
-        }
-        _ => top.remove(path),
-    }
 }

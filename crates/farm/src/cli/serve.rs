@@ -12,9 +12,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::scan::{SeenRuns, scan};
 use super::store_flag::StorePlace;
+use super::tls_flags::{TlsFlags, keep_certificate};
+use super::webhook_flags::WebhookFlags;
 use super::{FarmEnvironment, say};
 use crate::store::FarmStore;
-use crate::web::{AccessPolicy, App, FarmExposure, Intake, PublicReading, keep_changes, router};
+use crate::web::{
+    AccessPolicy, App, FarmExposure, Intake, PublicReading, ServerCertificate, TlsListener, keep_changes,
+    keep_telling, over_tls, router,
+};
 
 /// Between two looks at the folders of runs.
 const EVERY: Duration = Duration::from_secs(30);
@@ -27,7 +32,8 @@ const EVERY: Duration = Duration::from_secs(30);
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm serve --runs ~/.local/state/onbeat/runs\n  onbeat-farm serve \
-     --store sqlite:/srv/onbeat/farm.db\n  onbeat-farm serve --store postgres://farm@localhost/farm\n  onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
+     --store sqlite:/srv/onbeat/farm.db\n  onbeat-farm serve --store postgres://farm@localhost/farm\n  \
+     onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
 )]
 pub struct Args {
     /// Show the runs below this folder; may be given several times
@@ -44,9 +50,13 @@ pub struct Args {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8377")]
     listen: SocketAddr,
-    /// A proxy in front does TLS; needed to listen beyond this machine
+    /// A proxy in front does TLS; without --cert needed to listen beyond this machine
     #[arg(long)]
     behind_proxy: bool,
+    #[command(flatten)]
+    tls: TlsFlags,
+    #[command(flatten)]
+    webhook: WebhookFlags,
     /// What people see who do not log in: nothing, latencies without names, or all [default:
     /// nothing, and all on this machine as long as nobody can log in]
     #[arg(long, value_name = "WHAT")]
@@ -63,6 +73,8 @@ pub struct Args {
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let exposure = args.exposure()?;
     args.check_public(exposure)?;
+    let certificate = args.tls.open()?;
+    let webhook = args.webhook.open()?;
     if let Some(missing) = args.runs.iter().find(|runs| !host::is_dir(runs).unwrap_or(false)) {
         let shown = model::text::quoted(missing);
         return Err(Failure::usage(format!(
@@ -92,7 +104,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         )
     })?;
     let at = listener.local_addr().unwrap_or(args.listen);
-    say(&format!("onbeat-farm: the boards are at http{}{at}/", "://"));
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    say(&format!("onbeat-farm: the boards are at {scheme}{}{at}/", "://"));
     if let Some(words) = who_reads(&policy, exposure, has_people).filter(|_| keeps) {
         say(&format!("onbeat-farm: {words}"));
     }
@@ -100,10 +113,11 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         tokio::spawn(watch(app.clone(), args.runs.clone()));
     }
     tokio::spawn(keep_changes(app.clone()));
-    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
-    let served = axum::serve(listener, service).with_graceful_shutdown(asked_to_end());
+    if let Some(webhook) = webhook {
+        tokio::spawn(keep_telling(app.clone(), webhook));
+    }
     tokio::select! {
-        ended = served.into_future() => {
+        ended = served(listener, app, certificate) => {
             ended.map_err(|error| Failure::internal(format!("the server failed ({error}): start it again")))?;
             Ok(Exit::Ok)
         }
@@ -113,15 +127,31 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
 }
 
+/// Answers requests, until it is asked to end.
+async fn served(
+    listener: TcpListener,
+    app: Arc<App>,
+    certificate: Option<Arc<ServerCertificate>>,
+) -> std::io::Result<()> {
+    let Some(certificate) = certificate else {
+        let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
+        return axum::serve(listener, service).with_graceful_shutdown(asked_to_end()).await;
+    };
+    let listener = TlsListener::start(listener, certificate.clone(), app.counters.clone())?;
+    tokio::spawn(keep_certificate(certificate, app.clone()));
+    axum::serve(listener, over_tls(router(app))).with_graceful_shutdown(asked_to_end()).await
+}
+
 impl Args {
-    /// Whom it answers; without TLS it does not go beyond the machine.
+    /// Whom it answers; without TLS, its own or a proxy's, it does not go beyond the machine.
     fn exposure(&self) -> Result<FarmExposure> {
         match (self.listen.ip().is_loopback(), self.behind_proxy) {
             (_, true) => Ok(FarmExposure::BehindProxy),
+            _ if self.tls.is_given() => Ok(FarmExposure::Encrypted),
             (true, false) => Ok(FarmExposure::Loopback),
             (false, false) => Err(Failure::usage(
-                "--listen: beyond this machine passwords and tokens would go unencrypted: put a proxy in \
-                 front that does TLS, and say --behind-proxy",
+                "--listen: beyond this machine passwords and tokens would go unencrypted: give --cert and \
+                 --key, or put a proxy in front that does TLS, and say --behind-proxy",
             )),
         }
     }
@@ -202,6 +232,8 @@ mod tests {
             objects: None,
             listen: listen.parse().unwrap(),
             behind_proxy,
+            tls: TlsFlags::default(),
+            webhook: WebhookFlags::default(),
             public: None,
             metrics_open: false,
             board_quota: 1,

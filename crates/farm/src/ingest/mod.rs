@@ -7,3 +7,5 @@ pub mod keep;
 pub mod rows;
 pub mod slots;
 pub mod staging;
+pub mod tar;
+pub mod unpack;

@@ -65,6 +65,7 @@ fn facts(of: &BoardSettingsView) -> Vec<(&'static str, String)> {
 
 fn form(of: &BoardSettingsView) -> Markup {
     let (board, settings) = (of.board, &of.board.settings);
+    let began = (settings.state_since > 0).then(|| date(settings.state_since));
     html! {
         form.fields action={ "/admin/boards/" (escaped(&board.board)) } method="post" {
             label { "Name " input name="name" value=(board.name) maxlength="64"; }
@@ -75,6 +76,8 @@ fn form(of: &BoardSettingsView) -> Markup {
                     }
                 }
             }
+            label { "Since, UTC "
+                input type="date" name="since" value=[began.as_deref()]; }
             label { "Tags, with blanks between "
                 input name="tags" value=(settings.tags.join(" ")) maxlength="700" autocapitalize="none"; }
             label { "Its own budget "

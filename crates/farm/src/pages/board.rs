@@ -6,6 +6,7 @@ use report::plot::theme::PAGE;
 use report::words::{UNKNOWN, several, span, us_or_dash};
 
 use super::five_minutes::address;
+use super::fleet::left_out;
 use super::parts::{culprits, date, environment_words, escaped, known, moment, runs};
 use super::{Section, page};
 use crate::changes::FarmChange;
@@ -59,6 +60,8 @@ pub struct BoardView<'a> {
     pub environments: &'a [BoardEnvironment],
     /// Whether who asks may say what holds for it.
     pub may_set: bool,
+    /// Whether names of machines, kernels and programs are left out.
+    pub unnamed: bool,
 }
 
 /// The page.
@@ -146,16 +149,21 @@ fn said(of: &BoardView) -> Markup {
 fn profile(of: &BoardView) -> Markup {
     let board = of.board;
     let environments = several(of.environments.len() as u64, "environment", "environments");
+    let mut facts = vec![
+        ("machine", known(&board.model).to_owned()),
+        ("kernel", known(&board.release).to_owned()),
+        ("preemption", known(&board.preempt).to_owned()),
+    ];
+    if of.unnamed {
+        facts.clear();
+    }
+    facts.extend([("runs", board.runs.to_string()), ("last run (UTC)", moment(board.last))]);
     html! {
-        (pairs(&[
-            ("machine", known(&board.model).to_owned()),
-            ("kernel", known(&board.release).to_owned()),
-            ("preemption", known(&board.preempt).to_owned()),
-            ("runs", board.runs.to_string()),
-            ("last run (UTC)", moment(board.last)),
-        ]))
-        p { a href={ "/b/" (escaped(&board.board)) "/env" } { (environments) }
-            @if let Some(now) = of.environments.first() { ", now " (environment_words(now)) } "." }
+        (pairs(&facts))
+        @if of.unnamed { (left_out()) } @else {
+            p { a href={ "/b/" (escaped(&board.board)) "/env" } { (environments) }
+                @if let Some(now) = of.environments.first() { ", now " (environment_words(now)) } "." }
+        }
     }
 }
 
@@ -251,6 +259,7 @@ mod tests {
             culprits: &[],
             environments: &[],
             may_set: false,
+            unnamed: false,
         };
         let text = super::board(&view);
         assert!(

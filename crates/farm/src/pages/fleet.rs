@@ -62,6 +62,8 @@ pub struct Fleet<'a> {
     pub newest: i64,
     /// and what changed on them.
     pub changes: &'a [FarmChange],
+    /// Whether names of machines and kernels are left out.
+    pub unnamed: bool,
 }
 
 /// The page.
@@ -77,9 +79,18 @@ pub fn fleet(of: &Fleet) -> String {
              a day up to " (date(of.newest)) ", its height the logarithm of the largest latency: the line \
              across is 100 us." }
         }
+        @if of.unnamed { (left_out()) }
         (refused(of.refused))
     };
     page(Some(Section::Boards), "Boards", body)
+}
+
+/// Said where the public reads.
+pub fn left_out() -> Markup {
+    html! {
+        p.muted { "Names of machines, kernels and programs are for those who "
+            a href="/login" { "log in" } "." }
+    }
 }
 
 fn nothing() -> Markup {
@@ -172,7 +183,8 @@ fn table(of: &Fleet) -> Markup {
                 thead { tr {
                     th.left { "board" } th { "max, us" } @if budgets { th.more { "24 h / budget, us" } }
                     th.left { "changed" } th.left.more { "30 days" }
-                    th.left.more { "kernel" } th.left.more { "machine" } th.more { "runs" }
+                    @if !of.unnamed { th.left.more { "kernel" } th.left.more { "machine" } }
+                    th.more { "runs" }
                     th.left { "last (UTC)" }
                 } }
                 tbody { @for board in of.boards { tr {
@@ -184,8 +196,10 @@ fn table(of: &Fleet) -> Markup {
                     @if budgets { (budget(board)) }
                     td.left.flag { (state(of, board)) }
                     td.left.more { (spark::days(&board.days, of.newest)) }
-                    td.left.more { (known(&board.release)) }
-                    td.left.more { (known(&board.model)) } td.more { (board.runs) }
+                    @if !of.unnamed {
+                        td.left.more { (known(&board.release)) } td.left.more { (known(&board.model)) }
+                    }
+                    td.more { (board.runs) }
                     td.left.when { (date(board.last.max(board.last_day))) }
                 } } }
             }
@@ -254,9 +268,13 @@ mod tests {
             worst: hostile.first(),
             newest: 1,
             changes: &[],
+            unnamed: false,
         };
         let text = fleet(&of);
         assert!(!text.contains("<img") && !text.contains("<script>") && !text.contains("<b>"));
+        assert!(text.contains("kernel") && !text.contains("log in"));
+        let public = fleet(&Fleet { unnamed: true, ..of });
+        assert!(!public.contains(">kernel<") && public.contains("log in"));
         let empty = Fleet { boards: &[], of: 0, runs: 0, filter: "", refused: &[], ..of };
         assert!(fleet(&empty).contains("onbeat measure"));
     }

@@ -47,7 +47,7 @@ fn machine(group: &[KernelRecord]) -> Markup {
                     th.left { "compare" } } }
                 tbody { @for (at, one) in group.iter().enumerate() { tr {
                     th.left { (known(&one.release)) } td.left.more { (known(&one.preempt)) }
-                    td { (one.board_ids.len()) } td.more { (one.runs) }
+                    td { (one.boards) } td.more { (one.runs) }
                     td.more { (format!("{:.1}", one.length_ns as f64 / 3.6e12)) }
                     td { (us_or_dash(one.median_p9999())) }
                     td.top { a href={ "/runs/" (escaped(&one.worst_run)) } { (us_or_dash(one.max_ns)) } }

@@ -18,8 +18,10 @@ pub struct AuditEntry {
 }
 
 impl FarmStore {
-    /// Notes what somebody did; `n` tells those of one nanosecond apart.
-    pub async fn note(&self, entry: &AuditEntry, n: i64) -> Result<()> {
+    /// Notes what somebody did.
+    pub async fn note(&self, entry: &AuditEntry) -> Result<()> {
+        // Tells those of one nanosecond apart.
+        let n = i64::from_ne_bytes(host::random_u64().to_ne_bytes());
         let insert = sqlx::query(
             "insert into audit (t_ns, n, who, what) values ($1, $2, $3, $4) on conflict do nothing",
         );
@@ -55,7 +57,7 @@ mod tests {
         on_each_engine(async |store| {
             for t_ns in 0..5 {
                 let entry = AuditEntry { t_ns, who: "ann".into(), what: format!("<{t_ns}>") };
-                store.note(&entry, 7).await.unwrap();
+                store.note(&entry).await.unwrap();
             }
             let all = store.audit(3).await.unwrap();
             assert_eq!(all.iter().map(|one| one.t_ns).collect::<Vec<_>>(), [4, 3, 2]);

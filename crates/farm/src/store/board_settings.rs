@@ -95,17 +95,22 @@ impl FarmStore {
     /// The largest latency of the 24 hours up to each board's last sample; a run without rows of
     /// five minutes counts for when it began. Of one board where it is named.
     pub async fn last_day_maxima(&self, board: &str) -> Result<BTreeMap<i64, Nanos>> {
-        let hours = "select h.board_id, max(h.t), max(h.max_ns) from board b \
-             join hist h on h.board_id = b.id where h.tier = 1 and h.max_ns is not null and ($1 = '' or b.key = $2) and h.t > $3 + \
-             (select max(l.t) from hist l where l.board_id = b.id and l.tier = 1) group by h.board_id";
-        let runs = "select r.board_id, max(r.started), max(r.max_ns) from board b \
-             join run r on r.board_id = b.id where r.max_ns is not null and ($1 = '' or b.key = $2) and \
-             r.started > $3 + (select max(l.started) from run l where l.board_id = b.id) group by r.board_id";
+        // Board by board, so that the index is asked for a day of each and not read as a whole.
+        let hours = "select b.id, (select max(l.t) from hist l where l.board_id = b.id and l.tier = 1), \
+             (select max(h.max_ns) from hist h where h.board_id = b.id and h.tier = 1 and h.t > $1 + \
+             (select max(l.t) from hist l where l.board_id = b.id and l.tier = 1)) from board b \
+             where $2 = '' or b.key = $3";
+        let runs = "select b.id, (select max(l.started) from run l where l.board_id = b.id), \
+             (select max(r.max_ns) from run r where r.board_id = b.id and r.started > $1 + \
+             (select max(l.started) from run l where l.board_id = b.id)) from board b \
+             where $2 = '' or b.key = $3";
         let mut found: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
         for statement in [hours, runs] {
-            let rows = sqlx::query_as(statement).bind(board).bind(board).bind(-DAY);
-            let rows: Vec<(i64, i64, i64)> = rows.fetch_all(&self.pool).await.map_err(trouble)?;
+            let rows = sqlx::query_as(statement).bind(-DAY).bind(board).bind(board);
+            let rows: Vec<(i64, Option<i64>, Option<i64>)> =
+                rows.fetch_all(&self.pool).await.map_err(trouble)?;
             for (id, last, max) in rows {
+                let (Some(last), Some(max)) = (last, max) else { continue };
                 let known = found.entry(id).or_insert((last, max));
                 *known = match last - known.0 {
                     later if later >= DAY => (last, max),

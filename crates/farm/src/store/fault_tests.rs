@@ -98,8 +98,8 @@ impl Faulty {
         all
     }
 
-    /// PostgreSQL does not give numbers again that a failed transaction took; nothing rests on them,
-    /// and two stores can be compared when it does.
+    /// PostgreSQL does not give numbers again that a failed transaction took; nothing rests on
+    /// them, and two stores can be compared when it does.
     async fn number_on(&self) {
         if self.0.engine == StoreEngine::Postgres {
             for table in ["board", "environment", "culprit"] {

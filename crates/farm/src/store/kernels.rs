@@ -1,57 +1,158 @@
 //! What was measured on which kind of machine with which kernel.
+//!
+//! A run's row has its histogram beside it; all that is asked here is in the index `run_counted`,
+//! so that a page reads none of them.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::error::Result;
+use model::units::Nanos;
 
 use super::{FarmStore, nanos, to_u64, trouble};
 use crate::records::KernelRecord;
 
-/// Runs that quantiles are taken of, the latest of all.
-const MOST_RUNS: i64 = 100_000;
+/// Runs of an environment whose series are told apart.
+type EnvironmentSeries = (i64, String);
 
 impl FarmStore {
     /// Each kind of machine with each kernel it had, by their names. A run that does not count, or
     /// is not over, is left out.
     pub async fn kernels(&self) -> Result<Vec<KernelRecord>> {
-        type Row =
-            (String, String, String, String, i64, Option<i64>, Option<i64>, Option<i64>, String, String);
-        let rows: Vec<Row> = sqlx::query_as(
-            "select e.model, e.release, e.preempt, r.series, r.board_id, r.length_ns, r.p9999_ns, r.max_ns, \
-             r.id, b.key from run r join environment e on e.id = r.environment_id \
-             join board b on b.id = r.board_id where r.invalid = 0 and r.complete = 1 \
-             order by r.started desc limit $1",
-        )
-        .bind(MOST_RUNS)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        let mut all: std::collections::BTreeMap<(String, String, String, String), KernelRecord> =
-            std::collections::BTreeMap::new();
-        for (model, release, preempt, series, board, length, p9999, max, id, key) in rows {
-            let place = (model.clone(), series.clone(), release.clone(), preempt.clone());
-            let known = all.entry(place).or_insert_with(|| KernelRecord {
+        let environments = self.environment_names().await?;
+        let mut groups: BTreeMap<[String; 4], KernelGroup> = BTreeMap::new();
+        let place = |environment: i64, series: &str| {
+            let (model, release, preempt) = environments.get(&environment)?.clone();
+            Some([model, series.to_owned(), release, preempt])
+        };
+        for (environment, series, board, runs, length, max) in self.counted_runs().await? {
+            let Some(key) = place(environment, &series) else { continue };
+            let group = groups.entry(key).or_default();
+            group.boards.insert(board);
+            group.record.runs += to_u64(runs);
+            group.record.length_ns = group.record.length_ns.saturating_add(to_u64(length));
+            if nanos(max) > group.record.max_ns {
+                group.record.max_ns = nanos(max);
+                group.worst = Some((environment, series));
+            }
+        }
+        for (environment, series, p9999, runs) in self.counted_quantiles().await? {
+            let group = place(environment, &series).and_then(|key| groups.get_mut(&key));
+            let times = usize::try_from(runs).unwrap_or_default();
+            group.into_iter().for_each(|group| {
+                group.record.p9999_ns.extend(std::iter::repeat_n(Nanos(p9999), times));
+            });
+        }
+        for (environment, series, started, id) in self.latest_runs().await? {
+            let group = place(environment, &series).and_then(|key| groups.get_mut(&key));
+            group.into_iter().for_each(|group| group.latest.push((started, id.clone())));
+        }
+        let mut all = Vec::new();
+        for ([model, series, release, preempt], group) in groups {
+            let worst = match (&group.worst, group.record.max_ns) {
+                (Some(of), Some(max)) => self.run_with_maximum(of, max).await?,
+                _ => None,
+            };
+            let (worst_run, worst_board) = worst.unwrap_or_default();
+            let boards = group.boards.len() as u64;
+            let latest = group.latest();
+            all.push(KernelRecord {
                 model,
                 release,
                 preempt,
                 series,
-                ..KernelRecord::default()
+                boards,
+                worst_run,
+                worst_board,
+                latest,
+                ..group.record
             });
-            known.runs += 1;
-            known.board_ids.insert(board);
-            known.length_ns = known.length_ns.saturating_add(to_u64(length.unwrap_or_default()));
-            known.p9999_ns.extend(nanos(p9999));
-            if nanos(max) > known.max_ns {
-                (known.max_ns, known.worst_run, known.worst_board) = (nanos(max), id.clone(), key);
-            }
-            if known.latest.len() < KernelRecord::LATEST {
-                known.latest.push(id);
-            }
         }
-        let mut all: Vec<KernelRecord> = all.into_values().collect();
         // 6.12 comes after 6.6.
         let version = |of: &KernelRecord| -> Vec<u64> {
             of.release.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
         };
         all.sort_by_cached_key(|one| (one.model.clone(), one.series.clone(), version(one)));
         Ok(all)
+    }
+
+    async fn environment_names(&self) -> Result<BTreeMap<i64, (String, String, String)>> {
+        let rows: Vec<(i64, String, String, String)> =
+            sqlx::query_as("select id, model, release, preempt from environment")
+                .fetch_all(&self.pool)
+                .await
+                .map_err(trouble)?;
+        Ok(rows.into_iter().map(|(id, model, release, preempt)| (id, (model, release, preempt))).collect())
+    }
+
+    async fn counted_runs(&self) -> Result<Vec<(i64, String, i64, i64, i64, Option<i64>)>> {
+        sqlx::query_as(
+            "select environment_id, series, board_id, count(*), \
+             cast(coalesce(sum(length_ns), 0) as bigint), max(max_ns) from run \
+             where invalid = 0 and complete = 1 group by environment_id, series, board_id",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)
+    }
+
+    /// Each p99.99 with how many runs have it: they are edges of a histogram's rows, and few.
+    async fn counted_quantiles(&self) -> Result<Vec<(i64, String, i64, i64)>> {
+        sqlx::query_as(
+            "select environment_id, series, p9999_ns, count(*) from run \
+             where invalid = 0 and complete = 1 and p9999_ns is not null \
+             group by environment_id, series, p9999_ns",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)
+    }
+
+    async fn latest_runs(&self) -> Result<Vec<(i64, String, i64, String)>> {
+        sqlx::query_as(
+            "select environment_id, series, started, id from (select environment_id, series, started, id, \
+             row_number() over (partition by environment_id, series order by started desc, id desc) as place \
+             from run where invalid = 0 and complete = 1) latest where place <= $1",
+        )
+        .bind(KernelRecord::LATEST as i64)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)
+    }
+
+    /// The latest run of an environment and series with this maximum, and its board.
+    async fn run_with_maximum(
+        &self,
+        (environment, series): &EnvironmentSeries,
+        max: Nanos,
+    ) -> Result<Option<(String, String)>> {
+        sqlx::query_as(
+            "select r.id, b.key from run r join board b on b.id = r.board_id where r.environment_id = $1 \
+             and r.series = $2 and r.max_ns = $3 and r.invalid = 0 and r.complete = 1 \
+             order by r.started desc, r.id desc limit 1",
+        )
+        .bind(environment)
+        .bind(series)
+        .bind(max.0)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(trouble)
+    }
+}
+
+/// A kind of machine with a kernel, while it is put together.
+#[derive(Default)]
+struct KernelGroup {
+    record: KernelRecord,
+    boards: BTreeSet<i64>,
+    /// Where its largest latency is.
+    worst: Option<EnvironmentSeries>,
+    latest: Vec<(i64, String)>,
+}
+
+impl KernelGroup {
+    fn latest(&self) -> Vec<String> {
+        let mut all: Vec<&(i64, String)> = self.latest.iter().collect();
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        all.into_iter().take(KernelRecord::LATEST).map(|(_, id)| id.clone()).collect()
     }
 }

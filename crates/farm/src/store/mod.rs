@@ -24,6 +24,7 @@ mod rows;
 mod runs;
 mod tiers;
 mod tokens;
+mod told;
 mod upkeep;
 mod uploads;
 
@@ -37,6 +38,7 @@ pub use put::PutOutcome;
 pub use rows::{BoardClock, RowBatch, RowsStored};
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
+pub use told::{ChangeNotice, NoticesNoted, WaitingNotice};
 pub use uploads::SentBundle;
 
 use model::error::Failure;

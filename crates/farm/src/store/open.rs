@@ -16,8 +16,8 @@ pub const VERSION: i64 = 2;
 /// What `create .. if not exists` cannot do for a store of an earlier version: the version that
 /// brought it, and its statement. New tables need a new version alone.
 const STEPS: &[(i64, &str)] = &[
-    // A run's id is one board's by the look-up before it is stored; a unique index without the board
-    // could not be distributed.
+    // A run's id is one board's by the look-up before it is stored; a unique index without the
+    // board could not be distributed.
     (2, "drop index if exists run_by_id"),
 ];
 

@@ -18,6 +18,9 @@ create table if not exists run (
     place text not null, digest blob not null, whole blob not null, primary key (board_id, id));
 create index if not exists run_by_id on run (id);
 create index if not exists run_by_time on run (board_id, started);
+create index if not exists run_counted on run (
+    environment_id, series, started desc, id desc, board_id, length_ns, p9999_ns, max_ns)
+    where invalid = 0 and complete = 1;
 create table if not exists slot (
     board_id bigint not null, series text not null, plan text not null, t bigint not null,
     recording text not null, seq bigint not null, n bigint not null, missed bigint not null,
@@ -50,6 +53,11 @@ create table if not exists upload (
     board_id bigint not null, run text not null, manifest blob not null, primary key (board_id, run));
 create table if not exists kept (
     board_id bigint not null, run text not null, bytes bigint not null, primary key (board_id, run));
+create table if not exists told (
+    board_id bigint not null, id text not null, kind text not null, subject text not null,
+    began bigint not null, noted bigint not null, state bigint not null, tries bigint not null,
+    due bigint not null, document text not null, primary key (board_id, id));
+create index if not exists told_due on told (state, due);
 create table if not exists person (
     name text primary key, role text not null, password text not null, created bigint not null);
 create table if not exists session (
@@ -63,4 +71,4 @@ create table if not exists budget (tag text primary key, limit_ns bigint not nul
 create table if not exists acknowledged (
     board_id bigint not null, subject text not null, t bigint not null, who text not null,
     note text not null, at bigint not null, primary key (board_id, subject, t));
-create index if not exists hist_hour on hist (board_id, t, max_ns) where tier = 1
+create index if not exists hist_hour on hist (board_id, t, max_ns, tier) where tier = 1

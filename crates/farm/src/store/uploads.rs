@@ -1,11 +1,14 @@
 //! Runs that boards sent: their manifests, and how much they take.
 
+use std::collections::BTreeSet;
+
 use model::error::Result;
 
 use sqlx::{Any, Transaction};
 
 use super::put::{PutOutcome, put_in};
 use super::{FarmStore, to_i64, to_u64, trouble};
+use crate::ingest::environment::hex;
 use crate::records::BundleRecord;
 
 /// What is known of a bundle by who sent it.
@@ -39,6 +42,43 @@ impl FarmStore {
         Ok(outcome)
     }
 
+    /// Stores a bundle that was fetched from a board, and how much it takes.
+    pub async fn put_pulled(&self, record: &BundleRecord, bytes: u64) -> Result<PutOutcome> {
+        let mut all = self.begin().await?;
+        let outcome = put_in(&mut all, record).await.map_err(trouble)?;
+        if matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
+            let id = sqlx::query_scalar("select id from board where key = $1").bind(&record.run.board);
+            let board_id: i64 = id.fetch_one(&mut *all).await.map_err(trouble)?;
+            note_bytes(&mut all, &record.run.id, board_id, bytes).await.map_err(trouble)?;
+            all.commit().await.map_err(trouble)?;
+        }
+        Ok(outcome)
+    }
+
+    /// The digests of the documents of a board's runs, as letters.
+    pub async fn digests_of(&self, board: &str) -> Result<BTreeSet<String>> {
+        let digests: Vec<(Vec<u8>,)> =
+            sqlx::query_as("select r.digest from run r join board b on b.id = r.board_id where b.key = $1")
+                .bind(board)
+                .fetch_all(&self.pool)
+                .await
+                .map_err(trouble)?;
+        Ok(digests.into_iter().map(|(digest,)| hex(&digest)).collect())
+    }
+
+    /// What the runs of a board take that it sent or that were fetched.
+    pub async fn kept_bytes_of(&self, board: &str) -> Result<u64> {
+        let bytes: i64 = sqlx::query_scalar(
+            "select cast(coalesce(sum(k.bytes), 0) as bigint) from kept k join board b on b.id = k.board_id \
+             where b.key = $1",
+        )
+        .bind(board)
+        .fetch_one(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(to_u64(bytes))
+    }
+
     /// The digest of a run's document.
     pub async fn run_digest(&self, run: &str) -> Result<Option<Vec<u8>>> {
         let digest = sqlx::query_scalar("select digest from run where id = $1").bind(run);
@@ -69,13 +109,22 @@ async fn note(all: &mut Transaction<'static, Any>, run: &str, sent: &SentBundle)
     .bind(&sent.manifest)
     .execute(&mut **all)
     .await?;
+    note_bytes(all, run, sent.board_id, sent.bytes).await
+}
+
+async fn note_bytes(
+    all: &mut Transaction<'static, Any>,
+    run: &str,
+    board_id: i64,
+    bytes: u64,
+) -> sqlx::Result<()> {
     sqlx::query(
         "insert into kept (board_id, run, bytes) values ($1, $2, $3) \
          on conflict (board_id, run) do update set bytes = excluded.bytes",
     )
-    .bind(sent.board_id)
+    .bind(board_id)
     .bind(run)
-    .bind(to_i64(sent.bytes))
+    .bind(to_i64(bytes))
     .execute(&mut **all)
     .await?;
     Ok(())

@@ -18,7 +18,7 @@ use crate::people::Role;
 
 /// What a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum RouteNeed {
     /// Nothing: how to log in, and that the farm is there.
     Nothing,
     /// A code in what is sent, which the handler uses up.
@@ -35,36 +35,36 @@ pub enum Need {
     Role(Role),
 }
 
-impl Need {
+impl RouteNeed {
     /// The most that is read of what is sent.
     pub fn largest_body(self) -> usize {
         match self {
             // A piece that does not get smaller by packing.
-            Need::Token => 5 << 20,
+            RouteNeed::Token => 5 << 20,
             // A code and a name, of who is not known yet.
-            Need::Code => 4 << 10,
+            RouteNeed::Code => 4 << 10,
             _ => 16 << 10,
         }
     }
 
     fn is_met(self, app: &App, visitor: &Visitor) -> bool {
         match self {
-            Need::Nothing | Need::Code | Need::Token => true,
-            Need::Reading => visitor.view > FarmView::Nothing,
-            Need::Names => visitor.view == FarmView::All,
-            Need::Metrics => app.policy.metrics_open || visitor.view == FarmView::All,
-            Need::Role(role) => visitor.role() >= Some(role),
+            RouteNeed::Nothing | RouteNeed::Code | RouteNeed::Token => true,
+            RouteNeed::Reading => visitor.view > FarmView::Nothing,
+            RouteNeed::Names => visitor.view == FarmView::All,
+            RouteNeed::Metrics => app.policy.metrics_open || visitor.view == FarmView::All,
+            RouteNeed::Role(role) => visitor.role() >= Some(role),
         }
     }
 }
 
 /// Lets a request through to its handler, with who asks, or answers it.
 pub async fn admit(
-    State((app, need)): State<(Arc<App>, Need)>,
+    State((app, need)): State<(Arc<App>, RouteNeed)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    if need == Need::Token {
+    if need == RouteNeed::Token {
         return as_board(&app, request, next).await;
     }
     let visitor = match visitor_of(&app, request.headers()).await {
@@ -72,7 +72,7 @@ pub async fn admit(
         Err(refusal) => return refusal.into_response(),
     };
     let sends = !matches!(*request.method(), Method::GET | Method::HEAD);
-    if sends && need != Need::Code && !is_same_origin(request.headers(), app.is_secure()) {
+    if sends && need != RouteNeed::Code && !is_same_origin(request.headers(), app.is_secure()) {
         let detail = "this was not sent from a page of this farm: open the page and send it from there";
         return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
     }
@@ -108,8 +108,8 @@ pub async fn visitor_of(app: &App, headers: &HeaderMap) -> Result<Visitor, Refus
 }
 
 /// A page leads to where one logs in, data says that one has to.
-fn refused(need: Need, visitor: &Visitor, request: &Request) -> Response {
-    if let (Some(person), Need::Role(role)) = (&visitor.person, need) {
+fn refused(need: RouteNeed, visitor: &Visitor, request: &Request) -> Response {
+    if let (Some(person), RouteNeed::Role(role)) = (&visitor.person, need) {
         let detail = format!(
             "{} is {}, and this needs {}: ask somebody who may",
             person.name,
@@ -119,7 +119,8 @@ fn refused(need: Need, visitor: &Visitor, request: &Request) -> Response {
         return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
     }
     let uri = request.uri();
-    let is_page = *request.method() == Method::GET && !uri.path().starts_with("/v1/");
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_page = reads && !uri.path().starts_with("/v1/");
     if is_page && uri.path() != "/metrics" {
         let here = uri.path_and_query().map_or("/", |known| known.as_str());
         let location = format!("/login?next={}", escaped(here));

@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
 use tower::ServiceExt;
 
-use super::access::Need;
+use super::access::RouteNeed;
 use super::routes::routes;
 use super::{AccessPolicy, App, FarmExposure, Intake, PublicReading, router};
 use crate::ingest::bundle::read;
@@ -17,7 +17,7 @@ use crate::store::FarmStore;
 
 pub const PASSWORD: &str = "correct horse battery";
 
-pub fn block_on<F: Future>(future: F) -> F::Output {
+fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -27,8 +27,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// A farm behind a proxy with two boards and somebody of each role.
-pub async fn farm(public: Option<PublicReading>) -> Arc<App> {
-    let store = FarmStore::in_memory().await.unwrap();
+async fn farm(public: Option<PublicReading>) -> Arc<App> {
+    farm_of(FarmStore::in_memory().await.unwrap(), public).await
+}
+
+/// The same in a store that is empty.
+pub async fn farm_of(store: FarmStore, public: Option<PublicReading>) -> Arc<App> {
     for (name, board) in [("measured", "west"), ("hunt", "east")] {
         let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
         let found = FoundBundle { place, board: Some(board.to_owned()) };
@@ -102,14 +106,14 @@ fn is_refused(answer: &Answer) -> bool {
     matches!(answer.status, 401 | 403) || answer.status == 303 && answer.to.starts_with("/login?next=")
 }
 
-fn is_allowed(need: Need, role: Option<Role>, public: Option<PublicReading>) -> bool {
+fn is_allowed(need: RouteNeed, role: Option<Role>, public: Option<PublicReading>) -> bool {
     let sees_all = role.is_some() || public == Some(PublicReading::All);
     match need {
-        Need::Nothing => true,
-        Need::Code | Need::Token => false,
-        Need::Reading => sees_all || public == Some(PublicReading::Read),
-        Need::Names | Need::Metrics => sees_all,
-        Need::Role(wanted) => role.is_some_and(|role| role >= wanted),
+        RouteNeed::Nothing => true,
+        RouteNeed::Code | RouteNeed::Token => false,
+        RouteNeed::Reading => sees_all || public == Some(PublicReading::Read),
+        RouteNeed::Names | RouteNeed::Metrics => sees_all,
+        RouteNeed::Role(wanted) => role.is_some_and(|role| role >= wanted),
     }
 }
 
@@ -133,7 +137,7 @@ fn every_route_is_for_those_of_its_row_alone() {
                     let answer = ask(&app, route.method, &address, by, "").await;
                     // A code that is none is refused by its handler, as a request without one.
                     let allowed = is_allowed(route.need, *role, public);
-                    let refused = is_refused(&answer) || route.need == Need::Code;
+                    let refused = is_refused(&answer) || route.need == RouteNeed::Code;
                     assert_eq!(
                         !refused, allowed,
                         "{} {} by {role:?}, public {public:?}: {}",
@@ -149,14 +153,16 @@ fn every_route_is_for_those_of_its_row_alone() {
 fn a_cookie_never_sends_as_a_board_and_nothing_is_sent_from_elsewhere() {
     for route in routes() {
         let sends = route.method != "GET";
-        let by_board = matches!(route.need, Need::Token | Need::Code);
+        let by_board = matches!(route.need, RouteNeed::Token | RouteNeed::Code);
         assert!(!sends || by_board == route.path.starts_with("/v1/"), "{} {}", route.method, route.path);
         assert!(!by_board || route.path.starts_with("/v1/"), "{}", route.path);
     }
     block_on(async {
         let app = farm(None).await;
         let cookie = logged_in(&app, "admin").await;
-        for route in routes().into_iter().filter(|route| route.method == "POST" && route.need != Need::Code) {
+        for route in
+            routes().into_iter().filter(|route| route.method == "POST" && route.need != RouteNeed::Code)
+        {
             let address = route.path.replace("{board}", "west").replace(['{', '}'], "");
             for (site, origin) in [
                 ("", ""),
@@ -305,7 +311,8 @@ fn the_public_sees_latencies_and_no_names() {
         }
         assert!(seen > 40, "{seen}");
         let page = ask(&app, "GET", "/b/east", OWN, "").await.text;
-        assert!(page.contains("The largest latency"), "{page}");
+        assert!(page.contains("The largest latency") && page.contains("log in"), "{page}");
+        assert!(!page.contains("unknown"), "what is left out is not said to be unknown: {page}");
         // With a cookie of somebody everything is there.
         let cookie = logged_in(&app, "viewer").await;
         let page = ask(&app, "GET", "/b/east", Browser { cookie: &cookie, ..OWN }, "").await.text;

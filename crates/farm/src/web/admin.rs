@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::extract::{Form, Path, Query, State};
 use axum::response::Response;
 use model::units::{Bare, Nanos, parse_span};
+use model::wall_time::nanos_of;
 use serde::Deserialize;
 
 use super::answer::{Refusal, WebAnswer};
@@ -14,11 +15,11 @@ use super::login::moved;
 use super::pages::{WebOutcome, known_board};
 use super::sender::now;
 use super::visitor::Visitor;
-use crate::board_settings::{BoardState, check_tag, parse_tags};
+use crate::board_settings::{BoardSettings, BoardState, check_tag, parse_tags};
 use crate::pages::admin::{AdminView, admin};
 use crate::pages::admin_board::{BoardSettingsView, board_settings};
 use crate::pages::fleet::matches;
-use crate::pages::parts::escaped;
+use crate::pages::parts::{date, escaped};
 use crate::people::Role;
 
 /// Boards on the page; the others are found by what is in their names.
@@ -100,6 +101,9 @@ pub async fn board(
 pub struct BoardForm {
     name: String,
     state: String,
+    /// The day on which it began; nothing for now.
+    #[serde(default)]
+    since: String,
     tags: String,
     budget: String,
 }
@@ -114,9 +118,8 @@ pub async fn set_board(
     let mut settings = board.settings.clone();
     let state =
         BoardState::of_word(&form.state).ok_or_else(|| Refusal::bad("this is no state: choose one"))?;
-    if state != settings.state {
-        (settings.state, settings.state_since) = (state, now());
-    }
+    settings.state_since = since(&form.since, state, &settings)?;
+    settings.state = state;
     settings.tags = parse_tags(&form.tags).map_err(Refusal::bad)?;
     settings.own_budget = budget_of(&form.budget)?;
     let called: String = model::text::clean(form.name.trim()).chars().take(64).collect();
@@ -133,6 +136,18 @@ pub async fn set_board(
     );
     app.note(visitor.name(), &what).await?;
     Ok(moved(&format!("/admin/boards/{}", escaped(&board.board)), None))
+}
+
+/// When a state began. The day of the one before, which stands in the form, is not the new one's.
+fn since(text: &str, state: BoardState, before: &BoardSettings) -> Result<i64, Refusal> {
+    let (text, is_new) = (text.trim(), state != before.state);
+    let is_untouched = text.is_empty() || text == date(before.state_since);
+    if is_untouched {
+        return Ok(if is_new { now() } else { before.state_since });
+    }
+    let day = nanos_of(&format!("{text}T00:00:00Z")).map(|at| at.0.div_euclid(Nanos::SECOND.0));
+    day.filter(|day| (1..=now()).contains(day))
+        .ok_or_else(|| Refusal::bad("this is no day up to today: write it like 2026-11-23"))
 }
 
 /// A budget as somebody writes it; none where nothing is written.
@@ -176,9 +191,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_a_latency_or_nothing() {
+    fn budgets_are_latencies_and_states_have_a_day() {
         assert_eq!(budget_of(" 100us ").unwrap(), Some(Nanos(100_000)));
         assert_eq!(budget_of("  ").unwrap(), None);
+        let before = BoardSettings { state_since: 86_400, ..BoardSettings::default() };
+        let since = |text: &str, state| since(text, state, &before).map_err(|_| ());
+        assert_eq!(since("", BoardState::Active), Ok(86_400));
+        assert_eq!(since("1970-01-02", BoardState::Active), Ok(86_400));
+        assert_eq!(since("1970-01-04", BoardState::Replaced), Ok(3 * 86_400));
+        assert!(since("1970-01-02", BoardState::Replaced).unwrap() > 3 * 86_400);
+        for wrong in ["yesterday", "9999-01-01", "1970-13-01", "<b>", "1960-01-01"] {
+            assert_eq!(since(wrong, BoardState::Replaced), Err(()), "{wrong}");
+        }
         assert!(budget_of("0").is_err() && budget_of("-5us").is_err() && budget_of("<b>").is_err());
     }
 }

@@ -7,11 +7,12 @@ use axum::http::{Request, header};
 use serde_json::Value;
 use tower::ServiceExt;
 
-use super::access_tests::{Answer, Browser, OWN, ask, block_on, farm, form, logged_in};
+use super::access_tests::{Answer, Browser, OWN, ask, farm_of, form, logged_in};
 use super::{App, router};
 use crate::board_settings::BoardState;
 use crate::pages::parts::escaped;
 use crate::people::Role;
+use crate::store::engines::on_each_engine;
 
 /// Somebody with a session at a farm.
 struct Somebody {
@@ -51,8 +52,8 @@ fn set<'a>(name: &'a str, state: &'a str, tags: &'a str, budget: &'a str) -> [(&
 
 #[test]
 fn a_budget_that_is_broken_is_a_change_until_somebody_looked_at_it() {
-    block_on(async {
-        let app = farm(None).await;
+    on_each_engine(async |store| {
+        let app = farm_of(store, None).await;
         let ann = Somebody::of(&app, "operator").await;
         assert!(!ann.get("/").await.text.contains("24 h / budget"));
         assert_eq!(ann.post("/admin/budgets", &[("limit", "1us")]).await.to, "/admin");
@@ -98,8 +99,8 @@ fn a_budget_that_is_broken_is_a_change_until_somebody_looked_at_it() {
 
 #[test]
 fn of_a_board_that_is_muted_nothing_is_reported_and_its_page_says_so() {
-    block_on(async {
-        let app = farm(None).await;
+    on_each_engine(async |store| {
+        let app = farm_of(store, None).await;
         let ann = Somebody::of(&app, "operator").await;
         for state in BoardState::ALL {
             let answer = ann.post("/admin/boards/west", &set("West", state.word(), "", "1us")).await;
@@ -139,8 +140,8 @@ fn once(page: &str) -> String {
 
 #[test]
 fn people_are_let_in_and_out_and_the_last_admin_stays() {
-    block_on(async {
-        let app = farm(None).await;
+    on_each_engine(async |store| {
+        let app = farm_of(store, None).await;
         let root = Somebody::of(&app, "admin").await;
         let added = root.post("/admin/people", &[("name", "eve"), ("role", "operator")]).await;
         let password = once(&added.text);
@@ -187,8 +188,8 @@ fn people_are_let_in_and_out_and_the_last_admin_stays() {
 
 #[test]
 fn a_board_is_let_in_by_a_code_and_what_it_was_refused_is_shown() {
-    block_on(async {
-        let app = farm(None).await;
+    on_each_engine(async |store| {
+        let app = farm_of(store, None).await;
         let root = Somebody::of(&app, "admin").await;
         let code = once(&root.post("/admin/codes", &[("count", "1")]).await.text);
         assert_eq!(root.post("/admin/codes", &[("count", "1000")]).await.status, 400);

@@ -2,19 +2,20 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::answer::Refusal;
 use super::attempts::LoginAttempts;
+use super::counters::FarmCounters;
 use super::found_changes::FoundChanges;
 use super::intake::Intake;
 use super::refusals::BoardRefusals;
 use super::visitor::AccessPolicy;
 use crate::pages::fleet::RefusedBundle;
-use crate::people::{PasswordCost, digest_password, is_password};
+use crate::people::{PasswordCost, PasswordMemory, digest_password};
 use crate::store::{AuditEntry, FarmStore};
 
 /// Reports and comparisons that are made at the same time: each may read hundreds of megabytes.
@@ -32,6 +33,8 @@ pub enum FarmExposure {
     Loopback,
     /// Whoever a proxy lets through.
     BehindProxy,
+    /// Whoever reaches it, over its own TLS: a foreign name has no certificate here.
+    Encrypted,
 }
 
 /// What all requests share.
@@ -47,9 +50,10 @@ pub struct App {
     refused: Mutex<Vec<RefusedBundle>>,
     pub requests: AtomicU64,
     pub failures: AtomicU64,
+    pub counters: Arc<FarmCounters>,
     heavy: Semaphore,
-    passwords: Semaphore,
-    password: tokio::sync::Mutex<()>,
+    passwords: Arc<Semaphore>,
+    password_memory: Arc<Mutex<PasswordMemory>>,
 }
 
 impl App {
@@ -65,9 +69,10 @@ impl App {
             refused: Mutex::default(),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            counters: Arc::default(),
             heavy: Semaphore::new(AT_ONCE),
-            passwords: Semaphore::new(PASSWORDS_WAITING),
-            password: tokio::sync::Mutex::default(),
+            passwords: Arc::new(Semaphore::new(PASSWORDS_WAITING)),
+            password_memory: Arc::default(),
         }
     }
 
@@ -79,27 +84,29 @@ impl App {
 
     /// Whether browsers reach it by TLS: everywhere but on this machine.
     pub fn is_secure(&self) -> bool {
-        self.exposure == FarmExposure::BehindProxy
+        self.exposure != FarmExposure::Loopback
     }
 
     /// Notes what somebody did.
     pub async fn note(&self, who: &str, what: &str) -> Result<(), Refusal> {
         let t_ns = (host::clock::monotonic() + host::clock::wall_offset()).0;
         let entry = AuditEntry { t_ns, who: who.to_owned(), what: what.to_owned() };
-        let n = i64::from_ne_bytes(host::random_u64().to_ne_bytes());
-        Ok(self.store.note(&entry, n).await?)
+        Ok(self.store.note(&entry).await?)
     }
 
     /// Whether a password is that of a digest; where there is none it takes as long, and is not.
     pub async fn is_password(&self, password: String, digest: Option<String>) -> Result<bool, Refusal> {
         let busy = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many log in at once: try again");
-        let _place = self.passwords.try_acquire().map_err(|_| busy())?;
-        let _turn = self.password.lock().await;
+        // It goes on where who asked has gone meanwhile, and counts until it is done.
+        let place = self.passwords.clone().try_acquire_owned().map_err(|_| busy())?;
+        let memory = self.password_memory.clone();
         let compare = move || {
+            let _place = place;
+            let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
             // Made once, before the first comparison of either kind.
             let nobodys = nobodys_digest();
             let is_known = digest.is_some();
-            let is_same = is_password(&password, digest.as_deref().unwrap_or(nobodys));
+            let is_same = memory.is_password(&password, digest.as_deref().unwrap_or(nobodys));
             is_known && is_same
         };
         tokio::task::spawn_blocking(compare).await.map_err(|_| busy())

@@ -95,8 +95,8 @@ async fn write(store: FarmStore, mut waiting: mpsc::Receiver<Waiting>, stored: A
                     let _ = sender.send(Ok(answer));
                 }
             }
-            // What one of them has may be the reason: each by itself. What is there nevertheless, because
-            // only the answer to the commit was lost, is known by its key.
+            // What one of them has may be the reason: each by itself. What is there nevertheless,
+            // because only the answer to the commit was lost, is known by its key.
             Err(failure) => {
                 let mut away = (!store.answers().await).then_some(failure);
                 for (batch, sender) in batches.into_iter().zip(senders) {
@@ -111,7 +111,8 @@ async fn write(store: FarmStore, mut waiting: mpsc::Receiver<Waiting>, stored: A
     }
 }
 
-/// Stores the rows of one request; where the store went away meanwhile, that is kept for the others.
+/// Stores the rows of one request; where the store went away meanwhile, that is kept for the
+/// others.
 async fn alone(
     store: &FarmStore,
     batch: RowBatch,

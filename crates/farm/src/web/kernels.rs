@@ -19,7 +19,7 @@ pub async fn json(State(app): State<Arc<App>>) -> WebOutcome {
     let one = |of: &crate::records::KernelRecord| {
         json!({
             "machine": of.model, "kernel": of.release, "preempt": of.preempt, "series": of.series,
-            "boards": of.board_ids.len(), "runs": of.runs, "length_ns": of.length_ns,
+            "boards": of.boards, "runs": of.runs, "length_ns": of.length_ns,
             "median_p9999_ns": of.median_p9999(), "max_ns": of.max_ns, "worst_run": of.worst_run,
         })
     };

@@ -1,5 +1,6 @@
 //! Whether the farm is well, and its numbers as OpenMetrics text.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +13,7 @@ use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::pages::WebOutcome;
 use crate::board_settings::BoardSettings;
+use crate::changes::{ChangeKind, FarmChange};
 use crate::records::FarmBoard;
 
 /// Boards with numbers of their own.
@@ -25,6 +27,19 @@ pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
             "the store does not answer: look at its disk, or whether its database runs",
         )),
     }
+}
+
+/// The latest change of each board and kind, as far as they were found already.
+fn latest(all: &[FarmChange]) -> Vec<(String, f64)> {
+    let mut latest: BTreeMap<(&str, ChangeKind), i64> = BTreeMap::new();
+    for one in all.iter().filter(|one| one.kind.is_bad()) {
+        let t = latest.entry((&one.board, one.kind)).or_insert(one.t);
+        *t = one.t.max(*t);
+    }
+    let named = latest.into_iter().take(MOST_BOARDS);
+    named
+        .map(|((board, kind), t)| (format!("{{board=\"{board}\",kind=\"{}\"}}", kind.words()), t as f64))
+        .collect()
 }
 
 pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
@@ -62,6 +77,10 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     gauge("onbeat_budget_seconds", "The budget that holds for a board.", &budgets);
     gauge("onbeat_max24_seconds", "Largest latency of a board with a budget in its last 24 hours.", &last24);
     gauge("onbeat_over_budget", "Whether that is over the budget.", &over);
+    let known = app.changes.known(&boards).await;
+    gauge("onbeat_change_timestamp_seconds", "When a change for the worse was seen last.", &latest(&known));
+    let pending = app.counters.webhook_pending.load(Ordering::Relaxed);
+    gauge("onbeat_farm_webhook_pending", "Changes that wait for the webhook.", &alone(pending as f64));
     let mut counter = |name: &str, help: &str, value: u64| {
         let _ = writeln!(text, "# TYPE {name} counter\n# HELP {name} {help}\n{name}_total {value}");
     };
@@ -71,6 +90,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
         "Reports that a parser failed on.",
         app.failures.load(Ordering::Relaxed),
     );
+    app.counters.counted().into_iter().for_each(|(name, help, value)| counter(name, help, value));
     if let Some(intake) = &app.intake {
         let stored = intake.rows_stored.load(Ordering::Relaxed);
         counter("onbeat_farm_rows", "Rows of five minutes that were stored.", stored);

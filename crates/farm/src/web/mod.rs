@@ -11,6 +11,7 @@ mod attempts;
 mod changes;
 mod clones;
 mod compare;
+mod counters;
 pub mod data;
 mod five_minutes;
 mod found_changes;
@@ -26,14 +27,19 @@ mod refusals;
 mod routes;
 pub mod sender;
 mod session;
+mod tls;
 mod unnamed;
 mod visitor;
+mod webhook;
 
 pub use app::{App, FarmExposure};
 pub use changes::keep_changes;
+pub use counters::{FarmCounters, add};
 pub use found_changes::FoundChanges;
 pub use intake::Intake;
+pub use tls::{ServerCertificate, TlsListener, over_tls};
 pub use visitor::{AccessPolicy, PublicReading};
+pub use webhook::{Webhook, keep_telling};
 
 use std::sync::Arc;
 
@@ -51,6 +57,8 @@ pub fn router(app: Arc<App>) -> Router {
 mod access_tests;
 #[cfg(test)]
 mod admin_tests;
+#[cfg(test)]
+mod metrics_tests;
 #[cfg(test)]
 mod receive_tests;
 #[cfg(test)]

@@ -74,6 +74,7 @@ pub async fn fleet(
         worst: worst.as_ref(),
         newest,
         changes: &changes,
+        unnamed: visitor.is_unnamed(),
     };
     Ok(WebAnswer::page(pages::fleet::fleet(&view)))
 }
@@ -128,6 +129,7 @@ pub async fn board(
         culprits: &culprits,
         environments: &environments,
         may_set: visitor.role() >= Some(Role::Operator),
+        unnamed: visitor.is_unnamed(),
     };
     Ok(WebAnswer::page(pages::board::board(&view)))
 }

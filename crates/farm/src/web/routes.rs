@@ -7,7 +7,7 @@ use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post, put};
 
-use super::access::{Need, admit};
+use super::access::{RouteNeed, admit};
 use super::app::App;
 use super::{
     acknowledge, admin, admin_people, api, changes, compare, five_minutes, kernels, login, metrics, pages,
@@ -15,15 +15,15 @@ use super::{
 };
 use crate::people::Role;
 
-const OPERATOR: Need = Need::Role(Role::Operator);
-const ADMIN: Need = Need::Role(Role::Admin);
+const OPERATOR: RouteNeed = RouteNeed::Role(Role::Operator);
+const ADMIN: RouteNeed = RouteNeed::Role(Role::Admin);
 
 /// A method of an address.
 pub struct FarmRoute {
     #[cfg(test)]
     pub method: &'static str,
     pub path: &'static str,
-    pub need: Need,
+    pub need: RouteNeed,
     handler: MethodRouter<Arc<App>>,
 }
 
@@ -35,7 +35,7 @@ impl FarmRoute {
     }
 }
 
-fn read<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: Need, handler: H) -> FarmRoute {
+fn read<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: RouteNeed, handler: H) -> FarmRoute {
     FarmRoute {
         #[cfg(test)]
         method: "GET",
@@ -45,7 +45,7 @@ fn read<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: Need, han
     }
 }
 
-fn send<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: Need, handler: H) -> FarmRoute {
+fn send<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: RouteNeed, handler: H) -> FarmRoute {
     FarmRoute {
         #[cfg(test)]
         method: "POST",
@@ -60,7 +60,7 @@ fn store<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) ->
         #[cfg(test)]
         method: "PUT",
         path,
-        need: Need::Token,
+        need: RouteNeed::Token,
         handler: put(handler),
     }
 }
@@ -68,21 +68,21 @@ fn store<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) ->
 /// All of them.
 pub fn routes() -> Vec<FarmRoute> {
     vec![
-        read("/", Need::Reading, pages::fleet),
-        read("/b/{board}", Need::Reading, pages::board),
-        read("/b/{board}/env", Need::Names, pages::environments),
-        read("/b/{board}/at/{t}", Need::Reading, five_minutes::page),
-        read("/changes", Need::Reading, changes::page),
+        read("/", RouteNeed::Reading, pages::fleet),
+        read("/b/{board}", RouteNeed::Reading, pages::board),
+        read("/b/{board}/env", RouteNeed::Names, pages::environments),
+        read("/b/{board}/at/{t}", RouteNeed::Reading, five_minutes::page),
+        read("/changes", RouteNeed::Reading, changes::page),
         send("/changes/acknowledge", OPERATOR, acknowledge::acknowledge),
-        read("/kernels", Need::Names, kernels::page),
-        read("/runs/{id}", Need::Names, pages::run),
-        read("/culprits", Need::Names, pages::culprits),
-        read("/culprits/{fingerprint}", Need::Names, pages::culprit),
-        read("/compare", Need::Names, compare::page),
-        read("/assets/farm.css", Need::Nothing, pages::styles),
-        read("/login", Need::Nothing, login::page),
-        send("/login", Need::Nothing, login::enter),
-        send("/logout", Need::Nothing, login::leave),
+        read("/kernels", RouteNeed::Names, kernels::page),
+        read("/runs/{id}", RouteNeed::Names, pages::run),
+        read("/culprits", RouteNeed::Names, pages::culprits),
+        read("/culprits/{fingerprint}", RouteNeed::Names, pages::culprit),
+        read("/compare", RouteNeed::Names, compare::page),
+        read("/assets/farm.css", RouteNeed::Nothing, pages::styles),
+        read("/login", RouteNeed::Nothing, login::page),
+        send("/login", RouteNeed::Nothing, login::enter),
+        send("/logout", RouteNeed::Nothing, login::leave),
         read("/admin", OPERATOR, admin::page),
         read("/admin/boards/{board}", OPERATOR, admin::board),
         send("/admin/boards/{board}", OPERATOR, admin::set_board),
@@ -91,21 +91,21 @@ pub fn routes() -> Vec<FarmRoute> {
         send("/admin/codes", ADMIN, admin_people::make_codes),
         send("/admin/people", ADMIN, admin_people::add),
         send("/admin/people/{name}", ADMIN, admin_people::change),
-        read("/healthz", Need::Nothing, metrics::health),
-        read("/metrics", Need::Metrics, metrics::metrics),
-        read("/v1/boards", Need::Reading, api::boards),
-        read("/v1/boards/{board}", Need::Reading, api::board),
-        read("/v1/boards/{board}/slots", Need::Reading, api::slots),
-        read("/v1/boards/{board}/slots.csv", Need::Reading, api::slots_csv),
-        read("/v1/boards/{board}/histograms", Need::Reading, api::histograms),
-        read("/v1/runs/{id}", Need::Reading, api::run),
-        read("/v1/culprits", Need::Names, api::culprits),
-        read("/v1/kernels", Need::Names, kernels::json),
-        read("/v1/changes", Need::Reading, changes::json),
-        read("/v1/compare", Need::Names, compare::json),
-        read("/v1/refused", Need::Names, api::refused),
-        read("/v1/me", Need::Token, receive::me),
-        send("/v1/enrol", Need::Code, receive::enrol),
+        read("/healthz", RouteNeed::Nothing, metrics::health),
+        read("/metrics", RouteNeed::Metrics, metrics::metrics),
+        read("/v1/boards", RouteNeed::Reading, api::boards),
+        read("/v1/boards/{board}", RouteNeed::Reading, api::board),
+        read("/v1/boards/{board}/slots", RouteNeed::Reading, api::slots),
+        read("/v1/boards/{board}/slots.csv", RouteNeed::Reading, api::slots_csv),
+        read("/v1/boards/{board}/histograms", RouteNeed::Reading, api::histograms),
+        read("/v1/runs/{id}", RouteNeed::Reading, api::run),
+        read("/v1/culprits", RouteNeed::Names, api::culprits),
+        read("/v1/kernels", RouteNeed::Names, kernels::json),
+        read("/v1/changes", RouteNeed::Reading, changes::json),
+        read("/v1/compare", RouteNeed::Names, compare::json),
+        read("/v1/refused", RouteNeed::Names, api::refused),
+        read("/v1/me", RouteNeed::Token, receive::me),
+        send("/v1/enrol", RouteNeed::Code, receive::enrol),
         store("/v1/runs/{id}", receive::put_run),
         store("/v1/rows/{boot}/{recording}/{series}/{seq}", receive::put_rows),
         store("/v1/pieces/{piece}", receive::put_piece),

@@ -3,11 +3,15 @@
 #![allow(clippy::disallowed_methods)] // Processes, files and sockets are what is tested here.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
+mod analysis;
 #[path = "../../src/fixture/cluster.rs"]
 mod cluster;
 mod database;
 mod exactly_once;
 mod people;
+mod pulled;
 mod pushed;
 mod server;
+mod setup_page;
+mod tls;
 mod upkeep;

@@ -49,6 +49,12 @@ impl Server {
     }
 }
 
+impl Server {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for Server {
     /// Ends it with SIGKILL.
     fn drop(&mut self) {

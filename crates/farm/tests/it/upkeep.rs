@@ -57,6 +57,15 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     let slots: u64 =
         csv.lines().skip(1).map(|line| line.split(',').nth(5).unwrap().parse::<u64>().unwrap()).sum();
     assert!(total > 0 && slots > 0, "{total} {slots}");
+    let (code, lines, _) = told(&["export", "--lava", "--limit", "1ns", "--store", &store]);
+    assert!(code == 0 && lines.lines().count() == 2 && lines.contains(" --result fail "), "{lines}");
+    let (_, report, _) = told(&["export", "--kcidb", "a_lab", "--from", "1", "--store", &store]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["tests"].as_array().unwrap().len(), 2);
+    for wrong in [&["--kcidb", "a lab"][..], &["--limit", "1us"], &["--lava", "--limit", "x"]] {
+        let (code, _, said) = told(&[&["export", "--store", &store], wrong].concat());
+        assert!(code == 2 && said.lines().count() == 1, "{said}");
+    }
     assert_eq!(told(&["export", "--board", "none", "--store", &store]).0, 2);
     assert_eq!(told(&["export", "--histograms", "2d", "--store", &store]).0, 2);
 

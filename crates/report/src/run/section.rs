@@ -4,14 +4,14 @@ use maud::{Markup, html};
 
 use super::pictures::pictures;
 use super::what_next::what_next;
-use super::{conditions, sentences, table};
+use super::{answer as last_words, conditions, sentences, table};
 use crate::bounds::section as bounds_section;
 use crate::bounds::sentences::verdict;
 use crate::html::{next, pairs, scroll};
 use crate::hunt;
 use crate::input::Input;
 use crate::prose::prose;
-use crate::words::{RunClock, UNKNOWN, clean, or_dash, several, span, us, us_or_dash};
+use crate::words::{RunClock, UNKNOWN, capitalised, clean, or_dash, several, span, us, us_or_dash};
 use model::run::{CpuRun, Run, Worst};
 use model::vocabulary::Command;
 
@@ -116,10 +116,9 @@ fn integrity(input: &Input) -> Markup {
         } }
     };
     html! {
-        @if entries.is_empty() && input.run.command == Command::Import {
-            p { strong { "Was the measurement fair? " } "Not known: the imported file does not say." }
-        } @else if entries.is_empty() {
-            p { strong { "Was the measurement fair? " } "Nothing was found that speaks against it." }
+        // In the words of the terminal's last lines.
+        @if entries.is_empty() {
+            p { strong { "Was the measurement fair? " } (capitalised(&last_words::fair(input.run).0)) "." }
         } @else {
             details open[entries.len() <= REMARKS] {
                 summary {

@@ -1,0 +1,92 @@
+//! Which changes are the same one: it is found again every day, with more evidence.
+
+use sha2::{Digest, Sha256};
+
+use super::FarmChange;
+use crate::ingest::environment::hex;
+use crate::records::Tier;
+
+/// By so much the day may move on which a rate seems to have changed, or a budget was broken first
+/// of the days that are looked at.
+const MOVES: i64 = 14 * 86_400;
+
+/// What tells a change from the others of its board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeIdentity {
+    pub board: String,
+    pub kind: String,
+    /// What it is a change of.
+    pub subject: String,
+    /// When it seems to have begun, in seconds since 1970.
+    pub began: i64,
+}
+
+impl ChangeIdentity {
+    pub fn of(change: &FarmChange) -> ChangeIdentity {
+        let kind = serde_json::to_value(change.kind).ok();
+        ChangeIdentity {
+            board: change.board.clone(),
+            kind: kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned(),
+            subject: change.subject.clone(),
+            began: change.from,
+        }
+    }
+
+    /// Whether it is the same change, found on another day.
+    pub fn is(&self, other: &ChangeIdentity) -> bool {
+        let moves = match self.kind.as_str() {
+            "silent" | "environment" | "worse" | "better" => Tier::Day.seconds() - 1,
+            // One that is new on a board is new once, also where older runs of it come later.
+            "new-culprit" => i64::MAX,
+            _ => MOVES,
+        };
+        (&self.board, &self.kind, &self.subject) == (&other.board, &other.kind, &other.subject)
+            && self.began.abs_diff(other.began) <= moves.unsigned_abs()
+    }
+
+    /// What stands for it elsewhere.
+    pub fn id(&self) -> String {
+        let text = format!("{}\0{}\0{}\0{}", self.board, self.kind, self.subject, self.began);
+        hex(&Sha256::digest(text)[..16])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::ChangeKind;
+
+    fn change(kind: ChangeKind, from: i64, subject: &str) -> ChangeIdentity {
+        ChangeIdentity::of(&FarmChange {
+            board: "a".into(),
+            kind,
+            t: from + 5,
+            from,
+            says: String::new(),
+            evidence: Vec::new(),
+            p: None,
+            settings: Vec::new(),
+            address: String::new(),
+            subject: subject.into(),
+            acknowledged: None,
+        })
+    }
+
+    #[test]
+    fn a_rate_is_the_same_one_a_few_days_later_and_another_series_is_not() {
+        let rate = |day: i64, subject: &str| change(ChangeKind::MoreOften, day * 86_400, subject);
+        assert!(rate(1, "s").is(&rate(9, "s")) && !rate(1, "s").is(&rate(30, "s")));
+        assert!(!rate(1, "s").is(&rate(1, "other")));
+        assert!(!rate(1, "s").is(&change(ChangeKind::LessOften, 86_400, "s")));
+        assert_eq!(rate(1, "s").kind, "more-often");
+        assert_ne!(rate(1, "s").id(), rate(2, "s").id());
+    }
+
+    #[test]
+    fn a_second_silence_and_another_culprit_are_others() {
+        let silent = |day: i64| change(ChangeKind::Silent, day * 86_400, "silent");
+        assert!(silent(3).is(&silent(3)) && !silent(3).is(&silent(5)));
+        let culprit = |day: i64, subject| change(ChangeKind::NewCulprit, day * 86_400, subject);
+        assert!(culprit(1, "one").is(&culprit(90, "one")) && !culprit(1, "one").is(&culprit(1, "other")));
+    }
+}

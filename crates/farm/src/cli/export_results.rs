@@ -1,0 +1,86 @@
+//! `onbeat-farm export --kcidb` and `--lava`: runs as results of tests.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use model::error::{Failure, Result};
+use model::units::{Bare, Nanos, parse_span};
+
+use crate::records::{EnvironmentRecord, FarmBoard, FarmRun};
+use crate::results::{kcidb, lava};
+use crate::store::FarmStore;
+
+/// Runs of a board that are looked at.
+const MOST: i64 = 1 << 20;
+
+#[derive(clap::Args, Default)]
+pub struct ResultFlags {
+    /// Runs as a report for KCIDB instead, sent by ORIGIN: small letters, digits and underlines
+    #[arg(long, value_name = "ORIGIN", conflicts_with_all = ["histograms", "lava"])]
+    kcidb: Option<String>,
+    /// Runs as `lava-test-case` lines for a LAVA test instead
+    #[arg(long, conflicts_with = "histograms")]
+    lava: bool,
+    /// A run passes with no latency above this; without it runs are measurements, neither passed
+    /// nor failed
+    #[arg(long, value_name = "SPAN")]
+    limit: Option<String>,
+}
+
+impl ResultFlags {
+    pub fn is_given(&self) -> bool {
+        self.kcidb.is_some() || self.lava
+    }
+
+    /// Looks at the flags before anything is opened.
+    pub fn check(&self) -> Result<Option<Nanos>> {
+        if self.kcidb.as_ref().is_some_and(|origin| !kcidb::is_origin(origin)) {
+            return Err(Failure::usage(
+                "--kcidb: the origin is no name: small letters, digits and underlines alone",
+            ));
+        }
+        match &self.limit {
+            Some(_) if !self.is_given() => {
+                Err(Failure::usage("--limit: is for --kcidb and --lava: name one of these"))
+            }
+            Some(text) => {
+                let limit = parse_span(text, Bare::Micros);
+                limit.map(Some).map_err(|why| Failure::usage(format!("--limit: {why}")))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Prints the runs of these boards that began within a time, the oldest of a board first.
+    pub async fn print(
+        &self,
+        store: &FarmStore,
+        boards: &[FarmBoard],
+        within: std::ops::Range<i64>,
+        out: &mut impl Write,
+    ) -> Result<()> {
+        let failed = |error: io::Error| Failure::internal(format!("cannot print it ({error}): try again"));
+        let limit = self.check()?;
+        let mut all: Vec<FarmRun> = Vec::new();
+        let mut environments: BTreeMap<String, EnvironmentRecord> = BTreeMap::new();
+        for board in boards {
+            let mut runs = store.runs(&board.board, MOST).await?;
+            runs.retain(|run| within.contains(&run.started));
+            runs.reverse();
+            if self.lava {
+                for run in &runs {
+                    writeln!(out, "{}", lava::line(run, limit)).map_err(failed)?;
+                }
+                continue;
+            }
+            all.append(&mut runs);
+            let known = store.environments(&board.board).await?.into_iter();
+            environments.extend(known.map(|one| (one.record.digest.clone(), one.record)));
+        }
+        if let Some(origin) = &self.kcidb {
+            let report = kcidb::report(origin, &all, &environments, limit);
+            writeln!(out, "{report}").map_err(failed)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! `--cert` and `--key`: the certificate of the server, and its renewal.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::error::Result;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::say;
+use crate::web::{App, ServerCertificate, add};
+
+/// Between two looks whether the files have changed.
+const EVERY: Duration = Duration::from_secs(30);
+
+#[derive(clap::Args, Default)]
+pub struct TlsFlags {
+    /// Serve over TLS with this certificate, in PEM, those of its authorities behind it; it is read
+    /// again when it changes, and at SIGHUP
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The private key of that certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+}
+
+impl TlsFlags {
+    /// The certificate, where one is named.
+    pub fn open(&self) -> Result<Option<Arc<ServerCertificate>>> {
+        match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => ServerCertificate::open(cert, key).map(|one| Some(Arc::new(one))),
+            _ => Ok(None),
+        }
+    }
+
+    pub fn is_given(&self) -> bool {
+        self.cert.is_some()
+    }
+}
+
+/// Looks for another certificate, again and again, and when it is asked to.
+pub async fn keep_certificate(certificate: Arc<ServerCertificate>, app: Arc<App>) {
+    let Ok(mut asked) = signal(SignalKind::hangup()) else { return };
+    let mut said = String::new();
+    loop {
+        tokio::select! {
+            _ = tokio::time::sleep(EVERY) => {}
+            _ = asked.recv() => {}
+        }
+        let news = match certificate.renew() {
+            Ok(true) => "the certificate was renewed".to_owned(),
+            Ok(false) => String::new(),
+            Err(failure) => {
+                add(&app.counters.certificate_failures, 1);
+                format!("{failure}; the certificate before it is used meanwhile")
+            }
+        };
+        // The same trouble is told once.
+        if !news.is_empty() && news != said {
+            say(&format!("onbeat-farm: {news}"));
+        }
+        said = news;
+    }
+}

@@ -1,0 +1,202 @@
+//! What a board is asked over ssh: which runs it has, then some of them as a tar archive.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use bundle::manifest::is_digest;
+use host::PipedProgram;
+use host::dir::Dir;
+use model::text::excerpt;
+
+use crate::ingest::bundle::is_id;
+use crate::ingest::unpack::{UnpackedRuns, unpack};
+
+/// No questions, no forwarding, no session that hangs for ever; keys, ports and jumps are those of
+/// the user's own configuration (`ssh_config(5)`).
+const OPTIONS: [&str; 11] = [
+    "-T",
+    "-x",
+    "-a",
+    "-C",
+    "-oBatchMode=yes",
+    "-oConnectTimeout=20",
+    "-oServerAliveInterval=15",
+    "-oServerAliveCountMax=4",
+    "-oClearAllForwardings=yes",
+    "-oPermitLocalCommand=no",
+    "--",
+];
+
+/// To the folder of the user's runs, or to that of the machine.
+macro_rules! go {
+    () => {
+        "cd \"${XDG_STATE_HOME:-$HOME/.local/state}/onbeat/runs\" 2>/dev/null || cd /var/lib/onbeat/runs \
+         2>/dev/null || exit 44; "
+    };
+}
+macro_rules! unless_measuring {
+    () => {
+        "for p in /proc/[0-9]*; do { read -r n <$p/comm; } 2>/dev/null || continue; case $n in onbeat*) \
+         case \" $(tr \"\\0\" \" \" <$p/cmdline 2>/dev/null)\" in *onbeat*\" measure \"*|*onbeat*\" hunt \
+         \"*|*onbeat*\" probe \"*|*onbeat*\" suite \"*|*onbeat*\" prove \"*|*onbeat*\" cure \"*|*onbeat*\" \
+         load \"*) exit 45;; esac;; esac; done; "
+    };
+}
+macro_rules! list {
+    () => {
+        "for r in */run.json; do if test -f \"$r\"; then sha256sum \"./$r\"; fi; done"
+    };
+}
+
+/// Whatever shell the user has there, a plain one reads it.
+const LIST: &str = concat!("exec sh -c '", unless_measuring!(), go!(), list!(), "'");
+const LIST_ALWAYS: &str = concat!("exec sh -c '", go!(), list!(), "'");
+/// Names come on standard input, each with `./` before it: none is an option.
+const FETCH: &str = concat!("exec sh -c '", go!(), "exec tar -cf - -T -'");
+
+const NO_RUNS: i32 = 44;
+const MEASURES: i32 = 45;
+/// ssh's own trouble (ssh(1), "EXIT STATUS").
+const NO_CONNECTION: i32 = 255;
+/// GNU tar where a file changed meanwhile; what came of it is compared with its digest.
+const CHANGED: i32 = 1;
+const LIST_LIMIT: u64 = 8 << 20;
+
+/// A run that a board has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedRun {
+    pub name: String,
+    /// Of its `run.json`.
+    pub digest: String,
+}
+
+/// Why a board does not give its runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemoteFault {
+    /// It measures: reading would be load.
+    Measures,
+    /// It cannot be reached, or not be asked.
+    Failed(String),
+    /// What came is refused.
+    Refused(String),
+}
+
+/// Runs on a board.
+#[derive(Clone, Debug)]
+pub struct RemoteRuns<'a> {
+    /// As ssh takes it.
+    pub target: &'a str,
+    /// Whether it is asked while it measures too.
+    pub always: bool,
+}
+
+impl RemoteRuns<'_> {
+    /// The runs of the board, and how many names there are that no run has.
+    pub fn list(&self) -> Result<(Vec<ListedRun>, u64), RemoteFault> {
+        let mut program = self.start(if self.always { LIST_ALWAYS } else { LIST }, b"")?;
+        let mut text = Vec::new();
+        let read = program.output().take(LIST_LIMIT + 1).read_to_end(&mut text);
+        read.map_err(|error| RemoteFault::Failed(error.to_string()))?;
+        if text.len() as u64 > LIST_LIMIT {
+            return Err(RemoteFault::Refused("its list of runs is longer than any".to_owned()));
+        }
+        match ended(program)? {
+            (Some(0), _) => {}
+            (Some(MEASURES), _) => return Err(RemoteFault::Measures),
+            (Some(NO_RUNS), _) => {
+                let why = "it has no folder of runs: measure there, as the user that ssh logs in";
+                return Err(RemoteFault::Failed(why.to_owned()));
+            }
+            (code, said) => return Err(failed(code, &said)),
+        }
+        let text = String::from_utf8_lossy(&text);
+        let (mut runs, mut foreign) = (Vec::new(), 0);
+        for line in text.lines() {
+            match listed(line) {
+                Some(run) => runs.push(run),
+                None => foreign += 1,
+            }
+        }
+        Ok((runs, foreign))
+    }
+
+    /// Writes these runs below a folder, no more than so many bytes.
+    pub fn fetch(
+        &self,
+        names: &BTreeSet<String>,
+        into: &Dir,
+        most: u64,
+    ) -> Result<UnpackedRuns, RemoteFault> {
+        let input: String = names.iter().map(|name| format!("./{name}\n")).collect();
+        let mut program = self.start(FETCH, input.as_bytes())?;
+        let unpacked = unpack(program.output(), into, names, most);
+        match unpacked {
+            Ok(unpacked) => match ended(program)? {
+                (Some(0 | CHANGED), _) => Ok(unpacked),
+                (code, said) => Err(failed(code, &said)),
+            },
+            // What is refused is not read to its end. What was cut may have its reason over there.
+            Err(why) if why.contains("cut") => match ended(program)? {
+                (Some(0), _) => Err(RemoteFault::Refused(why)),
+                (code, said) => Err(failed(code, &said)),
+            },
+            Err(why) => Err(RemoteFault::Refused(why)),
+        }
+    }
+
+    fn start(&self, command: &str, input: &[u8]) -> Result<PipedProgram, RemoteFault> {
+        let mut arguments = OPTIONS.to_vec();
+        arguments.extend([self.target, command]);
+        PipedProgram::start("ssh", &arguments, input)
+            .map_err(|error| RemoteFault::Failed(format!("ssh cannot be started ({error}): install it")))
+    }
+}
+
+fn ended(program: PipedProgram) -> Result<(Option<i32>, String), RemoteFault> {
+    program.end().map_err(|error| RemoteFault::Failed(format!("ssh cannot be waited for ({error})")))
+}
+
+fn failed(code: Option<i32>, said: &str) -> RemoteFault {
+    let last = excerpt(said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default());
+    let why = match code {
+        Some(NO_CONNECTION) => format!("ssh does not get there ({last}): try `ssh -oBatchMode=yes` by hand"),
+        Some(code) => format!("it cannot be asked, code {code} ({last}): it takes sh, tar and sha256sum"),
+        None => "ssh was ended by a signal: try again".to_owned(),
+    };
+    RemoteFault::Failed(why)
+}
+
+/// `DIGEST  ./NAME/run.json`.
+fn listed(line: &str) -> Option<ListedRun> {
+    let (digest, path) = line.split_once("  ")?;
+    let name = path.strip_prefix("./")?.strip_suffix("/run.json")?;
+    (is_digest(digest) && is_id(name)).then(|| ListedRun { name: name.to_owned(), digest: digest.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_there_is_one_word_to_any_shell() {
+        for command in [LIST, LIST_ALWAYS, FETCH] {
+            let inner = command.strip_prefix("exec sh -c '").unwrap().strip_suffix('\'').unwrap();
+            // A quote would end it, and an exclamation mark is history to some shells.
+            assert!(!inner.contains(['\'', '!', '\n']), "{inner}");
+        }
+        assert_eq!(OPTIONS.last(), Some(&"--"));
+    }
+
+    #[test]
+    fn a_list_names_runs_and_nothing_else() {
+        let digest = "a".repeat(64);
+        let of = |name: &str| listed(&format!("{digest}  {name}"));
+        assert_eq!(of("./r1/run.json").unwrap().name, "r1");
+        for name in
+            ["r1/run.json", "./../run.json", "./a/b/run.json", "./-x y/run.json", "./r1", "", "./.h/x"]
+        {
+            assert!(of(name).is_none(), "{name}");
+        }
+        assert!(listed(&format!("\\{digest}  ./r1/run.json")).is_none() && listed("x").is_none());
+    }
+}

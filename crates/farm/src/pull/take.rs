@@ -1,0 +1,216 @@
+//! Takes in what a board has that the store has not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use host::dir::Dir;
+use host::{MachineFiles, RecordFolder};
+use model::error::{Failure, Result};
+use model::text::several;
+
+use super::remote::{ListedRun, RemoteFault, RemoteRuns};
+use crate::ingest::bundle::read;
+use crate::ingest::environment::hex;
+use crate::ingest::find::FoundBundle;
+use crate::ingest::keep::keep;
+use crate::ingest::unpack::{UnpackedRuns, remove_tree};
+use crate::records::BundleRecord;
+use crate::store::{FarmStore, PutOutcome};
+
+/// Runs in one archive.
+const TOGETHER: usize = 16;
+/// Where an archive is unpacked, below the folder of its board.
+const RUNS: &str = "runs";
+
+/// Where runs go, and how much a board may have.
+#[derive(Clone)]
+pub struct PullPlace {
+    pub store: FarmStore,
+    pub bundles: PathBuf,
+    pub quota: u64,
+    pub always: bool,
+}
+
+/// What became of a board's runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PullOutcome {
+    pub stored: u64,
+    pub had: u64,
+    /// What was left out, each with its reason.
+    pub refused: Vec<String>,
+    pub measures: bool,
+    /// Links and files that are no part of a bundle.
+    pub left_out: u64,
+}
+
+/// Asks a board for what is new. The failure is the store's, all else is in the outcome.
+pub async fn pull_from(place: &PullPlace, target: &str, board: &str) -> Result<PullOutcome> {
+    let mut outcome = PullOutcome::default();
+    let (name, always) = (target.to_owned(), place.always);
+    let listed = blocking(move || RemoteRuns { target: &name, always }.list()).await?;
+    let (listed, foreign) = match listed {
+        Ok(listed) => listed,
+        Err(RemoteFault::Measures) => return Ok(PullOutcome { measures: true, ..outcome }),
+        Err(RemoteFault::Failed(why) | RemoteFault::Refused(why)) => {
+            outcome.refused.push(why);
+            return Ok(outcome);
+        }
+    };
+    if foreign > 0 {
+        outcome.refused.push(format!("{} of its list name no run", several(foreign, "line", "lines")));
+    }
+    let known = place.store.digests_of(board).await?;
+    let (had, new): (Vec<_>, Vec<_>) = listed.into_iter().partition(|run| known.contains(&run.digest));
+    outcome.had += had.len() as u64;
+    if new.is_empty() {
+        return Ok(outcome);
+    }
+    let folder = match PullFolder::make(&place.bundles, board) {
+        Ok(folder) => folder,
+        Err(why) => {
+            outcome.refused.push(why);
+            return Ok(outcome);
+        }
+    };
+    // The newest first: their names begin with their time.
+    let new: Vec<ListedRun> = new.into_iter().rev().collect();
+    for some in new.chunks(TOGETHER) {
+        // What one of them has may be the reason that all are refused.
+        if let Err(RemoteFault::Refused(why)) =
+            fetch(place, target, board, some, &folder, &mut outcome).await?
+        {
+            if some.len() == 1 {
+                outcome.refused.push(format!("{}: {why}", some[0].name));
+                continue;
+            }
+            for one in some.chunks(1) {
+                if let Err(fault) = fetch(place, target, board, one, &folder, &mut outcome).await? {
+                    outcome.refused.push(format!("{}: {}", one[0].name, words(fault)));
+                }
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+fn words(fault: RemoteFault) -> String {
+    match fault {
+        RemoteFault::Measures => "it measures".to_owned(),
+        RemoteFault::Failed(why) | RemoteFault::Refused(why) => why,
+    }
+}
+
+/// Fetches some runs and stores each; a refusal concerns all of them, and none is stored then.
+async fn fetch(
+    place: &PullPlace,
+    target: &str,
+    board: &str,
+    some: &[ListedRun],
+    folder: &PullFolder,
+    outcome: &mut PullOutcome,
+) -> Result<std::result::Result<(), RemoteFault>> {
+    let left = place.quota.saturating_sub(place.store.kept_bytes_of(board).await?);
+    let names: BTreeSet<String> = some.iter().map(|run| run.name.clone()).collect();
+    let (to, name, always) = (folder.place.clone(), target.to_owned(), place.always);
+    let fetched = blocking(move || {
+        let into = emptied(&to).map_err(RemoteFault::Failed)?;
+        RemoteRuns { target: &name, always }.fetch(&names, &into, left)
+    });
+    let unpacked: UnpackedRuns = match fetched.await? {
+        Ok(unpacked) => unpacked,
+        Err(RemoteFault::Refused(why)) => return Ok(Err(RemoteFault::Refused(why))),
+        Err(fault) => {
+            outcome.refused.push(words(fault));
+            return Ok(Ok(()));
+        }
+    };
+    outcome.left_out += unpacked.left_out;
+    let volumes: BTreeMap<String, u64> =
+        unpacked.runs.into_iter().map(|(run, volume)| (run, volume.bytes)).collect();
+    for run in some {
+        let bytes = volumes.get(&run.name).copied().unwrap_or_default();
+        match take_in(place, board, run, bytes, &folder.place.join(RUNS).join(&run.name)).await? {
+            Ok(PutOutcome::Had) => outcome.had += 1,
+            Ok(_) => outcome.stored += 1,
+            Err(why) => outcome.refused.push(format!("{}: {why}", run.name)),
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Reads, copies and stores a run; why not, in a line.
+async fn take_in(
+    place: &PullPlace,
+    board: &str,
+    run: &ListedRun,
+    bytes: u64,
+    from: &Path,
+) -> Result<std::result::Result<PutOutcome, String>> {
+    let (from, bundles) = (from.to_owned(), place.bundles.clone());
+    let (board, digest) = (board.to_owned(), run.digest.clone());
+    let known = place.store.clone();
+    let read = blocking(move || {
+        let (mut record, _) = read(&FoundBundle { place: from.clone(), board: Some(board.clone()) })?;
+        if hex(&record.digest) != digest {
+            return Err("it changed while it was read: it is left for the next time".to_owned());
+        }
+        record.run.board = board;
+        Ok((record, from))
+    });
+    let (mut record, from): (BundleRecord, PathBuf) = match read.await? {
+        Ok(read) => read,
+        Err(why) => return Ok(Err(why)),
+    };
+    // What is there and over, or another board's, is refused before its folder is touched.
+    let there = known.run(&record.run.id).await?;
+    if there.as_ref().is_none_or(|there| !there.complete && there.board == record.run.board) {
+        let id = record.run.id.clone();
+        match blocking(move || keep(&from, &id, &bundles)).await? {
+            Ok((kept, _)) => record.run.place = kept.to_string_lossy().into_owned(),
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+    Ok(match known.put_pulled(&record, bytes).await? {
+        PutOutcome::Refused(why) => Err(why),
+        stored => Ok(stored),
+    })
+}
+
+/// Work that waits for files and other programs.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.map_err(|_| Failure::internal("what a board sent made a parser fail: report this, with its runs"))
+}
+
+/// The folder in which a board's archives are unpacked, for this process alone.
+struct PullFolder {
+    place: PathBuf,
+    _alone: host::FolderLock,
+}
+
+impl PullFolder {
+    fn make(bundles: &Path, board: &str) -> std::result::Result<PullFolder, String> {
+        // Ids of runs do not begin with a dot.
+        let place = bundles.join(".pulled").join(board);
+        let locked = RecordFolder::make(&place).and_then(|folder| folder.lock());
+        let locked =
+            locked.map_err(|error| format!("cannot write next to the store ({error}): look at its space"))?;
+        let alone =
+            locked.map_err(|owner| format!("process {} asks this board already: wait for it", owner.pid))?;
+        Ok(PullFolder { place, _alone: alone })
+    }
+}
+
+impl Drop for PullFolder {
+    fn drop(&mut self) {
+        let _ = emptied(&self.place);
+    }
+}
+
+/// The folder for an archive, with nothing in it.
+fn emptied(place: &Path) -> std::result::Result<Dir, String> {
+    let trouble = |error: std::io::Error| format!("cannot write next to the store ({error})");
+    let top = Dir::existing(place).map_err(trouble)?;
+    remove_tree(&MachineFiles::folder(place), &top, RUNS, 0);
+    top.subdir(RUNS).map_err(trouble)
+}

@@ -1,0 +1,57 @@
+//! Runs as results of tests, for systems that collect those: what a run shows against a limit; and
+//! tables for engines made for analysis.
+
+pub mod kcidb;
+pub mod lava;
+pub mod parquet;
+
+use model::units::Nanos;
+
+use crate::records::FarmRun;
+
+/// What a run says of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunResult {
+    /// It came to its end, it counts, and nothing was later. That nothing will be is not said.
+    Within,
+    /// Something was later.
+    Over,
+    /// It is a measurement that nobody gave a limit for.
+    Measured,
+    /// It does not count, or was ended before its end.
+    Void,
+}
+
+impl RunResult {
+    /// A run that was ended early and was over the limit by then is over it.
+    pub fn of(run: &FarmRun, limit: Option<Nanos>) -> RunResult {
+        match (limit, run.max_ns) {
+            _ if run.invalid > 0 => RunResult::Void,
+            (Some(limit), Some(max)) if max > limit => RunResult::Over,
+            (_, None) => RunResult::Void,
+            _ if !run.complete => RunResult::Void,
+            (Some(_), Some(_)) => RunResult::Within,
+            (None, Some(_)) => RunResult::Measured,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_run_that_counts_is_within_a_limit() {
+        let of = |max: Option<i64>, complete, invalid, limit: Option<i64>| {
+            let run = FarmRun { max_ns: max.map(Nanos), complete, invalid, ..FarmRun::default() };
+            RunResult::of(&run, limit.map(Nanos))
+        };
+        assert_eq!(of(Some(5), true, 0, Some(5)), RunResult::Within);
+        assert_eq!(of(Some(6), true, 0, Some(5)), RunResult::Over);
+        assert_eq!(of(Some(6), false, 0, Some(5)), RunResult::Over);
+        assert_eq!(of(Some(4), false, 0, Some(5)), RunResult::Void);
+        assert_eq!(of(Some(6), true, 1, Some(5)), RunResult::Void);
+        assert_eq!(of(None, true, 0, Some(5)), RunResult::Void);
+        assert_eq!(of(Some(4), true, 0, None), RunResult::Measured);
+    }
+}

@@ -1,0 +1,62 @@
+//! The dashboard and the alert rules of `docs/farm` ask for metrics that there are.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, header};
+use tower::ServiceExt;
+
+use super::{AccessPolicy, App, FarmExposure, Intake, router};
+use crate::store::FarmStore;
+
+/// Words of a text that begin as metrics of onbeat's do.
+fn named(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("onbeat_")).map(str::to_owned).collect()
+}
+
+async fn offered() -> BTreeSet<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let store = FarmStore::in_memory().await.unwrap();
+    let intake = Intake::start(store.clone(), folder.path(), 1);
+    let policy = AccessPolicy { public: None, metrics_open: true };
+    let app = App::new(store, FarmExposure::BehindProxy, Some(intake)).with_policy(policy);
+    let app = Arc::new(app);
+    let request = Request::get("/metrics").header(header::HOST, "localhost").body(Body::empty()).unwrap();
+    let body = router(app).oneshot(request).await.unwrap().into_body();
+    let text = String::from_utf8(to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap();
+    assert!(text.ends_with("# EOF\n"));
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    types
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, kind)| if kind == "counter" { format!("{name}_total") } else { name.to_owned() })
+        .collect()
+}
+
+#[test]
+fn every_metric_of_the_dashboard_and_of_the_alerts_is_there() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let offered = runtime.block_on(offered());
+    let dashboard = include_str!("../../../../docs/farm/grafana-dashboard.json");
+    let alerts = include_str!("../../../../docs/farm/alerts.yaml");
+    let missing = |text: &str| -> Vec<String> { named(text).difference(&offered).cloned().collect() };
+    assert!(missing(dashboard).is_empty() && named(dashboard).len() >= 10, "{:?}", missing(dashboard));
+    assert!(missing(alerts).is_empty() && named(alerts).len() >= 6, "{:?}", missing(alerts));
+    // Panels lie side by side, each with a question.
+    let dashboard: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let number = |panel: &serde_json::Value, name: &str| panel["gridPos"][name].as_i64().unwrap();
+    for (at, panel) in panels.iter().enumerate() {
+        assert!(panel["targets"].as_array().unwrap().iter().all(|one| one["expr"].is_string()));
+        let overlaps = |other: &&serde_json::Value| {
+            let apart = |from: &str, length: &str| {
+                number(panel, from) + number(panel, length) <= number(other, from)
+                    || number(other, from) + number(other, length) <= number(panel, from)
+            };
+            !apart("x", "w") && !apart("y", "h")
+        };
+        assert!(number(panel, "x") + number(panel, "w") <= 24);
+        assert!(!panels[..at].iter().any(|other| overlaps(&other)), "{}", panel["title"]);
+    }
+}

@@ -1,0 +1,221 @@
+//! TLS of the server itself: a certificate that may be renewed while it runs, and handshakes that
+//! do not hold each other up.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::connect_info::{Connected, IntoMakeServiceWithConnectInfo};
+use axum::extract::{ConnectInfo, Request};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use axum::serve::IncomingStream;
+use model::error::{Exit, Failure, Result};
+use model::text::quoted;
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, rustls};
+
+use super::counters::{FarmCounters, add};
+
+/// No chain of certificates and no key is larger.
+const LIMIT: u64 = 1 << 20;
+/// Handshakes at a time, and how long one may take: whoever only connects takes a place no longer.
+const AT_ONCE: usize = 512;
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Connections whose handshake is done and that wait for the server.
+const READY: usize = 64;
+/// Between two tries where the kernel has no descriptor left.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The first byte of a handshake (RFC 8446, section 5.1): anything else speaks no TLS.
+const HANDSHAKE_RECORD: u8 = 22;
+
+/// What somebody gets who writes http instead of https.
+const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n\
+                       this farm speaks TLS: write https in front of its address\n";
+
+/// A certificate with its key, from two files that are read again when they change.
+pub struct ServerCertificate {
+    cert: PathBuf,
+    key: PathBuf,
+    now: RwLock<Loaded>,
+}
+
+struct Loaded {
+    config: Arc<ServerConfig>,
+    /// Of both files, to see that they changed.
+    digest: Vec<u8>,
+}
+
+impl ServerCertificate {
+    /// Reads both; what is wrong with them is said with the flag that names it.
+    pub fn open(cert: &Path, key: &Path) -> Result<ServerCertificate> {
+        let now = RwLock::new(load(cert, key)?);
+        Ok(ServerCertificate { cert: cert.to_owned(), key: key.to_owned(), now })
+    }
+
+    /// Reads both again; whether there was something new. What cannot be used leaves the old one.
+    pub fn renew(&self) -> Result<bool> {
+        let loaded = load(&self.cert, &self.key)?;
+        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = now.digest != loaded.digest;
+        if is_new {
+            *now = loaded;
+        }
+        Ok(is_new)
+    }
+
+    fn config(&self) -> Arc<ServerConfig> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).config.clone()
+    }
+}
+
+fn load(cert: &Path, key: &Path) -> Result<Loaded> {
+    let read = |flag: &str, file: &Path| {
+        host::read_user_file(file, LIMIT).map_err(|error| {
+            let what = format!("{flag}: cannot read {}", quoted(file));
+            Failure::of_call(what, &error, Exit::Usage, "name a file in PEM that this user may read")
+        })
+    };
+    let (chain_text, key_text) = (read("--cert", cert)?, read("--key", key)?);
+    let chain: Vec<CertificateDer> = CertificateDer::pem_slice_iter(&chain_text)
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|error| wrong("--cert", cert, &format!("is no PEM ({error})")))?;
+    if chain.is_empty() {
+        return Err(wrong("--cert", cert, "holds no certificate"));
+    }
+    let private = PrivateKeyDer::from_pem_slice(&key_text)
+        .map_err(|error| wrong("--key", key, &format!("holds no private key ({error})")))?;
+    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private));
+    let mut config = config.map_err(|error| {
+        Failure::usage(format!(
+            "--cert and --key: {} and {} do not fit ({error}): name the certificate of this key, its own \
+             before those of its authorities",
+            quoted(cert),
+            quoted(key)
+        ))
+    })?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let digest = Sha256::new().chain_update(&chain_text).chain_update([0]).chain_update(&key_text);
+    Ok(Loaded { config: Arc::new(config), digest: digest.finalize().to_vec() })
+}
+
+fn wrong(flag: &str, file: &Path, what: &str) -> Failure {
+    Failure::usage(format!("{flag}: {} {what}: name a file in PEM", quoted(file)))
+}
+
+/// Connections whose handshake is done.
+pub struct TlsListener {
+    ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+    at: SocketAddr,
+}
+
+impl TlsListener {
+    /// Starts the task that takes connections.
+    pub fn start(
+        listener: TcpListener,
+        certificate: Arc<ServerCertificate>,
+        counters: Arc<FarmCounters>,
+    ) -> io::Result<TlsListener> {
+        let at = listener.local_addr()?;
+        let (done, ready) = mpsc::channel(READY);
+        tokio::spawn(take(listener, certificate, counters, done));
+        Ok(TlsListener { ready, at })
+    }
+}
+
+impl axum::serve::Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        match self.ready.recv().await {
+            Some(one) => one,
+            // The task that takes them ends with the server alone.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.at)
+    }
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddress(SocketAddr);
+
+impl Connected<IncomingStream<'_, TlsListener>> for PeerAddress {
+    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> PeerAddress {
+        PeerAddress(*stream.remote_addr())
+    }
+}
+
+/// A router for [`TlsListener`]: requests carry the same address as without TLS.
+pub fn over_tls(router: Router) -> IntoMakeServiceWithConnectInfo<Router, PeerAddress> {
+    router.layer(from_fn(with_address)).into_make_service_with_connect_info::<PeerAddress>()
+}
+
+async fn with_address(mut request: Request, next: Next) -> Response {
+    if let Some(ConnectInfo(PeerAddress(from))) = request.extensions().get().copied() {
+        request.extensions_mut().insert(ConnectInfo(from));
+    }
+    next.run(request).await
+}
+
+type Done = mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>;
+
+async fn take(
+    listener: TcpListener,
+    certificate: Arc<ServerCertificate>,
+    counters: Arc<FarmCounters>,
+    done: Done,
+) {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    while let Ok(place) = places.clone().acquire_owned().await {
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            // Who hung up meanwhile is no trouble; without descriptors the next try is one, too.
+            Err(_) => {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let (config, counters, done) = (certificate.config(), counters.clone(), done.clone());
+        tokio::spawn(async move {
+            let shaken = tokio::time::timeout(HANDSHAKE, shake_hands(stream, config)).await;
+            drop(place);
+            match shaken {
+                Ok(Some(stream)) => {
+                    // Only a server that ends takes none any more.
+                    let _ = done.send((stream, from)).await;
+                }
+                _ => add(&counters.tls_failures, 1),
+            }
+        });
+    }
+}
+
+async fn shake_hands(mut stream: TcpStream, config: Arc<ServerConfig>) -> Option<TlsStream<TcpStream>> {
+    let mut first = [0];
+    if stream.peek(&mut first).await.ok()? == 1 && first[0] != HANDSHAKE_RECORD {
+        // What cannot be told is not told.
+        let _ = stream.write_all(PLAIN).await;
+        let _ = stream.shutdown().await;
+        return None;
+    }
+    let hello = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await.ok()?;
+    hello.into_stream(config).await.ok()
+}

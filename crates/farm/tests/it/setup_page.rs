@@ -1,0 +1,109 @@
+//! The commands of `docs/farm-setup.md`, in their order, but for those that change the machine.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use push::cli::{PushEnvironment, run};
+
+use super::pulled::Hosts;
+use super::server::Server;
+
+const PAGE: &str = include_str!("../../../../docs/farm-setup.md");
+/// What takes root, or minutes.
+const LEFT_OUT: [&str; 2] = ["sudo ", "cargo "];
+
+fn commands() -> Vec<&'static str> {
+    let blocks = PAGE.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let lines = blocks.flat_map(str::lines);
+    lines.filter(|line| !LEFT_OUT.iter().any(|word| line.starts_with(word))).collect()
+}
+
+/// The arguments of the farm in its unit.
+fn served() -> Vec<&'static str> {
+    let line = PAGE.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/onbeat-farm serve "));
+    line.unwrap().split(' ').collect()
+}
+
+fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
+}
+
+#[test]
+fn every_command_of_the_page_does_what_it_says() {
+    if !has("openssl") || !has("curl") {
+        eprintln!("left out: openssl and curl are not installed");
+        return;
+    }
+    let hosts = Hosts::new();
+    let (place, home) = (hosts.at("work"), hosts.at("board"));
+    fs::create_dir_all(&place).unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+    for runs in [home.join(".local/state/onbeat/runs"), hosts.runs("operator@press-9")] {
+        fs::create_dir_all(runs.join("r")).unwrap();
+        for file in ["run.json", "blocks.jsonl"] {
+            fs::copy(fixture.join(file), runs.join("r").join(file)).unwrap();
+        }
+    }
+    hosts.rename_run("operator@press-9", "r", "r9");
+    let at = |name: &str| place.join(name).display().to_string();
+    let (mut server, mut codes): (Option<Server>, Vec<String>) = (None, Vec::new());
+    let mut done = 0;
+    for line in commands() {
+        // The page's addresses, with this machine's in their place.
+        let mut line = line.replace("subjectAltName=DNS:farm.example", "subjectAltName=IP:127.0.0.1");
+        line = line.replace("/var/lib/onbeat-farm/", &format!("{}/", place.display()));
+        if line.contains("farm.example:8377") && server.is_none() {
+            server = Some(start(&place));
+        }
+        if let Some(server) = &server {
+            line = line.replace("farm.example:8377", &server.address);
+        }
+        if line.contains(" CODE ") {
+            line = line.replace(" CODE ", &format!(" {} ", codes.remove(0)));
+        }
+        if let Some(words) = line.strip_prefix("onbeat-push ") {
+            let words = words.replace("ca.pem", &at("ca.pem"));
+            let more: &[&str] = if words.contains("--once") { &["--when", "always"] } else { &[] };
+            let all = ["onbeat-push"].into_iter().chain(words.split(' ')).chain(more.iter().copied());
+            let environment = PushEnvironment { state_home: None, home: Some(home.clone().into()) };
+            assert_eq!(run(all.map(OsString::from), &environment), 0, "{line}");
+        } else {
+            // Other tests measure on this machine.
+            let line = line.replace("onbeat-farm pull ", "onbeat-farm pull --always ");
+            let output = hosts.shell(&place, &line);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{line}: {said}");
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            if line.contains(" enrol ") {
+                codes = printed.lines().map(str::to_owned).collect();
+                assert_eq!(codes.len(), 10);
+            }
+            if line.contains(" --lava ") {
+                assert_eq!(printed.lines().count(), 1, "{printed}");
+            }
+        }
+        done += 1;
+    }
+    assert!(done >= 12, "{done}");
+    let secret = fs::read_to_string(at("hook.secret")).unwrap();
+    let hook = format!("http{}127.0.0.1:9/", "://");
+    assert!(farm::web::Webhook::new(&hook, &secret).is_ok(), "the secret of the page is none");
+}
+
+/// The server as the unit starts it.
+fn start(place: &Path) -> Server {
+    let at = |name: &str| place.join(name).display().to_string();
+    let mut rest: Vec<String> = Vec::new();
+    let mut words = served().into_iter().filter(|word| *word != "--metrics-open");
+    while let (Some(flag), Some(value)) = (words.next(), words.next()) {
+        match flag {
+            "--store" => assert!(value.ends_with("/farm.db")),
+            "--listen" => assert_eq!(value, "0.0.0.0:8377"),
+            _ => rest.extend([flag.to_owned(), at(value.rsplit('/').next().unwrap())]),
+        }
+    }
+    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+    Server::with(&format!("sqlite:{}", at("farm.db")), &rest)
+}
