@@ -265,7 +265,7 @@ async fn acknowledged(address: String, message: Vec<u8>, planned: Instant, sent:
             }
             _ => {
                 sent.again.fetch_add(1, Ordering::Relaxed);
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                tokio::time::sleep(Duration::from_millis(1_000)).await;
             }
         }
     }
