@@ -64,6 +64,7 @@ fn main() -> Outcome<()> {
         };
         let load = Load::new(boards, seconds)?;
         load.fill(&store).await?;
+        store.analyze().await?;
         let before = store.stored_totals().await?;
         let server = RunningServer::start(server, &url, &folder.join("objects"))?;
         let sent = load.send(&server.address).await?;

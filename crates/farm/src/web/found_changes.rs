@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use model::units::Nanos;
 use tokio::sync::Mutex;
 
 use super::answer::Refusal;
-use super::sender::now;
 use crate::changes::{
     EnvironmentStep, FarmChange, READ_DAYS, RateHistory, SHOWN_DAYS, effect, hold, new_culprits, over_budget,
     rate_changes, silent,
@@ -68,7 +68,9 @@ impl FoundChanges {
             return self.all(store, &store.boards().await?).await.map(|_| ());
         }
         let known = self.of_many.lock().await.0;
-        let day = if known > 0 { known } else { Tier::Day.begin(now()) };
+        let now = host::clock::monotonic() + host::clock::wall_offset();
+        let today = Tier::Day.begin(now.0.div_euclid(Nanos::SECOND.0));
+        let day = if known > 0 { known } else { today };
         let (mut after, mut last, mut all, mut of) = (String::new(), 0, Vec::new(), 0);
         while let Some((first, end)) = store.next_boards(&after, PART).await? {
             let began = host::clock::monotonic();
