@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tokio::sync::Mutex;
 
 use super::answer::Refusal;
-use super::sender::now;
+use super::wall_clock::now;
 use crate::changes::{
     EnvironmentStep, FarmChange, READ_DAYS, RateHistory, SHOWN_DAYS, effect, hold, new_culprits, over_budget,
     rate_changes, silent,
