@@ -30,6 +30,7 @@ mod session;
 mod tls;
 mod unnamed;
 mod visitor;
+mod wall_clock;
 mod webhook;
 
 pub use app::{App, FarmExposure};

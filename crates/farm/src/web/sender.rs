@@ -11,12 +11,12 @@ use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
-use model::units::Nanos;
 use sha2::{Digest, Sha256};
 
 use super::answer::Refusal;
 use super::app::App;
 use super::intake::Intake;
+pub use super::wall_clock::{now, now_ns};
 use crate::store::{BoardClock, TokenOwner};
 
 /// What a token begins with.
@@ -25,16 +25,6 @@ pub const TOKEN: &str = "obt_";
 /// The digest under which a secret is kept: it is random, so that no slow one is needed.
 pub fn digest_of(secret: &str) -> Vec<u8> {
     Sha256::digest(secret).to_vec()
-}
-
-/// Seconds since 1970.
-pub fn now() -> i64 {
-    now_ns().0.div_euclid(Nanos::SECOND.0)
-}
-
-/// The same in ns.
-pub fn now_ns() -> Nanos {
-    host::clock::monotonic() + host::clock::wall_offset()
 }
 
 /// The part of the farm that boards send to.

@@ -1,0 +1,13 @@
+//! The time of this machine: in a file of its own, because who asks is asked by others.
+
+use model::units::Nanos;
+
+/// Seconds since 1970.
+pub fn now() -> i64 {
+    now_ns().0.div_euclid(Nanos::SECOND.0)
+}
+
+/// The same in ns.
+pub fn now_ns() -> Nanos {
+    host::clock::monotonic() + host::clock::wall_offset()
+}
