@@ -64,6 +64,7 @@ fn main() -> Outcome<()> {
         };
         let load = Load::new(boards, seconds)?;
         load.fill(&store).await?;
+        store.analyze().await?;
         let before = store.stored_totals().await?;
         let server = RunningServer::start(server, &url, &folder.join("objects"))?;
         let sent = load.send(&server.address).await?;
@@ -265,7 +266,7 @@ async fn acknowledged(address: String, message: Vec<u8>, planned: Instant, sent:
             }
             _ => {
                 sent.again.fetch_add(1, Ordering::Relaxed);
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                tokio::time::sleep(Duration::from_millis(1_000)).await;
             }
         }
     }

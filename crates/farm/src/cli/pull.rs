@@ -1,5 +1,6 @@
 //! `onbeat-farm pull`: runs of boards that cannot call out, over the system's ssh.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::error::{Exit, Failure, Result};
@@ -40,14 +41,18 @@ pub struct Args {
     #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
     board_quota: u64,
-    /// The store [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "sqlite:PATH")]
+    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
+    #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// The folder of bundles [default: next to the store's file; onbeat/farm.bundles in the state
+    /// folder for PostgreSQL]
+    #[arg(long, value_name = "DIR")]
+    objects: Option<PathBuf>,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let hosts = args.hosts()?;
-    let place = StorePlace::of(args.store.as_deref(), environment)?;
+    let place = StorePlace::of(args.store.as_deref(), environment)?.with_bundles(args.objects.as_deref());
     let to = Arc::new(PullPlace {
         store: place.open().await?,
         bundles: place.bundles,

@@ -11,35 +11,66 @@ use crate::records::{DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier};
 
 /// The days that a line on the first page has.
 pub const DAYS: i64 = 30;
+/// No board's key comes after it.
+const LAST_KEY: &str = "\u{10ffff}";
 /// What has samples of these last days is still measured.
 const STILL_DAYS: i64 = 7;
 
 impl FarmStore {
     /// All boards by name, each with the maxima of the last days up to its last one with samples.
     pub async fn boards(&self) -> Result<Vec<FarmBoard>> {
-        self.boards_of(None).await
+        self.boards_between("", LAST_KEY).await
     }
 
     /// The same; of one board where it is named.
     pub async fn boards_of(&self, board: Option<&str>) -> Result<Vec<FarmBoard>> {
+        match board {
+            Some(board) => self.boards_between(board, board).await,
+            None => self.boards().await,
+        }
+    }
+
+    /// How many there are.
+    pub async fn count_boards(&self) -> Result<u64> {
+        let count: i64 =
+            sqlx::query_scalar("select count(*) from board").fetch_one(&self.pool).await.map_err(trouble)?;
+        Ok(to_u64(count))
+    }
+
+    /// The first and the last of the next so many boards.
+    pub async fn next_boards(&self, after: &str, most: i64) -> Result<Option<(String, String)>> {
+        let range: (Option<String>, Option<String>) = sqlx::query_as(
+            "select min(k.key), max(k.key) from \
+             (select key from board where key > $1 order by key limit $2) k",
+        )
+        .bind(after)
+        .bind(most)
+        .fetch_one(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(range.0.zip(range.1))
+    }
+
+    /// Those from one to another, by their names.
+    pub async fn boards_between(&self, first: &str, last: &str) -> Result<Vec<FarmBoard>> {
         type Row = (i64, String, String, i64, i64, String, String, String, String);
         let rows: Vec<Row> = sqlx::query_as(
-            "select b.id, b.key, b.name, coalesce(r.runs, 0), coalesce(r.last, 0), coalesce(e.model, ''), \
-             coalesce(e.release, ''), coalesce(e.preempt, ''), coalesce(e.digest, '') from board b \
-             left join (select board_id, count(*) as runs, max(started) as last from run group by \
-              board_id) r \
-               on r.board_id = b.id \
-             left join run l on l.board_id = b.id and l.id = \
+            "select b.id, b.key, b.name, (select count(*) from run r where r.board_id = b.id), \
+             coalesce((select max(r.started) from run r where r.board_id = b.id), 0), \
+             coalesce(e.model, ''), coalesce(e.release, ''), coalesce(e.preempt, ''), \
+             coalesce(e.digest, '') from board b left join run l on l.board_id = b.id and l.id = \
                (select id from run where board_id = b.id order by started desc, id desc limit 1) \
              left join environment e on e.id = l.environment_id \
-             where $1 = '' or b.key = $1 order by b.key",
+             where b.key >= $1 and b.key <= $2 order by b.key",
         )
-        .bind(board.unwrap_or_default())
+        .bind(first)
+        .bind(last)
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let mut days = self.days(board.unwrap_or_default()).await?;
-        let mut settings = self.settings_with_budgets(board.unwrap_or_default()).await?;
+        let mut days = self.days(first, last).await?;
+        let only = if first == last { first } else { "" };
+        let mut settings = self.settings_with_budgets(only).await?;
         let board = |(id, board, name, runs, last, model, release, preempt, environment): Row| {
             let days = days.remove(&id).unwrap_or_default();
             let max_ns = days.iter().map(|day| day.max_ns).max();
@@ -80,14 +111,15 @@ impl FarmStore {
     }
 
     /// Daily maxima of the last days that each board has samples of; of one where it is named.
-    async fn days(&self, board: &str) -> Result<BTreeMap<i64, Vec<DayMaximum>>> {
+    async fn days(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Vec<DayMaximum>>> {
         let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
             "select h.board_id, h.t, max(h.max_ns) from board b join hist h on h.board_id = b.id \
-             where h.tier = 2 and h.max_ns is not null and ($1 = '' or b.key = $1) and h.t > $2 + \
+             where h.tier = 2 and h.max_ns is not null and b.key >= $1 and b.key <= $2 and h.t > $3 + \
              (select max(l.t) from hist l where l.board_id = b.id and l.tier = 2) \
              group by h.board_id, h.t order by h.board_id, h.t",
         )
-        .bind(board)
+        .bind(first)
+        .bind(last)
         .bind(-DAYS * Tier::Day.seconds())
         .fetch_all(&self.pool)
         .await

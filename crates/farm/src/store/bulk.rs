@@ -7,7 +7,7 @@ use model::error::Result;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::tiers::put_tier;
-use super::{FarmStore, plain, to_i64, trouble};
+use super::{FarmStore, StoreEngine, plain, to_i64, trouble};
 use crate::encoding::{pack_peaks, pack_rows};
 use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
 
@@ -90,6 +90,14 @@ impl FarmStore {
             fill(&mut all, boards, key, before).await.map_err(trouble)?;
         }
         all.commit().await.map_err(trouble)
+    }
+
+    /// Has PostgreSQL count what is there, as it does by itself in time: its plans rest on it.
+    pub async fn analyze(&self) -> Result<()> {
+        if self.engine == StoreEngine::Postgres {
+            sqlx::query("analyze").execute(&self.pool).await.map_err(trouble)?;
+        }
+        Ok(())
     }
 
     /// What was stored, for a comparison with what was sent.

@@ -25,10 +25,8 @@ const EVERY: std::time::Duration = std::time::Duration::from_secs(60);
 /// Finds changes before somebody asks for them.
 pub async fn keep_changes(app: Arc<App>) {
     loop {
-        if let Ok(boards) = app.store.boards().await {
-            // What fails here fails on the page too, and is said there.
-            let _ = app.changes.all(&app.store, &boards).await;
-        }
+        // What fails here fails on the page too, and is said there.
+        let _ = app.changes.look_through(&app.store).await;
         tokio::time::sleep(EVERY).await;
     }
 }

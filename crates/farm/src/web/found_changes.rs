@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use model::units::Nanos;
 use tokio::sync::Mutex;
 
 use super::answer::Refusal;
@@ -22,10 +23,17 @@ const MOST_SERIES: usize = 4;
 /// Changes of its environment that a board has in the days that are shown.
 const MOST_STEPS: usize = 20;
 
+/// Beyond so many boards no page looks at all of them for one: what the last look found stands.
+const MOST_AT_ONCE: u64 = 5_000;
+/// Boards of such a fleet that are looked at together.
+const PART: i64 = 500;
+
 /// What was found, by board, and of which state of it.
 #[derive(Default)]
 pub struct FoundChanges {
     by_board: Mutex<BTreeMap<String, (LookedAt, Vec<FarmChange>)>>,
+    /// Of a fleet that is looked through part by part: its last day, and what was found.
+    of_many: Mutex<(i64, Vec<FarmChange>)>,
 }
 
 /// What a board has: with another day, run or hardware it is looked at again.
@@ -34,7 +42,52 @@ type LookedAt = (i64, u64, Option<i64>);
 impl FoundChanges {
     /// All changes of the last days, newest first; those that chance explains are left out.
     pub async fn all(&self, store: &FarmStore, boards: &[FarmBoard]) -> Result<Vec<FarmChange>, Refusal> {
-        let newest = boards.iter().map(|board| board.last_day).max().unwrap_or_default();
+        self.look_at(store, boards, newest(boards)).await?;
+        Ok(self.known(boards).await)
+    }
+
+    /// Those that are known already.
+    pub async fn known(&self, boards: &[FarmBoard]) -> Vec<FarmChange> {
+        let (all, heard) = self.heard(boards, newest(boards)).await;
+        hold(all, heard)
+    }
+
+    /// Those of one board, by what is known of the fleet.
+    pub async fn of_board(&self, store: &FarmStore, board: &str) -> Result<Vec<FarmChange>, Refusal> {
+        let mut all = match store.count_boards().await? > MOST_AT_ONCE {
+            true => self.of_many.lock().await.1.clone(),
+            false => self.known(&store.boards().await?).await,
+        };
+        all.retain(|one| one.board == board);
+        Ok(all)
+    }
+
+    /// Looks at every board, so that pages find what is known.
+    pub async fn look_through(&self, store: &FarmStore) -> Result<(), Refusal> {
+        if store.count_boards().await? <= MOST_AT_ONCE {
+            return self.all(store, &store.boards().await?).await.map(|_| ());
+        }
+        let known = self.of_many.lock().await.0;
+        let now = host::clock::monotonic() + host::clock::wall_offset();
+        let today = Tier::Day.begin(now.0.div_euclid(Nanos::SECOND.0));
+        let day = if known > 0 { known } else { today };
+        let (mut after, mut last, mut all, mut of) = (String::new(), 0, Vec::new(), 0);
+        while let Some((first, end)) = store.next_boards(&after, PART).await? {
+            let began = host::clock::monotonic();
+            let boards = store.boards_between(&first, &end).await?;
+            self.look_at(store, &boards, day).await?;
+            let (found, heard) = self.heard(&boards, day).await;
+            all.extend(found);
+            (after, last, of) = (end, newest(&boards).max(last), of + heard);
+            // A quarter of the time: boards that send have the rest.
+            let took = host::clock::monotonic().0.saturating_sub(began.0).max(0).unsigned_abs();
+            tokio::time::sleep(std::time::Duration::from_nanos(3 * took)).await;
+        }
+        *self.of_many.lock().await = (last, hold(all, of));
+        Ok(())
+    }
+
+    async fn look_at(&self, store: &FarmStore, boards: &[FarmBoard], newest: i64) -> Result<(), Refusal> {
         for board in boards {
             let state = (board.last_day, board.runs, board.settings.hardware_since());
             let fresh =
@@ -45,12 +98,11 @@ impl FoundChanges {
                 self.by_board.lock().await.insert(board.board.clone(), (state, found));
             }
         }
-        Ok(self.known(boards).await)
+        Ok(())
     }
 
-    /// Those that are known already.
-    pub async fn known(&self, boards: &[FarmBoard]) -> Vec<FarmChange> {
-        let newest = boards.iter().map(|board| board.last_day).max().unwrap_or_default();
+    /// What is known of boards that are to be heard of, and how many these are.
+    async fn heard(&self, boards: &[FarmBoard], newest: i64) -> (Vec<FarmChange>, usize) {
         let by_board = self.by_board.lock().await;
         let mut all = Vec::new();
         // Of the others nobody wants to hear.
@@ -62,8 +114,12 @@ impl FoundChanges {
             all.extend(silent(board, newest));
             all.extend(over_budget(board).filter(|one| one.t > newest - SHOWN_DAYS * DAY));
         }
-        hold(all, heard.len())
+        (all, heard.len())
     }
+}
+
+fn newest(boards: &[FarmBoard]) -> i64 {
+    boards.iter().map(|board| board.last_day).max().unwrap_or_default()
 }
 
 async fn of_board(store: &FarmStore, board: &FarmBoard, newest: i64) -> Result<Vec<FarmChange>, Refusal> {

@@ -107,10 +107,9 @@ pub async fn board(
         Some(day) => worst_slots(&app, &board.board, &chosen, day.t).await?,
         None => Vec::new(),
     };
-    let boards = app.store.boards().await?;
-    let mut changes = app.changes.known(&boards).await;
+    let mut changes = app.changes.of_board(&app.store, &board.board).await?;
     mark(&app, &mut changes).await?;
-    changes.retain(|one| one.board == board.board && one.is_open());
+    changes.retain(|one| one.is_open());
     unnamed::changes(&visitor, &mut changes);
     unnamed::slots(&visitor, &mut worst);
     unnamed::runs(&visitor, &mut runs);

@@ -49,7 +49,7 @@ fn duckdb_reads_what_is_exported() {
             found[1..6],
             [
                 &time[..4],
-                &time[5..7].trim_start_matches('0').to_owned(),
+                time[5..7].trim_start_matches('0'),
                 &wanted.len().to_string(),
                 &sum.to_string(),
                 &max.to_string()
