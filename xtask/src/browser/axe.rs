@@ -4,8 +4,7 @@
 
 use std::time::Duration;
 
-use super::{FRAMES, SIZES, driven_by, folder, framed, judge};
-use crate::tally::StepOutcome;
+use super::{FRAMES, driven_by, folder};
 use crate::tools::{self, Result, Tool};
 
 const MANIFEST: &str = include_str!("axe/package.json");
@@ -15,7 +14,7 @@ const SCRIPT: &str = "node_modules/axe-core/axe.min.js";
 /// Folded parts are looked at, too; what it finds comes as one line per rule.
 const ASK: &str = "setTimeout(()=>{\
     document.querySelectorAll('details').forEach((one)=>{one.open=true});\
-    const told=(lines)=>{const pre=document.createElement('pre');pre.id='browser-check';\
+    const told=(lines)=>{const pre=document.createElement('pre');pre.id='browser-check'+window.name;\
     pre.textContent=lines.join('\\n');top.document.body.append(pre)};\
     axe.run(document,{resultTypes:['violations']}).then(({violations})=>told(violations.length?\
     violations.map(({impact,id,nodes})=>\
@@ -45,13 +44,10 @@ pub fn script() -> Result<String> {
     Ok(String::from_utf8_lossy(&text).replace("</script", "<\\/script"))
 }
 
-/// By day on a computer, by night on a telephone.
-pub fn judged(browser: &str, name: &str, page: &str, axe: &str) -> StepOutcome {
+/// The page as axe-core looks at it: by day, and by night.
+pub fn asked(page: &str, axe: &str) -> [String; 2] {
     let day = page.replacen("<style>", &format!("{FRAMES}<style>"), 1);
     let day = driven_by(&day, &format!("{axe};{ASK}"));
     let night = day.replace("@media screen and (prefers-color-scheme:dark)", "@media screen");
-    match judge(browser, &format!("axe-{name}"), &day, SIZES[0]) {
-        StepOutcome::Passed => judge(browser, &format!("axe-{name}-dark"), &framed(&night, 400), SIZES[0]),
-        other => other,
-    }
+    [day, night]
 }

@@ -50,6 +50,6 @@ const contrast = (node) => {
 check('text is read on its ground', all('p, li, dt, dd, th, td, h1, h2, h3, button, summary, .badge').filter((node) => shown(node) && contrast(node) < 4.5).map(told));
 
 const result = document.createElement('pre');
-result.id = 'browser-check';
+result.id = `browser-check${window.name}`;
 result.textContent = lines.join('\n');
 top.document.body.append(result);

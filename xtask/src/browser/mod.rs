@@ -93,40 +93,49 @@ fn none_looked() -> (String, StepOutcome) {
     ("pages".to_owned(), StepOutcome::Failed("the check itself failed".to_owned()))
 }
 
-/// What is seen of a page in both widths, and what axe-core says of it.
+/// What is seen of a page in both widths, and what axe-core says of it, by day on a computer and by
+/// night on a telephone. One start of the browser shows all four, each in a frame of its own.
 fn looks_at(
     browser: &str,
     name: &str,
     page: &Result<String>,
     axe: &Result<String>,
 ) -> Vec<(String, StepOutcome)> {
-    let seen = |put: Option<u32>| match page {
-        Ok(page) => {
-            let driven = self::driven(page, EVERY_PAGE);
-            let shown = put.map_or(driven.clone(), |width| framed(&driven, width));
-            judge(browser, &format!("every-{name}"), &shown, SIZES[0])
+    let mut frames = Vec::new();
+    if let Ok(page) = page {
+        let driven = self::driven(page, EVERY_PAGE);
+        frames.extend([("-wide", 1280, driven.clone()), ("-narrow", 400, driven)]);
+        if let Ok(axe) = axe {
+            let [day, night] = axe::asked(page, axe);
+            frames.extend([("-day", 1280, day), ("-night", 400, night)]);
         }
-        Err(why) => StepOutcome::Failed(why.clone()),
-    };
-    let heard = match (page, axe) {
-        (Err(why), _) => StepOutcome::Failed(why.clone()),
-        (Ok(_), Err(why)) => StepOutcome::LeftOut(why.clone()),
-        (Ok(page), Ok(axe)) => axe::judged(browser, name, page, axe),
+    }
+    let text = page.clone().and_then(|_| dump(browser, name, &framed(&frames), SIZES[0]));
+    let seen = |frame: &str| StepOutcome::from(text.clone().and_then(|text| judged(&text, frame)));
+    let heard = match (axe, seen("-day")) {
+        (Err(why), _) => StepOutcome::LeftOut(why.clone()),
+        (Ok(_), StepOutcome::Passed) => seen("-night"),
+        (Ok(_), other) => other,
     };
     vec![
-        (format!("page of {name}, 1280 wide"), seen(None)),
-        (format!("page of {name}, 400 wide"), seen(Some(400))),
+        (format!("page of {name}, 1280 wide"), seen("-wide")),
+        (format!("page of {name}, 400 wide"), seen("-narrow")),
         (format!("axe-core on the page of {name}"), heard),
     ]
 }
 
-/// A page within a page: a window may not be as narrow as a telephone's, a frame may.
-fn framed(page: &str, width: u32) -> String {
-    let inner = page.replace('&', "&amp;").replace('"', "&quot;");
-    format!(
-        "<!DOCTYPE html><html><body><iframe width=\"{width}\" height=\"900\" style=\"border:0\" \
-         srcdoc=\"{inner}\"></iframe></body></html>"
-    )
+/// Pages within a page, each with its name and its width: a window may not be as narrow as a
+/// telephone's, a frame may.
+fn framed(pages: &[(&str, u32, String)]) -> String {
+    let frame = |(name, width, page): &(&str, u32, String)| {
+        let inner = page.replace('&', "&amp;").replace('"', "&quot;");
+        format!(
+            "<iframe name=\"{name}\" width=\"{width}\" height=\"900\" style=\"border:0\" \
+             srcdoc=\"{inner}\"></iframe>"
+        )
+    };
+    let frames: String = pages.iter().map(frame).collect();
+    format!("<!DOCTYPE html><html><body>{frames}</body></html>")
 }
 
 /// The same where no window is shown.
@@ -143,13 +152,15 @@ pub fn driven_by(page: &str, script: &str) -> String {
 }
 
 fn judge(browser: &str, name: &str, page: &str, size: &str) -> StepOutcome {
-    let found = dump(browser, name, page, size);
-    StepOutcome::from(found.and_then(|text| {
-        let start = text.rfind("<pre id=\"browser-check\">").ok_or("the page left no answer")?;
-        let answer = text[start..].split(['>', '<']).nth(2).unwrap_or_default();
-        let wrong: Vec<&str> = answer.lines().filter(|line| !line.starts_with("ok: ")).collect();
-        if wrong.is_empty() && !answer.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
-    }))
+    StepOutcome::from(dump(browser, name, page, size).and_then(|text| judged(&text, "")))
+}
+
+/// The answer of one frame: a line per check.
+fn judged(text: &str, frame: &str) -> Result<()> {
+    let start = text.rfind(&format!("<pre id=\"browser-check{frame}\">")).ok_or("the page left no answer")?;
+    let answer = text[start..].split(['>', '<']).nth(2).unwrap_or_default();
+    let wrong: Vec<&str> = answer.lines().filter(|line| !line.starts_with("ok: ")).collect();
+    if wrong.is_empty() && !answer.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
 
 /// The page's elements as they are after a while.
