@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use crate::built::WORKSPACE;
 use crate::tally::{StepOutcome, Tally};
 use crate::tools::{Result, Tool, root, target};
 use crate::{armv7, browser, dist, docs, experiments, failures, live};
@@ -14,11 +15,10 @@ pub fn run() -> Result<()> {
     let mut tally = Tally::default();
     step(&mut tally, "format", || cargo(&["fmt", "--all", "--check"]));
     let built = step(&mut tally, "clippy", || {
-        cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
+        workspace("clippy", &["--all-targets", "--quiet", "--", "-D", "warnings"])
     });
     // Clippy fails on warnings too; the tests still have something to say then.
-    let built =
-        built || step(&mut tally, "build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"]));
+    let built = built || step(&mut tally, "build", || workspace("build", &["--all-targets", "--quiet"]));
     if !built {
         for name in [
             "tests",
@@ -37,12 +37,20 @@ pub fn run() -> Result<()> {
     }
     // Its linker works alone for minutes, while tests wait more than they compute.
     let dist = std::thread::spawn(|| dist::build(std::env::consts::ARCH).map(drop));
-    step(&mut tally, "tests", || cargo(&["test", "--workspace", "--no-fail-fast"]));
+    step(&mut tally, "tests", || workspace("test", &["--no-fail-fast"]));
+    // Drawing and waiting leave half of two CPUs to the browser.
+    let browser = std::thread::spawn(|| {
+        let mut seen = Tally::default();
+        browser::all(&mut seen);
+        seen
+    });
     step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
     step(&mut tally, "failing system calls", || failures::run(&failures::Args::of_gate()?));
     step(&mut tally, "generated pages", docs::check);
-    println!("\n== browser");
-    browser::all(&mut tally);
+    match browser.join() {
+        Ok(seen) => tally.take(seen),
+        Err(_) => tally.note("browser", StepOutcome::Failed("its thread panicked".to_string())),
+    }
     fuzz(&mut tally);
     boards_of_32_bits(&mut tally);
     let built = || dist.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
@@ -89,6 +97,11 @@ fn boards_of_32_bits(tally: &mut Tally) {
             tally.note("measuring on armv7", StepOutcome::LeftOut(why));
         }
     }
+}
+
+/// A command of cargo's for the workspace.
+fn workspace(command: &str, rest: &[&str]) -> Result<()> {
+    cargo(&[&[command], &WORKSPACE[..], rest].concat())
 }
 
 fn cargo(args: &[&str]) -> Result<()> {

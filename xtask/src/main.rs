@@ -6,6 +6,7 @@
 mod armv7;
 mod bench;
 mod browser;
+mod built;
 mod ci;
 mod corpus;
 mod debian;

@@ -187,9 +187,11 @@ async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
         all.extend(["?span=month", "?span=all", "/env"].map(|rest| format!("/b/{name}{rest}")));
         all.push(format!("/admin/boards/{name}"));
         all.extend(board.worst_day().map(|day| format!("/b/{name}/at/{}?worst=day", day.t)));
-        let runs = store.runs(name, 2).await?;
+        let runs = store.runs(name, 500).await?;
         all.extend(runs.iter().take(1).map(|run| format!("/runs/{}", run.id)));
-        if let [a, b, ..] = &runs[..] {
+        // Those of one command are of one bundle here, which is not compared with itself.
+        let last = |command: &str| runs.iter().find(|run| run.command == command);
+        if let (Some(a), Some(b)) = (last("measure"), last("hunt")) {
             all.push(format!("/compare?a={}&b={}", a.id, b.id));
         }
     }

@@ -127,7 +127,7 @@ pub struct SlotPeak {
 }
 
 /// How long the time is that a histogram is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     Slot,
     Hour,

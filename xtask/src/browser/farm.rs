@@ -2,6 +2,7 @@
 //! one shall not take SQLite.
 
 use super::folder;
+use crate::built::program;
 use crate::tools::{self, Result, Tool, root};
 
 /// Boards and days: enough for each kind of a change.
@@ -21,10 +22,8 @@ pub fn pages() -> Result<Vec<(String, String)>> {
         std::fs::remove_dir_all(&made).map_err(|error| super::fault(&made, &error))?;
     }
     let [store, folder] = [&store, &made].map(|path| path.display().to_string());
-    let line =
-        ["run", "--quiet", "--package", "onbeat-farm", "--features", "fixture", "--example", "farm_year"];
-    let words = ["--", &store, FLEET[0], FLEET[1], "pages", &folder];
-    Tool::new("cargo").args(line).args(words).dir(&root()).quiet().show()?;
+    let words = [&store, FLEET[0], FLEET[1], "pages", &folder];
+    Tool::new(program("examples/farm_year")?).args(words).dir(&root()).quiet().show()?;
     let entries = std::fs::read_dir(&made).map_err(|error| super::fault(&made, &error))?;
     let mut pages = Vec::new();
     for entry in entries.filter_map(|entry| entry.ok()) {

@@ -9,6 +9,7 @@ use rules::checks::fixture::ExampleProgram;
 use serde_json::Value;
 
 use super::{fault, folder};
+use crate::built::program;
 use crate::tools::{self, Result, Tool, root};
 use model::cure::CureRun;
 use model::suite::{SuiteLeftOut, SuitePhase, SuiteRun};
@@ -129,9 +130,8 @@ fn written(name: &str, line: &[&str]) -> Result<String> {
     let file = folder()?.join(format!("{name}.made.html"));
     let to = file.display().to_string();
     let line = line.iter().map(|word| if *word == FILE { to.as_str() } else { *word });
-    let line = ["run", "--quiet", "--package", "onbeat", "--"].into_iter().chain(line);
     // A comparison without a verdict, or an audit that fails, ends with a code of its own.
-    Tool::new("cargo").args(line).dir(&root()).quiet().capture()?;
+    Tool::new(program("onbeat")?).args(line).dir(&root()).quiet().capture()?;
     Ok(String::from_utf8_lossy(&tools::read(&file)?).into_owned())
 }
 
@@ -148,8 +148,7 @@ pub fn hunt() -> Result<String> {
     }
     let file = folder()?.join("hunt.html");
     let paths = [bundle.display().to_string(), file.display().to_string()];
-    let line = ["run", "--quiet", "--package", "onbeat", "--", "report", &paths[0], "-o", &paths[1]];
-    Tool::new("cargo").args(line).dir(&root()).show()?;
+    Tool::new(program("onbeat")?).args(["report", &paths[0], "-o", &paths[1]]).dir(&root()).show()?;
     Ok(String::from_utf8_lossy(&tools::read(&file)?).into_owned())
 }
 

@@ -109,8 +109,7 @@ fn deaths(times: u32) -> Result<Found> {
 
 /// The debug build: what is tried is how it dies, not how fast it is.
 fn build() -> Result<PathBuf> {
-    Tool::new("cargo").args(["build", "--quiet", "--package", "onbeat"]).dir(&root()).show()?;
-    Ok(target("debug")?.join("onbeat"))
+    crate::built::program("onbeat")
 }
 
 /// A hunt that is killed, or whose program is, and the one after it.

@@ -18,7 +18,7 @@ use stats::rng::Rng;
 
 use crate::debian::{self, Need};
 use crate::tally::{StepOutcome, Tally};
-use crate::tools::{Result, Tool, target};
+use crate::tools::{Result, target};
 use calls::{Calls, FailingCall};
 use scene::{Ending, FailureCase, Scene};
 
@@ -76,13 +76,7 @@ pub fn run(options: &Args) -> Result<()> {
     debian::ensure(&[Need { program: "strace", package: "strace" }])?;
     let program = match &options.program {
         Some(program) => program.clone(),
-        None => {
-            Tool::new("cargo")
-                .args(["build", "--quiet", "--package", "onbeat"])
-                .dir(&crate::tools::root())
-                .show()?;
-            target("debug")?.join("onbeat")
-        }
+        None => crate::built::program("onbeat")?,
     };
     let scene = Scene::make(&program)?;
     let begun = Instant::now();

@@ -1,20 +1,15 @@
 //! Many rows in a statement, for made-up stores of years: the same tables as the other ways in,
 //! without asking row by row what is there.
 
-use std::fmt::Write;
-
 use model::error::Result;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use super::tiers::put_tier;
+use super::many::{pieces, values};
+use super::tiers::{SlotPlace, TierPlace, put_slots, put_tiers};
 use super::{FarmStore, StoreEngine, plain, to_i64, trouble};
-use crate::encoding::{pack_peaks, pack_rows};
+use crate::encoding::pack_rows;
 use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
 
-/// Rows of one statement: the engines take some ten thousand values.
-const AT_ONCE: usize = 64;
-const SLOT: &str = "insert into slot (board_id, series, plan, t, recording, seq, n, missed, max_ns, max_cpu, \
-                    max_at, culprit, victim, peaks) values ";
 const BOARD: &str = "insert into board (key, name) values ";
 const TOKEN: &str = "insert into token (hash, board_id, created, revoked) values ";
 const HIST: &str = "insert into hist (board_id, series, plan, tier, t, n, missed, max_ns, cpus) values ";
@@ -47,25 +42,20 @@ impl FarmStore {
 
 async fn put(all: &mut Transaction<'static, Any>, board: i64, rows: &BulkRows) -> sqlx::Result<()> {
     let key = &rows.key;
-    for (at, slots) in rows.slots.chunks(AT_ONCE).enumerate() {
-        let first = rows.seq + (at * AT_ONCE) as i64;
-        let mut slot = sqlx::query(AssertSqlSafe(places(SLOT, 14, slots.len())));
-        let mut mark = sqlx::query(AssertSqlSafe(places(KEY, 6, slots.len())));
-        for (seq, one) in (first..).zip(slots) {
-            slot = slot.bind(board).bind(&key.series).bind(&key.plan).bind(one.t).bind(&one.run).bind(seq);
-            slot = slot.bind(to_i64(one.n)).bind(to_i64(one.missed)).bind(plain(one.max_ns));
-            slot = slot.bind(one.max_cpu.map(|cpu| i64::from(cpu.0))).bind(one.max_at);
-            slot = slot.bind(&one.culprit).bind(&one.victim).bind(pack_peaks(&one.cpus));
+    let marks: Vec<(i64, &FarmSlot)> = (rows.seq..).zip(&rows.slots).collect();
+    for piece in pieces(&marks) {
+        let mut mark = sqlx::query(AssertSqlSafe(values(KEY, 6, piece.len())));
+        for (seq, one) in piece {
             let digest = seq.wrapping_mul(0x5851_f42d_4c95_7f2d).to_be_bytes().to_vec();
             mark = mark.bind(board).bind(&rows.boot).bind(&one.run).bind(&key.series).bind(seq).bind(digest);
         }
-        slot.execute(&mut **all).await?;
         mark.execute(&mut **all).await?;
     }
-    for (tier, row) in &rows.tiers {
-        put_tier(all, board, key, *tier, row).await?;
-    }
-    Ok(())
+    let slots = marks.into_iter().map(|(seq, slot)| (SlotPlace { board, key, seq }, slot));
+    put_slots(all, &slots.collect::<Vec<_>>()).await?;
+    let place = |tier: Tier, t: i64| TierPlace { board, key: key.clone(), tier, t };
+    let tiers: Vec<_> = rows.tiers.iter().map(|(tier, row)| (place(*tier, row.t), row)).collect();
+    put_tiers(all, &tiers.iter().map(|(place, row)| (place, *row)).collect::<Vec<_>>()).await
 }
 
 /// What is in a store, added up.
@@ -86,7 +76,7 @@ impl FarmStore {
         before: &[(Tier, TierRow)],
     ) -> Result<()> {
         let mut all = self.begin().await?;
-        for boards in boards.chunks(AT_ONCE) {
+        for boards in pieces(boards) {
             fill(&mut all, boards, key, before).await.map_err(trouble)?;
         }
         all.commit().await.map_err(trouble)
@@ -122,7 +112,7 @@ async fn fill(
     key: &SeriesKey,
     before: &[(Tier, TierRow)],
 ) -> sqlx::Result<()> {
-    let mut board = sqlx::query(AssertSqlSafe(places(BOARD, 2, boards.len())));
+    let mut board = sqlx::query(AssertSqlSafe(values(BOARD, 2, boards.len())));
     for (name, _) in boards {
         board = board.bind(name).bind(name);
     }
@@ -130,14 +120,14 @@ async fn fill(
     // Made together they have numbers that follow each other.
     let last: i64 = sqlx::query_scalar("select max(id) from board").fetch_one(&mut **all).await?;
     let first = last + 1 - boards.len() as i64;
-    let mut token = sqlx::query(AssertSqlSafe(places(TOKEN, 4, boards.len())));
+    let mut token = sqlx::query(AssertSqlSafe(values(TOKEN, 4, boards.len())));
     for (id, (_, digest)) in (first..).zip(boards) {
         token = token.bind(digest).bind(id).bind(0i64).bind(0i64);
     }
     token.execute(&mut **all).await?;
     for (tier, row) in before {
         let cpus = pack_rows(&row.cpus);
-        let mut hist = sqlx::query(AssertSqlSafe(places(HIST, 9, boards.len())));
+        let mut hist = sqlx::query(AssertSqlSafe(values(HIST, 9, boards.len())));
         for id in first..=last {
             hist = hist.bind(id).bind(&key.series).bind(&key.plan).bind(tier.number()).bind(row.t);
             hist = hist.bind(to_i64(row.n)).bind(to_i64(row.missed)).bind(plain(row.max_ns)).bind(&cpus[..]);
@@ -145,28 +135,4 @@ async fn fill(
         hist.execute(&mut **all).await?;
     }
     Ok(())
-}
-
-/// `($1, $2), ($3, $4)`: so many places in so many rows.
-fn places(head: &str, width: usize, rows: usize) -> String {
-    let mut text = head.to_owned();
-    for place in 0..width * rows {
-        let before = match place % width {
-            0 if place > 0 => "), (",
-            0 => "(",
-            _ => ", ",
-        };
-        let _ = write!(text, "{before}${}", place + 1);
-    }
-    text + ")"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::places;
-
-    #[test]
-    fn places_are_numbered_through() {
-        assert_eq!(places("values ", 2, 2), "values ($1, $2), ($3, $4)");
-    }
 }

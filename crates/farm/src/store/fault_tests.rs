@@ -146,7 +146,7 @@ fn batch(from: u64, to: u64, samples: u64) -> RowBatch {
     };
     let text: String = (from..to).map(line).collect();
     let rows = rows::read(&of, text.as_bytes()).unwrap();
-    RowBatch { board_id: 1, of, clock: None, rows }
+    RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
 }
 
 fn fixture(board: &str) -> BundleRecord {

@@ -14,6 +14,7 @@ mod culprits;
 mod engine;
 mod environments;
 mod kernels;
+mod many;
 mod moments;
 mod only_server;
 mod open;

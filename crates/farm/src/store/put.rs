@@ -3,10 +3,10 @@
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
-use super::tiers::{damaged, put_tier, tier_row};
+use super::tiers::{SlotPlace, TierPlace, damaged, put_slots, put_tiers, tier_row};
 use super::{FarmStore, plain, storable, to_i64, trouble};
-use crate::encoding::{pack_peaks, pack_rows, unpack_rows};
-use crate::records::{BundleRecord, EnvironmentRecord, FarmSlot, SeriesKey, Tier, TierRow};
+use crate::encoding::{pack_rows, unpack_rows};
+use crate::records::{BundleRecord, EnvironmentRecord, SeriesKey, Tier, TierRow};
 
 /// What became of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,9 +80,9 @@ pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) 
     let board = board_id(all, &record.run.board, &record.board_name).await?;
     let environment = environment_id(all, &record.environment).await?;
     put_run(all, record, board, environment).await?;
-    for (seq, slot) in record.slots.iter().enumerate() {
-        put_slot(all, board, &record.run.key, seq as i64, slot).await?;
-    }
+    let key = &record.run.key;
+    let slots = (0..).zip(&record.slots).map(|(seq, slot)| (SlotPlace { board, key, seq }, slot));
+    put_slots(all, &slots.collect::<Vec<_>>()).await?;
     add_to_day(all, board, &record.run.key, &record.whole).await?;
     put_culprits(all, record, board).await?;
     Ok(outcome)
@@ -113,14 +113,15 @@ async fn known(all: &mut Transaction<'static, Any>, id: &str) -> sqlx::Result<Op
 /// Takes out what a checkpoint had added, before a later one adds its own.
 async fn take_out(all: &mut Transaction<'static, Any>, known: &Known, id: &str) -> sqlx::Result<()> {
     let t = Tier::Day.begin(known.started);
-    if let Some(mut day) = tier_row(all, known.board, &known.key, Tier::Day, t).await? {
+    let place = TierPlace { board: known.board, key: known.key.clone(), tier: Tier::Day, t };
+    if let Some(mut day) = tier_row(all, &place).await? {
         day.take_out(&TierRow {
             n: super::to_u64(known.cycles),
             missed: super::to_u64(known.missed),
             cpus: unpack_rows(&known.whole).ok_or_else(|| damaged("run", known.started))?,
             ..TierRow::default()
         });
-        put_tier(all, known.board, &known.key, Tier::Day, &day).await?;
+        put_tiers(all, &[(&place, &day)]).await?;
     }
     for statement in [
         "delete from slot where board_id = $1 and recording = $2",
@@ -200,37 +201,6 @@ async fn put_run(
     Ok(())
 }
 
-/// Adds a slot.
-pub async fn put_slot(
-    all: &mut Transaction<'static, Any>,
-    board: i64,
-    key: &SeriesKey,
-    seq: i64,
-    slot: &FarmSlot,
-) -> sqlx::Result<()> {
-    sqlx::query(
-        "insert into slot (board_id, series, plan, t, recording, seq, n, missed, max_ns, max_cpu, max_at, \
-         culprit, victim, peaks) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
-    )
-    .bind(board)
-    .bind(&key.series)
-    .bind(&key.plan)
-    .bind(slot.t)
-    .bind(&slot.run)
-    .bind(seq)
-    .bind(to_i64(slot.n))
-    .bind(to_i64(slot.missed))
-    .bind(plain(slot.max_ns))
-    .bind(slot.max_cpu.map(|cpu| i64::from(cpu.0)))
-    .bind(slot.max_at)
-    .bind(storable(&slot.culprit))
-    .bind(storable(&slot.victim))
-    .bind(pack_peaks(&slot.cpus))
-    .execute(&mut **all)
-    .await?;
-    Ok(())
-}
-
 /// Without rows of five minutes a run has one histogram: it counts for the day on which it began.
 async fn add_to_day(
     all: &mut Transaction<'static, Any>,
@@ -239,10 +209,11 @@ async fn add_to_day(
     whole: &TierRow,
 ) -> sqlx::Result<()> {
     let t = Tier::Day.begin(whole.t);
-    let mut day = tier_row(all, board, key, Tier::Day, t).await?.unwrap_or_default();
+    let place = TierPlace { board, key: key.clone(), tier: Tier::Day, t };
+    let mut day = tier_row(all, &place).await?.unwrap_or_default();
     day.add(whole);
     day.t = t;
-    put_tier(all, board, key, Tier::Day, &day).await
+    put_tiers(all, &[(&place, &day)]).await
 }
 
 async fn put_culprits(

@@ -1,25 +1,24 @@
 //! Rows of five minutes, each once: the line is the unit, however often and in whatever cuts it
 //! is sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::error::Result;
 use model::units::Nanos;
-use sqlx::{Any, Transaction};
+use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use super::put::put_slot;
-use super::tiers::{put_tier, tier_row};
+use super::many::{by_keys, pieces, values};
+use super::tiers::{SlotPlace, TierPlace, put_slots, put_tiers, tier_rows};
 use super::{FarmStore, to_i64, trouble};
-use crate::ingest::rows::{ReceivedRow, RowsOf};
-use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier, TierRow};
+use crate::ingest::rows::{ReceivedRow, RowPart, RowsOf};
+use crate::records::{FarmSlot, SlotPeak, Tier, TierRow};
 
-/// The board's clocks as a request tells them, and the time at which it came.
+/// The board's clocks as a request tells them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoardClock {
     pub boot: String,
     pub mono_ns: i64,
     pub wall_ns: i64,
-    pub received_ns: i64,
 }
 
 /// Rows of one request.
@@ -28,6 +27,8 @@ pub struct RowBatch {
     pub board_id: i64,
     pub of: RowsOf,
     pub clock: Option<BoardClock>,
+    /// The time at which it came, in ns since 1970.
+    pub received_ns: i64,
     pub rows: Vec<ReceivedRow>,
 }
 
@@ -38,6 +39,10 @@ pub struct RowsStored {
     pub had: u64,
     /// Rows that are there with other content: these are not stored.
     pub seq: Vec<u64>,
+    /// The first row that by its boot's clock lies in the future, counted from 0: nothing would say
+    /// when it was, so that none of the request is stored.
+    #[serde(skip)]
+    pub future: Option<usize>,
 }
 
 /// Two clocks that differ by less are taken for the same.
@@ -47,40 +52,24 @@ const AGREE_NS: u64 = 2_000_000_000;
 /// wrong by less when it first heard of the boot.
 const FUTURE_NS: i64 = 86_400 * Nanos::SECOND.0;
 
-/// Histograms that rows are added to, each read and written once in a transaction.
-type Sums = BTreeMap<(i64, SeriesKey, i64, i64), TierRow>;
+/// A boot of a board.
+type BoardBoot = (i64, String);
+
+/// A row of a request, and what its boot's CLOCK_MONOTONIC is ahead of 1970 by.
+struct PlacedRow<'a> {
+    request: usize,
+    batch: &'a RowBatch,
+    row: &'a ReceivedRow,
+    offset: i64,
+}
 
 impl FarmStore {
     /// Stores the rows of requests that wait together, all or none of them: an answer for each.
     pub async fn put_rows(&self, batches: &[RowBatch]) -> Result<Vec<RowsStored>> {
         let mut all = self.begin().await?;
-        let mut sums = Sums::new();
-        let mut answers = Vec::new();
-        for batch in batches {
-            answers.push(put_batch(&mut all, batch, &mut sums).await.map_err(trouble)?);
-        }
-        for ((board, key, tier, _), row) in &sums {
-            let Some(tier) = Tier::ALL.into_iter().find(|known| known.number() == *tier) else { continue };
-            put_tier(&mut all, *board, key, tier, row).await.map_err(trouble)?;
-        }
+        let answers = put_batches(&mut all, batches).await.map_err(trouble)?;
         all.commit().await.map_err(trouble)?;
         Ok(answers)
-    }
-
-    /// The first row that by its boot's clock lies in the future, counted from 0: nothing would say
-    /// when it was.
-    pub async fn future_row(&self, batch: &RowBatch, now_ns: i64) -> Result<Option<usize>> {
-        let Some(first) = batch.rows.first() else { return Ok(None) };
-        let known: Option<i64> =
-            sqlx::query_scalar("select offset_ns from boot where board_id = $1 and boot = $2")
-                .bind(batch.board_id)
-                .bind(&batch.of.boot)
-                .fetch_optional(&self.pool)
-                .await
-                .map_err(trouble)?;
-        let offset = known.unwrap_or_else(|| offset_by(batch, first).0);
-        let latest = now_ns.saturating_add(FUTURE_NS);
-        Ok(batch.rows.iter().position(|row| row.mono_ns.0.saturating_add(offset) > latest))
     }
 
     /// What the farm has of a board's rows: boot, first and last number.
@@ -95,141 +84,213 @@ impl FarmStore {
     }
 }
 
-async fn put_batch(
+async fn put_batches(
     all: &mut Transaction<'static, Any>,
-    batch: &RowBatch,
-    sums: &mut Sums,
-) -> sqlx::Result<RowsStored> {
-    let mut answer = RowsStored::default();
-    let Some(first) = batch.rows.first() else { return Ok(answer) };
-    let offset = offset(all, batch, first).await?;
-    for row in &batch.rows {
-        match is_new(all, batch, row).await? {
-            Novelty::New => {
-                answer.stored += 1;
-                add(all, batch, row, offset, sums).await?;
-            }
-            Novelty::Had => answer.had += 1,
-            Novelty::Other => answer.seq.push(row.seq),
-        }
-    }
-    Ok(answer)
+    batches: &[RowBatch],
+) -> sqlx::Result<Vec<RowsStored>> {
+    let (offsets, mut answers) = placed(all, batches).await?;
+    let rows = batches.iter().zip(offsets).enumerate().flat_map(|(request, (batch, offset))| {
+        let row = move |row| offset.map(|offset| PlacedRow { request, batch, row, offset });
+        batch.rows.iter().filter_map(row)
+    });
+    let new = new_rows(all, rows.collect(), &mut answers).await?;
+    add_slots(all, &new).await?;
+    add_to_tiers(all, &new).await?;
+    Ok(answers)
 }
 
-/// What is added to CLOCK_MONOTONIC of a boot: fixed when the farm first hears of it, so that a
-/// row's time is the same however often it is sent.
-async fn offset(
+/// What is added to the clock of each request's boot, none where the request is refused for it. It
+/// is fixed when the farm first hears of the boot, so that a row's time is the same however often
+/// it is sent.
+async fn placed(
     all: &mut Transaction<'static, Any>,
-    batch: &RowBatch,
-    first: &ReceivedRow,
-) -> sqlx::Result<i64> {
-    let (offset, source) = offset_by(batch, first);
-    sqlx::query(
-        "insert into boot (board_id, boot, offset_ns, source) values ($1, $2, $3, $4) on conflict do nothing",
-    )
-    .bind(batch.board_id)
-    .bind(&batch.of.boot)
-    .bind(offset)
-    .bind(source)
-    .execute(&mut **all)
-    .await?;
-    sqlx::query_scalar("select offset_ns from boot where board_id = $1 and boot = $2")
-        .bind(batch.board_id)
-        .bind(&batch.of.boot)
-        .fetch_one(&mut **all)
-        .await
+    batches: &[RowBatch],
+) -> sqlx::Result<(Vec<Option<i64>>, Vec<RowsStored>)> {
+    let boot = |batch: &RowBatch| -> BoardBoot { (batch.board_id, batch.of.boot.clone()) };
+    let boots: BTreeSet<BoardBoot> = batches.iter().map(boot).collect();
+    let mut known = known_offsets(all, &boots.into_iter().collect::<Vec<_>>()).await?;
+    let (mut heard, mut offsets, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+    for batch in batches {
+        let told = batch.rows.first().map(|first| offset_by(batch, first));
+        let there = known.get(&boot(batch)).copied();
+        let offset = there.or(told.map(|(offset, _)| offset));
+        let future = offset.and_then(|offset| first_of_future(batch, offset));
+        if let (None, None, Some((offset, source))) = (there, future, told) {
+            known.insert(boot(batch), offset);
+            heard.push((boot(batch), offset, source));
+        }
+        offsets.push(offset.filter(|_| future.is_none()));
+        answers.push(RowsStored { future, ..RowsStored::default() });
+    }
+    put_boots(all, &heard).await?;
+    Ok((offsets, answers))
+}
+
+fn first_of_future(batch: &RowBatch, offset: i64) -> Option<usize> {
+    let latest = batch.received_ns.saturating_add(FUTURE_NS);
+    batch.rows.iter().position(|row| row.mono_ns.0.saturating_add(offset) > latest)
+}
+
+async fn known_offsets(
+    all: &mut Transaction<'static, Any>,
+    boots: &[BoardBoot],
+) -> sqlx::Result<BTreeMap<BoardBoot, i64>> {
+    let mut known = BTreeMap::new();
+    for piece in pieces(boots) {
+        let text = by_keys("select board_id, boot, offset_ns from boot", &["board_id", "boot"], piece.len());
+        let mut select = sqlx::query_as::<_, (i64, String, i64)>(AssertSqlSafe(text));
+        for (board, boot) in piece {
+            select = select.bind(board).bind(boot);
+        }
+        let found = select.fetch_all(&mut **all).await?;
+        known.extend(found.into_iter().map(|(board, boot, offset)| ((board, boot), offset)));
+    }
+    Ok(known)
+}
+
+async fn put_boots(
+    all: &mut Transaction<'static, Any>,
+    boots: &[(BoardBoot, i64, &'static str)],
+) -> sqlx::Result<()> {
+    const BOOT: &str = "insert into boot (board_id, boot, offset_ns, source) values ";
+    for piece in pieces(boots) {
+        let mut insert = sqlx::query(AssertSqlSafe(values(BOOT, 4, piece.len())));
+        for ((board, boot), offset, source) in piece {
+            insert = insert.bind(board).bind(boot).bind(offset).bind(*source);
+        }
+        insert.execute(&mut **all).await?;
+    }
+    Ok(())
 }
 
 /// By what a request says, and by which clock.
 fn offset_by(batch: &RowBatch, first: &ReceivedRow) -> (i64, &'static str) {
     match batch.clock.as_ref().filter(|clock| clock.boot == batch.of.boot) {
-        Some(clock) if clock.wall_ns.abs_diff(clock.received_ns) < AGREE_NS => {
+        Some(clock) if clock.wall_ns.abs_diff(batch.received_ns) < AGREE_NS => {
             (clock.wall_ns.saturating_sub(clock.mono_ns), "board")
         }
-        Some(clock) => (clock.received_ns.saturating_sub(clock.mono_ns), "receipt"),
+        Some(clock) => (batch.received_ns.saturating_sub(clock.mono_ns), "receipt"),
         // A boot that ended before it could send: only the board itself knows.
         None => (first.own_wall_ns.0.saturating_sub(first.mono_ns.0), "row"),
     }
 }
 
-enum Novelty {
-    New,
-    Had,
-    Other,
+/// Marks rows as stored; those that were not, and what becomes of each request's.
+async fn new_rows<'a>(
+    all: &mut Transaction<'static, Any>,
+    rows: Vec<PlacedRow<'a>>,
+    answers: &mut [RowsStored],
+) -> sqlx::Result<Vec<PlacedRow<'a>>> {
+    let mut marked = mark(all, &rows).await?;
+    let mut new = Vec::new();
+    for row in rows {
+        let Some(answer) = answers.get_mut(row.request) else { continue };
+        if marked.remove(&row.key()) {
+            answer.stored += 1;
+            new.push(row);
+        } else if known_digest(all, &row).await? == row.row.digest {
+            answer.had += 1;
+        } else {
+            answer.seq.push(row.row.seq);
+        }
+    }
+    Ok(new)
 }
 
-async fn is_new(
-    all: &mut Transaction<'static, Any>,
-    batch: &RowBatch,
-    row: &ReceivedRow,
-) -> sqlx::Result<Novelty> {
-    let of = &batch.of;
-    let inserted = sqlx::query(
-        "insert into row_key (board_id, boot, recording, series, seq, digest) values ($1, $2, $3, $4, $5, \
-         $6) on conflict do nothing",
-    )
-    .bind(batch.board_id)
-    .bind(&of.boot)
-    .bind(&of.recording)
-    .bind(&of.series)
-    .bind(to_i64(row.seq))
-    .bind(&row.digest)
-    .execute(&mut **all)
-    .await?;
-    if inserted.rows_affected() == 1 {
-        return Ok(Novelty::New);
+/// Board, boot, recording, series and number.
+type RowKey = (i64, String, String, String, i64);
+
+impl PlacedRow<'_> {
+    fn key(&self) -> RowKey {
+        let of = &self.batch.of;
+        let seq = to_i64(self.row.seq);
+        (self.batch.board_id, of.boot.clone(), of.recording.clone(), of.series.clone(), seq)
     }
-    let digest: Vec<u8> = sqlx::query_scalar(
+}
+
+/// Marks rows; the keys that were not there.
+async fn mark(all: &mut Transaction<'static, Any>, rows: &[PlacedRow<'_>]) -> sqlx::Result<BTreeSet<RowKey>> {
+    const KEY: &str = "insert into row_key (board_id, boot, recording, series, seq, digest) values ";
+    let mut marked = BTreeSet::new();
+    for piece in pieces(rows) {
+        let text = values(KEY, 6, piece.len())
+            + " on conflict do nothing returning board_id, boot, recording, series, seq";
+        let mut insert = sqlx::query_as::<_, RowKey>(AssertSqlSafe(text));
+        for PlacedRow { batch, row, .. } in piece {
+            insert = insert.bind(batch.board_id).bind(&batch.of.boot).bind(&batch.of.recording);
+            insert = insert.bind(&batch.of.series).bind(to_i64(row.seq)).bind(&row.digest);
+        }
+        marked.extend(insert.fetch_all(&mut **all).await?);
+    }
+    Ok(marked)
+}
+
+async fn known_digest(all: &mut Transaction<'static, Any>, row: &PlacedRow<'_>) -> sqlx::Result<Vec<u8>> {
+    let of = &row.batch.of;
+    sqlx::query_scalar(
         "select digest from row_key where board_id = $1 and boot = $2 and recording = $3 and series = $4 \
          and seq = $5",
     )
-    .bind(batch.board_id)
+    .bind(row.batch.board_id)
     .bind(&of.boot)
     .bind(&of.recording)
     .bind(&of.series)
-    .bind(to_i64(row.seq))
+    .bind(to_i64(row.row.seq))
     .fetch_one(&mut **all)
-    .await?;
-    Ok(if digest == row.digest { Novelty::Had } else { Novelty::Other })
+    .await
 }
 
-async fn add(
-    all: &mut Transaction<'static, Any>,
-    batch: &RowBatch,
-    row: &ReceivedRow,
-    offset: i64,
-    sums: &mut Sums,
-) -> sqlx::Result<()> {
-    let t = row.mono_ns.0.saturating_add(offset).div_euclid(Nanos::SECOND.0);
-    for part in &row.parts {
-        let wall = |mono: i64| mono.saturating_add(offset);
-        let place = |peak: &SlotPeak| SlotPeak { max_at: peak.max_at.map(wall), ..*peak };
-        let cpus: Vec<SlotPeak> = part.peaks.iter().map(place).collect();
-        let worst = cpus.iter().filter(|peak| peak.max_ns.is_some()).max_by_key(|peak| peak.max_ns).copied();
-        let slot = FarmSlot {
-            t: Tier::Slot.begin(t),
-            n: part.sums.n,
-            missed: part.sums.missed,
-            max_ns: part.sums.max_ns,
-            max_cpu: worst.map(|peak| peak.cpu),
-            max_at: worst.and_then(|peak| peak.max_at),
-            culprit: part.culprit.clone(),
-            victim: part.victim.clone(),
-            run: batch.of.recording.clone(),
-            cpus,
-        };
-        put_slot(all, batch.board_id, &part.key, to_i64(row.seq), &slot).await?;
-        for tier in Tier::ALL {
-            let begin = tier.begin(t);
-            let place = (batch.board_id, part.key.clone(), tier.number(), begin);
-            if !sums.contains_key(&place) {
-                let known = tier_row(all, batch.board_id, &part.key, tier, begin).await?;
-                sums.insert(place.clone(), known.unwrap_or(TierRow { t: begin, ..TierRow::default() }));
-            }
-            if let Some(sum) = sums.get_mut(&place) {
-                sum.add(&part.sums);
-            }
+async fn add_slots(all: &mut Transaction<'static, Any>, rows: &[PlacedRow<'_>]) -> sqlx::Result<()> {
+    let places = rows.iter().flat_map(|row| {
+        let seq = to_i64(row.row.seq);
+        row.row.parts.iter().map(move |part| SlotPlace { board: row.batch.board_id, key: &part.key, seq })
+    });
+    let slots: Vec<FarmSlot> =
+        rows.iter().flat_map(|row| row.row.parts.iter().map(|part| slot(row, part))).collect();
+    put_slots(all, &places.zip(&slots).collect::<Vec<_>>()).await
+}
+
+fn slot(row: &PlacedRow<'_>, part: &RowPart) -> FarmSlot {
+    let wall = |mono: i64| mono.saturating_add(row.offset);
+    let place = |peak: &SlotPeak| SlotPeak { max_at: peak.max_at.map(wall), ..*peak };
+    let cpus: Vec<SlotPeak> = part.peaks.iter().map(place).collect();
+    let worst = cpus.iter().filter(|peak| peak.max_ns.is_some()).max_by_key(|peak| peak.max_ns).copied();
+    FarmSlot {
+        t: Tier::Slot.begin(row.t()),
+        n: part.sums.n,
+        missed: part.sums.missed,
+        max_ns: part.sums.max_ns,
+        max_cpu: worst.map(|peak| peak.cpu),
+        max_at: worst.and_then(|peak| peak.max_at),
+        culprit: part.culprit.clone(),
+        victim: part.victim.clone(),
+        run: row.batch.of.recording.clone(),
+        cpus,
+    }
+}
+
+impl PlacedRow<'_> {
+    /// When it began, in seconds since 1970.
+    fn t(&self) -> i64 {
+        self.row.mono_ns.0.saturating_add(self.offset).div_euclid(Nanos::SECOND.0)
+    }
+}
+
+/// Adds rows to the histograms that they are part of, each read and written once.
+async fn add_to_tiers(all: &mut Transaction<'static, Any>, rows: &[PlacedRow<'_>]) -> sqlx::Result<()> {
+    let mut added: BTreeMap<TierPlace, TierRow> = BTreeMap::new();
+    for row in rows {
+        for (part, tier) in row.row.parts.iter().flat_map(|part| Tier::ALL.map(|tier| (part, tier))) {
+            let t = tier.begin(row.t());
+            let place = TierPlace { board: row.batch.board_id, key: part.key.clone(), tier, t };
+            added.entry(place).or_insert_with(|| TierRow { t, ..TierRow::default() }).add(&part.sums);
         }
     }
-    Ok(())
+    let places: Vec<TierPlace> = added.keys().cloned().collect();
+    for (place, known) in tier_rows(all, &places).await? {
+        if let Some(sum) = added.get_mut(&place) {
+            sum.add(&known);
+        }
+    }
+    put_tiers(all, &added.iter().collect::<Vec<_>>()).await
 }

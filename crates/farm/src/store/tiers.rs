@@ -1,11 +1,14 @@
 //! Slots, and the histograms of five minutes, hours and days.
 
+use std::collections::BTreeMap;
+
 use model::error::Result;
 use model::units::Cpu;
-use sqlx::{Any, Transaction};
+use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use super::{FarmStore, nanos, plain, to_i64, to_u64, trouble};
-use crate::encoding::{pack_rows, unpack_peaks, unpack_rows};
+use super::many::{by_keys, pieces, values};
+use super::{FarmStore, nanos, plain, storable, to_i64, to_u64, trouble};
+use crate::encoding::{pack_peaks, pack_rows, unpack_peaks, unpack_rows};
 use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
 
 type Row = (i64, i64, i64, Option<i64>, Vec<u8>);
@@ -21,53 +24,100 @@ pub fn damaged(what: &str, t: i64) -> sqlx::Error {
     sqlx::Error::Decode(format!("a {what} at {t} is damaged: `onbeat-farm check` lists all of them").into())
 }
 
-/// One row of a tier.
-pub async fn tier_row(
-    all: &mut Transaction<'static, Any>,
-    board: i64,
-    key: &SeriesKey,
-    tier: Tier,
-    t: i64,
-) -> sqlx::Result<Option<TierRow>> {
-    let row: Option<Row> = sqlx::query_as(
-        "select t, n, missed, max_ns, cpus from hist \
-         where board_id = $1 and series = $2 and plan = $3 and tier = $4 and t = $5",
-    )
-    .bind(board)
-    .bind(&key.series)
-    .bind(&key.plan)
-    .bind(tier.number())
-    .bind(t)
-    .fetch_optional(&mut **all)
-    .await?;
-    row.map(made).transpose()
+/// Where a slot stands: its board, its series, and its number within the recording.
+pub struct SlotPlace<'a> {
+    pub board: i64,
+    pub key: &'a SeriesKey,
+    pub seq: i64,
 }
 
-/// Puts a row of a tier into the place of what was there.
-pub async fn put_tier(
+/// Adds slots.
+pub async fn put_slots(
     all: &mut Transaction<'static, Any>,
-    board: i64,
-    key: &SeriesKey,
-    tier: Tier,
-    row: &TierRow,
+    slots: &[(SlotPlace<'_>, &FarmSlot)],
 ) -> sqlx::Result<()> {
-    sqlx::query(
-        "insert into hist (board_id, series, plan, tier, t, n, missed, max_ns, cpus) \
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict (board_id, series, plan, tier, t) \
-         do update set n = excluded.n, missed = excluded.missed, max_ns = excluded.max_ns, cpus = \
-          excluded.cpus",
-    )
-    .bind(board)
-    .bind(&key.series)
-    .bind(&key.plan)
-    .bind(tier.number())
-    .bind(row.t)
-    .bind(to_i64(row.n))
-    .bind(to_i64(row.missed))
-    .bind(plain(row.max_ns))
-    .bind(pack_rows(&row.cpus))
-    .execute(&mut **all)
-    .await?;
+    const SLOT: &str = "insert into slot (board_id, series, plan, t, recording, seq, n, missed, max_ns, \
+                        max_cpu, max_at, culprit, victim, peaks) values ";
+    for piece in pieces(slots) {
+        let mut insert = sqlx::query(AssertSqlSafe(values(SLOT, 14, piece.len())));
+        for (of, slot) in piece {
+            insert = insert.bind(of.board).bind(&of.key.series).bind(&of.key.plan);
+            insert = insert.bind(slot.t).bind(&slot.run).bind(of.seq);
+            insert = insert.bind(to_i64(slot.n)).bind(to_i64(slot.missed)).bind(plain(slot.max_ns));
+            insert = insert.bind(slot.max_cpu.map(|cpu| i64::from(cpu.0))).bind(slot.max_at);
+            insert = insert.bind(storable(&slot.culprit)).bind(storable(&slot.victim));
+            insert = insert.bind(pack_peaks(&slot.cpus));
+        }
+        insert.execute(&mut **all).await?;
+    }
+    Ok(())
+}
+
+/// Where a histogram stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TierPlace {
+    pub board: i64,
+    pub key: SeriesKey,
+    pub tier: Tier,
+    /// The first second of its stretch.
+    pub t: i64,
+}
+
+/// Histograms by their places: those that are there.
+pub async fn tier_rows(
+    all: &mut Transaction<'static, Any>,
+    places: &[TierPlace],
+) -> sqlx::Result<BTreeMap<TierPlace, TierRow>> {
+    const KEY: [&str; 5] = ["board_id", "series", "plan", "tier", "t"];
+    type PlacedRow = (i64, String, String, i64, i64, i64, i64, Option<i64>, Vec<u8>);
+    let mut found = BTreeMap::new();
+    for piece in pieces(places) {
+        let text = by_keys(
+            "select board_id, series, plan, tier, t, n, missed, max_ns, cpus from hist",
+            &KEY,
+            piece.len(),
+        );
+        let mut select = sqlx::query_as::<_, PlacedRow>(AssertSqlSafe(text));
+        for place in piece {
+            select = select.bind(place.board).bind(&place.key.series).bind(&place.key.plan);
+            select = select.bind(place.tier.number()).bind(place.t);
+        }
+        for (board, series, plan, tier, t, n, missed, max_ns, cpus) in select.fetch_all(&mut **all).await? {
+            let Some(tier) = Tier::ALL.into_iter().find(|known| known.number() == tier) else { continue };
+            let place = TierPlace { board, key: SeriesKey { series, plan }, tier, t };
+            found.insert(place, made((t, n, missed, max_ns, cpus))?);
+        }
+    }
+    Ok(found)
+}
+
+/// One of them.
+pub async fn tier_row(
+    all: &mut Transaction<'static, Any>,
+    place: &TierPlace,
+) -> sqlx::Result<Option<TierRow>> {
+    Ok(tier_rows(all, std::slice::from_ref(place)).await?.remove(place))
+}
+
+/// Puts histograms into the places of what was there; each place comes once.
+pub async fn put_tiers(
+    all: &mut Transaction<'static, Any>,
+    rows: &[(&TierPlace, &TierRow)],
+) -> sqlx::Result<()> {
+    const HIST: &str = "insert into hist (board_id, series, plan, tier, t, n, missed, max_ns, cpus) values ";
+    for piece in pieces(rows) {
+        let text = values(HIST, 9, piece.len())
+            + " on conflict (board_id, series, plan, tier, t) do update set n = excluded.n, \
+               missed = excluded.missed, max_ns = excluded.max_ns, cpus = excluded.cpus";
+        let mut insert = sqlx::query(AssertSqlSafe(text));
+        for (place, row) in piece {
+            insert = insert.bind(place.board).bind(&place.key.series).bind(&place.key.plan);
+            insert = insert.bind(place.tier.number()).bind(place.t);
+            insert = insert.bind(to_i64(row.n)).bind(to_i64(row.missed)).bind(plain(row.max_ns));
+            insert = insert.bind(pack_rows(&row.cpus));
+        }
+        insert.execute(&mut **all).await?;
+    }
     Ok(())
 }
 

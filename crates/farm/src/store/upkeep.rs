@@ -253,7 +253,7 @@ mod tests {
         };
         let text: String = (0..400).map(line).collect();
         let rows = rows::read(&of, text.as_bytes()).unwrap();
-        RowBatch { board_id: 1, of, clock: None, rows }
+        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
     }
 
     #[test]

@@ -110,13 +110,14 @@ pub async fn put_rows(
     if rows.first().is_some_and(|row| row.seq != first) {
         return Err(Refusal::bad("the first row has another number than the address: send it by its own"));
     }
-    let batch = RowBatch { board_id: owner.board_id, of, clock: clock_of(&headers), rows };
-    if let Some(at) = app.store.future_row(&batch, now_ns().0).await? {
+    let (clock, received_ns) = (clock_of(&headers), now_ns().0);
+    let batch = RowBatch { board_id: owner.board_id, of, clock, received_ns, rows };
+    let answer = intake.put(batch).await?;
+    if let Some(at) = answer.future {
         let line = rows::line_of(&text, at);
         let detail = "the row is of the future: set the board's clock, and leave the row out";
         return with(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "line": line, "detail": detail }));
     }
-    let answer = intake.put(batch).await?;
     let status = match (answer.seq.is_empty(), answer.stored) {
         (false, _) => StatusCode::CONFLICT,
         (true, 0) => StatusCode::OK,

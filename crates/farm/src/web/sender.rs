@@ -147,7 +147,6 @@ pub fn clock_of(headers: &HeaderMap) -> Option<BoardClock> {
         boot: field("boot")?,
         mono_ns: field("mono")?.parse().ok()?,
         wall_ns: field("wall")?.parse().ok()?,
-        received_ns: now_ns().0,
     })
 }
 

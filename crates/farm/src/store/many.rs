@@ -1,0 +1,71 @@
+//! Statements over many rows: a round trip to a database costs more than a row does.
+
+use std::fmt::Write;
+
+/// Rows of one statement. Few sizes, so that the texts are few and stay prepared.
+const SIZES: [usize; 3] = [64, 8, 1];
+
+/// Cuts rows into pieces of these sizes.
+pub fn pieces<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let size = SIZES.into_iter().find(|size| *size <= rows.len())?;
+        let (piece, rest) = rows.split_at(size);
+        rows = rest;
+        Some(piece)
+    })
+}
+
+/// `($1, $2), ($3, $4)` behind a head: so many places in so many rows.
+pub fn values(head: &str, width: usize, rows: usize) -> String {
+    let mut text = head.to_owned();
+    for place in 0..width * rows {
+        let before = match place % width {
+            0 if place > 0 => "), (",
+            0 => "(",
+            _ => ", ",
+        };
+        let _ = write!(text, "{before}${}", place + 1);
+    }
+    text + ")"
+}
+
+/// What has one of so many keys. A question for each, because every engine then goes by the key's
+/// index; for a list of keys it may read the table.
+pub fn by_keys(select: &str, key: &[&str], rows: usize) -> String {
+    let mut text = String::new();
+    for place in 0..key.len() * rows {
+        let column = place % key.len();
+        match column {
+            0 if place > 0 => text += " union all ",
+            0 => {}
+            _ => text += " and ",
+        }
+        if column == 0 {
+            text = text + select + " where ";
+        }
+        let _ = write!(text, "{} = ${}", key[column], place + 1);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_numbered_through() {
+        assert_eq!(values("values ", 2, 2), "values ($1, $2), ($3, $4)");
+        let asked =
+            "select c from t where a = $1 and b = $2 union all select c from t where a = $3 and b = $4";
+        assert_eq!(by_keys("select c from t", &["a", "b"], 2), asked);
+    }
+
+    #[test]
+    fn pieces_are_all_of_it_in_its_order_and_of_few_sizes() {
+        for n in 0..300 {
+            let rows: Vec<usize> = (0..n).collect();
+            assert_eq!(pieces(&rows).flatten().copied().collect::<Vec<_>>(), rows);
+            assert!(pieces(&rows).all(|piece| SIZES.contains(&piece.len())));
+        }
+    }
+}

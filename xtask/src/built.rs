@@ -1,0 +1,19 @@
+//! The workspace as the tests build it. Another selection of packages would have other features of
+//! what they share, and build most of it again.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use crate::tools::{Result, Tool, root, target};
+
+/// All packages, with what their examples take.
+pub const WORKSPACE: [&str; 3] = ["--workspace", "--features", "onbeat-farm/fixture"];
+
+/// A program or an example (`examples/NAME`) of the workspace: a debug build.
+pub fn program(name: &str) -> Result<PathBuf> {
+    static BUILT: OnceLock<Result<()>> = OnceLock::new();
+    let build =
+        || Tool::new("cargo").args(["build", "--quiet", "--all-targets"]).args(WORKSPACE).dir(&root());
+    BUILT.get_or_init(|| build().show()).clone()?;
+    Ok(target("debug")?.join(name))
+}
