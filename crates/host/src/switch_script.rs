@@ -22,6 +22,10 @@ use crate::clock;
 /// How often it is looked at.
 const PERIOD: Nanos = Nanos(10_000_000);
 
+/// How often, and how soon again, a process is asked that shows no environment.
+const TRIES: usize = 8;
+const SOON: Nanos = Nanos(1_000_000);
+
 /// What ends with it may take so long to be gone.
 const GRACE: Nanos = Nanos(200_000_000);
 
@@ -124,10 +128,7 @@ impl SwitchScript {
 /// gone. A process group would not do: its number may be another's by now, and one may leave it.
 pub fn end_marked(mark: &Path) {
     let entry = [MARK.as_bytes(), b"=", mark.as_os_str().as_bytes()].concat();
-    let has_mark = |pid: &u32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|word| word == entry)
-    };
+    let has_mark = |pid: &u32| environment(*pid).split(|byte| *byte == 0).any(|word| word == entry);
     let until = Nanos(clock::monotonic().0.saturating_add(PATIENCE.0));
     loop {
         let left: Vec<Pid> = processes().filter(has_mark).filter_map(number).collect();
@@ -140,6 +141,27 @@ pub fn end_marked(mark: &Path) {
         }
         clock::sleep_for(PERIOD);
     }
+}
+
+/// The environment of a process; none of a thread of the kernel, and of one that ended.
+///
+/// During execve(2) a process shows none either, nor arguments (`environ_read` and
+/// `get_mm_cmdline` in fs/proc/base.c): it is waited for. With arguments it is asked a few times,
+/// because it may have begun another program between two questions.
+fn environment(pid: u32) -> Vec<u8> {
+    let of = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let until = Nanos(clock::monotonic().0.saturating_add(PATIENCE.0));
+    let mut tries = 0;
+    while tries < TRIES && clock::monotonic() < until {
+        let text = of("environ");
+        let has_program = fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+        if !text.is_empty() || !has_program {
+            return text;
+        }
+        tries += usize::from(!of("cmdline").is_empty());
+        clock::sleep_for(SOON);
+    }
+    Vec::new()
 }
 
 /// Kills what a script that has ended left, and what that had started; how many there were. What

@@ -7,6 +7,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use host::switch_script::{ScriptEnd, SwitchScript, end_marked};
@@ -25,6 +26,16 @@ fn script(text: &str) -> (tempfile::TempDir, SwitchScript) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let script = SwitchScript::open(&path).unwrap();
     (folder, script)
+}
+
+/// A child that has its environment: a caller may go on before execve(2) has given it to it.
+fn marked(command: &mut Command, mark: &Path) -> Child {
+    let child = command.env("ONBEAT_SCRIPT", mark).spawn().unwrap();
+    let environment = format!("/proc/{}/environ", child.id());
+    while !String::from_utf8_lossy(&fs::read(&environment).unwrap()).contains("ONBEAT_SCRIPT") {
+        std::thread::yield_now();
+    }
+    child
 }
 
 const LONG: Nanos = Nanos(60_000_000_000);
@@ -68,8 +79,8 @@ fn what_is_left_of_a_killed_caller_is_known_by_its_mark() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("mark");
     let start = |mark: &Path| {
-        let mut command = std::process::Command::new("sleep");
-        command.arg("1000").env("ONBEAT_SCRIPT", mark).spawn().unwrap()
+        let mut command = Command::new("sleep");
+        marked(command.arg("60"), mark)
     };
     let (mut own, mut other) = (start(&mark), start(&folder.path().join("mark2")));
     // A child that was killed and is not collected has no environment any more.

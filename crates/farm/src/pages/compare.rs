@@ -17,6 +17,7 @@ pub struct ComparisonForm {
 pub fn form_page(form: &ComparisonForm, refused: Option<&str>) -> String {
     let body = html! {
         @if let Some(reason) = refused { p.banner { (reason) } }
+        p.lead { "Is B better than A?" }
         (form_of(form))
     };
     page(Some(Section::Compare), "Compare", body)
@@ -38,7 +39,6 @@ fn form_of(form: &ComparisonForm) -> Markup {
     };
     html! {
         form action="/compare" method="get" {
-            p.lead { "Is B better than A?" }
             p { "Name runs by their id, one a line; the name of a board stands for its last ten runs. The \
              run is the unit: several of each, made in turns, carry a verdict." }
             (side("a", "A", &form.a))
