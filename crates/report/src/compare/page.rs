@@ -139,7 +139,7 @@ fn runs(compared: &Compared) -> Markup {
                     tr { @for (i, cell) in row(side, unit).iter().enumerate() { td class=[class_of(i)] { (cell) } } }
                 } } }
             }
-            p class="muted" { "Latencies in us. The larger maximum alone says little, it is the unluckier run's." }
+            p class="muted" { "Latencies in us. The larger maximum alone says little, it may be mere bad luck." }
         },
     )
 }
