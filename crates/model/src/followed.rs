@@ -29,6 +29,9 @@ pub struct ThreadRun {
     pub overrun: u64,
     /// Sleeps of which no event tells whether they end a cycle, and cycles cut by lost events.
     pub untold: u64,
+    /// Switches to it that the kernel did not record: `execution` of these cycles is at most that.
+    #[serde(skip_serializing_if = "crate::run::is_zero")]
+    pub unseen_switches: u64,
     /// Cycles that a timer released.
     pub by_timer: u64,
     /// Cycles that an interrupt or its thread released.

@@ -327,6 +327,11 @@ impl FollowThreads {
             let many = several(unremembered, "thread was", "threads were");
             run.plan.notes.push(format!("{many} made beyond what can be remembered: not looked at"));
         }
+        let unseen = self.events.tracker.unseen;
+        if last && unseen > 0 {
+            let many = several(unseen, "wake-up has", "wake-ups have");
+            run.plan.notes.push(format!("{many} no latency: the kernel recorded no switch to the thread"));
+        }
         if let Some(why) = self.spikes.too_few().filter(|_| last) {
             self.explainer.account.set_threshold(None, why);
         }

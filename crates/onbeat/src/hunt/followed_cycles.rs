@@ -143,6 +143,7 @@ impl FollowedCycles {
         Some(ThreadRun {
             untold: counters.untold,
             overrun: counters.overrun,
+            unseen_switches: counters.unseen_switches,
             response: buckets_of(&sums.response, Nanos(0)),
             execution: buckets_of(&sums.execution, Nanos(0)),
             period: buckets_of(&sums.period, Nanos(0)),

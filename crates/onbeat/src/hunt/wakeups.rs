@@ -47,6 +47,8 @@ pub struct WakeupTracker {
     /// The number of the futex system call.
     futex: i64,
     words: FutexWords,
+    /// Wake-ups from a sleep that ended without a switch to the thread.
+    pub unseen: u64,
 }
 
 impl WakeupTracker {
@@ -112,7 +114,11 @@ impl WakeupTracker {
                         // A waking of a thread that runs (try_to_wake_up, kernel/sched/core.c) is
                         // served: it made no switch.
                         0 | 256 => left.due = None,
-                        _ => left.asleep = Some(event.time),
+                        // It slept, was woken and sleeps again: when it ran was not recorded.
+                        _ => {
+                            let slept = left.asleep.replace(event.time).is_some();
+                            self.unseen += u64::from(left.due.take().is_some() && slept);
+                        }
                     }
                 }
                 let came = self.states.get_mut(&next.pid)?;

@@ -162,6 +162,15 @@ fn remarks(run: &Run) -> Vec<String> {
              no cycle.{hint}"
         ));
     }
+    let unseen = sum(|thread| thread.unseen_switches);
+    if unseen > 0 {
+        let many = several(unseen, "switch", "switches");
+        lines.push(format!(
+            "The kernel did not record {many} to a thread, as happens where a virtual CPU leaves its idle \
+             state: the responses of these cycles are right, and the thread's own time in them is at most \
+             what is counted."
+        ));
+    }
     let without = run.threads.iter().filter(|thread| thread.cycles == 0).count() as u64;
     if without > 0 {
         let many = several(without, "followed thread", "followed threads");
@@ -306,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_is_in_no_cycle_is_told() {
-        let odd = ThreadRun { untold: 2, overrun: 1, ..thread(1, Some(0), 9_000) };
+        let odd = ThreadRun { untold: 2, overrun: 1, unseen_switches: 3, ..thread(1, Some(0), 9_000) };
         let yields = ThreadRun { policy: "deadline".into(), ..ThreadRun::default() };
         let text = page(vec![odd, yields]).split_whitespace().collect::<Vec<_>>().join(" ");
         for words in ["--syscalls", "1 expiry", "1 followed thread had no", "by sched_yield() neither"] {

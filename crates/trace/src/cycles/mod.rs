@@ -99,6 +99,26 @@ pub struct CycleCounters {
     pub untold: u64,
     /// Expiries of the timer that releases it while its last cycle was on.
     pub overrun: u64,
+    /// Switches to it within cycles that the kernel did not record: when it got its CPU is known
+    /// from what ran there before.
+    pub unseen_switches: u64,
+}
+
+/// The thread whose event was the last on a CPU, and when the one before it was last seen there.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastSeen {
+    pid: i32,
+    at: Nanos,
+    before: Option<Nanos>,
+}
+
+impl LastSeen {
+    fn see(&mut self, event: &Raw) {
+        if self.pid != event.pid {
+            *self = LastSeen { pid: event.pid, at: event.time, before: Some(self.at) };
+        }
+        self.at = event.time;
+    }
 }
 
 /// Follows threads through the events of all CPUs, in order of time.
@@ -108,6 +128,8 @@ pub struct CycleTracker {
     expiring: ExpiringTimers,
     /// Who runs on each CPU.
     current: BTreeMap<Cpu, Task>,
+    /// Whose events came from each CPU.
+    seen: BTreeMap<Cpu, LastSeen>,
     /// The number of the futex system call, where system calls are recorded.
     futex: Option<i64>,
     words: FutexWords,
@@ -165,6 +187,9 @@ impl CycleTracker {
                 | What::SyscallEntry { .. }
                 | What::Fault { .. }
                 | What::Stack { .. }
+                | What::VectorExit { .. }
+                | What::IrqExit { .. }
+                | What::SoftirqExit { .. }
         )
     }
 
@@ -172,6 +197,8 @@ impl CycleTracker {
     /// thread sleeps from its kernel stack.
     pub fn observe(&mut self, event: &Raw, place: &mut dyn FnMut(&[Address]) -> SleepPlace) -> Option<Cycle> {
         let in_interrupt = event.context.hard_irq() || event.context.soft_irq() || event.context.nmi();
+        let first = LastSeen { pid: event.pid, at: event.time, before: None };
+        self.seen.entry(event.cpu).or_insert(first).see(event);
         match &event.what {
             What::TimerStart { timer, expires, .. } => {
                 let own = self.threads.get_mut(&event.pid).filter(|_| !in_interrupt);
@@ -206,7 +233,8 @@ impl CycleTracker {
             What::Switch { prev, state, next } => {
                 self.current.insert(event.cpu, *next);
                 if let Some(own) = self.threads.get_mut(&prev.pid) {
-                    own.leaves(event, *state, next);
+                    let last = self.seen.get(&event.cpu).filter(|last| last.pid == prev.pid);
+                    own.leaves(event, *state, next, last.and_then(|last| last.before));
                 }
                 if let Some(own) = self.threads.get_mut(&next.pid) {
                     own.runs(event, next);
@@ -237,5 +265,6 @@ impl CycleTracker {
         self.threads.values_mut().for_each(ThreadCycles::forget);
         self.expiring.forget();
         self.current.clear();
+        self.seen.clear();
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::place::{SleepKind, SleepPlace};
 use super::*;
-use crate::event::{Context, Event};
+use crate::event::{Context, Event, Vector};
 
 const ME: i32 = 7;
 
@@ -272,7 +272,7 @@ fn an_expiry_during_a_cycle_that_wakes_nobody_is_an_overrun() {
     events.extend([switch(655, 3, 0, ME), at(700, ME, HARD, entry)]);
     events.push(at(701, ME, HARD, What::TimerExit { timer: 5 }));
     let (_, tracker) = follow(&events, None);
-    assert_eq!(tracker.counters(ME), CycleCounters { untold: 0, overrun: 1 });
+    assert_eq!(tracker.counters(ME), CycleCounters { overrun: 1, ..CycleCounters::default() });
     assert_eq!(tracker.open_since(ME), Some(Nanos(650)));
 }
 
@@ -287,11 +287,20 @@ fn after_lost_events_a_cycle_is_cut_and_counted() {
     tracker.forget();
     assert!(events[8..].iter().all(|event| tracker.observe(event, &mut place).is_none()));
     assert_eq!(tracker.counters(ME).untold, 1);
-    // A switch that is missing cuts as well.
+}
+
+#[test]
+fn a_switch_that_was_not_recorded_is_after_what_ran_before_it() {
+    // Its CPU was last seen in the timer's function, at 104.
     let mut events = cycle(vec![], 150);
     events.remove(6);
     let (cycles, tracker) = follow(&events, None);
-    assert_eq!((cycles.len(), tracker.counters(ME).untold), (0, 1));
+    assert_eq!(cycles.iter().map(told).collect::<Vec<_>>(), [[100, 50, 46, 4, 0, 0]]);
+    let counters = CycleCounters { unseen_switches: 1, ..CycleCounters::default() };
+    assert_eq!((cycles[0].began, tracker.counters(ME)), (Nanos(104), counters));
+    // An interrupt on top of it is no other thread.
+    events.insert(6, at(120, ME, HARD, What::VectorExit { vector: Vector::LocalTimer }));
+    assert_eq!(follow(&events, None).0, cycles);
 }
 
 #[test]
@@ -392,6 +401,35 @@ proptest! {
         let timers = steps.iter().filter(|step| matches!(step, Step::Timer(..))).count();
         prop_assert!(cycles.len() + 1 >= timers, "{} of {timers}", cycles.len());
         prop_assert_eq!(tracker.counters(ME), CycleCounters::default());
+    }
+
+    /// Switches to it that are not recorded, as where a virtual CPU leaves its idle state: the same
+    /// cycles, whose own time is at most what it then could be.
+    #[test]
+    fn cycles_are_the_same_where_switches_are_not_recorded(
+        steps in prop::collection::vec(step(), 0..60),
+        wait in 1..20i64,
+        unseen in prop::collection::vec(any::<bool>(), 60),
+    ) {
+        let events = lived(&steps, wait);
+        let mut unseen = unseen.into_iter().cycle();
+        let mut recorded = |event: &Raw| match &event.what {
+            What::Switch { prev, next, .. } if next.pid == ME && prev.pid == 3 => {
+                event.time == Nanos(10) || unseen.next() != Some(true)
+            }
+            _ => true,
+        };
+        let fewer: Vec<Raw> = events.iter().filter(|event| recorded(event)).cloned().collect();
+        let ((all, _), (found, tracker)) = (follow(&events, None), follow(&fewer, None));
+        prop_assert_eq!(all.len(), found.len());
+        for (one, other) in all.iter().zip(&found) {
+            prop_assert_eq!((one.release, one.end, one.by), (other.release, other.end, other.by));
+            prop_assert_eq!((one.preempted, one.blocked), (other.preempted, other.blocked));
+            prop_assert!(other.own >= one.own && other.began <= one.began, "{:?} {:?}", one, other);
+        }
+        let counters = tracker.counters(ME);
+        prop_assert_eq!((counters.untold, counters.overrun), (0, 0));
+        prop_assert!(counters.unseen_switches <= (events.len() - fewer.len()) as u64);
     }
 
     /// Any events at all: sums are the response, times ascend, nothing panics.

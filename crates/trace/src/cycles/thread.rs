@@ -121,14 +121,25 @@ impl ThreadCycles {
         }
     }
 
-    /// The CPU was given to another thread.
-    pub fn leaves(&mut self, event: &Raw, state: i64, next: &Task) {
+    /// The CPU was given to another thread. `other` is when it was last seen in another thread.
+    pub fn leaves(&mut self, event: &Raw, state: i64, next: &Task, other: Option<Nanos>) {
         let time = event.time;
-        if let (Now::Running(since), Some(open)) = (self.now, &mut self.open) {
-            open.own += (time - since).0;
-        } else if !matches!(self.now, Now::Running(_)) {
-            // The switch to it is missing.
-            self.cut();
+        match self.now {
+            Now::Running(since) => {
+                self.open.iter_mut().for_each(|open| open.own += (time - since).0);
+            }
+            Now::Queued(since, part, by) => {
+                // Some kernels of virtual machines record no switch that ends the idle state. It
+                // cannot have run before another thread did: its own time is at most the rest.
+                let began = other.map_or(since, |other| other.max(since)).min(time);
+                if let Some(open) = &mut self.open {
+                    open.add(part, began - since, by);
+                    open.own += (time - began).0;
+                    open.began.get_or_insert(began);
+                    self.counters.unseen_switches += 1;
+                }
+            }
+            Now::Asleep(_) | Now::Unknown => self.cut(),
         }
         // 0 is runnable, 256 preempted (TASK_REPORT_MAX).
         self.now = match state & 0xff {

@@ -35,6 +35,9 @@ const LEAD_IN: i64 = 1_000_000;
 /// Frames of a stack in which what took it is looked for.
 const MAX_TRACING_FRAMES: usize = 8;
 
+/// What is noted where the thread ran, and no switch to it was recorded.
+const UNSEEN: &str = "the kernel recorded no switch to the thread";
+
 /// Explains a cycle that was later than its deadline, as far as events prove it.
 pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0).max(0);
@@ -42,7 +45,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     ordered.sort_by_key(|event| event.time);
     let calls = ThreadCalls::of(window, &ordered);
     let cycle = Evidence { window, ordered: &ordered, host, cost, calls };
-    let mut response = Response::default();
+    let (mut response, mut unseen) = (Response::default(), 0);
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let all = segments(window);
     let own = |segment: &&CycleSegment<'_>| segment.doing == Doing::Running && !segment.last_cycle;
@@ -52,7 +55,12 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
             Doing::Waiting | Doing::Preempted => response.waited(&cycle, segment),
             Doing::Running => response.ran(&cycle, segment),
             Doing::Sleeping => response.slept(&cycle, &tasks, segment),
+            Doing::Unseen => unseen += segment.end - segment.start,
         }
+    }
+    if unseen > 0 {
+        let ns = Nanos(unseen).spaced();
+        response.notes.push(format!("{UNSEEN}: {ns} are its own or were waited, and are unexplained"));
     }
     if all.len() > MAX_SEGMENTS {
         let rest = several((all.len() - MAX_SEGMENTS) as u64, "part", "parts");

@@ -13,6 +13,8 @@ pub(super) enum Doing {
     /// Another thread was switched to.
     Preempted,
     Sleeping,
+    /// It waited or ran: the switch to it was not recorded, and no event tells when it was.
+    Unseen,
 }
 
 /// Time between two events of the thread.
@@ -33,8 +35,9 @@ pub(super) struct CycleSegment<'w> {
 /// The segments from the release to the end, without a gap.
 pub(super) fn segments(window: &Window) -> Vec<CycleSegment<'_>> {
     let (from, to, victim) = (window.expected_ns.0, window.actual_ns.0, window.victim.pid);
-    let mut events: Vec<&Named> = window.events.iter().filter(|event| concerns(event, victim)).collect();
-    events.sort_by_key(|event| event.time);
+    let mut all: Vec<&Named> = window.events.iter().collect();
+    all.sort_by_key(|event| event.time);
+    let events: Vec<&Named> = all.iter().copied().filter(|event| concerns(event, victim)).collect();
     // A thread that was still at its last cycle goes to sleep for this release after it was due.
     let armed = |event: &&&Named| {
         let own = event.pid == victim && !event.context.hard_irq() && !event.context.soft_irq();
@@ -42,6 +45,7 @@ pub(super) fn segments(window: &Window) -> Vec<CycleSegment<'_>> {
     };
     let asleep = events.iter().find(armed).map_or(from, |event| event.time.0.max(from));
     let mut walk = Walk {
+        all: &all,
         made: Vec::new(),
         start: from,
         doing: Doing::Waiting,
@@ -50,9 +54,11 @@ pub(super) fn segments(window: &Window) -> Vec<CycleSegment<'_>> {
         last_cycle: false,
         slept: None,
         woken: None,
+        left: None,
     };
     walk.last_cycle(&events, victim, from, asleep);
-    for event in events.iter().filter(|event| (asleep..to).contains(&event.time.0)) {
+    let steps = || all.iter().filter(|event| concerns(event, victim) || is_own(event, victim));
+    for event in steps().filter(|event| (asleep..to).contains(&event.time.0)) {
         walk.step(event, victim);
     }
     walk.close(to, window.cpu);
@@ -66,6 +72,11 @@ fn concerns(event: &Named, victim: i32) -> bool {
         What::TimerStart { .. } => event.pid == victim,
         _ => false,
     }
+}
+
+/// Whether the thread had the CPU at an event. A stack is written after the switch that it is of.
+fn is_own(event: &Named, victim: i32) -> bool {
+    event.pid == victim && !matches!(event.what, What::Stack { .. })
 }
 
 /// Whether the thread was on a CPU at a time, by the last switch before it.
@@ -110,7 +121,9 @@ fn stays(state: i64) -> bool {
     matches!(state, 0 | 256)
 }
 
-struct Walk<'w> {
+struct Walk<'s, 'w> {
+    /// All events, in order of time.
+    all: &'s [&'w Named],
     made: Vec<CycleSegment<'w>>,
     start: i64,
     doing: Doing,
@@ -121,9 +134,11 @@ struct Walk<'w> {
     last_cycle: bool,
     slept: Option<&'w Named>,
     woken: Option<&'w Named>,
+    /// When it was last switched from.
+    left: Option<i64>,
 }
 
-impl<'w> Walk<'w> {
+impl<'w> Walk<'_, 'w> {
     /// The part before the thread went to sleep for its release, where it slept in it: what it
     /// waited for is not what kept it from its release, unless it is told apart.
     fn last_cycle(&mut self, events: &[&'w Named], victim: i32, from: i64, asleep: i64) {
@@ -145,6 +160,9 @@ impl<'w> Walk<'w> {
 
     fn step(&mut self, event: &'w Named, victim: i32) {
         let time = event.time.0;
+        if is_own(event, victim) {
+            self.has_its_cpu(event);
+        }
         match &event.what {
             What::Waking { .. } if self.doing == Doing::Sleeping => {
                 self.woken = Some(event);
@@ -171,10 +189,28 @@ impl<'w> Walk<'w> {
                 }
             }
             What::Switch { prev, state, .. } if prev.pid == victim => {
-                self.runs = false;
+                (self.runs, self.left) = (false, Some(time));
                 self.leaves(event, stays(*state));
             }
             _ => {}
+        }
+    }
+
+    /// The thread's own event where it waited: the switch to it was not recorded, and came after
+    /// the last event of another thread on that CPU. What the kernel still does on the way from the
+    /// thread comes before that.
+    fn has_its_cpu(&mut self, event: &Named) {
+        if !self.released || !matches!(self.doing, Doing::Waiting | Doing::Preempted) {
+            return;
+        }
+        let before = self.all.partition_point(|other| other.time < event.time);
+        let mut others = self.all[..before].iter().rev();
+        let last = others.find(|other| other.cpu == event.cpu && other.pid != event.pid);
+        let Some(last) = last.map(|other| other.time.0) else { return };
+        if self.left.is_none_or(|left| last > left) {
+            self.turn(last.max(self.start), event.cpu, Doing::Unseen);
+            self.turn(event.time.0, event.cpu, Doing::Running);
+            self.runs = true;
         }
     }
 
@@ -252,6 +288,31 @@ mod tests {
             "Running 12",
         ];
         assert_eq!(told(events, 70.0), all);
+    }
+
+    #[test]
+    fn a_switch_that_was_not_recorded_lies_between_two_events_of_its_cpu() {
+        let events = "
+            -50 1 50 d switch rt/50/19 S swapper/1/0/120
+            2  1 0  dh waking rt/50/19
+            4  1 0  dh vector- local_timer
+            20 1 50 dh vector+ local_timer
+            24 1 50 dh vector- local_timer
+            30 1 50 d  switch rt/50/19 P hog/60/9
+            30 1 50 d  stack schedule
+            40 1 60 d  vector- local_timer
+            52 1 50 d  switch rt/50/19 S low/61/120
+            55 1 61 .  waking rt/50/19";
+        let all = ["Waiting 4", "Unseen 16", "Running 10", "Preempted 10", "Unseen 12", "Sleeping 3"];
+        assert_eq!(told(events, 70.0), [&all[..], &["Waiting 15"]].concat());
+        // On the way from the thread the kernel's events are still its own.
+        let way = "
+            -50 1 50 d switch rt/50/19 S swapper/1/0/120
+            2  1 0  dh waking rt/50/19
+            5  1 0  d  switch swapper/1/0/120 R rt/50/19
+            30 1 50 d  switch rt/50/19 P hog/60/9
+            31 1 50 d  vector- local_timer";
+        assert_eq!(told(way, 40.0), ["Waiting 5", "Running 25", "Preempted 10"]);
     }
 
     #[test]
