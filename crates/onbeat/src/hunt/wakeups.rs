@@ -117,7 +117,7 @@ impl WakeupTracker {
                         // It slept, was woken and sleeps again: when it ran was not recorded.
                         _ => {
                             let slept = left.asleep.replace(event.time).is_some();
-                            self.unseen += u64::from(left.due.take().is_some() && slept);
+                            self.unseen += u64::from(slept && left.due.take().is_some());
                         }
                     }
                 }
@@ -237,6 +237,15 @@ mod tests {
         // Woken from elsewhere while it was about to sleep: that one counts.
         let asleep = [waking(20, 3, false), switch(21, 7, 3), switch(60, 3, 7)];
         assert_eq!(watched(&asleep), [(20, 60)]);
+    }
+
+    #[test]
+    fn a_wake_up_without_a_switch_to_the_thread_is_counted_and_not_guessed() {
+        let mut tracker = WakeupTracker::new([7], 202);
+        let events = [switch(20, 7, 3), waking(40, 3, true), switch(60, 7, 3), waking(80, 3, true)];
+        assert!(events.iter().all(|event| tracker.observe(event).is_none()));
+        let last = tracker.observe(&switch(90, 3, 7)).map(|wakeup| (wakeup.expected.0, wakeup.actual.0));
+        assert_eq!((tracker.unseen, last), (1, Some((80, 90))));
     }
 
     #[test]
