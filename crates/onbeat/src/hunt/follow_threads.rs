@@ -247,13 +247,17 @@ impl FollowThreads {
     /// Follows the threads through the events that came; up to when those were all.
     fn poll(&mut self, upto: Nanos, run: &mut Run, host: &MachineFiles) -> Nanos {
         let known = self.events.losses.looks;
-        let PolledEvents { wakeups, late, came, left, seen } = self.events.poll(&mut self.explainer, upto);
+        let PolledEvents { mut wakeups, mut late, came, left, seen } =
+            self.events.poll(&mut self.explainer, upto);
         if self.events.losses.looks > known {
             self.checkpoint_due |= known == 0;
             self.events.family.scan(host);
         }
         self.explainer.polled();
-        self.events.confirm(&came, host);
+        // A priority may have been inherited: what was seen of such a thread is nobody's.
+        let refused = self.events.confirm(&came, host);
+        wakeups.retain(|wakeup| !refused.contains(&wakeup.task.pid));
+        late.retain(|late| !refused.contains(&late.victim.pid));
         self.placement.came(&came);
         // Before the filters are set anew, which waits until no CPU uses the old ones.
         if self.placement.is_due(clock::monotonic()) {

@@ -114,8 +114,10 @@ impl FollowedEvents {
         told.late.extend(self.cycles.observe(event, &mut |frames| explainer.sleep_place(frames)));
     }
 
-    /// Threads that came were asked for in /proc: those that are none are followed no longer.
-    pub fn confirm(&mut self, came: &[i32], host: &host::MachineFiles) {
+    /// Threads that came were asked for in /proc: those that are none are followed no longer, and
+    /// are returned.
+    pub fn confirm(&mut self, came: &[i32], host: &host::MachineFiles) -> Vec<i32> {
+        let mut refused = Vec::new();
         for &thread in came {
             if self.family.confirm(host, thread) {
                 let known = self.family.followed().find(|victim| victim.thread == thread);
@@ -123,12 +125,14 @@ impl FollowedEvents {
             } else {
                 self.tracker.unfollow(thread);
                 self.cycles.unfollow(thread);
+                refused.push(thread);
             }
         }
         // Their timers are not known yet.
         if !came.is_empty() && self.learns {
             self.starts.get_or_insert_default();
         }
+        refused
     }
 
     /// Records system calls no longer than was asked for, because they cost every process time;

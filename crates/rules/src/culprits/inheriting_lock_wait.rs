@@ -11,11 +11,13 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     title: "a wait for a mutex with priority inheritance",
     signature: "Within a cycle a followed thread sleeps for a mutex with PTHREAD_PRIO_INHERIT \
                 until its holder gives it free, \
-                its time is out, or a signal comes.",
+                its time is out, or a signal comes; while the holder runs on another CPU it spins \
+                for it instead.",
     detection: "By the call futex_lock_pi in the kernel stack at the switch. Who woke the thread \
                 was the holder if it gave an inherited priority back right before \
                 (sched_pi_setprio); a time-out, a signal and a holder of the same priority show \
-                none, and no holder is named then. The holder ran with the waiting thread's \
+                none, and no holder is named then. One that spins has lent its priority to the \
+                holder and is not switched away from until that one gives it back. The holder ran with the waiting thread's \
                 priority: what took its time was its section, a wait of its own within it, or a \
                 thread above both.",
     remedy: "do less while the mutex is held, and nothing that waits: no file, no log, no other \
@@ -31,7 +33,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     grouping: Grouping::OwnName,
     matches: |context| {
         let function = names::bare_function(&context.slice.who.function).trim_start_matches('_');
-        (function == "futex_lock_pi").then(|| context.slice.evidence.clone())
+        matches!(function, "futex_lock_pi" | "rtmutex_spin_on_owner").then(|| context.slice.evidence.clone())
     },
     examples: SpikeExamples {
         fires: "blocked ns=9000000 comm=logger pid=812 prio=19 function=futex_lock_pi \

@@ -220,7 +220,7 @@ impl CycleTracker {
             What::SyscallEntry { id, args } => {
                 let futex = self.futex.filter(|_| !self.others.contains(&event.pid))?;
                 let mutex = *id == futex && self.words.waits_for_mutex(args);
-                self.threads.get_mut(&event.pid)?.waits_for_mutex(mutex);
+                self.threads.get_mut(&event.pid)?.calls(mutex);
             }
             What::Fault { .. } => self.threads.get_mut(&event.pid)?.faults(),
             What::Stack { frames, .. } => {
@@ -253,7 +253,7 @@ impl CycleTracker {
             _ if in_interrupt => Task::default(),
             _ => Task { pid: event.pid, ..Task::default() },
         };
-        let told = self.futex.is_some() && !self.others.contains(&task.pid);
+        let told = own.calls && self.futex.is_some() && !self.others.contains(&task.pid);
         let (ended, released_by) = own.woken(&Waking { time: event.time, timer, by, in_interrupt, told });
         // What releases a thread once is looked for again, whoever starts it.
         self.expiring.remember(released_by);

@@ -119,11 +119,13 @@ fn preemption_locks_and_pages_are_parts_of_it() {
 
 #[test]
 fn another_thread_an_interrupt_and_its_thread_release_as_well() {
-    let by = |context: u8, pid: i32, key: u64, futex: Option<i64>| {
+    let by = |context: u8, pid: i32, key: u64, call: Option<i64>| {
         let sleep = |from: i64| vec![switch(from, ME, 1, pid), stack(from + 1, key)];
         let wake = |time: i64| vec![waking(time, pid, context), switch(time + 5, pid, 0, ME)];
-        let events = [vec![switch(1, 3, 0, ME)], sleep(10), wake(100), sleep(130), wake(200)].concat();
-        let (cycles, tracker) = follow(&events, futex);
+        let call = call.map(|id| at(9, ME, 0, What::SyscallEntry { id, args: [2, 128, 2, 0] }));
+        let begin = std::iter::once(switch(1, 3, 0, ME)).chain(call).collect();
+        let events = [begin, sleep(10), wake(100), sleep(130), wake(200)].concat();
+        let (cycles, tracker) = follow(&events, Some(202));
         let told: Vec<_> = cycles.iter().map(|cycle| (cycle.by, told(cycle))).collect();
         (told, tracker.counters(ME).untold)
     };
@@ -131,7 +133,8 @@ fn another_thread_an_interrupt_and_its_thread_release_as_well() {
     assert_eq!(by(0, 3, 9, None), (vec![(ReleaseKind::Thread, one)], 0));
     assert_eq!(by(HARD, 3, 9, None), (vec![(ReleaseKind::Interrupt, one)], 0));
     assert_eq!(by(HARD, 3, 1, None), (vec![(ReleaseKind::Interrupt, one)], 0), "no interrupt gives a lock");
-    // A mutex or a condition: the stack does not tell, the call's arguments would.
+    // A mutex or a condition: the stack does not tell, the call's arguments would; of a thread that
+    // has just come none is recorded yet.
     assert_eq!(by(0, 3, 1, None), (vec![], 2));
     assert_eq!(by(0, 3, 1, Some(202)), (vec![(ReleaseKind::Thread, one)], 0));
     assert_eq!(by(0, 3, 2, None), (vec![], 0), "a lock releases nobody");

@@ -64,6 +64,8 @@ pub(super) struct ThreadCycles {
     open: Option<OpenCycle>,
     armed: Option<Armed>,
     mutex: bool,
+    /// One of its system calls was recorded: those that follow are, too.
+    pub calls: bool,
     /// Sleeps from which timers released it, and what their expiries there show.
     timer_places: BTreeMap<(SleepPlace, bool), PeriodEstimate>,
     /// Those from which something else did.
@@ -101,8 +103,9 @@ impl ThreadCycles {
         self.counters.overrun += u64::from(missed);
     }
 
-    pub fn waits_for_mutex(&mut self, mutex: bool) {
-        self.mutex = mutex;
+    /// It enters a system call: one that waits for a mutex or not.
+    pub fn calls(&mut self, waits_for_mutex: bool) {
+        (self.calls, self.mutex) = (true, waits_for_mutex);
     }
 
     pub fn faults(&mut self) {

@@ -23,6 +23,7 @@ mod inherited;
 mod interrupted;
 mod inversion;
 mod irqs_off;
+mod lent;
 mod machine_stall;
 mod own;
 mod path;

@@ -11,12 +11,13 @@ use super::calls::ThreadCalls;
 use super::case::{Case, Cause, Stop};
 use super::classes::classes;
 use super::explain::{NO_SWITCH, append, explain, slice};
+use super::lent::LentPriority;
 use super::own::Cost;
 use super::segments::{CycleSegment, Doing, segments};
 use super::state::{RunningContext, stretches};
 use super::tasks::{Tasks, who};
 use super::why::{self, Known};
-use super::woken::SleepEnd;
+use super::woken::{SleepEnd, due};
 use crate::cycles::place::{SleepKind, sleep_kind};
 use crate::event::{Named, What};
 use crate::kernel_functions::is_scheduler;
@@ -44,9 +45,10 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     let mut ordered: Vec<&Named> = window.events.iter().collect();
     ordered.sort_by_key(|event| event.time);
     let calls = ThreadCalls::of(window, &ordered);
-    let cycle = Evidence { window, ordered: &ordered, host, cost, calls };
-    let (mut response, mut unseen) = (Response::default(), 0);
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
+    let lent = LentPriority::of(&ordered, window.victim.pid);
+    let cycle = Evidence { window, ordered: &ordered, host, cost, calls, tasks, lent };
+    let (mut response, mut unseen) = (Response::default(), 0);
     let all = segments(window);
     let own = |segment: &&CycleSegment<'_>| segment.doing == Doing::Running && !segment.last_cycle;
     let began = all.iter().find(own).map(|segment| segment.start);
@@ -54,7 +56,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
         match segment.doing {
             Doing::Waiting | Doing::Preempted => response.waited(&cycle, segment),
             Doing::Running => response.ran(&cycle, segment),
-            Doing::Sleeping => response.slept(&cycle, &tasks, segment),
+            Doing::Sleeping => response.slept(&cycle, segment),
             Doing::Unseen => unseen += segment.end - segment.start,
         }
     }
@@ -114,6 +116,8 @@ struct Evidence<'w> {
     host: &'w Host,
     cost: Cost,
     calls: ThreadCalls<'w>,
+    tasks: Tasks,
+    lent: LentPriority,
 }
 
 #[derive(Default)]
@@ -150,6 +154,7 @@ impl Response {
         let case = assemble(&part, cycle.host, cycle.cost, segment.start, segment.end);
         let over = Over::new(&case, segment.cpu);
         let edges = over.nmi.edges().chain(case.silent.edges()).chain(cycle.calls.edges());
+        let edges = edges.chain(cycle.lent.edges());
         let mut cuts: Vec<i64> = edges.collect();
         cuts.sort_unstable();
         for stretch in stretches(case.events(segment.cpu), segment.end) {
@@ -161,7 +166,7 @@ impl Response {
                     continue;
                 }
                 let piece = super::state::Stretch { start, end, ..stretch.clone() };
-                self.give(&case, &over, &cycle.calls, segment, &piece);
+                self.give(&case, &over, cycle, segment, &piece);
                 start = end;
             }
         }
@@ -171,7 +176,7 @@ impl Response {
         &mut self,
         case: &Case<'_>,
         over: &Over,
-        calls: &ThreadCalls<'_>,
+        cycle: &Evidence<'_>,
         segment: &CycleSegment<'_>,
         piece: &super::state::Stretch<'_>,
     ) {
@@ -183,6 +188,7 @@ impl Response {
         let itself = matches!(piece.top, RunningContext::Thread | RunningContext::Work(_))
             && piece.pid == Some(victim.pid);
         let still = "the thread itself ran and had not gone to sleep";
+        let calls = &cycle.calls;
         let own = || match calls.name_at(piece.start).zip(calls.words_at(piece.start)) {
             _ if segment.last_cycle => Cause::new(SliceKind::Thread, who(victim), still),
             Some((function, words)) => {
@@ -191,21 +197,27 @@ impl Response {
             }
             None => Cause::new(SliceKind::Own, who(victim), "it ran itself, from switch to switch"),
         };
-        let cause = on_top(case, over, segment.cpu, piece).or_else(|| itself.then(own));
+        let spun = || cycle.lent.at(&cycle.tasks, piece.start);
+        let itself = || itself.then(|| spun().unwrap_or_else(own));
+        let cause = on_top(case, over, segment.cpu, piece).or_else(itself);
         if let Some(cause) = cause {
             append(&mut self.slices, slice(cause, piece.start, piece.end));
         }
     }
 
     /// The thread slept, and not for its next release.
-    fn slept(&mut self, cycle: &Evidence<'_>, tasks: &Tasks, segment: &CycleSegment<'_>) {
+    fn slept(&mut self, cycle: &Evidence<'_>, segment: &CycleSegment<'_>) {
         let stack = segment.slept.map(|switch| stack_of(cycle.ordered, switch)).unwrap_or_default();
         let kind = match stack.is_empty() {
             true => SleepKind::Unknown,
             false => sleep_kind(stack.iter().map(String::as_str)),
         };
         let place = place_of(stack, kind);
-        let end = SleepEnd::of(cycle.window, cycle.ordered, tasks, kind, (segment.slept, segment.woken));
+        let end =
+            SleepEnd::of(cycle.window, cycle.ordered, &cycle.tasks, kind, (segment.slept, segment.woken));
+        let timed = segment.slept.filter(|_| end == SleepEnd::TimeOut);
+        let due = timed.and_then(|slept| due(cycle.ordered, slept, segment.end));
+        let until = due.map_or(segment.end, |due| due.clamp(segment.start, segment.end));
         let function = place.unwrap_or_default();
         let evidence = end.words(kind, function);
         let call = cycle.calls.words_at(segment.start);
@@ -214,7 +226,14 @@ impl Response {
         let who = end.who(kind, function);
         let kind = if kind == SleepKind::Page { SliceKind::PageFault } else { SliceKind::Blocked };
         let cause = Cause { stack: stack.to_vec(), ..Cause::new(kind, who, evidence) };
-        append(&mut self.slices, slice(cause, segment.start, segment.end));
+        if segment.start < until {
+            append(&mut self.slices, slice(cause, segment.start, until));
+        }
+        if until < segment.end {
+            // From there on its timer was late, as before a wake-up.
+            let late = CycleSegment { start: until, doing: Doing::Waiting, slept: None, ..segment.clone() };
+            self.waited(cycle, &late);
+        }
     }
 }
 

@@ -22,6 +22,9 @@ const MAX_CALL_EVENTS: usize = 4096;
 /// Without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
 const FUTEX_CMD_MASK: u64 = 0x7f;
 
+/// No timer of the trace's clock comes later than this, in nanoseconds.
+const MAX_LATE: u64 = 60_000_000_000;
+
 /// What ended a sleep.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SleepEnd {
@@ -119,6 +122,19 @@ fn times_out(before: &[&Named], waking: &Named) -> bool {
         matches!(name, "hrtimer_wakeup" | "process_timeout")
     };
     of_timers.flatten().is_some_and(bare)
+}
+
+/// When the timer was due that ended a sleep: the last one that the thread had started. That of
+/// another clock is due at no time that can be compared.
+pub(super) fn due(ordered: &[&Named], slept: &Named, end: i64) -> Option<i64> {
+    let before = &ordered[..ordered.partition_point(|event| event.time <= slept.time)];
+    let own =
+        |event: &&&Named| event.pid == slept.pid && !event.context.hard_irq() && !event.context.soft_irq();
+    let expires = before.iter().rev().filter(own).find_map(|event| match event.what {
+        What::TimerStart { expires, .. } => Some(expires.0),
+        _ => None,
+    });
+    expires.filter(|expires| expires.abs_diff(end) <= MAX_LATE)
 }
 
 /// Whether the waker gave back an inherited priority for this waking: it had at least the sleeper's

@@ -81,7 +81,11 @@ fn a_program_without_real_time_threads_has_one_line_and_its_own_exit_code_if_so_
     let (code, err) = run("c", &["--exit-code", "program", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(code, 128 + 9, "{err}");
     // A daemon: its parent ends, and it goes on.
-    let (code, err) = run("d", &["--", "sh", "-c", "sleep 2 & exit 0"]);
+    let left = place.path("left");
+    let script = format!("sleep 60 & echo $! >{left}; exit 0");
+    let (code, err) = run("d", &["--", "sh", "-c", &script]);
+    let left = std::fs::read_to_string(left).unwrap();
+    std::process::Command::new("kill").arg(left.trim()).status().unwrap();
     assert_eq!(code, 7, "{err}");
     assert!(err.contains("background") && err.contains("--victim"), "{err}");
     // The hunt's time is over: the program is asked to end.
