@@ -122,7 +122,7 @@ fn another_thread_an_interrupt_and_its_thread_release_as_well() {
     let by = |context: u8, pid: i32, key: u64, call: Option<i64>| {
         let sleep = |from: i64| vec![switch(from, ME, 1, pid), stack(from + 1, key)];
         let wake = |time: i64| vec![waking(time, pid, context), switch(time + 5, pid, 0, ME)];
-        let call = call.map(|id| at(9, ME, 0, What::SyscallEntry { id, args: [2, 128, 2, 0] }));
+        let call = call.map(|id| at(9, ME, 0, What::SyscallEntry { id, args: [7, 128, 7, 0] }));
         let begin = std::iter::once(switch(1, 3, 0, ME)).chain(call).collect();
         let events = [begin, sleep(10), wake(100), sleep(130), wake(200)].concat();
         let (cycles, tracker) = follow(&events, Some(202));
