@@ -120,7 +120,8 @@ impl Family {
                 left
             }
             What::Exit => self.leaves(event.pid),
-            What::Switch { next, .. } => self.runs(next),
+            // Where the switch to it was not recorded, the one from it is.
+            What::Switch { prev, next, .. } => self.runs(next).or_else(|| self.runs(prev)),
             _ => None,
         }
     }
@@ -290,6 +291,19 @@ mod tests {
             assert!(Family::wants(&raw));
             assert_eq!(came(family.observe(&raw)), expected, "{raw:?}");
         }
+    }
+
+    #[test]
+    fn one_that_is_seen_to_leave_its_cpu_ran_there() {
+        let mut family = program();
+        let task = |pid, prio| Task { comm: "work".into(), pid, prio };
+        let leaves = |prio| What::Switch { prev: task(10, prio), state: 1, next: task(0, 120) };
+        assert_eq!(came(family.observe(&event(1, 1, 10, leaves(120)))), None);
+        assert_eq!(came(family.observe(&event(2, 1, 10, leaves(RT)))), Some(10));
+        assert_eq!(came(family.observe(&event(3, 1, 10, leaves(RT)))), None);
+        // What ends is gone before it leaves its CPU for the last time.
+        family.observe(&event(4, 1, 10, What::Exit));
+        assert_eq!(came(family.observe(&event(5, 1, 10, leaves(RT)))), None);
     }
 
     #[test]
