@@ -60,9 +60,10 @@ pub enum FollowedKind {
 
 /// The threads that `wanted` names: a thread's id, a process's, or a name of threads.
 ///
-/// Of a process those under a real-time policy are taken, or its first where there is none.
+/// Of a process those under a real-time policy are taken, or its first where there is none; at most
+/// [`MAX_VICTIMS`].
 pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Victim>)> {
-    let (kind, found) = match wanted.parse::<i32>() {
+    let (kind, mut found) = match wanted.parse::<i32>() {
         Ok(id) => by_id(host, id),
         Err(_) => by_name(host, wanted),
     };
@@ -72,13 +73,8 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Vict
             the hunt start it: onbeat hunt -- PROGRAM"
         )));
     }
-    if found.len() > MAX_VICTIMS {
-        return Err(Failure::usage(format!(
-            "--victim {wanted}: {} threads are more than can be watched at once ({MAX_VICTIMS}): give the \
-            id of one",
-            found.len()
-        )));
-    }
+    // The others are counted when they run.
+    found.truncate(MAX_VICTIMS);
     Ok((kind, found))
 }
 
