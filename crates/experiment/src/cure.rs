@@ -291,12 +291,11 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
     let untraced = unexplained(hunt).filter(|_| !before && !record.held);
     let mut all: Vec<CureRemaining> = untraced.into_iter().collect();
     for culprit in hunt.culprits.iter().filter(|culprit| !cured(&culprit.name)) {
-        let tried: Vec<&str> = record
-            .steps
-            .iter()
-            .filter(|step| step.culprit == culprit.name)
-            .map(|step| step.change.as_str())
-            .collect();
+        let of_it = |kept: bool| -> Vec<&str> {
+            let steps = record.steps.iter().filter(|step| step.culprit == culprit.name && step.kept == kept);
+            steps.map(|step| step.change.as_str()).collect()
+        };
+        let (cures, in_vain) = (of_it(true), of_it(false));
         let decision =
             |what: String| CureRemaining { culprit: culprit.name.clone(), needs: "decision".into(), what };
         // Changes not tried, for lack of time or after a stop; a limit that is held needs none.
@@ -306,8 +305,11 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
             all.push(decision(format!("not tried yet: {}", open.join(", "))));
         }
         all.extend(culprit.left.iter().cloned());
-        if !tried.is_empty() {
-            let what = format!("what was tried was not proven to help: {}", tried.join(", "));
+        if !cures.is_empty() {
+            all.push(decision(format!("it still takes time with what was kept: {}", cures.join(", "))));
+        }
+        if !in_vain.is_empty() {
+            let what = format!("what was tried was not proven to help: {}", in_vain.join(", "));
             all.push(decision(what));
         }
     }

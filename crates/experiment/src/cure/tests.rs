@@ -198,6 +198,21 @@ fn what_there_was_no_time_for_is_among_what_remains() {
 }
 
 #[test]
+fn what_is_kept_is_not_said_to_have_been_in_vain() {
+    let hunts = vec![hunt(0, &[("irq", &[])]), hunt(1, &[("irq", &[])])];
+    let tried = |change: &str, kept| CureStep {
+        change: change.into(),
+        ..step(0, "irq", &[change], if kept { "better" } else { "equivalent" }, kept)
+    };
+    let steps = vec![tried("none", false), tried("half", true)];
+    let told = remaining(&record(vec![run(1, 5, false)], hunts, steps));
+    let told: Vec<&str> = told.iter().map(|one| one.what.as_str()).collect();
+    let wanted =
+        ["it still takes time with what was kept: half", "what was tried was not proven to help: none"];
+    assert_eq!(told, wanted);
+}
+
+#[test]
 fn what_is_wrong_in_the_program_remains_whether_the_limit_is_held_or_not() {
     let hunts = vec![hunt(0, &[("a", &[&["one"]])])];
     let mut record = record(vec![run(0, 5, false)], hunts, Vec::new());
