@@ -80,7 +80,7 @@ pub struct CureTry {
 /// Rounds without gain after which nothing more is tried.
 const ROUNDS: usize = 2;
 
-/// Spoiled runs in a row after which no more are made.
+/// Runs in a row after which no more are made, that are spoiled, or that say nothing.
 const SPOILED: usize = 3;
 
 /// A clean run supports a rate of one in a third of its length.
@@ -139,10 +139,20 @@ fn decide(record: &CureRun) -> CureMove {
         Some(last) if last.verdict == "supported" => CureMove::End(CureEnd::Held, String::new()),
         Some(last) if last.late > 0 => round(record, kept),
         Some(last) if !last.long => CureMove::Confirm,
-        Some(last) => CureMove::End(
+        Some(last) => unsteady(&runs, last),
+    }
+}
+
+/// A machine that altered during a run without anything late may be steady in the next: it is asked
+/// again, and the first late wake-up of all these runs still counts.
+fn unsteady(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
+    let says_nothing = |run: &&&CureCleanRun| run.long && run.late == 0;
+    match runs.iter().rev().take_while(says_nothing).count() >= SPOILED {
+        true => CureMove::End(
             CureEnd::NoCandidate,
             format!("nothing was late in the last run, and it does not support the limit: {}", last.said),
         ),
+        false => CureMove::Confirm,
     }
 }
 

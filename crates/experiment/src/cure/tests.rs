@@ -61,7 +61,11 @@ fn nothing_is_tried_where_nothing_is_late() {
     assert_eq!(next(&[run(0, 0, false)]), CureMove::Confirm);
     assert_eq!(ended(&next(&[run(0, 0, false), run(0, 0, true)])), CureEnd::Held);
     let unsteady = CureCleanRun { verdict: "inconclusive".into(), ..run(0, 0, true) };
-    assert_ne!(ended(&next(&[run(0, 0, false), unsteady])), CureEnd::Held);
+    let unsteady = |n: usize| [vec![run(0, 0, false)], vec![unsteady.clone(); n]].concat();
+    assert_eq!([next(&unsteady(1)), next(&unsteady(2))], [CureMove::Confirm, CureMove::Confirm]);
+    assert_eq!(ended(&next(&unsteady(3))), CureEnd::NoCandidate);
+    assert_eq!(ended(&next(&[unsteady(2), vec![run(0, 0, true)]].concat())), CureEnd::Held);
+    assert!(matches!(next(&[unsteady(2), vec![run(0, 1, true)]].concat()), CureMove::Hunt(_)));
     // What the long run sees is hunted as well.
     assert!(matches!(next(&[run(0, 0, false), run(0, 1, true)]), CureMove::Hunt(_)));
 }
