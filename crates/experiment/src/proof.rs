@@ -220,6 +220,9 @@ impl Proof {
     fn open(&self) -> String {
         match self.late {
             [0, 0] => "nothing was late with or without the change: choose a lower limit, or more load",
+            _ if self.end == Some(ExperimentEnd::Futile) => {
+                "neither side could win any more, however the pairs that were left went"
+            }
             _ if self.pairs < 2 * self.ties => "in most pairs as much was late with the change as without it",
             _ => "the difference is neither sure nor surely small",
         }
