@@ -96,16 +96,20 @@ fn overrun(run: &Run) -> u64 {
     run.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.overrun))
 }
 
+/// What a run lacks in which nothing was seen; none where something was.
+pub fn nothing_measured(run: &Run) -> Option<String> {
+    let counted = if run.program.is_some() || !run.threads.is_empty() { "cycle" } else { "wake-up" };
+    let is_empty = run.cpus.iter().all(|cpu| cpu.cycles == 0) || is_silent(&run.threads);
+    is_empty.then(|| format!("no {counted} was measured"))
+}
+
 fn spoiled(measured: &Measurement, run: &Run) -> Vec<String> {
     let invalid = run.integrity.iter().filter(|entry| entry.invalidates).map(|entry| entry.detail.clone());
     let mut why: Vec<String> = invalid.collect();
     if !run.complete || run.ended == Ended::Signal {
         why.push("it was interrupted".into());
     }
-    if measured.cpus().all(|cpu| cpu.cycles == 0) || is_silent(&run.threads) {
-        let counted = if run.program.is_some() || !run.threads.is_empty() { "cycle" } else { "wake-up" };
-        why.push(format!("no {counted} was measured"));
-    }
+    why.extend(nothing_measured(run));
     why.extend(measured.series.lost());
     why
 }
@@ -258,6 +262,18 @@ mod tests {
         assert_eq!(overrun(&run), 2);
         assert_eq!(cycles(&run.threads), vec![row(1_000_000, 180), row(50_000_000, 3)]);
         assert!(!is_silent(&run.threads) && is_silent(&[ThreadRun::default()]) && !is_silent(&[]));
+    }
+
+    #[test]
+    fn a_run_without_a_cycle_or_a_wake_up_says_so() {
+        let said = |cycles: u64, threads: Vec<ThreadRun>| {
+            let cpus = vec![CpuRun { cycles, ..CpuRun::default() }];
+            nothing_measured(&Run { cpus, threads, ..Run::default() })
+        };
+        let thread = |cycles| vec![ThreadRun { cycles, ..ThreadRun::default() }];
+        assert_eq!(said(0, vec![]).as_deref(), Some("no wake-up was measured"));
+        assert_eq!(said(9, thread(0)).as_deref(), Some("no cycle was measured"));
+        assert_eq!((said(9, vec![]), said(9, thread(1))), (None, None));
     }
 
     #[test]
