@@ -5,6 +5,7 @@ use std::path::Path;
 
 use experiment::proof::{Proof, ProofNeeds};
 use experiment::tally::PairTally;
+use experiment::veto::LoadWork;
 use model::error::{Failure, Result};
 use model::experiment::{CountedUnit, ExperimentArm, ExperimentRun, ExperimentSegment, SegmentLoad};
 use model::histogram::{Bucket, quantile};
@@ -161,11 +162,21 @@ pub struct ExperimentSummary {
     /// Late wake-ups of A and of B.
     pub late: [u64; 2],
     pub load: String,
+    /// What each load did with the change, of what it did without it.
+    pub works: Vec<WorkSummary>,
     pub cpus: String,
     /// Segments whose first half is more like the other arm, of those whose halves differ.
     pub carried_over: [u64; 2],
     /// The median wake-up of A in the first pair and in the last; null without two.
     pub drift_p50_ns: Option<[Nanos; 2]>,
+}
+
+/// What a load did in B over what it did in A.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkSummary {
+    pub spec: String,
+    pub ratio: f64,
+    pub ci: Option<[f64; 2]>,
 }
 
 /// The measurements of the pairs that count, those of A and those of B.
@@ -222,11 +233,16 @@ pub fn answer(
         interrupted: proof.interrupted,
         late: proof.late,
         load: plan.load.clone(),
+        works: proof.works.iter().map(work).collect(),
         cpus: plan.cpus.clone(),
         carried_over: [proof.carry_over.towards, proof.carry_over.of],
         drift_p50_ns: proof.drift.map(|drift| [drift.first, drift.last]),
     };
     ProofAnswer { comparison, experiment }
+}
+
+fn work(work: &LoadWork) -> WorkSummary {
+    WorkSummary { spec: work.spec.clone(), ratio: work.ratio, ci: work.interval }
 }
 
 /// The verdict of the pairs in the place of that of a number of runs that was fixed beforehand:
