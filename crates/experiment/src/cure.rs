@@ -80,7 +80,7 @@ pub struct CureTry {
 /// Rounds without gain after which nothing more is tried.
 const ROUNDS: usize = 2;
 
-/// Spoiled runs in a row after which no more are made.
+/// Runs in a row after which no more are made, that are spoiled, or that say nothing.
 const SPOILED: usize = 3;
 
 /// A clean run supports a rate of one in a third of its length.
@@ -139,10 +139,20 @@ fn decide(record: &CureRun) -> CureMove {
         Some(last) if last.verdict == "supported" => CureMove::End(CureEnd::Held, String::new()),
         Some(last) if last.late > 0 => round(record, kept),
         Some(last) if !last.long => CureMove::Confirm,
-        Some(last) => CureMove::End(
+        Some(last) => unsteady(&runs, last),
+    }
+}
+
+/// A machine that altered during a run without anything late may be steady in the next: it is asked
+/// again, and the first late wake-up of all these runs still counts.
+fn unsteady(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
+    let says_nothing = |run: &&&CureCleanRun| run.long && run.late == 0;
+    match runs.iter().rev().take_while(says_nothing).count() >= SPOILED {
+        true => CureMove::End(
             CureEnd::NoCandidate,
             format!("nothing was late in the last run, and it does not support the limit: {}", last.said),
         ),
+        false => CureMove::Confirm,
     }
 }
 
@@ -291,12 +301,11 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
     let untraced = unexplained(hunt).filter(|_| !before && !record.held);
     let mut all: Vec<CureRemaining> = untraced.into_iter().collect();
     for culprit in hunt.culprits.iter().filter(|culprit| !cured(&culprit.name)) {
-        let tried: Vec<&str> = record
-            .steps
-            .iter()
-            .filter(|step| step.culprit == culprit.name)
-            .map(|step| step.change.as_str())
-            .collect();
+        let of_it = |kept: bool| -> Vec<&str> {
+            let steps = record.steps.iter().filter(|step| step.culprit == culprit.name && step.kept == kept);
+            steps.map(|step| step.change.as_str()).collect()
+        };
+        let (cures, in_vain) = (of_it(true), of_it(false));
         let decision =
             |what: String| CureRemaining { culprit: culprit.name.clone(), needs: "decision".into(), what };
         // Changes not tried, for lack of time or after a stop; a limit that is held needs none.
@@ -306,8 +315,11 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
             all.push(decision(format!("not tried yet: {}", open.join(", "))));
         }
         all.extend(culprit.left.iter().cloned());
-        if !tried.is_empty() {
-            let what = format!("what was tried was not proven to help: {}", tried.join(", "));
+        if !cures.is_empty() {
+            all.push(decision(format!("it still takes time with what was kept: {}", cures.join(", "))));
+        }
+        if !in_vain.is_empty() {
+            let what = format!("what was tried was not proven to help: {}", in_vain.join(", "));
             all.push(decision(what));
         }
     }

@@ -13,7 +13,7 @@ use stats::pair::verdict::Verdict;
 use crate::carry_over::CarryOver;
 use crate::drift::ExperimentDrift;
 use crate::tally::{CountedPair, PairTally};
-use crate::veto::vetoes;
+use crate::veto::{LoadWork, vetoes, works};
 
 /// From so many late wake-ups a segment on the interval of the typical pair's ratio holds that of
 /// the rates (drawn with ratios from 0.1 to 1).
@@ -71,6 +71,7 @@ pub struct Proof {
     pub fewest_more: u32,
     pub carry_over: CarryOver,
     pub drift: Option<ExperimentDrift>,
+    pub works: Vec<LoadWork>,
 }
 
 /// What pairs that scatter as these do can find.
@@ -122,6 +123,7 @@ pub fn prove(plan: &ExperimentPlan, tally: &PairTally) -> Proof {
         fewest_more: fewest_more(plan, wins, losses),
         carry_over: CarryOver::of(&tally.pairs),
         drift: ExperimentDrift::of(&tally.pairs),
+        works: works(plan, &tally.pairs),
     };
     proof.decide(plan, tally, decided);
     proof
@@ -220,6 +222,9 @@ impl Proof {
     fn open(&self) -> String {
         match self.late {
             [0, 0] => "nothing was late with or without the change: choose a lower limit, or more load",
+            _ if self.end == Some(ExperimentEnd::Futile) => {
+                "neither side could win any more, however the pairs that were left went"
+            }
             _ if self.pairs < 2 * self.ties => "in most pairs as much was late with the change as without it",
             _ => "the difference is neither sure nor surely small",
         }

@@ -9,9 +9,36 @@ use crate::tally::CountedPair;
 
 /// The reasons against it, in words.
 pub fn vetoes(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Vec<String> {
-    let loads = pairs.first().map_or(0, |pair| pair.a.loads.len());
-    let of_load = (0..loads).filter_map(|at| load(plan, pairs, at));
+    let works = works(plan, pairs);
+    let of_load = works.iter().filter_map(|work| load(plan, work));
     median(plan, pairs).into_iter().chain(of_load).collect()
+}
+
+/// What a load did with the change, of what it did without it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadWork {
+    pub spec: String,
+    /// The mean of the pairs' ratios, by their logarithms.
+    pub ratio: f64,
+    /// That of the typical pair, with 95 %; none of too few pairs.
+    pub interval: Option<[f64; 2]>,
+}
+
+/// What each load did, where its work is counted: the other CPUs are the load's, and a change that
+/// is good for the measured ones may be paid for there.
+pub fn works(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Vec<LoadWork> {
+    let loads = pairs.first().map_or(0, |pair| pair.a.loads.len());
+    let of = |at: usize| {
+        let rate = |segment: &ExperimentSegment| segment.loads.get(at)?.rate_per_s;
+        let both: Option<Vec<(f64, f64)>> = pairs.iter().map(|pair| rate(pair.a).zip(rate(pair.b))).collect();
+        let logs = logs(both?.into_iter())?;
+        Some(LoadWork {
+            spec: pairs.first()?.a.loads.get(at)?.spec.clone(),
+            ratio: (logs.iter().sum::<f64>() / logs.len() as f64).exp(),
+            interval: interval(&logs, plan.stop_at).map(|ends| ends.map(f64::exp)),
+        })
+    };
+    (0..loads).filter_map(of).collect()
 }
 
 /// The median wake-up of the measured CPUs: beyond the factor and beyond the span.
@@ -19,7 +46,7 @@ fn median(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Option<String> {
     let p50 = |segment: &ExperimentSegment| segment.p50_ns.map(|p50| p50.0 as f64);
     let both: Option<Vec<(f64, f64)>> = pairs.iter().map(|pair| p50(pair.a).zip(p50(pair.b))).collect();
     let both = both?;
-    let [factor, _] = logs(both.iter().copied(), plan)?;
+    let [factor, _] = interval(&logs(both.iter().copied())?, plan.stop_at)?;
     let differences: Vec<f64> = both.iter().map(|(a, b)| b - a).collect();
     let [span, _] = interval(&differences, plan.stop_at)?;
     (factor > plan.p50_factor.ln() && span > plan.p50_ns.0 as f64).then(|| {
@@ -28,20 +55,15 @@ fn median(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Option<String> {
     })
 }
 
-fn load(plan: &ExperimentPlan, pairs: &[CountedPair], at: usize) -> Option<String> {
-    let rate = |segment: &ExperimentSegment| segment.loads.get(at)?.rate_per_s;
-    let both: Option<Vec<(f64, f64)>> = pairs.iter().map(|pair| rate(pair.a).zip(rate(pair.b))).collect();
-    let [_, most] = logs(both?.into_iter(), plan)?;
-    let spec = &pairs.first()?.a.loads.get(at)?.spec;
-    (most < plan.load_share.ln())
-        .then(|| format!("the load {spec} does {:.0} % less work or worse", -100.0 * most.exp_m1()))
+fn load(plan: &ExperimentPlan, work: &LoadWork) -> Option<String> {
+    let [_, most] = work.interval?;
+    (most < plan.load_share)
+        .then(|| format!("the load {} does {:.0} % less work or worse", work.spec, 100.0 * (1.0 - most)))
 }
 
-/// The interval of ln of B over A; none where a number is none to take a logarithm of.
-fn logs(both: impl Iterator<Item = (f64, f64)>, plan: &ExperimentPlan) -> Option<[f64; 2]> {
-    let log = |(a, b): (f64, f64)| Some((b / a).ln()).filter(|_| a > 0.0 && b > 0.0);
-    let logs: Option<Vec<f64>> = both.map(log).collect();
-    interval(&logs?, plan.stop_at)
+/// ln of B over A; none where a number is none to take a logarithm of.
+fn logs(both: impl Iterator<Item = (f64, f64)>) -> Option<Vec<f64>> {
+    both.map(|(a, b)| Some((b / a).ln()).filter(|_| a > 0.0 && b > 0.0)).collect()
 }
 
 #[cfg(test)]
@@ -81,5 +103,27 @@ mod tests {
         assert_eq!(found(&[less(85.0); 8]), [""; 0]);
         assert_eq!(found(&[less(0.0); 8]), [""; 0], "which made the segment invalid already");
         assert_eq!(found(&[([10_000, 10_000], [f64::NAN, 1.0]); 8]), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_load_does_is_told_whether_it_matters_or_not() {
+        let work = |pairs: usize, rate: Option<f64>| {
+            let segment = |rate_per_s: Option<f64>| ExperimentSegment {
+                loads: vec![SegmentLoad { spec: "mem:1".into(), rate_per_s }],
+                ..ExperimentSegment::default()
+            };
+            let (a, b) = (segment(Some(100.0)), segment(rate));
+            works(&usual(), &vec![CountedPair { a: &a, b: &b }; pairs])
+        };
+        let told = |work: &[LoadWork]| -> Vec<(String, f64, bool)> {
+            let one = |work: &LoadWork| {
+                let percent = (100.0 * work.ratio).round();
+                (work.spec.clone(), percent, work.interval.is_some())
+            };
+            work.iter().map(one).collect()
+        };
+        assert_eq!(told(&work(8, Some(90.0))), [("mem:1".to_owned(), 90.0, true)]);
+        assert_eq!(told(&work(3, Some(120.0))), [("mem:1".to_owned(), 120.0, false)]);
+        assert!(work(8, None).is_empty() && work(0, None).is_empty());
     }
 }

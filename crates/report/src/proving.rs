@@ -7,6 +7,7 @@ use crate::compare::text::differences;
 use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
 use crate::words::{clean, duration, or_dash, several, span, us, us_or_dash, wrapped};
 use experiment::proof::{Proof, ProofNeeds};
+use experiment::veto::LoadWork;
 use facts::differences::Difference;
 use model::experiment::{CountedUnit, ExperimentPlan, ExperimentRun, ExperimentSegment};
 use model::units::Nanos;
@@ -126,6 +127,7 @@ pub fn numbers(plan: &ExperimentPlan, segments: usize, proof: &Proof, needs: Pro
         let were = several(u64::from(pairs), "pair was", "pairs were");
         lines.push(format!("{were} {how} and counts for neither side."));
     }
+    lines.extend(proof.works.iter().map(of_work));
     lines.extend(found(plan, proof, needs));
     if proof.carry_over.is_seen(plan.stop_at) {
         lines.push(format!(
@@ -145,6 +147,17 @@ pub fn numbers(plan: &ExperimentPlan, segments: usize, proof: &Proof, needs: Pro
         ));
     }
     lines
+}
+
+fn of_work(work: &LoadWork) -> String {
+    let interval = work.interval.map_or_else(String::new, |[lower, upper]| {
+        format!(" (in the typical pair from {} to {}, with 95 %)", digits(lower), digits(upper))
+    });
+    format!(
+        "With the change the load {} did {} times the work that it did without{interval}.",
+        clean(&work.spec),
+        digits(work.ratio)
+    )
 }
 
 fn of_pairs(proof: &Proof) -> String {
@@ -257,7 +270,7 @@ mod tests {
     use experiment::design::usual;
     use experiment::proof::prove;
     use experiment::tally::PairTally;
-    use model::experiment::ExperimentArm;
+    use model::experiment::{ExperimentArm, SegmentLoad};
 
     fn run(late: &[(u64, u64)]) -> ExperimentRun {
         let plan = ExperimentPlan {
@@ -305,6 +318,18 @@ mod tests {
             assert!(told.contains(part), "{part}: {told}");
         }
         assert!(!told.contains("So few") && !told.contains("dropped"), "{told}");
+    }
+
+    #[test]
+    fn what_the_load_did_is_told() {
+        let mut run = run(&[(10, 2); 7]);
+        for segment in &mut run.segments {
+            let rate = if segment.arm == ExperimentArm::B { 90.0 } else { 100.0 };
+            segment.loads = vec![SegmentLoad { spec: "mem:1".into(), rate_per_s: Some(rate) }];
+        }
+        let line = "With the change the load mem:1 did 0.90 times the work that it did without (in the \
+                    typical pair from 0.90 to 0.90, with 95 %).\n";
+        assert!(said(&run).contains(line), "{}", said(&run));
     }
 
     #[test]

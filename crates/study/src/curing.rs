@@ -9,7 +9,7 @@ use experiment::cure::choice::{OfferedChange, candidates, rank, too_risky};
 use facts::survey::survey;
 use host::MachineFiles;
 use model::cure::{CureCleanRun, CureCulprit, CureHunt, CureRemaining, CureRun, CureThread};
-use model::error::{Failure, Result, json};
+use model::error::{Exit, Failure, Result, json};
 use model::plan::{LeftOut, PlanDocument};
 use model::setting::{Key, Risk, Setting, TaskSetting};
 use model::slice::SliceKind;
@@ -34,7 +34,7 @@ use crate::compare::series;
 use crate::curing_program::by_counting;
 use crate::curing_threads::elsewhere;
 use crate::measurement::{Measurement, ReadOptions};
-use crate::proving::segment_of;
+use crate::proving::{nothing_measured, segment_of};
 use crate::tuning::boot_id;
 
 /// A clean run from its bundle; of a long one, what it supports.
@@ -71,7 +71,8 @@ pub fn clean_run(folder: &Path, begun: CureCleanRun, limit: Nanos, horizon: Nano
 /// What a hunt found, and what may be tried against it; `kept` are the rules in force.
 ///
 /// # Errors
-/// Usage: recording alone makes the usual wake-up as late as the limit.
+/// Usage: recording alone makes the usual wake-up as late as the limit. Inconclusive: nothing was
+/// seen, so that nobody can be named or ruled out.
 pub fn hunted(
     folder: &Path,
     begun: CureHunt,
@@ -81,6 +82,11 @@ pub fn hunted(
     allowed: Risk,
 ) -> Result<CureHunt> {
     let run = Bundle::open(&folder.join(&begun.bundle))?.run;
+    if let Some(what) = nothing_measured(&run) {
+        let remedy = "see that what is followed runs all the time, and can be started over and over";
+        let message = format!("{what} in the hunt: {remedy}");
+        return Err(Failure { exit: Exit::Inconclusive, message });
+    }
     if let Some(recorder) = &run.recorder {
         require_cheap(recorder, limit)?;
     }
@@ -324,4 +330,31 @@ pub fn page(folder: &Path, record: &CureRun) -> Result<String> {
     let maps = [map(0, &before), if kept > 0 { map(kept, &after) } else { None }];
     let story = CureStory { record, before: series(&before), after: series(&after), maps };
     Ok(html(&story, &json(record)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_hunt_that_saw_nothing_names_nobody_and_rules_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let measured = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/runs/measured/run.json");
+        let measured = fs::read_to_string(measured).unwrap();
+        let machine = curable(&CpuSet::parse("0").unwrap()).unwrap();
+        let hunted = |name: &str, cycles: Option<u64>| {
+            let mut run: serde_json::Value = serde_json::from_str(&measured).unwrap();
+            if let Some(cycles) = cycles {
+                run["threads"] = serde_json::json!([{ "tid": 7, "comm": "robot", "cycles": cycles }]);
+            }
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join("run.json"), run.to_string()).unwrap();
+            let begun = CureHunt { bundle: name.into(), ..CureHunt::default() };
+            super::hunted(folder.path(), begun, Nanos(1_000_000), &machine, &[], Risk::Low)
+        };
+        let refused = hunted("silent", Some(0)).unwrap_err();
+        assert!(refused.exit == Exit::Inconclusive && refused.message.starts_with("no cycle was measured"));
+        assert!(hunted("seen", Some(9)).is_ok() && hunted("woken", None).is_ok());
+    }
 }

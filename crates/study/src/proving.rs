@@ -5,6 +5,7 @@ use std::path::Path;
 
 use experiment::proof::{Proof, ProofNeeds};
 use experiment::tally::PairTally;
+use experiment::veto::LoadWork;
 use model::error::{Failure, Result};
 use model::experiment::{CountedUnit, ExperimentArm, ExperimentRun, ExperimentSegment, SegmentLoad};
 use model::histogram::{Bucket, quantile};
@@ -96,16 +97,20 @@ fn overrun(run: &Run) -> u64 {
     run.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.overrun))
 }
 
+/// What a run lacks in which nothing was seen; none where something was.
+pub fn nothing_measured(run: &Run) -> Option<String> {
+    let counted = if run.program.is_some() || !run.threads.is_empty() { "cycle" } else { "wake-up" };
+    let is_empty = run.cpus.iter().all(|cpu| cpu.cycles == 0) || is_silent(&run.threads);
+    is_empty.then(|| format!("no {counted} was measured"))
+}
+
 fn spoiled(measured: &Measurement, run: &Run) -> Vec<String> {
     let invalid = run.integrity.iter().filter(|entry| entry.invalidates).map(|entry| entry.detail.clone());
     let mut why: Vec<String> = invalid.collect();
     if !run.complete || run.ended == Ended::Signal {
         why.push("it was interrupted".into());
     }
-    if measured.cpus().all(|cpu| cpu.cycles == 0) || is_silent(&run.threads) {
-        let counted = if run.program.is_some() || !run.threads.is_empty() { "cycle" } else { "wake-up" };
-        why.push(format!("no {counted} was measured"));
-    }
+    why.extend(nothing_measured(run));
     why.extend(measured.series.lost());
     why
 }
@@ -157,11 +162,21 @@ pub struct ExperimentSummary {
     /// Late wake-ups of A and of B.
     pub late: [u64; 2],
     pub load: String,
+    /// What each load did with the change, of what it did without it.
+    pub works: Vec<WorkSummary>,
     pub cpus: String,
     /// Segments whose first half is more like the other arm, of those whose halves differ.
     pub carried_over: [u64; 2],
     /// The median wake-up of A in the first pair and in the last; null without two.
     pub drift_p50_ns: Option<[Nanos; 2]>,
+}
+
+/// What a load did in B over what it did in A.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkSummary {
+    pub spec: String,
+    pub ratio: f64,
+    pub ci: Option<[f64; 2]>,
 }
 
 /// The measurements of the pairs that count, those of A and those of B.
@@ -218,11 +233,16 @@ pub fn answer(
         interrupted: proof.interrupted,
         late: proof.late,
         load: plan.load.clone(),
+        works: proof.works.iter().map(work).collect(),
         cpus: plan.cpus.clone(),
         carried_over: [proof.carry_over.towards, proof.carry_over.of],
         drift_p50_ns: proof.drift.map(|drift| [drift.first, drift.last]),
     };
     ProofAnswer { comparison, experiment }
+}
+
+fn work(work: &LoadWork) -> WorkSummary {
+    WorkSummary { spec: work.spec.clone(), ratio: work.ratio, ci: work.interval }
 }
 
 /// The verdict of the pairs in the place of that of a number of runs that was fixed beforehand:
@@ -258,6 +278,18 @@ mod tests {
         assert_eq!(overrun(&run), 2);
         assert_eq!(cycles(&run.threads), vec![row(1_000_000, 180), row(50_000_000, 3)]);
         assert!(!is_silent(&run.threads) && is_silent(&[ThreadRun::default()]) && !is_silent(&[]));
+    }
+
+    #[test]
+    fn a_run_without_a_cycle_or_a_wake_up_says_so() {
+        let said = |cycles: u64, threads: Vec<ThreadRun>| {
+            let cpus = vec![CpuRun { cycles, ..CpuRun::default() }];
+            nothing_measured(&Run { cpus, threads, ..Run::default() })
+        };
+        let thread = |cycles| vec![ThreadRun { cycles, ..ThreadRun::default() }];
+        assert_eq!(said(0, vec![]).as_deref(), Some("no wake-up was measured"));
+        assert_eq!(said(9, thread(0)).as_deref(), Some("no cycle was measured"));
+        assert_eq!((said(9, vec![]), said(9, thread(1))), (None, None));
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn known(rule: &str) -> Result<&'static Knob> {
 /// Makes a plan of an audit; `now` reads the value of a key, on the machine or in its capture.
 ///
 /// # Errors
-/// Usage: a rule that is not known, or a value that its setting does not take.
+/// Usage: a rule that is not known or has two values, or a value that its setting does not take.
 pub fn plan(
     survey: &Survey,
     audit: &Audit,
@@ -68,6 +68,7 @@ pub fn plan(
     for rule in request.without.iter().chain(request.rules.iter().map(|named| &named.rule)) {
         known(rule)?;
     }
+    require_one_value(&request.rules)?;
     let cpus = CpuSet::parse(&audit.cpus).unwrap_or_default();
     let (mut changes, mut left_out): (Vec<PlannedChange>, Vec<LeftOut>) = (Vec::new(), Vec::new());
     for knob in ordered(knobs::ALL.to_vec()) {
@@ -78,7 +79,7 @@ pub fn plan(
             continue;
         }
         let Some(finding) = audit.findings.iter().find(|finding| finding.rule == knob.id) else { continue };
-        match of_rule(survey, knob, finding, &cpus, named)? {
+        match of_rule(survey, knob, finding, &cpus, named)?.on_machine(knob, named, now) {
             Wanted::Nothing => {}
             Wanted::Left(left) => left_out.push(left),
             Wanted::Settings(settings) => {
@@ -126,10 +127,53 @@ fn contradicted(settings: &[Setting], changes: &[PlannedChange]) -> Option<(Key,
     settings.iter().find_map(other)
 }
 
+/// Of two values of one rule only one could be set.
+fn require_one_value(rules: &[RuleRequest]) -> Result<()> {
+    for (at, named) in rules.iter().enumerate() {
+        let other = |other: &&RuleRequest| other.rule == named.rule && other.value != named.value;
+        if let Some(other) = rules.iter().take(at).find(other) {
+            let told = |one: &RuleRequest| match &one.value {
+                Some(value) => format!("{}={}", one.rule, quoted_value(value)),
+                None => one.rule.clone(),
+            };
+            let (first, second) = (told(other), told(named));
+            return Err(Failure::usage(format!(
+                "{first} and {second} are two values of one rule: leave one out"
+            )));
+        }
+    }
+    Ok(())
+}
+
 enum Wanted {
     Nothing,
     Settings(Vec<Setting>),
     Left(LeftOut),
+}
+
+impl Wanted {
+    /// Of a value that was given it is not known yet whether this machine has its files: no finding
+    /// asks for it.
+    fn on_machine(
+        self,
+        knob: &'static Knob,
+        named: Option<&RuleRequest>,
+        now: &dyn Fn(&Key) -> Fact<String>,
+    ) -> Wanted {
+        let (Wanted::Settings(settings), Some(RuleRequest { value: Some(_), .. })) = (&self, named) else {
+            return self;
+        };
+        let is_file = |key: &&Key| matches!(key, Key::Sysctl(_) | Key::Sysfs(_) | Key::Irq(_));
+        let keys = settings.iter().map(|setting| &setting.key).filter(is_file);
+        match keys.into_iter().find(|key| now(key) == Fact::Absent) {
+            None => self,
+            Some(key) => Wanted::Left(LeftOut {
+                rule: knob.id.to_owned(),
+                why: format!("there is no {}", key.path()),
+                instead: String::new(),
+            }),
+        }
+    }
 }
 
 fn of_rule(
@@ -294,6 +338,24 @@ mod tests {
         let expected =
             ["sysctl:kernel.sched_rt_runtime_us", "sysfs:kernel/debug/sched/fair_server/cpu2/runtime"];
         assert_eq!(keys, expected);
+    }
+
+    #[test]
+    fn a_rule_has_one_value() {
+        let refused = planned(BAD, &request(&["vmstat-interval=9", "vmstat-interval=20"], &[])).unwrap_err();
+        assert!(refused.message.contains("vmstat-interval=9 and vmstat-interval=20 are two values"));
+        let twice = request(&["vmstat-interval=9", "swappiness=77", "vmstat-interval=9"], &[]);
+        assert_eq!(planned(BAD, &twice).unwrap().changes.len(), 2);
+    }
+
+    #[test]
+    fn a_value_for_what_the_machine_lacks_is_left_out() {
+        let governor = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+        let edits: Vec<String> = (0..4).map(|cpu| format!("{} absent", governor(cpu))).collect();
+        let plan = planned(&edits.join("\n"), &request(&["cpufreq-governor=performance"], &[])).unwrap();
+        assert_eq!(plan.changes, []);
+        let why: Vec<&str> = plan.left_out.iter().map(|left| left.why.as_str()).collect();
+        assert_eq!(why, [format!("there is no {}", governor(2))]);
     }
 
     #[test]

@@ -61,7 +61,11 @@ fn nothing_is_tried_where_nothing_is_late() {
     assert_eq!(next(&[run(0, 0, false)]), CureMove::Confirm);
     assert_eq!(ended(&next(&[run(0, 0, false), run(0, 0, true)])), CureEnd::Held);
     let unsteady = CureCleanRun { verdict: "inconclusive".into(), ..run(0, 0, true) };
-    assert_ne!(ended(&next(&[run(0, 0, false), unsteady])), CureEnd::Held);
+    let unsteady = |n: usize| [vec![run(0, 0, false)], vec![unsteady.clone(); n]].concat();
+    assert_eq!([next(&unsteady(1)), next(&unsteady(2))], [CureMove::Confirm, CureMove::Confirm]);
+    assert_eq!(ended(&next(&unsteady(3))), CureEnd::NoCandidate);
+    assert_eq!(ended(&next(&[unsteady(2), vec![run(0, 0, true)]].concat())), CureEnd::Held);
+    assert!(matches!(next(&[unsteady(2), vec![run(0, 1, true)]].concat()), CureMove::Hunt(_)));
     // What the long run sees is hunted as well.
     assert!(matches!(next(&[run(0, 0, false), run(0, 1, true)]), CureMove::Hunt(_)));
 }
@@ -195,6 +199,21 @@ fn what_there_was_no_time_for_is_among_what_remains() {
     assert_eq!(told(&record), open);
     record.held = true;
     assert_eq!(told(&record), ["what was tried was not proven to help: "]);
+}
+
+#[test]
+fn what_is_kept_is_not_said_to_have_been_in_vain() {
+    let hunts = vec![hunt(0, &[("irq", &[])]), hunt(1, &[("irq", &[])])];
+    let tried = |change: &str, kept| CureStep {
+        change: change.into(),
+        ..step(0, "irq", &[change], if kept { "better" } else { "equivalent" }, kept)
+    };
+    let steps = vec![tried("none", false), tried("half", true)];
+    let told = remaining(&record(vec![run(1, 5, false)], hunts, steps));
+    let told: Vec<&str> = told.iter().map(|one| one.what.as_str()).collect();
+    let wanted =
+        ["it still takes time with what was kept: half", "what was tried was not proven to help: none"];
+    assert_eq!(told, wanted);
 }
 
 #[test]

@@ -123,6 +123,15 @@ fn what_was_dropped_can_take_a_verdict_away() {
 }
 
 #[test]
+fn what_cannot_be_decided_any_more_says_so() {
+    let plan = ExperimentPlan { win_at: 40.0, ..usual() };
+    let turns: Vec<(u64, u64)> = (0..8).map(|at| if at % 2 == 0 { (10, 2) } else { (2, 10) }).collect();
+    let found = prove(&plan, &PairTally::of(&pairs(&turns)));
+    assert_eq!((found.verdict, found.end), (Verdict::Inconclusive, Some(ExperimentEnd::Futile)));
+    assert!(found.reason.starts_with("neither side could win any more"), "{}", found.reason);
+}
+
+#[test]
 fn a_cure_that_makes_every_wake_up_later_is_none() {
     let slow = |mut segment: ExperimentSegment| {
         if segment.arm == ExperimentArm::B {

@@ -19,19 +19,45 @@ const VALUE_LIMIT: u64 = 1 << 20;
 
 /// The kernel that this runs on. Only `host` can make one that writes: it is handed to
 /// [`super::Entry`] and [`super::restore`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LiveKernel {
-    /// How long interrupts are still waited for.
-    patience: Nanos,
+    patience: Patience,
 }
 
 /// How long one interrupt is waited for, and all of them: an idle one may not come for days.
 const ONE_INTERRUPT: Nanos = Nanos(200_000_000);
 const ALL_INTERRUPTS: Nanos = Nanos(2_000_000_000);
 
-impl Default for LiveKernel {
-    fn default() -> LiveKernel {
-        LiveKernel { patience: ALL_INTERRUPTS }
+/// Waits that are further apart belong to two undos.
+const APART: Nanos = Nanos(1_000_000_000);
+
+/// How long interrupts are still waited for. Each undo has all of it: an experiment undoes the same
+/// change many times, and without a wait the interrupts stay where the change has put them.
+#[derive(Debug)]
+struct Patience {
+    left: Nanos,
+    /// When the last wait ended.
+    ended: Nanos,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { left: ALL_INTERRUPTS, ended: Nanos(0) }
+    }
+}
+
+impl Patience {
+    /// Until when an interrupt is waited for that is asked to move now.
+    fn until(&mut self, now: Nanos) -> Nanos {
+        if now - self.ended > APART {
+            self.left = ALL_INTERRUPTS;
+        }
+        now + self.left.min(ONE_INTERRUPT)
+    }
+
+    fn waited(&mut self, begin: Nanos, end: Nanos) {
+        self.left = Nanos((self.left.0 - (end - begin).0).max(0));
+        self.ended = end;
     }
 }
 
@@ -46,11 +72,11 @@ impl LiveKernel {
         }
         write_file(&Key::Irq(irq).path(), cpu)?;
         let begin = clock::monotonic();
-        let until = begin + Nanos(ONE_INTERRUPT.0.min(self.patience.0));
+        let until = self.patience.until(begin);
         while !reached(self) && clock::monotonic() < until {
             clock::sleep_for(Nanos(2_000_000));
         }
-        self.patience = Nanos((self.patience.0 - (clock::monotonic() - begin).0).max(0));
+        self.patience.waited(begin, clock::monotonic());
         Ok(())
     }
 }
@@ -201,5 +227,32 @@ fn write_task(tid: u32, start: u64, what: TaskSetting, value: &str) -> io::Resul
         }
         TaskSetting::Policy => set_policy_of(tid, value),
         TaskSetting::Group => super::group::move_task(tid, value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_undo_waits_for_its_interrupts() {
+        let ms = |ms: i64| Nanos(ms * 1_000_000);
+        let mut patience = Patience::default();
+        // Twelve interrupts that do not come, one after the other, from that time on.
+        let mut waits = |from: i64| -> Vec<i64> {
+            let mut now = ms(from);
+            let one = |_| {
+                let until = patience.until(now);
+                patience.waited(now, until);
+                let waited = until - now;
+                now = until;
+                waited.0 / 1_000_000
+            };
+            (0..12).map(one).collect()
+        };
+        let once = [[200; 10].as_slice(), &[0; 2]].concat();
+        assert_eq!(waits(500), once);
+        assert_eq!(waits(3_000), [0; 12], "the same undo");
+        assert_eq!(waits(9_000), once, "the next one");
     }
 }
