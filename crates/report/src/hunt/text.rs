@@ -52,7 +52,7 @@ fn written(run: &Run, all: bool, columns: usize, color: bool) -> String {
         page.push('\n');
         account(&mut page, run, width, palette);
     }
-    suspects(&mut page, run, all, width, palette);
+    suspects(&mut page, run, width, palette);
     let _ = writeln!(page);
     let most = SPIKES[usize::from(all)];
     let example = typical::example(run, &typical::all(run));
@@ -124,9 +124,9 @@ fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
     }
 }
 
-/// Spikes whose trace and clock differ; where the ranking holds without them the answer has it.
-fn suspects(page: &mut String, run: &Run, all: bool, width: usize, palette: Palette) {
-    let Some(found) = disagreement::of(run).filter(|found| all || !found.holds) else { return };
+/// Spikes whose trace and clock differ.
+fn suspects(page: &mut String, run: &Run, width: usize, palette: Palette) {
+    let Some(found) = disagreement::of(run) else { return };
     let which = if found.which.is_empty() { String::new() } else { format!(" ({})", found.which) };
     let mut text = String::new();
     wrapped(&mut text, &format!("! I{}{which}.", found.sentence.trim_start_matches('i')), width);
