@@ -127,11 +127,13 @@ fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, br
     if let Some(place) = place {
         let draw = if place.newest { "--open" } else { "-o page.html" };
         let what = match (run.spikes.is_empty(), brief) {
-            (true, _) => "pictures",
-            (false, true) => "each spike",
-            (false, false) => "each spike drawn",
+            (true, _) => " (pictures)",
+            // Behind another command there is no room for what it shows.
+            (false, true) if !steps.is_empty() => "",
+            (false, true) => " (each spike)",
+            (false, false) => " (each spike drawn)",
         };
-        steps.push(format!("{} ({what})", place.command("report", draw)));
+        steps.push(place.command("report", draw) + what);
     }
     if run.spikes.is_empty() {
         steps.push("hunt longer, or lower --over".to_owned());

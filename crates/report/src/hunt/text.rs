@@ -164,7 +164,7 @@ fn one_culprit(page: &mut String, run: &Run, at: usize, width: usize, palette: P
     let unexplained = culprit.kind == SliceKind::Unexplained;
     let painted = palette.paint(if unexplained { YELLOW } else { RED }, &bar);
     let (share, length) = (sentences::percent(culprit.share), span(culprit.total_ns));
-    let first = format!("{number:>2}. {share:>5} {painted}{empty} {length:>8} ");
+    let first = format!("{number:>2}. {share:>6} {painted}{empty} {length:>8} ");
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
     let kind = if kind == name { String::new() } else { format!(" ({kind})") };
     let rest = format!("{name}{kind}, in {}", several(culprit.spikes, "spike", "spikes"));
