@@ -208,7 +208,8 @@ pub fn wrapped(text: &mut String, line: &str, width: usize) {
     filled(text, &" ".repeat(indent), line, indent + 2, width);
 }
 
-/// Appends words broken at blanks, but not between a number and its unit: `first` starts the first line, `hang` blanks each further one.
+/// Appends words broken at blanks, but not between a number and its unit: `first` starts the first
+/// line, `hang` blanks each further one.
 /// Escape sequences take no columns, so coloured text breaks where plain text does.
 pub fn filled(text: &mut String, first: &str, words: &str, hang: usize, width: usize) {
     let hang = " ".repeat(hang);

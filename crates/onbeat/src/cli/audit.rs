@@ -49,8 +49,7 @@ pub struct Args {
     /// With --fail-on or --diff: what is unknown counts as failed
     #[arg(long)]
     strict: bool,
-    /// Put first what a hunt lost most time to, by default the newest of this user's; the JSON keeps
-    /// its order
+    /// Put first what a hunt lost most time to, by default the newest; the JSON keeps its order
     #[arg(long, value_name = "RUN")]
     hunt: Option<Option<PathBuf>>,
     /// Print what to copy too, one block for each place: the kernel's command line, sysctl.d and

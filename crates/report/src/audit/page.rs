@@ -86,11 +86,14 @@ fn answer(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Markup {
             @for found in failing.iter().take(NAMED) {
                 li {
                     (badge(found.severity)) " "
-                    a href={ "#" (found.rule) } { (rules::find(found.rule).map_or(found.rule, |knob| knob.title)) }
+                    @let name = rules::find(found.rule).map_or(found.rule, |knob| knob.title);
+                    a href={ "#" (found.rule) } { (name) }
                     @if let Some(gain) = aids.gains.and_then(|gains| gains.badge(found.rule)) {
                         " " strong { (gain) }
                     }
-                    span class="muted brief" { " " (prose(&found.value)) ", should be " (prose(&found.wanted)) }
+                    span class="muted brief" {
+                        " " (prose(&found.value)) ", should be " (prose(&found.wanted))
+                    }
                 }
             }
         }

@@ -33,7 +33,9 @@ pub fn html(check: &ProgramCheck) -> Result<String> {
                     }
                 }
             }
-            @if failing.len() > NAMED { p class="muted" { "And " (failing.len() - NAMED) " more below." } }
+            @if failing.len() > NAMED {
+                p class="muted" { "And " (failing.len() - NAMED) " more below." }
+            }
             @if !failing.is_empty() {
                 (next(&["Begin with the first below, then ask again: `onbeat check` judges a running program, \
                     `onbeat hunt -- PROGRAM` shows which of its cycles are late."

@@ -58,11 +58,12 @@ fn most(run: &Run) -> Option<(String, Outside)> {
     let metal = run.host.virtualization == "none";
     let guest = !metal && !run.host.virtualization.is_empty();
     let by = if metal { "firmware (SMI) or hardware" } else { "firmware, hardware or a hypervisor" };
-    let (share, outside) = match () {
-        () if stopped > 0.5 && guest => (stopped, Outside::Hypervisor),
-        () if stopped > 0.5 => (stopped, Outside::Below(by)),
-        () if unknown > 0.5 && guest => (unknown, Outside::NoEvent),
-        () => return None,
+    let (share, outside) = if stopped > 0.5 {
+        (stopped, if guest { Outside::Hypervisor } else { Outside::Below(by) })
+    } else if unknown > 0.5 && guest {
+        (unknown, Outside::NoEvent)
+    } else {
+        return None;
     };
     Some((sentences::percent(share.min(1.0)), outside))
 }

@@ -23,6 +23,10 @@ use model::vocabulary::Command;
 use stats::compare::secondary;
 use stats::pair::verdict::Design;
 
+/// What to do next with several runs.
+const COMPARED: &str = "`onbeat compare A... -- B...` says whether one configuration is better, of six \
+                        runs of each made in turns. Each run is by itself below.";
+
 /// The runs as one page.
 pub fn html(inputs: &[Input]) -> Result<String> {
     Ok(parts(inputs)?.page())
@@ -52,7 +56,7 @@ fn overview(inputs: &[Input]) -> Markup {
     let lines = line::of_runs(inputs.iter().map(|input| (input.title, input.run)));
     html! {
         p class="lead" { (prose(&latest(inputs))) }
-        (next(&["`onbeat compare A... -- B...` says whether one configuration is better, of six runs of each made in turns. Each run is by itself below.".into()]))
+        (next(&[COMPARED.into()]))
         (side_by_side(inputs))
         (differences(inputs))
         h2 { "Latency of all runs" }
