@@ -120,7 +120,7 @@ fn one(page: &mut String, row: &MergedParts, bar: &Bar, largest: bool, width: us
     let (Some(first), Some(longest)) = (row.parts.first(), row.longest()) else { return };
     let start = format!("+{}", us(first.start));
     let part_share = share(row.ns, bar.latency);
-    let numbers = format!("{:>9} us {:>6}  ", us(row.ns), sentences::percent(part_share));
+    let numbers = format!("{:>9} us {:>5}  ", us(row.ns), sentences::percent(part_share));
     let kind = clean(first.kind());
     let times = if row.parts.len() > 1 { format!("in {} parts", row.parts.len()) } else { String::new() };
     let words = match longest.slice {
