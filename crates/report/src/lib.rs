@@ -36,6 +36,7 @@ pub mod script;
 pub mod suite;
 pub mod totals;
 pub mod tuning;
+mod unbroken;
 pub mod watch;
 pub mod words;
 

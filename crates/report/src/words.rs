@@ -1,5 +1,6 @@
 //! Values as words: latencies, lengths, times, rates, probabilities.
 
+use crate::unbroken::{NO_BREAK, unbroken};
 use model::run::Run;
 pub use model::text::{clean, several};
 use model::units::Nanos;
@@ -207,17 +208,17 @@ pub fn wrapped(text: &mut String, line: &str, width: usize) {
     filled(text, &" ".repeat(indent), line, indent + 2, width);
 }
 
-/// Appends words broken at blanks: `first` starts the first line, `hang` blanks each further one.
+/// Appends words broken at blanks, but not between a number and its unit: `first` starts the first
+/// line, `hang` blanks each further one.
 /// Escape sequences take no columns, so coloured text breaks where plain text does.
 pub fn filled(text: &mut String, first: &str, words: &str, hang: usize, width: usize) {
-    let words: Vec<&str> = words.split_whitespace().collect();
     let hang = " ".repeat(hang);
     let options = Options::new(width)
         .initial_indent(first)
         .subsequent_indent(&hang)
         .break_words(false)
         .word_splitter(WordSplitter::NoHyphenation);
-    text.push_str(&textwrap::fill(&words.join(" "), options));
+    text.push_str(&textwrap::fill(&unbroken(words), options).replace(NO_BREAK, " "));
     text.push('\n');
 }
 

@@ -211,13 +211,31 @@ pub enum Remarks {
 
 /// What else is to be known of the inputs.
 pub fn remarks(a: &[Measurement], b: &[Measurement], which: Remarks) -> Vec<String> {
-    let mut remarks = Vec::new();
-    for measurement in a.iter().chain(b) {
-        remarks.extend(flaws(measurement).into_iter().map(|flaw| flaw.remark));
-        if which == Remarks::All {
-            let own = measurement.remarks.iter();
-            remarks.extend(own.map(|remark| format!("{}: {remark}", measurement.title)));
-        }
+    let all: Vec<&Measurement> = a.iter().chain(b).collect();
+    let mut remarks: Vec<String> =
+        all.iter().flat_map(|measurement| flaws(measurement)).map(|flaw| flaw.remark).collect();
+    if which == Remarks::All {
+        remarks.extend(reading_remarks(&all));
     }
     remarks
+}
+
+/// Remarks on reading the inputs: what holds for many of them is said once.
+pub fn reading_remarks(measurements: &[&Measurement]) -> Vec<String> {
+    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    for measurement in measurements {
+        for remark in &measurement.remarks {
+            match said.iter_mut().find(|(other, _)| other == remark) {
+                Some((_, of)) => of.push(&measurement.title),
+                None => said.push((remark, vec![&measurement.title])),
+            }
+        }
+    }
+    let line = |(remark, of): (&str, Vec<&str>)| match of.as_slice() {
+        [first, second, third, _, ..] => {
+            format!("{first}, {second}, {third} and {} more: {remark}", of.len() - 3)
+        }
+        few => format!("{}: {remark}", few.join(", ")),
+    };
+    said.into_iter().map(line).collect()
 }

@@ -44,6 +44,11 @@ async function drive() {
   const first = stretch();
   await act('right');
   check('a button moves the time', stretch() !== first, true);
+  await key('w');
+  await key('d');
+  const moved = stretch();
+  await key('a');
+  check('letters zoom and move', moved !== null && stretch() !== moved, true);
   await key('0');
   check('0 shows the whole run', stretch(), null);
   one('svg.time').dispatchEvent(new WheelEvent('wheel', { ctrlKey: true, deltaY: -1, clientX: at.x, clientY: at.y, bubbles: true, cancelable: true }));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Environment;
 use super::flags::{cpu_list, keyword};
+use super::newest::ChosenRun;
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
 use model::error::{Exit, Failure, Result};
 use model::keyword::Keyword;
@@ -27,7 +28,7 @@ use study::audit::{MachineSource, hunt_gains, judge};
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
     mut_arg("quiet", |arg| arg.help("Print only whether a gate failed")),
-    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --hunt run --copy               what a hunt lost most time to, and what to copy where\n  onbeat audit --diff board                    what has become worse since that capture"
+    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --hunt --copy                   what the newest hunt lost most time to, and what to copy where\n  onbeat audit --diff board                    what has become worse since that capture"
 )]
 pub struct Args {
     /// What the machine is for
@@ -48,9 +49,9 @@ pub struct Args {
     /// With --fail-on or --diff: what is unknown counts as failed
     #[arg(long)]
     strict: bool,
-    /// Put first what a hunt lost most time to; the JSON keeps its order
+    /// Put first what a hunt lost most time to, by default the newest; the JSON keeps its order
     #[arg(long, value_name = "RUN")]
-    hunt: Option<PathBuf>,
+    hunt: Option<Option<PathBuf>>,
     /// Print what to copy too, one block for each place: the kernel's command line, sysctl.d and
     /// the like
     #[arg(long)]
@@ -89,13 +90,15 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     if let Some(captures) = &args.diff {
         return args.compared(captures, asked.as_ref(), outputs);
     }
-    let gains = args.hunt.as_deref().map(hunt_gains).transpose()?;
+    let hunt = args.hunt.as_ref().map(|run| ChosenRun::of(run.as_ref(), true, environment)).transpose()?;
+    let gains = hunt.as_ref().map(|hunt| hunt_gains(&hunt.path)).transpose()?;
     let audited = judge(args.machine(), args.profile, asked.as_ref())?;
     outputs.json_pretty(&args.output.json, &audited.audit);
     outputs.write(&args.junit, || Ok(junit::render(&audited.audit)));
     outputs.write(&args.html, || audited.page(gains.as_ref()));
     if !args.output.quiet {
         let Screen { columns, color } = outputs.screen;
+        hunt.iter().for_each(|hunt| hunt.announce(&mut outputs, false));
         outputs.print(&text::render(&audited.audit, gains.as_ref(), columns, color, args.verbose));
         if args.copy {
             outputs.print(&text::copied(&audited.copy_blocks()?, columns, color));

@@ -14,7 +14,7 @@ use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
 use model::keyword::Keyword;
 use model::units::{Bare, Nanos};
-use report::check::{junit, page, text};
+use report::check::{junit, last_words, page, text};
 use rules::checks::findings::ProgramCheck;
 use rules::judgement::{AuditVerdict, Severity};
 
@@ -104,6 +104,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     if !args.output.quiet {
         let Screen { columns, color } = outputs.screen;
         outputs.print(&text::render(found, columns, color, args.verbose));
+        outputs.print(&last_words::render(found, columns, color));
     }
     let gate = args.gate(found);
     outputs.end(if checked.interrupted && gate == Exit::Ok { Exit::Interrupted } else { gate })

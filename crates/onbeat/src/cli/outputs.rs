@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use model::error::{Exit, Failure, Result, json, json_pretty};
 use model::text::{clean, harmless, quoted};
+use report::words::wrapped;
 use serde::Serialize;
 
 use super::Environment;
@@ -79,6 +80,13 @@ impl Outputs {
         if self.prints() {
             self.keep(print(text.as_bytes()));
         }
+    }
+
+    /// The same of lines of any length, broken at the width of the terminal.
+    pub fn print_lines(&mut self, text: &str) {
+        let mut lines = String::new();
+        text.lines().for_each(|line| wrapped(&mut lines, line, self.screen.columns));
+        self.print(&lines);
     }
 
     /// Writes a document to where a flag names.

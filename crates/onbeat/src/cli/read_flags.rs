@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use host::clock;
 use model::error::{Failure, Result};
 use model::units::{Bare, CpuSet, Nanos};
+use study::compare::reading_remarks;
 use study::measurement::{Measurement, ReadOptions};
 use study::parallel;
 
@@ -76,9 +77,6 @@ pub fn print_remarks(measurements: &[&Measurement], quiet: bool) -> bool {
     if quiet {
         return false;
     }
-    for measurement in measurements {
-        let title = &measurement.title;
-        measurement.remarks.iter().for_each(|own| remark(&format!("onbeat: {title}: {own}")));
-    }
+    reading_remarks(measurements).iter().for_each(|line| remark(&format!("onbeat: {line}")));
     is_one_terminal()
 }

@@ -86,11 +86,14 @@ fn answer(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Markup {
             @for found in failing.iter().take(NAMED) {
                 li {
                     (badge(found.severity)) " "
-                    a href={ "#" (found.rule) } { (title(found).unwrap_or(found.rule)) }
+                    @let name = rules::find(found.rule).map_or(found.rule, |knob| knob.title);
+                    a href={ "#" (found.rule) } { (name) }
                     @if let Some(gain) = aids.gains.and_then(|gains| gains.badge(found.rule)) {
                         " " strong { (gain) }
                     }
-                    span class="muted brief" { " " (prose(&found.value)) }
+                    span class="muted brief" {
+                        " " (prose(&found.value)) ", should be " (prose(&found.wanted))
+                    }
                 }
             }
         }
@@ -176,8 +179,9 @@ fn failed(found: &Finding, gains: Option<&HuntGains>) -> Markup {
     html! {
         section class={ "finding " (found.severity.name()) } id=(found.rule) {
             h3 { (badge(found.severity)) " " (found.rule) @if let Some(title) = title(found) { span class="muted" { " " (title) } } }
-            p class="change" { (prose(&found.value)) " " span class="muted" { "should be" } " " strong { (prose(&found.wanted)) } }
             dl {
+                (field("is", &found.value))
+                (wanted(&found.wanted))
                 (field("gain", &gain))
                 (field("why", &found.reason))
                 (field("contested", found.disputed))
@@ -195,6 +199,11 @@ fn badge(severity: Severity) -> Markup {
 
 fn field(name: &str, text: &str) -> Markup {
     html! { @if !text.is_empty() { div { dt { (name) } dd { (prose(text)) } } } }
+}
+
+/// What a setting or a program should be, in a list of what is said of it.
+pub fn wanted(text: &str) -> Markup {
+    html! { div { dt { "should be" } dd { strong { (prose(text)) } } } }
 }
 
 fn title(found: &Finding) -> Option<&'static str> {

@@ -4,9 +4,9 @@
 use super::sentences::{mark, not_covered, verdict};
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, GREEN, Palette, RED, Style};
-use crate::words::{duration, needed, percent, rounded_up, several, span};
+use crate::words::{duration, needed, percent, rounded_up, several, span, uncapitalised};
 use model::units::Nanos;
-use stats::bounds::{Bounds, BoundsVerdict, ExtrapolationStatus, VerdictBasis};
+use stats::bounds::{Bounds, BoundsVerdict, ExtrapolationStatus, Gate, VerdictBasis};
 
 /// The answer as text of up to this number of columns.
 pub fn render(bounds: &Bounds, place: RunPlace, width: usize, color: bool) -> String {
@@ -37,9 +37,11 @@ fn said(bounds: &Bounds) -> (String, Style) {
         length => format!(" in {}", duration(length)),
     };
     let mut words = format!("{} at worst{observed}", span(max));
-    // Of a run that was spoiled nothing follows for the next hour.
-    if bounds.gates.iter().any(|gate| gate.id == "G11" && !gate.passed) {
-        return (words + "; what comes later it does not say: the run was spoiled.", BOLD);
+    // Of a run that was spoiled, or that lacks what came behind late wake-ups, nothing follows for
+    // the next hour.
+    if let Some(gate) = spoiled(bounds) {
+        let why = gate.refusal.split(':').next().unwrap_or_default();
+        return (format!("{words}; what comes later it does not say: {}.", uncapitalised(why)), BOLD);
     }
     if counting.ended_by_limit {
         return (words + "; what comes later it does not say: it ended at its own largest latency.", BOLD);
@@ -89,16 +91,18 @@ fn basis(bounds: &Bounds) -> String {
     }
 }
 
-/// Of a run that was spoiled.
-const AGAIN: &str = "remove what spoiled the run, and measure again";
+/// The gate that a run has to pass before anything is made of it, where it did not.
+fn spoiled(bounds: &Bounds) -> Option<&Gate> {
+    bounds.gates.iter().find(|gate| gate.id == "G11" && !gate.passed)
+}
 
 fn next(bounds: &Bounds, place: RunPlace) -> String {
     let counting = &bounds.counting;
-    let spoiled = bounds.gates.iter().any(|gate| gate.id == "G11" && !gate.passed);
-    let Some(claim) = bounds.claim.as_ref().filter(|_| !spoiled || bounds.basis == VerdictBasis::Integrity)
-    else {
-        if spoiled {
-            return AGAIN.into();
+    let again = spoiled(bounds).map(|gate| uncapitalised(gate.remedy.trim_end_matches('.')));
+    let integrity = bounds.basis == VerdictBasis::Integrity;
+    let Some(claim) = bounds.claim.as_ref().filter(|_| again.is_none() || integrity) else {
+        if let Some(again) = again {
+            return again;
         }
         let command = place.command("bounds", "--limit 100us");
         return format!("{command} (a limit of yours), with --horizon 8h (for how long)");
@@ -108,7 +112,9 @@ fn next(bounds: &Bounds, place: RunPlace) -> String {
         (BoundsVerdict::Failed, _) => {
             "onbeat hunt -D 60s (who takes the time); onbeat audit (settings)".into()
         }
-        (_, VerdictBasis::Integrity) => AGAIN.into(),
+        (_, VerdictBasis::Integrity) => {
+            again.unwrap_or_else(|| "remove what spoiled the run, and measure again".into())
+        }
         (_, VerdictBasis::Steadiness) => {
             "find what changed meanwhile, and measure again when it is steady".into()
         }

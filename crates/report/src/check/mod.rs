@@ -2,6 +2,7 @@
 
 pub mod groups;
 pub mod junit;
+pub mod last_words;
 pub mod left;
 pub mod page;
 pub mod text;

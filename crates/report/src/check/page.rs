@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::groups::{FindingGroup, answer, conditions, groups, lines, more, rule, title};
+use crate::audit::page::wanted;
 use crate::html::{document, next, page_of, scroll};
 use crate::prose::prose;
 use crate::words::clean;
@@ -10,6 +11,9 @@ use model::error::{Result, json};
 use model::keyword::Keyword;
 use rules::checks::findings::ProgramCheck;
 use rules::judgement::AuditVerdict;
+
+/// Failed checks that the first screen names; the others are below.
+const NAMED: usize = 8;
 
 /// The check of a program as one page.
 pub fn html(check: &ProgramCheck) -> Result<String> {
@@ -19,7 +23,19 @@ pub fn html(check: &ProgramCheck) -> Result<String> {
     Ok(page_of(
         &heading,
         html! {
-            p class="lead" { (answer(check)) }
+            p class="lead" { strong { (answer(check)) } }
+            ol class="named" {
+                @for found in failing.iter().take(NAMED) {
+                    @let severity = found.finding.severity.name();
+                    li {
+                        span class={ "badge " (severity) } { (severity) } " " (title(found.finding.rule))
+                        span class="muted" { " " (found.threads) }
+                    }
+                }
+            }
+            @if failing.len() > NAMED {
+                p class="muted" { "And " (failing.len() - NAMED) " more below." }
+            }
             @if !failing.is_empty() {
                 (next(&["Begin with the first below, then ask again: `onbeat check` judges a running program, \
                     `onbeat hunt -- PROGRAM` shows which of its cycles are late."
@@ -53,11 +69,9 @@ fn failed(found: &FindingGroup) -> Markup {
                 span class={ "badge " (severity) } { (severity) } " " (finding.rule)
                 span class="muted" { " " (title(finding.rule)) }
             }
-            p class="change" {
-                (prose(&finding.value)) " " span class="muted" { "should be" } " "
-                strong { (prose(&finding.wanted)) }
-            }
             dl {
+                (field("found", &finding.value))
+                (wanted(&finding.wanted))
                 (field("where", &found.threads))
                 (field("why", &finding.reason))
                 (field("to change", &finding.fix))

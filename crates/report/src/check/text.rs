@@ -1,8 +1,8 @@
-//! A check as text: the answer, then what failed, worst first, then what is unknown.
+//! A check as text: what was looked at, what failed, worst first, then what is unknown.
 
 use std::fmt::Write;
 
-use super::groups::{FindingGroup, answer, conditions, groups, lines, more, title};
+use super::groups::{FindingGroup, conditions, groups, lines, more, title};
 use crate::palette::{BOLD, Palette, RED, YELLOW};
 use crate::words::{clean, filled, wrapped};
 use model::keyword::Keyword;
@@ -14,7 +14,6 @@ use rules::judgement::{AuditVerdict, Severity};
 pub fn render(check: &ProgramCheck, width: usize, color: bool, verbose: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
-    filled(&mut page, "", &palette.paint(BOLD, &answer(check)), 2, width);
     wrapped(&mut page, &conditions(check), width);
     for found in groups(check, AuditVerdict::Fail) {
         let severity = found.finding.severity;
@@ -67,11 +66,9 @@ mod tests {
     use rules::checks::fixture::ExampleProgram;
 
     #[test]
-    fn the_answer_comes_first_and_the_worst_after_it() {
+    fn the_worst_comes_first() {
         let edits = "thread 101 prio=99 cpus=0-3\nthread 102 comm=vision prio=99 cpus=0-3";
         let text = render(&ExampleProgram::of(edits).check(), 80, false, false);
-        let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].starts_with("robot (100): 2 checks failed, the worst high; "), "{text}");
         assert!(text.contains("\nhigh    highest-priority: a thread of priority 99\n"), "{text}");
         assert!(text.contains("  where      threads control (101), vision (102)\n"), "{text}");
         assert!(text.find("highest-priority").unwrap() < text.find("no-affinity").unwrap(), "{text}");

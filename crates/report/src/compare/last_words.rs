@@ -2,6 +2,7 @@
 //! so many runs can show, what to type next.
 
 use super::text::{alike, factor, sentence};
+use crate::hunt::next_step::full_stop;
 use crate::last_lines::LastLines;
 use crate::palette::{BOLD, GREEN, Palette, RED};
 use crate::words::{several, signed, span, uncapitalised};
@@ -22,6 +23,12 @@ pub fn render(compared: &Compared, differing: Option<&[Difference]>, width: usiz
     answer.row("by", by_how_much(compared)).row("shows", can_show(compared));
     answer.row("fair", fair(differing)).row("next", next(compared));
     answer.render(width, Palette(color))
+}
+
+/// The same for the page, as sentences: by how much, what so many runs can show.
+pub fn sentences(compared: &Compared) -> Vec<String> {
+    let rows = [by_how_much(compared), can_show(compared)];
+    rows.iter().filter(|row| !row.is_empty()).map(|row| full_stop(row)).collect()
 }
 
 /// The difference with its interval; nothing where it is not known.

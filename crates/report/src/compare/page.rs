@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 
+use super::last_words;
 use super::text::{MOST_SHOWN, alike, head, numbers, row, sentence};
 use crate::html::{PageParts, document, figure, next, scroll};
 use crate::plot::overlay;
@@ -67,7 +68,10 @@ pub fn parts(versus: &Versus, json: &str) -> PageParts {
         p class="lead" { strong { (verdict) } }
         @let own = versus.said.and_then(|said| said.next);
         (next(&[own.unwrap_or(step(compared.verdict, versus.said.is_some())).to_owned()]))
-        ul { @for line in &lines { li { (prose(line)) } } }
+        @if versus.said.is_none() {
+            @for line in last_words::sentences(compared) { p { (prose(&line)) } }
+            details { summary { "How it was reckoned" } (list(&lines)) }
+        } @else { (list(&lines)) }
         @for remark in versus.remarks { p { (prose(remark)) } }
         h2 { "What differs in the conditions" }
         (differences(versus.differing))
@@ -79,6 +83,10 @@ pub fn parts(versus: &Versus, json: &str) -> PageParts {
         (document(json))
     };
     PageParts { heading, body, script: None }
+}
+
+fn list(lines: &[String]) -> Markup {
+    html! { ul { @for line in lines { li { (prose(line)) } } } }
 }
 
 /// What to do after a verdict; of an experiment of pairs it goes on by itself.
@@ -228,6 +236,7 @@ mod tests {
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
         assert!(at("Inconclusive") < at("(none)") && at("one run each") < at("<figure>"));
         assert!(at("onbeat prove --change") < at("What differs"), "what to do next is beside the verdict");
+        assert!(at(" was reached in ") < at("How it was reckoned"), "words come before the reckoning");
         assert_eq!(text.matches("<svg").count(), 4);
         assert!(!text.contains("<img") && !text.contains('\u{1b}') && text.matches("</script>").count() == 1);
     }

@@ -54,7 +54,7 @@ pub fn place(input: &Input) -> Markup {
             h2 { "The largest latency over time" }
             p class="muted" {
                 "Every point is a spike: click one, or go along them with the arrow keys. "
-                "Drag moves the time, Ctrl and the wheel zoom."
+                "Drag moves the time, Ctrl and the wheel zoom; so do W, A, S and D."
                 (prose(&lanes))
                 @if run.spikes_dropped > 0 {
                     " " (several(run.spikes_dropped, "more spike is", "more spikes are"))

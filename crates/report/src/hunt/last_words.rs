@@ -4,10 +4,10 @@
 use super::next_step::first_step;
 use super::{culprit_thread, disagreement, outside, sentences, threads};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
-use crate::palette::{BOLD, Palette, RED};
-use crate::run::answer::{at_worst, fair};
+use crate::palette::{BOLD, Palette, RED, Style};
+use crate::run::answer::{at_worst, besides_the_host};
 use crate::totals::largest;
-use crate::words::{below_noise, clean, duration, several, span};
+use crate::words::{below_noise, capitalised, clean, duration, several, span};
 use model::run::{Culprit, Run};
 
 /// Culprits with a bar, at most.
@@ -21,24 +21,28 @@ const CELLS: usize = 10;
 pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {
     let bars = run.culprits.iter().take(BARS).take_while(|culprit| culprit.share >= LEAST).count();
     let most = if run.spikes.is_empty() { 0 } else { bars.max(1).min(run.culprits.len()) };
-    // With fewer bars where the terminal is narrow, down to one.
-    let fitting = (1..=most).rev().map(|shown| answer(run, place, shown));
-    let all: Vec<LastLines> = fitting.collect();
+    // Where the lines do not suffice, first with fewer bars, then with fewer words, too.
+    let ways = [false, true].into_iter().flat_map(|brief| (1..=most).rev().map(move |bars| (bars, brief)));
+    let all: Vec<LastLines> = ways.map(|(bars, brief)| answer(run, place, bars, brief)).collect();
     let found = all.iter().find(|answer| answer.lines(width) <= MOST_LINES).or(all.last());
-    found.unwrap_or(&answer(run, place, 0)).render(width, Palette(color))
+    found.unwrap_or(&answer(run, place, 0, false)).render(width, Palette(color))
 }
 
-fn answer(run: &Run, place: Option<RunPlace>, shown: usize) -> LastLines {
+fn answer(run: &Run, place: Option<RunPlace>, shown: usize, brief: bool) -> LastLines {
     let mut answer = LastLines::default();
     answer.styled("late", how_late(run), BOLD);
+    let follow = run.culprits.first().filter(|_| shown > 0).and_then(theirs(run));
     for at in 0..shown {
         let (name, style) = (if at == 0 { "who" } else { " " }, BOLD);
-        answer.styled(name, bar(&run.culprits[at]), style);
-        answer.below(if at == 0 { culprit_thread::short(&run.culprits[at]) } else { String::new() }, 2);
-        answer.below(first_step(&run.culprits, at), 2);
+        let thread = if at == 0 && !brief { culprit_thread::short(&run.culprits[at]) } else { String::new() };
+        answer.styled(name, bar(&run.culprits[at], brief), style).below(thread, 2);
+        let step = first_step(&run.culprits, at);
+        let other_way = step.split_once("; else ").filter(|_| at == 0 && follow.is_some());
+        // The last row has the command for the one case.
+        answer.below(other_way.map_or(step.clone(), |(_, change)| capitalised(change)), 2);
     }
     let (words, style) = relied_on(run);
-    answer.styled("fair", words, style).row("next", next(run, place));
+    answer.styled("fair", words, style).row("next", next(run, place, follow, brief));
     answer.kept(place);
     answer
 }
@@ -70,27 +74,29 @@ fn how_late(run: &Run) -> String {
 }
 
 /// A culprit's share as a bar, with its name, and of how many spikes it is.
-fn bar(culprit: &Culprit) -> String {
+fn bar(culprit: &Culprit, brief: bool) -> String {
     let full = (culprit.share.clamp(0.0, 1.0) * CELLS as f64).round() as usize;
     let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
-    let kind = if kind == name { String::new() } else { format!(" ({kind})") };
-    let (time, spikes) = (span(culprit.total_ns), several(culprit.spikes, "spike", "spikes"));
-    format!("{:>5} {bar} {name}{kind}: {time} in {spikes}", sentences::percent(culprit.share))
+    let said = brief || name.split([' ', ':']).any(|word| word == kind);
+    let kind = if said { String::new() } else { format!(" ({kind})") };
+    let spikes = several(culprit.spikes, "spike", "spikes");
+    let spikes = if brief { String::new() } else { format!(" in {spikes}") };
+    let share = sentences::percent(culprit.share);
+    format!("{share:>5} {bar} {name}{kind}: {}{spikes}", span(culprit.total_ns))
 }
 
-/// Whether that is to be relied on: what spoiled the run, what was lost, what recording cost.
-fn relied_on(run: &Run) -> (String, crate::palette::Style) {
+/// Whether that is to be relied on: what spoiled the run, what was lost, what recording cost. What
+/// changes nothing in the ranking is above.
+fn relied_on(run: &Run) -> (String, Style) {
     let recorder = run.recorder.as_ref();
-    let disagreement = disagreement::of(run);
-    if let Some(no) = disagreement.as_ref().filter(|disagreement| !disagreement.holds) {
+    if let Some(no) = disagreement::of(run).filter(|disagreement| !disagreement.holds) {
         return (format!("no: {}", no.sentence), RED);
     }
-    let (mut words, style) = fair(run);
-    if let Some(outside) = outside::sentence(run) {
-        words = outside.trim_end_matches('.').to_owned();
+    let (mut words, style) = besides_the_host(run, "above");
+    if let Some(outside) = outside::brief(run) {
+        words = outside;
     }
-    words.extend(disagreement.iter().flat_map(|which| ["; ", which.sentence.as_str()]));
     let lost = recorder.map_or(0, |recorder| recorder.windows_lost);
     if lost > 0 {
         words += &format!("; of {} events were lost", several(lost, "spike", "spikes"));
@@ -102,37 +108,40 @@ fn relied_on(run: &Run) -> (String, crate::palette::Style) {
 fn recording(run: &Run) -> String {
     let cost = run.recorder.as_ref().and_then(|recorder| {
         let cost = recorder.stacks_cost_ns.or(recorder.events_cost_ns)?;
-        below_noise(cost, recorder.cost_noise_ns).is_none().then(|| format!(" {}", span(cost)))
+        below_noise(cost, recorder.cost_noise_ns).is_none().then(|| span(cost))
     });
     match (run.follows(), cost) {
         (true, _) => "what recording costs is in it".to_owned(),
-        (false, Some(cost)) => {
-            format!("recording adds{cost} to the median wake-up: take maxima from `onbeat measure`")
-        }
+        (false, Some(cost)) => format!("recording adds {cost}: take maxima from `onbeat measure`"),
         (false, None) => "take maxima from `onbeat measure`, which records nothing".to_owned(),
     }
 }
 
-/// What to type next.
-fn next(run: &Run, place: Option<RunPlace>) -> String {
+/// What to type next; briefly, no more than two commands.
+fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, brief: bool) -> String {
     let mut steps = Vec::new();
-    if let Some((culprit, command)) =
-        run.culprits.first().filter(|_| !run.spikes.is_empty()).and_then(theirs(run))
-    {
-        steps.push(format!("{command} (if {culprit} is what must be in time)"));
-    }
+    steps.extend(follow.map(|(culprit, command)| match brief {
+        true => format!("{command} (if it must be in time)"),
+        false => format!("{command} (if {culprit} is what must be in time)"),
+    }));
     if let Some(place) = place {
         let draw = if place.newest { "--open" } else { "-o page.html" };
-        let what = if run.spikes.is_empty() { "pictures" } else { "each spike drawn" };
-        steps.push(format!("{} ({what})", place.command("report", draw)));
+        let what = match (run.spikes.is_empty(), brief) {
+            (true, _) => " (pictures)",
+            // Behind another command there is no room for what it shows.
+            (false, true) if !steps.is_empty() => "",
+            (false, true) => " (each spike)",
+            (false, false) => " (each spike drawn)",
+        };
+        steps.push(place.command("report", draw) + what);
     }
-    match run.spikes.is_empty() {
-        true => steps.push("hunt longer, or lower --over".to_owned()),
-        false => {
-            let knobs = run.culprits.iter().any(|culprit| !culprit.knobs.is_empty());
-            let settings = place.filter(|_| knobs).map(|place| place.path);
-            steps.extend(settings.map(|path| format!("onbeat audit --hunt {path} (settings that matter)")));
-        }
+    if run.spikes.is_empty() {
+        steps.push("hunt longer, or lower --over".to_owned());
+    }
+    let knobs = !run.spikes.is_empty() && run.culprits.iter().any(|culprit| !culprit.knobs.is_empty());
+    if let Some(place) = place.filter(|_| knobs && !(brief && steps.len() > 1)) {
+        let run = if place.newest { String::new() } else { format!(" {}", place.path) };
+        steps.push(format!("onbeat audit --hunt{run} (settings{})", if brief { "" } else { " that matter" }));
     }
     steps.join("; ")
 }
@@ -150,6 +159,7 @@ fn theirs(run: &Run) -> impl Fn(&Culprit) -> Option<(String, String)> {
 mod tests {
     use super::*;
     use crate::hunt::fixture;
+    use model::run::CulpritThread;
     use model::units::Nanos;
 
     const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: true };
@@ -166,6 +176,37 @@ mod tests {
             let text = render(&run, Some(PLACE), width, false);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_may_be_theirs_is_answered_in_as_many_lines() {
+        let mut run = fixture::run();
+        run.host.online = "0-3".into();
+        let lidar = CulpritThread { tid: 19730, comm: "lidar".into(), prio: 9, ..CulpritThread::default() };
+        run.culprits[0] = Culprit {
+            rule: Some("realtime-thread".into()),
+            name: "a real-time thread that goes first: lidar".into(),
+            kind: "thread".into(),
+            threads: vec![lidar],
+            threads_seen: 1,
+            ..run.culprits[0].clone()
+        };
+        rules::culprits::advice::renew(&mut run);
+        let text = render(&run, Some(PLACE), 80, false);
+        assert!(text.lines().count() - 1 <= MOST_LINES, "{text}");
+        assert!(text.contains("next    onbeat hunt --victim lidar (if it must be in time); "), "{text}");
+        assert!(text.contains("\n          Give yours the higher priority (`chrt -f -p 91 PID`)"), "{text}");
+    }
+
+    #[test]
+    fn time_outside_linux_is_said_in_short() {
+        let mut run = fixture::run();
+        run.host.virtualization = "kvm".into();
+        run.spikes.iter_mut().for_each(|spike| spike.unexplained_ns = spike.latency_ns);
+        let account = run.recorder.as_mut().expect("a hunt has one");
+        (account.latency_ns, account.unexplained_ns) = (Nanos(100), Nanos(60));
+        let text = render(&run, Some(PLACE), 80, false);
+        assert!(text.contains("fair    60 % of it has no event in this virtual machine: "), "{text}");
     }
 
     #[test]

@@ -6,36 +6,66 @@ use model::run::Run;
 use model::units::Nanos;
 use trace::timeline::is_outside;
 
+/// Where most of the lost time is, if not in Linux.
+enum Outside {
+    /// The hypervisor stopped the machine.
+    Hypervisor,
+    /// Firmware or hardware on metal, one of these or a hypervisor where it is not known.
+    Below(&'static str),
+    /// Without an event inside a virtual machine.
+    NoEvent,
+}
+
 /// The sentence; `None` where most of the time is accounted for, or nothing is known of the rest.
 pub fn sentence(run: &Run) -> Option<String> {
+    let (share, outside) = most(run)?;
+    let most = format!("Most of the lost time ({share})");
+    Some(match outside {
+        Outside::Hypervisor => format!(
+            "{most} was taken from outside: the hypervisor stopped this virtual machine; no setting inside it can cure that."
+        ),
+        Outside::Below(by) => format!(
+            "{most} was taken from outside: {by} stopped all CPUs at once; no setting of Linux can cure that."
+        ),
+        Outside::NoEvent => format!(
+            "{most} has no event inside this virtual machine, as where the hypervisor does not run it: look at the host first, for no \
+             setting inside can cure that."
+        ),
+    })
+}
+
+/// The same for the last lines, below the sentence.
+pub fn brief(run: &Run) -> Option<String> {
+    let (share, outside) = most(run)?;
+    Some(match outside {
+        Outside::Hypervisor => {
+            format!("{share} of it is the hypervisor's: no setting inside can cure that")
+        }
+        Outside::Below(by) => format!("{share} of it is not Linux's but {by}"),
+        Outside::NoEvent => {
+            format!("{share} of it has no event in this virtual machine: look at the host first")
+        }
+    })
+}
+
+fn most(run: &Run) -> Option<(String, Outside)> {
     let sum = |ns: &dyn Fn(&model::run::Spike) -> i64| {
         Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(ns(spike).max(0))))
     };
     let kept = sum(&|spike| spike.latency_ns.0);
     let taken = sum(&|spike| if is_outside(&spike.unexplained_why) { spike.unexplained_ns.0 } else { 0 });
     let (stopped, unknown) = (share(taken, kept), share(unexplained(run), total(run)));
-    let most = |share: f64| {
-        (share > 0.5).then(|| format!("Most of the lost time ({})", sentences::percent(share.min(1.0))))
-    };
     let metal = run.host.virtualization == "none";
     let guest = !metal && !run.host.virtualization.is_empty();
-    if let Some(most) = most(stopped).filter(|_| guest) {
-        return Some(format!(
-            "{most} was taken from outside: the hypervisor stopped this virtual machine; no setting inside it can cure that."
-        ));
-    }
-    if let Some(most) = most(stopped) {
-        let by = if metal { "firmware (SMI) or hardware" } else { "firmware, hardware or a hypervisor" };
-        return Some(format!(
-            "{most} was taken from outside: {by} stopped all CPUs at once; no setting of Linux can cure that."
-        ));
-    }
-    most(unknown).filter(|_| guest).map(|most| {
-        format!(
-            "{most} has no event inside this virtual machine, as where the hypervisor does not run it: look at the host first, for no \
-             setting inside can cure that."
-        )
-    })
+    let by = if metal { "firmware (SMI) or hardware" } else { "firmware, hardware or a hypervisor" };
+    let (share, outside) = if stopped > 0.5 {
+        (stopped, if guest { Outside::Hypervisor } else { Outside::Below(by) })
+    } else if unknown > 0.5 && guest {
+        (unknown, Outside::NoEvent)
+    } else {
+        return None;
+    };
+    Some((sentences::percent(share.min(1.0)), outside))
 }
 
 #[cfg(test)]

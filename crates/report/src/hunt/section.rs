@@ -1,6 +1,8 @@
 //! What `hunt` found, as a part of a run's page: what can be asked, the culprits, the worst spikes,
 //! the mean path.
 
+use std::ops::Range;
+
 use maud::{Markup, html};
 
 use super::disagreement::Disagreement;
@@ -23,8 +25,9 @@ const BOXES: &str = "Each row is part of the one above it: kind, whose, function
                      it took of all kept spikes; a click shows the spikes with a part of it.";
 /// Rows of a spike's table.
 const ROWS: usize = 40;
-/// Rows of the culprits' table.
+/// Rows of the culprits' table, and what a culprit has that is not folded away.
 const CULPRITS: usize = 40;
+const LEAST: f64 = 0.01;
 /// Culprits of which a still picture shows a typical spike.
 const TYPICAL: usize = 8;
 
@@ -118,17 +121,21 @@ pub fn account(run: &Run) -> Markup {
 }
 
 fn culprits(run: &Run, involved: &[Involved]) -> Markup {
+    let listed = run.culprits.len().min(CULPRITS);
+    let large = run.culprits.iter().take_while(|culprit| culprit.share >= LEAST).count();
+    let large = large.clamp(listed.min(1), listed);
+    let small: f64 = run.culprits[large..listed].iter().map(|culprit| culprit.share).sum();
     html! {
-        (cards("Culprits by the time they took", html! {
-            table {
-                thead { tr {
-                    th { "share" } th { "time" } th class="more" { "spikes" } th class="left" { "who" } th class="left" { "as" }
-                    th class="left" { "evidence" } th class="left" { "what cures it" }
-                    th class="left ask" { "typical" }
-                } }
-                tbody { @for at in 0..run.culprits.len().min(CULPRITS) { (culprit_row(run, at, involved)) } }
+        (culprit_rows("Culprits by the time they took", run, 0..large, involved))
+        @if large < listed {
+            details {
+                summary {
+                    (several((listed - large) as u64, "culprit", "culprits")) " under 1 %"
+                    @if listed - large > 1 { " each, " (sentences::percent(small)) " together" }
+                }
+                (culprit_rows("Culprits under 1 %", run, large..listed, involved))
             }
-        }))
+        }
         @if run.culprits.len() > CULPRITS { p class="muted" { (run.culprits.len() - CULPRITS) " more are in the data at the end of this file." } }
         p class="muted" {
             "Shares are of " (span(total(run))) ", the latency of " (sentences::summed(run)) ". "
@@ -136,6 +143,22 @@ fn culprits(run: &Run, involved: &[Involved]) -> Markup {
             (shares::sentence(run))
         }
     }
+}
+
+fn culprit_rows(name: &str, run: &Run, places: Range<usize>, involved: &[Involved]) -> Markup {
+    cards(
+        name,
+        html! {
+            table {
+                thead { tr {
+                    th { "share" } th { "time" } th class="more" { "spikes" } th class="left" { "who" } th class="left" { "as" }
+                    th class="left" { "evidence" } th class="left" { "what cures it" }
+                    th class="left ask" { "typical" }
+                } }
+                tbody { @for at in places { (culprit_row(run, at, involved)) } }
+            }
+        },
+    )
 }
 
 fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
@@ -197,7 +220,7 @@ fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Ma
                 table {
                     thead { tr {
                         th class="more" { "from, us" } th { "length, us" } th class="more" { "share" } th class="left" { "kind" }
-                        th class="left" { "who" } th class="left" { "what it rests on" }
+                        th class="left" { "who" } th class="left" { "evidence" }
                     } }
                     tbody { @for part in &shown { (row(part, spike)) } }
                 }
@@ -284,6 +307,17 @@ mod tests {
             text.contains("Who took the time") && text.contains("on 2 CPUs, with events armed, was 1.21 ms")
         );
         assert!(!crate::run::page::html(&[sample.input()]).unwrap().contains("armed"));
+    }
+
+    #[test]
+    fn small_culprits_are_folded() {
+        let mut run = fixture::run();
+        run.culprits[3].share = 0.004;
+        run.culprits[4].share = 0.003;
+        run.culprits[5].share = 0.0001;
+        let text = told(&run, None);
+        assert!(text.contains("<summary>3 culprits under 1 % each, 0.7 % together</summary>"), "{text}");
+        assert!(text.contains("&lt;0.1 %") && !text.contains("0.0 %"), "{text}");
     }
 
     #[test]

@@ -355,8 +355,12 @@ pub fn knobs(ids: &[String]) -> String {
 
 /// A share as people read it.
 pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent > 0.0 && percent < 0.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    match share * 100.0 {
+        // What took time took some.
+        percent if percent > 0.0 && percent < 0.05 => "<0.1 %".to_owned(),
+        percent if percent > 0.0 && percent < 0.95 => format!("{percent:.1} %"),
+        percent => format!("{percent:.0} %"),
+    }
 }
 
 #[cfg(test)]

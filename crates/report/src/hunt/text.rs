@@ -52,7 +52,7 @@ fn written(run: &Run, all: bool, columns: usize, color: bool) -> String {
         page.push('\n');
         account(&mut page, run, width, palette);
     }
-    suspects(&mut page, run, all, width, palette);
+    suspects(&mut page, run, width, palette);
     let _ = writeln!(page);
     let most = SPIKES[usize::from(all)];
     let example = typical::example(run, &typical::all(run));
@@ -124,9 +124,9 @@ fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
     }
 }
 
-/// Spikes whose trace and clock differ; where the ranking holds without them the answer has it.
-fn suspects(page: &mut String, run: &Run, all: bool, width: usize, palette: Palette) {
-    let Some(found) = disagreement::of(run).filter(|found| all || !found.holds) else { return };
+/// Spikes whose trace and clock differ.
+fn suspects(page: &mut String, run: &Run, width: usize, palette: Palette) {
+    let Some(found) = disagreement::of(run) else { return };
     let which = if found.which.is_empty() { String::new() } else { format!(" ({})", found.which) };
     let mut text = String::new();
     wrapped(&mut text, &format!("! I{}{which}.", found.sentence.trim_start_matches('i')), width);
@@ -164,7 +164,7 @@ fn one_culprit(page: &mut String, run: &Run, at: usize, width: usize, palette: P
     let unexplained = culprit.kind == SliceKind::Unexplained;
     let painted = palette.paint(if unexplained { YELLOW } else { RED }, &bar);
     let (share, length) = (sentences::percent(culprit.share), span(culprit.total_ns));
-    let first = format!("{number:>2}. {share:>5} {painted}{empty} {length:>8} ");
+    let first = format!("{number:>2}. {share:>6} {painted}{empty} {length:>8} ");
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
     let kind = if kind == name { String::new() } else { format!(" ({kind})") };
     let rest = format!("{name}{kind}, in {}", several(culprit.spikes, "spike", "spikes"));

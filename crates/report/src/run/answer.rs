@@ -92,9 +92,25 @@ fn missed_share(run: &Run) -> String {
 
 /// Whether the numbers are to be relied on, and what they are the numbers of.
 pub fn fair(run: &Run) -> (String, Style) {
+    judged(run, "above")
+}
+
+/// The same, with where its remarks stand.
+pub fn judged(run: &Run, place: &str) -> (String, Style) {
+    let host = run.host.virtualization.as_str();
+    let (words, style) = besides_the_host(run, place);
+    match host {
+        "" | "none" => (words, style),
+        _ if !words.starts_with("yes") && !words.starts_with(MISSING) => (words, style),
+        host => (format!("{words}; the host's pauses are in it ({})", clean(host)), style),
+    }
+}
+
+/// The same without the host's pauses, which a hunt names among the culprits.
+pub fn besides_the_host(run: &Run, place: &str) -> (String, Style) {
     let spoiled: Vec<_> = run.integrity.iter().filter(|entry| entry.invalidates).collect();
     if let [first, rest @ ..] = spoiled.as_slice() {
-        let more = if rest.is_empty() { String::new() } else { format!("; {} more above", rest.len()) };
+        let more = if rest.is_empty() { String::new() } else { format!("; {} more {place}", rest.len()) };
         return (format!("no: {}{more}", sentences::integrity(first)), RED);
     }
     if run.command == Command::Import {
@@ -110,16 +126,12 @@ pub fn fair(run: &Run) -> (String, Style) {
     let mut words = match run.integrity.len() as u64 {
         // What would have been seen then is not among the wake-ups.
         0 if missed > 0 => MISSING.to_owned(),
-        n if missed > 0 => format!("{MISSING}, {} above", several(n, "remark", "remarks")),
+        n if missed > 0 => format!("{MISSING}, {} {place}", several(n, "remark", "remarks")),
         0 => "yes: nothing seen that spoils it".to_owned(),
-        n => format!("yes, but for {} above", several(n, "remark", "remarks")),
+        n => format!("yes, but for {} {place}", several(n, "remark", "remarks")),
     };
     if run.plan.policy == Policy::Other && run.probe().is_none() && !run.follows() {
         words += "; no real-time priority";
-    }
-    let host = run.host.virtualization.as_str();
-    if !host.is_empty() && host != "none" {
-        words += &format!("; the host's pauses are in it ({})", clean(host));
     }
     (words, PLAIN)
 }

@@ -7,18 +7,25 @@ use maud::{Markup, html};
 
 use super::json::json_compact;
 use super::{conditions, section, table};
-use crate::html::{PageParts, document, figure, scroll};
+use crate::html::{PageParts, document, figure, next, scroll};
 use crate::hunt::threads;
 use crate::input::Input;
 use crate::plot::overlay;
 use crate::plot::overlay::RunGroup;
 use crate::plot::{exceedance, latency, line, shift, theme};
+use crate::prose::prose;
 use crate::script::PageScript;
-use crate::words::{clean, several, us_or_dash};
+use crate::totals::largest;
+use crate::words::{clean, several, span, us_or_dash};
 use model::error::Result;
+use model::units::Nanos;
 use model::vocabulary::Command;
 use stats::compare::secondary;
 use stats::pair::verdict::Design;
+
+/// What to do next with several runs.
+const COMPARED: &str = "`onbeat compare A... -- B...` says whether one configuration is better, of six \
+                        runs of each made in turns. Each run is by itself below.";
 
 /// The runs as one page.
 pub fn html(inputs: &[Input]) -> Result<String> {
@@ -48,7 +55,8 @@ pub fn parts(inputs: &[Input]) -> Result<PageParts> {
 fn overview(inputs: &[Input]) -> Markup {
     let lines = line::of_runs(inputs.iter().map(|input| (input.title, input.run)));
     html! {
-        p class="lead" { "Side by side first, then each run by itself." }
+        p class="lead" { (prose(&latest(inputs))) }
+        (next(&[COMPARED.into()]))
         (side_by_side(inputs))
         (differences(inputs))
         h2 { "Latency of all runs" }
@@ -57,6 +65,29 @@ fn overview(inputs: &[Input]) -> Markup {
         (figure("", |size| exceedance::draw(&lines, size, &theme::PAGE)))
         (maxima(inputs))
         @for (i, input) in inputs.iter().enumerate() { (section::run(input, Some(i + 1))) }
+    }
+}
+
+/// Which run has the largest latency, and what the least of them has.
+fn latest(inputs: &[Input]) -> String {
+    let mut known: Vec<(Nanos, &Input)> =
+        inputs.iter().filter_map(|input| Some((largest(input.run)?, input))).collect();
+    known.sort_by_key(|(worst, _)| *worst);
+    let (Some((least, first)), Some((most, last))) = (known.first(), known.last()) else {
+        return "Of none of these runs the largest latency is known.".to_owned();
+    };
+    let missing = match inputs.len() - known.len() {
+        0 => String::new(),
+        n => format!(" Of {} it is not known.", several(n as u64, "run", "runs")),
+    };
+    let (most, least) = (span(*most), span(*least));
+    match most == least {
+        true => format!("The largest latency of each run is {most}.{missing}"),
+        false => format!(
+            "The largest latency is {most}, in {}; that of {} is {least}.{missing}",
+            clean(last.title),
+            clean(first.title)
+        ),
     }
 }
 
@@ -230,6 +261,9 @@ mod tests {
         let text = html(&[a.input(), b.input()]).unwrap();
         assert!(text.contains("href=\"#run-2\"") && text.contains("id=\"run-2\""));
         assert!(text.contains("What differs"));
+        let (lead, next) =
+            (text.find("The largest latency is ").unwrap(), text.find("onbeat compare A...").unwrap());
+        assert!(lead < next && next < text.find("<table").unwrap(), "the answer comes before the tables");
         assert_eq!(serde_json::from_str::<Vec<Run>>(embedded(&text)).unwrap(), [a.run, b.run]);
         assert!(html(&[]).unwrap().contains("No runs"));
     }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::pictures::pictures;
 use super::what_next::what_next;
-use super::{answer as last_words, conditions, sentences, table};
+use super::{answer as last_words, conditions, next_steps, sentences, table};
 use crate::bounds::section as bounds_section;
 use crate::bounds::sentences::verdict;
 use crate::html::{next, pairs, scroll};
@@ -53,6 +53,7 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
 /// screen.
 fn answer(input: &Input) -> Markup {
     let run = input.run;
+    let outlook = next_steps::outlook(run);
     html! {
         @if let Some(sentence) = hunt::outside::sentence(run) {
             div class="banner" role="alert" { (sentence) }
@@ -67,6 +68,8 @@ fn answer(input: &Input) -> Markup {
         @if let Some((bounds, claim)) = input.bounds.and_then(|bounds| Some((bounds, bounds.claim.as_ref()?))) {
             p { strong { (verdict(bounds, claim)) } }
         }
+        // A hunt's largest values are not those that the machine has by itself.
+        @if run.command == Command::Measure && !outlook.is_empty() { p { (prose(&outlook.join(" "))) } }
         (hunt::answer::bars(run))
         (next(&what_next(input)))
         (integrity(input))
@@ -117,14 +120,11 @@ fn integrity(input: &Input) -> Markup {
     };
     html! {
         // In the words of the terminal's last lines.
-        @if entries.is_empty() {
-            p { strong { "Was the measurement fair? " } (capitalised(&last_words::fair(input.run).0)) "." }
-        } @else {
+        @let fair = capitalised(&last_words::judged(input.run, "below").0);
+        p { strong { "Was the measurement fair? " } (prose(&fair)) "." }
+        @if !entries.is_empty() {
             details open[entries.len() <= REMARKS] {
-                summary {
-                    strong { "Was the measurement fair? " }
-                    (several(entries.len() as u64, "remark", "remarks"))
-                }
+                summary { (several(entries.len() as u64, "remark", "remarks")) " on the measurement" }
                 (list)
             }
         }

@@ -3,6 +3,9 @@
 use super::answer::hunt;
 use crate::hunt::sentences::percent;
 use crate::input::Input;
+use crate::totals::largest;
+use crate::words::span;
+use model::units::Nanos;
 use model::vocabulary::Command;
 
 /// Sentences with commands in back-ticks; none where nothing follows from the run.
@@ -61,6 +64,13 @@ fn after_culprits(input: &Input) -> Vec<String> {
     steps
 }
 
+/// A limit to ask about: round, and above what was seen, for one that was reached is not held.
+fn not_reached(worst: Nanos) -> Nanos {
+    let decades = (0..10).map(|power| 10_000 * 10i64.pow(power));
+    let round = decades.flat_map(|decade| [decade, 2 * decade, 5 * decade]).map(Nanos);
+    round.skip(3).find(|limit| *limit > worst).unwrap_or(Nanos(100_000))
+}
+
 fn after_measuring(input: &Input) -> Vec<String> {
     let who = format!(
         "{} names who took the time of the late ones; `onbeat audit` says which settings stand in the way.",
@@ -68,8 +78,11 @@ fn after_measuring(input: &Input) -> Vec<String> {
     );
     let mut steps = vec![who];
     if input.limit().is_none() {
-        let bounds = format!("onbeat bounds {} --limit 100us", input.place);
-        steps.push(format!("{} says whether this run supports a limit, here 100 us.", command(&bounds)));
+        let limit = not_reached(largest(input.run).unwrap_or_default());
+        let flag = limit.to_string().replace(' ', "");
+        let bounds = format!("onbeat bounds {} --limit {flag}", input.place);
+        let limit = span(limit);
+        steps.push(format!("{} says whether this run supports a limit, here {limit}.", command(&bounds)));
     }
     steps
 }
@@ -79,6 +92,14 @@ mod tests {
     use super::*;
     use crate::{fixture, hunt};
     use model::run::{Integrity, Run};
+
+    #[test]
+    fn the_limit_to_ask_about_is_above_what_was_seen() {
+        for (worst, limit) in [(0, 100_000), (99_999, 100_000), (100_000, 200_000), (4_560_000, 5_000_000)] {
+            assert_eq!(not_reached(Nanos(worst)), Nanos(limit));
+        }
+        assert_eq!(not_reached(Nanos(i64::MAX)), Nanos(100_000));
+    }
 
     #[test]
     fn each_end_of_a_run_has_a_next_step() {

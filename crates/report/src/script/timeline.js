@@ -9,7 +9,7 @@ const colour = (cpu) => `var(--line${cpus.length > 8 ? 1 : cpus.indexOf(cpu)})`;
 /** The picture, which draws itself anew whenever what is shown changes. */
 function timeline(place) {
   const svg = make('svg', { class: 'time', role: 'group', tabindex: 0, height: HIGH + 46,
-    'aria-label': 'Largest latency over time, every spike a point. Arrow keys: next spike; + and -: zoom; 0: all.' });
+    'aria-label': 'Largest latency over time, each spike a point. Arrows: next spike; + and -: zoom; 0: all.' });
   const layers = { back: make('g'), lines: make('g'), points: make('g'), hair: make('g') };
   svg.append(...Object.values(layers));
   let right = 900;
@@ -131,7 +131,9 @@ function timeline(place) {
     zoom(event.deltaY > 0 ? 1.25 : 0.8, time(Math.max(LEFT, within(event)[0])));
   }, { passive: false });
   on('keydown', (event) => {
-    const keys = { ArrowLeft: 'earlier', ArrowRight: 'later', '+': 'in', '-': 'out', 0: 'whole', PageUp: 'left', PageDown: 'right' };
+    // The letters are those of other viewers of traces; the page's own keys stay the page's.
+    const keys = { ArrowLeft: 'earlier', ArrowRight: 'later', '+': 'in', '-': 'out', 0: 'whole',
+      w: 'in', s: 'out', a: 'left', d: 'right' };
     if (event.key === 'Enter') get('heading')?.focus();
     if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();

@@ -52,6 +52,16 @@ pub fn parts(wakeup: &WorstWakeup) -> String {
     known.join(" + ")
 }
 
+/// The same for who does not know the letters.
+fn spoken_parts(wakeup: &WorstWakeup) -> String {
+    let parts = [
+        wakeup.timer_ns.map(|ns| format!("its timer came {} late", span(ns))),
+        wakeup.wakeup_ns.map(|ns| format!("it waited {} for its CPU", span(ns))),
+        wakeup.switch_ns.map(|ns| format!("the switch to it took {}", span(ns))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
 /// When it was, in UTC, or since the record began.
 pub fn when(worst: &PlacedWorst, of: &WatchSummary) -> String {
     match worst.time.is_empty() {
@@ -77,7 +87,7 @@ pub fn answer(of: &WatchSummary) -> Vec<String> {
     };
     let one = |worst: &PlacedWorst| {
         let cpu = worst.wakeup.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
-        format!("{}{cpu} ({}), {}", span(worst.total_ns), parts(&worst.wakeup), time(worst))
+        format!("{}{cpu} ({}), {}", span(worst.total_ns), spoken_parts(&worst.wakeup), time(worst))
     };
     lines.push(match of.worst.first() {
         Some(worst) => format!(

@@ -100,7 +100,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         None => chosen(args, environment)?,
     };
     if args.dry_run {
-        outputs.print(&plan_text(&chosen)?);
+        outputs.print_lines(&plan_text(&chosen)?);
         return outputs.end(Exit::Ok);
     }
     let mut settings = StepSettings::new(environment, &chosen.cpus, chosen.plan.yes, "curing a machine");

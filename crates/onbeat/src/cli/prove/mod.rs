@@ -117,7 +117,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         None => chosen(args, environment)?,
     };
     if args.dry_run {
-        outputs.print(&plan_text(&chosen, changes(&chosen, args.yes)?.as_ref()));
+        outputs.print_lines(&plan_text(&chosen, changes(&chosen, args.yes)?.as_ref()));
         return outputs.end(Exit::Ok);
     }
     let mut switch = ArmSwitch::of(&chosen, environment, args.yes)?;

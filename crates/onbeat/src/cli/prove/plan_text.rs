@@ -23,7 +23,7 @@ pub fn plan_text(chosen: &ChosenProof, changes: Option<&PlanDocument>) -> String
     text += &format!(
         "asked: whether fewer {} are late with the change than without it, pair by pair; if it does \
          nothing, more in one is as likely as more in the other\n\
-         ends: at an e-value of {} ({} pairs if all agree), or after {} pairs\n\
+         ends: when the evidence is {} to 1 (the e-value; {} pairs if all agree), or after {} pairs\n\
          order: {}\n",
         plan.counted().many(),
         plan.stop_at,
