@@ -304,6 +304,29 @@ fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
 }
 
 #[test]
+fn a_board_that_is_up_again_within_five_minutes_has_the_rows_of_both_boots() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let put = async |boot: &str, counts: &[(usize, u64)]| {
+            let address = format!("/v1/rows/{boot}/rec/timer/0");
+            farm.ask("PUT", &address, &token, line(0, counts)).await
+        };
+        for stored in
+            [json!({ "stored": 1, "had": 0, "seq": [] }), json!({ "stored": 0, "had": 1, "seq": [] })]
+        {
+            assert_eq!(put("b1", &[(200, 1)]).await.1, stored);
+            assert_eq!(put("b2", &[(200, 2)]).await.1, stored);
+        }
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        let slots = farm.app.store.slots("a", &key, ALL, 9).await.unwrap();
+        assert_eq!(slots.iter().map(|slot| (slot.t, slot.n)).collect::<Vec<_>>(), [(0, 1), (0, 2)]);
+        let days = farm.app.store.tiers("a", &key, Tier::Day, ALL).await.unwrap();
+        assert_eq!(days.iter().map(|day| day.n).sum::<u64>(), 3);
+        assert_eq!(put("b2", &[(200, 3)]).await, (409, json!({ "stored": 0, "had": 0, "seq": [0] })));
+    });
+}
+
+#[test]
 fn a_board_has_its_quota() {
     on_each_engine(1_000, async |farm| {
         let token = farm.enrolled("a").await;
