@@ -141,7 +141,10 @@ fn a_code_enrols_once_and_a_revoked_token_ends() {
             assert_eq!(farm.ask("GET", "/v1/me", wrong, "").await.0, 401, "{wrong}");
         }
         assert_eq!(farm.app.store.revoke("press-3", now()).await.unwrap(), 1);
+        assert_eq!(farm.app.refusals.all().len(), 0);
         assert_eq!(farm.ask("GET", "/v1/me", &token, "").await.0, 401);
+        let noted = farm.app.refusals.all();
+        assert!(noted[0].board == "press-3" && noted[0].detail.contains("was revoked"), "{noted:?}");
         assert_eq!(farm.ask("POST", "/v1/enrol", "", "no JSON").await.0, 400);
         // Who is not known cannot send much, and each refusal is a document.
         let (status, answer) = farm.ask("POST", "/v1/enrol", "", "x".repeat(10_000)).await;
