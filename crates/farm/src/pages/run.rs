@@ -23,6 +23,10 @@ fn repeat(of: &FarmRun) -> Markup {
     html! {
         p { a href={ "/v1/runs/" (escaped(&of.id)) } { "As JSON" } ", "
             a href={ "/b/" (escaped(&of.board)) "/env" } { "environments of the board" } ", "
-            a href={ "/compare?a=" (escaped(&of.id)) } { "compare with another run" } "." }
+            a href={ "/compare?a=" (escaped(&of.id)) } { "compare with another run" } ". Its files: "
+            a href={ "/v1/runs/" (escaped(&of.id)) ".tar" } { "all in an archive" }
+            @if of.spikes > 0 { ", "
+                a href={ "/v1/runs/" (escaped(&of.id)) "/perfetto.json" } {
+                    "its worst spikes for Perfetto" } } "." }
     }
 }
