@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use report::html::PageParts;
 
 use super::parts::{escaped, moment};
+use super::spike::spikes;
 use super::{Section, page};
 use crate::records::FarmRun;
 
@@ -13,6 +14,7 @@ pub fn run(of: &FarmRun, parts: PageParts) -> String {
     let body = html! {
         p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", " (moment(of.started)) " UTC" }
         (repeat(of))
+        (spikes(of))
         (body)
         @if let Some(script) = script { (script.element()) }
     };

@@ -76,6 +76,7 @@ pub fn routes() -> Vec<FarmRoute> {
         send("/changes/acknowledge", OPERATOR, acknowledge::acknowledge),
         read("/kernels", RouteNeed::Names, kernels::page),
         read("/runs/{id}", RouteNeed::Names, pages::run),
+        read("/runs/{id}/spike/{number}", RouteNeed::Names, pages::spike),
         read("/culprits", RouteNeed::Names, pages::culprits),
         read("/culprits/{fingerprint}", RouteNeed::Names, pages::culprit),
         read("/compare", RouteNeed::Names, compare::page),

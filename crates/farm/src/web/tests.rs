@@ -60,6 +60,7 @@ fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
             "/kernels".to_owned(),
             format!("/runs/{}", run.id),
             format!("/runs/{}", hunt.id),
+            format!("/runs/{}/spike/1", hunt.id),
             "/culprits".to_owned(),
             format!("/culprits/{}", culprit.fingerprint),
             "/compare".to_owned(),
@@ -89,6 +90,23 @@ fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
         assert!(front.contains("?worst=day"));
         let moment = text(get(&app, &format!("/b/west/at/{}?worst=day", run.started)).await).await;
         assert!(moment.contains("The largest latency was") && moment.contains(&format!("/runs/{}", run.id)));
+    });
+}
+
+#[test]
+fn where_the_farm_keeps_a_bundle_is_on_no_page() {
+    on_each_engine(async |store| {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = folder.path().join("kept+0123");
+        std::os::unix::fs::symlink(place("hunt"), &kept).unwrap();
+        let app = app_of(store, &[(&kept, "a")]).await;
+        let run = app.store.runs("a", 1).await.unwrap().remove(0);
+        let other = app.store.run(&run.id).await.unwrap().unwrap();
+        assert!(other.place.contains("kept+0123"));
+        for address in ["", "/spike/1"].map(|rest| format!("/runs/{}{rest}", run.id)) {
+            let text = text(get(&app, &address).await).await;
+            assert!(!text.contains("kept+0123") && text.contains(&run.id), "{address}");
+        }
     });
 }
 
