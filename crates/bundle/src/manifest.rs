@@ -14,8 +14,19 @@ pub const DEEPEST: usize = 24;
 const LONGEST: usize = 512;
 /// The largest `run.json` that a farm reads.
 pub const RUN_LIMIT: u64 = 8 << 20;
-/// The parts of a bundle: files, and folders with what lies in them.
-pub const PARTS: [&str; 6] = ["run.json", "blocks.jsonl", "rows.jsonl", "tail", "events", "host"];
+/// The parts of a bundle: files, and folders with what lies in them. What the kernel refused, and
+/// where its links lead, stands beside `host`: without it the audit of a copy knows less.
+pub const PARTS: [&str; 9] = [
+    "run.json",
+    "blocks.jsonl",
+    "rows.jsonl",
+    "tail",
+    "host.errors",
+    "host.links",
+    "host.lists",
+    "events",
+    "host",
+];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundleManifest {
@@ -116,7 +127,7 @@ pub fn is_part(path: &str) -> bool {
         !part.is_empty() && *part != "." && *part != ".." && !part.contains(model::text::steers)
     };
     let place = match parts.as_slice() {
-        ["run.json" | "blocks.jsonl" | "rows.jsonl" | "tail"] => true,
+        [name] => PARTS.contains(name) && !matches!(*name, "events" | "host"),
         ["events", _] => true,
         ["host", _, ..] => parts.len() <= DEEPEST,
         _ => false,
@@ -149,6 +160,9 @@ mod tests {
             file("blocks.jsonl", PIECE + 1),
             file("host/proc/a", 0),
             file("events/0.jsonl", 1),
+            file("host.errors", 0),
+            file("host.links", 0),
+            file("host.lists", 0),
         ];
         assert_eq!(read(files).unwrap().pieces().len(), 1);
     }

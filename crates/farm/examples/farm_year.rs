@@ -189,6 +189,8 @@ async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
         all.extend(board.worst_day().map(|day| format!("/b/{name}/at/{}?worst=day", day.t)));
         let runs = store.runs(name, 500).await?;
         all.extend(runs.iter().take(1).map(|run| format!("/runs/{}", run.id)));
+        let hunts = runs.iter().filter(|run| run.command == "hunt");
+        all.extend(hunts.take(1).map(|run| format!("/runs/{}/spike/1", run.id)));
         // Those of one command are of one bundle here, which is not compared with itself.
         let last = |command: &str| runs.iter().find(|run| run.command == command);
         if let (Some(a), Some(b)) = (last("measure"), last("hunt")) {

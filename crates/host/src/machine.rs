@@ -170,6 +170,20 @@ impl MachineFiles {
         }
     }
 
+    /// How long a plain file is, by its folder's account.
+    pub fn size(&self, path: &str) -> Fact<u64> {
+        match self.answer(path) {
+            Some(Access::File(bytes)) => return Fact::Known(bytes.len() as u64),
+            Some(other) => return no_file(other),
+            None => {}
+        }
+        let size = || -> io::Result<u64> {
+            let found = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK)?).metadata()?;
+            if found.is_file() { Ok(found.len()) } else { Err(io::Error::from_raw_os_error(libc::ENXIO)) }
+        };
+        size().map_or_else(|error| self.fact_of(&error), Fact::Known)
+    }
+
     /// Reads a whole file as text; bytes that are not UTF-8 make it malformed.
     pub fn read_text(&self, path: &str) -> Fact<String> {
         self.read(path)

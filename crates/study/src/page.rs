@@ -10,12 +10,14 @@ use model::text::{quoted, several};
 use model::units::Nanos;
 use model::vocabulary::Command;
 use report::Input;
+use report::hunt::parts::by_latency;
 use report::hunt::windows::Windows;
 use report::hunt::{perfetto, typical};
 use report::plot::history::History;
 use rules::culprits::context::StealInterval;
 use stats::bounds::{Bounds, Question};
 use stats::series::Collector;
+use trace::window::Window;
 
 use crate::measurement::Measurement;
 use crate::{bounds, explain};
@@ -56,6 +58,14 @@ impl ReportedRun {
         Ok(ReportedRun { measurement, history, bounds: None, windows, place: quoted(path) })
     }
 
+    /// Calls the run so, in its heading and in commands: where a server keeps a bundle is no place
+    /// for who reads its page.
+    pub fn named(mut self, name: &str) -> ReportedRun {
+        name.clone_into(&mut self.measurement.title);
+        self.place = quoted(name);
+        self
+    }
+
     /// Adds what the run supports, if anything; for its own limit, where none is requested.
     pub fn ask(&mut self, question: &Question) {
         let own = self.measurement.run.as_ref().and_then(|run| run.plan.limit_ns);
@@ -76,6 +86,34 @@ impl ReportedRun {
             place: &self.place,
         })
     }
+}
+
+/// A spike of a hunt, with what was traced around it where that is kept.
+pub struct ReportedSpike {
+    pub run: Run,
+    pub window: Option<Window>,
+}
+
+/// A spike by its number, 1 for the latest of all; none where the run has not so many.
+pub fn spike(path: &Path, number: usize) -> Result<Option<ReportedSpike>> {
+    let mut bundle = Bundle::open(path)?;
+    let mut stolen = Vec::new();
+    if !bundle.run.complete {
+        // Of a hunt that was killed the spikes since its last checkpoint are in the events alone.
+        bundle.each_block(|block| stolen.extend(StealInterval::of(block)))?;
+        explain::explain(path, &mut bundle.run, &stolen, |_| ())?;
+    }
+    let run = bundle.run;
+    let at = number.checked_sub(1).and_then(|at| by_latency(&run).get(at).copied());
+    let Some(spike) = at.map(|at| &run.spikes[at]) else { return Ok(None) };
+    let wanted = (spike.cpu, spike.expected_ns, spike.actual_ns);
+    let mut found = None;
+    each_window(path, |window| {
+        if (window.cpu, window.expected_ns, window.actual_ns) == wanted {
+            found = Some(window);
+        }
+    })?;
+    Ok(Some(ReportedSpike { run, window: found }))
 }
 
 /// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last

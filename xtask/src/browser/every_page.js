@@ -16,6 +16,13 @@ check('the answer is on the first screen', answers.slice(0, 4).filter((node) => 
 check('the page is no wider than the window', document.documentElement.scrollWidth > innerWidth ? [document.documentElement.scrollWidth] : []);
 check('no table is', all('.scroll').filter((node) => shown(node) && !node.querySelector('pre') && node.scrollWidth > node.clientWidth + 1)
   .map((node) => `${node.getAttribute('aria-label')} ${node.scrollWidth} in ${node.clientWidth}`));
+/** The height of what is in a cell, however high its row is. */
+const height = (node) => {
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  return range.getBoundingClientRect().height;
+};
+check('no text stands on its edge', all('th, td').filter((node) => shown(node) && node.clientWidth < 80 && height(node) > 160).map(told));
 check('nothing was requested', performance.getEntriesByType('resource').map((one) => one.name));
 
 const name = (node) => (node.getAttribute('aria-label') || node.textContent || node.labels?.[0]?.textContent || node.title || '').trim();

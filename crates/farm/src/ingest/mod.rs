@@ -7,5 +7,6 @@ pub mod keep;
 pub mod rows;
 pub mod slots;
 pub mod staging;
+pub mod stored;
 pub mod tar;
 pub mod unpack;

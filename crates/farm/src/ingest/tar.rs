@@ -1,4 +1,4 @@
-//! Reads a tar archive that may be hostile: files and folders, nothing else.
+//! Reads a tar archive that may be hostile: files and folders, nothing else; and writes one of files.
 //!
 //! The formats are POSIX's ustar and pax (IEEE Std 1003.1, pax, "EXTENDED DESCRIPTION") and GNU's
 //! long names; links, devices and sparse files are told as what they are, and never made.
@@ -9,6 +9,9 @@ const BLOCK: usize = 512;
 /// No name is longer, and no record of the pax format.
 const LONGEST_NAME: u64 = 4 << 10;
 const MOST_PAX: u64 = 64 << 10;
+/// What a head itself has place for: a name, and eleven octal digits.
+const LONGEST_PLAIN: usize = 100;
+const MOST_PLAIN: u64 = (8 << 30) - 1;
 /// Records before one file.
 const MOST_RECORDS: usize = 8;
 
@@ -222,6 +225,63 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
+/// What ends an archive.
+pub const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
+
+/// What fills the last block of a file's content.
+pub fn filling(bytes: u64) -> impl Iterator<Item = u8> {
+    std::iter::repeat_n(0, (bytes.next_multiple_of(BLOCK as u64) - bytes) as usize)
+}
+
+/// What stands before a file's content: a path that has no place in it gets a record of its own, of
+/// the pax format.
+pub fn head_of(path: &str, bytes: u64) -> Vec<u8> {
+    let mut all = Vec::new();
+    if path.len() > LONGEST_PLAIN {
+        let record = pax_path(path);
+        all.extend(plain_head(b'x', "pax", record.len() as u64));
+        all.extend(record.bytes());
+        all.extend(filling(record.len() as u64));
+    }
+    let mut end = path.len().min(LONGEST_PLAIN);
+    while !path.is_char_boundary(end) {
+        end -= 1;
+    }
+    all.extend(plain_head(b'0', &path[..end], bytes));
+    all
+}
+
+/// Its length counts its own digits.
+fn pax_path(path: &str) -> String {
+    let rest = format!(" path={path}\n");
+    let mut length = rest.len();
+    while length != rest.len() + length.to_string().len() {
+        length = rest.len() + length.to_string().len();
+    }
+    format!("{length}{rest}")
+}
+
+fn plain_head(kind: u8, name: &str, bytes: u64) -> [u8; BLOCK] {
+    let mut head = [0u8; BLOCK];
+    head[..name.len()].copy_from_slice(name.as_bytes());
+    head[100..108].copy_from_slice(b"0000644\0");
+    head[108..116].copy_from_slice(b"0000000\0");
+    head[116..124].copy_from_slice(b"0000000\0");
+    head[124..136].copy_from_slice(format!("{:011o}\0", bytes.min(MOST_PLAIN)).as_bytes());
+    head[136..148].copy_from_slice(b"00000000000\0");
+    head[156] = kind;
+    head[257..265].copy_from_slice(b"ustar\x0000");
+    sum(&mut head);
+    head
+}
+
+/// Sets the sum of a head right.
+fn sum(head: &mut [u8]) {
+    head[148..156].fill(b' ');
+    let sum: u64 = head[..BLOCK].iter().map(|byte| u64::from(*byte)).sum();
+    head[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+}
+
 /// Archives for tests.
 #[cfg(test)]
 pub mod made {
@@ -229,14 +289,7 @@ pub mod made {
 
     /// An entry of a kind: `b'0'` is a file.
     pub fn entry(kind: u8, name: &str, content: &[u8]) -> Vec<u8> {
-        let mut head = [0u8; BLOCK];
-        head[..name.len()].copy_from_slice(name.as_bytes());
-        head[100..108].copy_from_slice(b"0000644\0");
-        head[124..136].copy_from_slice(format!("{:011o}\0", content.len()).as_bytes());
-        head[156] = kind;
-        head[257..263].copy_from_slice(b"ustar\0");
-        summed(&mut head);
-        let mut all = head.to_vec();
+        let mut all = super::plain_head(kind, name, content.len() as u64).to_vec();
         all.extend(content);
         all.resize(all.len().next_multiple_of(BLOCK), 0);
         all
@@ -244,9 +297,7 @@ pub mod made {
 
     /// Sets the sum of a head right.
     pub fn summed(head: &mut [u8]) {
-        head[148..156].fill(b' ');
-        let sum: u64 = head[..BLOCK].iter().map(|byte| u64::from(*byte)).sum();
-        head[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        super::sum(head);
     }
 
     /// An archive of entries.

@@ -1,7 +1,7 @@
 //! Kinds of machines and kernels: what each was seen to do, and what may be compared.
 
 use maud::{Markup, html};
-use report::html::scroll;
+use report::html::cards;
 use report::words::{span, us_or_dash};
 
 use super::parts::{escaped, known};
@@ -40,17 +40,18 @@ fn machine(group: &[KernelRecord]) -> Markup {
     let Some(first) = group.first() else { return html! {} };
     html! {
         h2 { (known(&first.model)) ", " (first.series) }
-        (scroll(&format!("Kernels of {}, {}", known(&first.model), first.series), html! {
+        (cards(&format!("Kernels of {}, {}", known(&first.model), first.series), html! {
             table {
                 thead { tr { th.left { "kernel" } th.left.more { "preemption" } th { "boards" }
                     th.more { "runs" } th.more { "hours" } th { "p99.99, us" } th { "max, us" }
                     th.left { "compare" } } }
                 tbody { @for (at, one) in group.iter().enumerate() { tr {
                     th.left { (known(&one.release)) } td.left.more { (known(&one.preempt)) }
-                    td { (one.boards) } td.more { (one.runs) }
+                    td data-of="boards" { (one.boards) } td.more { (one.runs) }
                     td.more { (format!("{:.1}", one.length_ns as f64 / 3.6e12)) }
-                    td { (us_or_dash(one.median_p9999())) }
-                    td.top { a href={ "/runs/" (escaped(&one.worst_run)) } { (us_or_dash(one.max_ns)) } }
+                    td data-of="p99.99, us" { (us_or_dash(one.median_p9999())) }
+                    td.top data-of="max, us" { a href={ "/runs/" (escaped(&one.worst_run)) } {
+                        (us_or_dash(one.max_ns)) } }
                     td.left { @if let Some(before) = at.checked_sub(1).and_then(|at| group.get(at)) {
                         a href=(comparison(before, one)) { "with " (known(&before.release)) } } }
                 } } }

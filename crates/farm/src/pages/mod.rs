@@ -14,5 +14,6 @@ pub mod kernels;
 pub mod login;
 pub mod parts;
 pub mod run;
+pub mod spike;
 
 pub use frame::{Section, page, refusal, style_sheet};

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use model::units::Nanos;
 use model::wall_time::wall_time;
-use report::html::scroll;
+use report::html::{cards, scroll};
 use report::words::{UNKNOWN, duration, us_or_dash};
 
 use crate::records::{BoardEnvironment, FarmCulprit, FarmRun};
@@ -88,7 +88,8 @@ fn state(run: &FarmRun) -> &'static str {
 
 /// Culprits, those that took most first.
 pub fn culprits(of: &[FarmCulprit], with_boards: bool) -> Markup {
-    scroll(
+    // A name is a sentence at times: beside four numbers a telephone has a letter's width for it.
+    cards(
         "Culprits, by the time they took",
         html! {
             table {
@@ -99,10 +100,11 @@ pub fn culprits(of: &[FarmCulprit], with_boards: bool) -> Markup {
                 } }
                 tbody { @for one in of { tr {
                     th.left { a href={ "/culprits/" (escaped(&one.fingerprint)) } { (known(&one.name)) } }
-                    td.left.more { (one.kind) } @if with_boards { td { (one.boards) } }
-                    td.more { (one.runs) } td { (one.spikes) }
-                    td.top { (format!("{:.3}", one.total_ns.0 as f64 / 1e6)) }
-                    td.left.more { (date(one.first)) } td.left.when { (date(one.last)) }
+                    td.left.more { (one.kind) } @if with_boards { td data-of="boards" { (one.boards) } }
+                    td.more { (one.runs) } td data-of="spikes" { (one.spikes) }
+                    td.top data-of="took, ms" { (format!("{:.3}", one.total_ns.0 as f64 / 1e6)) }
+                    td.left.more { (date(one.first)) }
+                    td.left.when data-of="last" { (date(one.last)) }
                 } } }
             }
         },

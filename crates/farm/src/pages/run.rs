@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use report::html::PageParts;
 
 use super::parts::{escaped, moment};
+use super::spike::spikes;
 use super::{Section, page};
 use crate::records::FarmRun;
 
@@ -13,6 +14,7 @@ pub fn run(of: &FarmRun, parts: PageParts) -> String {
     let body = html! {
         p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", " (moment(of.started)) " UTC" }
         (repeat(of))
+        (spikes(of))
         (body)
         @if let Some(script) = script { (script.element()) }
     };
@@ -23,6 +25,10 @@ fn repeat(of: &FarmRun) -> Markup {
     html! {
         p { a href={ "/v1/runs/" (escaped(&of.id)) } { "As JSON" } ", "
             a href={ "/b/" (escaped(&of.board)) "/env" } { "environments of the board" } ", "
-            a href={ "/compare?a=" (escaped(&of.id)) } { "compare with another run" } "." }
+            a href={ "/compare?a=" (escaped(&of.id)) } { "compare with another run" } ". Its files: "
+            a href={ "/v1/runs/" (escaped(&of.id)) ".tar" } { "all in an archive" }
+            @if of.spikes > 0 { ", "
+                a href={ "/v1/runs/" (escaped(&of.id)) "/perfetto.json" } {
+                    "its worst spikes for Perfetto" } } "." }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::error::{Exit, Failure, Result};
 use sqlx::any::AnyPoolOptions;
-use sqlx::{Any, AssertSqlSafe, Executor, Transaction};
+use sqlx::{Any, AssertSqlSafe, Connection, Executor, Transaction};
 
 use super::engine::{StoreEngine, checked};
 use super::{FarmStore, trouble};
@@ -51,6 +51,11 @@ impl FarmStore {
 
     /// A transaction that writes.
     pub async fn begin(&self) -> Result<Transaction<'static, Any>> {
+        self.transaction().await.map_err(trouble)
+    }
+
+    /// The same, for who tells failures apart.
+    pub async fn transaction(&self) -> sqlx::Result<Transaction<'static, Any>> {
         let (pool, engine) = (self.pool.clone(), self.engine);
         // By a task of its own: who asked may go away between the statement and its answer, and the
         // connection would be in a transaction that nobody knows of.
@@ -61,13 +66,24 @@ impl FarmStore {
             }
             Ok(all)
         });
-        begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)).map_err(trouble)
+        begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
     }
 }
 
 fn mannered(engine: StoreEngine, options: AnyPoolOptions) -> AnyPoolOptions {
-    options.after_connect(move |connection, _| {
+    let options = options.after_connect(move |connection, _| {
         Box::pin(async move { connection.execute(engine.manners()).await.map(|_| ()) })
+    });
+    // On a full disk SQLite ends a transaction by itself ("Response To Errors Within A Transaction"),
+    // the driver still counts it, and nothing could begin on that connection any more.
+    options.after_release(|connection, _| {
+        Box::pin(async move {
+            if connection.is_in_transaction() {
+                // Its rollback may be on the way.
+                connection.ping().await?;
+            }
+            Ok(!connection.is_in_transaction())
+        })
     })
 }
 
@@ -135,4 +151,26 @@ fn is_known(found: i64) -> Result<bool> {
 async fn tell(all: &mut Transaction<'static, Any>, statement: &str) -> Result<()> {
     sqlx::query(AssertSqlSafe(statement.to_owned())).execute(&mut **all).await.map_err(trouble)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_that_the_database_ended_by_itself_keeps_no_other_from_beginning() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let store = FarmStore::file(&folder.path().join("farm.db")).await.unwrap();
+            // As on a full disk: it is over before the program says so.
+            for _ in 0..8 {
+                let mut all = store.transaction().await.unwrap();
+                sqlx::query("rollback").execute(&mut *all).await.unwrap();
+            }
+            for _ in 0..8 {
+                store.transaction().await.unwrap().commit().await.unwrap();
+            }
+        });
+    }
 }

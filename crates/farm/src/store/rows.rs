@@ -52,6 +52,18 @@ const AGREE_NS: u64 = 2_000_000_000;
 /// wrong by less when it first heard of the boot.
 const FUTURE_NS: i64 = 86_400 * Nanos::SECOND.0;
 
+/// What a slot is named after. A recording goes on over a start of its machine and its numbers
+/// begin again: a board that is up again within the same five minutes has two of one number.
+#[derive(Clone, Copy, Debug)]
+enum SlotName {
+    Recording,
+    WithBoot,
+}
+
+fn is_taken(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|told| told.is_unique_violation())
+}
+
 /// A boot of a board.
 type BoardBoot = (i64, String);
 
@@ -66,9 +78,17 @@ struct PlacedRow<'a> {
 impl FarmStore {
     /// Stores the rows of requests that wait together, all or none of them: an answer for each.
     pub async fn put_rows(&self, batches: &[RowBatch]) -> Result<Vec<RowsStored>> {
-        let mut all = self.begin().await?;
-        let answers = put_batches(&mut all, batches).await.map_err(trouble)?;
-        all.commit().await.map_err(trouble)?;
+        match (self.put_named(batches, SlotName::Recording).await, batches) {
+            (Err(error), [_]) if is_taken(&error) => self.put_named(batches, SlotName::WithBoot).await,
+            (other, _) => other,
+        }
+        .map_err(trouble)
+    }
+
+    async fn put_named(&self, batches: &[RowBatch], name: SlotName) -> sqlx::Result<Vec<RowsStored>> {
+        let mut all = self.transaction().await?;
+        let answers = put_batches(&mut all, batches, name).await?;
+        all.commit().await?;
         Ok(answers)
     }
 
@@ -87,6 +107,7 @@ impl FarmStore {
 async fn put_batches(
     all: &mut Transaction<'static, Any>,
     batches: &[RowBatch],
+    name: SlotName,
 ) -> sqlx::Result<Vec<RowsStored>> {
     let (offsets, mut answers) = placed(all, batches).await?;
     let rows = batches.iter().zip(offsets).enumerate().flat_map(|(request, (batch, offset))| {
@@ -94,7 +115,7 @@ async fn put_batches(
         batch.rows.iter().filter_map(row)
     });
     let new = new_rows(all, rows.collect(), &mut answers).await?;
-    add_slots(all, &new).await?;
+    add_slots(all, &new, name).await?;
     add_to_tiers(all, &new).await?;
     Ok(answers)
 }
@@ -240,17 +261,22 @@ async fn known_digest(all: &mut Transaction<'static, Any>, row: &PlacedRow<'_>) 
     .await
 }
 
-async fn add_slots(all: &mut Transaction<'static, Any>, rows: &[PlacedRow<'_>]) -> sqlx::Result<()> {
+async fn add_slots(
+    all: &mut Transaction<'static, Any>,
+    rows: &[PlacedRow<'_>],
+    name: SlotName,
+) -> sqlx::Result<()> {
     let places = rows.iter().flat_map(|row| {
         let seq = to_i64(row.row.seq);
         row.row.parts.iter().map(move |part| SlotPlace { board: row.batch.board_id, key: &part.key, seq })
     });
     let slots: Vec<FarmSlot> =
-        rows.iter().flat_map(|row| row.row.parts.iter().map(|part| slot(row, part))).collect();
+        rows.iter().flat_map(|row| row.row.parts.iter().map(|part| slot(row, part, name))).collect();
     put_slots(all, &places.zip(&slots).collect::<Vec<_>>()).await
 }
 
-fn slot(row: &PlacedRow<'_>, part: &RowPart) -> FarmSlot {
+fn slot(row: &PlacedRow<'_>, part: &RowPart, name: SlotName) -> FarmSlot {
+    let RowsOf { boot, recording, .. } = &row.batch.of;
     let wall = |mono: i64| mono.saturating_add(row.offset);
     let place = |peak: &SlotPeak| SlotPeak { max_at: peak.max_at.map(wall), ..*peak };
     let cpus: Vec<SlotPeak> = part.peaks.iter().map(place).collect();
@@ -264,7 +290,10 @@ fn slot(row: &PlacedRow<'_>, part: &RowPart) -> FarmSlot {
         max_at: worst.and_then(|peak| peak.max_at),
         culprit: part.culprit.clone(),
         victim: part.victim.clone(),
-        run: row.batch.of.recording.clone(),
+        run: match name {
+            SlotName::Recording => recording.clone(),
+            SlotName::WithBoot => format!("{recording}@{boot}"),
+        },
         cpus,
     }
 }

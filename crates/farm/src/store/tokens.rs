@@ -65,14 +65,23 @@ impl FarmStore {
 
     /// The board of a token; none where the token is unknown or revoked.
     pub async fn owner(&self, token: &[u8]) -> Result<Option<TokenOwner>> {
-        let row: Option<(i64, String)> = sqlx::query_as(
-            "select b.id, b.key from token t join board b on b.id = t.board_id where t.hash = $1 and \
-             t.revoked = 0",
-        )
-        .bind(token)
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(trouble)?;
+        self.owner_of(token, "t.revoked = 0").await
+    }
+
+    /// The board of a token that was revoked.
+    pub async fn revoked_owner(&self, token: &[u8]) -> Result<Option<TokenOwner>> {
+        self.owner_of(token, "t.revoked <> 0").await
+    }
+
+    async fn owner_of(&self, token: &[u8], state: &'static str) -> Result<Option<TokenOwner>> {
+        let query = format!(
+            "select b.id, b.key from token t join board b on b.id = t.board_id where t.hash = $1 and {state}"
+        );
+        let row: Option<(i64, String)> = sqlx::query_as(sqlx::AssertSqlSafe(query))
+            .bind(token)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(trouble)?;
         Ok(row.map(|(board_id, board)| TokenOwner { board_id, board }))
     }
 

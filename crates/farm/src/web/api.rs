@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::data::{HistogramDocument, csv_head, csv_row};
+use super::files::archive;
 use super::pages::{WebOutcome, chosen, known_board};
 use super::unnamed;
 use super::visitor::Visitor;
@@ -49,11 +52,18 @@ pub async fn run(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
     Path(id): Path<String>,
-) -> WebOutcome {
+) -> Result<Response, Refusal> {
+    // A route's parameter is a whole part of an address, so that the archive has none of its own.
+    if let Some(run) = id.strip_suffix(".tar") {
+        return match visitor.is_unnamed() {
+            true => Err(Refusal::new(StatusCode::UNAUTHORIZED, "a run's files have names: log in at /login")),
+            false => archive(&app, run).await,
+        };
+    }
     match app.store.run(&id).await? {
         Some(mut run) => {
             unnamed::runs(&visitor, std::slice::from_mut(&mut run));
-            WebAnswer::json(&run)
+            Ok(WebAnswer::json(&run)?.into_response())
         }
         None => Err(Refusal::not_found("no run has this id: /v1/boards/BOARD lists those of a board")),
     }

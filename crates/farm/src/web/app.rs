@@ -20,6 +20,8 @@ use crate::store::{AuditEntry, FarmStore};
 
 /// Reports and comparisons that are made at the same time: each may read hundreds of megabytes.
 const AT_ONCE: usize = 2;
+/// Files that are handed out at the same time: each has a thread and half a megabyte.
+const FILES_AT_ONCE: usize = 8;
 /// Folders that are remembered as refused.
 const MOST_REFUSED: usize = 1_000;
 
@@ -52,6 +54,8 @@ pub struct App {
     pub failures: AtomicU64,
     pub counters: Arc<FarmCounters>,
     heavy: Semaphore,
+    /// Files that go out at the same time.
+    pub handed_out: Arc<Semaphore>,
     passwords: Arc<Semaphore>,
     password_memory: Arc<Mutex<PasswordMemory>>,
 }
@@ -71,6 +75,7 @@ impl App {
             failures: AtomicU64::new(0),
             counters: Arc::default(),
             heavy: Semaphore::new(AT_ONCE),
+            handed_out: Arc::new(Semaphore::new(FILES_AT_ONCE)),
             passwords: Arc::new(Semaphore::new(PASSWORDS_WAITING)),
             password_memory: Arc::default(),
         }

@@ -68,9 +68,19 @@ pub async fn json(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<ChangesQuery>,
 ) -> WebOutcome {
-    let (_, mut all) = found(&app, &visitor).await?;
-    all.retain(|one| fits(one, &query));
+    let all = asked_for(&app, &visitor, &query).await?;
     WebAnswer::json(&json!({ "schema": "onbeat.farm-changes/1", "days": SHOWN_DAYS, "changes": all }))
+}
+
+/// The changes that a request names, as who asks may see them.
+pub async fn asked_for(
+    app: &App,
+    visitor: &Visitor,
+    query: &ChangesQuery,
+) -> Result<Vec<FarmChange>, Refusal> {
+    let (_, mut all) = found(app, visitor).await?;
+    all.retain(|one| fits(one, query));
+    Ok(all)
 }
 
 fn fits(one: &FarmChange, query: &ChangesQuery) -> bool {

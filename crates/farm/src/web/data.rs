@@ -34,7 +34,7 @@ pub fn csv_row(slot: &FarmSlot) -> String {
 
 /// A text as a cell: quoted (RFC 4180), and with an apostrophe where a spreadsheet would take it
 /// for a formula.
-fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     let text = clean(text);
     let guard = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
     match text.contains([',', '"']) {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::answer::WebAnswer;
+use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::pages::WebOutcome;
 use crate::pages;
@@ -15,6 +15,11 @@ pub async fn page(State(app): State<Arc<App>>) -> WebOutcome {
 }
 
 pub async fn json(State(app): State<Arc<App>>) -> WebOutcome {
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-kernels/1", "kernels": documents(&app).await? }))
+}
+
+/// Each as its JSON has it.
+pub async fn documents(app: &App) -> Result<Vec<Value>, Refusal> {
     let all = app.store.kernels().await?;
     let one = |of: &crate::records::KernelRecord| {
         json!({
@@ -23,6 +28,5 @@ pub async fn json(State(app): State<Arc<App>>) -> WebOutcome {
             "median_p9999_ns": of.median_p9999(), "max_ns": of.max_ns, "worst_run": of.worst_run,
         })
     };
-    let kernels: Vec<_> = all.iter().map(one).collect();
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-kernels/1", "kernels": kernels }))
+    Ok(all.iter().map(one).collect())
 }

@@ -187,17 +187,36 @@ pub async fn run(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutc
     let Some(run) = app.store.run(&id).await? else {
         return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
     };
-    let place = PathBuf::from(&run.place);
-    let parts = app.heavy(move || report_of(&place)).await?;
-    // What the reports' own pages allow: their styles, and the one script that is named by its
-    // digest.
-    let script = parts.script.map(|script| script.source()).unwrap_or_default();
-    let policy = POLICY.replace("style-src 'self'", &format!("style-src 'self' 'unsafe-inline'; {script}"));
+    let (place, name) = (PathBuf::from(&run.place), run.id.clone());
+    let parts = app.heavy(move || report_of(&place, &name)).await?;
+    let policy = policy_of(&parts);
     Ok(WebAnswer::page(pages::run::run(&run, parts)).under(policy))
 }
 
-fn report_of(place: &std::path::Path) -> Result<PageParts, Refusal> {
-    let mut run = ReportedRun::open(place)?;
+/// What the reports' own pages allow: their styles, and the one script that is named by its digest.
+fn policy_of(parts: &PageParts) -> String {
+    let script = parts.script.map(|script| script.source()).unwrap_or_default();
+    POLICY.replace("style-src 'self'", &format!("style-src 'self' 'unsafe-inline'; {script}"))
+}
+
+pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String, String)>) -> WebOutcome {
+    let Some(run) = app.store.run(&id).await? else {
+        return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
+    };
+    let missing = || Refusal::not_found("the run has no spike of this number: its page lists them");
+    let asked: usize = number.parse().map_err(|_| missing())?;
+    let place = PathBuf::from(&run.place);
+    let parts = app.heavy(move || {
+        let found = study::page::spike(&place, asked)?.ok_or_else(missing)?;
+        report::hunt::spike_page::parts(&found.run, asked, found.window.as_ref()).ok_or_else(missing)
+    });
+    let parts = parts.await?;
+    let policy = policy_of(&parts);
+    Ok(WebAnswer::page(pages::spike::spike(&run, asked as u64, parts)).under(policy))
+}
+
+fn report_of(place: &std::path::Path, name: &str) -> Result<PageParts, Refusal> {
+    let mut run = ReportedRun::open(place)?.named(name);
     run.ask(&Question { limit: None, horizon: HORIZON, chosen: false, reach: DEFAULT_REACH });
     let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
     Ok(report::run::page::parts(&[input])?)

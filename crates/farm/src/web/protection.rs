@@ -15,6 +15,7 @@ use flate2::write::GzEncoder;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::{App, FarmExposure};
+use super::files::Streamed;
 use crate::pages;
 
 /// Nothing but the farm's own style sheet, whatever escaping might have let through.
@@ -53,7 +54,8 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
         next.run(request).await
     };
     let response = shaped(response, &path);
-    let mut response = if zipped { compressed(response).await } else { response };
+    let is_gathered = zipped && response.extensions().get::<Streamed>().is_none();
+    let mut response = if is_gathered { compressed(response).await } else { response };
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));

@@ -141,7 +141,10 @@ fn a_code_enrols_once_and_a_revoked_token_ends() {
             assert_eq!(farm.ask("GET", "/v1/me", wrong, "").await.0, 401, "{wrong}");
         }
         assert_eq!(farm.app.store.revoke("press-3", now()).await.unwrap(), 1);
+        assert_eq!(farm.app.refusals.all().len(), 0);
         assert_eq!(farm.ask("GET", "/v1/me", &token, "").await.0, 401);
+        let noted = farm.app.refusals.all();
+        assert!(noted[0].board == "press-3" && noted[0].detail.contains("was revoked"), "{noted:?}");
         assert_eq!(farm.ask("POST", "/v1/enrol", "", "no JSON").await.0, 400);
         // Who is not known cannot send much, and each refusal is a document.
         let (status, answer) = farm.ask("POST", "/v1/enrol", "", "x".repeat(10_000)).await;
@@ -300,6 +303,29 @@ fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
         // The machine before was copied, and is still alive.
         let (status, answer) = put("b1", &clock, rows).await;
         assert_eq!(status, 403, "{answer}");
+    });
+}
+
+#[test]
+fn a_board_that_is_up_again_within_five_minutes_has_the_rows_of_both_boots() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let put = async |boot: &str, counts: &[(usize, u64)]| {
+            let address = format!("/v1/rows/{boot}/rec/timer/0");
+            farm.ask("PUT", &address, &token, line(0, counts)).await
+        };
+        for stored in
+            [json!({ "stored": 1, "had": 0, "seq": [] }), json!({ "stored": 0, "had": 1, "seq": [] })]
+        {
+            assert_eq!(put("b1", &[(200, 1)]).await.1, stored);
+            assert_eq!(put("b2", &[(200, 2)]).await.1, stored);
+        }
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        let slots = farm.app.store.slots("a", &key, ALL, 9).await.unwrap();
+        assert_eq!(slots.iter().map(|slot| (slot.t, slot.n)).collect::<Vec<_>>(), [(0, 1), (0, 2)]);
+        let days = farm.app.store.tiers("a", &key, Tier::Day, ALL).await.unwrap();
+        assert_eq!(days.iter().map(|day| day.n).sum::<u64>(), 3);
+        assert_eq!(put("b2", &[(200, 3)]).await, (409, json!({ "stored": 0, "had": 0, "seq": [0] })));
     });
 }
 

@@ -10,8 +10,8 @@ use axum::routing::{MethodRouter, get, post, put};
 use super::access::{RouteNeed, admit};
 use super::app::App;
 use super::{
-    acknowledge, admin, admin_people, api, changes, compare, five_minutes, kernels, login, metrics, pages,
-    receive,
+    acknowledge, admin, admin_people, api, changes, compare, files, five_minutes, kernels, login, metrics,
+    pages, receive, tables,
 };
 use crate::people::Role;
 
@@ -76,6 +76,7 @@ pub fn routes() -> Vec<FarmRoute> {
         send("/changes/acknowledge", OPERATOR, acknowledge::acknowledge),
         read("/kernels", RouteNeed::Names, kernels::page),
         read("/runs/{id}", RouteNeed::Names, pages::run),
+        read("/runs/{id}/spike/{number}", RouteNeed::Names, pages::spike),
         read("/culprits", RouteNeed::Names, pages::culprits),
         read("/culprits/{fingerprint}", RouteNeed::Names, pages::culprit),
         read("/compare", RouteNeed::Names, compare::page),
@@ -94,11 +95,18 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/healthz", RouteNeed::Nothing, metrics::health),
         read("/metrics", RouteNeed::Metrics, metrics::metrics),
         read("/v1/boards", RouteNeed::Reading, api::boards),
+        read("/v1/boards.csv", RouteNeed::Reading, tables::boards),
+        read("/v1/boards/{board}/environments", RouteNeed::Names, tables::environments),
+        read("/v1/culprits.csv", RouteNeed::Names, tables::culprits),
+        read("/v1/kernels.csv", RouteNeed::Names, tables::kernels),
+        read("/v1/changes.csv", RouteNeed::Reading, tables::changes_found),
         read("/v1/boards/{board}", RouteNeed::Reading, api::board),
         read("/v1/boards/{board}/slots", RouteNeed::Reading, api::slots),
         read("/v1/boards/{board}/slots.csv", RouteNeed::Reading, api::slots_csv),
         read("/v1/boards/{board}/histograms", RouteNeed::Reading, api::histograms),
         read("/v1/runs/{id}", RouteNeed::Reading, api::run),
+        read("/v1/runs/{id}/files/{*path}", RouteNeed::Names, files::file),
+        read("/v1/runs/{id}/perfetto.json", RouteNeed::Names, files::trace),
         read("/v1/culprits", RouteNeed::Names, api::culprits),
         read("/v1/kernels", RouteNeed::Names, kernels::json),
         read("/v1/changes", RouteNeed::Reading, changes::json),

@@ -82,9 +82,10 @@ pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, R
 #[derive(Clone, Debug)]
 pub struct SentFault(pub String);
 
-/// Remembers what a board was refused.
+/// Remembers what a board was refused; also what it is to send later, as on a full disk, which
+/// nobody would look for on the boards.
 pub fn note_refusal(app: &App, owner: &TokenOwner, what: String, response: &Response) {
-    if !response.status().is_client_error() {
+    if !response.status().is_client_error() && response.status() != StatusCode::SERVICE_UNAVAILABLE {
         return;
     }
     let refusal = response.extensions().get::<Refusal>().map(|refusal| refusal.detail.as_str());
@@ -106,8 +107,16 @@ async fn board_of(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal>
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token =
         bearer.and_then(|value| value.strip_prefix("Bearer ")).filter(|token| token.starts_with(TOKEN));
-    let owner = app.store.owner(&digest_of(token.ok_or_else(unknown)?)).await?;
-    owner.ok_or_else(unknown)
+    let digest = digest_of(token.ok_or_else(unknown)?);
+    if let Some(owner) = app.store.owner(&digest).await? {
+        return Ok(owner);
+    }
+    // A board that goes on after its token ended is not seen anywhere else.
+    if let Some(owner) = app.store.revoked_owner(&digest).await? {
+        let detail = "its token was revoked, and it still sends: enrol it again, or stop its onbeat-push";
+        app.refusals.note(&owner, now(), String::new(), detail);
+    }
+    Err(unknown())
 }
 
 /// What was sent, unpacked; refused where it is larger, or other than its digest says.

@@ -1,5 +1,6 @@
 //! Every address, with what is there, what is not, and what is hostile.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use tower::ServiceExt;
 use super::{App, FarmExposure, router};
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
+use crate::ingest::tar::{TarEntry, TarReader};
 use crate::store::FarmStore;
 use crate::store::engines::on_each_engine;
 
@@ -58,6 +60,7 @@ fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
             "/kernels".to_owned(),
             format!("/runs/{}", run.id),
             format!("/runs/{}", hunt.id),
+            format!("/runs/{}/spike/1", hunt.id),
             "/culprits".to_owned(),
             format!("/culprits/{}", culprit.fingerprint),
             "/compare".to_owned(),
@@ -87,6 +90,23 @@ fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
         assert!(front.contains("?worst=day"));
         let moment = text(get(&app, &format!("/b/west/at/{}?worst=day", run.started)).await).await;
         assert!(moment.contains("The largest latency was") && moment.contains(&format!("/runs/{}", run.id)));
+    });
+}
+
+#[test]
+fn where_the_farm_keeps_a_bundle_is_on_no_page() {
+    on_each_engine(async |store| {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = folder.path().join("kept+0123");
+        std::os::unix::fs::symlink(place("hunt"), &kept).unwrap();
+        let app = app_of(store, &[(&kept, "a")]).await;
+        let run = app.store.runs("a", 1).await.unwrap().remove(0);
+        let other = app.store.run(&run.id).await.unwrap().unwrap();
+        assert!(other.place.contains("kept+0123"));
+        for address in ["", "/spike/1"].map(|rest| format!("/runs/{}{rest}", run.id)) {
+            let text = text(get(&app, &address).await).await;
+            assert!(!text.contains("kept+0123") && text.contains(&run.id), "{address}");
+        }
     });
 }
 
@@ -210,5 +230,65 @@ fn another_name_is_not_answered_and_gzip_is() {
         let mut plain = String::new();
         std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut plain).unwrap();
         assert_eq!(plain, crate::pages::style_sheet());
+    });
+}
+
+#[test]
+fn what_the_lists_show_is_there_as_csv_and_environments_as_json() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
+        for (list, head, row) in [
+            ("boards", "board,name,", "\nwest,west,active,"),
+            ("culprits", "fingerprint,rule,", ","),
+            ("kernels", "machine,kernel,", ",measure,1,1,"),
+            ("changes", "board,kind,", "says,evidence\n"),
+        ] {
+            let response = get(&app, &format!("/v1/{list}.csv")).await;
+            assert!(header_of(&response, "content-disposition").starts_with("attachment"), "{list}");
+            let text = text(response).await;
+            assert!(text.starts_with(head) && text.contains(row), "{text}");
+        }
+        let all = text(get(&app, "/v1/boards/west/environments").await).await;
+        let all: serde_json::Value = serde_json::from_str(&all).unwrap();
+        assert!(all["environments"][0]["settings"].is_object() && all["environments"][0]["runs"] == 1);
+    });
+}
+
+#[test]
+fn the_files_of_a_run_go_out_as_they_came_and_never_as_a_page() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("hunt"), "a")]).await;
+        let run = app.store.runs("a", 1).await.unwrap().remove(0);
+        let base = format!("/v1/runs/{}", run.id);
+        for (address, kind) in [
+            (format!("{base}.tar"), "application/x-tar"),
+            (format!("{base}/files/run.json"), "application/octet-stream"),
+            (format!("{base}/perfetto.json"), "application/json"),
+        ] {
+            let response = get(&app, &address).await;
+            assert_eq!(response.status(), StatusCode::OK, "{address}");
+            assert_eq!(header_of(&response, "content-type"), kind);
+            assert!(header_of(&response, "content-disposition").starts_with("attachment"), "{address}");
+            assert_eq!(header_of(&response, "x-content-type-options"), "nosniff");
+        }
+        let request = Request::get(format!("{base}.tar")).header(header::ACCEPT_ENCODING, "gzip");
+        let response = router(app.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(header_of(&response, "content-encoding"), "", "it would be gathered in memory");
+        let archive = to_bytes(response.into_body(), 64 << 20).await.unwrap();
+        let file = text(get(&app, &format!("{base}/files/run.json")).await).await;
+        let (mut reader, mut found) = (TarReader::new(&archive[..]), String::new());
+        while let Some(entry) = reader.next_entry().unwrap() {
+            let TarEntry::File { path, .. } = entry else { panic!("{entry:?}") };
+            if path == format!("{}/run.json", run.id) {
+                reader.read_to_string(&mut found).unwrap();
+            }
+        }
+        assert!(found.contains(&run.id) && found == file);
+        for path in ["..%2F..%2FREADME.md", "host%2F..%2Frun.json", "README.md", "events", "%2Fetc%2Fpasswd"]
+        {
+            let status = get(&app, &format!("{base}/files/{path}")).await.status();
+            assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
+        }
+        assert_eq!(get(&app, "/v1/runs/none.tar").await.status(), StatusCode::NOT_FOUND);
     });
 }

@@ -22,6 +22,7 @@ pub mod program;
 pub mod section;
 pub mod sentences;
 mod shares;
+pub mod spike_page;
 mod spike_rows;
 pub mod stages;
 pub mod strip;

@@ -19,6 +19,7 @@ use crate::prose::prose;
 use crate::words::{clean, several, span, us};
 use model::run::{Run, Spike};
 use model::vocabulary::Command;
+use trace::window::Window;
 
 /// How to read the boxes.
 const BOXES: &str = "Each row is part of the one above it: kind, whose, function. The width is the time that \
@@ -53,7 +54,8 @@ pub fn section(input: &Input) -> Markup {
         div class="still" {
             h2 { "The worst spikes" }
             p class="muted" { "Each from the time at which the thread should have run, or from its release. Point at a bar to read what it is." }
-            @for (at, spike) in worst(run, KEPT).into_iter().enumerate() { (one(at + 1, spike, run, windows)) }
+            @for (at, spike) in worst(run, KEPT).into_iter().enumerate() {
+                (one(at + 1, spike, run, windows.and_then(|all| all.of(spike)))) }
             (typical_ones(run, &involved, windows))
         }
         (ask::table(run))
@@ -83,7 +85,7 @@ fn typical_ones(run: &Run, involved: &[Involved], windows: Option<&Windows>) -> 
             @for (culprit, at) in others {
                 @let rank = order.iter().position(|place| *place == at).unwrap_or(at);
                 p class="muted" { "Of " (clean(&run.culprits[culprit].name)) ":" }
-                (one(rank + 1, &run.spikes[at], run, windows))
+                (one(rank + 1, &run.spikes[at], run, windows.and_then(|all| all.of(&run.spikes[at]))))
             }
         }
     }
@@ -202,8 +204,8 @@ fn swatch(kind: &str) -> Markup {
     }
 }
 
-fn one(number: usize, spike: &Spike, run: &Run, windows: Option<&Windows>) -> Markup {
-    let window = windows.and_then(|windows| windows.of(spike));
+/// A spike: its timeline, its parts, and what is said of it.
+pub fn one(number: usize, spike: &Spike, run: &Run, window: Option<&Window>) -> Markup {
     let followed: Vec<i32> = run.threads.iter().map(|thread| thread.tid).collect();
     let when = sentences::when(spike, run);
     let when = if when.is_empty() { when } else { format!(", {when}") };

@@ -1,0 +1,171 @@
+//! The files of a bundle that is kept, as they are handed out again: one, or all as an archive.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+
+use bundle::manifest::{DEEPEST, MOST_FILES, PARTS, is_part};
+use host::MachineFiles;
+use model::fact::Fact;
+
+use super::tar;
+
+/// What is in memory at a time of a file.
+const AT_ONCE: u64 = 256 << 10;
+
+/// A file of a bundle, and how long it was when it was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFile {
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// A file of a bundle by its path there; none where that is no part of a bundle, or a link.
+pub fn stored_file(place: &Path, path: &str) -> Option<StoredFile> {
+    let files = MachineFiles::folder(place);
+    is_part(path)
+        .then(|| files.size(&format!("/{path}")).known().copied())
+        .flatten()
+        .map(|bytes| StoredFile { path: path.to_owned(), bytes })
+}
+
+/// All files of a bundle; other files in its folder are not its.
+pub fn stored_files(place: &Path) -> Vec<StoredFile> {
+    let files = MachineFiles::folder(place);
+    let mut left: Vec<(String, usize)> = PARTS.iter().rev().map(|part| ((*part).to_owned(), 1)).collect();
+    let mut found = Vec::new();
+    while let Some((path, depth)) = left.pop() {
+        if depth > DEEPEST || found.len() >= MOST_FILES {
+            break;
+        }
+        match files.size(&format!("/{path}")) {
+            Fact::Known(bytes) if is_part(&path) => found.push(StoredFile { path, bytes }),
+            Fact::Known(_) => {}
+            _ => {
+                let names = files.list(&format!("/{path}/.")).known().cloned().unwrap_or_default();
+                left.extend(names.iter().rev().map(|name| (format!("{path}/{name}"), depth + 1)));
+            }
+        }
+    }
+    found
+}
+
+/// The bytes of files, some at a time; in an archive, with what stands before and after each.
+pub struct StoredBytes {
+    files: MachineFiles,
+    left: VecDeque<StoredFile>,
+    /// The file that is being read, and how much of it was.
+    now: Option<(StoredFile, u64)>,
+    /// The folder that an archive unpacks to; none for a file by itself.
+    folder: Option<String>,
+    is_over: bool,
+}
+
+impl StoredBytes {
+    /// A file as it is.
+    pub fn of_file(place: &Path, file: StoredFile) -> StoredBytes {
+        StoredBytes { now: Some((file, 0)), is_over: true, ..StoredBytes::of(place, Vec::new(), None) }
+    }
+
+    /// A tar archive of files, which unpacks to a folder of this name.
+    pub fn of_archive(place: &Path, files: Vec<StoredFile>, folder: &str) -> StoredBytes {
+        StoredBytes::of(place, files, Some(folder.to_owned()))
+    }
+
+    fn of(place: &Path, files: Vec<StoredFile>, folder: Option<String>) -> StoredBytes {
+        let files = files.into();
+        StoredBytes { files: MachineFiles::folder(place), left: files, now: None, folder, is_over: false }
+    }
+
+    fn part(&mut self, file: StoredFile, from: u64) -> io::Result<Vec<u8>> {
+        let wanted = (file.bytes - from).min(AT_ONCE);
+        let Fact::Known(mut part) = self.files.read_part(&format!("/{}", file.path), from, wanted as usize)
+        else {
+            return Err(io::Error::other("a file of the bundle is gone"));
+        };
+        let read = part.len() as u64;
+        if read == 0 && wanted > 0 {
+            return Err(io::Error::other("a file of the bundle got shorter"));
+        }
+        match from + read == file.bytes {
+            false => self.now = Some((file, from + read)),
+            true if self.folder.is_some() => part.extend(tar::filling(file.bytes)),
+            true => {}
+        }
+        Ok(part)
+    }
+}
+
+impl Iterator for StoredBytes {
+    type Item = io::Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
+        if let Some((file, from)) = self.now.take() {
+            return Some(self.part(file, from));
+        }
+        match (self.left.pop_front(), &self.folder) {
+            (Some(file), Some(folder)) => {
+                let head = tar::head_of(&format!("{folder}/{}", file.path), file.bytes);
+                self.now = (file.bytes > 0).then_some((file, 0));
+                Some(Ok(head))
+            }
+            _ if self.is_over => None,
+            _ => {
+                self.is_over = true;
+                Some(Ok(tar::END.to_vec()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make files of their own.
+mod tests {
+    use super::super::tar::{TarEntry, TarReader};
+    use super::*;
+    use std::fs;
+    use std::io::Read;
+
+    fn all(bytes: StoredBytes) -> Vec<u8> {
+        bytes.collect::<io::Result<Vec<_>>>().unwrap().concat()
+    }
+
+    #[test]
+    fn an_archive_has_the_files_of_a_bundle_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let deep = format!("host/{}/x", vec!["a".repeat(40); 5].join("/"));
+        fs::create_dir_all(at.join(&deep).parent().unwrap()).unwrap();
+        let large = vec![7u8; AT_ONCE as usize * 2 + 5];
+        let wanted = [("run.json", &b"{}"[..]), ("blocks.jsonl", &large), ("tail", b""), (&deep, b"deep")];
+        for (path, bytes) in wanted.iter().chain([&("report.html", &b"none of it"[..])]) {
+            fs::write(at.join(path), bytes).unwrap();
+        }
+        std::os::unix::fs::symlink("/etc/passwd", at.join("host/leak")).unwrap();
+        std::os::unix::fs::symlink("/etc", at.join("events")).unwrap();
+        let archive = all(StoredBytes::of_archive(at, stored_files(at), "r1"));
+        let mut reader = TarReader::new(&archive[..]);
+        for (path, bytes) in wanted {
+            let file = TarEntry::File { path: format!("r1/{path}"), bytes: bytes.len() as u64 };
+            assert_eq!(reader.next_entry().unwrap(), Some(file));
+            let mut content = Vec::new();
+            reader.read_to_end(&mut content).unwrap();
+            assert_eq!(content, bytes);
+            let one = stored_file(at, path).unwrap();
+            assert_eq!(all(StoredBytes::of_file(at, one)), bytes);
+        }
+        assert_eq!(reader.next_entry().unwrap(), None);
+        for path in ["host/leak", "report.html", "../x", "events/passwd", "host/../run.json", ""] {
+            assert_eq!(stored_file(at, path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_got_shorter_meanwhile_ends_the_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("tail"), b"12").unwrap();
+        let longer = StoredFile { path: "tail".into(), bytes: 5 };
+        let parts: Vec<_> = StoredBytes::of_archive(folder.path(), vec![longer], "r").take(4).collect();
+        assert!(parts[1].is_ok() && parts[2].is_err(), "{parts:?}");
+    }
+}

@@ -1,0 +1,64 @@
+//! A spike of a hunt: its timeline, and the way to those next to it.
+
+use maud::{Markup, html};
+use report::html::PageParts;
+use report::words::several;
+
+use super::parts::{escaped, moment};
+use super::{Section, page};
+use crate::records::FarmRun;
+
+/// Spikes that a run's page names.
+const NAMED: u64 = 24;
+
+/// The page.
+pub fn spike(of: &FarmRun, number: u64, parts: PageParts) -> String {
+    let run = format!("/runs/{}", escaped(&of.id));
+    let body = html! {
+        p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", run " a href=(run) { (of.id) } ", "
+            (moment(of.started)) " UTC" }
+        ul.spans {
+            @if number > 1 { li { a rel="prev" href={ (run) "/spike/" (number - 1) } { "the later one" } } }
+            @if number < of.spikes {
+                li { a rel="next" href={ (run) "/spike/" (number + 1) } { "the next" } }
+            }
+            li { a href={ "/v1" (run) "/perfetto.json" } { "the worst for Perfetto" } }
+        }
+        (parts.body)
+        p { "Where the run's archive was unpacked, " code { "onbeat explain " (of.id) }
+            " says the same of every spike." }
+    };
+    page(Some(Section::Boards), &parts.heading, body)
+}
+
+/// The way to a run's spikes; nothing where it has none.
+pub fn spikes(of: &FarmRun) -> Markup {
+    html! {
+        @if of.spikes > 0 {
+            p { (several(of.spikes, "spike", "spikes")) ", the latest first:"
+                @for number in 1..=of.spikes.min(NAMED) { " "
+                    a href={ "/runs/" (escaped(&of.id)) "/spike/" (number) } { (number) } }
+                @if of.spikes > NAMED { " and on" } "." }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spike_leads_to_its_run_and_to_those_next_to_it() {
+        let of = FarmRun { id: "r1".into(), board: "a".into(), spikes: 3, ..FarmRun::default() };
+        let parts = || PageParts { heading: "<i>".into(), body: html! {}, script: None };
+        let (first, last) = (spike(&of, 1, parts()), spike(&of, 3, parts()));
+        assert!(
+            first.contains("/runs/r1/spike/2\"") && !first.contains("rel=\"prev\"") && !first.contains("<i>")
+        );
+        assert!(
+            last.contains("/runs/r1/spike/2\"") && !last.contains("rel=\"next\"") && last.contains("/b/a")
+        );
+        assert!(spikes(&of).into_string().contains("/spike/3"));
+        assert!(spikes(&FarmRun::default()).into_string().is_empty());
+    }
+}

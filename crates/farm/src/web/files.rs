@@ -1,0 +1,136 @@
+//! The files of a run, for who wants them elsewhere: each by itself, all as an archive, its spikes
+//! as a trace. They are foreign texts: no browser shows them as pages of the farm.
+
+use std::io;
+use std::path::{Path as FilePath, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_core::Stream;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::answer::Refusal;
+use super::app::App;
+use crate::ingest::stored::{StoredBytes, stored_file, stored_files};
+use crate::pages::parts::escaped;
+
+/// Parts that are read before somebody takes them.
+const AHEAD: usize = 2;
+/// Who takes no part for so long has gone.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// That an answer goes out as it is read, and is not gathered to be compressed.
+#[derive(Clone, Copy, Debug)]
+pub struct Streamed;
+
+/// A file of a run's bundle.
+pub async fn file(
+    State(app): State<Arc<App>>,
+    Path((id, path)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let place = place_of(&app, &id).await?;
+    let (within, asked) = (place.clone(), path.clone());
+    let found = app.heavy(move || Ok(stored_file(&within, &asked))).await?;
+    let missing = || {
+        Refusal::not_found("the run has no such file: the archive /v1/runs/RUN.tar has all that there are")
+    };
+    let file = found.ok_or_else(missing)?;
+    let (name, length) = (path.rsplit('/').next().unwrap_or_default().to_owned(), file.bytes);
+    let mut response =
+        handed_out(&app, &name, "application/octet-stream", move || StoredBytes::of_file(&place, file))?;
+    response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    Ok(response)
+}
+
+/// A run's bundle as an archive.
+pub async fn archive(app: &Arc<App>, id: &str) -> Result<Response, Refusal> {
+    let place = place_of(app, id).await?;
+    let within = place.clone();
+    let files = app.heavy(move || Ok(stored_files(&within))).await?;
+    if files.is_empty() {
+        return Err(Refusal::not_found("the files of this run are gone: import it again"));
+    }
+    let folder = id.to_owned();
+    handed_out(app, &format!("{id}.tar"), "application/x-tar", move || {
+        StoredBytes::of_archive(&place, files, &folder)
+    })
+}
+
+/// What was traced around the worst spikes of a hunt, as ui.perfetto.dev opens it.
+pub async fn trace(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Response, Refusal> {
+    let place = place_of(&app, &id).await?;
+    let text = app.heavy(move || traced(&place)).await?;
+    let mut response = Body::from(text).into_response();
+    as_attachment(&mut response, &format!("{id}.perfetto.json"), "application/json");
+    Ok(response)
+}
+
+fn traced(place: &FilePath) -> Result<String, Refusal> {
+    let run = bundle::read::Bundle::open(place)?.run;
+    match run.spikes.is_empty() {
+        true => Err(Refusal::not_found("this run has no spikes: onbeat hunt records them")),
+        false => Ok(study::page::perfetto(place, &run)?),
+    }
+}
+
+pub async fn place_of(app: &App, id: &str) -> Result<PathBuf, Refusal> {
+    let run = app.store.run(id).await?;
+    let missing = || Refusal::not_found("no run has this id: /v1/boards/BOARD lists those of a board");
+    Ok(PathBuf::from(run.ok_or_else(missing)?.place))
+}
+
+/// An answer whose bytes are read while they go out; few at a time, for each takes a thread.
+fn handed_out(
+    app: &App,
+    name: &str,
+    kind: &'static str,
+    open: impl FnOnce() -> StoredBytes + Send + 'static,
+) -> Result<Response, Refusal> {
+    let turn = app.handed_out.clone().try_acquire_owned().map_err(|_| {
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many files go out at once: ask again later")
+    })?;
+    let (parts, taken) = mpsc::channel(AHEAD);
+    let runtime = Handle::current();
+    tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        for part in open() {
+            let is_last = part.is_err();
+            let sent = runtime.block_on(timeout(PATIENCE, parts.send(part.map(Bytes::from))));
+            if is_last || !matches!(sent, Ok(Ok(()))) {
+                return;
+            }
+        }
+    });
+    let mut response = Body::from_stream(TakenParts(taken)).into_response();
+    response.extensions_mut().insert(Streamed);
+    as_attachment(&mut response, name, kind);
+    Ok(response)
+}
+
+fn as_attachment(response: &mut Response, name: &str, kind: &'static str) {
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    // RFC 6266: a name with escapes alone, which has no quote to end it.
+    if let Ok(value) = format!("attachment; filename*=UTF-8''{}", escaped(name)).parse() {
+        headers.insert(header::CONTENT_DISPOSITION, value);
+    }
+}
+
+/// Parts as the body of an answer takes them.
+struct TakenParts(mpsc::Receiver<io::Result<Bytes>>);
+
+impl Stream for TakenParts {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        self.0.poll_recv(context)
+    }
+}

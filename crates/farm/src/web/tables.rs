@@ -1,0 +1,142 @@
+//! The lists of the pages as CSV, with the values that their JSON has, and the history of a board's
+//! environments as JSON.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::answer::WebAnswer;
+use super::app::App;
+use super::changes::{ChangesQuery, asked_for};
+use super::data::cell;
+use super::kernels::documents;
+use super::pages::{WebOutcome, known_board};
+use super::unnamed;
+use super::visitor::Visitor;
+use crate::pages::environments::changes;
+
+pub async fn boards(State(app): State<Arc<App>>, Extension(visitor): Extension<Visitor>) -> WebOutcome {
+    const COLUMNS: [&str; 12] = [
+        "board",
+        "name",
+        "state",
+        "tags",
+        "model",
+        "release",
+        "preempt",
+        "runs",
+        "last",
+        "max_ns",
+        "max24_ns",
+        "budget_ns",
+    ];
+    let mut boards = app.store.boards().await?;
+    unnamed::boards(&visitor, &mut boards);
+    table(&COLUMNS, &boards)
+}
+
+pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {
+    const COLUMNS: [&str; 11] = [
+        "fingerprint",
+        "rule",
+        "name",
+        "kind",
+        "boards",
+        "runs",
+        "spikes",
+        "total_ns",
+        "first",
+        "last",
+        "example",
+    ];
+    table(&COLUMNS, &app.store.culprits(None, 1_000).await?)
+}
+
+pub async fn changes_found(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<ChangesQuery>,
+) -> WebOutcome {
+    const COLUMNS: [&str; 7] = ["board", "kind", "t", "from", "p", "says", "evidence"];
+    table(&COLUMNS, &asked_for(&app, &visitor, &query).await?)
+}
+
+pub async fn kernels(State(app): State<Arc<App>>) -> WebOutcome {
+    const COLUMNS: [&str; 10] = [
+        "machine",
+        "kernel",
+        "preempt",
+        "series",
+        "boards",
+        "runs",
+        "length_ns",
+        "median_p9999_ns",
+        "max_ns",
+        "worst_run",
+    ];
+    table(&COLUMNS, &documents(&app).await?)
+}
+
+pub async fn environments(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+) -> WebOutcome {
+    let board = known_board(&app, &visitor, &name).await?;
+    let all = app.store.environments(&board.board).await?;
+    let document = |(at, one): (usize, &crate::records::BoardEnvironment)| {
+        let before = all.get(at + 1).map(|before| changes(&before.record.settings, &one.record.settings));
+        let settings: Value = serde_json::from_str(&one.record.settings).unwrap_or_default();
+        json!({
+            "environment": one.record.digest, "model": one.record.model, "release": one.record.release,
+            "preempt": one.record.preempt, "first": one.first, "last": one.last, "runs": one.runs,
+            "example": one.example, "settings": settings, "changed": before,
+        })
+    };
+    let environments: Vec<Value> = all.iter().enumerate().map(document).collect();
+    let board = &board.board;
+    WebAnswer::json(&json!({
+        "schema": "onbeat.farm-environments/1", "board": board, "environments": environments,
+    }))
+}
+
+/// A line for the names, and one for each.
+fn table(columns: &[&str], rows: &[impl Serialize]) -> WebOutcome {
+    let mut text = columns.join(",") + "\n";
+    for row in rows {
+        let row = serde_json::to_value(row).unwrap_or_default();
+        let cells: Vec<String> = columns.iter().map(|column| shown(&row[*column])).collect();
+        text += &(cells.join(",") + "\n");
+    }
+    Ok(WebAnswer::csv(text))
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Object(_) => String::new(),
+        Value::String(text) => cell(text),
+        Value::Array(all) => cell(&all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_cells_and_no_text_is_a_formula() {
+        for (value, wanted) in [
+            (json!(null), ""),
+            (json!(-5), "-5"),
+            (json!("=x()"), "'=x()"),
+            (json!("a,\"b\nc"), "\"a,\"\"b\u{fffd}c\""),
+            (json!(["arm", "lab=west"]), "arm lab=west"),
+        ] {
+            assert_eq!(shown(&value), wanted);
+        }
+    }
+}

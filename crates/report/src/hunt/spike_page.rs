@@ -1,0 +1,81 @@
+//! A spike as a page of its own: its timeline, its parts, and what cures its cause.
+
+use maud::html;
+
+use super::parts::by_latency;
+use super::{kinds, section, sentences};
+use crate::html::PageParts;
+use crate::prose::prose;
+use crate::words::{clean, span};
+use model::run::Run;
+use trace::window::Window;
+
+/// What the page has below its heading; none where the run has no spike of this number, 1 for the
+/// latest.
+pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PageParts> {
+    let at = number.checked_sub(1).and_then(|at| by_latency(run).get(at).copied())?;
+    let spike = run.spikes.get(at)?;
+    let named = |name: &str| spike.slices.iter().any(|slice| slice.rule.as_deref() == Some(name));
+    let culprits = run.culprits.iter().enumerate();
+    let concerned = culprits.filter(|(_, culprit)| culprit.rule.as_deref().is_some_and(named));
+    let body = html! {
+        (kinds::hatches())
+        @if window.is_none() {
+            p class="muted" { "What every CPU did meanwhile is not kept of this spike." }
+        }
+        (section::one(number, spike, run, window))
+        @for (at, culprit) in concerned {
+            h2 { (clean(&culprit.name)) }
+            p { "It took " (span(culprit.total_ns)) " of this run's late wake-ups, "
+                (sentences::percent(culprit.share)) " of their time." }
+            @match sentences::cure(&run.culprits, at) {
+                sentences::Cure::As(above) => {
+                    p { "The cure is that of " (clean(&run.culprits[above].name)) "." }
+                }
+                sentences::Cure::Remedy(remedy, knobs) => {
+                    p class="next" { strong { "What cures it: " } (prose(&remedy))
+                        @if !knobs.is_empty() { ". Knobs: " (knobs) "." } }
+                }
+            }
+        }
+    };
+    let heading = format!("Spike {number}: {} on CPU {}", span(spike.latency_ns), spike.cpu);
+    Some(PageParts { heading, body, script: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn each_spike_has_a_page_and_no_other_number_has() {
+        let run = fixture::run();
+        for number in 1..=run.spikes.len() {
+            let page = parts(&run, number, None).unwrap();
+            assert!(page.heading.starts_with(&format!("Spike {number}: ")) && page.script.is_none());
+            let text = page.body.into_string();
+            assert_eq!(text.matches("<section class=\"spike\"").count(), 1);
+            assert!(text.contains("<svg") && text.contains("is not kept of this spike"));
+        }
+        assert!(parts(&run, 0, None).is_none() && parts(&run, run.spikes.len() + 1, None).is_none());
+    }
+
+    #[test]
+    fn external_text_is_escaped() {
+        let mut run = fixture::run();
+        let attack = "<script>\u{1b}[2J";
+        for spike in &mut run.spikes {
+            for slice in &mut spike.slices {
+                (slice.kind, slice.who.comm) = (attack.into(), attack.into());
+                slice.rule = Some("r".into());
+            }
+        }
+        for culprit in &mut run.culprits {
+            (culprit.name, culprit.rule) = (attack.into(), Some("r".into()));
+            culprit.remedy = attack.into();
+        }
+        let text = parts(&run, 1, None).unwrap().body.into_string();
+        assert!(!text.contains("<script") && !text.contains('\u{1b}') && text.contains("What cures it"));
+    }
+}
