@@ -1,4 +1,5 @@
-//! Reads a tar archive that may be hostile: files and folders, nothing else; and writes one of files.
+//! Reads a tar archive that may be hostile: files and folders, nothing else; and writes one of
+//! files.
 //!
 //! The formats are POSIX's ustar and pax (IEEE Std 1003.1, pax, "EXTENDED DESCRIPTION") and GNU's
 //! long names; links, devices and sparse files are told as what they are, and never made.

@@ -74,8 +74,9 @@ fn mannered(engine: StoreEngine, options: AnyPoolOptions) -> AnyPoolOptions {
     let options = options.after_connect(move |connection, _| {
         Box::pin(async move { connection.execute(engine.manners()).await.map(|_| ()) })
     });
-    // On a full disk SQLite ends a transaction by itself ("Response To Errors Within A Transaction"),
-    // the driver still counts it, and nothing could begin on that connection any more.
+    // On a full disk SQLite ends a transaction by itself ("Response To Errors Within A
+    // Transaction"), the driver still counts it, and nothing could begin on that connection any
+    // more.
     options.after_release(|connection, _| {
         Box::pin(async move {
             if connection.is_in_transaction() {

@@ -24,7 +24,6 @@ use host::rt::{self, StopSignal};
 use host::{MachineFiles, clock};
 use model::error::{Exit, Failure, Result, run_with};
 use model::run::{self, Run};
-use model::text::several;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{Ended, IntegrityKind};
 use model::wall_time::wall_time;
@@ -326,15 +325,8 @@ impl FollowThreads {
         let span = clock::monotonic() - self.cpus.blocks.began();
         run.overhead.housekeeping_cpu_share =
             cost::share_between(self.used_before, clock::thread_cpu(), span);
-        let unremembered = self.events.family.unremembered();
-        if last && unremembered > 0 {
-            let many = several(unremembered, "thread was", "threads were");
-            run.plan.notes.push(format!("{many} made beyond what can be remembered: not looked at"));
-        }
-        let unseen = self.events.tracker.unseen;
-        if last && unseen > 0 {
-            let many = several(unseen, "wake-up has", "wake-ups have");
-            run.plan.notes.push(format!("{many} no latency: the kernel recorded no switch to the thread"));
+        if last {
+            run.plan.notes.extend(self.events.missing());
         }
         if let Some(why) = self.spikes.too_few().filter(|_| last) {
             self.explainer.account.set_threshold(None, why);

@@ -7,6 +7,7 @@ use super::followed_spikes::FollowOptions;
 use super::losses::Losses;
 use super::victims::Victim;
 use super::wakeups::{Wakeup, WakeupTracker};
+use model::text::several;
 use model::units::Nanos;
 use trace::cycles::CycleTracker;
 use trace::event::Raw;
@@ -147,6 +148,20 @@ impl FollowedEvents {
         explainer.end_syscalls();
         self.cycles.end_syscalls();
         Some(format!("system calls were recorded for the first {}", elapsed.spoken()))
+    }
+
+    /// What was not looked at, or not seen.
+    pub fn missing(&self) -> Vec<String> {
+        let (unremembered, unseen) = (self.family.unremembered(), self.tracker.unseen);
+        let threads = (unremembered > 0).then(|| {
+            let many = several(unremembered, "thread was", "threads were");
+            format!("{many} made beyond what can be remembered: not looked at")
+        });
+        let wakeups = (unseen > 0).then(|| {
+            let many = several(unseen, "wake-up has", "wake-ups have");
+            format!("{many} no latency: the kernel recorded no switch to the thread")
+        });
+        threads.into_iter().chain(wakeups).collect()
     }
 
     /// The starts of timers so far, once there are any; they are not collected any more then.

@@ -130,11 +130,11 @@ fn a_plan_is_the_same_for_a_seed_and_calls_nothing() {
         let line = ["prove", "--script", &script, "--limit", "1ms", "--seed", seed, "--dry-run", "-a", "0"];
         let output = onbeat(&line);
         assert_eq!(code(&output), 0);
-        String::from_utf8(output.stdout).unwrap()
+        String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert_eq!(plan("7"), plan("7"));
-    assert!(plan("7").contains("order: ababbabaabababababababbababababa\n"), "{}", plan("7"));
-    assert!(plan("7").contains("(7 pairs if all agree), or after 16 pairs"));
+    assert!(plan("7").contains("order: ababbabaabababababababbababababa equivalent"), "{}", plan("7"));
+    assert!(plan("7").contains("7 pairs if all agree), or after 16 pairs"), "{}", plan("7"));
     assert_eq!(calls(&place), "");
 }
 
