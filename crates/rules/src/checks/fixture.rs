@@ -273,10 +273,10 @@ impl ExampleProgram {
         let tid: u32 = tid.parse().expect("a number");
         let priority: u32 = prio.parse().expect("a number");
         let kernel = kernel == "kernel=yes";
-        let policy = policy_of(policy).expect("a real-time policy");
-        let rank = 99 - i64::from(priority);
+        let policy = policy_of(policy);
+        let rank = policy.map_or(120, |_| 99 - i64::from(priority));
         self.machine.wakers.insert(tid, WakingThread { comm: name.into(), rank, kernel });
-        let Fact::Known(others) = &mut self.machine.others else { panic!("refused") };
+        let (Fact::Known(others), Some(policy)) = (&mut self.machine.others, policy) else { return };
         others.push(OtherThread { tid, comm: name.into(), kernel, policy, priority, allowed: None });
     }
 

@@ -33,6 +33,17 @@ pub struct ProgramView<'a> {
     pub releases: &'a Releases,
 }
 
+/// A thread of the process, or one that woke one of these.
+pub struct ThreadSeen<'a> {
+    pub tid: u32,
+    pub comm: &'a str,
+    /// Its place on the kernel's scale of priorities, on which less comes first.
+    pub rank: i64,
+    pub kernel: bool,
+    /// Whether it is of the process.
+    pub own: bool,
+}
+
 /// A thread that woke another.
 pub struct WokenBy {
     pub comm: String,
@@ -174,13 +185,57 @@ impl<'a> ProgramView<'a> {
     fn waker(&self, waker: Waker, times: u64) -> Option<WokenBy> {
         let Waker::Thread(tid) = waker else { return None };
         let tid = u32::try_from(tid).ok()?;
-        let of_process = self.process.thread(tid).map(|own| (own.comm.clone(), own.rank(), false, true));
-        let of_other = || {
-            let other = self.machine.wakers.get(&tid)?;
-            Some((other.comm.clone(), other.rank, other.kernel, false))
-        };
-        let (comm, rank, kernel, own) = of_process.or_else(of_other)?;
-        Some(WokenBy { comm, rank, kernel, own, tid, times })
+        let seen = self.threads_seen().find(|thread| thread.tid == tid)?;
+        Some(WokenBy {
+            comm: seen.comm.to_owned(),
+            rank: seen.rank,
+            kernel: seen.kernel,
+            own: seen.own,
+            tid,
+            times,
+        })
+    }
+
+    /// The threads of the process, and those of others that woke one of them.
+    pub fn threads_seen(&self) -> impl Iterator<Item = ThreadSeen<'a>> {
+        let own = self.process.threads.iter().map(|own| ThreadSeen {
+            tid: own.tid,
+            comm: &own.comm,
+            rank: own.rank(),
+            kernel: false,
+            own: true,
+        });
+        let others = self.machine.wakers.iter().map(|(tid, other)| ThreadSeen {
+            tid: *tid,
+            comm: &other.comm,
+            rank: other.rank,
+            kernel: other.kernel,
+            own: false,
+        });
+        own.chain(others)
+    }
+
+    /// How often waits of a thread were seen to end by an interrupt, as that of a timer, and by a
+    /// thread; unknown where wake-ups are missing.
+    pub fn ended_by(
+        &self,
+        thread: &'a ProgramThread,
+        own: &dyn Fn(&Wait) -> bool,
+    ) -> Result<[u64; 2], Judgement> {
+        self.all_wakings(thread)?;
+        self.named()?;
+        let mut ended = [0; 2];
+        for (_, waker, times) in self.releases.of(thread.tid).filter(|(wait, ..)| own(wait)) {
+            ended[usize::from(waker != Waker::Interrupt)] += times;
+        }
+        Ok(ended)
+    }
+
+    /// The waits of a thread that were ended by threads that are no more, and of which nothing else
+    /// is known.
+    pub fn released_by_gone(&self, thread: &ProgramThread) -> impl Iterator<Item = &'a Wait> {
+        let gone = |waker: Waker| waker != Waker::Interrupt && self.waker(waker, 0).is_none();
+        self.releases.of(thread.tid).filter(move |(_, waker, _)| gone(*waker)).map(|(wait, ..)| wait)
     }
 
     /// The share of the time that a thread ran.

@@ -83,7 +83,9 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }
     // Whoever gives a lock back wakes a thread, too.
     if below.iter().all(|waker| seen(waker, false) > 0) {
-        return Ok(Judgement::pass("threads below it only give locks back to it"));
+        return Ok(Judgement::pass(
+            "threads below it only give locks back to it, which lock-without-inheritance judges",
+        ));
     }
     Err(Judgement::unknown(format!(
         "woken by {}; in which call it waits then was not seen",
