@@ -306,7 +306,7 @@ fn descriptors(host: &MachineFiles, dir: &str, before: &BTreeMap<u32, u64>) -> F
                 name: name.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect(),
                 writable: state.writable,
                 position: state.position,
-                on_wall_clock: state.on_wall_clock,
+                timer: state.timer,
                 moved: before.get(&number).is_some_and(|then| *then != state.position),
             })
         };

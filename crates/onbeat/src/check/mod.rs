@@ -88,7 +88,13 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     machine.wakers = wakers(host, &recorded, &process);
     let cost = CheckCost { wakeup, call };
     let remarks = remarks(&process, &recorded, call);
-    let view = ProgramView { process: &process, machine: &machine, recorded: &recorded, releases: &releases };
+    let view = ProgramView {
+        process: &process,
+        machine: &machine,
+        recorded: &recorded,
+        calls_asked: plan.syscalls,
+        releases: &releases,
+    };
     Ok(Checked { check: check(&view, cost, remarks), interrupted })
 }
 

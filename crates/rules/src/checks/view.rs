@@ -30,6 +30,8 @@ pub struct ProgramView<'a> {
     pub process: &'a ProcessFacts,
     pub machine: &'a Surroundings,
     pub recorded: &'a Recorded,
+    /// Whether system calls were to be recorded.
+    pub calls_asked: bool,
     pub releases: &'a Releases,
 }
 
@@ -150,6 +152,17 @@ impl<'a> ProgramView<'a> {
         Some(NamedCalls { made: named.collect(), complete })
     }
 
+    /// The unknown judgement for what only the recorded calls would tell.
+    pub fn needs_calls(&self, what: &str) -> Judgement {
+        let has_calls = |activity: &Activity| activity.has_event(CALLS);
+        Judgement::unknown(match self.recorded {
+            Ok(activity) if has_calls(activity) => format!("{what}, in its calls neither"),
+            Err(why) if self.calls_asked => format!("{what}; its calls were not recorded: {why}"),
+            Ok(_) if self.calls_asked => format!("{what}; this kernel did not let onbeat record {CALLS}"),
+            _ => format!("{what}: ask with --syscalls"),
+        })
+    }
+
     /// The threads that woke a thread; not the interrupts.
     pub fn woken_by(&self, thread: &ProgramThread) -> Result<Vec<WokenBy>, Judgement> {
         let wakers = &self.done(thread, WAKING)?.wakers;
@@ -179,6 +192,29 @@ impl<'a> ProgramView<'a> {
         self.named()?;
         let told = self.releases.of(thread.tid);
         Ok(told.filter_map(|(wait, waker, times)| Some((wait, self.waker(waker, times)?))).collect())
+    }
+
+    /// How often waits of a thread were seen to end by an interrupt, as that of a timer, and by a
+    /// thread; unknown where wake-ups are missing.
+    pub fn ended_by(
+        &self,
+        thread: &'a ProgramThread,
+        own: &dyn Fn(&Wait) -> bool,
+    ) -> Result<[u64; 2], Judgement> {
+        self.all_wakings(thread)?;
+        self.named()?;
+        let mut ended = [0; 2];
+        for (_, waker, times) in self.releases.of(thread.tid).filter(|(wait, ..)| own(wait)) {
+            ended[usize::from(waker != Waker::Interrupt)] += times;
+        }
+        Ok(ended)
+    }
+
+    /// The waits of a thread that were ended by threads that are no more, and of which nothing else
+    /// is known.
+    pub fn released_by_gone(&self, thread: &ProgramThread) -> impl Iterator<Item = &'a Wait> {
+        let gone = |waker: Waker| waker != Waker::Interrupt && self.waker(waker, 0).is_none();
+        self.releases.of(thread.tid).filter(move |(_, waker, _)| gone(*waker)).map(|(wait, ..)| wait)
     }
 
     /// A thread that woke another, where it is still there; nothing for an interrupt.
@@ -213,29 +249,6 @@ impl<'a> ProgramView<'a> {
             own: false,
         });
         own.chain(others)
-    }
-
-    /// How often waits of a thread were seen to end by an interrupt, as that of a timer, and by a
-    /// thread; unknown where wake-ups are missing.
-    pub fn ended_by(
-        &self,
-        thread: &'a ProgramThread,
-        own: &dyn Fn(&Wait) -> bool,
-    ) -> Result<[u64; 2], Judgement> {
-        self.all_wakings(thread)?;
-        self.named()?;
-        let mut ended = [0; 2];
-        for (_, waker, times) in self.releases.of(thread.tid).filter(|(wait, ..)| own(wait)) {
-            ended[usize::from(waker != Waker::Interrupt)] += times;
-        }
-        Ok(ended)
-    }
-
-    /// The waits of a thread that were ended by threads that are no more, and of which nothing else
-    /// is known.
-    pub fn released_by_gone(&self, thread: &ProgramThread) -> impl Iterator<Item = &'a Wait> {
-        let gone = |waker: Waker| waker != Waker::Interrupt && self.waker(waker, 0).is_none();
-        self.releases.of(thread.tid).filter(move |(_, waker, _)| gone(*waker)).map(|(wait, ..)| wait)
     }
 
     /// The share of the time that a thread ran.
@@ -296,11 +309,6 @@ pub fn enough(waits: &Waits) -> Result<(), Judgement> {
             Err(Judgement::unknown(format!("it was looked at {looks}: look for longer (-D)")))
         }
     }
-}
-
-/// The unknown judgement for what only the recorded calls would tell.
-pub fn needs_calls(what: &str) -> Judgement {
-    Judgement::unknown(format!("{what}: ask with --syscalls"))
 }
 
 /// A place on the kernel's scale of priorities, as people say it.

@@ -2,7 +2,7 @@
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{PROC, TTY};
-use super::view::{NamedCalls, ProgramView, needs_calls};
+use super::view::{NamedCalls, ProgramView};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use crate::words::truncate_phrases;
@@ -99,7 +99,7 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
         all if bus == all => Ok(Judgement::fail(said).severity(Severity::Low)),
         _ if bus > 0 || !discarded.is_empty() => {
             let or = discarded.first().map_or(String::new(), |null| format!(", or {}", null.name));
-            Err(needs_calls(&format!("{said}{or}; which it was does not show")))
+            Err(program.needs_calls(&format!("{said}{or}; which it was does not show")))
         }
         _ => Ok(Judgement::fail(said)),
     }
@@ -111,7 +111,7 @@ fn no_write(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let window = thread.window.spoken();
     if program.descriptors()?.iter().any(|open| open.kind == OpenKind::Socket) {
         let said = format!("no write() in {window}, but a socket is open, and send() is not counted");
-        return Err(needs_calls(&said));
+        return Err(program.needs_calls(&said));
     }
     Ok(Judgement::pass(format!("no write() in {window}, and no socket is open")))
 }
