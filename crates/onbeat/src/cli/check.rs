@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// As whom the program is started; by default as its caller
-    #[arg(long, value_name = "NAME", requires = "program")]
+    #[arg(long, value_name = "NAME", requires = "program", conflicts_with = "process")]
     user: Option<String>,
     /// A program to be started, looked at once it has a real-time thread, and ended, with its
     /// arguments

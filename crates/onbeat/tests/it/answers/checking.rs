@@ -129,6 +129,7 @@ fn what_is_no_program_is_refused_in_one_line() {
         assert!(refused(&["check", &own, "-D", duration], 2).contains("--duration"), "{duration}");
     }
     assert!(refused(&["check", &own, "--strict"], 2).contains("--fail-on"));
+    assert!(refused(&["check", &own, "--user", "nobody"], 2).contains("--user"));
 }
 
 #[test]
