@@ -213,9 +213,8 @@ fn ended(pid: u32, after: Nanos) -> Failure {
     Failure {
         exit: Exit::Inconclusive,
         message: format!(
-            "process {pid} ended after {}, before it could be judged: \
-             keep it running for the time of the check \
-            (-D)",
+            "process {pid} ended {} after the look had begun, before it could be judged: \
+             keep it running for the time of the check (-D)",
             after.spoken()
         ),
     }

@@ -135,7 +135,10 @@ fn what_is_no_program_is_refused_in_one_line() {
 #[test]
 fn a_program_that_ends_at_once_or_cannot_be_run_is_not_judged() {
     assert!(refused(&["check", "--", "/no/such/program"], 2).contains("cannot be run"));
-    assert!(refused(&["check", "--", "sh", "-c", "exit 3"], 7).contains("before it could be judged"));
+    let code = refused(&["check", "--", "sh", "-c", "exit 3"], 7);
+    assert!(code.contains("exit code 3") && code.contains("before it could be judged"), "{code}");
+    let signal = refused(&["check", "--", "sh", "-c", "kill -SEGV $$"], 7);
+    assert!(signal.contains("(SIGSEGV)") && !signal.contains("keep it running"), "{signal}");
     assert!(refused(&["check", "robot", "--", "sh"], 2).contains("cannot be used with"));
 }
 
