@@ -1,10 +1,11 @@
 //! Looks at a running program from outside for some seconds: nothing is stopped, nothing written
 //! into it.
 //!
-//! `find` (which process is meant), `source` (the kernel's events of its threads), `cost` (what
-//! recording them adds to a wake-up). What is read is `facts::process`, what is judged
-//! `rules::checks`.
+//! `find` (which process is meant), `below` (which of those that it started is real-time), `source`
+//! (the kernel's events of its threads), `cost` (what recording them adds to a wake-up). What is
+//! read is `facts::process`, what is judged `rules::checks`.
 
+mod below;
 mod cost;
 pub mod find;
 pub mod source;
@@ -87,7 +88,11 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     };
     machine.wakers = wakers(host, &recorded, &process);
     let cost = CheckCost { wakeup, call };
-    let remarks = remarks(&process, &recorded, call);
+    let mut remarks = remarks(&process, &recorded, call);
+    if process.real_time().next().is_none() {
+        // Behind what says that none of its own has.
+        below::remark(plan.pid, plan.started).into_iter().for_each(|said| remarks.insert(1, said));
+    }
     let view = ProgramView {
         process: &process,
         machine: &machine,

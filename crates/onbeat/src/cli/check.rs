@@ -142,10 +142,11 @@ impl Args {
                 ));
             }
         }
-        if !failed.is_empty() || (self.strict && !unknown.is_empty()) {
-            return Exit::Limit;
+        // A program without real-time threads has passed nothing; what it fails is another's.
+        if check.threads.is_empty() {
+            return Exit::Inconclusive;
         }
-        // A program that was not real-time yet has passed nothing.
-        if check.threads.is_empty() { Exit::Inconclusive } else { Exit::Ok }
+        let limit = !failed.is_empty() || (self.strict && !unknown.is_empty());
+        if limit { Exit::Limit } else { Exit::Ok }
     }
 }
