@@ -159,6 +159,7 @@ impl Looking {
             }
             if round % ROUND == 0 {
                 self.reader.look_at_size();
+                self.reader.look_for_brief();
                 self.take();
                 if !self.reader.lives() {
                     return Err(ended(self.reader.pid(), clock::monotonic() - from));
@@ -276,11 +277,18 @@ fn has_calls(recorded: &Recorded) -> bool {
 /// What was left out, and what recording a system call added where that was asked for.
 fn remarks(process: &ProcessFacts, recorded: &Recorded, call: Option<u64>) -> Vec<String> {
     let mut remarks = Vec::new();
-    if process.real_time().next().is_none() {
-        remarks.push(format!(
+    let none = process.real_time().next().is_none();
+    match process.real_time_ended {
+        0 if none => remarks.push(format!(
             "No thread had a real-time policy in {}: what is about such threads was not judged.",
             process.window.spoken()
-        ));
+        )),
+        0 => {}
+        brief => remarks.push(format!(
+            "At least {} ended within {}, which could not be judged.",
+            several(brief, "thread of a real-time policy", "threads of a real-time policy"),
+            process.window.spoken()
+        )),
     }
     if process.threads_left_out > 0 {
         let count = several(process.threads_left_out, "thread was", "threads were");

@@ -123,6 +123,7 @@ impl ExampleProgram {
             threads: Vec::new(),
             threads_left_out: 0,
             threads_changed: 0,
+            real_time_ended: 0,
         };
         let machine = Surroundings {
             preempt: Preempt::Full,
