@@ -42,6 +42,11 @@ pub fn left_beside(program: u32) -> BTreeSet<u32> {
     left
 }
 
+/// The processes below another.
+pub fn below(pid: u32) -> BTreeSet<u32> {
+    descendants(pid, &parents())
+}
+
 /// Whether a child had ended, and is collected now.
 pub fn reaped(pid: u32) -> bool {
     number(pid).is_some_and(|pid| matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_)) | Err(_)))

@@ -36,8 +36,19 @@ pub struct Descriptor {
     pub position: u64,
     /// Whether that changed in the window.
     pub moved: bool,
-    /// Whether it is a timer (timerfd) that was set to a time of the clock that people set.
+    /// How it was set last, where it is a timer (timerfd).
+    pub timer: Option<DescriptorTimer>,
+}
+
+/// How a timer with a descriptor (timerfd) was set last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DescriptorTimer {
+    /// To a time of the clock that people set.
     pub on_wall_clock: bool,
+    /// For a span from then on, not to a time.
+    pub relative: bool,
+    /// To expire again and again.
+    pub periodic: bool,
 }
 
 impl Descriptor {
@@ -62,31 +73,42 @@ pub struct OpenState {
     pub writable: bool,
     pub mount: u64,
     /// That of a descriptor.
-    pub on_wall_clock: bool,
+    pub timer: Option<DescriptorTimer>,
 }
 
 /// Parses `/proc/PID/fdinfo/N`.
 pub fn parse_fdinfo(text: &str) -> Result<OpenState, String> {
-    let value = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key));
-        line.map(str::trim).ok_or_else(|| format!("expected a line '{key}'"))
-    };
-    let number = |key: &str, radix| {
-        u64::from_str_radix(value(key)?, radix).map_err(|_| format!("expected a number after '{key}'"))
-    };
+    let value = |key: &str| value(text, key);
+    let number = |key: &str, radix| number(text, key, radix);
     // O_WRONLY is 1, O_RDWR 2 (include/uapi/asm-generic/fcntl.h).
     let writable = matches!(number("flags:", 8)? & 3, 1 | 2);
     Ok(OpenState {
         position: number("pos:", 10)?,
         writable,
         mount: number("mnt_id:", 10)?,
-        on_wall_clock: match value("clockid:") {
-            // CLOCK_REALTIME and CLOCK_REALTIME_ALARM; a span on them is counted by CLOCK_MONOTONIC
-            // (`__hrtimer_init()`). TFD_TIMER_ABSTIME is 1.
-            Ok(_) => matches!(number("clockid:", 10)?, 0 | 8) && number("settime flags:", 8)? & 1 != 0,
-            Err(_) => false,
-        },
+        timer: value("clockid:").is_ok().then(|| timer(text)).transpose()?,
     })
+}
+
+/// The lines that a timer has besides (fs/timerfd.c, `timerfd_show`).
+fn timer(text: &str) -> Result<DescriptorTimer, String> {
+    // TFD_TIMER_ABSTIME is 1. CLOCK_REALTIME and CLOCK_REALTIME_ALARM; a span on them is counted by
+    // CLOCK_MONOTONIC (`__hrtimer_init()`).
+    let relative = number(text, "settime flags:", 8)? & 1 == 0;
+    Ok(DescriptorTimer {
+        on_wall_clock: matches!(number(text, "clockid:", 10)?, 0 | 8) && !relative,
+        relative,
+        periodic: value(text, "it_interval:")? != "(0, 0)",
+    })
+}
+
+fn value<'a>(text: &'a str, key: &str) -> Result<&'a str, String> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.map(str::trim).ok_or_else(|| format!("expected a line '{key}'"))
+}
+
+fn number(text: &str, key: &str, radix: u32) -> Result<u64, String> {
+    u64::from_str_radix(value(text, key)?, radix).map_err(|_| format!("expected a number after '{key}'"))
 }
 
 /// Parses `/proc/PID/mountinfo` into the type of file system of each mount; nothing else of it is
@@ -141,15 +163,18 @@ mod tests {
     #[test]
     fn states_and_mounts_in_their_lines() {
         let state = parse_fdinfo("pos:\t12\nflags:\t0100001\nmnt_id:\t29\n");
-        assert_eq!(state, Ok(OpenState { position: 12, writable: true, mount: 29, on_wall_clock: false }));
-        let timer = |clock, flags| {
+        assert_eq!(state, Ok(OpenState { position: 12, writable: true, mount: 29, timer: None }));
+        let timer = |clock, flags, interval| {
             let lines = format!("clockid: {clock}\nticks: 0\nsettime flags: {flags}\nit_value: (0, 1)\n");
-            parse_fdinfo(&format!("pos:\t0\nflags:\t02\nmnt_id:\t15\n{lines}"))
+            let text = format!("pos:\t0\nflags:\t02\nmnt_id:\t15\n{lines}it_interval: ({interval})\n");
+            parse_fdinfo(&text).map(|state| state.timer.expect("a timer"))
         };
-        let wall = |clock, flags| timer(clock, flags).map(|state| state.on_wall_clock);
+        let wall = |clock, flags| timer(clock, flags, "0, 0").map(|timer| timer.on_wall_clock);
         assert_eq!((wall("0", "01"), wall("8", "03")), (Ok(true), Ok(true)));
         assert_eq!((wall("1", "01"), wall("0", "00")), (Ok(false), Ok(false)));
         assert!(wall("x", "01").is_err());
+        let set = |flags, interval| timer("1", flags, interval).map(|timer| (timer.relative, timer.periodic));
+        assert_eq!((set("00", "0, 0"), set("01", "0, 2000000")), (Ok((true, false)), Ok((false, true))));
         assert!(parse_fdinfo("pos:\t12\nflags:\t02\n").is_err());
         assert!(parse_fdinfo("pos:\t12\nflags:\t0100000\nmnt_id:\t1\n").is_ok_and(|state| !state.writable));
         let mounts =

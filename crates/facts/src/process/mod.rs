@@ -66,6 +66,9 @@ pub struct ProcessFacts {
     pub threads_left_out: u64,
     /// Threads that ended within the window, or began at its end.
     pub threads_changed: u64,
+    /// Threads of a real-time policy that were seen and that ended within the window; there may
+    /// have been more.
+    pub real_time_ended: u64,
 }
 
 /// How the private writable memory of a process changed (`VmData`), as far as looking from time to

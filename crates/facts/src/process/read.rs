@@ -1,6 +1,6 @@
 //! Reads a process twice, and its waits in between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::calls::has_own_numbers;
 use super::descriptors::{Descriptor, open_kind, parse_fdinfo, parse_mounts};
@@ -21,6 +21,9 @@ use model::units::Nanos;
 
 /// Threads beyond these are counted, and not looked at: each takes some ten short files.
 pub const MAX_THREADS: usize = 1024;
+
+/// Threads that lived for a moment, beyond which none is counted.
+const MAX_BRIEF: usize = 1 << 16;
 
 /// Descriptors beyond these are not looked at.
 const MAX_DESCRIPTORS: usize = 512;
@@ -58,6 +61,8 @@ pub struct ProcessReader {
     last_anonymous_kib: u64,
     threads: BTreeMap<u32, ThreadReading>,
     left_out: u64,
+    /// Threads of a real-time policy that were seen between two looks for new ones.
+    brief: BTreeSet<u32>,
 }
 
 impl ProcessReader {
@@ -94,6 +99,7 @@ impl ProcessReader {
             last_anonymous_kib: 0,
             threads,
             left_out,
+            brief: BTreeSet::new(),
         };
         reader.look_at_size();
         Some(reader)
@@ -138,6 +144,24 @@ impl ProcessReader {
             }
             if !self.threads.contains_key(&tid) {
                 self.threads.extend(reading(&self.host, self.pid, tid, now).map(|reading| (tid, reading)));
+            }
+        }
+    }
+
+    /// Looks for real-time threads that may end before new ones are looked for; what they do is not
+    /// read.
+    pub fn look_for_brief(&mut self) {
+        // Of those that there is no room for each would be asked again.
+        if self.threads.len() >= MAX_THREADS {
+            return;
+        }
+        for tid in threads_of(&self.host, self.pid) {
+            let room = self.brief.len() < MAX_BRIEF;
+            if room && !self.threads.contains_key(&tid) && !self.brief.contains(&tid) {
+                let stat = stat_of(&self.host, &format!("/proc/{}/task/{tid}", self.pid));
+                if stat.known().is_some_and(|stat| stat.policy.is_some()) {
+                    self.brief.insert(tid);
+                }
             }
         }
     }
@@ -209,6 +233,10 @@ impl ProcessReader {
         let mut changed =
             unknown.filter(|tid| lives(&host, &format!("/proc/{pid}/task/{tid}"))).count() as u64;
         changed = changed.saturating_sub(self.left_out);
+        let ended = |tid: &&u32| !tids.contains(*tid);
+        let brief = self.brief.iter().filter(ended).filter(|tid| !self.threads.contains_key(tid));
+        let known = self.threads.iter().filter(|(tid, own)| ended(tid) && own.state.policy.is_some());
+        let real_time_ended = (brief.count() + known.count()) as u64;
         for (tid, before) in self.threads {
             // One whose policy changed since the last look did most of it under the other.
             let same = |after: &ThreadReading| {
@@ -241,6 +269,7 @@ impl ProcessReader {
             threads,
             threads_left_out: self.left_out,
             threads_changed: changed,
+            real_time_ended,
         };
         // What a process that ends has no more would be taken for what it never had.
         goes_on(&host, pid, self.start).then_some(found)
@@ -306,7 +335,7 @@ fn descriptors(host: &MachineFiles, dir: &str, before: &BTreeMap<u32, u64>) -> F
                 name: name.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect(),
                 writable: state.writable,
                 position: state.position,
-                on_wall_clock: state.on_wall_clock,
+                timer: state.timer,
                 moved: before.get(&number).is_some_and(|then| *then != state.position),
             })
         };

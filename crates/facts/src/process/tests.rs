@@ -158,6 +158,20 @@ fn a_thread_that_comes_later_is_looked_at_from_then_on() {
 }
 
 #[test]
+fn a_real_time_thread_that_comes_and_goes_is_counted() {
+    let mut alone = answers();
+    alone.insert("/proc/100/task".into(), Access::List(vec!["100".into()]));
+    let alone = MachineFiles::in_memory(alone);
+    let mut reader = ProcessReader::begin(&alone, 100, Nanos(10)).unwrap();
+    for host in [MachineFiles::in_memory(answers()), alone] {
+        reader.host = host;
+        reader.look_for_brief();
+    }
+    let found = reader.end(Nanos(40)).unwrap();
+    assert_eq!((found.threads.len(), found.real_time_ended), (1, 1));
+}
+
+#[test]
 fn a_thread_that_becomes_real_time_is_counted_from_then_on() {
     let mut before = answers();
     before.insert("/proc/100/task/101/stat".into(), Access::File(stat(101, "control", 0, 0, 5).into_bytes()));

@@ -1,10 +1,11 @@
 //! Looks at a running program from outside for some seconds: nothing is stopped, nothing written
 //! into it.
 //!
-//! `find` (which process is meant), `source` (the kernel's events of its threads), `cost` (what
-//! recording them adds to a wake-up). What is read is `facts::process`, what is judged
-//! `rules::checks`.
+//! `find` (which process is meant), `below` (which of those that it started is real-time), `source`
+//! (the kernel's events of its threads), `cost` (what recording them adds to a wake-up). What is
+//! read is `facts::process`, what is judged `rules::checks`.
 
+mod below;
 mod cost;
 pub mod find;
 pub mod source;
@@ -87,8 +88,18 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     };
     machine.wakers = wakers(host, &recorded, &process);
     let cost = CheckCost { wakeup, call };
-    let remarks = remarks(&process, &recorded, call);
-    let view = ProgramView { process: &process, machine: &machine, recorded: &recorded, releases: &releases };
+    let mut remarks = remarks(&process, &recorded, call);
+    if process.real_time().next().is_none() {
+        // Behind what says that none of its own has.
+        below::remark(plan.pid, plan.started).into_iter().for_each(|said| remarks.insert(1, said));
+    }
+    let view = ProgramView {
+        process: &process,
+        machine: &machine,
+        recorded: &recorded,
+        calls_asked: plan.syscalls,
+        releases: &releases,
+    };
     Ok(Checked { check: check(&view, cost, remarks), interrupted })
 }
 
@@ -148,6 +159,7 @@ impl Looking {
             }
             if round % ROUND == 0 {
                 self.reader.look_at_size();
+                self.reader.look_for_brief();
                 self.take();
                 if !self.reader.lives() {
                     return Err(ended(self.reader.pid(), clock::monotonic() - from));
@@ -207,9 +219,8 @@ fn ended(pid: u32, after: Nanos) -> Failure {
     Failure {
         exit: Exit::Inconclusive,
         message: format!(
-            "process {pid} ended after {}, before it could be judged: \
-             keep it running for the time of the check \
-            (-D)",
+            "process {pid} ended {} after the look had begun, before it could be judged: \
+             keep it running for the time of the check (-D)",
             after.spoken()
         ),
     }
@@ -266,11 +277,18 @@ fn has_calls(recorded: &Recorded) -> bool {
 /// What was left out, and what recording a system call added where that was asked for.
 fn remarks(process: &ProcessFacts, recorded: &Recorded, call: Option<u64>) -> Vec<String> {
     let mut remarks = Vec::new();
-    if process.real_time().next().is_none() {
-        remarks.push(format!(
+    let none = process.real_time().next().is_none();
+    match process.real_time_ended {
+        0 if none => remarks.push(format!(
             "No thread had a real-time policy in {}: what is about such threads was not judged.",
             process.window.spoken()
-        ));
+        )),
+        0 => {}
+        brief => remarks.push(format!(
+            "At least {} ended within {}, which could not be judged.",
+            several(brief, "thread of a real-time policy", "threads of a real-time policy"),
+            process.window.spoken()
+        )),
     }
     if process.threads_left_out > 0 {
         let count = several(process.threads_left_out, "thread was", "threads were");

@@ -10,7 +10,7 @@ use host::{MachineFiles, children, clock};
 use model::error::{Exit, Failure, Result};
 use model::followed::ProgramRun;
 use model::units::Nanos;
-use report::check::left::{in_background, still_running};
+use report::check::left::{ended_early, in_background, still_running};
 
 /// How long a program may take until it has a real-time thread.
 const PATIENCE: Nanos = Nanos(10_000_000_000);
@@ -49,7 +49,8 @@ impl StartedProgram {
         while clock::monotonic() < end {
             let now = clock::monotonic();
             if self.program.has_ended() {
-                return Err(self.told(ended(now - from)));
+                let exit = Exit::Inconclusive;
+                return Err(self.told(Failure { exit, message: "the program ended".to_owned() }));
             }
             children::left_beside(self.pid());
             let real_time =
@@ -73,14 +74,16 @@ impl StartedProgram {
         still_running(&document, &beside)
     }
 
-    /// A failure with what goes on of the program, which is ended.
+    /// A failure with how the program ended, if it has, and with what goes on of it; it is ended.
     pub fn told(&mut self, failure: Failure) -> Failure {
+        let by_itself = failure.exit == Exit::Inconclusive && self.program.has_ended();
         let (document, beside) = self.end();
+        let early = by_itself.then(|| ended_early(&document));
         let message = match still_running(&document, &beside) {
             Some(left) if document.left_running => {
                 format!("{}; {}", failure.message, left.trim_end_matches('.'))
             }
-            _ => in_background(&document, &beside).unwrap_or(failure.message),
+            _ => in_background(&document, &beside).or(early).unwrap_or(failure.message),
         };
         Failure { message, ..failure }
     }
@@ -112,16 +115,5 @@ impl Drop for StartedProgram {
         if !self.is_ended {
             self.program.end();
         }
-    }
-}
-
-fn ended(after: Nanos) -> Failure {
-    Failure {
-        exit: Exit::Inconclusive,
-        message: format!(
-            "the program ended after {}, before it could be judged: \
-             keep it running for the time of the check (-D)",
-            after.spoken()
-        ),
     }
 }

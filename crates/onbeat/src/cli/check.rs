@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// As whom the program is started; by default as its caller
-    #[arg(long, value_name = "NAME", requires = "program")]
+    #[arg(long, value_name = "NAME", requires = "program", conflicts_with = "process")]
     user: Option<String>,
     /// A program to be started, looked at once it has a real-time thread, and ended, with its
     /// arguments
@@ -143,10 +143,11 @@ impl Args {
                 ));
             }
         }
-        if !failed.is_empty() || (self.strict && !unknown.is_empty()) {
-            return Exit::Limit;
+        // A program without real-time threads has passed nothing; what it fails is another's.
+        if check.threads.is_empty() {
+            return Exit::Inconclusive;
         }
-        // A program that was not real-time yet has passed nothing.
-        if check.threads.is_empty() { Exit::Inconclusive } else { Exit::Ok }
+        let limit = !failed.is_empty() || (self.strict && !unknown.is_empty());
+        if limit { Exit::Limit } else { Exit::Ok }
     }
 }

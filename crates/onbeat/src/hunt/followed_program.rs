@@ -108,6 +108,8 @@ impl FollowedProgram {
     pub fn end(&mut self) {
         if self.began.is_some() && self.asked.is_none() && !self.has_ended() {
             self.program.send(libc::SIGTERM);
+            // A stopped process takes no signal before it goes on (signal(7)).
+            self.program.send(libc::SIGCONT);
             self.asked = Some(clock::monotonic());
         }
         while !self.has_ended() && !self.is_overdue() && self.asked.is_some() {
@@ -149,5 +151,16 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(program.document().signal, Some(libc::SIGKILL));
+    }
+
+    #[test]
+    fn one_that_is_stopped_goes_on_and_ends() {
+        let file = host::find_program("sleep".as_ref()).expect("a program");
+        let held = HeldProgram::hold(&file, &["sleep".into(), "1000".into()], None).expect("a process");
+        let mut program = FollowedProgram::new(held, "sleep".to_owned(), String::new());
+        program.start().expect("nothing is refused");
+        program.program.send(libc::SIGSTOP);
+        program.end();
+        assert_eq!(program.document().signal, Some(libc::SIGTERM));
     }
 }

@@ -43,6 +43,21 @@ pub fn in_background(program: &ProgramRun, beside: &[u32]) -> Option<String> {
     })
 }
 
+/// Why there is nothing to say about one that ended by itself, in one line.
+pub fn ended_early(program: &ProgramRun) -> String {
+    // SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV, on x86 and ARM.
+    const FAULTS: [i32; 5] = [4, 6, 7, 8, 11];
+    let remedy = match (program.signal, program.exit_code) {
+        (Some(signal), _) if FAULTS.contains(&signal) => {
+            "its output or its core dump tells where; mend that first"
+        }
+        (Some(_), _) => "nothing may end it for the time of the check (-D)",
+        (None, Some(1..)) => "its output may tell why; it has to run for the time of the check (-D)",
+        (None, _) => "keep it running for the time of the check (-D)",
+    };
+    format!("{}, before it could be judged: {remedy}", end(program))
+}
+
 fn named(pids: &[u32]) -> String {
     let named: Vec<String> = pids.iter().take(MAX_NAMED).map(u32::to_string).collect();
     let more = pids.len().saturating_sub(MAX_NAMED);
@@ -76,5 +91,19 @@ mod tests {
         );
         let daemon = in_background(&ended, &[12]).expect("a line");
         assert!(daemon.contains("`onbeat check 12`") && !daemon.contains('\n'), "{daemon}");
+    }
+
+    #[test]
+    fn how_a_program_ended_decides_what_helps() {
+        let of = |exit_code, signal| {
+            let (name, elapsed_ns) = ("robot".to_owned(), Some(model::units::Nanos(2_000_000_000)));
+            ended_early(&ProgramRun { name, exit_code, signal, elapsed_ns, ..ProgramRun::default() })
+        };
+        let code = of(Some(5), None);
+        assert!(code.starts_with("robot ended with exit code 5 after ") && code.contains("output"), "{code}");
+        let crash = of(None, Some(11));
+        assert!(crash.contains("(SIGSEGV)") && !crash.contains("-D"), "{crash}");
+        assert!(of(Some(0), None).ends_with("keep it running for the time of the check (-D)"));
+        assert!(of(None, Some(9)).contains("nothing may end it"));
     }
 }

@@ -3,7 +3,7 @@
 use super::faulting::{FEW, places, remappings, takes_memory};
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{MALLOPT3, RTAPP};
-use super::view::{ProgramView, needs_calls};
+use super::view::ProgramView;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use facts::process::ProgramThread;
@@ -70,6 +70,13 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             thread.window.spoken()
         )));
     }
+    // Who is recorded whole and makes no such call takes no memory, whatever others take.
+    if calls.is_some_and(|calls| calls.complete) {
+        return Ok(Judgement::pass(format!(
+            "it made no call that takes memory or gives it back in {}",
+            thread.window.spoken()
+        )));
+    }
     let value = match takes_memory(program, thread) {
         Some(true) => {
             let how = match growth.changes {
@@ -83,7 +90,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             )));
         }
         None => {
-            return Err(needs_calls(
+            return Err(program.needs_calls(
                 "the process's memory changed while the thread took page faults; whether it takes the memory \
                  itself does not show",
             ));
@@ -92,10 +99,32 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             format!("the process's writable memory had one size in {}", thread.window.spoken())
         }
         // Memory that is taken and not touched shows by the calls alone.
-        Some(false) if remapped.is_none() && calls.is_none_or(|calls| !calls.complete) => {
-            return Err(needs_calls("the process's memory changed; by which thread does not show"));
+        Some(false) if remapped.is_none() => {
+            return Err(program.needs_calls("the process's memory changed; by which thread does not show"));
         }
         Some(false) => "the process's writable memory changed, not by this thread".to_owned(),
     };
     Ok(Judgement::pass(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::fixture::ExampleProgram;
+    use crate::judgement::AuditVerdict::{self, Pass, Unknown};
+
+    fn found(edits: &str) -> (AuditVerdict, String) {
+        let finding = ExampleProgram::of(edits).findings(&CHECK).remove(0).finding;
+        let said = if finding.verdict == Unknown { finding.reason } else { finding.value };
+        (finding.verdict, said)
+    }
+
+    #[test]
+    fn calls_that_were_recorded_are_not_asked_for_again() {
+        let faults = "thread 101 faults=500\ngrowth least=200 most=900 changes=40";
+        let (verdict, value) = found(faults);
+        assert!(verdict == Unknown && value.ends_with("ask with --syscalls"), "{value}");
+        let (verdict, value) = found(&format!("{faults}\ncall 101 clock_nanosleep 1,1 times=500"));
+        assert!(verdict == Pass && value.contains("no call that takes memory"), "{value}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::RTAPP;
-use super::view::{ProgramView, needs_calls};
+use super::view::ProgramView;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use crate::words::truncate_words;
@@ -65,7 +65,9 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     });
     let said = truncate_words(seen);
     if said.is_empty() {
-        return Err(needs_calls("it was asleep in none of them, and those that did not wait do not show"));
+        return Err(
+            program.needs_calls("it was asleep in none of them, and those that did not wait do not show")
+        );
     }
     Ok(Judgement::fail(format!("it slept in {said}")))
 }

@@ -129,7 +129,18 @@ pub fn findings_of(rule: &'static CheckRule, view: &ProgramView) -> Vec<ProgramF
         let alone = judged.len() == 1 || with.clone().count() == 1;
         return vec![one(first.clone(), alone.then_some(*tid))];
     }
-    vec![one(Judgement::not_applicable("no thread of it has a real-time policy"), None)]
+    vec![one(no_thread(view), None)]
+}
+
+/// What is said of threads where none could be judged.
+fn no_thread(view: &ProgramView) -> Judgement {
+    match view.process.real_time_ended {
+        0 => Judgement::not_applicable("no thread of it has a real-time policy"),
+        brief => Judgement::unknown(format!(
+            "its real-time threads ended before they could be judged: at least {brief} did in {}",
+            view.span()
+        )),
+    }
 }
 
 fn finding(rule: &'static CheckRule, judged: Judgement) -> Finding {

@@ -6,24 +6,26 @@
 //! times=`, `timer TID FUNCTION mode= times=`, `waker TID BY times=`, `call TID CALL ARGS times=`,
 //! `remap TID times=`, `release TID BY times=` (out of the wait named last) and `fault TID page=
 //! at= times=` say what it did; `mapping FROM-TO name= rights= flags= size= resident=`, `stack TID
-//! resident=`, `descriptor N kind= name= moved= clock=`, `close N`, `growth least= most= changes=
-//! back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=`, `machine preempt= cores=
-//! runtime= release= groups= server= nodes=`, `other TID NAME POLICY PRIO kernel=` are about the
-//! rest. Numbers of addresses and of arguments are hexadecimal. `WHAT refused` (`smaps`, `status`,
-//! `limits`, `growth`, `group`, `pages`, `cores`, `trace`) and `waits|io|counters|affinity TID
-//! refused` take something away.
+//! resident=`, `descriptor N kind= name= moved= for= clock= set= every=`, `close N`, `growth
+//! least= most= changes= back=`, `pages NODE=COUNT`, `process KEY=`, `group throttled= quota=`,
+//! `machine preempt= cores= runtime= release= groups= server= nodes=`, `other TID NAME POLICY PRIO
+//! kernel=` are about the rest. Numbers of addresses and of arguments are hexadecimal. `WHAT
+//! refused` (`smaps`, `status`, `limits`, `growth`, `group`, `pages`, `cores`, `trace`) and
+//! `waits|io|counters|affinity TID refused` take something away.
 
 use std::collections::BTreeMap;
 
 use super::findings::{CheckCost, ProgramCheck, ProgramFinding, check, findings_of};
-use super::fixture_words::{WINDOW, call_of, change, cpus, hex, limit, number, pairs, policy_of, refuse_of};
+use super::fixture_words::{
+    WINDOW, call_of, change, cpus, hex, limit, number, pairs, policy_of, refuse_of, waker_of,
+};
 use super::releases::Releases;
 use super::rule::CheckRule;
 use super::view::{CALLS, FAULT, ProgramView, REMAPPING, Recorded, WAKING};
 use facts::Fact;
 use facts::limits::{Capabilities, Limits};
 use facts::process::counters::{CallCounters, ThreadCounters};
-use facts::process::descriptors::{Descriptor, OpenKind};
+use facts::process::descriptors::{Descriptor, DescriptorTimer, OpenKind};
 use facts::process::mappings::MemoryMapping;
 use facts::process::nodes::NodePages;
 use facts::process::pages::StackPages;
@@ -34,7 +36,7 @@ use facts::process::{Growth, ProcessFacts, ProgramThread};
 use facts::sched::FairServer;
 use facts::tasks::RtPolicy;
 use model::vocabulary::Preempt;
-use trace::activity::{Activity, ArmedTimer, FaultPlace, MadeCall, Waker};
+use trace::activity::{Activity, ArmedTimer, FaultPlace, MadeCall};
 
 /// A made-up program and what it runs among.
 #[derive(Clone)]
@@ -71,6 +73,7 @@ impl ExampleProgram {
             process: &self.process,
             machine: &self.machine,
             recorded: &self.recorded,
+            calls_asked: false,
             releases: &self.releases,
         }
     }
@@ -120,6 +123,7 @@ impl ExampleProgram {
             threads: Vec::new(),
             threads_left_out: 0,
             threads_changed: 0,
+            real_time_ended: 0,
         };
         let machine = Surroundings {
             preempt: Preempt::Full,
@@ -265,18 +269,23 @@ impl ExampleProgram {
         let Fact::Known(open) = &mut self.process.descriptors else { panic!("refused") };
         let (number, name, moved) =
             (n.parse().expect("a number"), of("name").to_owned(), of("moved") == "yes");
-        let on_wall_clock = of("clock") == "wall";
-        open.push(Descriptor { number, kind, name, writable: true, position: 0, moved, on_wall_clock });
+        let timer = (of("kind") == "timerfd").then(|| DescriptorTimer {
+            on_wall_clock: of("clock") == "wall",
+            relative: of("set") == "span",
+            periodic: of("every") == "yes",
+        });
+        let writable = of("for") != "reading";
+        open.push(Descriptor { number, kind, name, writable, position: 0, moved, timer });
     }
 
     fn other(&mut self, tid: &str, [name, policy, prio, kernel]: [&str; 4]) {
         let tid: u32 = tid.parse().expect("a number");
         let priority: u32 = prio.parse().expect("a number");
         let kernel = kernel == "kernel=yes";
-        let policy = policy_of(policy).expect("a real-time policy");
-        let rank = 99 - i64::from(priority);
+        let policy = policy_of(policy);
+        let rank = policy.map_or(120, |_| 99 - i64::from(priority));
         self.machine.wakers.insert(tid, WakingThread { comm: name.into(), rank, kernel });
-        let Fact::Known(others) = &mut self.machine.others else { panic!("refused") };
+        let (Fact::Known(others), Some(policy)) = (&mut self.machine.others, policy) else { return };
         others.push(OtherThread { tid, comm: name.into(), kernel, policy, priority, allowed: None });
     }
 
@@ -337,7 +346,7 @@ impl ExampleProgram {
     fn release(&mut self, tid: &str, by: &str, times: u64) {
         let waits = self.thread(tid).waits.known().expect("waits");
         let wait = waits.seen[0].0.clone();
-        let waker = Waker::Thread(by.parse().expect("a thread"));
+        let waker = waker_of(by);
         let tid: u32 = tid.parse().expect("a thread");
         self.releases.tell(tid, wait, waker, times);
         let Ok(activity) = &mut self.recorded else { return };
@@ -355,9 +364,7 @@ impl ExampleProgram {
                 own.timers.insert(ArmedTimer { function: (*function).into(), mode }, number(times, "times="));
             }
             ("waker", [by, times]) => {
-                let by = by.parse().expect("a thread");
-                let waker = if by == 0 { Waker::Interrupt } else { Waker::Thread(by) };
-                own.wakers.insert(waker, number(times, "times="));
+                own.wakers.insert(waker_of(by), number(times, "times="));
             }
             ("call", [call, args, times]) => {
                 let mut two = [0; 2];

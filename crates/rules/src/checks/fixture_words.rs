@@ -6,6 +6,7 @@ use facts::limits::Limit;
 use facts::process::{ProgramThread, calls};
 use facts::tasks::RtPolicy;
 use model::units::{CpuSet, Nanos};
+use trace::activity::Waker;
 
 /// The window of an example.
 pub const WINDOW: Nanos = Nanos(5_000_000_000);
@@ -93,6 +94,14 @@ pub fn policy_of(word: &str) -> Option<RtPolicy> {
         "deadline" => Some(RtPolicy::Deadline),
         "other" => None,
         other => panic!("no policy {other}"),
+    }
+}
+
+/// Who wakes: a thread, or 0 for an interrupt.
+pub fn waker_of(word: &str) -> Waker {
+    match word.parse().expect("a thread") {
+        0 => Waker::Interrupt,
+        tid => Waker::Thread(tid),
     }
 }
 

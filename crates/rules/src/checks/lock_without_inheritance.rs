@@ -16,13 +16,13 @@ pub static CHECK: CheckRule = CheckRule {
     id: "lock-without-inheritance",
     title: "a plain lock shared with a lower priority",
     description: "A real-time thread waits for a mutex without priority inheritance that a thread of lower \
-                  priority of the same process holds.",
+                  priority holds, of its own process or of another that shares the mutex.",
     rationale: "while it waits, any thread of a priority between the two may run instead of the holder, for \
                 as long as it likes: a priority inversion without bound",
     detection: "The thread is seen asleep in a futex call as glibc, musl and Rust make it for a plain mutex \
-                (FUTEX_WAIT with the value of a contended lock), and a thread of lower priority of the \
-                process ends that very wait, is named in the lock as its holder, or waits for the same \
-                lock. A lock that nobody waits for while onbeat looks does not show.",
+                (FUTEX_WAIT with the value of a contended lock), and a thread of lower priority ends that \
+                very wait, is named in the lock as its holder, or, in the same process, waits for the \
+                same lock. A lock that nobody waits for while onbeat looks does not show.",
     wanted: "locks with priority inheritance, or none that both share",
     fix: "give the mutex PTHREAD_PRIO_INHERIT (pthread_mutexattr_setprotocol), or share the data without a \
           lock",
@@ -78,7 +78,7 @@ fn plain_lock(program: &ProgramView, wait: &Wait) -> Option<PlainLock> {
         // Other words have this bit, too, a parked Rust thread's for one: the holder has to be one.
         _ if command == FUTEX_WAIT && value & WAITERS != 0 => match value & HOLDER {
             EBUSY => lock(None),
-            tid => lock(program.process.thread(tid as u32).map(|holder| holder.tid))
+            tid => lock(program.threads_seen().map(|holder| holder.tid).find(|own| u64::from(*own) == tid))
                 .filter(|lock| lock.holder.is_some()),
         },
         _ => None,
@@ -133,11 +133,28 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let at = truncate_phrases(at);
     let released = program.released_by(thread);
     let sharers = sharers(program, thread, &own, released.as_deref().unwrap_or_default());
-    if sharers.is_empty() {
-        released?;
-        return Ok(Judgement::pass(format!("no lower priority was seen to hold the plain locks at {at}")));
+    if !sharers.is_empty() {
+        let sharers = truncate_phrases(sharers);
+        return Ok(Judgement::fail(format!("it waited for a plain lock at {at}; {sharers}")));
     }
-    Ok(Judgement::fail(format!("it waited for a plain lock at {at}; {}", truncate_phrases(sharers))))
+    let given = released?.iter().any(|(wait, _)| is_of(program, wait, &own));
+    let gone = program.released_by_gone(thread).any(|wait| is_of(program, wait, &own));
+    match (given, gone) {
+        (true, false) => {
+            Ok(Judgement::pass(format!("no lower priority was seen to hold the plain locks at {at}")))
+        }
+        (_, true) => Err(Judgement::unknown(format!(
+            "it waited for a plain lock at {at}; who gave it back has ended, and its priority is not known"
+        ))),
+        (false, false) => Err(Judgement::unknown(format!(
+            "it waited for a plain lock at {at}; who gave it back was not seen: look for longer (-D)"
+        ))),
+    }
+}
+
+/// Whether a wait is for one of some locks.
+fn is_of(program: &ProgramView, wait: &Wait, own: &BTreeMap<u64, u64>) -> bool {
+    plain_lock(program, wait).is_some_and(|lock| own.contains_key(&lock.address))
 }
 
 /// The threads of lower priority that have the locks, too, and how that shows.
@@ -147,15 +164,18 @@ fn sharers(
     own: &BTreeMap<u64, u64>,
     released: &[(&Wait, WokenBy)],
 ) -> Vec<String> {
-    let lock_of = |wait: &Wait| plain_lock(program, wait).filter(|lock| own.contains_key(&lock.address));
+    let holds = |wait: &Wait, tid: u32| {
+        plain_lock(program, wait)
+            .is_some_and(|lock| own.contains_key(&lock.address) && lock.holder == Some(tid))
+    };
     let mut sharers = Vec::new();
-    for other in program.process.threads.iter().filter(|other| other.rank() > thread.rank()) {
-        let gave = released.iter().filter(|(wait, waker)| waker.tid == other.tid && lock_of(wait).is_some());
+    for other in program.threads_seen().filter(|other| !other.kernel && other.rank > thread.rank()) {
+        let gave = released.iter().filter(|(wait, by)| by.tid == other.tid && is_of(program, wait, own));
         let gave = gave.map(|(_, waker)| waker.times).sum::<u64>();
         let held = thread.waits.known().into_iter().flat_map(|waits| waits.in_call("futex"));
-        let held = held.filter(|(wait, _)| lock_of(wait).is_some_and(|lock| lock.holder == Some(other.tid)));
-        let held = held.map(|(_, times)| times).sum::<u64>();
-        let waits = other.waits.known();
+        let held = held.filter(|(wait, _)| holds(wait, other.tid)).map(|(_, times)| times).sum::<u64>();
+        // In another process the same address is another lock.
+        let waits = program.process.thread(other.tid).and_then(|other| other.waits.known());
         let waits =
             waits.is_some_and(|waits| locks(program, waits).keys().any(|lock| own.contains_key(lock)));
         let how = match (gave, held, waits) {
@@ -164,7 +184,48 @@ fn sharers(
             (0, held, _) => format!("held it at {}", several(held, "look", "looks")),
             (gave, ..) => format!("gave it back {}", several(gave, "time", "times")),
         };
-        sharers.push(format!("{} ({}) {how}", other.comm, rank_words(other.rank())));
+        let whose = if other.own { "" } else { " of another process" };
+        sharers.push(format!("{} ({}){whose} {how}", other.comm, rank_words(other.rank)));
     }
     sharers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::fixture::ExampleProgram;
+    use crate::checks::woken_by_lower;
+    use crate::judgement::AuditVerdict::{self, Fail, Pass, Unknown};
+
+    fn found(edits: &str) -> (AuditVerdict, String) {
+        let finding = ExampleProgram::of(edits).findings(&CHECK).remove(0).finding;
+        let said = if finding.verdict == Unknown { finding.reason } else { finding.value };
+        (finding.verdict, said)
+    }
+
+    /// A lock that two processes share: FUTEX_WAIT without the mark of a private one.
+    const SHARED: &str = "wait 101 futex 7f00c0a0,0,2 times=90";
+
+    #[test]
+    fn a_lock_that_another_process_gives_back() {
+        let lower = format!("{SHARED}\nother 900 logger other 0 kernel=no\nrelease 101 900 times=90");
+        let (verdict, value) = found(&lower);
+        assert_eq!(verdict, Fail, "{value}");
+        assert!(value.ends_with("logger (nice 0) of another process gave it back 90 times"), "{value}");
+        let woken = ExampleProgram::of(&lower).findings(&woken_by_lower::CHECK).remove(0).finding;
+        assert!(woken.verdict == Pass && woken.value.contains("lock-without-inheritance"), "{woken:?}");
+        let higher = format!("{SHARED}\nother 900 logger fifo 90 kernel=no\nrelease 101 900 times=90");
+        assert_eq!(found(&higher).0, Pass);
+        let named = "wait 101 futex 7f00c0a0,0,80000384 times=90\nother 900 logger other 0 kernel=no\n\
+                     release 101 900 times=90";
+        assert_eq!(found(named).0, Fail, "the lock has the number of its holder in it: 900");
+    }
+
+    #[test]
+    fn a_lock_whose_holder_was_not_seen_passes_nothing() {
+        let (verdict, value) = found(&format!("{SHARED}\nrelease 101 900 times=90"));
+        assert!(verdict == Unknown && value.contains("has ended"), "{value}");
+        let (verdict, value) = found(SHARED);
+        assert!(verdict == Unknown && value.contains("look for longer"), "{value}");
+    }
 }

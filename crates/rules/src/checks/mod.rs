@@ -44,6 +44,7 @@ mod stack_untouched;
 mod storage_in_loop;
 mod swapped_out;
 mod system_call_filter;
+mod timer_waits;
 mod traced_program;
 mod wall_clock_sleep;
 mod woken_by_lower;

@@ -86,6 +86,10 @@ fn server(program: &ProgramView, thread: &ProgramThread) -> Result<Option<f64>, 
     let servers = match &program.machine.fair_servers {
         Fact::Known(servers) => servers,
         _ if series_of(program)? < (6, 12) => return Ok(None),
+        Fact::Absent => {
+            let mount = "mount -t debugfs none /sys/kernel/debug";
+            return Err(Judgement::unknown(format!("{SERVERS} is not there: {mount}")));
+        }
         other => return Err(unknown_from(SERVERS, other)),
     };
     let allowed = program.allowed(thread)?;
@@ -121,6 +125,9 @@ mod tests {
         assert_eq!(verdict("machine server=50 runtime=-1"), Fail);
         // From 6.12 on the servers are there, and debugfs is closed.
         assert_eq!(verdict("machine release=6.12.9"), Unknown);
+        let edits = "thread 101 run=0.88\nmachine release=6.12.9";
+        let finding = ExampleProgram::of(edits).findings(&CHECK).remove(0).finding;
+        assert!(finding.reason.ends_with("mount -t debugfs none /sys/kernel/debug"), "{}", finding.reason);
         assert_eq!(verdict("machine release=6.12.9 runtime=-1"), Unknown);
     }
 }

@@ -2,11 +2,12 @@
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{CLOCK_NANOSLEEP2, RTAPP};
-use super::view::{ProgramView, needs_calls};
+use super::timer_waits::{by_descriptor, by_signal, by_time_out, limited};
+use super::view::ProgramView;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use facts::process::ProgramThread;
-use facts::process::waits::Waits;
+use facts::process::waits::{Wait, Waits};
 use model::text::several;
 use trace::activity::ArmedTimer;
 
@@ -18,9 +19,11 @@ pub static CHECK: CheckRule = CheckRule {
     rationale: "the cycle's own work and each delay are added to the period, so that the schedule drifts, \
                 and a preemption between reading the clock and sleeping goes unnoticed",
     detection: "By the mode with which its timer is started (timer:hrtimer_start, since Linux 4.16), and by \
-                the flags of the call in which it is seen asleep. A time-out of a wait for nothing \
-                (select() without descriptors) is a sleep for a span; where a thread starts timers and was \
-                seen in no sleep until a time, its time-outs may pace it, which is unknown.",
+                the flags of the call in which it is seen asleep. A timer with a descriptor \
+                (timerfd) that is waited for and expires once is one as well where it was set for a span. \
+                A time-out of a wait for nothing (select() without descriptors) is a sleep for a span, and \
+                so is that of FUTEX_WAIT where nobody wakes; where a thread starts timers and was seen in no \
+                sleep until a time, its time-outs may pace it, which is unknown.",
     wanted: "sleeps until a time that is counted from the one before",
     fix: "add the period to the last release and sleep with clock_nanosleep(CLOCK_MONOTONIC, \
           TIMER_ABSTIME, ...)",
@@ -30,7 +33,13 @@ pub static CHECK: CheckRule = CheckRule {
         Source { title: "clock_nanosleep(2), notes", url: CLOCK_NANOSLEEP2 },
         Source { title: "kernel: real-time application monitors, sleep", url: RTAPP },
     ],
-    reads: &["timer:hrtimer_start", "/proc/PID/task/TID/syscall"],
+    reads: &[
+        "timer:hrtimer_start",
+        "sched:sched_waking",
+        "/proc/PID/task/TID/syscall",
+        "/proc/PID/fdinfo",
+        "raw_syscalls:sys_enter",
+    ],
     judge: CheckJudge::Thread(judge),
     examples: Examples {
         fires: "timer 101 hrtimer_wakeup mode=1 times=5000\nwait 101 clock_nanosleep 1,0 times=90",
@@ -68,20 +77,30 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         return Ok(Judgement::fail(format!("it slept for a span, {how}")));
     }
     if spans >= SEVERAL {
-        return Err(needs_calls("it starts timers for a span, and was in no sleep when it was looked at"));
+        return Err(
+            program.needs_calls("it starts timers for a span, and was in no sleep when it was looked at")
+        );
     }
     // A wait with a time-out starts a timer until a time, whatever its caller asked for
     // (`poll_select_set_timeout()`, `ep_timeout_to_timespec()`).
     if seen(false) + called_until(program, thread) > 0 {
         return Ok(Judgement::pass("it sleeps until a time"));
     }
-    let (for_nothing, limited) = time_outs(&waits);
+    let by_timer =
+        |waits: &&Waits| by_descriptor(program, thread, waits).or_else(|| by_signal(program, thread, waits));
+    if let Some(judged) = waits.as_ref().ok().and_then(by_timer) {
+        return judged;
+    }
+    let for_nothing = for_nothing(&waits);
     if for_nothing > 0 && (times >= SEVERAL || often) {
         let looks = several(for_nothing, "look", "looks");
         return Ok(Judgement::fail(format!("it waited for nothing with a time-out, at {looks} at it")));
     }
-    if times >= SEVERAL || limited > 0 {
-        return Err(needs_calls(
+    if let Some(judged) = waits.as_ref().ok().and_then(|waits| by_time_out(program, thread, waits)) {
+        return judged;
+    }
+    if times >= SEVERAL || waits.as_ref().is_ok_and(|waits| limited(waits) > 0) {
+        return Err(program.needs_calls(
             "it was seen in no sleep until a time, and its waits have time-outs: whether these pace it does \
              not show",
         ));
@@ -89,7 +108,10 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if timers.is_err() && waits.as_ref().is_ok_and(|waits| waits.looks() == waits.running) {
         return Err(Judgement::unknown("it was never asleep when it was looked at"));
     }
-    Err(Judgement::not_applicable("it was not seen to sleep by a timer, or once at most"))
+    Err(Judgement::not_applicable(match looks + spans + called {
+        0 => "it was seen in no call that sleeps for a span or until a time",
+        _ => "it slept for a span twice at most",
+    }))
 }
 
 /// How many timers for sleeping were started, for a span or until a time.
@@ -115,23 +137,18 @@ fn seen(waits: &Waits, relative: bool) -> u64 {
     told.chain(spans).chain(until).map(|(_, times)| times).sum()
 }
 
-/// At how many looks it was in a wait with a time-out: for no descriptor at all, and for some.
-fn time_outs(waits: &Result<&Waits, Judgement>) -> (u64, u64) {
-    let sum = |call: &str, own: &dyn Fn(&[Option<u64>; 6]) -> bool| {
-        let waits = waits.iter().flat_map(|waits| waits.in_call(call));
-        waits.filter(|(wait, _)| own(&wait.args)).map(|(_, times)| times).sum::<u64>()
-    };
+/// At how many looks it was in a wait with a time-out for no descriptor at all.
+fn for_nothing(waits: &Result<&Waits, Judgement>) -> u64 {
     let is_set = |arg: Option<u64>| arg.is_some_and(|pointer| pointer != 0);
-    // Milliseconds in an int; negative ones are no limit.
     let limits = |arg: Option<u64>| arg.is_some_and(|span| span as i32 > 0);
-    let none = |arg: Option<u64>| arg == Some(0);
-    let of = |empty: bool| {
-        sum("pselect6", &|args| none(args[0]) == empty && is_set(args[4]))
-            + sum("ppoll", &|args| none(args[1]) == empty && is_set(args[2]))
-            + sum("poll", &|args| none(args[1]) == empty && limits(args[2]))
+    let own = |wait: &Wait| match wait.call {
+        "pselect6" => wait.args[0] == Some(0) && is_set(wait.args[4]),
+        "ppoll" => wait.args[1] == Some(0) && is_set(wait.args[2]),
+        "poll" => wait.args[1] == Some(0) && limits(wait.args[2]),
+        _ => false,
     };
-    let sets = sum("epoll_wait", &|args| limits(args[3])) + sum("epoll_pwait", &|args| limits(args[3]));
-    (of(true), of(false) + sets)
+    let seen = waits.iter().flat_map(|waits| &waits.seen).filter(|(wait, _)| own(wait));
+    seen.map(|(_, times)| times).sum()
 }
 
 /// How many sleeps until a time were recorded as calls.
@@ -181,5 +198,43 @@ mod tests {
         assert_eq!(verdict("wait 101 clock_nanosleep 1,1 times=9"), Pass);
         assert_eq!(verdict("wait 101 futex 5500,189,1,7f00 times=9"), Pass);
         assert_eq!(verdict("wait 101 read 4,0 times=9\ncall 101 clock_nanosleep 1,1 times=50"), Pass);
+    }
+    #[test]
+    fn a_timer_that_a_descriptor_or_a_signal_tells_of() {
+        let timer = |keys: &str, rest: &str| {
+            let quiet = "timer 101 hrtimer_wakeup mode=0 times=0\nthread 101 voluntary=500";
+            format!("{quiet}\ndescriptor 4 kind=timerfd name=x {keys}\n{rest}")
+        };
+        let read = "wait 101 read 4,0 times=90";
+        assert_eq!(verdict(&timer("set=span", read)), Fail);
+        assert_eq!(verdict(&timer("set=span every=yes", read)), Pass);
+        assert_eq!(verdict(&timer("set=time", read)), Pass);
+        let again = format!("{read}\ncall 101 timerfd_settime 4,0 times=500");
+        assert_eq!(verdict(&timer("set=span every=yes", &again)), Fail);
+        // Another descriptor's, one of several, and one of a thread that sleeps until a time.
+        assert_eq!(verdict(&timer("set=span", "wait 101 read 5,0 times=90")), NotApplicable);
+        assert_eq!(verdict(&timer("set=span", "wait 101 ppoll 7f,2,0 times=90")), Unknown);
+        assert_eq!(verdict(&timer("set=span", "wait 101 clock_nanosleep 1,1 times=90")), Pass);
+        let signals = "wait 101 rt_sigtimedwait 7f,7f,0 times=90\ntimer 101 posix_timer_fn mode=0 times=500";
+        assert_eq!(verdict(signals), Unknown);
+        assert_eq!(verdict(&format!("{signals}\ncall 101 timer_settime 1,0 times=500")), Fail);
+        assert_eq!(verdict(&format!("{signals}\ncall 101 timer_settime 1,1 times=500")), Pass);
+    }
+
+    #[test]
+    fn time_outs_that_others_come_before_pace_nothing() {
+        let futex = "thread 101 voluntary=90\nwait 101 futex 5500,80,0,7f00 times=90";
+        assert_eq!(verdict(&format!("{futex}\nrelease 101 0 times=90")), Fail);
+        assert_eq!(verdict(&format!("{futex}\nrelease 101 102 times=90")), NotApplicable);
+        assert_eq!(verdict(futex), Unknown);
+        let both = format!("{futex}\nrelease 101 0 times=50\nrelease 101 102 times=40");
+        assert_eq!(verdict(&both), Unknown);
+        let poll = "thread 101 voluntary=90\nwait 101 ppoll 7f,1,7f00 times=90";
+        assert_eq!(verdict(&format!("{poll}\nrelease 101 102 times=90")), NotApplicable);
+        // A device, or its time-out.
+        assert_eq!(verdict(&format!("{poll}\nrelease 101 0 times=90")), Unknown);
+        let recorded = format!("{both}\ncall 101 futex 5500,80 times=90");
+        let finding = ExampleProgram::of(&recorded).findings(&CHECK).remove(0).finding;
+        assert!(finding.reason.ends_with("in its calls neither"), "{}", finding.reason);
     }
 }

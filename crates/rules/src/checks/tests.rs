@@ -206,6 +206,14 @@ fn without_real_time_threads_there_is_nothing_to_judge_of_them() {
     let of = |id: &str| check.findings.iter().find(|found| found.finding.rule == id).unwrap().finding.verdict;
     assert_eq!(of("no-affinity"), AuditVerdict::NotApplicable);
     assert_eq!(of("memory-unlocked"), AuditVerdict::Pass);
+    // Those that came and went may have done anything.
+    let mut brief = ExampleProgram::of("thread 101 policy=other");
+    brief.process.real_time_ended = 300;
+    let finding = brief.findings(find("no-affinity").unwrap()).remove(0).finding;
+    assert!(
+        finding.verdict == AuditVerdict::Unknown && finding.reason.contains("at least 300"),
+        "{finding:?}"
+    );
 }
 
 #[test]

@@ -30,7 +30,20 @@ pub struct ProgramView<'a> {
     pub process: &'a ProcessFacts,
     pub machine: &'a Surroundings,
     pub recorded: &'a Recorded,
+    /// Whether system calls were to be recorded.
+    pub calls_asked: bool,
     pub releases: &'a Releases,
+}
+
+/// A thread of the process, or one that woke one of these.
+pub struct ThreadSeen<'a> {
+    pub tid: u32,
+    pub comm: &'a str,
+    /// Its place on the kernel's scale of priorities, on which less comes first.
+    pub rank: i64,
+    pub kernel: bool,
+    /// Whether it is of the process.
+    pub own: bool,
 }
 
 /// A thread that woke another.
@@ -139,6 +152,17 @@ impl<'a> ProgramView<'a> {
         Some(NamedCalls { made: named.collect(), complete })
     }
 
+    /// The unknown judgement for what only the recorded calls would tell.
+    pub fn needs_calls(&self, what: &str) -> Judgement {
+        let has_calls = |activity: &Activity| activity.has_event(CALLS);
+        Judgement::unknown(match self.recorded {
+            Ok(activity) if has_calls(activity) => format!("{what}, in its calls neither"),
+            Err(why) if self.calls_asked => format!("{what}; its calls were not recorded: {why}"),
+            Ok(_) if self.calls_asked => format!("{what}; this kernel did not let onbeat record {CALLS}"),
+            _ => format!("{what}: ask with --syscalls"),
+        })
+    }
+
     /// The threads that woke a thread; not the interrupts.
     pub fn woken_by(&self, thread: &ProgramThread) -> Result<Vec<WokenBy>, Judgement> {
         let wakers = &self.done(thread, WAKING)?.wakers;
@@ -170,17 +194,61 @@ impl<'a> ProgramView<'a> {
         Ok(told.filter_map(|(wait, waker, times)| Some((wait, self.waker(waker, times)?))).collect())
     }
 
+    /// How often waits of a thread were seen to end by an interrupt, as that of a timer, and by a
+    /// thread; unknown where wake-ups are missing.
+    pub fn ended_by(
+        &self,
+        thread: &'a ProgramThread,
+        own: &dyn Fn(&Wait) -> bool,
+    ) -> Result<[u64; 2], Judgement> {
+        self.all_wakings(thread)?;
+        self.named()?;
+        let mut ended = [0; 2];
+        for (_, waker, times) in self.releases.of(thread.tid).filter(|(wait, ..)| own(wait)) {
+            ended[usize::from(waker != Waker::Interrupt)] += times;
+        }
+        Ok(ended)
+    }
+
+    /// The waits of a thread that were ended by threads that are no more, and of which nothing else
+    /// is known.
+    pub fn released_by_gone(&self, thread: &ProgramThread) -> impl Iterator<Item = &'a Wait> {
+        let gone = |waker: Waker| waker != Waker::Interrupt && self.waker(waker, 0).is_none();
+        self.releases.of(thread.tid).filter(move |(_, waker, _)| gone(*waker)).map(|(wait, ..)| wait)
+    }
+
     /// A thread that woke another, where it is still there; nothing for an interrupt.
     fn waker(&self, waker: Waker, times: u64) -> Option<WokenBy> {
         let Waker::Thread(tid) = waker else { return None };
         let tid = u32::try_from(tid).ok()?;
-        let of_process = self.process.thread(tid).map(|own| (own.comm.clone(), own.rank(), false, true));
-        let of_other = || {
-            let other = self.machine.wakers.get(&tid)?;
-            Some((other.comm.clone(), other.rank, other.kernel, false))
-        };
-        let (comm, rank, kernel, own) = of_process.or_else(of_other)?;
-        Some(WokenBy { comm, rank, kernel, own, tid, times })
+        let seen = self.threads_seen().find(|thread| thread.tid == tid)?;
+        Some(WokenBy {
+            comm: seen.comm.to_owned(),
+            rank: seen.rank,
+            kernel: seen.kernel,
+            own: seen.own,
+            tid,
+            times,
+        })
+    }
+
+    /// The threads of the process, and those of others that woke one of them.
+    pub fn threads_seen(&self) -> impl Iterator<Item = ThreadSeen<'a>> {
+        let own = self.process.threads.iter().map(|own| ThreadSeen {
+            tid: own.tid,
+            comm: &own.comm,
+            rank: own.rank(),
+            kernel: false,
+            own: true,
+        });
+        let others = self.machine.wakers.iter().map(|(tid, other)| ThreadSeen {
+            tid: *tid,
+            comm: &other.comm,
+            rank: other.rank,
+            kernel: other.kernel,
+            own: false,
+        });
+        own.chain(others)
     }
 
     /// The share of the time that a thread ran.
@@ -241,11 +309,6 @@ pub fn enough(waits: &Waits) -> Result<(), Judgement> {
             Err(Judgement::unknown(format!("it was looked at {looks}: look for longer (-D)")))
         }
     }
-}
-
-/// The unknown judgement for what only the recorded calls would tell.
-pub fn needs_calls(what: &str) -> Judgement {
-    Judgement::unknown(format!("{what}: ask with --syscalls"))
 }
 
 /// A place on the kernel's scale of priorities, as people say it.

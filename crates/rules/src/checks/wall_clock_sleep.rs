@@ -80,7 +80,8 @@ fn open_timers(program: &ProgramView, waits: &Waits) -> Result<Vec<u64>, Judgeme
     if !waits.seen.iter().any(|(wait, _)| by_descriptor(wait.call)) {
         return Ok(Vec::new());
     }
-    let timers = program.descriptors()?.iter().filter(|open| open.on_wall_clock);
+    let timers =
+        program.descriptors()?.iter().filter(|open| open.timer.is_some_and(|timer| timer.on_wall_clock));
     Ok(timers.map(|open| u64::from(open.number)).collect())
 }
 

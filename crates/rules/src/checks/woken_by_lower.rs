@@ -18,15 +18,16 @@ pub static CHECK: CheckRule = CheckRule {
     description: "A real-time thread waits, by a condition variable, a pipe or a semaphore, for something \
                   that a thread of lower priority does.",
     rationale: "the release is as late as the thread that gives it, which anything of a priority between \
-                the two delays; no inheritance helps, because nobody holds what is waited for",
+                the two delays; a priority is inherited for a mutex with PTHREAD_PRIO_INHERIT alone, not for \
+                a message, a semaphore, a read-write lock or a lock of the program's own",
     detection: "By who wakes it (sched:sched_waking) out of which call (/proc/PID/task/TID/syscall): each \
                 look at the sleeping thread is put together with the wake-up after it. Calls that wait \
                 for others count: a futex that is no lock, read, poll, epoll, recv. Interrupts and \
                 threads of the kernel are left out. A thread that only passes a message on looks the \
-                same as one that is waited for.",
+                same as one that is waited for, and a lock that is no mutex the same as a message.",
     wanted: "releases by timers, interrupts, or threads of its priority or above",
     fix: "give the releasing thread a priority of at least the waiting one, or have the waiting thread \
-          look for messages at its own period",
+          look for messages at its own period; where it is a lock, use a mutex with PTHREAD_PRIO_INHERIT",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     sources: &[Source { title: "kernel: real-time application monitors, sleep", url: RTAPP }],
@@ -75,7 +76,12 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             .filter(|(wait, by)| lower(by) && message(wait))
             .map(|(wait, _)| wait.call)
             .collect();
-        let calls = truncate_phrases(calls);
+        // Read-write locks, semaphores and conditions wait by the same call.
+        let words = |call: &str| match call {
+            "futex" => "futex (a message, or a lock that is no mutex)".to_owned(),
+            call => call.to_owned(),
+        };
+        let calls = truncate_phrases(calls.into_iter().map(words));
         return Ok(Judgement::fail(format!(
             "woken out of {calls} by {}",
             truncate_phrases(gives.iter().map(named))
@@ -83,10 +89,30 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }
     // Whoever gives a lock back wakes a thread, too.
     if below.iter().all(|waker| seen(waker, false) > 0) {
-        return Ok(Judgement::pass("threads below it only give locks back to it"));
+        return Ok(Judgement::pass(
+            "threads below it only give locks back to it, which lock-without-inheritance judges",
+        ));
     }
     Err(Judgement::unknown(format!(
         "woken by {}; in which call it waits then was not seen",
         truncate_phrases(below.iter().map(named))
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::checks::fixture::ExampleProgram;
+    use crate::judgement::AuditVerdict;
+
+    /// A read-write lock of glibc waits by FUTEX_WAIT_BITSET with 3, a condition with a count.
+    #[test]
+    fn what_may_be_a_lock_is_not_called_a_message() {
+        let lower = "thread 102 comm=logger policy=other\nwaker 101 102 times=90\n";
+        let edits = format!("{lower}wait 101 futex 7f00,189,3,0 times=90\nrelease 101 102 times=90");
+        let finding = ExampleProgram::of(&edits).findings(&CHECK).remove(0).finding;
+        assert_eq!(finding.verdict, AuditVerdict::Fail);
+        assert!(finding.value.contains("or a lock that is no mutex"), "{}", finding.value);
+        assert!(!finding.reason.contains("nobody holds"), "{}", finding.reason);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{PROC, TTY};
-use super::view::{NamedCalls, ProgramView, needs_calls};
+use super::view::{NamedCalls, ProgramView};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use crate::words::truncate_phrases;
@@ -22,8 +22,8 @@ pub static CHECK: CheckRule = CheckRule {
                 in a process with an eventfd, may only wake another. Which descriptor it was is told with \
                 --syscalls, or where a file's position moved and no other thread of the process wrote. \
                 Where it can only have been sockets and devices it counts little: they may be the field \
-                bus; where it can have been these or others it is unknown. send() and sendto() show with \
-                --syscalls alone.",
+                bus; so does a pipe that the process reads itself. Where it can have been these or others it \
+                is unknown. send() and sendto() show with --syscalls alone.",
     wanted: "no output by real-time threads",
     fix: "hand messages to a thread without a real-time policy, through a ring of fixed size that is never \
           waited for, and let that thread write",
@@ -44,13 +44,19 @@ pub static CHECK: CheckRule = CheckRule {
 
 const CALLS: &[&str] = &["write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg"];
 
-/// A field bus is a socket or a device, too, and writing to it is what a loop is for.
-fn is_bus(open: &Descriptor) -> bool {
-    matches!(open.kind, OpenKind::Socket | OpenKind::Device)
+/// A field bus is a socket or a device, too, and writing to it is what a loop is for. A pipe that
+/// the process reads itself carries messages between its threads, as a pair of sockets does.
+fn is_bus(open: &Descriptor, all: &[Descriptor]) -> bool {
+    let reads = |other: &Descriptor| !other.writable && other.name == open.name;
+    match open.kind {
+        OpenKind::Socket | OpenKind::Device => true,
+        OpenKind::Pipe => all.iter().any(reads),
+        _ => false,
+    }
 }
 
-fn severity<'a>(mut to: impl Iterator<Item = &'a Descriptor>) -> Severity {
-    if to.all(is_bus) { Severity::Low } else { Severity::High }
+fn severity<'a>(mut to: impl Iterator<Item = &'a Descriptor>, all: &[Descriptor]) -> Severity {
+    if to.all(|open| is_bus(open, all)) { Severity::Low } else { Severity::High }
 }
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
@@ -65,8 +71,9 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if counted.writes == 0 {
         return no_write(program, thread);
     }
+    let all = program.descriptors()?;
     let open: Vec<&Descriptor> =
-        program.descriptors()?.iter().filter(|open| open.writable && open.kind != OpenKind::Other).collect();
+        all.iter().filter(|open| open.writable && open.kind != OpenKind::Other).collect();
     let wakes = open.iter().any(|open| open.kind == OpenKind::Eventfd);
     if wakes && counted.written_bytes == 8 * counted.writes {
         return Ok(Judgement::pass(format!("it wakes others through an eventfd, {} times", counted.writes)));
@@ -81,7 +88,7 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
         open.iter().copied().filter(|open| open.moved && open.kind != OpenKind::Null).collect();
     if !moved.is_empty() && is_only_writer(program, thread) {
         let named = truncate_phrases(moved.iter().map(|open| open.words()));
-        let severity = severity(moved.into_iter());
+        let severity = severity(moved.into_iter(), all);
         return Ok(Judgement::fail(format!("{said}; what moved meanwhile: {named}")).severity(severity));
     }
     // Two descriptors of one open file, as of a shell's `2>&1`, are one place.
@@ -89,17 +96,17 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
         .into_iter()
         .filter(|open| open.kind != OpenKind::Eventfd)
         .partition(|open| open.kind == OpenKind::Null);
-    let bus = to.iter().filter(|open| is_bus(open)).count();
+    let bus = to.iter().filter(|open| is_bus(open, all)).count();
     let named = truncate_phrases(to.iter().map(|open| open.words()));
     let said = if named.is_empty() { said } else { format!("{said}; open for writing: {named}") };
     // A descriptor that was closed again, or one of these that does no harm.
     match to.len() {
         0 if discarded.is_empty() => Ok(Judgement::fail(said)),
         0 => Ok(Judgement::pass(format!("{said}, to {}", discarded[0].name))),
-        all if bus == all => Ok(Judgement::fail(said).severity(Severity::Low)),
+        count if bus == count => Ok(Judgement::fail(said).severity(Severity::Low)),
         _ if bus > 0 || !discarded.is_empty() => {
             let or = discarded.first().map_or(String::new(), |null| format!(", or {}", null.name));
-            Err(needs_calls(&format!("{said}{or}; which it was does not show")))
+            Err(program.needs_calls(&format!("{said}{or}; which it was does not show")))
         }
         _ => Ok(Judgement::fail(said)),
     }
@@ -111,7 +118,7 @@ fn no_write(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let window = thread.window.spoken();
     if program.descriptors()?.iter().any(|open| open.kind == OpenKind::Socket) {
         let said = format!("no write() in {window}, but a socket is open, and send() is not counted");
-        return Err(needs_calls(&said));
+        return Err(program.needs_calls(&said));
     }
     Ok(Judgement::pass(format!("no write() in {window}, and no socket is open")))
 }
@@ -143,7 +150,7 @@ fn by_calls(program: &ProgramView, thread: &ProgramThread, calls: &NamedCalls) -
         if to.is_some_and(|open| matches!(open.kind, OpenKind::Eventfd | OpenKind::Null)) {
             continue;
         }
-        worst = worst.max(to.map_or(Severity::High, |to| severity(std::iter::once(to))));
+        worst = worst.max(to.map_or(Severity::High, |to| severity(std::iter::once(to), open)));
         let words = match (to, number) {
             (Some(to), _) => format!("{} to {}", call.name, to.words()),
             (None, Some(number)) => format!("{} to descriptor {number}", call.name),
@@ -227,5 +234,21 @@ mod tests {
         assert_eq!(open.0, AuditVerdict::Unknown, "{open:?}");
         let quiet = found("descriptor 3 kind=socket name=x\ncall 101 read 3,0 times=5");
         assert_eq!(quiet.0, AuditVerdict::Pass, "{quiet:?}");
+    }
+
+    #[test]
+    fn a_pipe_to_an_own_thread_counts_as_little_as_a_socket() {
+        let writes = "close 0\nthread 101 writes=500 written=500\ndescriptor 5 kind=pipe name=pipe:[7]\n";
+        let own = format!("{writes}descriptor 4 kind=pipe name=pipe:[7] for=reading\n");
+        let calls = "call 101 write 5,0 times=500";
+        for edits in [own.clone(), format!("{own}{calls}")] {
+            let low = found(&edits);
+            assert_eq!((low.0, low.1), (AuditVerdict::Fail, Severity::Low), "{low:?}");
+        }
+        let other = format!("{writes}descriptor 4 kind=pipe name=pipe:[8] for=reading\n");
+        for edits in [other.clone(), format!("{other}{calls}")] {
+            let high = found(&edits);
+            assert_eq!((high.0, high.1), (AuditVerdict::Fail, Severity::High), "{high:?}");
+        }
     }
 }

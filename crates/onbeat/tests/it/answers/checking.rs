@@ -129,12 +129,16 @@ fn what_is_no_program_is_refused_in_one_line() {
         assert!(refused(&["check", &own, "-D", duration], 2).contains("--duration"), "{duration}");
     }
     assert!(refused(&["check", &own, "--strict"], 2).contains("--fail-on"));
+    assert!(refused(&["check", &own, "--user", "nobody"], 2).contains("--user"));
 }
 
 #[test]
 fn a_program_that_ends_at_once_or_cannot_be_run_is_not_judged() {
     assert!(refused(&["check", "--", "/no/such/program"], 2).contains("cannot be run"));
-    assert!(refused(&["check", "--", "sh", "-c", "exit 3"], 7).contains("before it could be judged"));
+    let code = refused(&["check", "--", "sh", "-c", "exit 3"], 7);
+    assert!(code.contains("exit code 3") && code.contains("before it could be judged"), "{code}");
+    let signal = refused(&["check", "--", "sh", "-c", "kill -SEGV $$"], 7);
+    assert!(signal.contains("(SIGSEGV)") && !signal.contains("keep it running"), "{signal}");
     assert!(refused(&["check", "robot", "--", "sh"], 2).contains("cannot be used with"));
 }
 
@@ -173,6 +177,8 @@ fn a_program_without_real_time_threads_passes_no_gate() {
     // Without the right to record them, or on a kernel that does not offer it, there are none.
     let said = calls["remarks"].to_string().contains("each one of the program took");
     assert_eq!(calls["cost_ns_per_call"] != 0, said, "{calls:#}");
-    let output = onbeat(&["check", &own, "-D", "200ms", "-q", "--fail-on", "fatal"]);
-    assert_eq!(code(&output), 7);
+    for severity in ["fatal", "low"] {
+        let output = onbeat(&["check", &own, "-D", "200ms", "-q", "--fail-on", severity]);
+        assert_eq!(code(&output), 7, "{severity}");
+    }
 }

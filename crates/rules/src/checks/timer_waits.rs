@@ -1,0 +1,150 @@
+//! Waits for a timer that was set by a call of its own: by a descriptor (timerfd), or by signals
+//! (timer_settime).
+//!
+//! Source: timerfd_create(2), timer_settime(2), fs/timerfd.c, kernel/time/posix-timers.c.
+
+use super::view::ProgramView;
+use crate::judgement::{Judged, Judgement};
+use facts::process::ProgramThread;
+use facts::process::waits::{Wait, Waits};
+use model::text::several;
+
+/// TIMER_ABSTIME and TFD_TIMER_ABSTIME of the flags, the second argument of both calls.
+const ABSTIME: u64 = 1;
+
+/// A single one is a start or an end, no loop.
+const SEVERAL: u64 = 3;
+
+/// Calls that wait for any of several descriptors.
+const WAITS_FOR_SEVERAL: &[&str] = &["epoll_pwait", "epoll_wait", "poll", "ppoll", "pselect6"];
+
+/// Calls that wait for a signal.
+const WAITS_FOR_SIGNALS: &[&str] = &["pause", "rt_sigsuspend", "rt_sigtimedwait"];
+
+/// How a thread sleeps that waits for a timer's descriptor; none for one that was seen in no such
+/// wait.
+pub fn by_descriptor(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -> Option<Judged> {
+    let several_at_once = WAITS_FOR_SEVERAL.iter().any(|call| waits.in_call(call).next().is_some());
+    if !several_at_once && waits.in_call("read").next().is_none() {
+        return None;
+    }
+    let open = match program.descriptors() {
+        Ok(open) => open.iter().filter_map(|open| Some((u64::from(open.number), open.timer?))),
+        Err(unknown) => return Some(Err(unknown)),
+    };
+    let timers: Vec<_> = open.collect();
+    let read = |number: u64| {
+        let looks = waits.in_call("read").filter(|(wait, _)| wait.args[0] == Some(number));
+        looks.map(|(_, times)| times).sum::<u64>()
+    };
+    let slept = program.counted(thread).is_ok_and(|counted| counted.voluntary >= SEVERAL);
+    let waited: Vec<_> = timers.iter().filter(|(number, _)| read(*number) > 0).collect();
+    for &&(number, timer) in &waited {
+        let set = spans_set(program, thread, "timerfd_settime", Some(number));
+        // One that expires once has to be set again for each sleep.
+        if set >= SEVERAL || (timer.relative && !timer.periodic && slept) {
+            return Some(Ok(Judgement::fail(format!(
+                "it waits for a timer that is set for a span each time (timerfd, descriptor {number}), at \
+                 {} at it",
+                several(read(number), "look", "looks")
+            ))));
+        }
+    }
+    if !waited.is_empty() {
+        return Some(Ok(Judgement::pass("it waits for a timer (timerfd) that is periodic or set to a time")));
+    }
+    let spans = timers.iter().any(|(_, timer)| timer.relative && !timer.periodic);
+    (several_at_once && spans).then(|| {
+        Err(Judgement::unknown(
+            "a timerfd is set for a span: whether it waits for that one, among several descriptors, does \
+             not show",
+        ))
+    })
+}
+
+/// How a thread sleeps that waits for signals, which a timer may send; none for one that was seen
+/// in no such wait, or that set no timer.
+pub fn by_signal(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -> Option<Judged> {
+    let waited = WAITS_FOR_SIGNALS.iter().flat_map(|call| waits.in_call(call)).next().is_some();
+    if !waited {
+        return None;
+    }
+    let set = spans_set(program, thread, "timer_settime", None);
+    if set >= SEVERAL {
+        let said = format!("it set a timer for a span {set} times (timer_settime), and waits for its signal");
+        return Some(Ok(Judgement::fail(said)));
+    }
+    // A periodic one is started again as its signal is taken (`posixtimer_rearm()`), always to a
+    // time: whether the first start was for a span makes no difference.
+    let timers = program.timers(thread).unwrap_or_default();
+    let started = timers.iter().filter(|(timer, _)| timer.function == "posix_timer_fn");
+    if started.map(|(_, times)| times).sum::<u64>() < SEVERAL {
+        return None;
+    }
+    Some(match program.calls(thread) {
+        Some(calls) if calls.complete => {
+            Ok(Judgement::pass("it waits for signals, and sets no timer for a span"))
+        }
+        _ => Err(program.needs_calls(
+            "it waits for signals, which a timer may send; whether that is periodic, or set for a span each \
+             time, does not show",
+        )),
+    })
+}
+
+/// How often a thread set a timer for a span, as recorded by its calls.
+fn spans_set(program: &ProgramView, thread: &ProgramThread, name: &str, number: Option<u64>) -> u64 {
+    let calls = program.calls(thread);
+    let made = calls.iter().flat_map(|calls| &calls.made).filter(|call| call.name == name);
+    let spans = made.filter(|call| {
+        call.args.is_some_and(|args| number.is_none_or(|own| args[0] == own) && args[1] & ABSTIME == 0)
+    });
+    spans.map(|call| call.times).sum()
+}
+
+/// Whether a wait is for a futex with a time-out that is a span: that of FUTEX_WAIT (0) is, those
+/// of all other commands are times (futex(2)). The fourth argument points to it.
+pub fn is_futex_span(wait: &Wait) -> bool {
+    wait.call == "futex"
+        && wait.args[1].is_some_and(|op| op & 0x7f == 0)
+        && wait.args[3].is_some_and(|limit| limit != 0)
+}
+
+/// Whether a wait is for some descriptors, with a time-out.
+fn is_limited(wait: &Wait) -> bool {
+    let is_set = |arg: Option<u64>| arg.is_some_and(|pointer| pointer != 0);
+    // Milliseconds in an int; negative ones are no limit.
+    let limits = |arg: Option<u64>| arg.is_some_and(|span| span as i32 > 0);
+    match wait.call {
+        "pselect6" => is_set(wait.args[0]) && is_set(wait.args[4]),
+        "ppoll" => is_set(wait.args[1]) && is_set(wait.args[2]),
+        "poll" => is_set(wait.args[1]) && limits(wait.args[2]),
+        "epoll_wait" | "epoll_pwait" => limits(wait.args[3]),
+        _ => false,
+    }
+}
+
+/// How waits with time-outs end, where that tells whether these pace the thread.
+pub fn by_time_out(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -> Option<Judged> {
+    // An interrupt wakes out of a futex by its timer alone, and out of a poll as a device as well.
+    let [expired, given] = program.ended_by(thread, &is_futex_span).ok()?;
+    if expired >= SEVERAL && given == 0 {
+        let times = several(expired, "time", "times");
+        return Some(Ok(Judgement::fail(format!(
+            "it waited for a futex for a span (FUTEX_WAIT) until that was over, {times} of those that were \
+             seen"
+        ))));
+    }
+    let [other, message] = program.ended_by(thread, &is_limited).ok()?;
+    let limited = waits.seen.iter().any(|(wait, _)| is_limited(wait) || is_futex_span(wait));
+    let ended = expired + other == 0 && given + message >= SEVERAL;
+    (limited && ended).then(|| {
+        Err(Judgement::not_applicable("other threads end its waits with time-outs, before these are over"))
+    })
+}
+
+/// At how many looks a thread was in a wait with a time-out for something.
+pub fn limited(waits: &Waits) -> u64 {
+    let own = waits.seen.iter().filter(|(wait, _)| is_limited(wait) || is_futex_span(wait));
+    own.map(|(_, times)| times).sum()
+}
