@@ -217,10 +217,14 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
         run.integrity.iter().find(|entry| entry.kind == kind).map(|entry| entry.detail.as_str())
     };
     match detail(IntegrityKind::Lost) {
-        Some(lost) => Some(format!(
-            "no wake-up could be told: {lost}; let fewer events come: follow fewer threads, leave the stacks out with \
-             --no-stacks, or hunt while the machine does less"
-        )),
+        // Where a program went is known all the same.
+        Some(lost) => report::hunt::program::in_background(run).or_else(|| {
+            let end = report::hunt::program::end_of(run).map(|end| format!("{end}, and ")).unwrap_or_default();
+            Some(format!(
+                "{end}no wake-up could be told: {lost}; let fewer events come: follow fewer threads, leave the \
+                 stacks out with --no-stacks, or hunt while the machine does less"
+            ))
+        }),
         None if run.program.is_some() => report::hunt::program::nothing_seen(run),
         None if run.ended == Ended::Victim => None,
         None => {

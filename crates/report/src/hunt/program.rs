@@ -58,6 +58,11 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
+/// How the program ended, in words that others may follow.
+pub fn end_of(run: &Run) -> Option<String> {
+    run.program.as_ref().map(end)
+}
+
 /// Why there is nothing to say about its threads, with what is still possible; one line, in lower
 /// case but for the program's name.
 pub fn nothing_seen(run: &Run) -> Option<String> {

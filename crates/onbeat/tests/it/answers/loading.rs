@@ -40,15 +40,36 @@ fn all_small() -> Vec<&'static str> {
     specs
 }
 
-fn start(arguments: &[&str]) -> Child {
+/// An onbeat that a test which fails does not leave to those after it; its keeper ends the rest.
+struct Started(Child);
+
+impl std::ops::Deref for Started {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Started {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // One that has ended is not there to be killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(arguments: &[&str]) -> Started {
     let quiet = || Stdio::null();
-    Command::new(ONBEAT)
-        .args(arguments)
-        .stdin(quiet())
-        .stdout(Stdio::piped())
-        .stderr(quiet())
-        .spawn()
-        .unwrap()
+    let mut command = Command::new(ONBEAT);
+    command.args(arguments).stdin(quiet()).stdout(Stdio::piped()).stderr(quiet());
+    Started(command.spawn().unwrap())
 }
 
 /// The processes whose command line has a word.
