@@ -7,7 +7,7 @@ use super::{kinds, section, sentences};
 use crate::html::PageParts;
 use crate::prose::prose;
 use crate::words::{clean, span};
-use model::run::Run;
+use model::run::{Run, Spike};
 use trace::window::Window;
 
 /// What the page has below its heading; none where the run has no spike of this number, 1 for the
@@ -20,11 +20,8 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
     let concerned = culprits.filter(|(_, culprit)| culprit.rule.as_deref().is_some_and(named));
     let body = html! {
         (kinds::hatches())
-        @if window.is_none() {
-            p class="muted" { "What every CPU did meanwhile is not kept of this spike." }
-        }
-        (section::one(number, spike, run, window))
-        @for (at, culprit) in concerned {
+        p class="lead" { (prose(&lead(spike))) }
+        @for (at, culprit) in concerned.take(NAMED) {
             h2 { (clean(&culprit.name)) }
             p { "It took " (span(culprit.total_ns)) " of this run's late wake-ups, "
                 (sentences::percent(culprit.share)) " of their time." }
@@ -38,9 +35,31 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
                 }
             }
         }
+        h2 { "Its parts" }
+        @if window.is_none() {
+            p class="muted" { "What every CPU did meanwhile is not kept of this spike." }
+        }
+        (section::one(number, spike, run, window))
     };
     let heading = format!("Spike {number}: {} on CPU {}", span(spike.latency_ns), spike.cpu);
     Some(PageParts { heading, body, script: None })
+}
+
+/// Culprits of a spike that are named with their cures: more are no answer.
+const NAMED: usize = 3;
+
+/// How late it was, and what took most of that.
+fn lead(spike: &Spike) -> String {
+    let length = span(spike.latency_ns);
+    let late = match spike.deadline_ns {
+        Some(deadline) => format!("The cycle took {length}, its deadline was {}", span(deadline)),
+        None => format!("The wake-up was {length} late"),
+    };
+    match spike.classes.first().map(|class| class.as_str()) {
+        None => format!("{late}."),
+        Some("unexplained") => format!("{late}; no event accounts for the largest part of that."),
+        Some(first) => format!("{late}; the largest part of that is {first}."),
+    }
 }
 
 #[cfg(test)]
@@ -56,9 +75,22 @@ mod tests {
             assert!(page.heading.starts_with(&format!("Spike {number}: ")) && page.script.is_none());
             let text = page.body.into_string();
             assert_eq!(text.matches("<section class=\"spike\"").count(), 1);
+            assert!(text.contains("class=\"lead\""), "{text}");
             assert!(text.contains("<svg") && text.contains("is not kept of this spike"));
         }
         assert!(parts(&run, 0, None).is_none() && parts(&run, run.spikes.len() + 1, None).is_none());
+    }
+
+    #[test]
+    fn the_answer_is_of_a_wake_up_or_of_a_cycle() {
+        let mut spike = Spike { latency_ns: model::units::Nanos(2_000_000), ..Spike::default() };
+        assert_eq!(lead(&spike), "The wake-up was 2 ms late.");
+        spike.classes = vec!["irqs-off".into()];
+        assert_eq!(lead(&spike), "The wake-up was 2 ms late; the largest part of that is irqs-off.");
+        spike.deadline_ns = Some(model::units::Nanos(1_000_000));
+        spike.classes = vec!["unexplained".into()];
+        let said = lead(&spike);
+        assert!(said.starts_with("The cycle took 2 ms, its deadline was 1 ms; no event"), "{said}");
     }
 
     #[test]
