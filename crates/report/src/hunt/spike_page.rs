@@ -58,7 +58,7 @@ fn lead(spike: &Spike) -> String {
     match spike.classes.first().map(|class| class.as_str()) {
         None => format!("{late}."),
         Some("unexplained") => format!("{late}; no event accounts for the largest part of that."),
-        Some(first) => format!("{late}; the largest part of that is {first}."),
+        Some(first) => format!("{late}. The largest part of that: {}.", kinds::of(first).words),
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
         let mut spike = Spike { latency_ns: model::units::Nanos(2_000_000), ..Spike::default() };
         assert_eq!(lead(&spike), "The wake-up was 2 ms late.");
         spike.classes = vec!["irqs-off".into()];
-        assert_eq!(lead(&spike), "The wake-up was 2 ms late; the largest part of that is irqs-off.");
+        assert_eq!(lead(&spike), "The wake-up was 2 ms late. The largest part of that: interrupts were off.");
         spike.deadline_ns = Some(model::units::Nanos(1_000_000));
         spike.classes = vec!["unexplained".into()];
         let said = lead(&spike);
