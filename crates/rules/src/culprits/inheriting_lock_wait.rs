@@ -33,7 +33,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     grouping: Grouping::OwnName,
     matches: |context| {
         let function = names::bare_function(&context.slice.who.function).trim_start_matches('_');
-        matches!(function, "futex_lock_pi" | "rtmutex_spin_on_owner").then(|| context.slice.evidence.clone())
+        matches!(function, "futex_lock_pi" | names::SPINS).then(|| context.slice.evidence.clone())
     },
     examples: SpikeExamples {
         fires: "blocked ns=9000000 comm=logger pid=812 prio=19 function=futex_lock_pi \

@@ -51,6 +51,9 @@ pub fn function_with_module(who: &Who) -> String {
     }
 }
 
+/// Where a thread waits for a lock with priority inheritance whose holder runs elsewhere.
+pub const SPINS: &str = "rtmutex_spin_on_owner";
+
 /// The most informative name of a slice that no rule matches: the function, else the interrupt,
 /// else the thread.
 pub fn fallback_name(slice: &Slice) -> String {
@@ -62,14 +65,17 @@ pub fn fallback_name(slice: &Slice) -> String {
         let place = match who.function.trim_start_matches('_') {
             // The function is the same for any lock and any condition.
             "futex_lock_pi" => "futex with priority inheritance".to_owned(),
+            SPINS => "lock with priority inheritance".to_owned(),
             futex if futex.starts_with("futex_") => "futex".to_owned(),
             _ => function_with_module(who),
         };
         // Of a futex the events tell who woke it, and sometimes only that this gave it free: the
         // same wait has one name.
-        let verb = match place != "futex" && slice.evidence.contains("released by") {
-            true => "released by",
-            false => "woken by",
+        let released = place != "futex" && slice.evidence.contains("released by");
+        let verb = match who.function.as_str() {
+            SPINS => "held by",
+            _ if released => "released by",
+            _ => "woken by",
         };
         return match who.comm.as_str() {
             "" => place,
@@ -139,5 +145,12 @@ mod tests {
         assert_eq!(thread_with_priority(&who(-1)), "hog, deadline");
         assert_eq!(thread_with_priority(&who(110)), "hog, nice -10");
         assert_eq!(thread_with_priority(&Who { prio: i32::MAX, ..Who::default() }), "nice 2147483527");
+    }
+
+    #[test]
+    fn a_lock_that_is_spun_for_is_held_by_its_holder() {
+        let who = Who { comm: "logger".into(), function: SPINS.into(), ..Who::default() };
+        let slice = Slice { kind: SliceKind::Blocked.into(), who, ..Slice::default() };
+        assert_eq!(fallback_name(&slice), "lock with priority inheritance, held by logger");
     }
 }
