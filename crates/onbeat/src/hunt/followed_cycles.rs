@@ -16,6 +16,9 @@ use trace::event::{Address, Raw};
 /// Threads that have ended and are listed; the histograms of thousands have no reader.
 const MAX_ENDED: usize = 256;
 
+/// Of these, threads without a cycle: they show that there were real-time threads.
+const MAX_WITHOUT: usize = 16;
+
 /// The sums of one thread.
 #[derive(Default)]
 struct ThreadSums {
@@ -32,6 +35,7 @@ pub struct FollowedCycles {
     deadline: Option<Nanos>,
     threads: BTreeMap<i32, ThreadSums>,
     ended: Vec<ThreadRun>,
+    ended_without: usize,
     /// Ended threads that are not listed.
     unlisted: u64,
 }
@@ -44,6 +48,7 @@ impl FollowedCycles {
             deadline,
             threads: BTreeMap::new(),
             ended: Vec::new(),
+            ended_without: 0,
             unlisted: 0,
         }
     }
@@ -61,10 +66,13 @@ impl FollowedCycles {
     pub fn ended(&mut self, thread: i32) {
         let document = self.document(thread);
         self.unfollow(thread);
-        match document.filter(|document| document.cycles > 0 || document.untold > 0) {
-            Some(document) if self.ended.len() < MAX_ENDED => self.ended.push(document),
-            Some(_) => self.unlisted += 1,
-            None => {}
+        let Some(document) = document else { return };
+        let without = document.cycles == 0 && document.untold == 0;
+        let room = self.ended.len() < MAX_ENDED && !(without && self.ended_without >= MAX_WITHOUT);
+        self.ended_without += usize::from(without && room);
+        match room {
+            true => self.ended.push(document),
+            false => self.unlisted += 1,
         }
     }
 
@@ -268,6 +276,16 @@ mod tests {
             (Some(Nanos(1_000)), Some(Nanos(1_000)), Some(0))
         );
         assert!(one.judged > 0 && one.judged < one.cycles);
+    }
+
+    #[test]
+    fn some_that_ended_without_a_cycle_are_listed_and_the_others_counted() {
+        let mut all = FollowedCycles::new(None, None);
+        for thread in 0..MAX_WITHOUT as i32 + 3 {
+            all.follow(&Victim::from_event(&task(100 + thread)));
+            all.ended(100 + thread);
+        }
+        assert_eq!((all.documents().len(), all.unlisted()), (MAX_WITHOUT, 3));
     }
 
     #[test]
