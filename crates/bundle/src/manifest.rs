@@ -15,7 +15,7 @@ const LONGEST: usize = 512;
 /// The largest `run.json` that a farm reads.
 pub const RUN_LIMIT: u64 = 8 << 20;
 /// The parts of a bundle: files, and folders with what lies in them. What the kernel refused, and
-/// where its links lead, stands beside `host`: without it the audit of a copy knows less.
+/// where its links lead, is in files next to `host`: without them the audit of a copy knows less.
 pub const PARTS: [&str; 9] = [
     "run.json",
     "blocks.jsonl",

@@ -72,7 +72,7 @@ pub fn clean_run(folder: &Path, begun: CureCleanRun, limit: Nanos, horizon: Nano
 ///
 /// # Errors
 /// Usage: recording alone makes the usual wake-up as late as the limit. Inconclusive: nothing was
-/// seen, so that nobody can be named or ruled out.
+/// seen, so that no culprit can be named or ruled out.
 pub fn hunted(
     folder: &Path,
     begun: CureHunt,

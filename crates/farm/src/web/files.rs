@@ -22,7 +22,7 @@ use super::app::App;
 use crate::ingest::stored::{StoredBytes, stored_file, stored_files};
 use crate::pages::parts::escaped;
 
-/// Parts that are read before somebody takes them.
+/// Parts that are read ahead of the receiver.
 const AHEAD: usize = 2;
 /// Who takes no part for so long has gone.
 const PATIENCE: Duration = Duration::from_secs(60);

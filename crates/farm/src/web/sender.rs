@@ -82,8 +82,8 @@ pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, R
 #[derive(Clone, Debug)]
 pub struct SentFault(pub String);
 
-/// Remembers what a board was refused; also what it is to send later, as on a full disk, which
-/// nobody would look for on the boards.
+/// Remembers what a board was refused; also what it is to send later, as on a full disk, so that
+/// operators see it on the farm and need not look on each board.
 pub fn note_refusal(app: &App, owner: &TokenOwner, what: String, response: &Response) {
     if !response.status().is_client_error() && response.status() != StatusCode::SERVICE_UNAVAILABLE {
         return;

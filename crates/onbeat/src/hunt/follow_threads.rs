@@ -253,7 +253,7 @@ impl FollowThreads {
             self.events.family.scan(host);
         }
         self.explainer.polled();
-        // A priority may have been inherited: what was seen of such a thread is nobody's.
+        // A priority may have been inherited: such a thread is not followed.
         let refused = self.events.confirm(&came, host);
         wakeups.retain(|wakeup| !refused.contains(&wakeup.task.pid));
         late.retain(|late| !refused.contains(&late.victim.pid));

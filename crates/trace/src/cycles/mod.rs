@@ -220,7 +220,7 @@ impl CycleTracker {
             What::SyscallEntry { id, args } => {
                 let futex = self.futex.filter(|_| !self.others.contains(&event.pid))?;
                 let mutex = *id == futex && self.words.waits_for_mutex(args);
-                self.threads.get_mut(&event.pid)?.calls(mutex);
+                self.threads.get_mut(&event.pid)?.enters_call(mutex);
             }
             What::Fault { .. } => self.threads.get_mut(&event.pid)?.faults(),
             What::Stack { frames, .. } => {

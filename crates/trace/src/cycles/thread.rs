@@ -104,7 +104,7 @@ impl ThreadCycles {
     }
 
     /// It enters a system call: one that waits for a mutex or not.
-    pub fn calls(&mut self, waits_for_mutex: bool) {
+    pub fn enters_call(&mut self, waits_for_mutex: bool) {
         (self.calls, self.mutex) = (true, waits_for_mutex);
     }
 
