@@ -85,6 +85,9 @@ pub struct WatchRun {
     pub plan: String,
     /// How long an interval should be.
     pub interval_ns: Nanos,
+    /// How far ahead of UTC the machine's clock was when recording began; null where unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utc_offset_s: Option<i32>,
 }
 
 /// One interval, as it was read from the kernel.

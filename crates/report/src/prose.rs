@@ -15,9 +15,21 @@ pub fn prose(text: &str) -> Markup {
     html! {
         @for (at, part) in parts.iter().enumerate() {
             @let last = at + 1 == parts.len();
-            @if at % 2 == 1 && (paired || !last) && !part.is_empty() { code { (part) } }
+            @if at % 2 == 1 && (paired || !last) && !part.is_empty() { (code(part)) }
             @else if at % 2 == 1 && (!paired && last) { "`" (part) }
             @else { (part) }
+        }
+    }
+}
+
+/// Code whose flags stay whole: browsers end lines behind a hyphen.
+fn code(text: &str) -> Markup {
+    html! {
+        code {
+            @for (at, word) in text.split(' ').enumerate() {
+                @if at > 0 { " " }
+                @if word.starts_with('-') { span class="flag" { (word) } } @else { (word) }
+            }
         }
     }
 }
@@ -29,7 +41,10 @@ mod tests {
     #[test]
     fn commands_are_code_and_external_text_is_escaped() {
         let page = |text: &str| prose(text).into_string();
-        assert_eq!(page("run `onbeat hunt -D 1h` as root"), "run <code>onbeat hunt -D 1h</code> as root");
+        assert_eq!(
+            page("run `onbeat hunt -D 1h` as root"),
+            "run <code>onbeat hunt <span class=\"flag\">-D</span> 1h</code> as root"
+        );
         assert_eq!(page("`a` and `b`"), "<code>a</code> and <code>b</code>");
         assert_eq!(page("no tick, `one left"), "no tick, `one left");
         assert_eq!(page("`a` `"), "<code>a</code> `");

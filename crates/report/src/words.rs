@@ -47,18 +47,29 @@ pub fn duration(length: Nanos) -> String {
     length.spoken()
 }
 
-/// The times of a run as its machine's own clock showed them, so that they match its logs; a bundle
-/// has them in UTC, and how far ahead of it that clock was.
-pub struct RunClock {
+/// The times of a run or a record as its machine's own clock showed them, so that they match its
+/// logs; a bundle has them in UTC, and how far ahead of it that clock was.
+pub struct MachineClock {
     started: String,
     ahead_s: i32,
 }
 
-impl RunClock {
-    pub fn of(run: &Run) -> RunClock {
+impl MachineClock {
+    pub fn of(run: &Run) -> MachineClock {
+        MachineClock::new(&run.started, run.utc_offset_s)
+    }
+
+    /// One for what began at a time, `""` where each time needs its date; UTC where it is not known
+    /// how far ahead of that it was.
+    pub fn new(started: &str, utc_offset_s: Option<i32>) -> MachineClock {
         // No zone on earth is further from UTC, whatever a bundle says.
-        let ahead_s = run.utc_offset_s.filter(|ahead| ahead.abs() <= 86_400).unwrap_or(0);
-        RunClock { started: shown(&run.started, ahead_s), ahead_s }
+        let ahead_s = utc_offset_s.filter(|ahead| ahead.unsigned_abs() <= 86_400).unwrap_or(0);
+        MachineClock { started: shown(started, ahead_s), ahead_s }
+    }
+
+    /// How far ahead of UTC it was.
+    pub fn ahead(&self) -> Nanos {
+        Nanos(i64::from(self.ahead_s) * Nanos::SECOND.0)
     }
 
     /// What the times are in: `UTC`, or `UTC+01:00`.
@@ -79,6 +90,16 @@ impl RunClock {
     pub fn moment(&self, time: &str) -> String {
         let zone = if time.ends_with('Z') { format!(" {}", self.zone()) } else { String::new() };
         format!("{}{zone}", self.time_of_day(time))
+    }
+
+    /// Date and time to the second, without the zone: `2026-11-22 05:38:38`.
+    pub fn second(&self, time: &str) -> String {
+        clean(&shown(time, self.ahead_s)).replacen('T', " ", 1).chars().take(19).collect()
+    }
+
+    /// The same to the minute.
+    pub fn minute(&self, time: &str) -> String {
+        self.second(time).chars().take(16).collect()
     }
 
     /// Date and time to the second: `2026-11-22 05:38:38 UTC`.
@@ -260,12 +281,12 @@ mod tests {
         assert_eq!(time_of_day("2026-11-21Té", started), "é");
         assert_eq!(time_of_day("2026-11-21T09:12:31+09:00", started), "09:12:31+09:00");
         let mut run = Run { started: started.to_owned(), ..Run::default() };
-        let moment = |run: &Run, time: &str| RunClock::of(run).moment(time);
+        let moment = |run: &Run, time: &str| MachineClock::of(run).moment(time);
         assert_eq!(moment(&run, "2026-11-21T09:12:31.123456Z"), "09:12:31.123 UTC");
         assert_eq!(moment(&run, "2026-11-21T09:12:31+09:00"), "09:12:31+09:00");
         run.utc_offset_s = Some(-34_200);
         assert_eq!(moment(&run, "2026-11-21T09:12:31.123456Z"), "23:42:31.123 UTC-09:30");
-        assert_eq!(RunClock::of(&run).start(&run).as_deref(), Some("2026-11-20 23:30:00 UTC-09:30"));
+        assert_eq!(MachineClock::of(&run).start(&run).as_deref(), Some("2026-11-20 23:30:00 UTC-09:30"));
         run.utc_offset_s = Some(3_600);
         assert_eq!(moment(&run, "2026-11-21T09:12:31.123456Z"), "10:12:31.123 UTC+01:00");
         run.utc_offset_s = Some(i32::MAX);

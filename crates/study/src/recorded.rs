@@ -89,6 +89,7 @@ impl Fold {
         reader.each_item(|item| {
             let RecordItem::Worst(_, run, line) = item else { return };
             summary.intervals += line.intervals;
+            summary.utc_offset_s = run.utc_offset_s.or(summary.utc_offset_s);
             summary.recorded_ns = Nanos(summary.recorded_ns.0.saturating_add(line.at.span_ns.0));
             summary.coverage.add(&line.coverage);
             summary.marks_dropped += line.marks_dropped;

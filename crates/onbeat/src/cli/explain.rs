@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use super::Environment;
 use super::newest::ChosenRun;
-use super::outputs::{OutputFlags, Outputs, remark};
+use super::outputs::{OutputFlags, Outputs, Screen, remark};
 use super::run_text::{Detail, run_text};
-use model::error::{Exit, Result};
+use model::error::{Exit, Failure, Result};
+use model::run::Run;
 use model::text::quoted;
+use report::hunt::spike_text;
 use report::last_lines::RunPlace;
 use study::explain::ExplainedRun;
 use study::page::perfetto;
@@ -20,7 +22,7 @@ use study::page::perfetto;
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the run with its explanation as JSON; `-` is standard output, which then holds nothing else")),
-    after_help = "Examples:\n  onbeat explain                               the newest hunt\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev"
+    after_help = "Examples:\n  onbeat explain                               the newest hunt\n  onbeat explain --spike 17                    one spike of it\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev"
 )]
 pub struct Args {
     /// A bundle of `onbeat hunt`; by default the newest of this user's
@@ -29,6 +31,9 @@ pub struct Args {
     /// The conditions, and what the recorder says of itself
     #[arg(short, long)]
     verbose: bool,
+    /// One spike alone, all of it: every part, its stack, what cures it; 1 is the latest
+    #[arg(long, value_name = "N")]
+    spike: Option<usize>,
     /// Write the worst spikes' events and slices for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
@@ -48,8 +53,23 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     // `-q` is of remarks here.
     let detail = Detail::of(false, args.verbose);
     let place = RunPlace { path: &shown, newest: chosen.newest, fresh: false };
-    outputs.print(&run_text(&run, Some(place), detail, outputs.screen));
+    match args.spike {
+        None => outputs.print(&run_text(&run, Some(place), detail, outputs.screen)),
+        Some(number) => outputs.print(&spike(&run, number, place, outputs.screen)?),
+    }
     outputs.json(&args.output.json, &run);
     outputs.write(&args.perfetto, || perfetto(&chosen.path, &run));
     outputs.end(Exit::Ok)
+}
+
+fn spike(run: &Run, number: usize, place: RunPlace, screen: Screen) -> Result<String> {
+    spike_text::render(run, number, place, screen.columns, screen.color).ok_or_else(|| {
+        Failure::usage(match run.spikes.len() {
+            0 => format!("--spike {number}: this hunt kept no spike"),
+            1 => format!("--spike {number}: this hunt kept one spike, its number is 1"),
+            kept => format!(
+                "--spike {number}: this hunt kept {kept} spikes, numbered from 1, the latest, to {kept}"
+            ),
+        })
+    })
 }

@@ -18,6 +18,7 @@ mod bounds;
 mod capture;
 mod check;
 mod child_run;
+mod command_groups;
 mod compare;
 mod completions;
 mod condition_flags;
@@ -176,7 +177,9 @@ fn command_of(columns: usize) -> clap::Command {
         let command = command.term_width(columns);
         if let Some(after) = after { command.after_help(after) } else { command }
     };
-    fitted(Cli::command()).mut_subcommands(|command| fitted(command).mut_subcommands(fitted))
+    let root = fitted(Cli::command()).mut_subcommands(|command| fitted(command).mut_subcommands(fitted));
+    let template = command_groups::template(&root, columns);
+    root.help_template(template)
 }
 
 /// All commands that are shown, those of commands too, by their whole names.

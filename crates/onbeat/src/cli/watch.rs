@@ -16,16 +16,17 @@ use crate::watch::unit::unit;
 use crate::watch::{Watch, WatchEvent, WatchPlan, WatchResult, worst_of};
 use ::load::size;
 use bundle::record::write::{LEAST_SIZE, RecordWriter};
-use host::MachineFiles;
 use host::threads::thread_facts;
 use host::tracefs::remove_after;
 use host::work::ProcessId;
+use host::{MachineFiles, clock};
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, quoted, several};
 use model::units::{Bare, Nanos};
 use model::wall_time::wall_time;
 use model::watch::{WatchInterval, WatchRun, WorstWakeup};
 use recorder::{Options, Reading, WakeupRecorder};
+use report::words::MachineClock;
 
 /// Fewer seconds would wake the machine more often than they show.
 const SHORTEST: Nanos = Nanos(1_000_000_000);
@@ -209,6 +210,7 @@ impl Asked {
             boot: boot.known().map(|boot| boot.trim().to_owned()).unwrap_or_default(),
             plan: format!("{:016x}", digest(plan.as_bytes())),
             interval_ns: self.interval,
+            utc_offset_s: offset_now(),
             ..WatchRun::default()
         }
     }
@@ -289,9 +291,16 @@ fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String
     Ok(remarks)
 }
 
+/// How far ahead of UTC this machine's clock is now.
+fn offset_now() -> Option<i32> {
+    let now = clock::monotonic() + clock::wall_offset();
+    clock::utc_offset_s(now.0 / Nanos::SECOND.0)
+}
+
 /// An interval in a line.
 fn line_of(interval: &WatchInterval) -> String {
-    let at = wall_time(interval.wall_ns + interval.span_ns);
+    let clock = MachineClock::new("", offset_now());
+    let at = format!("{} {}", clock.second(&wall_time(interval.wall_ns + interval.span_ns)), clock.zone());
     match worst_of(interval) {
         None => format!("{at}: no wake-up of a real-time thread"),
         Some(worst) => format!("{at}: {}", sentence(worst)),

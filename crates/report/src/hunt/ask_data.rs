@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::flame::Flame;
+use super::kinds::{self, KindStyle};
 use super::lanes::KeptLanes;
 use super::parts::{SpikePart, by_latency, longest, parts};
 use super::stages::Landmarks;
-use super::tracks::{LOOKS, label_of, look_of};
+use super::tracks::{label_of, look_of, looks};
 use super::typical::{self, Involved, most_of, taken};
-use super::{kinds, picture, sentences, threads};
+use super::{picture, sentences, threads};
 use crate::input::Input;
 use crate::plot::theme::PAGE;
 use crate::words::{clean, several, span};
@@ -140,8 +141,8 @@ pub fn of(input: &Input, flame: &Flame, involved: &[Involved]) -> Option<AskData
         over: run.recorder.as_ref().and_then(|recorder| recorder.over_ns).map(|over| over.0),
         column: peaks.width().0,
         cpus: peaks.cpus().map(|(cpu, columns)| CpuMaxima { cpu, max: maxima(columns) }).collect(),
-        kinds: writer.kinds.iter().map(|kind| look_of_kind(kind)).collect(),
-        looks: LOOKS.iter().map(look_of_lane).collect(),
+        kinds: writer.kinds.iter().map(|name| look(kinds::of(name), name, kinds::of(name).words)).collect(),
+        looks: looks().map(|(kind, words)| look(kind, "", words)).collect(),
         culprits,
         first,
         spikes,
@@ -149,16 +150,10 @@ pub fn of(input: &Input, flame: &Flame, involved: &[Involved]) -> Option<AskData
     })
 }
 
-fn look_of_kind(name: &str) -> Look {
-    let kind = kinds::of(name);
+fn look(kind: KindStyle, name: &str, words: &str) -> Look {
     let hatch = kind.hatch().unwrap_or_default();
     let (fill, strength) = (kind.colour(&PAGE), kind.strength);
-    Look { name: clean(name), words: kind.words.into(), fill, strength, hatch }
-}
-
-fn look_of_lane(&(strength, colour, words): &(f64, usize, &str)) -> Look {
-    let hatch = kinds::hatch_of(colour).unwrap_or_default();
-    Look { name: String::new(), words: words.into(), fill: PAGE.lines[colour], strength, hatch }
+    Look { name: clean(name), words: words.into(), fill, strength, hatch }
 }
 
 struct Writer<'a> {

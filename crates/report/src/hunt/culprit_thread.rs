@@ -1,7 +1,7 @@
 //! Who a culprit is, in sentences: the program, its policy and CPUs, whether it is still there, how
 //! long it had the CPU each time and how often.
 
-use crate::words::{RunClock, clean, several, span};
+use crate::words::{MachineClock, clean, several, span};
 use model::run::{Culprit, CulpritThread, CulpritTurns, FoundThread, Run};
 use model::units::Nanos;
 use stats::time::period_name;
@@ -96,7 +96,7 @@ fn lifetime(found: &FoundThread, run: &Run) -> Vec<String> {
     words.extend(policy(found, &CulpritThread { prio: 99, ..CulpritThread::default() }));
     words.extend(allowed(found));
     if found.is_alive() && !found.started.is_empty() {
-        words.push(format!("started {}", RunClock::of(run).moment(&found.started)));
+        words.push(format!("started {}", MachineClock::of(run).moment(&found.started)));
     }
     words
 }

@@ -45,9 +45,9 @@ const ALL: &[KindStyle] = &[
     kind("page-fault", "a page fault", 6, 0.25),
     kind("idle-exit", "the CPU left idle", 4, 1.0),
     kind("frequency", "the clock frequency changed", 4, 0.5),
-    kind("switch", "the switch to the thread", 2, 1.0),
+    kind("switch", "the switch to the thread", 2, 0.25),
     kind("return-to-user", "the return to user space", 2, 0.5),
-    kind("own", "the followed thread ran itself", 2, 0.25),
+    kind("own", "the followed thread ran itself", 2, 1.0),
     kind("preempted", "another thread took the CPU from the followed one", 0, 0.85),
     kind("blocked", "slept before its cycle was done", 6, 1.0),
     kind("syscall", "in a system call", 2, 0.75),
@@ -69,7 +69,7 @@ pub fn order(name: &str) -> usize {
 }
 
 /// The hatch over a colour of the theme's lines, as the fill of a second rectangle.
-pub fn hatch_of(colour: usize) -> Option<&'static str> {
+fn hatch_of(colour: usize) -> Option<&'static str> {
     match colour {
         4 => Some("url(#hatch-rows)"),
         5 => Some("url(#hatch-up)"),

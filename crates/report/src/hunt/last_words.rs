@@ -1,8 +1,8 @@
 //! The answer of a hunt, as the last lines on the terminal: how late, who took the time and what to
 //! do about each, whether that can be relied on, what to type next.
 
-use super::next_step::first_step;
-use super::{culprit_thread, disagreement, outside, sentences, threads};
+use super::next_step::{first_step, with_spike};
+use super::{culprit_thread, disagreement, outside, sentences, threads, typical};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
 use crate::palette::{BOLD, Palette, RED, Style};
 use crate::run::answer::{at_worst, besides_the_host};
@@ -32,11 +32,12 @@ fn answer(run: &Run, place: Option<RunPlace>, shown: usize, brief: bool) -> Last
     let mut answer = LastLines::default();
     answer.styled("late", how_late(run), BOLD);
     let follow = run.culprits.first().filter(|_| shown > 0).and_then(theirs(run));
+    let involved = typical::all(run);
     for at in 0..shown {
         let (name, style) = (if at == 0 { "who" } else { " " }, BOLD);
         let thread = if at == 0 && !brief { culprit_thread::short(&run.culprits[at]) } else { String::new() };
         answer.styled(name, bar(&run.culprits[at], brief), style).below(thread, 2);
-        let step = first_step(&run.culprits, at);
+        let step = with_spike(&first_step(&run.culprits, at), typical::number(run, &involved, at), place);
         let other_way = step.split_once("; else ").filter(|_| at == 0 && follow.is_some());
         // The last row has the command for the one case.
         answer.below(other_way.map_or(step.clone(), |(_, change)| capitalised(change)), 2);
@@ -50,7 +51,7 @@ fn answer(run: &Run, place: Option<RunPlace>, shown: usize, brief: bool) -> Last
 /// Of followed threads their cycles or their wake-ups, else the worst wake-up; and how many were
 /// over the threshold.
 fn how_late(run: &Run) -> String {
-    if let Some(cycles) = threads::answer(run) {
+    if let Some(cycles) = threads::short_answer(run) {
         return cycles;
     }
     let worst = run.spikes.iter().max_by_key(|spike| spike.latency_ns);

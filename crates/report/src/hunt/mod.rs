@@ -24,6 +24,7 @@ pub mod sentences;
 mod shares;
 pub mod spike_page;
 mod spike_rows;
+pub mod spike_text;
 pub mod stages;
 pub mod strip;
 pub mod swatches;

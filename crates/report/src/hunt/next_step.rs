@@ -1,6 +1,7 @@
 //! What to do about a culprit: its cure, or where to look on, never nothing.
 
 use super::sentences::{self, Cure};
+use crate::last_lines::RunPlace;
 use crate::words::clean;
 use model::run::Culprit;
 use model::slice::SliceKind;
@@ -28,6 +29,27 @@ pub fn next_step(culprits: &[Culprit], at: usize) -> String {
             None => "No rule knows it: look at the evidence and stack of a typical spike.".to_owned(),
         },
     }
+}
+
+/// The words of a next step that point to a spike.
+const TYPICAL: &str = "a typical spike";
+
+/// The same step with the number of the spike that it speaks of; with the command that shows it,
+/// where that is short.
+pub fn with_spike(step: &str, number: Option<usize>, place: Option<RunPlace>) -> String {
+    let Some(number) = number else { return step.to_owned() };
+    let shown = match place {
+        Some(place) if place.newest => {
+            format!("`{}`", place.command("explain", &format!("--spike {number}")))
+        }
+        _ => format!("number {number}"),
+    };
+    step.replace(TYPICAL, &format!("{TYPICAL} ({shown})"))
+}
+
+/// Whether that is to look at a spike.
+pub fn looks_at_a_spike(step: &str) -> bool {
+    step.contains(TYPICAL)
 }
 
 /// The same where there is room for little: the first way, where the rule has several.
@@ -98,6 +120,19 @@ mod tests {
                 assert_eq!(step.matches('`').count() % 2, 0, "{step}");
             }
         }
+    }
+
+    #[test]
+    fn a_typical_spike_is_shown_by_a_command() {
+        let unknown = Culprit { kind: SliceKind::IrqsOff.into(), ..Culprit::default() };
+        let place = RunPlace { path: "/runs/x", newest: true, fresh: false };
+        let said = with_spike(&first_step(&[unknown], 0), Some(17), Some(place));
+        assert!(said.ends_with("of a typical spike (`onbeat explain --spike 17`)."), "{said}");
+        let elsewhere = RunPlace { newest: false, ..place };
+        let said = with_spike("Look at a typical spike.", Some(17), Some(elsewhere));
+        assert_eq!(said, "Look at a typical spike (number 17).");
+        assert_eq!(with_spike("Keep it off.", Some(17), Some(place)), "Keep it off.");
+        assert_eq!(with_spike("Look at a typical spike.", None, Some(place)), "Look at a typical spike.");
     }
 
     #[test]

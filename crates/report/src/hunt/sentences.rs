@@ -1,6 +1,6 @@
 //! The sentences about what `hunt` found, the same on the terminal and on the page.
 
-use crate::words::{RunClock, below_noise, clean, duration, several, span};
+use crate::words::{MachineClock, below_noise, clean, duration, several, span};
 use model::run::{Behind, Culprit, Recorder, Run, Slice, Spike, Who};
 
 use model::units::Nanos;
@@ -77,7 +77,7 @@ pub fn when(spike: &Spike, run: &Run) -> String {
     let worst = run.cpus.iter().filter(|cpu| cpu.cpu == spike.cpu).flat_map(|cpu| &cpu.worst);
     let mut known = worst.filter(|worst| worst.mono_ns == Some(spike.actual_ns) && !worst.time.is_empty());
     if let Some(worst) = known.next() {
-        return format!("at {}", RunClock::of(run).moment(&worst.time));
+        return format!("at {}", MachineClock::of(run).moment(&worst.time));
     }
     let start = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).max();
     let since =

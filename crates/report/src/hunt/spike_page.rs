@@ -3,7 +3,7 @@
 use maud::html;
 
 use super::parts::by_latency;
-use super::{kinds, section, sentences};
+use super::{kinds, section, sentences, typical};
 use crate::html::PageParts;
 use crate::prose::prose;
 use crate::words::{clean, span};
@@ -15,15 +15,14 @@ use trace::window::Window;
 pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PageParts> {
     let at = number.checked_sub(1).and_then(|at| by_latency(run).get(at).copied())?;
     let spike = run.spikes.get(at)?;
-    let named = |name: &str| spike.slices.iter().any(|slice| slice.rule.as_deref() == Some(name));
-    let culprits = run.culprits.iter().enumerate();
-    let concerned = culprits.filter(|(_, culprit)| culprit.rule.as_deref().is_some_and(named));
+    let concerned = typical::concerned(run, spike).into_iter().take(NAMED);
     let body = html! {
         (kinds::hatches())
         p class="lead" { (prose(&lead(spike))) }
-        @for (at, culprit) in concerned.take(NAMED) {
+        @for (at, ns) in concerned {
+            @let culprit = &run.culprits[at];
             h2 { (clean(&culprit.name)) }
-            p { "It took " (span(culprit.total_ns)) " of this run's late wake-ups, "
+            p { "It took " (span(ns)) " of this spike. In all it took " (span(culprit.total_ns)) " of this run's late wake-ups, "
                 (sentences::percent(culprit.share)) " of their time." }
             @match sentences::cure(&run.culprits, at) {
                 sentences::Cure::As(above) => {
@@ -46,10 +45,10 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
 }
 
 /// Culprits of a spike that are named with their cures: more are no answer.
-const NAMED: usize = 3;
+pub(super) const NAMED: usize = 3;
 
 /// How late it was, and what took most of that.
-fn lead(spike: &Spike) -> String {
+pub(super) fn lead(spike: &Spike) -> String {
     let length = span(spike.latency_ns);
     let late = match spike.deadline_ns {
         Some(deadline) => format!("The cycle took {length}, its deadline was {}", span(deadline)),

@@ -61,8 +61,15 @@ fn written(run: &Run, all: bool, columns: usize, color: bool) -> String {
         let _ = writeln!(page);
         spike_rows::render(&mut page, number, spike, run, all, width, palette);
     }
+    if run.spikes.len() > most {
+        let kept = run.spikes.len();
+        let any = format!("Any of the {kept}: `onbeat explain --spike N`, N from 1, the latest, to {kept}.");
+        let _ = writeln!(page);
+        wrapped(&mut page, &any, width);
+    }
     if !run.spikes.is_empty() {
-        culprits(&mut page, run, CULPRITS[usize::from(all)], width, palette);
+        let drawn: Vec<usize> = shown(run, most, example).iter().map(|(number, _)| *number).collect();
+        culprits(&mut page, run, CULPRITS[usize::from(all)], &drawn, width, palette);
     }
     page
 }
@@ -78,7 +85,7 @@ pub fn brief(run: &Run, columns: usize, color: bool) -> String {
     let _ = writeln!(page);
     heading(&mut page, &sentences::found(run), width, palette);
     if !run.spikes.is_empty() {
-        culprits(&mut page, run, CULPRITS[0], width, palette);
+        culprits(&mut page, run, CULPRITS[0], &[], width, palette);
     }
     page
 }
@@ -134,7 +141,7 @@ fn suspects(page: &mut String, run: &Run, width: usize, palette: Palette) {
     page.push('\n');
 }
 
-fn culprits(page: &mut String, run: &Run, most: usize, width: usize, palette: Palette) {
+fn culprits(page: &mut String, run: &Run, most: usize, drawn: &[usize], width: usize, palette: Palette) {
     let whole = span(total(run));
     let line = format!("Who took the time: {} late by {whole} in all", sentences::summed(run));
     let _ = writeln!(page);
@@ -142,8 +149,10 @@ fn culprits(page: &mut String, run: &Run, most: usize, width: usize, palette: Pa
     if let Some(line) = sentences::left_out(run) {
         wrapped(page, &line, width);
     }
+    let involved = typical::all(run);
     for at in 0..run.culprits.len().min(most) {
-        one_culprit(page, run, at, width, palette);
+        let typical = typical::number(run, &involved, at).filter(|number| !drawn.contains(number));
+        one_culprit(page, run, at, typical, width, palette);
     }
     let more = shares::more(run, most);
     if !more.is_empty() {
@@ -155,7 +164,15 @@ fn culprits(page: &mut String, run: &Run, most: usize, width: usize, palette: Pa
     }
 }
 
-fn one_culprit(page: &mut String, run: &Run, at: usize, width: usize, palette: Palette) {
+/// With the number of the spike that is typical of it, where that is not drawn above.
+fn one_culprit(
+    page: &mut String,
+    run: &Run,
+    at: usize,
+    typical: Option<usize>,
+    width: usize,
+    palette: Palette,
+) {
     let (number, culprits, culprit) = (at + 1, &run.culprits, &run.culprits[at]);
     let cells = (width / 8).clamp(8, 20);
     let full = (culprit.share.clamp(0.0, 1.0) * cells as f64).round() as usize;
@@ -175,6 +192,7 @@ fn one_culprit(page: &mut String, run: &Run, at: usize, width: usize, palette: P
         }
     };
     say("is: ", culprit_thread::sentence(culprit, run));
+    say("typical: ", typical.map_or_else(String::new, |number| format!("spike {number}")));
     say("seen: ", culprit.evidence.iter().map(|words| clean(words)).collect::<Vec<_>>().join("; "));
     // A culprit that is called by its one function needs no list of it.
     if !matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str())) {

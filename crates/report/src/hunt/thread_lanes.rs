@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 
+use super::kinds::{self, KindStyle};
 use super::swatches::Swatch;
 use crate::plot::axis::{Scale, number};
 use crate::plot::svg::{Plot, Px, fit, text, text_width};
@@ -100,14 +101,15 @@ impl<'a> ThreadLanes<'a> {
         if self.tracks.is_empty() {
             return Vec::new();
         }
+        let key = |kind: KindStyle, words: &str| Swatch {
+            colour: kind.colour(self.theme),
+            strength: kind.strength,
+            hatch: kind.hatch(),
+            words: words.into(),
+        };
         let mut keys = vec![
-            Swatch { colour: self.theme.lines[2], strength: 1.0, hatch: None, words: "threads: ran".into() },
-            Swatch {
-                colour: self.theme.alarm,
-                strength: 0.55,
-                hatch: None,
-                words: "threads: could run and did not".into(),
-            },
+            key(ran(), "threads: ran"),
+            key(could_run(), "threads: could run and did not, half as high"),
         ];
         if !self.arcs().is_empty() {
             let words = "arc: a wait for a futex, from who ended it to who waited".into();
@@ -156,8 +158,10 @@ impl<'a> ThreadLanes<'a> {
         let to = self.x(self.since(stretch.start.0.saturating_add(stretch.ns.0)));
         let width = (to - from).max(MIN_WIDTH);
         let (words, colour, strength, high) = match stretch.state {
-            ThreadDoing::Running => ("ran on CPU", self.theme.lines[2], 1.0, HEIGHT),
-            ThreadDoing::Waiting => ("could run, on CPU", self.theme.alarm, 0.55, HEIGHT / 2.0),
+            ThreadDoing::Running => ("ran on CPU", ran().colour(self.theme), ran().strength, HEIGHT),
+            ThreadDoing::Waiting => {
+                ("could run, on CPU", could_run().colour(self.theme), could_run().strength, HEIGHT / 2.0)
+            }
             ThreadDoing::Sleeping => ("slept, last on CPU", self.theme.background, 0.0, HEIGHT),
         };
         let inside = format!("CPU {}", stretch.cpu);
@@ -226,6 +230,16 @@ impl<'a> ThreadLanes<'a> {
             }
         }
     }
+}
+
+/// The look of a thread that runs, as the strip has it of the late one.
+fn ran() -> KindStyle {
+    kinds::of(SliceKind::Own.name())
+}
+
+/// The look of one that another keeps from running.
+fn could_run() -> KindStyle {
+    kinds::of(SliceKind::Preempted.name())
 }
 
 /// Whether a slice is a wait for a futex of either sort, which another thread ended.

@@ -73,6 +73,21 @@ pub fn answer(run: &Run) -> Option<String> {
     })
 }
 
+/// The same in short, for below a table that has the rest.
+pub fn short_answer(run: &Run) -> Option<String> {
+    let all = ranked(run);
+    let first = all.first()?;
+    let sum = |of: fn(&ThreadRun) -> u64| all.iter().map(|thread| of(thread)).fold(0, u64::saturating_add);
+    let (late, judged) = (sum(|thread| thread.late.unwrap_or(0)), sum(|thread| thread.judged));
+    let worst = all.iter().max_by_key(|thread| thread.worst_ns).unwrap_or(first);
+    let took = worst.worst_ns.map_or_else(|| "an unknown time".to_owned(), span);
+    let worst = format!("the worst took {took} ({})", name(worst));
+    Some(match judged {
+        0 => format!("no deadline to compare {} with; {worst}.", cycles(sum(|thread| thread.cycles))),
+        _ => format!("{late} of {}; {worst}.", cycles(judged)),
+    })
+}
+
 fn cycles(count: u64) -> String {
     several(count, "cycle", "cycles")
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::kinds;
+use super::kinds::{self, KindStyle};
 use super::lanes::KeptLanes;
 use super::swatches::Swatch;
 use crate::plot::axis::{Scale, number};
@@ -10,6 +10,7 @@ use crate::plot::svg::{Plot, Px, text, text_width};
 use crate::plot::theme::Theme;
 use crate::words::{clean, span};
 use model::run::Spike;
+use model::slice::SliceKind;
 use model::units::Nanos;
 use trace::timeline::{CpuTrack, TrackContext, TrackSpan};
 use trace::window::Window;
@@ -20,15 +21,21 @@ const STEP: f64 = HEIGHT + 5.0;
 /// Narrower stretches could not be seen.
 const MIN_WIDTH: f64 = 1.2;
 
-/// How strong which of the theme's colours is, and what for.
-pub const LOOKS: [(f64, usize, &str); 6] = [
-    (1.0, 2, "lanes: the late thread"),
-    (0.5, 0, "lanes: a real-time thread"),
-    (0.2, 0, "lanes: another thread"),
-    (1.0, 5, "lanes: a soft interrupt"),
-    (1.0, 1, "lanes: an interrupt"),
-    (1.0, 6, "lanes: a non-maskable interrupt"),
+/// Whose time a stretch of a lane can be: the kind of slice whose look it has, so that a colour
+/// means the same in strip and lanes, and its name in the legend.
+const LOOKS: [(SliceKind, &str); 6] = [
+    (SliceKind::Own, "lanes: the late thread"),
+    (SliceKind::Thread, "lanes: a real-time thread"),
+    (SliceKind::FairServer, "lanes: another thread"),
+    (SliceKind::Softirq, "lanes: a soft interrupt"),
+    (SliceKind::Irq, "lanes: an interrupt"),
+    (SliceKind::Nmi, "lanes: a non-maskable interrupt"),
 ];
+
+/// The looks of lanes with their names, as [`look_of`] counts them.
+pub fn looks() -> impl Iterator<Item = (KindStyle, &'static str)> {
+    LOOKS.iter().map(|&(kind, words)| (kinds::of(kind.name()), words))
+}
 
 /// The lanes of a window.
 pub struct Tracks<'a> {
@@ -75,9 +82,9 @@ impl<'a> Tracks<'a> {
         looks.sort_unstable();
         looks.dedup();
         let key = |look: usize| {
-            let (strength, colour, words) = LOOKS[look];
-            let hatch = kinds::hatch_of(colour);
-            Swatch { colour: self.theme.lines[colour], strength, hatch, words: words.into() }
+            let (kind, words) = (style(look), LOOKS[look].1);
+            let (colour, strength) = (kind.colour(self.theme), kind.strength);
+            Swatch { colour, strength, hatch: kind.hatch(), words: words.into() }
         };
         looks.into_iter().map(key).collect()
     }
@@ -114,24 +121,25 @@ impl<'a> Tracks<'a> {
         let words = label_of(stretch);
         let rect = |fill: &str, opacity: f64| {
             html! {
-                rect x=(Px(from)) y=(Px(top)) width=(Px(width)) height=(Px(HEIGHT)) fill=(fill) fill-opacity=(number(opacity)) {}
+                rect x=(Px(from)) y=(Px(top)) width=(Px(width)) height=(Px(HEIGHT)) fill=(fill)
+                    fill-opacity=(number(opacity)) {}
             }
         };
-        let look = self.look(stretch).map(|look| LOOKS[look]);
+        let look = self.look(stretch).map(style);
         html! {
             g {
                 title { (words) ": " (span(stretch.ns)) " from +" (span(Nanos(self.since(stretch.start) as i64))) " on" }
                 @match look {
                     // To be pointed at all the same.
                     None => { (rect(self.theme.background, 0.0)) }
-                    Some((strength, colour, _)) => {
-                        (rect(self.theme.background, 1.0)) (rect(self.theme.lines[colour], strength))
-                        @if let Some(hatch) = kinds::hatch_of(colour) { (rect(hatch, 1.0)) }
+                    Some(kind) => {
+                        (rect(self.theme.background, 1.0)) (rect(kind.colour(self.theme), kind.strength))
+                        @if let Some(hatch) = kind.hatch() { (rect(hatch, 1.0)) }
                         @if width > 6.0 {
                             path d=(format!("M{} {}v{}", Px(from), Px(top), Px(HEIGHT))) stroke=(self.theme.background) stroke-width="1.5" fill="none" {}
                         }
                         @if text_width(&words) + 6.0 <= width {
-                            @let ink = if strength > 0.75 { self.theme.background } else { self.theme.ink };
+                            @let ink = if kind.strength > 0.75 { self.theme.background } else { self.theme.ink };
                             (text(from + width / 2.0, top + HEIGHT - 5.0, "middle", ink, &words))
                         }
                     }
@@ -146,7 +154,11 @@ impl<'a> Tracks<'a> {
     }
 }
 
-/// The place in [`LOOKS`] of a stretch around the spike of this thread; none for an idle CPU.
+fn style(look: usize) -> KindStyle {
+    kinds::of(LOOKS[look].0.name())
+}
+
+/// The place in [`looks`] of a stretch around the spike of this thread; none for an idle CPU.
 pub fn look_of(stretch: &TrackSpan, victim: i32) -> Option<usize> {
     // Any number of threads can have the same name, also on its CPU.
     let late = victim != 0 && stretch.pid == Some(victim);

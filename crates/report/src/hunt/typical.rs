@@ -1,9 +1,10 @@
 //! Which spikes each culprit has part in, and the one that shows it best: the five worst spikes of
 //! a hunt can all be another's.
 
-use super::parts::parts;
+use super::parts::{by_latency, parts};
 use model::run::{Run, Spike};
 use model::slice::SliceKind;
+use model::units::Nanos;
 use rules::culprits::belonging::place_of;
 
 /// A culprit's spikes among those that the run has kept.
@@ -40,6 +41,22 @@ pub fn taken(run: &Run, spike: &Spike) -> Vec<i64> {
 pub fn most_of(took: &[i64]) -> Option<usize> {
     let most = took.iter().enumerate().max_by_key(|(place, ns)| (**ns, std::cmp::Reverse(*place)));
     most.filter(|(_, ns)| **ns > 0).map(|(place, _)| place)
+}
+
+/// The culprits that took part in a spike with what each took, the one that took most first; by
+/// their places.
+pub fn concerned(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
+    let took = taken(run, spike).into_iter().enumerate().filter(|(_, ns)| *ns > 0);
+    let mut found: Vec<(usize, Nanos)> = took.map(|(place, ns)| (place, Nanos(ns))).collect();
+    found.sort_by_key(|&(place, ns)| (std::cmp::Reverse(ns), place));
+    found
+}
+
+/// The number of the spike that shows best what the culprit at a place does, as it is numbered
+/// everywhere.
+pub fn number(run: &Run, involved: &[Involved], place: usize) -> Option<usize> {
+    let typical = involved.get(place)?.typical?;
+    by_latency(run).iter().position(|&at| at == typical).map(|rank| rank + 1)
 }
 
 /// The part of every culprit.
@@ -89,6 +106,20 @@ mod tests {
         let nobody = run.culprits.iter().position(|culprit| culprit.kind == SliceKind::Unexplained).unwrap();
         assert_eq!(found[nobody].typical, Some(5));
         assert_eq!(all(&Run::default()), []);
+    }
+
+    #[test]
+    fn who_took_most_of_a_spike_comes_first_and_the_typical_one_has_its_number() {
+        let run = fixture::run();
+        for spike in &run.spikes {
+            let found = concerned(&run, spike);
+            assert!(found.windows(2).all(|pair| pair[0].1 >= pair[1].1));
+            assert_eq!(found.first().map(|first| first.0), most_of(&taken(&run, spike)));
+        }
+        let involved = all(&run);
+        let number = number(&run, &involved, 0).unwrap();
+        assert_eq!(Some(by_latency(&run)[number - 1]), involved[0].typical);
+        assert_eq!(super::number(&run, &involved, run.culprits.len()), None);
     }
 
     #[test]

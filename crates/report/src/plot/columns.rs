@@ -36,7 +36,7 @@ pub struct Columns {
 pub fn decades(lo: i64, hi: i64) -> (i64, i64) {
     // At the end of an axis a largest value and its name have no room.
     let lo = 10i64.pow(lo.max(1).ilog10()).min(ALWAYS.0);
-    let above = hi.max(1).saturating_add(hi.max(1) / 50);
+    let above = hi.max(1).saturating_add(hi.max(1) / 10);
     let hi = 10i64.checked_pow(above.ilog10() + 1).unwrap_or(i64::MAX);
     (lo, hi.max(ALWAYS.1))
 }

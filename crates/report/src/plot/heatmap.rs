@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::axis::{Scale, span_label};
+use super::columns;
 use super::history::{Cells, HeatLane, History};
 use super::max_over_time::TimeAxis;
 use super::svg;
@@ -32,6 +33,8 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
     let top = all().map(|cell| if cell.0.1 == i64::MAX { cell.0.0 } else { cell.0.1 }).max()?;
     let low = all().map(|cell| if cell.0.0 > 0 { cell.0.0 } else { cell.0.1 / 2 }).min()?;
     let low = floor.filter(|&floor| floor > 0).unwrap_or(low).clamp(1, top.max(1));
+    let ends = (low as f64, top as f64 * 1.25);
+    let (from, to) = columns::decades(low, top);
     let shades = Shades::new(most);
     let height = match (size, lanes.len()) {
         (_, 1) => 230.0,
@@ -46,10 +49,11 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
         (last.x_axis(&time.scale, &time.ticks, &time.title, theme))
         @for (i, (lane, columns)) in lanes.iter().enumerate() {
             @let plot = plot_of(i);
-            @let y = Scale::log(low as f64 / 1.05, top as f64 * 1.25, plot.bottom, plot.top);
-            @let name = lane.cpu.map_or_else(|| "latency of all CPUs".to_string(), |cpu| format!("latency of CPU {cpu}"));
+            @let y = Scale::log(from as f64, to as f64, plot.bottom, plot.top);
+            @let name = lane.cpu.map_or("all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+            @let name = format!("latency of {name}");
             (plot.y_axis(&y, &y.ticks(5, span_label), &name, theme))
-            (paint(history, columns, &shades, &time.scale, &y, theme))
+            (paint(history, columns, &shades, (&time.scale, &y), ends, theme))
             (plot.frame(theme))
         }
         (key)
@@ -88,13 +92,14 @@ fn cells(column: &Cells) -> Vec<Cell> {
     cells
 }
 
-/// One path per shade; neighbours of the same shade and stretch become one rectangle.
+/// One path per shade; neighbours of the same shade and stretch become one rectangle. A band that
+/// is open to one side ends with what there was.
 fn paint(
     history: &History,
     columns: &[Vec<Cell>],
     shades: &Shades,
-    time: &Scale,
-    y: &Scale,
+    (time, y): (&Scale, &Scale),
+    ends: (f64, f64),
     theme: &Theme,
 ) -> Markup {
     let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
@@ -103,7 +108,7 @@ fn paint(
         // A trifle wider than it is, so that the background does not show through between
         // neighbours.
         let (left, right) = (time.at(history.since_start(from)), time.at(history.since_start(to)));
-        let (top, bottom) = (y.at(band.1 as f64), y.at(band.0 as f64));
+        let (top, bottom) = (y.at((band.1 as f64).min(ends.1)), y.at((band.0 as f64).max(ends.0)));
         let missing = (MIN_HEIGHT - (bottom - top)).max(0.0) / 2.0;
         paths[shade].rect(left, top - missing, (right - left + 0.4).max(1.5), bottom - top + 2.0 * missing);
     };
@@ -214,7 +219,7 @@ mod tests {
             path.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|n| n.parse().ok()).collect();
         let [x, y, width, height, ..] = numbers[..] else { panic!("{path}") };
         assert_eq!(path.matches('z').count(), 1, "{path}");
-        assert!((400.0..420.0).contains(&x) && y < 60.0 && width >= 1.5 && height >= MIN_HEIGHT, "{path}");
+        assert!((400.0..420.0).contains(&x) && y < 80.0 && width >= 1.5 && height >= MIN_HEIGHT, "{path}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Ticks of an axis of dates: round in UTC.
+//! Ticks of an axis of dates: round in the zone of the axis.
 
 use super::axis::{Scale, Tick};
 use model::units::Nanos;

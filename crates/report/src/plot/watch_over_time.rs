@@ -4,6 +4,7 @@
 use maud::{Markup, html};
 
 use super::axis::{Scale, Tick, span_label};
+use super::columns::decades;
 use super::line;
 use super::svg::{self, LegendEntry, PathData, Picture, Plot, Px, Size, legend, text_over};
 use super::theme::{LINES, Theme};
@@ -117,7 +118,12 @@ fn column_width(of: &WatchSummary) -> Nanos {
 /// Dates, or time since the record began.
 fn axis(of: &WatchSummary, time: &Scale, size: Size) -> (String, Vec<Tick>) {
     if of.axis.wall {
-        return ("date and time, UTC".into(), wall_ticks(time, size.x_ticks()));
+        let clock = of.clock();
+        let ahead = clock.ahead().0 as f64;
+        let local = Scale::linear(time.lo() + ahead, time.hi() + ahead, 0.0, 1.0);
+        let ticks = wall_ticks(&local, size.x_ticks()).into_iter();
+        let ticks = ticks.map(|tick| Tick { value: tick.value - ahead, ..tick }).collect();
+        return (format!("date and time, {}", clock.zone()), ticks);
     }
     let since = Scale::linear(0.0, time.hi() - time.lo(), 0.0, 1.0);
     let (written, ticks) = super::axis::time_ticks(&since, size.x_ticks());
@@ -128,12 +134,8 @@ fn axis(of: &WatchSummary, time: &Scale, size: Size) -> (String, Vec<Tick>) {
 fn scale(of: &WatchSummary, part: Part, plot: &Plot) -> Scale {
     let values = || of.columns.iter().flat_map(|cpu| (part.columns)(cpu)).flatten().map(|ns| ns.0.max(1));
     let (low, high) = (values().min().unwrap_or(1), values().max().unwrap_or(1));
-    Scale::log(
-        low as f64 / 1.3,
-        (high as f64 * 1.25).max(low as f64 * 4.0),
-        plot.bottom - 4.0,
-        plot.top + 14.0,
-    )
+    let (low, high) = decades(low, high);
+    Scale::log(low as f64, high as f64, plot.bottom - 4.0, plot.top + 14.0)
 }
 
 /// The CPUs that have a colour, the same in all pictures and in the table: all of few; of many

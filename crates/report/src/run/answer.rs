@@ -6,7 +6,7 @@ use super::{probes, sentences};
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, PLAIN, Palette, RED, Style};
 use crate::totals::{largest, sum_rows};
-use crate::words::{RunClock, clean, duration, percent, several, span};
+use crate::words::{MachineClock, clean, duration, percent, several, span};
 use model::histogram::quantile;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
@@ -64,7 +64,7 @@ pub fn at_worst(run: &Run) -> Option<String> {
     let cpu = run.cpus.iter().find(|cpu| cpu.max_ns == Some(max))?;
     let worst = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns && !worst.time.is_empty());
     let when =
-        worst.map_or_else(String::new, |worst| format!(" at {}", RunClock::of(run).moment(&worst.time)));
+        worst.map_or_else(String::new, |worst| format!(" at {}", MachineClock::of(run).moment(&worst.time)));
     Some(format!("{} at worst, on CPU {}{when}", span(max), cpu.cpu))
 }
 

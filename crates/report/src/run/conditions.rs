@@ -1,7 +1,7 @@
 //! The conditions of a measurement, its cost and its machine, as names with values in words.
 
 use super::probes;
-use crate::words::{RunClock, below_noise, clean, duration, span};
+use crate::words::{MachineClock, below_noise, clean, duration, span};
 use model::keyword::Word;
 use model::run::Run;
 use model::units::{Cpu, CpuSet, Nanos};
@@ -115,7 +115,7 @@ fn length(run: &Run) -> String {
 
 /// To the second, in the measuring machine's zone.
 fn started(run: &Run) -> String {
-    RunClock::of(run).start(run).unwrap_or_else(|| known(&run.started))
+    MachineClock::of(run).start(run).unwrap_or_else(|| known(&run.started))
 }
 
 /// A set of CPUs in the kernel's notation.

@@ -1,7 +1,7 @@
 //! What is said of a probe's run where that of wake-ups would be wrong.
 
 use crate::totals::largest;
-use crate::words::{RunClock, clean, several, span};
+use crate::words::{MachineClock, clean, several, span};
 use model::run::{CpuRun, Run, SpinGap};
 use model::units::Nanos;
 use model::vocabulary::Probe;
@@ -116,7 +116,7 @@ fn when(run: &Run, gap: &SpinGap) -> String {
     let ends = Nanos(gap.mono_ns.0.saturating_add(gap.ns.0));
     let timed = cpu.and_then(|cpu| cpu.worst.iter().find(|worst| worst.mono_ns == Some(ends)));
     match (timed, cpu.and_then(|cpu| cpu.t0_mono_ns)) {
-        (Some(worst), _) if !worst.time.is_empty() => RunClock::of(run).time_of_day(&worst.time),
+        (Some(worst), _) if !worst.time.is_empty() => MachineClock::of(run).time_of_day(&worst.time),
         (_, Some(start)) => format!("{} of the run", span(Nanos(gap.mono_ns.0.saturating_sub(start.0)))),
         _ => "an unknown time".into(),
     }

@@ -11,7 +11,7 @@ use crate::html::{next, pairs, scroll};
 use crate::hunt;
 use crate::input::Input;
 use crate::prose::prose;
-use crate::words::{RunClock, UNKNOWN, capitalised, clean, or_dash, several, span, us, us_or_dash};
+use crate::words::{MachineClock, UNKNOWN, capitalised, clean, or_dash, several, span, us, us_or_dash};
 use model::run::{CpuRun, Run, Worst};
 use model::vocabulary::Command;
 
@@ -168,7 +168,7 @@ fn cpu_table(run: &Run, shown: &[&CpuRun]) -> Markup {
                 thead { tr {
                     th { "CPU" }
                     @for (head, less) in HEADS { th class=[less.then_some("more")] { (head) } }
-                    th class="left" { "when (" (RunClock::of(run).zone()) ")" }
+                    th class="left" { "when (" (MachineClock::of(run).zone()) ")" }
                 } }
                 tbody {
                     @for core_type in &types {
@@ -224,7 +224,7 @@ fn cpu_row(cpu: &CpuRun, run: &Run) -> Markup {
             @for (cell, (head, less)) in cells.zip(HEADS) {
                 td class=[less.then_some("more").or((head == "max").then_some("top"))] { (cell) }
             }
-            td class="left" { @if let Some(worst) = when { (RunClock::of(run).time_of_day(&worst.time)) } }
+            td class="left" { @if let Some(worst) = when { (MachineClock::of(run).time_of_day(&worst.time)) } }
         }
     }
 }
@@ -242,12 +242,15 @@ fn worst(run: &Run) -> Markup {
         h2 { "The worst wake-ups" }
         (scroll("The worst wake-ups", html! {
             table {
-                thead { tr { th { "latency in us" } th { "CPU" } th { "cycle" } th class="left" { "when (" (RunClock::of(run).zone()) ")" } } }
+                thead { tr {
+                    th { "latency in us" } th { "CPU" } th { "cycle" }
+                    th class="left" { "when (" (MachineClock::of(run).zone()) ")" }
+                } }
                 tbody { @for (cpu, worst) in all.iter().take(WORST) {
                     tr {
                         td class="top" { (worst.latency_ns.map_or_else(|| "not known".into(), us)) }
                         td { (cpu.cpu) } td { (or_dash(worst.cycle)) }
-                        td class="left" { (RunClock::of(run).time_of_day(&worst.time)) }
+                        td class="left" { (MachineClock::of(run).time_of_day(&worst.time)) }
                     }
                 } }
             }

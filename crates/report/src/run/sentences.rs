@@ -1,7 +1,7 @@
 //! Sentences about a run as a whole: its verdict, its limits, what makes it invalid.
 
 use crate::totals::largest;
-use crate::words::{RunClock, beyond, clean, duration, or_dash, several, span};
+use crate::words::{MachineClock, beyond, clean, duration, or_dash, several, span};
 use model::run::{Integrity, Run};
 use model::units::Nanos;
 use model::vocabulary::Command;
@@ -78,7 +78,7 @@ pub fn verdict(run: &Run) -> String {
     }
     let max = worst.max_ns.map_or_else(|| or_dash::<u64>(None), span);
     let when = worst.worst.first().filter(|w| w.latency_ns == worst.max_ns && !w.time.is_empty());
-    let when = when.map_or_else(String::new, |w| format!(" at {}", RunClock::of(run).moment(&w.time)));
+    let when = when.map_or_else(String::new, |w| format!(" at {}", MachineClock::of(run).moment(&w.time)));
     let missed: u64 = cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
     let missed =
         if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };

@@ -8,7 +8,7 @@ use super::{conditions, probes, sentences};
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, Style};
 use crate::totals::{largest, sum_rows};
 use crate::words;
-use crate::words::{RunClock, or_dash, us, us_or_dash};
+use crate::words::{MachineClock, or_dash, us, us_or_dash};
 use model::histogram::quantile;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
@@ -158,7 +158,7 @@ fn rows(run: &Run, width: usize, palette: Palette, text: &mut String) {
             lines.push(Line::Heading(format!("{} cores", words::clean(name))));
         }
         let cpus = run.cpus.iter().filter(|cpu| cpu.core_type == **core_type);
-        lines.extend(cpus.map(|cpu| Line::Cells(Box::new(cells(cpu, &RunClock::of(run))))));
+        lines.extend(cpus.map(|cpu| Line::Cells(Box::new(cells(cpu, &MachineClock::of(run))))));
     }
     if run.cpus.len() > 1 {
         lines.push(Line::Cells(Box::new(sum(run))));
@@ -183,7 +183,7 @@ fn heads(run: &Run) -> [String; COLUMNS.len()] {
     // Of a followed thread a cycle is something else: not every wake-up begins or ends one.
     let samples = if run.follows() { "wake-ups" } else { samples };
     (heads[1], heads[2]) = (samples.to_owned(), beside.to_owned());
-    heads[COLUMNS.len() - 1] = format!("when ({})", RunClock::of(run).zone());
+    heads[COLUMNS.len() - 1] = format!("when ({})", MachineClock::of(run).zone());
     heads
 }
 
@@ -212,7 +212,7 @@ fn fitting(lines: &[Line], available: usize) -> (Vec<usize>, [usize; COLUMNS.len
     (shown, widths)
 }
 
-fn cells(cpu: &CpuRun, clock: &RunClock) -> [String; COLUMNS.len()] {
+fn cells(cpu: &CpuRun, clock: &MachineClock) -> [String; COLUMNS.len()] {
     let worst = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns);
     [
         cpu.cpu.to_string(),
@@ -252,7 +252,7 @@ pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
         us_or_dash(max),
         worst
             .filter(|_| max.is_some())
-            .map_or_else(String::new, |cpu| cells(cpu, &RunClock::of(run))[COLUMNS.len() - 1].clone()),
+            .map_or_else(String::new, |cpu| cells(cpu, &MachineClock::of(run))[COLUMNS.len() - 1].clone()),
     ]
 }
 

@@ -16,8 +16,8 @@ function timeline(place) {
   const x = (ns) => LEFT + ((ns - state.from) / extent()) * (right - LEFT);
   const time = (at) => state.from + ((at - LEFT) / (right - LEFT)) * extent();
   const all = data.cpus.flatMap((one) => one.max).filter((max) => max > 0).concat(data.spikes.map((spike) => spike.late), data.over || []);
-  const low = 10 ** Math.floor(Math.log10(all.reduce((a, b) => Math.min(a, b), 1e12)));
-  const high = 10 ** Math.ceil(Math.log10(all.reduce((a, b) => Math.max(a, b), 10) * 1.1));
+  const low = 10 ** Math.floor(Math.log10(all.reduce((a, b) => Math.min(a, b), 1e3)));
+  const high = 10 ** Math.ceil(Math.log10(all.reduce((a, b) => Math.max(a, b), 8e6) * 1.1));
   const y = (ns) => 8 + (1 - Math.log(Math.max(ns, low) / low) / Math.log(high / low)) * (HIGH - 8);
 
   /** The maxima of a CPU in steps, several columns to a pixel as their largest. */

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::blamed::{bars, next_step};
 use super::summary::{PlacedWorst, SeriesTotals, WatchSummary};
-use super::words::{answer, culprit, day, losses, parts, priority, task, when};
+use super::words::{answer, culprit, losses, parts, priority, task, times, when};
 use crate::html::{cards, document, figure, next, page_of, pairs, scroll};
 use crate::plot::latency::{self, LatencyMark};
 use crate::plot::line::PlotLine;
@@ -127,7 +127,7 @@ fn histogram(of: &WatchSummary, main: &SeriesTotals, size: Size, theme: &Theme) 
 fn conditions(of: &WatchSummary) -> Markup {
     let times = match of.from.is_empty() {
         true => "the clock was not set".into(),
-        false => format!("{} to {} UTC", day(&of.from), day(&of.to)),
+        false => times(of),
     };
     let kernels: Vec<String> =
         of.environments.iter().map(|environment| clean(&environment.release)).collect();
@@ -153,7 +153,7 @@ fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -
     html! {
         @if !list.is_empty() {
             h2 { (heading) }
-            @if !caption.is_empty() { p class="muted" { (caption) " Latencies in us, times in UTC." } }
+            @if !caption.is_empty() { p class="muted" { (caption) " Latencies in us, times in " (of.clock().zone()) "." } }
             (cards(heading, html! {
                 table {
                     thead { tr {
@@ -269,6 +269,7 @@ fn series(totals: &SeriesTotals) -> Markup {
 }
 
 fn marks(of: &WatchSummary) -> Markup {
+    let clock = of.clock();
     html! {
         @if !of.marks.is_empty() {
             details {
@@ -278,7 +279,7 @@ fn marks(of: &WatchSummary) -> Markup {
                 }
                 ul { @for mark in &of.marks {
                     li {
-                        @if !mark.time.is_empty() { (day(&mark.time)) " UTC: " }
+                        @if !mark.time.is_empty() { (clock.minute(&mark.time)) " " (clock.zone()) ": " }
                         (mark.mark.kind) @if let Some(cpu) = mark.mark.cpu { ", CPU " (cpu) }
                         @if !mark.mark.detail.is_empty() { ", " (clean(&mark.mark.detail)) }
                     }

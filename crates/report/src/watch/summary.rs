@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::words::MachineClock;
 use model::histogram::Bucket;
 use model::keyword::Word;
 use model::keywords;
@@ -118,6 +119,8 @@ pub struct WatchSummary {
     /// RFC 3339; `""` where the clock was not set.
     pub from: String,
     pub to: String,
+    /// How far ahead of UTC the machine's clock was when recording last began; null where unknown.
+    pub utc_offset_s: Option<i32>,
     pub recorded_ns: Nanos,
     pub intervals: u64,
     pub boots: u64,
@@ -143,6 +146,11 @@ pub struct WatchSummary {
 pub const REPORT_SCHEMA: &str = "onbeat.watch-report/1";
 
 impl WatchSummary {
+    /// Its times as the machine's clock showed them; with their dates, because a record has many.
+    pub fn clock(&self) -> MachineClock {
+        MachineClock::new("", self.utc_offset_s)
+    }
+
     /// The series that says most: T and W together where timers were matched, else W alone.
     pub fn main(&self) -> Option<&SeriesTotals> {
         self.of_system(WatchSeries::TimerWakeup).or_else(|| self.of_system(WatchSeries::Wakeup))

@@ -2,7 +2,7 @@
 
 use super::blamed::next_step;
 use super::summary::{PlacedWorst, SeriesTotals, WatchSummary};
-use super::words::{answer, culprit, day, losses, task, when};
+use super::words::{answer, culprit, losses, task, times, when};
 use crate::aligned::write_rows;
 use crate::last_lines::LastLines;
 use crate::palette::{DIM, Palette, YELLOW};
@@ -13,11 +13,11 @@ use model::histogram::quantile;
 const WORST: usize = 10;
 const OTHERS: usize = 3;
 
-/// The columns of the worst, and which are left out on a narrow terminal, one after the other; the
-/// first where no S is known.
-const HEAD: [&str; 10] =
-    ["victim", "CPU", "culprit", "on", "T", "W", "S", "total", "when (UTC)", "sleeps in"];
-const LEFT_OUT: [&str; 3] = ["sleeps in", "on", "when (UTC)"];
+/// The columns of the worst, and which are left out on a narrow terminal, one after the other; S
+/// where none is known.
+const HEAD: [&str; 10] = ["victim", "CPU", "culprit", "on", "T", "W", "S", "total", WHEN, "sleeps in"];
+const LEFT_OUT: [&str; 3] = ["sleeps in", "on", WHEN];
+const WHEN: &str = "when";
 
 /// The record as text of up to this number of columns.
 pub fn render(of: &WatchSummary, columns: usize, color: bool) -> String {
@@ -52,8 +52,8 @@ fn span_of(of: &WatchSummary) -> String {
         of.environments.iter().map(|environment| clean(&environment.release)).collect();
     let mut kernels: Vec<&str> = kernels.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
     kernels.dedup();
-    let times =
-        if of.from.is_empty() { String::new() } else { format!(", {} to {}", day(&of.from), day(&of.to)) };
+    let times = Some(times(of)).filter(|times| !times.is_empty());
+    let times = times.map_or_else(String::new, |times| format!(", {times}"));
     let kernels = if kernels.is_empty() { String::new() } else { format!("; kernel {}", kernels.join(", ")) };
     format!(
         "{} in {}{times}{kernels}",
@@ -93,12 +93,15 @@ fn table(page: &mut String, of: &WatchSummary, list: &[PlacedWorst], columns: us
     if list.iter().all(|worst| worst.wakeup.switch_ns.is_none()) {
         leave_out(&mut rows, "S");
     }
+    let zone = format!(" ({})", of.clock().zone());
     for left_out in LEFT_OUT {
+        // Times are longer than their heading, with the zone too.
         if width(&rows) <= columns {
             break;
         }
         leave_out(&mut rows, left_out);
     }
+    rows[0].iter_mut().filter(|head| *head == WHEN).for_each(|head| *head += &zone);
     write_rows(page, &rows, palette);
 }
 

@@ -1,7 +1,7 @@
 //! The sentences about a record, for the terminal and the page alike.
 
 use super::summary::{PlacedWorst, WatchSummary};
-use crate::words::{clean, duration, percent, several, span, time_of_day};
+use crate::words::{clean, duration, percent, several, span};
 use model::units::Nanos;
 use model::watch::{WatchCulprit, WatchTask, WorstWakeup};
 
@@ -62,20 +62,21 @@ fn spoken_parts(wakeup: &WorstWakeup) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// When it was, in UTC, or since the record began.
+/// When it was, in the zone of the record's clock, or since the record began.
 pub fn when(worst: &PlacedWorst, of: &WatchSummary) -> String {
     match worst.time.is_empty() {
         true => duration(Nanos(worst.at.0 - of.axis.from.0)),
-        false => {
-            let time = time_of_day(&worst.time, "");
-            time.split('.').next().unwrap_or_default().to_owned()
-        }
+        false => of.clock().second(&worst.time),
     }
 }
 
-/// A time to the minute: `2026-11-20 12:33`.
-pub fn day(time: &str) -> String {
-    clean(time).replace('T', " ").chars().take(16).collect()
+/// From when to when, to the minute, with the zone; empty where the clock was not set.
+pub fn times(of: &WatchSummary) -> String {
+    let clock = of.clock();
+    match of.from.is_empty() {
+        true => String::new(),
+        false => format!("{} to {} {}", clock.minute(&of.from), clock.minute(&of.to), clock.zone()),
+    }
 }
 
 /// The answer, in the order of importance.
@@ -83,7 +84,7 @@ pub fn answer(of: &WatchSummary) -> Vec<String> {
     let mut lines = Vec::new();
     let time = |worst: &PlacedWorst| match worst.time.is_empty() {
         true => format!("{} after the record began", when(worst, of)),
-        false => format!("{} UTC", when(worst, of)),
+        false => format!("{} {}", when(worst, of), of.clock().zone()),
     };
     let one = |worst: &PlacedWorst| {
         let cpu = worst.wakeup.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));

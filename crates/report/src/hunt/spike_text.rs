@@ -1,0 +1,83 @@
+//! One spike for the terminal, whole: how late it was, every part of it, and what cures those who
+//! took most.
+
+use super::parts::{by_latency, share};
+use super::spike_page::{NAMED, lead};
+use super::{next_step, spike_rows, typical};
+use crate::last_lines::{LastLines, RunPlace};
+use crate::palette::{BOLD, Palette};
+use crate::words::{clean, filled, span};
+use model::run::{Run, Spike};
+
+/// Who took less of it is not named, unless nobody took more.
+const LEAST: f64 = 0.01;
+
+/// The spike of a number, 1 for the latest, as text of up to this number of columns; none where the
+/// run has no such spike.
+pub fn render(run: &Run, number: usize, place: RunPlace, columns: usize, color: bool) -> Option<String> {
+    let at = number.checked_sub(1).and_then(|at| by_latency(run).get(at).copied())?;
+    let spike = run.spikes.get(at)?;
+    let (palette, width) = (Palette(color), columns.clamp(40, 200));
+    let mut page = String::new();
+    spike_rows::render(&mut page, number, spike, run, true, width, palette);
+    let stack = longest_stack(spike);
+    if !stack.is_empty() {
+        filled(&mut page, "   ", &stack, 5, width);
+    }
+    let mut answer = LastLines::default();
+    answer.styled("late", lead(spike), BOLD);
+    let concerned = typical::concerned(run, spike).into_iter().take(NAMED).enumerate();
+    for (rank, (at, ns)) in
+        concerned.filter(|(rank, (_, ns))| *rank == 0 || share(*ns, spike.latency_ns) >= LEAST)
+    {
+        let name = if rank == 0 { "who" } else { " " };
+        answer.styled(name, format!("{}: {} of it", clean(&run.culprits[at].name), span(ns)), BOLD);
+        let step = next_step::first_step(&run.culprits, at);
+        // It is looked at already.
+        answer.below(if next_step::looks_at_a_spike(&step) { String::new() } else { step }, 2);
+    }
+    let draw = if place.newest { "--open" } else { "-o page.html" };
+    answer.row("next", format!("{} (what each CPU did meanwhile)", place.command("report", draw)));
+    Some(page + &answer.render(width, palette))
+}
+
+/// The whole stack of the longest part that has one; its row holds the innermost frames alone.
+fn longest_stack(spike: &Spike) -> String {
+    let found = spike.slices.iter().filter(|slice| !slice.stack.is_empty()).max_by_key(|slice| slice.ns);
+    found.map_or_else(String::new, |slice| {
+        let frames: Vec<String> = slice.stack.iter().map(|frame| clean(frame)).collect();
+        format!("stack of the {} of {}: {}", clean(slice.kind.as_str()), span(slice.ns), frames.join(" < "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::fixture;
+
+    const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: false };
+
+    #[test]
+    fn each_spike_can_be_asked_for_and_no_other_number() {
+        let run = fixture::run();
+        for number in 1..=run.spikes.len() {
+            for width in [60, 80, 120] {
+                let text = render(&run, number, PLACE, width, false).unwrap();
+                assert!(text.starts_with(&format!("{number}. ")), "{text}");
+                assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+                assert!(text.contains("\nwho     ") && text.contains("\nlate    "), "{text}");
+            }
+        }
+        assert_eq!(render(&run, 0, PLACE, 80, false), None);
+        assert_eq!(render(&run, run.spikes.len() + 1, PLACE, 80, false), None);
+    }
+
+    #[test]
+    fn what_others_named_cannot_control_the_terminal() {
+        let mut run = fixture::run();
+        run.culprits.iter_mut().for_each(|culprit| culprit.name = "\u{1b}[2J\n".into());
+        run.spikes.iter_mut().for_each(|spike| spike.notes = vec!["\u{1b}]0;x\u{7}".into()]);
+        let text = render(&run, 1, PLACE, 80, false).unwrap();
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+    }
+}
