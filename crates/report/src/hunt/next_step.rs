@@ -44,7 +44,10 @@ pub fn with_spike(step: &str, number: Option<usize>, place: Option<RunPlace>) ->
         }
         _ => format!("number {number}"),
     };
-    step.replace(TYPICAL, &format!("{TYPICAL} ({shown})"))
+    // Rules of culprits say whose it is.
+    let of_it = format!("{TYPICAL} of it");
+    let named = if step.contains(&of_it) { of_it.as_str() } else { TYPICAL };
+    step.replace(named, &format!("{named} ({shown})"))
 }
 
 /// Whether that is to look at a spike.
@@ -131,6 +134,8 @@ mod tests {
         let elsewhere = RunPlace { newest: false, ..place };
         let said = with_spike("Look at a typical spike.", Some(17), Some(elsewhere));
         assert_eq!(said, "Look at a typical spike (number 17).");
+        let said = with_spike("Look at a typical spike of it: it grew.", Some(17), Some(elsewhere));
+        assert_eq!(said, "Look at a typical spike of it (number 17): it grew.");
         assert_eq!(with_spike("Keep it off.", Some(17), Some(place)), "Keep it off.");
         assert_eq!(with_spike("Look at a typical spike.", None, Some(place)), "Look at a typical spike.");
     }

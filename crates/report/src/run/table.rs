@@ -30,6 +30,11 @@ const COLUMNS: [(&str, u8); 11] = [
     ("when", 6),
 ];
 
+/// More CPUs than these have no row each, unless all is asked for,
+const MANY: usize = 32;
+/// but only so many of them.
+const LATEST: usize = 16;
+
 /// What stands below the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Below {
@@ -67,7 +72,13 @@ fn written(run: &Run, headline: Vec<String>, remarks: Below, width: usize, color
     }
     if !run.cpus.is_empty() {
         text.push('\n');
-        rows(run, width, palette, &mut text);
+        let listed = if remarks == Below::Remarks { listed(run) } else { run.cpus.iter().collect() };
+        rows(run, &listed, width, palette, &mut text);
+        if listed.len() < run.cpus.len() {
+            let line =
+                format!("the {} CPUs with the largest maxima; -v lists all {}", listed.len(), run.cpus.len());
+            wrap(&mut text, &line, width, palette, DIM);
+        }
     }
     let below = match remarks {
         Below::Invalid => invalid(run, width, palette),
@@ -143,9 +154,20 @@ fn unit(run: &Run) -> String {
     if run.probe() == Some(Probe::Spin) { "gaps in us" } else { "latencies in us" }.into()
 }
 
-fn rows(run: &Run, width: usize, palette: Palette, text: &mut String) {
+/// The CPUs with a row where not everything is asked for: all, or of very many the latest.
+fn listed(run: &Run) -> Vec<&CpuRun> {
+    let mut cpus: Vec<&CpuRun> = run.cpus.iter().collect();
+    if cpus.len() > MANY {
+        cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.max_ns), cpu.cpu));
+        cpus.truncate(LATEST);
+        cpus.sort_by_key(|cpu| cpu.cpu);
+    }
+    cpus
+}
+
+fn rows(run: &Run, listed: &[&CpuRun], width: usize, palette: Palette, text: &mut String) {
     let mut types: Vec<&str> = Vec::new();
-    for cpu in &run.cpus {
+    for cpu in listed {
         if !types.contains(&cpu.core_type.as_str()) {
             types.push(&cpu.core_type);
         }
@@ -157,7 +179,7 @@ fn rows(run: &Run, width: usize, palette: Palette, text: &mut String) {
             let name = if core_type.is_empty() { "other" } else { core_type };
             lines.push(Line::Heading(format!("{} cores", words::clean(name))));
         }
-        let cpus = run.cpus.iter().filter(|cpu| cpu.core_type == **core_type);
+        let cpus = listed.iter().filter(|cpu| cpu.core_type == **core_type);
         lines.extend(cpus.map(|cpu| Line::Cells(Box::new(cells(cpu, &MachineClock::of(run))))));
     }
     if run.cpus.len() > 1 {
@@ -278,6 +300,7 @@ fn wrap(text: &mut String, line: &str, width: usize, palette: Palette, style: St
 mod tests {
     use super::*;
     use crate::fixture;
+    use model::units::Cpu;
 
     fn widest(text: &str) -> usize {
         text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
@@ -294,6 +317,22 @@ mod tests {
                 assert!(text.contains(&us_or_dash(cpu.max_ns)), "{}:\n{text}", sample.title);
             }
         }
+    }
+
+    #[test]
+    fn of_very_many_cpus_the_latest_are_listed_unless_all_is_asked_for() {
+        let mut run = fixture::quiet().run;
+        let one = run.cpus[0].clone();
+        let many =
+            |cpu: u32| CpuRun { cpu: Cpu(cpu), max_ns: Some(Nanos(1_000 + i64::from(cpu))), ..one.clone() };
+        run.cpus = (0..MANY as u32).map(many).collect();
+        let all = summary(&run, 120, false);
+        assert!(all.contains("\n  0 ") && !all.contains("-v lists all"), "{all}");
+        run.cpus.push(many(MANY as u32));
+        let few = summary(&run, 120, false);
+        assert!(!few.contains("\n  0 ") && few.contains("\n 32 ") && few.contains("\nall "), "{few}");
+        assert!(few.contains("the 16 CPUs with the largest maxima; -v lists all 33"), "{few}");
+        assert!(render(&run, 120, false).contains("\n  0 ") && brief(&run, 120, false).contains("\n  0 "));
     }
 
     #[test]
