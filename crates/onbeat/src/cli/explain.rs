@@ -31,7 +31,7 @@ pub struct Args {
     /// The conditions, and what the recorder says of itself
     #[arg(short, long)]
     verbose: bool,
-    /// One spike alone, all of it: every part, its stack, what cures it; 1 is the latest
+    /// One spike alone, all of it: every part, its stack, what cures it; 1 is the worst
     #[arg(long, value_name = "N")]
     spike: Option<usize>,
     /// Write the worst spikes' events and slices for ui.perfetto.dev
@@ -68,7 +68,7 @@ fn spike(run: &Run, number: usize, place: RunPlace, screen: Screen) -> Result<St
             0 => format!("--spike {number}: this hunt kept no spike"),
             1 => format!("--spike {number}: this hunt kept one spike, its number is 1"),
             kept => format!(
-                "--spike {number}: this hunt kept {kept} spikes, numbered from 1, the latest, to {kept}"
+                "--spike {number}: this hunt kept {kept} spikes, numbered from 1, the worst, to {kept}"
             ),
         })
     })

@@ -21,7 +21,7 @@ use model::error::{Exit, Failure, Result};
 use model::units::{Bare, CpuSet, Nanos};
 use report::load::{list, render, span};
 
-/// Run loads that prove that they loaded
+/// Run loads, and prove that they loaded the machine
 ///
 /// A SPEC is `name[:COUNTxSIZE][,key=value][@RATE]`, like `cpu`, `mem:2x1G`, `hdd:1x20M@1M`;
 /// sizes are in powers of 1024, a rate is in the load's own unit per second. `cmd:'stress-ng

@@ -41,10 +41,13 @@ fn said(bounds: &Bounds) -> (String, Style) {
     // the next hour.
     if let Some(gate) = spoiled(bounds) {
         let why = gate.refusal.split(':').next().unwrap_or_default();
-        return (format!("{words}; what comes later it does not say: {}.", uncapitalised(why)), BOLD);
+        return (format!("{words}; of the next hours it says nothing: {}.", uncapitalised(why)), BOLD);
     }
     if counting.ended_by_limit {
-        return (words + "; what comes later it does not say: it ended at its own largest latency.", BOLD);
+        return (
+            words + "; of the next hours it says nothing, as it ended at its own largest latency.",
+            BOLD,
+        );
     }
     let condition = match bounds.exchangeable.condition.as_str() {
         "" => String::new(),

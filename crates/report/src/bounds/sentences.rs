@@ -95,7 +95,7 @@ fn counts(bounds: &Bounds) -> Vec<String> {
         ));
     }
     if counting.ended_by_limit {
-        lines.push("What comes next it does not say: it ended at its own largest latency.".into());
+        lines.push("Of the next hours it says nothing, as it ended at its own largest latency.".into());
     }
     // Below the length of a block nothing follows from blocks.
     let stands = counting.record_stands_ns.filter(|stands| *stands >= counting.block_ns);
@@ -130,7 +130,13 @@ fn counts(bounds: &Bounds) -> Vec<String> {
 
 fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let counting = &bounds.counting;
+    // A block counts once: where all of them reach it, more often cannot be told from that.
+    let always = counting.blocks > 0 && claim.exceedances >= counting.blocks;
     let times = match (claim.exceedances, claim.exceedances_at_most) {
+        _ if always => format!(
+            "was reached in every block of {}: how often at most, counting blocks cannot say",
+            duration(counting.block_ns)
+        ),
         (0, 0) => "was never reached".into(),
         (least, most) if least == most => {
             format!(
@@ -140,7 +146,7 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
         }
         (least, most) => format!("was reached between {least} and {most} times (more is not recorded)"),
     };
-    let rate = counting.rate_upper_per_hour.map_or_else(String::new, |rate| {
+    let rate = counting.rate_upper_per_hour.filter(|_| !always).map_or_else(String::new, |rate| {
         format!(": the true rate is at most {} (95 %)", at_most_per_hour(rate))
     });
     let horizon = duration(counting.horizon_ns);

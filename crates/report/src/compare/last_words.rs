@@ -77,7 +77,7 @@ fn can_show(compared: &Compared) -> String {
             Design::Paired => format!(
                 "too few for any verdict: it takes {n}, as runs made in turns are compared two by two"
             ),
-            Design::Unpaired => format!("too few for any verdict: it takes {n}, or six pairs made in turns"),
+            Design::Unpaired => format!("too few for any verdict: it takes {n}, or six pairs in turns"),
         });
     };
     let margin = size(compared.margin);
@@ -99,12 +99,12 @@ fn fair(differing: Option<&[Difference]>) -> String {
 fn next(compared: &Compared) -> String {
     match compared.verdict {
         Verdict::Better | Verdict::Equivalent => {
-            "repeat it on another boot; -o FILE.html draws it, -v says how it was reckoned".into()
+            "repeat it on another boot; -o FILE.html draws it, -v says how it was calculated".into()
         }
         Verdict::Worse => "onbeat hunt -D 60s with B (who takes the time); -o FILE.html draws it".into(),
         Verdict::Inconclusive => {
-            "more runs of each, six at least, in turns (A B B A ...), how many fixed beforehand; -v says how \
-             it was reckoned"
+            "more runs: at least four of each, or six pairs in turns (A B B A ...); decide how many before \
+             the first; -v says how it was calculated"
                 .into()
         }
     }

@@ -70,7 +70,7 @@ pub fn parts(versus: &Versus, json: &str) -> PageParts {
         (next(&[own.unwrap_or(step(compared.verdict, versus.said.is_some())).to_owned()]))
         @if versus.said.is_none() {
             @for line in last_words::sentences(compared) { p { (prose(&line)) } }
-            details { summary { "How it was reckoned" } (list(&lines)) }
+            details { summary { "How it was calculated" } (list(&lines)) }
         } @else { (list(&lines)) }
         @for remark in versus.remarks { p { (prose(remark)) } }
         h2 { "What differs in the conditions" }
@@ -105,8 +105,8 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
             "More pairs may decide it: an experiment goes on with `--resume`, one across boots with more boots."
         }
         _ => {
-            "More runs of each, six at least and in turns, may decide it. Where B differs by a setting of the \
-             machine, `onbeat prove --change RULE=VALUE` makes them by itself, and ends as soon as they do."
+            "More runs may decide it: four of each at least, or six pairs in turns. Where B differs by a \
+             setting of the machine, `onbeat prove --change RULE=VALUE` makes them by itself, and ends as soon as they do."
         }
     }
 }
@@ -236,7 +236,7 @@ mod tests {
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
         assert!(at("Inconclusive") < at("(none)") && at("one run each") < at("<figure>"));
         assert!(at("onbeat prove ") < at("What differs"), "what to do next is beside the verdict");
-        assert!(at(" was reached in ") < at("How it was reckoned"), "words come before the reckoning");
+        assert!(at(" was reached in ") < at("How it was calculated"), "words come before the numbers");
         assert_eq!(text.matches("<svg").count(), 4);
         assert!(!text.contains("<img") && !text.contains('\u{1b}') && text.matches("</script>").count() == 1);
     }

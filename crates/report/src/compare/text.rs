@@ -253,7 +253,13 @@ fn quantiles(page: &mut String, compared: &Compared, width: usize) {
     page.push('\n');
     wrapped(
         page,
-        "Quantiles of the block maxima, which do not decide (p allows for all of them, the intervals do not)",
+        match compared.quantiles.iter().any(|one| one.ci.is_some()) {
+            true => {
+                "Quantiles of the block maxima, which do not decide (p allows for all of them, the \
+                     intervals do not)"
+            }
+            false => "Quantiles of the block maxima, which do not decide",
+        },
         width,
     );
     for one in &compared.quantiles {

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 use super::culprit_thread;
-use super::kinds;
+use super::kinds::{self, KindStyle};
 use super::next_step::next_step;
 use super::sentences;
 use super::shares;
@@ -13,6 +13,7 @@ use crate::plot::theme::PAGE;
 use crate::prose::prose;
 use crate::words::{clean, several, span};
 use model::run::Run;
+use model::units::Nanos;
 
 /// Culprits with a bar; the table has the others.
 const BARS: usize = 5;
@@ -28,6 +29,7 @@ pub fn bars(run: &Run) -> Markup {
     html! {
         @if !run.spikes.is_empty() {
             ol class="bars" {
+                @if let Some((ns, share)) = shares::nobody_most(run) { li { (nobody(ns, share)) } }
                 @for at in 0..shown { (bar(run, at)) }
             }
             p class="muted" {
@@ -42,11 +44,32 @@ pub fn bars(run: &Run) -> Markup {
     }
 }
 
+/// What no event accounts for, where that is most.
+fn nobody(ns: Nanos, share: f64) -> Markup {
+    html! {
+        div class="bar" {
+            span class="share" { (sentences::percent(share)) }
+            span class="who" { "nobody: no event accounts for it" }
+            span class="took" { (span(ns)) }
+            (filled(share, &kinds::of(kinds::UNEXPLAINED)))
+        }
+    }
+}
+
+fn filled(share: f64, kind: &KindStyle) -> Markup {
+    let width = (share.clamp(0.0, 1.0) * 100.0).max(0.5);
+    html! {
+        svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
+            rect width="100" height="4" fill=(PAGE.grid) {}
+            rect width=(number(width)) height="4" fill=(kind.colour(&PAGE))
+                fill-opacity=(number(kind.strength.max(0.35))) {}
+        }
+    }
+}
+
 fn bar(run: &Run, at: usize) -> Markup {
     let (culprits, culprit) = (&run.culprits, &run.culprits[at]);
     let kind = kinds::of(culprit.kind.as_str());
-    let width = (culprit.share.clamp(0.0, 1.0) * 100.0).max(0.5);
-    let colour = kind.colour(&PAGE);
     html! {
         li {
             a class="bar" href={ "#culprit=" (at + 1) } {
@@ -55,11 +78,7 @@ fn bar(run: &Run, at: usize) -> Markup {
                 span class="took" {
                     (span(culprit.total_ns)) " in " (several(culprit.spikes, "spike", "spikes"))
                 }
-                svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
-                    rect width="100" height="4" fill=(PAGE.grid) {}
-                    rect width=(number(width)) height="4" fill=(colour)
-                        fill-opacity=(number(kind.strength.max(0.35))) {}
-                }
+                (filled(culprit.share, &kind))
             }
             @if !culprit.threads.is_empty() { p class="cure" { (culprit_thread::sentence(culprit, run)) } }
             p class="cure" { (prose(&next_step(culprits, at))) }
@@ -74,7 +93,7 @@ mod tests {
 
     #[test]
     fn every_bar_has_a_next_step() {
-        let run = fixture::run();
+        let mut run = fixture::run();
         let text = bars(&run).into_string();
         assert_eq!(text.matches("class=\"bar\"").count(), BARS);
         let mut small = run.clone();
@@ -85,5 +104,9 @@ mod tests {
         }
         assert!(text.contains("1 more culprit with"), "{text}");
         assert_eq!(bars(&Run::default()).into_string(), "");
+        assert!(!text.contains("nobody: "), "{text}");
+        let recorder = run.recorder.as_mut().expect("a hunt has one");
+        (recorder.latency_ns, recorder.unexplained_ns) = (Nanos(10_000_000), Nanos(9_000_000));
+        assert!(bars(&run).into_string().contains("nobody: no event accounts for it"));
     }
 }

@@ -114,7 +114,7 @@ fn turns(culprit: &Culprit) -> Option<String> {
             format!("runs {turn} every {}", period_name::spoken(seconds(every), error))
         }
         None if count == 1 => format!("ran once, for {turn}"),
-        None => format!("ran {}, each time for {turn}", several(count, "time", "times")),
+        None => format!("ran {}, typically for {turn}", several(count, "time", "times")),
     })
 }
 
@@ -178,7 +178,7 @@ mod tests {
         gone.threads[0].found = Some(FoundThread { state: "ended".into(), ..FoundThread::default() });
         assert_eq!(
             short(&gone),
-            "ended; 9 threads of this name came and went, real-time 95, ran 76 times, each time for \
+            "ended; 9 threads of this name came and went, real-time 95, ran 76 times, typically for \
              6.10 ms (at most 6.30 ms)"
         );
         gone.threads_seen = 1;

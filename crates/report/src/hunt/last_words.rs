@@ -2,7 +2,7 @@
 //! do about each, whether that can be relied on, what to type next.
 
 use super::next_step::{first_step, with_spike};
-use super::{culprit_thread, disagreement, outside, sentences, threads, typical};
+use super::{culprit_thread, disagreement, outside, sentences, shares, threads, typical};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
 use crate::palette::{BOLD, Palette, RED, Style};
 use crate::run::answer::{at_worst, besides_the_host};
@@ -33,8 +33,13 @@ fn answer(run: &Run, place: Option<RunPlace>, shown: usize, brief: bool) -> Last
     answer.styled("late", how_late(run), BOLD);
     let follow = run.culprits.first().filter(|_| shown > 0).and_then(theirs(run));
     let involved = typical::all(run);
+    let nobody = shares::nobody_most(run).filter(|_| shown > 0);
+    if let Some((ns, share)) = nobody {
+        let words = format!("nobody: no event accounts for {}", span(ns));
+        answer.styled("who", format!("{} {words}", cells(share)), BOLD);
+    }
     for at in 0..shown {
-        let (name, style) = (if at == 0 { "who" } else { " " }, BOLD);
+        let (name, style) = (if at == 0 && nobody.is_none() { "who" } else { " " }, BOLD);
         let thread = if at == 0 && !brief { culprit_thread::short(&run.culprits[at]) } else { String::new() };
         answer.styled(name, bar(&run.culprits[at], brief), style).below(thread, 2);
         let step = with_spike(&first_step(&run.culprits, at), typical::number(run, &involved, at), place);
@@ -76,15 +81,19 @@ fn how_late(run: &Run) -> String {
 
 /// A culprit's share as a bar, with its name, and of how many spikes it is.
 fn bar(culprit: &Culprit, brief: bool) -> String {
-    let full = (culprit.share.clamp(0.0, 1.0) * CELLS as f64).round() as usize;
-    let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
     let said = brief || name.split([' ', ':']).any(|word| word == kind);
     let kind = if said { String::new() } else { format!(" ({kind})") };
     let spikes = several(culprit.spikes, "spike", "spikes");
     let spikes = if brief { String::new() } else { format!(" in {spikes}") };
-    let share = sentences::percent(culprit.share);
-    format!("{share:>5} {bar} {name}{kind}: {}{spikes}", span(culprit.total_ns))
+    format!("{} {name}{kind}: {}{spikes}", cells(culprit.share), span(culprit.total_ns))
+}
+
+/// A share as a number and a bar.
+fn cells(share: f64) -> String {
+    let full = (share.clamp(0.0, 1.0) * CELLS as f64).round() as usize;
+    let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
+    format!("{:>5} {bar}", sentences::percent(share))
 }
 
 /// Whether that is to be relied on: what spoiled the run, what was lost, what recording cost. What

@@ -21,7 +21,7 @@ pub fn sentence(run: &Run) -> String {
             .fold(0i64, |sum, one| sum.saturating_add(one.total_ns.0))
     };
     let (named, outside) = (sum(|_| true), sum(|culprit| culprit.kind == SliceKind::Unexplained));
-    let nobody = unexplained(run).0.saturating_sub(outside).max(0);
+    let nobody = nobody(run).0;
     let small = whole.0.saturating_sub(named).saturating_sub(nobody).max(0);
     let part = |ns: i64| format!("{} ({})", span(Nanos(ns)), percent(share(Nanos(ns), whole)));
     let mut words = vec![format!("the culprits took {}", part(named))];
@@ -41,6 +41,21 @@ pub fn sentence(run: &Run) -> String {
         ),
     };
     format!("Of {} {all}.{inside}", span(whole))
+}
+
+/// What no event accounts for and no culprit has, either.
+fn nobody(run: &Run) -> Nanos {
+    let outside = run.culprits.iter().filter(|culprit| culprit.kind == SliceKind::Unexplained);
+    let of_culprits = outside.fold(0i64, |sum, one| sum.saturating_add(one.total_ns.0));
+    Nanos(unexplained(run).0.saturating_sub(of_culprits).max(0))
+}
+
+/// The same with its share of all, where that is most of it: who is named first must not look like
+/// the answer then.
+pub fn nobody_most(run: &Run) -> Option<(Nanos, f64)> {
+    let ns = nobody(run);
+    let part = share(ns, total(run));
+    (part > 0.5).then_some((ns, part))
 }
 
 /// Culprits from that place on, with what they have together; empty where there is none.

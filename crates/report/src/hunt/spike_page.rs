@@ -22,7 +22,8 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
         @for (at, ns) in concerned {
             @let culprit = &run.culprits[at];
             h2 { (clean(&culprit.name)) }
-            p { "It took " (span(ns)) " of this spike. In all it took " (span(culprit.total_ns)) " of this run's late wake-ups, "
+            p { "It took " (span(ns)) " of this spike. In all it took " (span(culprit.total_ns))
+                " of this run's late wake-ups, "
                 (sentences::percent(culprit.share)) " of their time." }
             @match sentences::cure(&run.culprits, at) {
                 sentences::Cure::As(above) => {

@@ -12,7 +12,7 @@ use model::run::{Run, Spike};
 /// Who took less of it is not named, unless nobody took more.
 const LEAST: f64 = 0.01;
 
-/// The spike of a number, 1 for the latest, as text of up to this number of columns; none where the
+/// The spike of a number, 1 for the worst, as text of up to this number of columns; none where the
 /// run has no such spike.
 pub fn render(run: &Run, number: usize, place: RunPlace, columns: usize, color: bool) -> Option<String> {
     let at = number.checked_sub(1).and_then(|at| by_latency(run).get(at).copied())?;

@@ -63,7 +63,7 @@ fn written(run: &Run, all: bool, columns: usize, color: bool) -> String {
     }
     if run.spikes.len() > most {
         let kept = run.spikes.len();
-        let any = format!("Any of the {kept}: `onbeat explain --spike N`, N from 1, the latest, to {kept}.");
+        let any = format!("Each of the {kept}: `onbeat explain --spike N`, where 1 is the worst.");
         let _ = writeln!(page);
         wrapped(&mut page, &any, width);
     }

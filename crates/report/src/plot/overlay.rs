@@ -4,6 +4,7 @@
 use maud::html;
 
 use super::axis::{Scale, power_label, span_label};
+use super::columns;
 use super::curve::Curve;
 use super::exceedance_rate;
 use super::svg;
@@ -41,7 +42,8 @@ pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme
     let furthest = shown.map_or(worst, |limit| worst.max(limit.0 as f64));
     let lowest = shown.map_or(lowest, |limit| lowest.min(limit.0 as f64));
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 250.0 });
-    let x = Scale::log(lowest / 1.02, furthest * 1.08, plot.left, plot.right);
+    let (from, to) = columns::decades(lowest as i64, furthest.min(9e18) as i64);
+    let x = Scale::log(from as f64, to as f64, plot.left, plot.right);
     let y = Scale::log(least(Curve::one)? / 2.0, most(Curve::most)? * 1.5, plot.bottom, plot.top);
     let path = |curve: &Curve| curve.path(&x, &y, curve.observed()).0;
     let (legend, legend_height) = legend(&keys(groups, &drawn, theme), &plot, plot.bottom + 58.0, theme);

@@ -13,7 +13,7 @@ use model::units::Nanos;
 use model::vocabulary::{Command, Ended, Policy};
 
 /// How late those would have been that were missed is not known.
-const MISSING: &str = "in part: the wake-ups that were missed are not in it";
+const MISSING: &str = "in part: how late the missed wake-ups were is unknown";
 
 /// The answer as text of up to this number of columns.
 pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {

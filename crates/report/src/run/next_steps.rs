@@ -57,7 +57,7 @@ pub fn claim(run: &Run) -> Option<String> {
     let clean = needed(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
     let carries = seconds(rate::time_between(0, length.as_secs(), CONFIDENCE));
     let Some(limit) = run.plan.limit_ns else {
-        return Some(format!("One a day at most, on average (95 %), takes {clean} below a limit."));
+        return Some(format!("One a day at most, on average (95 %): {clean} below your limit."));
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
     let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
@@ -66,8 +66,8 @@ pub fn claim(run: &Run) -> Option<String> {
     let limit = span(limit);
     Some(match reached {
         0 => format!(
-            "{limit} was never reached: at most one in {carries} on average (95 %). For one a day it takes \
-             {clean} without any."
+            "{limit} was never reached: at most one in {carries} on average (95 %). To claim one a day you \
+             need {clean} without any."
         ),
         n => format!(
             "{limit} was reached by at least {}; to claim one a day on average (95 %), change something \
@@ -92,10 +92,7 @@ mod tests {
             lines[0].contains("A larger one comes within an hour with 50 %, within a day with 96 %"),
             "{lines:?}"
         );
-        assert!(
-            lines[1].contains("One a day at most, on average (95 %), takes 3 d below a limit"),
-            "{lines:?}"
-        );
+        assert!(lines[1].contains("One a day at most, on average (95 %): 3 d below your limit"), "{lines:?}");
         run.elapsed_ns = Some(Nanos(100_000_000_000));
         assert!(
             outlook(&run)[0].contains("say little: if steady, a larger one comes within an hour with 97 %"),

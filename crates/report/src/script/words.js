@@ -76,12 +76,12 @@ function nice(value) {
 
 /** Round steps of time, in seconds, about so many in a stretch of nanoseconds. */
 function steps(from, to, about) {
-  const least = (to - from) / 1e9 / about;
+  const min = (to - from) / 1e9 / about;
   const long = [60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 604800];
-  const step = (least > 30 && long.find((one) => one >= least)) || nice(least);
-  const found = [];
-  for (let at = Math.ceil(from / 1e9 / step); at * step <= to / 1e9; at += 1) found.push(at * step * 1e9);
-  return found;
+  const step = (min > 30 && long.find((one) => one >= min)) || nice(min);
+  const all = [];
+  for (let at = Math.ceil(from / 1e9 / step); at * step <= to / 1e9; at += 1) all.push(Math.round(at * step * 1e9));
+  return all;
 }
 
 /** What a line of text takes; on the safe side. */

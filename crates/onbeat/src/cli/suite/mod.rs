@@ -29,7 +29,7 @@ use plan_text::plan_text;
 pub use plan_text::spoken;
 use report::suite::{last_lines, list, render};
 
-/// Run a test recipe of the field: phases of measuring, each under its load
+/// Run a standard test recipe: phases of measuring, each under its load
 ///
 /// Each phase is a run of `onbeat measure`, kept as a bundle; at the end there is a table of all,
 /// with quantiles beside the maxima. A phase whose load did not load, or whose run is invalid, is
