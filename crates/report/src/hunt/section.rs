@@ -7,6 +7,7 @@ use maud::{Markup, html};
 
 use super::disagreement::Disagreement;
 use super::flame::Flame;
+use super::next_step::next_step;
 use super::parts::{SpikePart, by_latency, longest, parts, share, total, worst};
 use super::typical::{self, Involved};
 use super::windows::{KEPT, Windows};
@@ -23,7 +24,7 @@ use trace::window::Window;
 
 /// How to read the boxes.
 const BOXES: &str = "Each row is part of the one above it: kind, whose, function. The width is the time that \
-                     it took of all kept spikes; a click shows the spikes with a part of it.";
+                     it took of all kept spikes.";
 /// Rows of a spike's table.
 const ROWS: usize = 40;
 /// Rows of the culprits' table, and what a culprit has that is not folded away.
@@ -49,6 +50,7 @@ pub fn section(input: &Input) -> Markup {
         h2 { "Who took the time" }
         div id="flame" {
             (figure(BOXES, |size| flame.draw(size, &PAGE)))
+            p class="muted ask" { "A click on a box shows the spikes with a part of it." }
         }
         (culprits(run, &involved))
         div class="still" {
@@ -183,6 +185,9 @@ fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
             td class="wrap" {
                 @match sentences::cure(culprits, at) {
                     sentences::Cure::As(above) => { "as for " (clean(&culprits[above].name)) "." }
+                    sentences::Cure::Remedy(remedy, knobs) if remedy.is_empty() && knobs.is_empty() => {
+                        (prose(&next_step(culprits, at)))
+                    }
                     sentences::Cure::Remedy(remedy, knobs) => { (prose(&remedy)) @if !knobs.is_empty() { ". Knobs: " (knobs) "." } }
                 }
             }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use super::next_step::{next_step, with_spike};
 use super::parts::{by_latency, total};
 use super::{
     culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, threads, typical,
@@ -151,8 +152,9 @@ fn culprits(page: &mut String, run: &Run, most: usize, drawn: &[usize], width: u
     }
     let involved = typical::all(run);
     for at in 0..run.culprits.len().min(most) {
-        let typical = typical::number(run, &involved, at).filter(|number| !drawn.contains(number));
-        one_culprit(page, run, at, typical, width, palette);
+        let number = typical::number(run, &involved, at);
+        let drawn = number.is_some_and(|number| drawn.contains(&number));
+        one_culprit(page, run, at, (number, drawn), width, palette);
     }
     let more = shares::more(run, most);
     if !more.is_empty() {
@@ -164,12 +166,12 @@ fn culprits(page: &mut String, run: &Run, most: usize, drawn: &[usize], width: u
     }
 }
 
-/// With the number of the spike that is typical of it, where that is not drawn above.
+/// With the number of the spike that is typical of it, and whether that is drawn above.
 fn one_culprit(
     page: &mut String,
     run: &Run,
     at: usize,
-    typical: Option<usize>,
+    (number, drawn): (Option<usize>, bool),
     width: usize,
     palette: Palette,
 ) {
@@ -192,7 +194,8 @@ fn one_culprit(
         }
     };
     say("is: ", culprit_thread::sentence(culprit, run));
-    say("typical: ", typical.map_or_else(String::new, |number| format!("spike {number}")));
+    let typical = number.filter(|_| !drawn).map(|number| format!("spike {number}"));
+    say("typical: ", typical.unwrap_or_default());
     say("seen: ", culprit.evidence.iter().map(|words| clean(words)).collect::<Vec<_>>().join("; "));
     // A culprit that is called by its one function needs no list of it.
     if !matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str())) {
@@ -200,6 +203,9 @@ fn one_culprit(
     }
     match sentences::cure(culprits, at) {
         sentences::Cure::As(above) => say("cure: ", format!("as for {}.", above + 1)),
+        sentences::Cure::Remedy(remedy, knobs) if remedy.is_empty() && knobs.is_empty() => {
+            say("next: ", with_spike(&next_step(culprits, at), number, None));
+        }
         sentences::Cure::Remedy(remedy, knobs) => {
             say("cure: ", remedy);
             say("knobs: ", knobs);
