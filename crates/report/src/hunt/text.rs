@@ -175,7 +175,7 @@ fn one_culprit(
     width: usize,
     palette: Palette,
 ) {
-    let (number, culprits, culprit) = (at + 1, &run.culprits, &run.culprits[at]);
+    let (rank, culprits, culprit) = (at + 1, &run.culprits, &run.culprits[at]);
     let cells = (width / 8).clamp(8, 20);
     let full = (culprit.share.clamp(0.0, 1.0) * cells as f64).round() as usize;
     let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
@@ -183,7 +183,7 @@ fn one_culprit(
     let unexplained = culprit.kind == SliceKind::Unexplained;
     let painted = palette.paint(if unexplained { YELLOW } else { RED }, &bar);
     let (share, length) = (sentences::percent(culprit.share), span(culprit.total_ns));
-    let first = format!("{number:>2}. {share:>6} {painted}{empty} {length:>8} ");
+    let first = format!("{rank:>2}. {share:>6} {painted}{empty} {length:>8} ");
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
     let kind = if kind == name { String::new() } else { format!(" ({kind})") };
     let rest = format!("{name}{kind}, in {}", several(culprit.spikes, "spike", "spikes"));
