@@ -10,6 +10,7 @@ pub mod audit;
 pub mod bounds;
 pub mod compare;
 pub mod curing;
+mod curing_parts;
 pub mod curing_program;
 mod curing_threads;
 pub mod explain;
