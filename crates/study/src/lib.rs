@@ -13,6 +13,7 @@ pub mod curing;
 mod curing_parts;
 pub mod curing_program;
 mod curing_threads;
+mod cycle_seconds;
 pub mod explain;
 pub mod findings;
 pub mod isolating;
