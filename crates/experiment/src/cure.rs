@@ -2,14 +2,19 @@
 //! else.
 //!
 //! Runs without recording decide; a hunt only says whose time it was. [`choice`] is what may be
-//! tried, [`level`] what a change has to reach before it is kept.
+//! tried, [`negligible`] against whom nothing is, [`level`] what a change has to reach before it is
+//! kept, [`remaining`](remaining()) what takes time at the end.
 
 pub mod choice;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod level;
+pub mod negligible;
+mod remaining;
 
-use model::cure::{CureCandidate, CureCleanRun, CureHunt, CurePlan, CureRemaining, CureRun, CureStep};
+pub use remaining::remaining;
+
+use model::cure::{CureCandidate, CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRun, CureStep};
 use model::experiment::CountedUnit;
 use model::units::Nanos;
 use stats::pair::verdict::Verdict;
@@ -18,6 +23,7 @@ use crate::design::LEAST_PAIRS;
 use crate::length::{LEAST, MOST};
 use crate::proof::Proof;
 use level::{fewest_pairs, level};
+use negligible::is_negligible;
 
 /// Why nothing further is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,10 +187,14 @@ fn round(record: &CureRun, kept: usize) -> CureMove {
         }));
     }
     let found = !hunt.culprits.is_empty();
-    let more = hunt.culprits.iter().any(|culprit| untried(record, &culprit.candidates).is_some());
+    let more = |culprit: &&CureCulprit| untried(record, &culprit.candidates).is_some();
     match (hunts.len() >= ROUNDS, found) {
-        (_, true) if !more => {
-            CureMove::End(CureEnd::NoCandidate, "there is nothing left that could be tried".into())
+        (_, true) if !worth_it(hunt).any(|culprit| more(&culprit)) => {
+            let why = match hunt.culprits.iter().any(|culprit| more(&culprit)) {
+                false => "there is nothing left that could be tried",
+                true => "what is left to try is against what took next to nothing of the time lost",
+            };
+            CureMove::End(CureEnd::NoCandidate, why.into())
         }
         (true, true) => CureMove::End(CureEnd::NoGain, "two rounds in turn brought nothing".into()),
         (true, false) => CureMove::End(
@@ -203,10 +213,14 @@ fn round(record: &CureRun, kept: usize) -> CureMove {
 /// The next candidate of the culprit of a round, which is the costliest that has one.
 fn candidate(record: &CureRun, at: usize, hunt: &CureHunt) -> Option<(String, CureCandidate)> {
     let begun = record.steps.iter().find(|step| step.hunt == at).map(|step| &step.culprit);
-    hunt.culprits
-        .iter()
+    worth_it(hunt)
         .filter(|culprit| begun.is_none_or(|begun| *begun == culprit.name))
         .find_map(|culprit| Some((culprit.name.clone(), untried(record, &culprit.candidates)?.clone())))
+}
+
+/// The culprits against which something is tried.
+fn worth_it(hunt: &CureHunt) -> impl Iterator<Item = &CureCulprit> {
+    hunt.culprits.iter().filter(|culprit| !is_negligible(culprit, hunt))
 }
 
 /// The first that was not tried.
@@ -263,7 +277,16 @@ fn least_experiment(record: &CureRun, number: u64) -> Nanos {
     };
     let one = segment.0.saturating_add(plan.settle_ns.0).saturating_add(around(plan.counted()).0);
     let pairs = LEAST_PAIRS + fewest_pairs(level(number));
-    Nanos(one.saturating_mul(2).saturating_mul(i64::from(pairs)))
+    let all = Nanos(one.saturating_mul(2).saturating_mul(i64::from(pairs)));
+    sum(all, trial_length(plan.settle_trial_ns, plan.counted()))
+}
+
+/// What both runs of a trial take; nothing where none is made.
+pub fn trial_length(each: Nanos, counted: CountedUnit) -> Nanos {
+    match each.0 {
+        0 => Nanos(0),
+        each => Nanos(each.saturating_add(around(counted).0).saturating_mul(2)),
+    }
 }
 
 /// Notes in a step what its pairs show. One that is better for the first time has to win again, in
@@ -290,54 +313,6 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
     if !first && proof.verdict != Verdict::Better {
         step.why = format!("it won once, and not again: {}", step.why);
     }
-}
-
-/// What takes time at the end and was not changed, by the last hunt.
-pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
-    let Some(hunt) = record.hunts.last() else { return Vec::new() };
-    // What a hunt sees behind the change that was to cure it is not cured by that.
-    let before = hunt.changes < record.kept();
-    let cured = |name: &str| before && record.steps.iter().any(|step| step.kept && step.culprit == name);
-    let untraced = unexplained(hunt).filter(|_| !before && !record.held);
-    let mut all: Vec<CureRemaining> = untraced.into_iter().collect();
-    for culprit in hunt.culprits.iter().filter(|culprit| !cured(&culprit.name)) {
-        let of_it = |kept: bool| -> Vec<&str> {
-            let steps = record.steps.iter().filter(|step| step.culprit == culprit.name && step.kept == kept);
-            steps.map(|step| step.change.as_str()).collect()
-        };
-        let (cures, in_vain) = (of_it(true), of_it(false));
-        let decision =
-            |what: String| CureRemaining { culprit: culprit.name.clone(), needs: "decision".into(), what };
-        // Changes not tried, for lack of time or after a stop; a limit that is held needs none.
-        let open = culprit.candidates.iter().filter(|candidate| is_untried(record, candidate));
-        let open: Vec<String> = open.filter(|_| !record.held).map(CureCandidate::name).collect();
-        if !open.is_empty() {
-            all.push(decision(format!("not tried yet: {}", open.join(", "))));
-        }
-        all.extend(culprit.left.iter().cloned());
-        if !cures.is_empty() {
-            all.push(decision(format!("it still takes time with what was kept: {}", cures.join(", "))));
-        }
-        if !in_vain.is_empty() {
-            let what = format!("what was tried was not proven to help: {}", in_vain.join(", "));
-            all.push(decision(what));
-        }
-    }
-    // Not measured, and so neither cured nor in vain: it stays where the limit is held, too.
-    all.extend(record.program_findings.iter().cloned());
-    all
-}
-
-/// What no event accounts for, where no culprit took as much: nothing that is set here cures it.
-fn unexplained(hunt: &CureHunt) -> Option<CureRemaining> {
-    let most = hunt.culprits.iter().map(|culprit| culprit.lost_ns).max().unwrap_or_default();
-    (hunt.unexplained_ns > most).then(|| CureRemaining {
-        culprit: "no event of the kernel".into(),
-        needs: "hardware".into(),
-        what: "most of the late time is the hardware's, the firmware's or a hypervisor's, or of what is not \
-               traced: `onbeat probe spin` shows what takes time from a CPU without the kernel's doing"
-            .into(),
-    })
 }
 
 /// Whether the last run is one in which something was late: the limit is not held then, and else it

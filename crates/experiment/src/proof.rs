@@ -11,6 +11,7 @@ use stats::pair::sign_sequence::{detectable, interval, ln_sign_e_value, pairs_ne
 use stats::pair::verdict::Verdict;
 
 use crate::carry_over::CarryOver;
+use crate::design::DROPPED_SHARE;
 use crate::drift::ExperimentDrift;
 use crate::tally::{CountedPair, PairTally};
 use crate::veto::{LoadWork, vetoes, works};
@@ -58,6 +59,8 @@ pub struct Proof {
     pub ties: u64,
     pub dropped: u32,
     pub interrupted: u32,
+    /// Pairs that count in which interrupts came that were not where an arm has them.
+    pub astray: u64,
     pub e_value: f64,
     /// The e-value that decides for the side that has won more pairs.
     pub level: f64,
@@ -115,6 +118,7 @@ pub fn prove(plan: &ExperimentPlan, tally: &PairTally) -> Proof {
         ties: logs.len() as u64 - wins - losses,
         dropped: tally.dropped,
         interrupted: tally.interrupted,
+        astray: tally.pairs.iter().filter(|pair| pair.is_astray()).count() as u64,
         e_value: ln_e.exp(),
         level,
         rate_ratio,
@@ -175,7 +179,7 @@ impl Proof {
             true if self.wins < losses => (Verdict::Worse, String::new()),
             _ if !against.is_empty() => (Verdict::Worse, against.join("; ")),
             true => (Verdict::Better, String::new()),
-            false if self.is_equivalent(plan, tally) => (Verdict::Equivalent, String::new()),
+            false if self.is_equivalent(plan, tally) => self.alike(),
             false => (Verdict::Inconclusive, self.open()),
         };
     }
@@ -207,6 +211,21 @@ impl Proof {
             && self.interval.is_some_and(|[lower, upper]| within(lower, upper))
             && alike(sums(&tally.pairs))
             && alike(seconds(&tally.pairs))
+    }
+
+    /// What arms that are alike show: nothing, where interrupts belonged to neither of them.
+    fn alike(&self) -> (Verdict, String) {
+        match self.astray.saturating_mul(u64::from(DROPPED_SHARE)) > self.pairs {
+            false => (Verdict::Equivalent, String::new()),
+            true => (
+                Verdict::Inconclusive,
+                format!(
+                    "in {} of {} an interrupt was not where the change, or its undoing, has it",
+                    self.astray,
+                    several(self.pairs, "pair", "pairs")
+                ),
+            ),
+        }
     }
 
     /// Why a test that has decided says nothing.

@@ -108,6 +108,11 @@ impl CountedPair<'_> {
         log_rate(&b, mean) - log_rate(&a, mean)
     }
 
+    /// Whether interrupts came in it that were not where its arms have them.
+    pub fn is_astray(&self) -> bool {
+        !self.a.astray.is_empty() || !self.b.astray.is_empty()
+    }
+
     /// Late wake-ups of A and of B, and for how long they were looked for.
     pub fn exposures(&self) -> [Exposure; 2] {
         let [a, b] = [self.a, self.b].map(|segment| segment.observed_ns.as_secs().max(1e-9));

@@ -66,8 +66,10 @@ pub struct CurePlan {
     pub hunt_ns: Nanos,
     /// The length of a segment of an experiment; 0 where the run before it tells it.
     pub segment_ns: Nanos,
-    /// Left out behind each switch.
+    /// Left out behind each switch; the least where a trial tells it.
     pub settle_ns: Nanos,
+    /// The length of each run of that trial; 0 for none.
+    pub settle_trial_ns: Nanos,
     pub seed: u64,
     /// Whether changes may be tried that cost others something.
     pub yes: bool,
@@ -137,6 +139,9 @@ pub struct CureCulprit {
     /// What it took of late wake-ups, and how many of them it is in.
     pub lost_ns: Nanos,
     pub spikes: u64,
+    /// Late wake-ups, of those that the hunt kept, of which it is the largest part, or which would
+    /// have been in time without it; null where that is not known.
+    pub decisive: Option<u64>,
     /// The first to be tried first.
     pub candidates: Vec<CureCandidate>,
     /// What would cure it too, and is not tried.
@@ -200,6 +205,9 @@ pub struct CureStep {
     pub kept: bool,
     /// Why it was kept, or was not.
     pub why: String,
+    /// What was left out behind its switches, in words; `""` for the usual.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub settling: String,
     /// The last run without it and the last with it, below the cure's folder.
     pub before: String,
     pub after: String,
@@ -248,7 +256,8 @@ impl CureRun {
         let plan = &self.plan;
         let positive =
             [plan.limit_ns, plan.horizon_ns, plan.at_most_ns, plan.interval_ns, plan.look_ns, plan.hunt_ns];
-        if positive.iter().any(|span| span.0 <= 0) || plan.segment_ns.0 < 0 || plan.settle_ns.0 < 0 {
+        let others = [plan.segment_ns, plan.settle_ns, plan.settle_trial_ns];
+        if positive.iter().any(|span| span.0 <= 0) || others.iter().any(|span| span.0 < 0) {
             return Err("a span of its plan is out of range".into());
         }
         if [self.steps.len(), self.runs.len(), self.hunts.len()].into_iter().any(|length| length > MOST) {

@@ -21,6 +21,10 @@ pub struct ExperimentRun {
     /// The run without the change from which the length of the segments follows; it decides
     /// nothing.
     pub pilot: Option<ExperimentSegment>,
+    /// The runs behind a switch to each side from which the settling time follows, the one with the
+    /// change first; none where that was asked for. They decide nothing else.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trial: Vec<SettleRun>,
     /// In the order in which they were measured.
     pub segments: Vec<ExperimentSegment>,
 }
@@ -42,8 +46,11 @@ pub struct ExperimentPlan {
     pub seed: u64,
     /// The length of a segment; 0 while the pilot has not told it.
     pub segment_ns: Nanos,
-    /// Left out behind each switch.
+    /// Left out behind each switch: what was asked for, or what the trial has told, and until then
+    /// the least.
     pub settle_ns: Nanos,
+    /// The length of each run of the trial that tells it; 0 for none.
+    pub settle_trial_ns: Nanos,
     /// Valid pairs after which it ends without a verdict.
     pub most_pairs: u32,
     /// The e-value at which it ends with one.
@@ -133,6 +140,21 @@ impl ExperimentArm {
     }
 }
 
+/// A run that begins with the switch to its arm, and how long it took to be like its second half.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SettleRun {
+    pub arm: ExperimentArm,
+    /// The bundle, below the experiment's folder; `""` where there is none.
+    pub bundle: String,
+    /// How long what it measured altered; null where that is not known.
+    pub altered_ns: Option<Nanos>,
+    /// Whether it altered for as long as that could be seen.
+    pub unsettled: bool,
+    /// Why it is not known; `""` if it is.
+    pub why: String,
+}
+
 /// One run of an arm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -146,12 +168,17 @@ pub struct ExperimentSegment {
     pub why: String,
     /// The bundle, below the experiment's folder; `""` where there is none.
     pub bundle: String,
+    /// From the beginning of the switch to its beginning: left out.
+    pub settled_ns: Nanos,
+    /// Interrupts that came during it, and were not where its arm has them when it began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub astray: Vec<u32>,
     /// How long it was measured.
     pub observed_ns: Nanos,
     /// Wake-ups of all CPUs together, and those that reached the limit.
     pub samples: u64,
     pub late: u64,
-    /// One-second blocks that reached the limit, in its first half and in its second.
+    /// Seconds in which one reached the limit, in its first half and in its second.
     pub late_blocks: [u64; 2],
     pub p50_ns: Option<Nanos>,
     pub max_ns: Option<Nanos>,
@@ -182,7 +209,9 @@ impl ExperimentRun {
         {
             return Err("its rules are none: a level or a margin is out of range".into());
         }
-        if plan.segment_ns.0 < 0 || plan.settle_ns.0 < 0 || plan.interval_ns.0 <= 0 || plan.limit_ns.0 <= 0 {
+        let spans = [plan.segment_ns, plan.settle_ns, plan.settle_trial_ns];
+        let is_negative = spans.iter().any(|span| span.0 < 0);
+        if is_negative || plan.interval_ns.0 <= 0 || plan.limit_ns.0 <= 0 {
             return Err("a span of its plan is out of range".into());
         }
         if plan.most_pairs > MOST_PAIRS || self.segments.iter().any(|segment| segment.pair >= MOST_PAIRS) {

@@ -375,6 +375,10 @@ pub struct Block {
     pub khz: Option<u64>,
     /// Temperature in thousandths of a degree Celsius.
     pub temp_mc: Option<i64>,
+    /// The longest response of the followed threads' cycles that ended in it; null where none did,
+    /// or nobody is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_ns: Option<Nanos>,
 }
 
 /// The largest latency of a line of `blocks.jsonl`: the rest need not be kept to be read past.
@@ -389,6 +393,8 @@ pub struct Peak {
     pub max_ns: Option<Nanos>,
     #[serde(default)]
     pub max_mono_ns: Option<Nanos>,
+    #[serde(default)]
+    pub response_ns: Option<Nanos>,
 }
 
 impl Peak {
@@ -401,6 +407,7 @@ impl Peak {
             n: block.n,
             max_ns: block.max_ns,
             max_mono_ns: block.max_mono_ns,
+            response_ns: block.response_ns,
         }
     }
 }

@@ -1,15 +1,17 @@
 //! The answer of `onbeat prove` as text: each pair, what the verdict rests on, the verdict.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::aligned::write_rows;
 use crate::compare::text::differences;
 use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
-use crate::words::{clean, duration, or_dash, several, span, us, us_or_dash, wrapped};
+use crate::words::{capitalised, clean, duration, or_dash, several, span, us, us_or_dash, wrapped};
 use experiment::proof::{Proof, ProofNeeds};
+use experiment::settling::discarded;
 use experiment::veto::LoadWork;
 use facts::differences::Difference;
-use model::experiment::{CountedUnit, ExperimentPlan, ExperimentRun, ExperimentSegment};
+use model::experiment::{CountedUnit, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
 use model::units::Nanos;
 use stats::pair::verdict::Verdict;
 
@@ -46,7 +48,7 @@ pub fn text(proven: &Proven, width: usize, color: bool) -> String {
     if differing.is_some() {
         page.push('\n');
     }
-    for line in numbers(&run.plan, run.segments.len(), proof, needs) {
+    for line in numbers(run, proof, needs) {
         wrapped(&mut page, &line, width);
     }
     page.push('\n');
@@ -77,8 +79,10 @@ pub fn conditions(plan: &ExperimentPlan) -> String {
         0 => String::new(),
         _ => format!("segments of {}, ", length(plan.segment_ns)),
     };
+    // Interrupts that have to move take longer, and so may a change as the trial shows.
+    let least = if plan.settle_trial_ns.0 > 0 { "at least " } else { "" };
     format!(
-        "late is {} or more; {}, {load}; {segments}{} left out before each; seed {}",
+        "late is {} or more; {}, {load}; {segments}{least}{} left out before each; seed {}",
         span(plan.limit_ns),
         measured(plan),
         length(plan.settle_ns),
@@ -120,14 +124,18 @@ fn pairs(page: &mut String, run: &ExperimentRun, palette: Palette) {
 }
 
 /// What the verdict rests on, in sentences.
-pub fn numbers(plan: &ExperimentPlan, segments: usize, proof: &Proof, needs: ProofNeeds) -> Vec<String> {
-    let mut lines = vec![of_pairs(proof), taken(plan, segments)];
+pub fn numbers(run: &ExperimentRun, proof: &Proof, needs: ProofNeeds) -> Vec<String> {
+    let plan = &run.plan;
+    let mut lines = vec![of_pairs(proof), taken(run)];
+    lines.extend(settling(run).map(|said| format!("{}.", capitalised(&said))));
     let missing = [(proof.dropped, "dropped"), (proof.interrupted, "interrupted")];
     for (pairs, how) in missing.into_iter().filter(|(pairs, _)| *pairs > 0) {
         let were = several(u64::from(pairs), "pair was", "pairs were");
         lines.push(format!("{were} {how} and counts for neither side."));
     }
+    lines.extend(astray(run, proof));
     lines.extend(proof.works.iter().map(of_work));
+    lines.extend(others(plan, proof));
     lines.extend(found(plan, proof, needs));
     if proof.carry_over.is_seen(plan.stop_at) {
         lines.push(format!(
@@ -182,15 +190,76 @@ fn of_pairs(proof: &Proof) -> String {
     )
 }
 
-fn taken(plan: &ExperimentPlan, segments: usize) -> String {
-    let count = i64::try_from(segments).unwrap_or(i64::MAX);
-    let all = |each: Nanos| Nanos(each.0.saturating_mul(count));
+fn taken(run: &ExperimentRun) -> String {
+    let count = i64::try_from(run.segments.len()).unwrap_or(i64::MAX);
     format!(
         "That took {}: {} measured, {} left out behind switches.",
-        several(segments as u64, "segment", "segments"),
-        length(all(plan.segment_ns)),
-        length(all(plan.settle_ns))
+        several(run.segments.len() as u64, "segment", "segments"),
+        length(Nanos(run.plan.segment_ns.0.saturating_mul(count))),
+        length(discarded(run))
     )
+}
+
+/// How the settling time came about, as a part of a sentence; none where it was asked for.
+pub fn settling(run: &ExperimentRun) -> Option<String> {
+    let left_out = length(run.plan.settle_ns);
+    let side = |arm| if arm == ExperimentArm::B { "with the change" } else { "without it" };
+    if let Some(run) = run.trial.iter().find(|one| one.unsettled) {
+        let altered = length(run.altered_ns.unwrap_or_default());
+        return Some(format!(
+            "behind a switch what was measured {} still altered after {altered}: {left_out} are left out \
+             behind each, which may be too little; ask for more with --settle",
+            side(run.arm)
+        ));
+    }
+    if let Some(run) = run.trial.iter().find(|one| one.altered_ns.is_none()) {
+        return Some(format!(
+            "how long it takes to settle {} could not be seen ({}): {left_out} are left out behind each",
+            side(run.arm),
+            clean(&run.why)
+        ));
+    }
+    let longest = run.trial.iter().max_by_key(|one| one.altered_ns)?;
+    Some(match longest.altered_ns.unwrap_or_default() {
+        Nanos(0) => {
+            format!("behind a switch to either side nothing altered: {left_out} are left out behind each")
+        }
+        altered => format!(
+            "behind a switch what was measured {} altered for {}: {left_out} are left out behind each",
+            side(longest.arm),
+            length(altered)
+        ),
+    })
+}
+
+/// Interrupts that are named.
+const NAMED: usize = 8;
+
+/// Interrupts that were where neither side has them.
+fn astray(run: &ExperimentRun, proof: &Proof) -> Option<String> {
+    let valid = run.segments.iter().filter(|segment| segment.valid);
+    let all: BTreeSet<u32> = valid.flat_map(|segment| segment.astray.iter().copied()).collect();
+    let named: Vec<String> = all.iter().take(NAMED).map(u32::to_string).collect();
+    (proof.astray > 0).then(|| {
+        format!(
+            "In {} of {} interrupts came that were not yet where the side has them ({}): they come too \
+             rarely to be waited for, and make both sides more alike.",
+            proof.astray,
+            several(proof.pairs, "pair", "pairs"),
+            named.join(", ")
+        )
+    })
+}
+
+/// What is known of the CPUs that are not measured.
+fn others(plan: &ExperimentPlan, proof: &Proof) -> Option<String> {
+    let of_threads = plan.counted() == CountedUnit::Cycles;
+    let known = match proof.works.is_empty() {
+        true => "what the change does there is not known",
+        false => "of what the change does there only the load's work is known",
+    };
+    (!of_threads && proof.pairs > 0)
+        .then(|| format!("The wake-ups of CPUs beside {} were not measured: {known}.", clean(&plan.cpus)))
 }
 
 /// What so many pairs could have found, where they found nothing.
@@ -270,7 +339,7 @@ mod tests {
     use experiment::design::usual;
     use experiment::proof::prove;
     use experiment::tally::PairTally;
-    use model::experiment::{ExperimentArm, SegmentLoad};
+    use model::experiment::{SegmentLoad, SettleRun};
 
     fn run(late: &[(u64, u64)]) -> ExperimentRun {
         let plan = ExperimentPlan {
@@ -330,6 +399,43 @@ mod tests {
         let line = "With the change the load mem:1 did 0.90 times the work that it did without (in the \
                     typical pair from 0.90 to 0.90, with 95 %).\n";
         assert!(said(&run).contains(line), "{}", said(&run));
+    }
+
+    #[test]
+    fn how_the_settling_time_came_about_is_told() {
+        let mut run = run(&[(10, 2); 7]);
+        let seconds = |seconds: i64| Some(Nanos(seconds * 1_000_000_000));
+        let seen = |arm, altered| SettleRun { arm, altered_ns: seconds(altered), ..SettleRun::default() };
+        let (b, a) = (ExperimentArm::B, ExperimentArm::A);
+        assert_eq!(settling(&run), None);
+        run.plan.settle_trial_ns = Nanos(20_000_000_000);
+        run.trial = vec![seen(b, 0), seen(a, 0)];
+        assert!(said(&run).contains("Behind a switch to either side nothing altered: 2 s are left out"));
+        assert!(said(&run).contains("at least 2 s left out before each"), "{}", said(&run));
+        (run.trial, run.plan.settle_ns) = (vec![seen(b, 7), seen(a, 4)], Nanos(7_000_000_000));
+        assert!(said(&run).contains("measured with the change altered for 7 s: 7 s are left out"));
+        run.trial[1] = SettleRun { unsettled: true, ..seen(a, 10) };
+        let told = said(&run);
+        assert!(told.contains("without it still altered after 10 s") && told.contains("--settle"), "{told}");
+        run.trial[1] = SettleRun { arm: a, why: "the clock\u{1b} stepped".into(), ..SettleRun::default() };
+        let told = said(&run);
+        assert!(told.contains("without it could not be seen (the clock"), "{told}");
+    }
+
+    #[test]
+    fn an_interrupt_that_was_nowhere_is_named_and_other_cpus_are_spoken_of() {
+        let mut run = run(&[(10, 2); 7]);
+        assert!(
+            said(&run).contains("CPUs beside 2-3 were not measured") && !said(&run).contains("interrupt")
+        );
+        (run.segments[1].astray, run.segments[2].astray) = (vec![24], vec![9, 24]);
+        run.segments[0].settled_ns = Nanos(9_000_000_000);
+        let told = said(&run);
+        assert!(
+            told.contains("In 2 of 7 pairs interrupts came") && told.contains("has them (9, 24)"),
+            "{told}"
+        );
+        assert!(told.contains("35 s left out behind switches"), "{told}");
     }
 
     #[test]

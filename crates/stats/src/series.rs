@@ -329,6 +329,7 @@ mod tests {
             n: 1_000,
             max_ns: Some(Nanos(max)),
             max_mono_ns: Some(Nanos(start + span - 1_000_000)),
+            response_ns: None,
         }
     }
 

@@ -25,12 +25,14 @@ use rules::judgement::AuditVerdict;
 use rules::knobs;
 use stats::bounds::{BoundsVerdict, DEFAULT_REACH, Question};
 use tune::apply::cuts_off;
+use tune::order::ordered;
 use tune::plan::{PlanRequest, RuleRequest, plan};
 use tune::reading;
 use tune::rivals;
 
 use crate::audit::{MachineSource, judge, survey_request};
 use crate::compare::series;
+use crate::curing_parts::decisive;
 use crate::curing_program::by_counting;
 use crate::curing_threads::elsewhere;
 use crate::measurement::{Measurement, ReadOptions};
@@ -91,9 +93,9 @@ pub fn hunted(
         require_cheap(recorder, limit)?;
     }
     let recorder = run.recorder.clone().unwrap_or_default();
-    let mut found: Vec<&Culprit> = run.culprits.iter().collect();
-    found.sort_by_key(|culprit| std::cmp::Reverse(culprit.total_ns));
-    let of = |culprit: &&Culprit| {
+    let mut found: Vec<(&Culprit, u64)> = run.culprits.iter().zip(decisive(&run, limit)).collect();
+    found.sort_by_key(|(culprit, _)| std::cmp::Reverse(culprit.total_ns));
+    let of = |&(culprit, decisive): &(&Culprit, u64)| {
         let moved = elsewhere(&run, culprit, &machine.files, &machine.kernel, &machine.cpus);
         let (mut candidates, mut left) =
             (candidates(&culprit.knobs, &machine.offered, kept, allowed), Vec::new());
@@ -116,6 +118,7 @@ pub fn hunted(
             rule: culprit.rule.clone().unwrap_or_default(),
             lost_ns: culprit.total_ns,
             spikes: culprit.spikes,
+            decisive: Some(decisive),
             candidates,
             left,
         }
@@ -150,7 +153,7 @@ pub struct Curable {
     /// The kernel's own threads, which belong where they are.
     kernel: Vec<u32>,
     audit: Audit,
-    /// Changes that can be made and undone.
+    /// Changes that can be made and undone, in the order of a plan.
     pub offered: Vec<OfferedChange>,
     /// What failing rules ask for that cannot, by rule.
     left_out: BTreeMap<&'static str, LeftOut>,
@@ -178,6 +181,8 @@ pub fn curable(cpus: &CpuSet) -> Result<Curable> {
             }
         }
     }
+    let in_order: Vec<&str> = ordered(knobs::ALL.to_vec()).iter().map(|knob| knob.id).collect();
+    offered.sort_by_key(|change: &OfferedChange| in_order.iter().position(|rule| *rule == change.rule));
     let threads = survey.threads.known().map_or(&[][..], |threads| threads.kernel.as_slice());
     let kernel = threads.iter().map(|thread| thread.tid).collect();
     Ok(Curable { files, cpus: cpus.clone(), kernel, audit, offered, left_out })

@@ -7,8 +7,8 @@ use model::units::Nanos;
 use rules::judgement::AuditVerdict;
 use serde::Deserialize;
 
-/// What a long run of followed threads supports, by counting alone: cycles have no blocks of their
-/// own. After ln 20 horizons without an event
+/// What a long run of followed threads supports, by counting alone: of their cycles only the
+/// longest of each second is kept. After ln 20 horizons without an event
 /// a rate of one a horizon is refuted with 95 % (of a Poisson process, exp(-ln 20) = 1/20).
 pub fn by_counting(run: &CureCleanRun, horizon: Nanos) -> (String, String) {
     let needed = 20f64.ln() * horizon.as_secs();

@@ -4,10 +4,13 @@
 use std::path::Path;
 
 use experiment::proof::{Proof, ProofNeeds};
+use experiment::settling::discarded;
 use experiment::tally::PairTally;
 use experiment::veto::LoadWork;
 use model::error::{Failure, Result};
-use model::experiment::{CountedUnit, ExperimentArm, ExperimentRun, ExperimentSegment, SegmentLoad};
+use model::experiment::{
+    CountedUnit, ExperimentArm, ExperimentRun, ExperimentSegment, SegmentLoad, SettleRun,
+};
 use model::histogram::{Bucket, quantile};
 use model::run::{CpuRun, Run, ThreadRun};
 use model::units::Nanos;
@@ -19,6 +22,7 @@ use stats::pair::sign_sequence::ln_sign_e_value;
 use stats::pair::verdict::{Design, Verdict};
 
 use crate::compare::{ComparisonAnswer, Pairing, compare};
+use crate::cycle_seconds::longest_responses;
 use crate::measurement::{Measurement, ReadOptions};
 
 /// The metric's name in the document.
@@ -65,7 +69,7 @@ pub fn segment_of(measured: &Measurement, bundle: &str, limit: Nanos) -> Result<
         observed_ns: run.elapsed_ns.unwrap_or(measured.series.observed),
         samples: rows.iter().fold(overrun(run), |sum, row| sum.saturating_add(row.count)),
         late: reaching.fold(overrun(run), |sum, row| sum.saturating_add(row.count)),
-        late_blocks: if follows { [0, 0] } else { late_blocks(measured, limit) },
+        late_blocks: late_halves(&seconds(measured)?, limit),
         p50_ns: quantile(&rows, max, 500_000),
         max_ns: max,
         loads: counted
@@ -115,17 +119,29 @@ fn spoiled(measured: &Measurement, run: &Run) -> Vec<String> {
     why
 }
 
-/// Blocks that reached the limit in the first half and in the second.
-fn late_blocks(measured: &Measurement, limit: Nanos) -> [u64; 2] {
+/// What is counted, by its largest of each second: wake-ups of measuring threads, or cycles of
+/// those that are followed.
+fn seconds(measured: &Measurement) -> Result<Vec<Nanos>> {
+    let follows = measured.run.as_ref().is_some_and(|run| !run.threads.is_empty());
     let blocks = &measured.series.blocks;
-    let half = blocks.len() / 2;
-    let late = |from: usize, to: usize| (from..to).filter(|&at| blocks.get(at).max >= limit).count() as u64;
-    [late(0, half), late(blocks.len() - half, blocks.len())]
+    match follows {
+        true => longest_responses(&measured.path),
+        false => Ok((0..blocks.len()).map(|at| blocks.get(at).max).collect()),
+    }
 }
 
-/// The maxima of a bundle's blocks, for the memory of the machine.
+/// Seconds that reached the limit in the first half and in the second.
+fn late_halves(seconds: &[Nanos], limit: Nanos) -> [u64; 2] {
+    let half = seconds.len() / 2;
+    let late = |part: &[Nanos]| part.iter().filter(|largest| **largest >= limit).count() as u64;
+    [late(&seconds[..half]), late(&seconds[seconds.len() - half..])]
+}
+
+/// The largest of each second of a bundle, in nanoseconds: for the memory of the machine, and for
+/// how long a change takes to settle.
 pub fn maxima(folder: &Path, bundle: &str) -> Result<Vec<f64>> {
-    Ok(ReadOptions::default().open(&folder.join(bundle))?.series.values())
+    let measured = ReadOptions::default().open(&folder.join(bundle))?;
+    Ok(seconds(&measured)?.iter().map(|largest| largest.0 as f64).collect())
 }
 
 /// The document of `prove`: `onbeat.comparison/1` with what the experiment was.
@@ -148,6 +164,11 @@ pub struct ExperimentSummary {
     pub segments: usize,
     /// Left out behind switches.
     pub discarded_s: f64,
+    /// Behind each at the least, and the runs that told it; none where it was asked for.
+    pub settle_s: f64,
+    pub trial: Vec<SettleRun>,
+    /// Pairs in which interrupts came that were not where the arm has them.
+    pub astray: u64,
     /// `e-value`, `fixed`, `time` or `signal`.
     pub stopped: String,
     /// Whether the e-value reached its level.
@@ -214,7 +235,6 @@ pub fn answer(
     for ((a, b), pair) in units.zip(&tally.pairs) {
         (a.exceedances, b.exceedances) = (Some(pair.a.late), Some(pair.b.late));
     }
-    let settled = run.segments.len() as f64 * plan.settle_ns.as_secs();
     let experiment = ExperimentSummary {
         change: plan.change.clone(),
         arms: [ExperimentArm::A.name(), ExperimentArm::B.name()],
@@ -222,7 +242,10 @@ pub fn answer(
         seed: plan.seed,
         segment_s: plan.segment_ns.as_secs(),
         segments: run.segments.len(),
-        discarded_s: settled,
+        discarded_s: discarded(run).as_secs(),
+        settle_s: plan.settle_ns.as_secs(),
+        trial: run.trial.clone(),
+        astray: proof.astray,
         stopped: stopped.to_owned(),
         confirmed: proof.e_value >= proof.level,
         stop_at: proof.level,
@@ -278,6 +301,13 @@ mod tests {
         assert_eq!(overrun(&run), 2);
         assert_eq!(cycles(&run.threads), vec![row(1_000_000, 180), row(50_000_000, 3)]);
         assert!(!is_silent(&run.threads) && is_silent(&[ThreadRun::default()]) && !is_silent(&[]));
+    }
+
+    #[test]
+    fn late_seconds_are_counted_in_both_halves() {
+        let seconds = [9, 1, 5, 1, 7].map(Nanos);
+        assert_eq!(late_halves(&seconds, Nanos(5)), [1, 1], "the one in the middle is in neither");
+        assert_eq!((late_halves(&[], Nanos(5)), late_halves(&seconds[..1], Nanos(5))), ([0, 0], [0, 0]));
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub mod expiry;
 pub mod export;
 pub mod import;
 pub mod isolate;
-mod order;
+pub mod order;
 pub mod plan;
 pub mod reading;
 pub mod rivals;

@@ -33,4 +33,21 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_comes_before_a_rule_at_any_depth_is_set_before_it_and_never_is_itself() {
+        let sorted = ordered(ALL.to_vec());
+        let place = |id: &str| sorted.iter().position(|knob| knob.id == id);
+        for knob in ALL {
+            let (mut seen, mut next) = (Vec::new(), knob.after.to_vec());
+            while let Some(id) = next.pop() {
+                assert_ne!(id, knob.id, "{} has to be set before itself", knob.id);
+                assert!(place(id) < place(knob.id), "{id} is to come before {}", knob.id);
+                if !seen.contains(&id) {
+                    seen.push(id);
+                    next.extend(ALL.iter().find(|other| other.id == id).map_or(&[][..], |other| other.after));
+                }
+            }
+        }
+    }
 }

@@ -14,14 +14,15 @@ pub struct OfferedChange {
     pub changes: Vec<String>,
     /// The highest of its changes.
     pub risk: Risk,
-    /// Rules that are set before it, where they are set.
+    /// Rules that are set before it, where they are set; what these want before them is theirs.
     pub after: Vec<String>,
     /// Rules that it must not be combined with.
     pub conflicts: Vec<String>,
 }
 
-/// What is tried, in this order: each change that cures alone, then each with what its record wants
-/// before it. `cures` are the rules that cure the culprit, `kept` those that are in force.
+/// What is tried, in this order: each change that cures alone, then each with all that its record
+/// wants before it, and the records of these. `cures` are the rules that cure the culprit, `kept`
+/// those that are in force; `offered` is in the order of a plan, in which they are set.
 pub fn candidates(
     cures: &[String],
     offered: &[OfferedChange],
@@ -35,10 +36,11 @@ pub fn candidates(
     let mut single: Vec<&OfferedChange> = cures.iter().filter_map(find).collect();
     single.sort_by_key(|change| rank(change.risk));
     let with_others = single.iter().filter_map(|change| {
-        let first: Vec<&OfferedChange> = change.after.iter().filter_map(find).collect();
-        let fits = |one: &OfferedChange| !forbids(offered, &one.rule, &change.rule);
-        (!first.is_empty() && first.iter().all(|one| fits(one)))
-            .then(|| together(first.into_iter().chain([*change])))
+        let wanted = before(change, &|rule| find(rule));
+        let all: Vec<&OfferedChange> =
+            offered.iter().filter(|one| wanted.contains(one.rule.as_str())).chain([*change]).collect();
+        let fits = |one: &OfferedChange| all.iter().all(|other| !forbids(offered, &one.rule, &other.rule));
+        (all.len() > 1 && all.iter().all(|one| fits(one))).then(|| together(all))
     });
     let all = single.iter().map(|change| together([*change])).chain(with_others);
     let mut seen = BTreeSet::new();
@@ -53,6 +55,23 @@ pub fn too_risky<'a>(
 ) -> impl Iterator<Item = &'a OfferedChange> {
     let risky = move |change: &&OfferedChange| rank(change.risk) > rank(allowed);
     offered.iter().filter(|change| cures.contains(&change.rule)).filter(risky)
+}
+
+/// The rules that come before a change, and before these. What is well set already, or cannot be
+/// set, is not offered, and what would come before that is not needed for this change.
+fn before<'a>(
+    change: &OfferedChange,
+    find: &dyn Fn(&String) -> Option<&'a OfferedChange>,
+) -> BTreeSet<&'a str> {
+    let (mut found, mut next) = (BTreeSet::new(), vec![change.after.as_slice()]);
+    while let Some(rules) = next.pop() {
+        for one in rules.iter().filter_map(find).filter(|one| one.rule != change.rule) {
+            if found.insert(one.rule.as_str()) {
+                next.push(&one.after);
+            }
+        }
+    }
+    found
 }
 
 fn together<'a>(changes: impl IntoIterator<Item = &'a OfferedChange>) -> CureCandidate {
@@ -118,12 +137,37 @@ mod tests {
     #[test]
     fn a_change_is_tried_alone_and_then_with_what_comes_before_it() {
         let all = [
-            offered("affinity", Risk::Low, &["default", "isolation"], &[]),
             offered("default", Risk::Low, &[], &[]),
             offered("isolation", Risk::Medium, &[], &[]),
+            offered("affinity", Risk::Low, &["isolation", "default"], &[]),
         ];
         assert_eq!(tried(&["affinity"], &all, &[], Risk::Low), ["affinity", "default affinity"]);
         assert_eq!(tried(&["affinity"], &all, &[], Risk::Medium), ["affinity", "default isolation affinity"]);
+    }
+
+    #[test]
+    fn what_comes_before_that_comes_too_in_the_order_of_a_plan() {
+        let chain = |middle: Risk| {
+            vec![
+                offered("first", Risk::Low, &[], &[]),
+                offered("unneeded", Risk::Low, &[], &[]),
+                offered("middle", middle, &["met", "first"], &[]),
+                offered("last", Risk::Low, &["middle"], &[]),
+            ]
+        };
+        assert_eq!(tried(&["last"], &chain(Risk::Low), &[], Risk::Low), ["last", "first middle last"]);
+        // What must not be set is not, and what it would have needed is of no use.
+        assert_eq!(tried(&["last"], &chain(Risk::High), &[], Risk::Low), ["last"]);
+        // Two that come before it and exclude each other cannot come with it.
+        let torn = [
+            offered("one", Risk::Low, &[], &["other"]),
+            offered("other", Risk::Low, &[], &[]),
+            offered("last", Risk::Low, &["one", "other"], &[]),
+        ];
+        assert_eq!(tried(&["last"], &torn, &[], Risk::Low), ["last"]);
+        // Records without an end, which the tests of the rules exclude, end here too.
+        let round = [offered("a", Risk::Low, &["b"], &[]), offered("b", Risk::Low, &["a"], &[])];
+        assert_eq!(tried(&["a"], &round, &[], Risk::Low), ["a", "b a"]);
     }
 
     #[test]

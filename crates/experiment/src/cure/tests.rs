@@ -3,7 +3,7 @@
 use super::fixture::{DrawnFault, DrawnMachine, drawn_plan};
 use super::*;
 use crate::fixture::DrawnExperiment;
-use model::cure::{CureCulprit, CurePlan};
+use model::cure::{CureCulprit, CurePlan, CureRemaining};
 use stats::rng::Rng;
 
 fn record(runs: Vec<CureCleanRun>, hunts: Vec<CureHunt>, steps: Vec<CureStep>) -> CureRun {
@@ -199,6 +199,26 @@ fn what_there_was_no_time_for_is_among_what_remains() {
     assert_eq!(told(&record), open);
     record.held = true;
     assert_eq!(told(&record), ["what was tried was not proven to help: "]);
+}
+
+#[test]
+fn what_took_next_to_nothing_is_not_tried_and_that_is_said() {
+    let mut found = hunt(0, &[("irq", &[&["a"]]), ("tick", &[&["b"], &["c"]])]);
+    found.latency_ns = Nanos(1_000_000);
+    (found.culprits[0].lost_ns, found.culprits[0].decisive) = (Nanos(900_000), Some(9));
+    (found.culprits[1].lost_ns, found.culprits[1].decisive) = (Nanos(3_000), Some(0));
+    let late = || vec![run(0, 9, false)];
+    let begun = record(late(), vec![found.clone()], vec![]);
+    assert_eq!(tried(&next(&begun, LONG)).0, "irq");
+    let over = record(late(), vec![found.clone()], vec![step(0, "irq", &["a"], "equivalent", false)]);
+    let CureMove::End(CureEnd::NoCandidate, why) = next(&over, LONG) else { panic!("b is tried") };
+    assert!(why.contains("next to nothing"), "{why}");
+    let told: Vec<String> = remaining(&over).into_iter().map(|one| one.what).collect();
+    assert!(told.contains(&"not tried, because it took 0.3 % of the time lost: b, c".to_owned()), "{told:?}");
+    // Where it decides a late wake-up it is tried as any other is.
+    found.culprits[1].decisive = Some(1);
+    let decides = record(late(), vec![found], vec![step(0, "irq", &["a"], "equivalent", false)]);
+    let CureMove::Hunt(_) = next(&decides, LONG) else { panic!("the next round looks again") };
 }
 
 #[test]

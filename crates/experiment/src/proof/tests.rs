@@ -98,6 +98,26 @@ fn bursts_and_empty_pairs_are_not_equivalent() {
 }
 
 #[test]
+fn arms_that_an_interrupt_belonged_to_neither_of_are_not_equivalent() {
+    let even: Vec<_> = (0..16).map(|at| if at % 2 == 0 { (100, 104) } else { (104, 100) }).collect();
+    let mut segments = pairs(&even);
+    let mut astray = |pairs: u32| {
+        for segment in &mut segments {
+            segment.astray = if segment.pair < pairs { vec![24] } else { Vec::new() };
+        }
+        proof(&segments)
+    };
+    assert_eq!((astray(3).verdict, astray(3).astray), (Verdict::Equivalent, 3));
+    let open = astray(4);
+    assert_eq!(open.verdict, Verdict::Inconclusive);
+    assert!(open.reason.starts_with("in 4 of 16 pairs an interrupt"), "{}", open.reason);
+    // What the pairs decide, it does not take back: it only makes them more alike.
+    let mut cured = pairs(&[(10, 2); 7]);
+    cured.iter_mut().for_each(|segment| segment.astray = vec![24]);
+    assert_eq!(proof(&cured).verdict, Verdict::Better);
+}
+
+#[test]
 fn few_late_ones_give_no_interval() {
     assert_eq!(proof(&pairs(&[(4, 0); 7])).typical(), None);
     assert!(proof(&pairs(&[(5, 0); 7])).typical().is_some());

@@ -9,10 +9,11 @@ use model::setting::{Comparison, Key, PRESENT, TaskSetting, same};
 use model::units::{CpuSet, Nanos};
 use rustix::fs::{Mode, OFlags};
 
+use super::moved_interrupts::{MovedInterrupts, ONE_INTERRUPT};
 use super::{GroupProcess, Kernel};
 use crate::clock;
 use crate::process::process_start;
-use crate::rt::{affinity_of, policy_of, set_affinity_of, set_policy_of};
+use crate::rt::{affinity_of, policy_of, set_affinity_of, set_policy_of, stop_pending};
 
 /// No file of a setting is longer.
 const VALUE_LIMIT: u64 = 1 << 20;
@@ -21,63 +22,99 @@ const VALUE_LIMIT: u64 = 1 << 20;
 /// [`super::Entry`] and [`super::restore`].
 #[derive(Debug, Default)]
 pub struct LiveKernel {
-    patience: Patience,
-}
-
-/// How long one interrupt is waited for, and all of them: an idle one may not come for days.
-const ONE_INTERRUPT: Nanos = Nanos(200_000_000);
-const ALL_INTERRUPTS: Nanos = Nanos(2_000_000_000);
-
-/// Waits that are further apart belong to two undos.
-const APART: Nanos = Nanos(1_000_000_000);
-
-/// How long interrupts are still waited for. Each undo has all of it: an experiment undoes the same
-/// change many times, and without a wait the interrupts stay where the change has put them.
-#[derive(Debug)]
-struct Patience {
-    left: Nanos,
-    /// When the last wait ended.
-    ended: Nanos,
-}
-
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience { left: ALL_INTERRUPTS, ended: Nanos(0) }
-    }
-}
-
-impl Patience {
-    /// Until when an interrupt is waited for that is asked to move now.
-    fn until(&mut self, now: Nanos) -> Nanos {
-        if now - self.ended > APART {
-            self.left = ALL_INTERRUPTS;
-        }
-        now + self.left.min(ONE_INTERRUPT)
-    }
-
-    fn waited(&mut self, begin: Nanos, end: Nanos) {
-        self.left = Nanos((self.left.0 - (end - begin).0).max(0));
-        self.ended = end;
-    }
+    interrupts: MovedInterrupts,
 }
 
 impl LiveKernel {
-    /// Has an interrupt go to a CPU, as far as it comes soon: it moves when it comes.
-    fn move_interrupt(&mut self, irq: u32, cpu: &str) -> io::Result<()> {
-        let reached = |kernel: &LiveKernel| {
-            kernel.effective_affinity(irq).known().is_some_and(|now| same(Comparison::List, now, cpu))
+    /// From now on waits for an interrupt that is to move as long as its own rate makes sensible,
+    /// and for all of an undo together up to this long: for an experiment, in which one that is not
+    /// where a side has it belongs to neither.
+    pub fn be_patient(&mut self, all: Nanos) {
+        self.interrupts.be_patient(all);
+    }
+
+    /// Waits for the interrupts that this process has changed until they are where they may be.
+    pub fn settle_interrupts(&mut self) {
+        for irq in self.unmoved_interrupts(true) {
+            let reached = |kernel: &LiveKernel| kernel.is_where_it_may(irq);
+            self.wait_for(irq, &reached);
+        }
+    }
+
+    /// The interrupts that this process has changed and that have not moved: to where they may be
+    /// by now, or without a change in force to where they were at first.
+    pub fn unmoved_interrupts(&self, changed: bool) -> Vec<u32> {
+        let is_there = |(irq, home): &(u32, String)| match changed {
+            true => self.is_where_it_may(*irq),
+            // Where a change of it was kept it may not go home, and is not to.
+            false => !self.may_go(*irq, home) || self.is_on(*irq, home),
         };
-        if reached(self) {
+        let all = self.interrupts.homes();
+        all.filter(|one| !is_there(one)).map(|(irq, _)| irq).collect()
+    }
+
+    /// How often an interrupt has come since boot, on all CPUs; none where the kernel does not say.
+    pub fn interrupt_count(&self, irq: u32) -> Option<u64> {
+        let read = read_file(&format!("/sys/kernel/irq/{irq}/per_cpu_count"));
+        read.known()?.trim().split(',').map(|count| count.trim().parse::<u64>().ok()).sum()
+    }
+
+    fn is_on(&self, irq: u32, cpu: &str) -> bool {
+        self.effective_affinity(irq).known().is_none_or(|now| same(Comparison::List, now, cpu))
+    }
+
+    fn may_go(&self, irq: u32, cpu: &str) -> bool {
+        read_file(&Key::Irq(irq).path()).known().is_some_and(|mask| is_within(cpu, mask))
+    }
+
+    fn is_where_it_may(&self, irq: u32) -> bool {
+        self.effective_affinity(irq).known().is_none_or(|now| self.may_go(irq, now))
+    }
+
+    /// Has an interrupt go to a CPU, as far as it comes soon: it moves when it comes
+    /// (kernel/irq/migration.c, irq_move_masked_irq).
+    fn move_interrupt(&mut self, irq: u32, cpu: &str) -> io::Result<()> {
+        if self.effective_affinity(irq).known().is_some_and(|now| same(Comparison::List, now, cpu)) {
             return Ok(());
         }
         write_file(&Key::Irq(irq).path(), cpu)?;
-        let begin = clock::monotonic();
-        let until = self.patience.until(begin);
+        self.wait_for(irq, &|kernel| kernel.is_on(irq, cpu));
+        Ok(())
+    }
+
+    fn wait_for(&mut self, irq: u32, reached: &dyn Fn(&LiveKernel) -> bool) {
+        let (begin, count) = (clock::monotonic(), self.interrupt_count(irq));
+        let mut until = self.interrupts.until(irq, begin, count);
         while !reached(self) && clock::monotonic() < until {
+            if stop_pending() {
+                until = until.min(begin + ONE_INTERRUPT);
+            }
             clock::sleep_for(Nanos(2_000_000));
         }
-        self.patience.waited(begin, clock::monotonic());
-        Ok(())
+        self.interrupts.waited(begin, clock::monotonic());
+    }
+
+    /// Where an interrupt went before this process changed it, if it still may: one that did not
+    /// come back yet would else be taken to belong where the change has put it.
+    fn effective_before(&self, irq: u32) -> Fact<String> {
+        match self.interrupts.home(irq).filter(|home| self.may_go(irq, home)) {
+            Some(home) => Fact::Known(home.to_owned()),
+            None => self.effective_affinity(irq),
+        }
+    }
+
+    fn write_interrupt(&mut self, irq: u32, value: &str) -> io::Result<()> {
+        let (now, count) = (clock::monotonic(), self.interrupt_count(irq));
+        let place = self.effective_affinity(irq).known().cloned();
+        self.interrupts.changes(irq, place, now, count);
+        write_file(&Key::Irq(irq).path(), value)
+    }
+}
+
+fn is_within(list: &str, mask: &str) -> bool {
+    match (CpuSet::parse(list.trim()), CpuSet::parse(mask.trim())) {
+        (Ok(list), Ok(mask)) => list.without(&mask).is_empty(),
+        _ => false,
     }
 }
 
@@ -91,6 +128,7 @@ impl Kernel for LiveKernel {
                 Err(error) => fact_of(&error),
             },
             Key::Hold(name) => super::hold::held_value(name),
+            Key::IrqEffective(irq) => self.effective_before(*irq),
             _ => read_file(&key.path()),
         }
     }
@@ -102,6 +140,7 @@ impl Kernel for LiveKernel {
             (Key::Group(_), None) => super::group::remove(&key.path()),
             (Key::Hold(name), value) => super::hold::set(name, value),
             (Key::IrqEffective(irq), Some(value)) => self.move_interrupt(*irq, value),
+            (Key::Irq(irq), Some(value)) => self.write_interrupt(*irq, value),
             (_, Some(value)) => write_file(&key.path(), value),
             (_, None) => Err(io::Error::from_raw_os_error(libc::EINVAL)),
         }
@@ -227,32 +266,5 @@ fn write_task(tid: u32, start: u64, what: TaskSetting, value: &str) -> io::Resul
         }
         TaskSetting::Policy => set_policy_of(tid, value),
         TaskSetting::Group => super::group::move_task(tid, value),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_undo_waits_for_its_interrupts() {
-        let ms = |ms: i64| Nanos(ms * 1_000_000);
-        let mut patience = Patience::default();
-        // Twelve interrupts that do not come, one after the other, from that time on.
-        let mut waits = |from: i64| -> Vec<i64> {
-            let mut now = ms(from);
-            let one = |_| {
-                let until = patience.until(now);
-                patience.waited(now, until);
-                let waited = until - now;
-                now = until;
-                waited.0 / 1_000_000
-            };
-            (0..12).map(one).collect()
-        };
-        let once = [[200; 10].as_slice(), &[0; 2]].concat();
-        assert_eq!(waits(500), once);
-        assert_eq!(waits(3_000), [0; 12], "the same undo");
-        assert_eq!(waits(9_000), once, "the next one");
     }
 }

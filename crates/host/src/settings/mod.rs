@@ -18,6 +18,7 @@ mod hold;
 mod journal;
 mod keeper;
 mod live;
+mod moved_interrupts;
 mod placing;
 mod restore;
 mod take_out;

@@ -7,8 +7,9 @@ use super::Environment;
 use super::flags::{cpu_list, limit, positive_span, span};
 use super::load_flags::{LoadFlags, existing};
 use ::load::spec;
-use experiment::design::usual;
-use host::{random_u64, rt};
+use experiment::design::{SETTLE, usual};
+use experiment::settling::TRIAL;
+use host::{MachineFiles, random_u64, rt};
 use model::error::{Exit, Failure, Result};
 use model::experiment::ExperimentPlan;
 use model::text::quoted;
@@ -36,9 +37,10 @@ pub struct ConditionFlags {
     /// change, 10 s to 60 s
     #[arg(long, value_name = "SPAN")]
     segment: Option<String>,
-    /// What is left out after each switch, until the change has settled
-    #[arg(long, value_name = "SPAN", default_value = "2s")]
-    settle: String,
+    /// What is left out after each switch, until the change has settled; by default as long as two
+    /// runs behind a switch to each side alter, 2 s to 20 s
+    #[arg(long, value_name = "SPAN")]
+    settle: Option<String>,
     /// What the order of the runs follows from; drawn and printed by default
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -88,11 +90,13 @@ impl ConditionFlags {
         }
         let load_cpus = self.load_cpus(&permitted, &cpus, environment)?;
         let segment = self.segment.as_deref().map(|text| run_length("--segment", text)).transpose()?;
+        let settle = self.settle.as_deref().map(|text| span("--settle", text, Bare::Seconds)).transpose()?;
         let plan = ExperimentPlan {
             limit_ns,
             seed: self.seed.unwrap_or_else(|| random_u64() >> 32),
             segment_ns: segment.unwrap_or_default(),
-            settle_ns: span("--settle", &self.settle, Bare::Seconds)?,
+            settle_ns: settle.unwrap_or(SETTLE),
+            settle_trial_ns: if settle.is_some() { Nanos(0) } else { TRIAL },
             cpus: cpus.to_string(),
             load: self.load.loads.join(","),
             load_cpus: load_cpus.map_or_else(String::new, |cpus| cpus.to_string()),
@@ -136,6 +140,24 @@ pub fn run_length(flag: &str, text: &str) -> Result<Nanos> {
         true => Ok(length),
         false => Err(Failure::usage(format!("{flag}: expected 2s or more"))),
     }
+}
+
+/// Refuses to go on where a CPU that is measured, or one of the load, is off by now: whatever is
+/// run from then on would be refused, or spoiled.
+///
+/// # Errors
+/// Inconclusive: one is off.
+pub fn require_online(measured: &CpuSet, load: &str) -> Result<()> {
+    let files = MachineFiles::live();
+    let read = files.read_text("/sys/devices/system/cpu/online");
+    let Some(online) = read.known().and_then(|text| CpuSet::parse(text.trim()).ok()) else { return Ok(()) };
+    let used = measured.or(&CpuSet::parse(load).unwrap_or_default());
+    used.without(&online).iter().next().map_or(Ok(()), |cpu| {
+        Err(Failure {
+            exit: Exit::Inconclusive,
+            message: format!("CPU {cpu} went offline meanwhile: bring it back, and go on with --resume"),
+        })
+    })
 }
 
 /// Refuses to go on with what was begun on another kernel.

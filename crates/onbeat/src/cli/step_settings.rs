@@ -18,7 +18,7 @@ use model::error::{Exit, Failure, Result};
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
 use model::setting::{Key, Risk, Setting, TaskSetting};
 use model::text::clean;
-use model::units::CpuSet;
+use model::units::{CpuSet, Nanos};
 use rules::change::ThreadId;
 use rules::controls;
 use rules::intent::Profile;
@@ -57,6 +57,14 @@ pub struct StepWish {
     pub threads: Vec<CureThread>,
 }
 
+/// An interrupt that has not moved yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnmovedInterrupt {
+    pub irq: u32,
+    /// How often it had come; none where the kernel does not say.
+    pub count: Option<u64>,
+}
+
 /// What was set. What was found comes back when this is dropped, and when this process is killed.
 pub struct StepSettings<'a> {
     environment: &'a Environment,
@@ -71,6 +79,8 @@ pub struct StepSettings<'a> {
     journal: Option<LockedJournal>,
     /// The entry in force.
     entry: Option<String>,
+    /// Whether interrupts are waited for until they have moved.
+    patient: bool,
 }
 
 impl<'a> StepSettings<'a> {
@@ -81,7 +91,7 @@ impl<'a> StepSettings<'a> {
         purpose: &'static str,
     ) -> StepSettings<'a> {
         let in_force = StepWish::default();
-        StepSettings { environment, cpus, yes, in_force, purpose, journal: None, entry: None }
+        StepSettings { environment, cpus, yes, in_force, purpose, journal: None, entry: None, patient: false }
     }
 
     /// Locks the journal before the first change, and undoes what a killed command left.
@@ -117,9 +127,36 @@ impl<'a> StepSettings<'a> {
             Ok(entry) => {
                 self.entry = Some(entry);
                 self.in_force = wanted;
+                if let Some(journal) = self.journal.as_mut().filter(|_| self.patient) {
+                    journal.kernel.settle_interrupts();
+                }
                 Ok(Ok(()))
             }
         }
+    }
+
+    /// From now on has interrupts move before a change counts as made or undone, as far as they
+    /// come soon, and waits for them so long at each switch at the most.
+    pub fn be_patient(&mut self, most: Nanos) {
+        self.patient = true;
+        if let Some(journal) = &mut self.journal {
+            journal.kernel.be_patient(most);
+        }
+    }
+
+    /// Interrupts that are not where they are to be with what is in force, each with how often it
+    /// has come so far.
+    pub fn unmoved(&self) -> Vec<UnmovedInterrupt> {
+        let Some(journal) = &self.journal else { return Vec::new() };
+        let of = |irq| UnmovedInterrupt { irq, count: journal.kernel.interrupt_count(irq) };
+        journal.kernel.unmoved_interrupts(self.entry.is_some()).into_iter().map(of).collect()
+    }
+
+    /// Those of them that came since.
+    pub fn astray(&self, unmoved: &[UnmovedInterrupt]) -> Vec<u32> {
+        let Some(journal) = &self.journal else { return Vec::new() };
+        let came = |one: &&UnmovedInterrupt| journal.kernel.interrupt_count(one.irq) != one.count;
+        unmoved.iter().filter(came).map(|one| one.irq).collect()
     }
 
     /// The journal's entry in force; `""` for none.

@@ -15,7 +15,7 @@ use super::losses::Losses;
 use super::placement::HousekeepingPlacement;
 use super::source::RecordingLevel;
 use super::victims;
-use crate::measure::block::{BLOCK_LENGTH, LatencySample};
+use crate::measure::block::BLOCK_LENGTH;
 use crate::measure::cost;
 use crate::measure::hunter::POLL_INTERVAL;
 use crate::measure::integrity::entry;
@@ -265,10 +265,10 @@ impl FollowThreads {
         if !came.is_empty() || left {
             self.explainer.follow(self.events.family.threads());
         }
+        let mut finished = self.events.cycles.take_finished();
+        finished.retain(|cycle| !refused.contains(&cycle.thread));
+        self.cpus.count(&wakeups, finished);
         let spikes = wakeups.iter().filter_map(|wakeup| {
-            let sample =
-                LatencySample { latency: wakeup.actual - wakeup.expected, cycle: 0, time: wakeup.actual };
-            self.cpus.blocks.add(wakeup.cpu, sample);
             self.placement.ran_on(wakeup.cpu);
             let mut found = None;
             let spike = self.spikes.count(wakeup, self.cpus.blocks.began(), &mut found);

@@ -1,5 +1,5 @@
-//! The wake-ups of other programs' threads, in blocks without gaps: each begins where the last one
-//! of its CPU ended, the first with the run, and full ones last a second. Pure.
+//! The wake-ups and cycles of other programs' threads, in blocks without gaps: each begins where
+//! the last one of its CPU ended, the first with the run, and full ones last a second. Pure.
 //!
 //! A killed run is read as its last checkpoint and the blocks after it; that adds up only if no
 //! moment is in two blocks or in none. So a block's time is that of the run's seconds, whenever the
@@ -15,8 +15,16 @@ pub struct FollowedBlocks {
     began: Nanos,
     /// Where the closed blocks end and the open ones start.
     until: Nanos,
-    open: BTreeMap<Cpu, DrainedBlock>,
-    closed: Vec<(Cpu, DrainedBlock)>,
+    open: BTreeMap<Cpu, FollowedBlock>,
+    closed: Vec<(Cpu, FollowedBlock)>,
+}
+
+/// What came on one CPU in one block.
+#[derive(Default)]
+pub struct FollowedBlock {
+    pub wakeups: DrainedBlock,
+    /// The longest response of the cycles that ended there.
+    pub response: Option<Nanos>,
 }
 
 impl FollowedBlocks {
@@ -40,13 +48,24 @@ impl FollowedBlocks {
     /// One that is reported after its second was closed (another CPU's event may become readable a
     /// moment late) goes to the open block: it is counted once, with its own timestamp.
     pub fn add(&mut self, cpu: Cpu, sample: LatencySample) {
-        self.close_elapsed(sample.time);
+        self.open_at(cpu, sample.time).wakeups.add(sample);
+    }
+
+    /// Adds a cycle that ended there and then; in the order of time with the wake-ups.
+    pub fn add_response(&mut self, cpu: Cpu, end: Nanos, response: Nanos) {
+        let open = self.open_at(cpu, end);
+        open.response = open.response.max(Some(response));
+    }
+
+    /// The open block of a CPU, with those closed that are over at that time.
+    fn open_at(&mut self, cpu: Cpu, time: Nanos) -> &mut FollowedBlock {
+        self.close_elapsed(time);
         if !self.open.contains_key(&cpu) && self.until > self.began {
             // No followed thread ran there before: that is known, and a block.
-            self.closed
-                .push((cpu, DrainedBlock { start: self.began, end: self.until, ..DrainedBlock::default() }));
+            let wakeups = DrainedBlock { start: self.began, end: self.until, ..DrainedBlock::default() };
+            self.closed.push((cpu, FollowedBlock { wakeups, response: None }));
         }
-        self.open.entry(cpu).or_default().add(sample);
+        self.open.entry(cpu).or_default()
     }
 
     /// Closes the seconds that are over at that time. Where nothing was added for several, these
@@ -70,14 +89,15 @@ impl FollowedBlocks {
     }
 
     /// Hands over what was closed since the last call, the blocks of each CPU in order.
-    pub fn take(&mut self) -> Vec<(Cpu, DrainedBlock)> {
+    pub fn take(&mut self) -> Vec<(Cpu, FollowedBlock)> {
         std::mem::take(&mut self.closed)
     }
 
     fn close(&mut self, end: Nanos) {
         for (&cpu, open) in &mut self.open {
-            let taken = DrainedBlock { start: self.until, end, ..std::mem::take(open) };
-            self.closed.push((cpu, taken));
+            let FollowedBlock { wakeups, response } = std::mem::take(open);
+            let wakeups = DrainedBlock { start: self.until, end, ..wakeups };
+            self.closed.push((cpu, FollowedBlock { wakeups, response }));
         }
         self.until = end;
     }
@@ -94,9 +114,29 @@ mod tests {
         LatencySample { latency: Nanos(1_000), cycle: 0, time: Nanos(time) }
     }
 
-    fn spans(blocks: &[(Cpu, DrainedBlock)]) -> Vec<(u32, i64, i64, u64)> {
+    fn spans(blocks: &[(Cpu, FollowedBlock)]) -> Vec<(u32, i64, i64, u64)> {
         let ms = |time: Nanos| (time.0 - T0) / 1_000_000;
-        blocks.iter().map(|(cpu, taken)| (cpu.0, ms(taken.start), ms(taken.end), taken.cycles)).collect()
+        let span = |(cpu, taken): &(Cpu, FollowedBlock)| {
+            (cpu.0, ms(taken.wakeups.start), ms(taken.wakeups.end), taken.wakeups.cycles)
+        };
+        blocks.iter().map(span).collect()
+    }
+
+    #[test]
+    fn a_second_has_the_longest_response_of_the_cycles_that_ended_in_it() {
+        let mut blocks = FollowedBlocks::new(Nanos(T0));
+        let at = |ms: i64| Nanos(T0 + ms * 1_000_000);
+        blocks.add(Cpu(1), sample(at(10).0));
+        blocks.add_response(Cpu(1), at(20), Nanos(300));
+        blocks.add_response(Cpu(1), at(30), Nanos(200));
+        // It has moved: that CPU has a block from the beginning, too.
+        blocks.add_response(Cpu(2), at(1_400), Nanos(900));
+        blocks.finish(at(2_500));
+        let found = blocks.take();
+        let told: Vec<(u32, Option<i64>)> =
+            found.iter().map(|(cpu, block)| (cpu.0, block.response.map(|span| span.0))).collect();
+        let wanted = [(1, Some(300)), (2, None), (1, None), (2, Some(900)), (1, None), (2, None)];
+        assert_eq!(told, wanted);
     }
 
     #[test]
@@ -162,7 +202,7 @@ mod tests {
             blocks.finish(Nanos(now));
             all.append(&mut blocks.take());
             for cpu in 0..4 {
-                let own = all.iter().filter(|block| block.0 == Cpu(cpu)).map(|block| &block.1);
+                let own = all.iter().filter(|block| block.0 == Cpu(cpu)).map(|block| &block.1.wakeups);
                 let own: Vec<_> = own.collect();
                 prop_assert_eq!(own.iter().map(|block| block.cycles).sum::<u64>(), counted[cpu as usize]);
                 prop_assert!(own.windows(2).all(|pair| pair[0].end == pair[1].start));

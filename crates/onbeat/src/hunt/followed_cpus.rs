@@ -1,7 +1,10 @@
 //! The sums of each CPU on which followed threads ran.
 
-use super::followed_blocks::FollowedBlocks;
+use super::followed_blocks::{FollowedBlock, FollowedBlocks};
+use super::followed_cycles::FinishedCycle;
 use super::steal::StealByCpu;
+use super::wakeups::Wakeup;
+use crate::measure::block::LatencySample;
 use crate::measure::sink::ClosedBlock;
 use crate::measure::total::{Total, block_line, levels};
 use host::clock;
@@ -32,14 +35,29 @@ impl FollowedCpus {
         self.blocks.until() - self.blocks.began()
     }
 
+    /// Counts wake-ups, and cycles that ended, each given in order of time.
+    pub fn count(&mut self, wakeups: &[Wakeup], finished: Vec<FinishedCycle>) {
+        let mut finished = finished.into_iter().peekable();
+        for wakeup in wakeups {
+            while let Some(cycle) = finished.next_if(|cycle| cycle.end <= wakeup.actual) {
+                self.blocks.add_response(cycle.cpu, cycle.end, cycle.response);
+            }
+            let (latency, time) = (wakeup.actual - wakeup.expected, wakeup.actual);
+            self.blocks.add(wakeup.cpu, LatencySample { latency, cycle: 0, time });
+        }
+        for cycle in finished {
+            self.blocks.add_response(cycle.cpu, cycle.end, cycle.response);
+        }
+    }
+
     /// The blocks that were closed since the last call, as records and in full.
     pub fn second(&mut self) -> (Vec<Block>, Vec<ClosedBlock>) {
         let (wall_offset, began) = (clock::wall_offset(), self.blocks.began());
         let (mut blocks, mut closed) = (Vec::new(), Vec::new());
         self.steal.read();
-        for (cpu, block) in self.blocks.take() {
+        for (cpu, FollowedBlock { wakeups: block, response }) in self.blocks.take() {
             let mut record = block_line(cpu, &block, &levels());
-            record.missed = None;
+            (record.missed, record.response_ns) = (None, response);
             record.steal_ns = self.steal.take(cpu, block.cycles == 0 && block.start == began);
             let at = self.totals.partition_point(|total| total.cpu < cpu);
             if self.totals.get(at).is_none_or(|total| total.cpu != cpu) {

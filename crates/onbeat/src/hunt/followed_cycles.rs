@@ -8,7 +8,7 @@ use crate::measure::late::LateWakeup;
 use crate::measure::sink::ThreadProgress;
 use model::histogram::{Counts, bucket_of, buckets_of};
 use model::run::ThreadRun;
-use model::units::Nanos;
+use model::units::{Cpu, Nanos};
 use trace::cycles::place::SleepPlace;
 use trace::cycles::{Cycle, CyclePart, CycleTracker, LongestPart, ReleaseKind};
 use trace::event::{Address, Raw};
@@ -38,6 +38,18 @@ pub struct FollowedCycles {
     ended_without: usize,
     /// Ended threads that are not listed.
     unlisted: u64,
+    /// Cycles that ended since they were asked for.
+    finished: Vec<FinishedCycle>,
+}
+
+/// A cycle as its second counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishedCycle {
+    pub thread: i32,
+    /// Where it ended, and when.
+    pub cpu: Cpu,
+    pub end: Nanos,
+    pub response: Nanos,
 }
 
 impl FollowedCycles {
@@ -50,6 +62,7 @@ impl FollowedCycles {
             ended: Vec::new(),
             ended_without: 0,
             unlisted: 0,
+            finished: Vec::new(),
         }
     }
 
@@ -112,9 +125,16 @@ impl FollowedCycles {
         let sums = self.threads.get_mut(&cycle.task.pid)?;
         let deadline = self.deadline.or(cycle.period);
         sums.count(&cycle, deadline);
+        let (cpu, end, response) = (cycle.cpu, cycle.end, cycle.response());
+        self.finished.push(FinishedCycle { thread: cycle.task.pid, cpu, end, response });
         let deadline = deadline.filter(|&deadline| cycle.response() > deadline)?;
         let wakeup = LateWakeup { cpu: cycle.cpu, cycle: 0, expected: cycle.release, actual: cycle.end };
         Some(LateTask { wakeup, cycle: None, victim: cycle.task, own: false, deadline: Some(deadline) })
+    }
+
+    /// The cycles that ended since the last call, in order of time.
+    pub fn take_finished(&mut self) -> Vec<FinishedCycle> {
+        std::mem::take(&mut self.finished)
     }
 
     /// What is counted of each thread so far, those that have ended first.

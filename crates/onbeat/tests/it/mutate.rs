@@ -14,6 +14,7 @@ use experiment::tally::PairTally;
 use model::experiment::parse as experiment;
 use model::experiment::{
     EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment, SegmentLoad,
+    SettleRun,
 };
 use model::histogram::{Bucket, quantile, total_of};
 use model::rng::SplitMix64;
@@ -234,6 +235,8 @@ fn sample_experiment() -> ExperimentRun {
         valid: why.is_empty(),
         why: why.into(),
         bundle: format!("segments/{:03}-{}", pair + 1, arm.name()),
+        settled_ns: Nanos(2_100_000_000),
+        astray: vec![24],
         observed_ns: Nanos(4_000_000_000),
         samples: 4_000,
         late,
@@ -241,6 +244,13 @@ fn sample_experiment() -> ExperimentRun {
         p50_ns: Some(Nanos(41_000)),
         max_ns: Some(Nanos(50_100_000)),
         loads: vec![SegmentLoad { spec: "mem:1x64M".into(), rate_per_s: Some(1.5e8) }],
+    };
+    let settling = |arm: ExperimentArm, altered_ns: Option<Nanos>, why: &str| SettleRun {
+        arm,
+        bundle: format!("segments/settling-{}", arm.name()),
+        altered_ns,
+        unsettled: false,
+        why: why.into(),
     };
     let plan = ExperimentPlan {
         change: "vmstat-interval=120".into(),
@@ -261,6 +271,7 @@ fn sample_experiment() -> ExperimentRun {
         plan,
         kernel: "6.12.117-rt".into(),
         pilot: Some(segment(0, a, 6, "")),
+        trial: vec![settling(b, Some(Nanos(5_000_000_000)), ""), settling(a, None, "the clock stepped")],
         segments,
     }
 }
@@ -300,6 +311,7 @@ fn block_lines_survive_damage() {
         mono_ns: Nanos(5_000_000_000),
         n: 1000,
         max_ns: Some(Nanos(7_000)),
+        response_ns: Some(Nanos(90_000)),
         top_ns: vec![Nanos(6_000); 7],
         over: vec![(Nanos(10_240), 3)],
         ..Block::default()

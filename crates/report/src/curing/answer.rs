@@ -2,12 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::sentences::{CULPRITS, late, next_step, share};
+use super::sentences::{CULPRITS, late, next_step};
 use crate::hunt::sentences::percent;
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
 use crate::prose::prose;
-use crate::words::{clean, span};
+use crate::words::{capitalised, clean, span};
+use experiment::cure::negligible::share;
 use model::cure::{CureCulprit, CureHunt, CureRun, CureStep};
 
 /// The culprits of the first hunt as bars; nothing where none was made.
@@ -58,8 +59,12 @@ fn became(culprit: &CureCulprit, record: &CureRun) -> String {
     let left = record.remaining.iter().filter(|one| one.culprit == culprit.name);
     let left = left.min_by_key(|one| one.needs == "decision");
     let takes = left.map(|one| {
-        let opening = if one.needs == "decision" { "Not changed" } else { "It would take" };
-        format!("{opening}: {}.", clean(one.what.trim_end_matches('.')))
+        let what = clean(one.what.trim_end_matches('.'));
+        match one.needs.as_str() {
+            "decision" if what.starts_with("not tried") => format!("{}.", capitalised(&what)),
+            "decision" => format!("Not changed: {what}."),
+            _ => format!("It would take: {what}."),
+        }
     });
     let done = match (kept.as_slice(), tried.as_slice()) {
         ([], []) if takes.is_some() => None,
@@ -127,5 +132,8 @@ mod tests {
             let text = bars(&record).into_string();
             assert!(text.contains(&format!("{opening}: isolation-lists")), "{text}");
         }
+        record.remaining[0].what = "not tried, because it took 0.3 % of the time lost: swap".into();
+        let text = bars(&record).into_string();
+        assert!(text.contains("\">Not tried, because it took 0.3 % of the time lost: swap.<"), "{text}");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::hunt::sentences::percent;
 use crate::words::{capitalised, clean, duration, several, span};
+use experiment::cure::negligible::share;
 use model::cure::{CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRun, CureStep};
 use model::experiment::CountedUnit;
 use model::units::{CpuSet, Nanos};
@@ -137,11 +138,6 @@ pub fn late(number: u64, counted: CountedUnit) -> String {
     format!("{number} late {unit}")
 }
 
-/// Of the late time of a hunt.
-pub fn share(culprit: &CureCulprit, hunt: &CureHunt) -> Option<f64> {
-    (hunt.latency_ns.0 > 0).then(|| (culprit.lost_ns.0 as f64 / hunt.latency_ns.0 as f64).clamp(0.0, 1.0))
-}
-
 /// Which change it is, and what became of it.
 pub fn step_head(number: usize, step: &CureStep) -> String {
     let became = match (step.kept, step.verdict.as_str()) {
@@ -152,12 +148,16 @@ pub fn step_head(number: usize, step: &CureStep) -> String {
     format!("{number}. {}, against {}: {became}", clean(&step.change), clean(&step.culprit))
 }
 
-/// Why.
+/// Why, and what was left out behind its switches where that was more than usual.
 pub fn step_why(step: &CureStep) -> String {
+    let settling = match step.settling.trim() {
+        "" => String::new(),
+        said => format!("; {}", clean(said)),
+    };
     match (step.verdict.as_str(), step.why.trim()) {
         ("", _) => "it was interrupted".to_owned(),
-        (verdict, "") => clean(verdict),
-        (verdict, why) => format!("{}: {}", clean(verdict), clean(why)),
+        (verdict, "") => format!("{}{settling}", clean(verdict)),
+        (verdict, why) => format!("{}: {}{settling}", clean(verdict), clean(why)),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::cli::step_settings::{StepSettings, StepWish};
 use ::suite::setting::SuiteSetting;
 use experiment::cure::level::of_stage;
 use experiment::cure::{CureTry, proven, reserve};
+use experiment::design::SETTLE;
 use experiment::proof::prove;
 use experiment::tally::PairTally;
 use host::rt;
@@ -17,6 +18,7 @@ use model::cure::{CureCandidate, CureRun, CureStep};
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun};
 use model::units::Nanos;
+use report::proving::settling;
 
 impl<'a> CureCourse<'a> {
     /// Proves a change; false if a stop signal came. The settings are given back, with nothing of
@@ -88,11 +90,21 @@ impl<'a> CureCourse<'a> {
         if let Some(pilot) = &pilot {
             fix_length(&mut plan, &folder, pilot)?;
         }
+        // What the change took to settle it takes again.
+        let before = record.steps.last().filter(|_| tried.again);
+        let trial = match before.map(|step| read_record(&self.folder.join(&step.screened))).transpose()? {
+            Some(first) => {
+                plan.settle_ns = first.plan.settle_ns;
+                first.trial
+            }
+            None => Vec::new(),
+        };
         let experiment = ExperimentRun {
             schema: EXPERIMENT_SCHEMA.into(),
             plan,
             kernel: record.kernel.clone(),
             pilot,
+            trial,
             ..ExperimentRun::default()
         };
         keep_experiment(&folder, &experiment)?;
@@ -145,6 +157,11 @@ fn wish(candidate: &CureCandidate) -> StepWish {
 fn note(step: &mut CureStep, experiment: &ExperimentRun) {
     let proof = prove(&experiment.plan, &PairTally::of(&experiment.segments));
     proven(step, &proof, experiment.plan.win_at);
+    // The usual needs no word.
+    step.settling = match experiment.plan.settle_ns > SETTLE {
+        true => settling(experiment).unwrap_or_default(),
+        false => String::new(),
+    };
     let last = |arm: ExperimentArm| {
         let of_arm = experiment.segments.iter().rev().find(|segment| segment.arm == arm && segment.valid);
         of_arm.map_or_else(String::new, |segment| format!("{}/{}", step.experiment, segment.bundle))

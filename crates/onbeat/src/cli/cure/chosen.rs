@@ -39,6 +39,7 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenCure> {
         hunt_ns: run_length("--hunt", &args.hunt)?,
         segment_ns: conditions.segment_ns,
         settle_ns: conditions.settle_ns,
+        settle_trial_ns: conditions.settle_trial_ns,
         seed: conditions.seed,
         yes: args.yes,
         victim: conditions.victim,

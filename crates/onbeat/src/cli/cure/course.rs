@@ -8,6 +8,7 @@ use super::folder::keep;
 use crate::cli::Environment;
 use crate::cli::capture;
 use crate::cli::child_run::{ChildEnd, run_child};
+use crate::cli::condition_flags::require_online;
 use crate::cli::progress_line::ProgressLine;
 use crate::cli::prove::segments::{arguments, deciding, require_rare};
 use crate::cli::step_settings::StepSettings;
@@ -129,6 +130,9 @@ impl<'a> CureCourse<'a> {
         }
         let begun = CureCleanRun { bundle, changes: record.kept(), long, ..CureCleanRun::default() };
         let run = clean_run(self.folder, begun, plan.limit_ns, plan.horizon_ns)?;
+        if !run.valid {
+            require_online(&self.chosen.cpus, &plan.load_cpus)?;
+        }
         if run.valid && !long {
             require_rare(plan.limit_ns, plan.counted(), &pilot(&run))?;
         }
@@ -168,6 +172,7 @@ impl<'a> CureCourse<'a> {
         if host::identity(&self.folder.join(bundle).join("run.json")).is_some() {
             return Ok(true);
         }
+        require_online(&self.chosen.cpus, &self.chosen.plan.load_cpus)?;
         let message = if words.is_empty() { format!("its run ended with exit code {code}") } else { words };
         let exits = [Exit::Usage, Exit::NotPermitted, Exit::NotSupported];
         let exit = exits.into_iter().find(|exit| *exit as i32 == code).unwrap_or(Exit::Internal);
@@ -209,6 +214,7 @@ pub fn conditions(plan: &CurePlan) -> ExperimentPlan {
         limit_ns: plan.limit_ns,
         segment_ns: plan.segment_ns,
         settle_ns: plan.settle_ns,
+        settle_trial_ns: plan.settle_trial_ns,
         cpus: plan.cpus.clone(),
         load: plan.load.clone(),
         load_cpus: plan.load_cpus.clone(),

@@ -45,7 +45,7 @@ pub fn page(
     next: Option<&str>,
 ) -> Result<String> {
     let (heading, verdict) = (heading(&record.plan), verdict(proof));
-    let numbers = numbers(&record.plan, record.segments.len(), proof, needs);
+    let numbers = numbers(record, proof, needs);
     let comparison = &answered.comparison;
     let said = SaidOfPairs { heading: &heading, verdict: &verdict, numbers: &numbers, next };
     let versus = Versus {

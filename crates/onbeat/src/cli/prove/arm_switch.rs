@@ -6,7 +6,7 @@ use super::chosen::ChosenProof;
 use super::script_keeper::{self, how_it_ended};
 use crate::cli::Environment;
 use crate::cli::outputs::remark;
-use crate::cli::step_settings::{StepSettings, StepWish};
+use crate::cli::step_settings::{StepSettings, StepWish, UnmovedInterrupt};
 use host::switch_script::{ScriptEnd, SwitchScript};
 use model::error::{Exit, Failure, Result};
 use model::experiment::ExperimentArm;
@@ -70,6 +70,30 @@ impl<'a> ArmSwitch<'a> {
                 };
                 settings.switch(settings_of_arm)?.map_err(Failure::not_supported)
             }
+        }
+    }
+
+    /// Has interrupts move before an arm counts as reached, and waits for them so long at the most.
+    pub fn be_patient(&mut self, most: Nanos) {
+        if let ArmSwitch::Settings { settings, .. } = self {
+            settings.be_patient(most);
+        }
+    }
+
+    /// Interrupts that are not where the arm in force has them.
+    pub fn unmoved(&self) -> Vec<UnmovedInterrupt> {
+        match self {
+            ArmSwitch::Settings { settings, .. } => settings.unmoved(),
+            // What a script moves it waits for itself.
+            ArmSwitch::Script(_) => Vec::new(),
+        }
+    }
+
+    /// Those of them that came since.
+    pub fn astray(&self, unmoved: &[UnmovedInterrupt]) -> Vec<u32> {
+        match self {
+            ArmSwitch::Settings { settings, .. } => settings.astray(unmoved),
+            ArmSwitch::Script(_) => Vec::new(),
         }
     }
 

@@ -8,6 +8,7 @@ pub mod folder;
 mod plan_text;
 mod script_keeper;
 pub mod segments;
+mod trial;
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! What an experiment would do, in words.
 
 use super::chosen::ChosenProof;
-use super::segments::pair_length;
+use super::segments::{pair_length, trial_of};
 use crate::cli::suite::spoken;
 use experiment::length::{LEAST, MOST};
 use experiment::order::letters;
@@ -39,6 +39,14 @@ pub fn plan_text(chosen: &ChosenProof, changes: Option<&PlanDocument>) -> String
         plan.p50_ns.spaced(),
         100.0 * plan.load_share
     );
+    if plan.settle_trial_ns.0 > 0 {
+        text += &format!(
+            "settling: a run of {} behind a switch to each side tells how much is left out, {} to {}\n",
+            spoken(plan.settle_trial_ns),
+            spoken(plan.settle_ns),
+            spoken(plan.settle_trial_ns)
+        );
+    }
     text + &lengths(chosen)
 }
 
@@ -47,7 +55,8 @@ fn lengths(chosen: &ChosenProof) -> String {
     let warm_up = spoken(chosen.warm_up);
     let of = |segment_ns| {
         let one = pair_length(&ExperimentPlan { segment_ns, ..plan.clone() });
-        let all = |pairs: u32| Nanos(one.0.saturating_mul(i64::from(pairs)).saturating_add(chosen.warm_up.0));
+        let before = chosen.warm_up.0.saturating_add(trial_of(plan).0);
+        let all = |pairs: u32| Nanos(one.0.saturating_mul(i64::from(pairs)).saturating_add(before));
         [fewest_pairs(plan), plan.most_pairs].map(|pairs| spoken(all(pairs)))
     };
     match plan.segment_ns.0 {

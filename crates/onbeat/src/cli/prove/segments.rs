@@ -1,5 +1,5 @@
 //! The warm-up and the pairs of an experiment, each run of `onbeat measure` in a process of its
-//! own.
+//! own; the trial between them is in `trial.rs`.
 
 use std::path::Path;
 
@@ -8,8 +8,9 @@ use super::chosen::ChosenProof;
 use super::folder::keep;
 use crate::cli::Environment;
 use crate::cli::child_run::{ChildEnd, run_child};
+use crate::cli::condition_flags::require_online;
 use crate::cli::progress_line::ProgressLine;
-use experiment::cure::around;
+use experiment::cure::{around, trial_length};
 use experiment::length::{memory, segment_length};
 use experiment::order::of_pair;
 use experiment::proof::{Proof, prove};
@@ -24,8 +25,8 @@ use study::proving::{maxima, segment};
 
 /// What is common to all segments.
 pub struct SegmentSetup<'a> {
-    folder: &'a Path,
-    chosen: &'a ChosenProof,
+    pub folder: &'a Path,
+    pub chosen: &'a ChosenProof,
     progress: ProgressLine,
 }
 
@@ -51,7 +52,7 @@ impl PairsEnd {
 }
 
 /// One segment, unless a stop signal came.
-enum SegmentEnd {
+pub enum SegmentEnd {
     Measured(Box<ExperimentSegment>),
     /// There is no bundle: what its run said of itself, and its exit code.
     Refused(Failure),
@@ -72,6 +73,15 @@ impl<'a> SegmentSetup<'a> {
         if record.pilot.is_none() && !self.warm_up(record, switch)? {
             return Ok(PairsEnd::Signal);
         }
+        if lacks_trial(record) {
+            let takes = Nanos(trial_of(&record.plan).0.saturating_add(pair_length(&record.plan).0));
+            if !self.is_time(begun, takes) {
+                return Ok(PairsEnd::Time);
+            }
+            if !self.trial(record, switch)? {
+                return Ok(PairsEnd::Signal);
+            }
+        }
         loop {
             let (next, proof) = {
                 let tally = PairTally::of(&record.segments);
@@ -80,14 +90,19 @@ impl<'a> SegmentSetup<'a> {
             if let Some(end) = proof.end {
                 return Ok(PairsEnd::Decided(end.name()));
             }
-            let until = Nanos((clock::monotonic() - begun).0.saturating_add(pair_length(&record.plan).0));
-            if self.chosen.at_most.is_some_and(|at_most| until > at_most) {
+            if !self.is_time(begun, pair_length(&record.plan)) {
                 return Ok(PairsEnd::Time);
             }
             if !self.pair(next, record, switch, &proof)? {
                 return Ok(PairsEnd::Signal);
             }
         }
+    }
+
+    /// Whether there is time for what takes so long.
+    fn is_time(&self, begun: Nanos, takes: Nanos) -> bool {
+        let until = Nanos((clock::monotonic() - begun).0.saturating_add(takes.0));
+        self.chosen.at_most.is_none_or(|at_most| until <= at_most)
     }
 
     /// Measures without the change, and fixes the length of the segments; false if a stop signal
@@ -105,6 +120,7 @@ impl<'a> SegmentSetup<'a> {
             SegmentEnd::Measured(pilot) => *pilot,
         };
         if !pilot.valid {
+            require_online(&self.chosen.cpus, &record.plan.load_cpus)?;
             let why = clean(&pilot.why);
             let message =
                 format!("the warm-up was spoiled: {why}: repair that first, or ask for another load");
@@ -124,6 +140,7 @@ impl<'a> SegmentSetup<'a> {
         switch: &mut ArmSwitch,
         so_far: &Proof,
     ) -> Result<bool> {
+        switch.be_patient(record.plan.segment_ns);
         for arm in of_pair(record.plan.seed, number) {
             let doing = format!(
                 "{}, {}; fewer late in {} of {} so far",
@@ -132,33 +149,51 @@ impl<'a> SegmentSetup<'a> {
                 so_far.wins,
                 so_far.pairs - so_far.ties
             );
-            let switched = switch.to(arm);
-            if switched.is_err() && rt::stop_pending() {
+            let begun = clock::monotonic();
+            if !self.switched(switch, arm)?
+                || self.progress.wait(clock::monotonic() + record.plan.settle_ns, &doing)
+            {
                 return Ok(false);
             }
-            switched?;
-            if rt::stop_pending() || self.progress.wait(clock::monotonic() + record.plan.settle_ns, &doing) {
-                return Ok(false);
-            }
+            let settled_ns = clock::monotonic() - begun;
+            let unmoved = switch.unmoved();
             let name = format!("{:03}-{}", number + 1, arm.name());
             let measured = match self.segment(&record.plan, &name, record.plan.segment_ns, &doing)? {
                 SegmentEnd::Stopped => return Ok(false),
                 SegmentEnd::Refused(failure) => {
+                    require_online(&self.chosen.cpus, &record.plan.load_cpus)?;
                     ExperimentSegment { why: failure.message, ..ExperimentSegment::default() }
                 }
                 SegmentEnd::Measured(measured) => *measured,
             };
             let valid = measured.valid;
-            record.segments.push(ExperimentSegment { pair: number, arm, ..measured });
+            let astray = switch.astray(&unmoved);
+            record.segments.push(ExperimentSegment { pair: number, arm, settled_ns, astray, ..measured });
             keep(self.folder, record)?;
             if !valid {
+                require_online(&self.chosen.cpus, &record.plan.load_cpus)?;
                 break;
             }
         }
         Ok(true)
     }
 
-    fn segment(&self, plan: &ExperimentPlan, name: &str, length: Nanos, doing: &str) -> Result<SegmentEnd> {
+    /// Makes or undoes the change; false if a stop signal came.
+    pub fn switched(&self, switch: &mut ArmSwitch, arm: ExperimentArm) -> Result<bool> {
+        let switched = switch.to(arm);
+        if switched.is_err() && rt::stop_pending() {
+            return Ok(false);
+        }
+        switched.map(|()| !rt::stop_pending())
+    }
+
+    pub fn segment(
+        &self,
+        plan: &ExperimentPlan,
+        name: &str,
+        length: Nanos,
+        doing: &str,
+    ) -> Result<SegmentEnd> {
         let bundle = self.new_bundle(name);
         let line = arguments(deciding(plan), plan, length, &self.folder.join(&bundle), &[]);
         let end = run_child(&line, None, &mut || self.progress.wait(clock::monotonic() + PERIOD, doing));
@@ -191,6 +226,16 @@ pub fn fix_length(plan: &mut ExperimentPlan, folder: &Path, pilot: &ExperimentSe
         plan.segment_ns = segment_length(late, memory);
     }
     Ok(())
+}
+
+/// Whether the settling time is to be told by a trial, and is not yet.
+fn lacks_trial(record: &ExperimentRun) -> bool {
+    record.plan.settle_trial_ns.0 > 0 && record.trial.is_empty()
+}
+
+/// Both runs of the trial, with what is around them.
+pub fn trial_of(plan: &ExperimentPlan) -> Nanos {
+    trial_length(plan.settle_trial_ns, plan.counted())
 }
 
 /// Both segments of a pair, with what is around them.

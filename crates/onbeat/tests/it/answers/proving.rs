@@ -324,6 +324,27 @@ fn kept(place: &Place, a: u64, b: u64) -> Value {
 }
 
 #[test]
+fn how_long_a_change_takes_to_settle_is_told_before_the_first_pair() {
+    let place = Place::new();
+    let mut record = kept(&place, 10, 1);
+    record["segments"] = json!([]);
+    // The first coin of this seed says that the change comes first.
+    record["plan"]["seed"] = json!(1);
+    record["plan"]["settle_trial_ns"] = json!(2_000_000_000u64);
+    fs::write(place.at("done/experiment.json"), record.to_string()).unwrap();
+    let once = place.path("once");
+    script(&place, &format!("[ \"$1\" = a ] || ! [ -e {once} ] || exit 3\n[ \"$1\" = a ] || touch {once}"));
+    let output = onbeat(&["prove", "-q", "--resume", &place.path("done")]);
+    // The trial, and the first pair, whose script fails.
+    assert_eq!((code(&output), calls(&place).as_str()), (2, "baba"));
+    let kept: Value = serde_json::from_slice(&fs::read(place.at("done/experiment.json")).unwrap()).unwrap();
+    let arms: Vec<&Value> = kept["trial"].as_array().unwrap().iter().map(|run| &run["arm"]).collect();
+    assert_eq!(arms, ["b", "a"]);
+    assert_eq!(kept["plan"]["settle_ns"], json!(2_000_000_000u64), "the least");
+    assert_eq!(kept["segments"], json!([]));
+}
+
+#[test]
 fn a_record_that_decides_is_answered_without_measuring() {
     let place = Place::new();
     let record = kept(&place, 10, 1);

@@ -7,6 +7,7 @@ mod documented;
 mod exported;
 mod isolated;
 mod killed;
+mod offline;
 mod others;
 mod planted;
 mod proofs;
@@ -32,6 +33,7 @@ pub fn all() -> Vec<UndoScene> {
         cured::scenes(),
         cure_ends::scenes(),
         cure_killed::scenes(),
+        offline::scenes(),
         watched::scenes(),
         documented::scenes(),
     ];

@@ -53,11 +53,17 @@ fn proven(replies: &[Reply], _: &Machine) -> Measured {
     let proof = document(reply, "proof")?;
     let told = ProofTold::of(&proof)?;
     told.require_better()?;
+    let trial = proof["experiment"]["trial"].as_array().map_or(0, Vec::len);
+    let settle = proof["experiment"]["settle_s"].as_f64().unwrap_or(f64::NAN);
+    require(trial == 2 && (2.0..=20.0).contains(&settle), || {
+        format!("{trial} runs told the settling time of {settle} s")
+    })?;
     let differs = proof["environment_diff"].as_array().is_some_and(|all| {
         all.iter().any(|one| one["what"].as_str().is_some_and(|what| what.contains("stat_interval")))
     });
     Ok(vec![format!(
-        "{}; given back {given_back} ms after kill -9; the change is{} among the conditions",
+        "{}; {settle} s left out behind a switch; given back {given_back} ms after kill -9; the change \
+         is{} among the conditions",
         told.line,
         if differs { "" } else { " not" }
     )])

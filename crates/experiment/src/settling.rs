@@ -1,0 +1,172 @@
+//! How long a change takes until it has settled, told before the first pair that counts: behind a
+//! switch to each side a run is measured at once, and its first blocks are held against its second
+//! half. What these runs show decides nothing else, so that a longer or a shorter time favours no
+//! arm.
+
+use model::experiment::{ExperimentRun, SettleRun};
+use model::units::Nanos;
+use stats::series::BLOCK;
+
+use crate::design::SETTLE;
+
+/// The length of each run of the trial. What is left out is this at most.
+pub const TRIAL: Nanos = Nanos(20_000_000_000);
+
+/// So many blocks in a row that lie beyond the second half have not settled. Where nothing alters,
+/// the four of one place do in 10 of 1,001 orders, with one value of ten passed over on either
+/// side; those of any place in 1 run of 20, and then more is left out than was needed.
+const WINDOW: usize = 4;
+
+/// When what a run measures is like its second half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// From this block on.
+    After(usize),
+    /// Not by the end of its first half, so many blocks.
+    NotWithin(usize),
+    /// There are too few blocks to say.
+    Unseen,
+}
+
+/// Of the maxima of a run's blocks: behind the last four in a row that are all larger, or all
+/// smaller, than the second half but for one value of that, which a rare event may be.
+pub fn settled(maxima: &[f64]) -> Settled {
+    let half = maxima.len() / 2;
+    if half < 2 * WINDOW {
+        return Settled::Unseen;
+    }
+    let mut later = maxima[half..].to_vec();
+    later.sort_by(f64::total_cmp);
+    let (low, high) = (later[1], later[later.len() - 2]);
+    let is_beyond =
+        |window: &[f64]| window.iter().all(|value| *value > high) || window.iter().all(|value| *value < low);
+    let last = maxima[..half].windows(WINDOW).rposition(is_beyond);
+    match last.map_or(0, |last| last + WINDOW) {
+        // With one block of the half left it is not known whether it goes on.
+        after if after + 1 >= half => Settled::NotWithin(half),
+        after => Settled::After(after),
+    }
+}
+
+/// The same as a run of the record has it.
+pub fn noted(run: SettleRun, maxima: &[f64]) -> SettleRun {
+    let span = |blocks: usize| Some(Nanos((blocks as i64).saturating_mul(BLOCK.0)));
+    match settled(maxima) {
+        Settled::After(blocks) => SettleRun { altered_ns: span(blocks), ..run },
+        Settled::NotWithin(blocks) => SettleRun { altered_ns: span(blocks), unsettled: true, ..run },
+        Settled::Unseen => SettleRun { why: "it has too few whole seconds".into(), ..run },
+    }
+}
+
+/// What is left out behind each switch: until both sides have settled, and 2 s at the least. Where
+/// one had not by the middle of its run, as much as the whole of it, which may be too little.
+pub fn settling_time(trial: &[SettleRun], length: Nanos) -> Nanos {
+    let of = |run: &SettleRun| if run.unsettled { length } else { run.altered_ns.unwrap_or_default() };
+    trial.iter().map(of).fold(SETTLE, Nanos::max)
+}
+
+/// What was left out behind all switches of the pairs together.
+pub fn discarded(run: &ExperimentRun) -> Nanos {
+    let of = |settled: Nanos| if settled.0 > 0 { settled } else { run.plan.settle_ns };
+    run.segments.iter().fold(Nanos(0), |sum, segment| Nanos(sum.0.saturating_add(of(segment.settled_ns).0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::experiment::{ExperimentPlan, ExperimentSegment};
+    use stats::rng::Rng;
+
+    const BLOCKS: usize = 20;
+
+    /// Maxima around 100 that scatter by a tenth, and more of them at first.
+    fn drawn(rng: &mut Rng, more: impl Fn(f64) -> f64) -> Vec<f64> {
+        (0..BLOCKS).map(|at| 100.0 + 10.0 * rng.normal() + more(at as f64)).collect()
+    }
+
+    fn share(draws: usize, mut of: impl FnMut() -> bool) -> f64 {
+        (0..draws).filter(|_| of()).count() as f64 / draws as f64
+    }
+
+    #[test]
+    fn what_settles_at_once_is_seldom_held_for_longer() {
+        let mut rng = Rng::new(4);
+        let heavy = |rng: &mut Rng| (0..BLOCKS).map(|_| rng.exponential().powi(3)).collect::<Vec<f64>>();
+        for is_heavy in [false, true] {
+            let at_once = share(2_000, || {
+                let series = if is_heavy { heavy(&mut rng) } else { drawn(&mut rng, |_| 0.0) };
+                settled(&series) == Settled::After(0)
+            });
+            assert!(at_once > 0.93, "{at_once}");
+        }
+    }
+
+    #[test]
+    fn an_exponential_approach_is_left_out_as_far_as_it_shows() {
+        let mut rng = Rng::new(5);
+        // By so many scatters at first: it shows until it is about two of them.
+        for (constant, from, to) in [(1.5, 4, 7), (2.0, 5, 8)] {
+            let fits = share(500, || match settled(&drawn(&mut rng, |at| 300.0 * (-at / constant).exp())) {
+                Settled::After(blocks) => (from..=to).contains(&blocks),
+                _ => false,
+            });
+            assert!(fits > 0.8, "{constant}: {fits}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_settle_in_its_run_is_told_from_what_does() {
+        let mut rng = Rng::new(6);
+        for more in [|at: f64| 300.0 * (-at / 30.0).exp(), |at: f64| 40.0 * at] {
+            let unsettled = share(200, || settled(&drawn(&mut rng, more)) == Settled::NotWithin(BLOCKS / 2));
+            assert!(unsettled > 0.9, "{unsettled}");
+        }
+    }
+
+    #[test]
+    fn what_grows_counts_as_what_falls() {
+        let rises: Vec<f64> =
+            (0..BLOCKS).map(|at| if at < 6 { at as f64 } else { 100.0 + at as f64 }).collect();
+        assert_eq!(settled(&rises), Settled::NotWithin(10), "it rises to the end");
+        let steps: Vec<f64> =
+            (0..BLOCKS).map(|at| if at < 6 { 5.0 } else { 100.0 + (at % 3) as f64 }).collect();
+        assert_eq!(settled(&steps), Settled::After(6));
+    }
+
+    #[test]
+    fn one_rare_event_hides_nothing_and_little_data_says_nothing() {
+        let mut series: Vec<f64> =
+            (0..BLOCKS).map(|at| if at < 5 { 900.0 } else { 100.0 + (at % 4) as f64 }).collect();
+        series[15] = 5_000.0;
+        assert_eq!(settled(&series), Settled::After(5));
+        assert_eq!(settled(&[7.0; BLOCKS]), Settled::After(0), "all alike");
+        assert_eq!((settled(&[]), settled(&[1.0; 15])), (Settled::Unseen, Settled::Unseen));
+        assert_eq!(settled(&[f64::NAN; BLOCKS]), Settled::After(0));
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_longer_of_both_within_bounds() {
+        let second = Nanos::SECOND.0;
+        let run = |blocks: i64, unsettled| SettleRun {
+            altered_ns: Some(Nanos(blocks * second)),
+            unsettled,
+            ..SettleRun::default()
+        };
+        let time = |trial: &[SettleRun]| settling_time(trial, TRIAL).0 / second;
+        assert_eq!([time(&[]), time(&[run(0, false), run(1, false)])], [2, 2]);
+        assert_eq!([time(&[run(5, false), run(9, false)]), time(&[run(10, true), run(0, false)])], [9, 20]);
+        let unseen = noted(SettleRun::default(), &[1.0]);
+        assert!(time(&[unseen.clone()]) == 2 && unseen.why.contains("too few"));
+        let late = noted(SettleRun::default(), &(0..20).map(f64::from).collect::<Vec<_>>());
+        assert!(late.unsettled && late.altered_ns == Some(Nanos(10 * second)));
+    }
+
+    #[test]
+    fn all_that_was_left_out_is_counted() {
+        let segment = |ms: i64| ExperimentSegment { settled_ns: Nanos(ms * 1_000_000), ..Default::default() };
+        let plan = ExperimentPlan { settle_ns: Nanos(2_000_000_000), ..ExperimentPlan::default() };
+        // One of an older record does not say.
+        let run = ExperimentRun { plan, segments: vec![segment(2_500), segment(0)], ..Default::default() };
+        assert_eq!(discarded(&run), Nanos(4_500_000_000));
+    }
+}

@@ -1,0 +1,83 @@
+//! Whose part of a late wake-up decides it: what curing that one culprit alone could change.
+
+use model::run::{Run, Spike};
+use model::units::Nanos;
+use rules::culprits::belonging::place_of;
+
+/// For each culprit of a hunt, in the order of the run, the late wake-ups of which it is the
+/// largest part, or which would have been in time without it; of those that are kept.
+pub fn decisive(run: &Run, limit: Nanos) -> Vec<u64> {
+    let mut all = vec![0u64; run.culprits.len()];
+    for spike in &run.spikes {
+        let parts = parts(run, spike);
+        let most = parts.iter().copied().max().unwrap_or_default().max(spike.unexplained_ns.0);
+        for (decided, part) in all.iter_mut().zip(parts) {
+            let is_largest = part == most;
+            let would_be_in_time = spike.latency_ns.0.saturating_sub(part) < limit.0;
+            *decided += u64::from(part > 0 && (is_largest || would_be_in_time));
+        }
+    }
+    all
+}
+
+/// What each culprit took of a spike, in nanoseconds.
+fn parts(run: &Run, spike: &Spike) -> Vec<i64> {
+    let mut parts = vec![0i64; run.culprits.len()];
+    for slice in &spike.slices {
+        if let Some(place) = place_of(&run.culprits, slice) {
+            parts[place] = parts[place].saturating_add(slice.ns.0);
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::run::{Slice, Who};
+    use model::spike::Culprit;
+
+    fn slice(comm: &str, us: i64) -> Slice {
+        Slice {
+            kind: "thread".into(),
+            ns: Nanos(us * 1_000),
+            who: Who { comm: comm.into(), pid: 9, ..Who::default() },
+            ..Slice::default()
+        }
+    }
+
+    fn spike(slices: &[(&str, i64)], unexplained: i64) -> Spike {
+        let slices: Vec<Slice> = slices.iter().map(|(comm, us)| slice(comm, *us)).collect();
+        let sum: i64 = slices.iter().map(|slice| slice.ns.0).sum();
+        let unexplained_ns = Nanos(unexplained * 1_000);
+        Spike { latency_ns: Nanos(sum + unexplained_ns.0), unexplained_ns, slices, ..Spike::default() }
+    }
+
+    fn run(spikes: Vec<Spike>) -> Run {
+        let host = model::run::Host::default();
+        let mut run = Run { spikes, ..Run::default() };
+        let context = rules::culprits::context::RunContext::of_machine(&host);
+        run.culprits = rules::culprits::tally::rank_all(&mut run.spikes, &context).culprits;
+        run
+    }
+
+    #[test]
+    fn the_largest_part_decides_and_so_does_one_without_which_it_were_in_time() {
+        let run = run(vec![
+            spike(&[("large", 90), ("small", 20)], 0),
+            spike(&[("large", 500), ("small", 20), ("tiny", 1)], 0),
+            spike(&[("small", 10)], 600),
+        ]);
+        let decided = decisive(&run, Nanos(100_000));
+        let of = |name: &str| {
+            let is_it = |culprit: &Culprit| culprit.name.contains(name);
+            decided[run.culprits.iter().position(is_it).expect("it is listed")]
+        };
+        assert_eq!([of("large"), of("small"), of("tiny")], [2, 1, 0]);
+    }
+
+    #[test]
+    fn a_hunt_without_spikes_has_no_deciding_part() {
+        assert!(decisive(&Run::default(), Nanos(1)).is_empty());
+    }
+}
