@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keyword::Word;
 use crate::keywords;
+use crate::labels::Labels;
 use crate::rows::RowCounts;
 use crate::slice::SliceKind;
 use crate::units::{Cpu, Nanos};
@@ -85,6 +86,9 @@ pub struct WatchRun {
     pub plan: String,
     /// How long an interval should be.
     pub interval_ns: Nanos,
+    /// What it belongs to, as its user named it.
+    #[serde(skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
 }
 
 /// One interval, as it was read from the kernel.
