@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use model::keyword::Word;
+use model::labels::Labels;
 use model::load::LoadRun;
 use model::run::{
     CpuRun, Culprit, Host, Integrity, Overhead, Plan, ProgramRun, Recorder, Run, SpinGap, ThreadRun,
@@ -23,6 +24,8 @@ pub struct Document<'a, S> {
     utc_offset_s: Option<i32>,
     #[serde(skip_serializing_if = "str::is_empty")]
     boot: &'a str,
+    #[serde(skip_serializing_if = "Labels::is_empty")]
+    labels: &'a Labels,
     checkpoint_mono_ns: Option<Nanos>,
     plan: &'a Plan,
     host: &'a Host,
@@ -71,6 +74,7 @@ impl<'a, S> Document<'a, S> {
             started,
             utc_offset_s,
             boot,
+            labels,
             checkpoint_mono_ns,
             plan,
             host,
@@ -99,6 +103,7 @@ impl<'a, S> Document<'a, S> {
             started,
             utc_offset_s: *utc_offset_s,
             boot,
+            labels,
             checkpoint_mono_ns: *checkpoint_mono_ns,
             plan,
             host,
@@ -136,6 +141,7 @@ mod tests {
             recorder: Some(Recorder::default()),
             gaps: Some(vec![SpinGap::default()]),
             gaps_dropped: Some(4),
+            labels: [("a".to_owned(), "b".to_owned())].into_iter().collect(),
             threads: vec![ThreadRun::default()],
             threads_dropped: 2,
             program: Some(ProgramRun::default()),

@@ -11,6 +11,8 @@ use super::{EVENTS, LEFT_FREE, LINE_LIMIT, folder_of};
 use host::dir::{Dir, free_bytes};
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
+use model::units::{Cpu, Nanos};
+use serde::{Deserialize, Serialize};
 use trace::window::Window;
 
 /// The file in it.
@@ -114,6 +116,35 @@ impl Write for Part<'_> {
 /// Returns how many lines could not be read: a last one cut short, or damaged ones. A bundle
 /// without windows has none.
 pub fn each_window(bundle: &Path, mut each: impl FnMut(Window)) -> Result<u64> {
+    let mut unread = 0;
+    let too_long = each_line(bundle, |line| match serde_json::from_slice::<Window>(line) {
+        Ok(window) if window.is_sound() => each(window),
+        _ => unread += 1,
+    })?;
+    Ok(unread + too_long)
+}
+
+/// Which spike a window is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct WindowHead {
+    pub cpu: Cpu,
+    pub expected_ns: Nanos,
+    pub actual_ns: Nanos,
+}
+
+/// Goes through the windows as they were written, a line each, for who copies them; what is no
+/// window is passed over.
+pub fn each_window_line(bundle: &Path, mut each: impl FnMut(WindowHead, &[u8])) -> Result<()> {
+    let read = |line: &[u8]| {
+        if let Ok(head) = serde_json::from_slice(line) {
+            each(head, line);
+        }
+    };
+    each_line(bundle, read).map(drop)
+}
+
+/// Calls for each line; how many were too long.
+fn each_line(bundle: &Path, mut each: impl FnMut(&[u8])) -> Result<u64> {
     let path = folder_of(bundle).join(EVENTS).join(SPIKES);
     let failed = |error: io::Error| {
         let remedy = "expected a bundle, as `onbeat hunt -o` makes one";
@@ -124,20 +155,16 @@ pub fn each_window(bundle: &Path, mut each: impl FnMut(Window)) -> Result<u64> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(failed(error)),
     };
-    let mut unread = 0;
     while let Some(line) = lines.next_line().map_err(failed)? {
-        match serde_json::from_slice::<Window>(line) {
-            Ok(window) if window.is_sound() => each(window),
-            _ => unread += 1,
-        }
+        each(line);
     }
-    Ok(unread + lines.too_long())
+    Ok(lines.too_long())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::units::{Cpu, CpuSet, Nanos};
+    use model::units::CpuSet;
     use trace::event::{Context, Event, What};
 
     fn window(cycle: u64) -> Window {
@@ -173,6 +200,10 @@ mod tests {
         let mut seen = Vec::new();
         assert_eq!(each_window(&path, |window| seen.push(window)).expect("read"), 2);
         assert_eq!(seen, [window(0), window(1), window(2)]);
+        let mut lines = Vec::new();
+        each_window_line(&path, |head, line| lines.push((head.actual_ns.0, line.to_vec()))).expect("read");
+        assert_eq!(lines.iter().map(|line| line.0).collect::<Vec<_>>(), [9, 9, 9, 4]);
+        assert_eq!(serde_json::from_slice::<Window>(&lines[1].1).expect("a window"), window(1));
         Events::remove(&dir);
         assert_eq!(each_window(&path, |_| panic!("no window is left")).expect("none"), 0);
         assert!(!path.join(EVENTS).exists());

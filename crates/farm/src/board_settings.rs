@@ -68,6 +68,8 @@ pub struct BoardSettings {
     /// Since when, in seconds since 1970.
     pub state_since: i64,
     pub tags: Vec<String>,
+    /// Where it is: what its tag `lab=NAME` says.
+    pub lab: String,
     /// Its own budget.
     #[serde(skip)]
     pub own_budget: Option<Nanos>,
@@ -129,6 +131,27 @@ pub fn parse_tags(text: &str) -> Result<Vec<String>, &'static str> {
     if tags.len() > MOST_TAGS { Err("a board has at most 20 tags: leave some out") } else { Ok(tags) }
 }
 
+/// What a tag that says where a board is begins with.
+const LAB: &str = "lab=";
+
+/// Where a board is, by its tags.
+pub fn lab_of(tags: &[String]) -> String {
+    tags.iter().find_map(|tag| tag.strip_prefix(LAB)).unwrap_or_default().to_owned()
+}
+
+/// The tag of a lab, as somebody writes its name; none where it has none.
+pub fn lab_tag(lab: &str) -> Result<Vec<String>, &'static str> {
+    let lab = lab.trim();
+    if lab.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tag = format!("{LAB}{}", lab.to_lowercase());
+    match check_tag(&tag) {
+        Ok(()) => Ok(vec![tag]),
+        Err(_) => Err("a lab has 1 to 28 letters, digits and - _ . = : /: choose another name"),
+    }
+}
+
 /// Why a text is no tag.
 pub fn check_tag(tag: &str) -> Result<(), &'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.=:/".contains(c);
@@ -168,6 +191,14 @@ mod tests {
         assert!(parse_tags("<b>").is_err() && parse_tags(&"x".repeat(33)).is_err());
         let many: Vec<String> = (0..21).map(|n| n.to_string()).collect();
         assert!(parse_tags(&many.join(" ")).is_err() && parse_tags("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_lab_is_a_tag() {
+        assert_eq!(lab_tag(" West-2 ").unwrap(), ["lab=west-2"]);
+        assert_eq!(lab_of(&parse_tags("arm lab=west-2").unwrap()), "west-2");
+        assert!(lab_tag("").unwrap().is_empty() && lab_of(&[]).is_empty());
+        assert!(lab_tag("a b").is_err() && lab_tag(&"x".repeat(29)).is_err());
     }
 
     #[test]

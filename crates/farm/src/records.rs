@@ -1,5 +1,6 @@
 //! What the farm keeps, as plain values: between reading bundles, the store, pages and JSON.
 
+use model::labels::Labels;
 use model::rows::{RowCounts, RowSums};
 use model::units::{Cpu, Nanos};
 use serde::{Deserialize, Serialize};
@@ -53,9 +54,25 @@ pub struct FarmRun {
     pub release: String,
     /// The digest of its environment.
     pub environment: String,
+    /// What it belongs to, as its user named it.
+    pub labels: Labels,
+    /// Whether it stays whole for ever.
+    pub pinned: bool,
+    /// What of its bundle is no longer kept: `blocks`, `windows`, both with a blank between.
+    pub thinned: String,
     /// The folder that it is in.
     #[serde(skip)]
     pub place: String,
+}
+
+/// Which runs are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    pub board: Option<String>,
+    /// Names and values; a run has all of them.
+    pub labels: Vec<(String, String)>,
+    /// Only runs that began before.
+    pub before: Option<i64>,
 }
 
 /// A board with what the first page shows of it.

@@ -38,6 +38,11 @@ pub fn identity(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
+/// When a file was written last, in seconds since 1970.
+pub fn written_at(path: &Path) -> Option<i64> {
+    path.metadata().ok().map(|found| found.mtime())
+}
+
 /// Whether the user named a folder.
 pub fn is_dir(path: &Path) -> io::Result<bool> {
     match path.metadata() {

@@ -7,8 +7,8 @@ use model::error::{Failure, Result};
 use model::units::Nanos;
 
 use crate::load::{Needs, Wanted};
-use crate::size;
 use crate::spec::LoadSpec;
+use model::size;
 
 /// Memory that is left to the machine, at least; also while the load runs.
 pub const MEMORY_LEFT: u64 = 32 << 20;

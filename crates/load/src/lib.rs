@@ -11,6 +11,5 @@ pub mod loads;
 pub mod page;
 pub mod proof;
 pub mod running;
-pub mod size;
 pub mod spec;
 pub mod worker;

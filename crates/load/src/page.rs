@@ -2,7 +2,7 @@
 
 use crate::load::Load;
 use crate::loads::{LOADS, MIXES};
-use crate::size;
+use model::size;
 
 /// How loads are named, proven and kept in: what every load has in common.
 const COMMON: &str = include_str!("common.md");

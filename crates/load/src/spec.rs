@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::load::{Load, Wanted};
 use crate::loads::{self, MIXES};
-use crate::size;
+use model::size;
 
 /// At most so many processes of one load.
 const MOST: u32 = 1024;

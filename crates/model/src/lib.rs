@@ -8,7 +8,7 @@
 //! application, [`record`] what is known of all that was.
 //! [`setting`] and [`plan`] are what is changed on a machine, [`isolation`] the CPUs that are set
 //! apart, [`rt_limit`] what real-time tasks may take, [`experiment`] what proves a change. [`rng`]
-//! draws dithered schedules. [`text`] escapes external text.
+//! draws dithered schedules. [`labels`] say what a run belongs to, [`text`] escapes external text.
 
 pub mod check;
 pub mod column;
@@ -22,6 +22,7 @@ pub mod histogram;
 pub mod isolation;
 mod key;
 pub mod keyword;
+pub mod labels;
 pub mod load;
 pub mod plan;
 pub mod record;
@@ -30,6 +31,7 @@ pub mod rows;
 pub mod rt_limit;
 pub mod run;
 pub mod setting;
+pub mod size;
 pub mod slice;
 pub mod spike;
 pub mod suite;

@@ -10,6 +10,7 @@ pub use super::followed::{ProgramRun, ThreadRun};
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Bucket};
 use crate::keyword::Word;
+use crate::labels::Labels;
 use crate::load::LoadRun;
 use crate::units::{Cpu, Nanos};
 use crate::vocabulary::{
@@ -46,6 +47,9 @@ pub struct Run {
     /// not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,
+    /// What it belongs to, as its user named it: a build, a commit, a job.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// CLOCK_MONOTONIC up to which the statistics below reach.
     pub checkpoint_mono_ns: Option<Nanos>,
     /// What was to be done.

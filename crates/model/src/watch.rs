@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keyword::Word;
 use crate::keywords;
+use crate::labels::Labels;
 use crate::rows::RowCounts;
 use crate::slice::SliceKind;
 use crate::units::{Cpu, Nanos};
@@ -88,6 +89,9 @@ pub struct WatchRun {
     /// How far ahead of UTC the machine's clock was when recording began; null where unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utc_offset_s: Option<i32>,
+    /// What it belongs to, as its user named it.
+    #[serde(skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
 }
 
 /// One interval, as it was read from the kernel.

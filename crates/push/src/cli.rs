@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
+use model::size;
 use model::text::{clean, several};
 use model::units::Nanos;
 
@@ -19,6 +20,7 @@ use super::quiet::is_measuring;
 use super::round::{PushSources, run_round};
 use super::sent::SentLog;
 use super::session::{PushAllowance, PushRound, RoundEnd, RoundOutcome};
+use super::spool::hold;
 
 /// Between two looks at what there is.
 const EVERY: Nanos = Nanos(60 * Nanos::SECOND.0);
@@ -63,6 +65,10 @@ struct PushCli {
     /// When to send
     #[arg(long, value_enum, default_value_t = PushTime::AfterRun)]
     when: PushTime,
+    /// Hold the runs in these folders to so many bytes, as 64MiB: those that the farm has are
+    /// removed first, then the oldest that wait, which is told [default: nothing is removed]
+    #[arg(long, value_name = "BYTES")]
+    spool: Option<String>,
     /// Where the token and what was acknowledged are kept [default: onbeat/push there]
     #[arg(long, value_name = "DIR", global = true)]
     state: Option<PathBuf>,
@@ -190,6 +196,8 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
         Some(PathBuf::from(&enrolment.authorities)).filter(|_| !enrolment.authorities.is_empty());
     let mut link = HttpLink::new(&address, &enrolment.token, authorities.as_deref())?;
     let sources = sources(cli, environment);
+    let spool = cli.spool.as_deref().map(size::parse).transpose();
+    let spool = spool.map_err(|why| Failure::usage(format!("--spool: {why}")))?;
     let machine = MachineFiles::live();
     let mut round = PushRound {
         link: &mut link,
@@ -205,9 +213,15 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
     let (mut unsent, mut remarked) = (false, Vec::new());
     loop {
         let end = run_round(&mut round, &sources);
+        // Also where the farm is away: then they become more.
+        if let Some(most) = spool {
+            hold(&mut round, &sources.runs, most);
+        }
         tell(&round.outcome, &remarked);
         remarked.clone_from(&round.outcome.remarks);
-        unsent |= round.outcome.left || round.outcome.refused > 0 || round.outcome.lost > 0;
+        unsent |= round.outcome.left || round.outcome.refused > 0;
+        unsent |= round.outcome.lost + round.outcome.dropped > 0;
+        keep(&round)?;
         let (news, wait) = match end {
             Ok(()) if cli.once => return Ok(if unsent { Exit::Inconclusive } else { Exit::Ok }),
             Ok(()) => {
@@ -237,6 +251,14 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
             return Ok(Exit::Inconclusive);
         }
         host::clock::sleep_for(wait);
+    }
+}
+
+/// Writes down what was dropped, so that it is told also after a restart.
+fn keep(round: &PushRound<'_>) -> Result<()> {
+    match round.outcome.lost + round.outcome.dropped > 0 {
+        true => round.log.write(round.folder),
+        false => Ok(()),
     }
 }
 

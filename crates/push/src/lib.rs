@@ -3,7 +3,8 @@
 //!
 //! [`cli`] is the command line, [`enrolment`] the board's token. [`round`] sends what is there to
 //! be sent: [`rows`] of records and [`runs`], through [`link`], which speaks HTTP. What was
-//! acknowledged is in [`sent`]; nothing is copied, the record and the runs themselves wait.
+//! acknowledged is in [`sent`]; nothing is copied, the record and the runs themselves wait, and
+//! [`spool`] holds the runs to a size where one is given.
 
 pub mod address;
 pub mod backoff;
@@ -19,3 +20,4 @@ pub mod runs;
 pub mod sent;
 pub mod seq_ranges;
 pub mod session;
+pub mod spool;

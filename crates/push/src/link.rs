@@ -42,6 +42,8 @@ pub enum LinkFault {
 
 /// How requests reach a farm.
 pub trait FarmLink {
+    /// Has each request from now on say what was dropped before it could be sent, ever.
+    fn say_dropped(&mut self, runs: u64, rows: u64);
     fn get(&mut self, path: &str) -> std::result::Result<FarmAnswer, LinkFault>;
     /// Sends what is in memory, packed and with its digest.
     fn put(&mut self, path: &str, bytes: &[u8]) -> std::result::Result<FarmAnswer, LinkFault>;
@@ -56,6 +58,8 @@ pub struct HttpLink {
     /// What stands behind `Authorization:`; empty before the board is enrolled.
     bearer: String,
     boot: String,
+    /// What is behind `Onbeat-Dropped:`; empty where nothing was.
+    dropped: String,
 }
 
 impl HttpLink {
@@ -84,6 +88,7 @@ impl HttpLink {
             agent: Agent::new_with_config(config.build()),
             base: address.base.clone(),
             bearer: if token.is_empty() { String::new() } else { format!("Bearer {token}") },
+            dropped: String::new(),
             boot: boot.known().map(|text| text.trim().to_owned()).unwrap_or_default(),
         })
     }
@@ -109,6 +114,9 @@ impl HttpLink {
         let wall = mono + host::clock::wall_offset();
         let clock = format!("boot={};mono={};wall={}", self.boot, mono.0, wall.0);
         request = request.header("onbeat-clock", clock);
+        if !self.dropped.is_empty() {
+            request = request.header("onbeat-dropped", &self.dropped);
+        }
         for (name, value) in headers {
             request = request.header(*name, value);
         }
@@ -121,6 +129,10 @@ impl HttpLink {
 }
 
 impl FarmLink for HttpLink {
+    fn say_dropped(&mut self, runs: u64, rows: u64) {
+        self.dropped = if runs + rows > 0 { format!("runs={runs};rows={rows}") } else { String::new() };
+    }
+
     fn get(&mut self, path: &str) -> std::result::Result<FarmAnswer, LinkFault> {
         self.send("GET", path, &[], SendBody::none())
     }

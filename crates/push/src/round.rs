@@ -18,6 +18,7 @@ pub struct PushSources {
 /// Sends what is there; what it did is in the round's outcome, however it ended.
 pub fn run_round(round: &mut PushRound<'_>, sources: &PushSources) -> Result<(), RoundEnd> {
     round.outcome = RoundOutcome::default();
+    round.link.say_dropped(round.log.dropped_runs, round.log.dropped_rows);
     for record in &sources.records {
         rows::send_newest(round, record)?;
     }
@@ -31,6 +32,6 @@ pub fn run_round(round: &mut PushRound<'_>, sources: &PushSources) -> Result<(),
 }
 
 #[cfg(test)]
-mod fake_farm;
+pub mod fake_farm;
 #[cfg(test)]
 mod tests;

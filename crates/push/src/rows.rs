@@ -168,6 +168,7 @@ fn note_merged(round: &mut PushRound<'_>, series: WatchSeries, text: &RowText) {
     let missing = done.missing(text.at.seq, text.at.last_seq());
     if missing > 0 {
         round.outcome.lost = round.outcome.lost.saturating_add(missing);
+        round.log.dropped_rows = round.log.dropped_rows.saturating_add(missing);
         round.log.insert(recording, boot, series.name(), (text.at.seq, text.at.last_seq()));
     }
 }

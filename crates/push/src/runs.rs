@@ -39,12 +39,14 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
         if done.contains(&Some(&identity)) {
             continue;
         }
+        round.log.refused.remove(&key);
         match send_run(round, &place)? {
             RunEnd::Sent => round.outcome.runs += 1,
             RunEnd::Had => {}
             RunEnd::StillOn => continue,
             RunEnd::SetAside(why) => {
                 round.outcome.refused += 1;
+                round.log.refused.insert(key.clone());
                 round.remark(format!("{} is left out: {why}", quoted(&place)));
             }
             RunEnd::PassedOver(why) => {
@@ -68,6 +70,7 @@ fn forget_gone(round: &mut PushRound<'_>, folder: &Path, names: &[String]) {
         place.parent() != Some(folder) || names.binary_search(&name).is_ok()
     };
     round.log.runs.retain(|key, _| is_there(key));
+    round.log.refused.retain(is_there);
 }
 
 enum RunEnd {

@@ -1,6 +1,6 @@
 //! What the farm has acknowledged. A board that loses it sends all again, which counts once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 
 use host::dir::Dir;
@@ -23,6 +23,11 @@ pub struct SentLog {
     pub rows: Vec<SentRows>,
     /// Folders of runs, with the file that their `run.json` was.
     pub runs: BTreeMap<String, (u64, u64)>,
+    /// Those of them that the farm refused: it has them not.
+    pub refused: BTreeSet<String>,
+    /// What was removed, or merged, before it could be sent, ever.
+    pub dropped_runs: u64,
+    pub dropped_rows: u64,
 }
 
 /// Rows of one series of a boot.

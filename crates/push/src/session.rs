@@ -25,8 +25,10 @@ pub struct RoundOutcome {
     pub runs: u64,
     /// What the farm refused, or has with other content; it is not sent again.
     pub refused: u64,
-    /// Rows that the record merged or dropped before they could be sent.
+    /// Rows that the record merged or dropped before they could be sent,
     pub lost: u64,
+    /// and runs that were removed before that.
+    pub dropped: u64,
     /// Something is left that the farm would not take now.
     pub left: bool,
     /// Sentences on all of that.

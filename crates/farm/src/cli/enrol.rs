@@ -6,6 +6,7 @@ use model::error::{Exit, Failure, Result};
 
 use super::FarmEnvironment;
 use super::store_flag::StorePlace;
+use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
 use crate::web::sender::{digest_of, now};
 
@@ -17,12 +18,17 @@ const GOOD_FOR_S: i64 = 86_400;
 /// A board sends its code and its name to /v1/enrol, and gets a token of its own. The store keeps
 /// digests alone: a code or token that is lost is made anew.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  onbeat-farm enrol --count 10\n  onbeat-farm enrol --revoke press-3")]
+#[command(
+    after_help = "Examples:\n  onbeat-farm enrol --count 10 --lab west\n  onbeat-farm enrol --revoke press-3"
+)]
 pub struct Args {
     /// How many codes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser =
         clap::value_parser!(u16).range(1..=1000))]
     count: u16,
+    /// Where the boards that enrol with them are: each gets the tag lab=NAME
+    #[arg(long, value_name = "NAME", conflicts_with = "revoke")]
+    lab: Option<String>,
     /// Make the tokens of this board void instead
     #[arg(long, value_name = "BOARD", conflicts_with = "count")]
     revoke: Option<String>,
@@ -41,12 +47,14 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             _ => Ok(Exit::Ok),
         };
     }
+    let tags = lab_tag(args.lab.as_deref().unwrap_or_default());
+    let tags = tags.map_err(|why| Failure::usage(format!("--lab: {why}")))?;
     for _ in 0..args.count {
         let secret = host::secret().map_err(|error| {
             Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
         })?;
         let code = hex(&secret[..16]);
-        store.add_code(&digest_of(&code), now() + GOOD_FOR_S).await?;
+        store.add_code(&digest_of(&code), now() + GOOD_FOR_S, &tags).await?;
         // A code that could not be printed is of no use.
         writeln!(std::io::stdout(), "{code}")
             .map_err(|error| Failure::internal(format!("cannot print the code ({error}): try again")))?;

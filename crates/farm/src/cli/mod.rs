@@ -9,8 +9,10 @@ mod export_parquet;
 mod export_results;
 mod import;
 mod person;
+mod pin;
 mod prune;
 mod pull;
+mod retention;
 mod scan;
 mod serve;
 mod store_flag;
@@ -58,6 +60,7 @@ enum FarmCommand {
     Check(check::Args),
     Backup(backup::Args),
     Prune(prune::Args),
+    Pin(pin::Args),
     Export(export::Args),
 }
 
@@ -87,6 +90,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
             FarmCommand::Check(args) => check::run(args, environment).await,
             FarmCommand::Backup(args) => backup::run(args, environment).await,
             FarmCommand::Prune(args) => prune::run(args, environment).await,
+            FarmCommand::Pin(args) => pin::run(args, environment).await,
             FarmCommand::Export(args) => export::run(args, environment).await,
         }
     });

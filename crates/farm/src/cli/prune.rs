@@ -1,5 +1,6 @@
 //! `onbeat-farm prune`: what is old and counted elsewhere goes.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use host::dir::Dir;
@@ -8,6 +9,7 @@ use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 use model::units::{Bare, Nanos, parse_span};
 
+use super::retention::{Pruned, PrunedBundles, RetentionTimes, thin_out};
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, note, say};
 use crate::ingest::unpack::remove_tree;
@@ -15,13 +17,16 @@ use crate::records::Tier;
 use crate::store::FarmStore;
 use crate::web::sender::now;
 
-/// Drop histograms of five minutes and of hours that are old
+/// Drop what is old: histograms of short times, the seconds of runs, what was traced around spikes
 ///
-/// Nothing is lost from the sums: their samples are in the histograms of days, and the maximum of
-/// each five minutes stays for ever with its time and names. Where no server runs, pieces of runs
-/// that were never finished go too, and bundles that no run is in.
+/// Nothing is lost from the sums: samples are in the histograms of days, and the maximum of each
+/// five minutes stays for ever with its time and names, as does each run with its own histogram.
+/// Windows, what was traced around spikes, stay for ever of the first run that shows a culprit and
+/// of a board's worst run of each week. Runs that are pinned stay whole (`onbeat-farm pin`). A run
+/// is as old as it lies here. Where no server runs, pieces of runs that were never finished go too,
+/// and bundles that no run is in.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  onbeat-farm prune --five-minutes 7d")]
+#[command(after_help = "Examples:\n  onbeat-farm prune --dry-run\n  onbeat-farm prune --five-minutes 7d")]
 pub struct Args {
     /// How long histograms of five minutes stay
     #[arg(long, value_name = "SPAN", default_value = "30d")]
@@ -29,6 +34,15 @@ pub struct Args {
     /// How long those of hours stay
     #[arg(long, value_name = "SPAN", default_value = "365d")]
     hours: String,
+    /// How long the seconds of runs stay
+    #[arg(long, value_name = "SPAN", default_value = "30d")]
+    blocks: String,
+    /// How long what was traced around spikes stays
+    #[arg(long, value_name = "SPAN", default_value = "90d")]
+    windows: String,
+    /// Say what would go, and print a line for each run that it would go of; nothing goes
+    #[arg(long)]
+    dry_run: bool,
     /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
@@ -45,34 +59,89 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         let span = parse_span(text, Bare::Seconds).map_err(|why| Failure::usage(format!("{flag}: {why}")))?;
         Ok::<i64, Failure>(now() - span.0.div_euclid(Nanos::SECOND.0))
     };
-    let slots = before("--five-minutes", &args.five_minutes)?;
-    let hours = before("--hours", &args.hours)?;
-    let (slots, hours) = (store.prune(Tier::Slot, slots).await?, store.prune(Tier::Hour, hours).await?);
-    let dropped = several(slots + hours, "histogram", "histograms");
-    say(&format!("onbeat-farm: {dropped} dropped, whose samples are in those of days"));
-    note(&store, format!("pruned: {dropped} dropped")).await?;
-    let Ok(folder) = RecordFolder::open(&place.bundles) else { return Ok(Exit::Ok) };
+    let tiers = [
+        (Tier::Slot, before("--five-minutes", &args.five_minutes)?),
+        (Tier::Hour, before("--hours", &args.hours)?),
+    ];
+    let times = RetentionTimes {
+        blocks: before("--blocks", &args.blocks)?,
+        windows: before("--windows", &args.windows)?,
+        now: now(),
+    };
+    let (dry, mut dropped) = (args.dry_run, 0);
+    for (tier, before) in tiers {
+        dropped += if dry { store.prunable(tier, before).await? } else { store.prune(tier, before).await? };
+    }
+    let histograms = several(dropped, "histogram", "histograms");
+    let (would, gone) = if dry { ("would go", "would be removed") } else { ("dropped", "removed") };
+    say(&format!("onbeat-farm: {histograms} {would}, whose samples are in those of days"));
+    let pruned = thin_out(&store, &place.bundles, times, dry).await?;
+    tell(&pruned, dry)?;
+    if !dry {
+        let of_runs = several(pruned.all.len() as u64, "run", "runs");
+        note(&store, format!("pruned: {histograms} dropped, {of_runs} thinned out")).await?;
+    }
+    let Ok(folder) = RecordFolder::open(&place.bundles) else { return Ok(exit_of(&pruned)) };
     match folder.lock() {
         Ok(Ok(_alone)) => {
-            let gone = sweep(&store, &place.bundles).await?;
-            say(&format!("onbeat-farm: {} of no run removed", several(gone, "folder", "folders")));
+            let swept = sweep(&store, &place.bundles, dry).await?;
+            say(&format!("onbeat-farm: {} of no run {gone}", several(swept, "folder", "folders")));
         }
         _ => say("onbeat-farm: a server runs: what boards sent in part is left for it"),
     }
-    Ok(Exit::Ok)
+    Ok(exit_of(&pruned))
+}
+
+fn exit_of(pruned: &PrunedBundles) -> Exit {
+    if pruned.failed.is_empty() { Exit::Ok } else { Exit::Inconclusive }
+}
+
+/// What went of bundles; of a try each run on standard output.
+fn tell(pruned: &PrunedBundles, dry: bool) -> Result<()> {
+    let sum = |of: fn(&Pruned) -> u64| pruned.all.iter().map(of).fold(0u64, u64::saturating_add);
+    let runs = |of: fn(&Pruned) -> u64| pruned.all.iter().filter(|one| of(one) > 0).count() as u64;
+    let (seconds, windows) = (|one: &Pruned| one.of.blocks, |one: &Pruned| one.of.window_bytes);
+    let would = if dry { "would go" } else { "dropped" };
+    say(&format!(
+        "onbeat-farm: the seconds of {} ({} bytes) and {} of {} ({} bytes) {would}; {} for good, {} pinned",
+        several(runs(seconds), "run", "runs"),
+        sum(seconds),
+        several(sum(|one| one.of.windows), "window", "windows"),
+        several(runs(windows), "run", "runs"),
+        sum(windows),
+        several(sum(|one| one.of.windows_kept), "window stays", "windows stay"),
+        several(pruned.pinned, "run is", "runs are"),
+    ));
+    for (run, why) in &pruned.failed {
+        say(&format!("onbeat-farm: {run} is left as it is: {why}"));
+    }
+    if dry {
+        let mut out = std::io::stdout().lock();
+        for one in &pruned.all {
+            let line = writeln!(out, "{}\t{}\t{}", one.run, one.parts, one.of.blocks + one.of.window_bytes);
+            line.map_err(|error| Failure::internal(format!("cannot print it ({error}): try again")))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes what was assembled for no run, and pieces that wait: boards send them again.
-async fn sweep(store: &FarmStore, bundles: &Path) -> Result<u64> {
-    let places: std::collections::BTreeSet<String> =
-        store.places().await?.into_iter().map(|(_, place, _)| place).collect();
+async fn sweep(store: &FarmStore, bundles: &Path, dry: bool) -> Result<u64> {
+    // The same folder may be written in several ways: what a run is in must not go.
+    let whole = |place: &Path| host::whole_path(place).unwrap_or_else(|_| place.to_owned());
+    let places: std::collections::BTreeSet<PathBuf> =
+        store.places().await?.iter().map(|(_, place, _)| whole(Path::new(place))).collect();
     let names = MachineFiles::folder(bundles).list("/.").known().cloned().unwrap_or_default();
     let mut gone = 0;
     for name in names {
         let place = bundles.join(&name);
         // What boards send has a plus in its name; the rest may be about to be imported.
         let is_sent = matches!(name.as_str(), ".pieces" | ".pulled") || name.contains('+');
-        if !is_sent || places.contains(place.to_string_lossy().as_ref()) {
+        if !is_sent || places.contains(&whole(&place)) {
+            continue;
+        }
+        gone += 1;
+        if dry {
             continue;
         }
         let top = Dir::existing(bundles).map_err(|error| {
@@ -80,7 +149,6 @@ async fn sweep(store: &FarmStore, bundles: &Path) -> Result<u64> {
             Failure::of_call(what, &error, Exit::NotPermitted, "run this as who runs the server")
         })?;
         remove_tree(&MachineFiles::folder(bundles), &top, &name, 0);
-        gone += 1;
     }
     Ok(gone)
 }

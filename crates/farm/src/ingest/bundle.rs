@@ -52,6 +52,10 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
         let blocks = several(fold.unplaced, "second", "seconds");
         bundle.remarks.push(format!("{blocks} have no place in time: the run does not say when it was"));
     }
+    if let (_, left_out @ 1..) = bundle.run.labels.fit() {
+        let labels = several(left_out as u64, "label", "labels");
+        bundle.remarks.push(format!("{labels} left out: too many, or none that onbeat takes"));
+    }
     let slots = fold.finish(&bundle.run);
     let run = &bundle.run;
     let environment = environment(run, &host_files(&found.place));
@@ -108,6 +112,9 @@ fn farm_run(run: &Run, board: &str, environment: &str, place: &Path) -> FarmRun 
         spikes: (run.spikes.len() as u64).saturating_add(run.spikes_dropped),
         release: excerpt(&run.host.release),
         environment: environment.to_owned(),
+        labels: run.labels.fit().0,
+        pinned: false,
+        thinned: String::new(),
         place: place.to_string_lossy().into_owned(),
     }
 }
@@ -169,12 +176,17 @@ fn whole(run: &Run) -> TierRow {
     }
 }
 
+/// What stands for a culprit in all runs.
+pub fn fingerprint(of: &Culprit) -> String {
+    let rule = of.rule.as_deref().unwrap_or_default();
+    let name = if rule.is_empty() { of.name.as_str() } else { "" };
+    hex(&Sha256::digest(format!("{rule}\0{}\0{name}", of.kind.as_str()))[..8])
+}
+
 fn culprit(of: &Culprit) -> CulpritOfRun {
     let rule = of.rule.clone().unwrap_or_default();
-    let named =
-        format!("{rule}\0{}\0{}", of.kind.as_str(), if rule.is_empty() { of.name.as_str() } else { "" });
     CulpritOfRun {
-        fingerprint: hex(&Sha256::digest(named)[..8]),
+        fingerprint: fingerprint(of),
         rule: excerpt(&rule),
         name: excerpt(&of.name),
         kind: of.kind.as_str().to_owned(),

@@ -9,4 +9,5 @@ pub mod slots;
 pub mod staging;
 pub mod stored;
 pub mod tar;
+pub mod thin;
 pub mod unpack;

@@ -1,6 +1,7 @@
 //! Lines of `onbeat.rows/1` as what the store adds up.
 
 use bundle::record::lines::{HeaderLine, ROWS_SCHEMA, RowsLine};
+use model::labels::Labels;
 use model::text::excerpt;
 use model::units::Nanos;
 use model::watch::WatchRow;
@@ -22,6 +23,9 @@ pub struct ReceivedRow {
     pub mono_ns: Nanos,
     /// and what the board took for the time then.
     pub own_wall_ns: Nanos,
+    pub span_ns: Nanos,
+    /// What it belongs to.
+    pub labels: Labels,
     pub digest: Vec<u8>,
     pub parts: Vec<RowPart>,
 }
@@ -73,6 +77,7 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
         if line.starts_with(b"{\"schema\"") {
             header = serde_json::from_slice(line).map_err(malformed)?;
             check(&header, of).map_err(fault)?;
+            header.run.labels = header.run.labels.fit().0;
             continue;
         }
         let row: RowsLine = serde_json::from_slice(line).map_err(malformed)?;
@@ -125,6 +130,8 @@ fn received(header: &HeaderLine, of: &RowsOf, line: &RowsLine, bytes: &[u8]) -> 
         seq: line.at.seq,
         mono_ns: line.at.mono_ns,
         own_wall_ns: line.at.wall_ns,
+        span_ns: line.at.span_ns,
+        labels: header.run.labels.clone(),
         digest: Sha256::digest(bytes)[..8].to_vec(),
         parts,
     })

@@ -176,6 +176,7 @@ fn codes(of: &AdminView) -> Markup {
             p { (several(of.open_codes, "code is", "codes are")) " good and not used." }
             form.line action="/admin/codes" method="post" {
                 label { "Codes " input type="number" name="count" value="1" min="1" max="100" size="4"; }
+                label { "Lab " input name="lab" maxlength="28" size="10" autocapitalize="none"; }
                 button type="submit" { "Make" }
             }
             p.muted { "On the board: " code { "onbeat-push enrol URL CODE" } ". A token is revoked on the \

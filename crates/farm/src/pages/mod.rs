@@ -14,6 +14,7 @@ pub mod kernels;
 pub mod login;
 pub mod parts;
 pub mod run;
+pub mod runs;
 pub mod spike;
 
 pub use frame::{Section, page, refusal, style_sheet};

@@ -1,6 +1,7 @@
 //! What several pages show: times, runs in a table, addresses.
 
 use maud::{Markup, html};
+use model::labels::Labels;
 use model::units::Nanos;
 use model::wall_time::wall_time;
 use report::html::{cards, scroll};
@@ -47,6 +48,7 @@ pub fn known(text: &str) -> &str {
 
 /// Runs, the latest first, each with the way to its report; the board where they are of several.
 pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
+    let with_labels = of.iter().any(|run| !run.labels.is_empty());
     scroll(
         "Runs, latencies in us",
         html! {
@@ -57,7 +59,7 @@ pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
                         "CPUs" }
                     th.more { "wake-ups" } th.more { "missed" } th.more { "p99.99" } th { "max" } th.more {
                         "spikes" }
-                    th.left { "state" }
+                    th.left { "state" } @if with_labels { th.left { "labels" } }
                 } }
                 tbody { @for run in of { tr {
                     th.left { a href={ "/runs/" (escaped(&run.id)) } { (run.id) } }
@@ -70,11 +72,22 @@ pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
                     td.more { (us_or_dash(run.p9999_ns)) } td.top { (us_or_dash(run.max_ns)) }
                     td.more { (run.spikes) }
                     td.left.flag[!state(run).is_empty()] { (state(run)) }
+                    @if with_labels { td.left { (labels(&run.labels)) } }
                 } } }
             }
             p.muted { "Latencies in us." }
         },
     )
+}
+
+/// Labels, each with the way to the runs that have it.
+pub fn labels(of: &Labels) -> Markup {
+    html! {
+        @for (at, (name, value)) in of.iter().enumerate() {
+            @if at > 0 { ", " }
+            a href={ "/runs?label=" (escaped(&format!("{name}={value}"))) } { (name) "=" (value) }
+        }
+    }
 }
 
 /// What is wrong with a run, in a word; nothing where it is fine.

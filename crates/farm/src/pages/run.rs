@@ -3,22 +3,48 @@
 use maud::{Markup, html};
 use report::html::PageParts;
 
-use super::parts::{escaped, moment};
+use super::parts::{escaped, labels, moment};
 use super::spike::spikes;
 use super::{Section, page};
 use crate::records::FarmRun;
 
 /// The page, with the report inside.
-pub fn run(of: &FarmRun, parts: PageParts) -> String {
+pub fn run(of: &FarmRun, may_pin: bool, parts: PageParts) -> String {
     let PageParts { heading, body, script } = parts;
     let body = html! {
         p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", " (moment(of.started)) " UTC" }
+        @if !of.labels.is_empty() { p { "Labels: " (labels(&of.labels)) "." } }
+        (kept(of, may_pin))
         (repeat(of))
         (spikes(of))
         (body)
         @if let Some(script) = script { (script.element()) }
     };
     page(Some(Section::Boards), &heading, body)
+}
+
+/// For how long all of it is kept, and what is no longer.
+fn kept(of: &FarmRun, may_pin: bool) -> Markup {
+    let gone = match of.thinned.as_str() {
+        "" => None,
+        "blocks" => Some("The records of its seconds"),
+        "windows" => Some("What was traced around most of its spikes"),
+        _ => Some("The records of its seconds, and what was traced around most of its spikes,"),
+    };
+    html! {
+        @if let Some(gone) = gone { p.muted { (gone) " went with its age." } }
+        @if may_pin {
+            form.line action={ "/runs/" (escaped(&of.id)) "/pin" } method="post" {
+                @if of.pinned {
+                    "It is pinned, and stays whole."
+                    button type="submit" name="remove" value="1" { "Unpin" }
+                } @else {
+                    label { "Note " input name="note" maxlength="200"; }
+                    button type="submit" { "Pin: keep it whole" }
+                }
+            }
+        } @else if of.pinned { p.muted { "It is pinned, and stays whole." } }
+    }
 }
 
 fn repeat(of: &FarmRun) -> Markup {

@@ -6,7 +6,7 @@ use model::error::Result;
 use model::units::Nanos;
 
 use super::{FarmStore, trouble};
-use crate::board_settings::{BoardSettings, BoardState, FarmBudgets};
+use crate::board_settings::{BoardSettings, BoardState, FarmBudgets, lab_of};
 
 const DAY: i64 = 86_400;
 
@@ -24,10 +24,13 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         let one = |(id, state, since, tags, budget): Row| {
+            let tags: Vec<String> =
+                tags.split(' ').filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
             let settings = BoardSettings {
                 state: BoardState::of_word(&state).unwrap_or_default(),
                 state_since: since,
-                tags: tags.split(' ').filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
+                lab: lab_of(&tags),
+                tags,
                 own_budget: budget.map(Nanos),
                 ..BoardSettings::default()
             };

@@ -41,3 +41,14 @@ fn cluster() -> Option<&'static MadeCluster> {
         }
     }
 }
+
+impl FarmStore {
+    /// Has a store in memory find its disk full, or with room again. The limit is a connection's,
+    /// and it has one.
+    pub async fn fill_up(&self, full: bool) {
+        let pages: i64 = sqlx::query_scalar("pragma page_count").fetch_one(&self.pool).await.unwrap();
+        let most = if full { pages } else { 1 << 30 };
+        let limit = sqlx::AssertSqlSafe(format!("pragma max_page_count = {most}"));
+        sqlx::query(limit).fetch_one(&self.pool).await.unwrap();
+    }
+}

@@ -151,7 +151,9 @@ fn batch(from: u64, to: u64, samples: u64) -> RowBatch {
 
 fn fixture(board: &str) -> BundleRecord {
     let runs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
-    read(&FoundBundle { place: runs.join("hunt"), board: Some(board.into()) }).unwrap().0
+    let mut record = read(&FoundBundle { place: runs.join("hunt"), board: Some(board.into()) }).unwrap().0;
+    record.run.labels = [("build".to_owned(), "1".to_owned())].into_iter().collect();
+    record
 }
 
 #[test]
@@ -190,12 +192,12 @@ fn runs_are_stored_and_replaced_whole_or_not_at_all() {
 fn a_code_is_used_up_with_its_board_or_not_at_all() {
     on_each_engine(async |faulty, clean| {
         for store in [&faulty.0, &clean.0] {
-            store.add_code(&[1], 100).await.unwrap();
+            store.add_code(&[1], 100, &["lab=x".into()]).await.unwrap();
         }
         let enrol = async |store: &FarmStore| {
             store.enrol(&[1], 50, "a", "A", &[2]).await.is_ok_and(|outcome| outcome == EnrolOutcome::Enrolled)
         };
-        assert_eq!(faulty.in_spite_of_faults(enrol).await, 3);
+        assert_eq!(faulty.in_spite_of_faults(enrol).await, 4);
         assert!(enrol(&clean.0).await);
         assert_eq!(faulty.content().await, clean.content().await);
     });

@@ -88,8 +88,8 @@ mod tests {
     #[test]
     fn tokens_codes_and_gaps_are_counted() {
         on_each_engine(async |store| {
-            store.add_code(&[1], 50).await.unwrap();
-            store.add_code(&[2], 50).await.unwrap();
+            store.add_code(&[1], 50, &[]).await.unwrap();
+            store.add_code(&[2], 50, &[]).await.unwrap();
             assert_eq!(store.enrol(&[1], 9, "a", "A", &[3]).await.unwrap(), EnrolOutcome::Enrolled);
             assert_eq!((store.open_codes(9).await.unwrap(), store.open_codes(50).await.unwrap()), (1, 0));
             assert_eq!(store.tokens().await.unwrap(), BTreeMap::from([("a".to_owned(), 1)]));

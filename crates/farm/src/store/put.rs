@@ -3,6 +3,7 @@
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
 
+use super::labels::put_run_labels;
 use super::tiers::{SlotPlace, TierPlace, damaged, put_slots, put_tiers, tier_row};
 use super::{FarmStore, plain, storable, to_i64, trouble};
 use crate::encoding::{pack_rows, unpack_rows};
@@ -85,6 +86,7 @@ pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) 
     put_slots(all, &slots.collect::<Vec<_>>()).await?;
     add_to_day(all, board, &record.run.key, &record.whole).await?;
     put_culprits(all, record, board).await?;
+    put_run_labels(all, board, &record.run.id, &record.run.labels).await?;
     Ok(outcome)
 }
 
@@ -126,6 +128,8 @@ async fn take_out(all: &mut Transaction<'static, Any>, known: &Known, id: &str) 
     for statement in [
         "delete from slot where board_id = $1 and recording = $2",
         "delete from culprit_run where board_id = $1 and run = $2",
+        "delete from thinned where board_id = $1 and run = $2",
+        "delete from label where board_id = $1 and recording = $2",
         "delete from run where board_id = $1 and id = $2",
     ] {
         sqlx::query(statement).bind(known.board).bind(id).execute(&mut **all).await?;

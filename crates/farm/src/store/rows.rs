@@ -7,6 +7,7 @@ use model::error::Result;
 use model::units::Nanos;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
+use super::labels::{LabelledRow, put_row_labels};
 use super::many::{by_keys, pieces, values};
 use super::tiers::{SlotPlace, TierPlace, put_slots, put_tiers, tier_rows};
 use super::{FarmStore, to_i64, trouble};
@@ -58,6 +59,15 @@ const FUTURE_NS: i64 = 86_400 * Nanos::SECOND.0;
 enum SlotName {
     Recording,
     WithBoot,
+}
+
+impl SlotName {
+    fn of(self, RowsOf { boot, recording, .. }: &RowsOf) -> String {
+        match self {
+            SlotName::Recording => recording.clone(),
+            SlotName::WithBoot => format!("{recording}@{boot}"),
+        }
+    }
 }
 
 fn is_taken(error: &sqlx::Error) -> bool {
@@ -117,6 +127,7 @@ async fn put_batches(
     let new = new_rows(all, rows.collect(), &mut answers).await?;
     add_slots(all, &new, name).await?;
     add_to_tiers(all, &new).await?;
+    put_row_labels(all, &labelled(&new, name)).await?;
     Ok(answers)
 }
 
@@ -276,7 +287,6 @@ async fn add_slots(
 }
 
 fn slot(row: &PlacedRow<'_>, part: &RowPart, name: SlotName) -> FarmSlot {
-    let RowsOf { boot, recording, .. } = &row.batch.of;
     let wall = |mono: i64| mono.saturating_add(row.offset);
     let place = |peak: &SlotPeak| SlotPeak { max_at: peak.max_at.map(wall), ..*peak };
     let cpus: Vec<SlotPeak> = part.peaks.iter().map(place).collect();
@@ -290,12 +300,21 @@ fn slot(row: &PlacedRow<'_>, part: &RowPart, name: SlotName) -> FarmSlot {
         max_at: worst.and_then(|peak| peak.max_at),
         culprit: part.culprit.clone(),
         victim: part.victim.clone(),
-        run: match name {
-            SlotName::Recording => recording.clone(),
-            SlotName::WithBoot => format!("{recording}@{boot}"),
-        },
+        run: name.of(&row.batch.of),
         cpus,
     }
+}
+
+/// Those that have labels.
+fn labelled<'a>(rows: &'a [PlacedRow<'a>], name: SlotName) -> Vec<LabelledRow<'a>> {
+    let one = |placed: &'a PlacedRow<'a>| {
+        let (row, from) = (placed.row, Tier::Slot.begin(placed.t()));
+        let last = placed.t().saturating_add((row.span_ns.0 - 1).div_euclid(Nanos::SECOND.0));
+        let recording = name.of(&placed.batch.of);
+        let to = Tier::Slot.begin(last).max(from);
+        LabelledRow { board: placed.batch.board_id, recording, from, to, labels: &row.labels }
+    };
+    rows.iter().filter(|placed| !placed.row.labels.is_empty()).map(one).collect()
 }
 
 impl PlacedRow<'_> {

@@ -1,6 +1,7 @@
 //! Runs as lists show them.
 
 use model::error::Result;
+use model::labels::Labels;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
@@ -9,8 +10,11 @@ use crate::records::{FarmRun, SeriesKey};
 
 const COLUMNS: &str = "select r.id, b.key, r.command, r.series, r.plan, r.started, r.length_ns, \
  r.complete, r.cpus, \
-     r.cycles, r.missed, r.max_ns, r.p9999_ns, r.invalid, r.spikes, r.place, e.release, e.digest \
-     from run r join board b on b.id = r.board_id join environment e on e.id = r.environment_id";
+     r.cycles, r.missed, r.max_ns, r.p9999_ns, r.invalid, r.spikes, r.place, e.release, e.digest, \
+     cast(case when p.run is null then 0 else 1 end as bigint) as pinned, coalesce(h.parts, '') as thinned \
+     from run r join board b on b.id = r.board_id join environment e on e.id = r.environment_id \
+     left join pin p on p.board_id = r.board_id and p.run = r.id \
+     left join thinned h on h.board_id = r.board_id and h.run = r.id";
 
 fn made(row: &AnyRow) -> sqlx::Result<FarmRun> {
     let count = |name| row.try_get::<i64, _>(name).map(to_u64);
@@ -31,8 +35,21 @@ fn made(row: &AnyRow) -> sqlx::Result<FarmRun> {
         spikes: count("spikes")?,
         release: row.try_get("release")?,
         environment: row.try_get("digest")?,
+        labels: Labels::default(),
+        pinned: row.try_get::<i64, _>("pinned")? != 0,
+        thinned: row.try_get("thinned")?,
         place: row.try_get("place")?,
     })
+}
+
+/// The statement that lists runs, with conditions on run `r` and board `b`.
+pub fn of(conditions: &str) -> String {
+    format!("{COLUMNS} {conditions}")
+}
+
+/// Runs of such a list, without their labels.
+pub fn all(rows: &[AnyRow]) -> Result<Vec<FarmRun>> {
+    rows.iter().map(made).collect::<sqlx::Result<_>>().map_err(trouble)
 }
 
 impl FarmStore {
@@ -40,7 +57,8 @@ impl FarmStore {
     pub async fn run(&self, id: &str) -> Result<Option<FarmRun>> {
         let query = sqlx::AssertSqlSafe(format!("{COLUMNS} where r.id = $1"));
         let row = sqlx::query(query).bind(id).fetch_optional(&self.pool).await.map_err(trouble)?;
-        row.as_ref().map(made).transpose().map_err(trouble)
+        let found = row.as_ref().map(made).transpose().map_err(trouble)?;
+        Ok(self.labelled(found.into_iter().collect()).await?.pop())
     }
 
     /// The runs of a board, the latest first, and no more than a number of them.
@@ -48,7 +66,7 @@ impl FarmStore {
         let query = format!("{COLUMNS} where b.key = $1 order by r.started desc, r.id desc limit $2");
         let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(board).bind(most);
         let rows = query.fetch_all(&self.pool).await.map_err(trouble)?;
-        rows.iter().map(made).collect::<sqlx::Result<_>>().map_err(trouble)
+        self.labelled(all(&rows)?).await
     }
 
     /// The latest runs that saw a culprit.
@@ -60,7 +78,7 @@ impl FarmStore {
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(fingerprint).bind(most);
         let rows = query.fetch_all(&self.pool).await.map_err(trouble)?;
-        rows.iter().map(made).collect::<sqlx::Result<_>>().map_err(trouble)
+        self.labelled(all(&rows)?).await
     }
 
     /// The runs of a board with the digests of their documents, the latest first.

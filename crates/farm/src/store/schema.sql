@@ -71,4 +71,16 @@ create table if not exists budget (tag text primary key, limit_ns bigint not nul
 create table if not exists acknowledged (
     board_id bigint not null, subject text not null, t bigint not null, who text not null,
     note text not null, at bigint not null, primary key (board_id, subject, t));
+create table if not exists label (
+    board_id bigint not null, recording text not null, name text not null, value text not null,
+    from_t bigint not null, to_t bigint not null,
+    primary key (board_id, recording, name, value, from_t)) /* clustered */;
+create index if not exists label_by_value on label (name, value, board_id, recording);
+create table if not exists pin (
+    board_id bigint not null, run text not null, who text not null, note text not null,
+    t bigint not null, primary key (board_id, run));
+create table if not exists thinned (
+    board_id bigint not null, run text not null, parts text not null, t bigint not null,
+    primary key (board_id, run));
+create table if not exists code_tag (hash blob primary key, tags text not null);
 create index if not exists hist_hour on hist (board_id, t, max_ns, tier) where tier = 1

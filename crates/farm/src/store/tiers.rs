@@ -6,6 +6,7 @@ use model::error::Result;
 use model::units::Cpu;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
+use super::labels::slot_has;
 use super::many::{by_keys, pieces, values};
 use super::{FarmStore, nanos, plain, storable, to_i64, to_u64, trouble};
 use crate::encoding::{pack_peaks, pack_rows, unpack_peaks, unpack_rows};
@@ -162,24 +163,28 @@ impl FarmStore {
         within: TimeStretch,
         most: i64,
     ) -> Result<Vec<FarmSlot>> {
+        self.labelled_slots(board, key, within, &[], most).await
+    }
+
+    /// Those of them that have all of these labels, each a name and its value.
+    pub async fn labelled_slots(
+        &self,
+        board: &str,
+        key: &SeriesKey,
+        within: TimeStretch,
+        labels: &[(String, String)],
+        most: i64,
+    ) -> Result<Vec<FarmSlot>> {
         type SlotRow =
             (i64, i64, i64, Option<i64>, Option<i64>, Option<i64>, String, String, String, Vec<u8>);
-        let rows: Vec<SlotRow> = sqlx::query_as(
-            "select s.t, s.n, s.missed, s.max_ns, s.max_cpu, s.max_at, s.culprit, s.victim, s.recording, \
-             s.peaks \
-             from slot s join board b on b.id = s.board_id \
-             where b.key = $1 and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5 \
-             order by s.t, s.recording, s.seq limit $6",
-        )
-        .bind(board)
-        .bind(&key.series)
-        .bind(&key.plan)
-        .bind(within.from)
-        .bind(within.to)
-        .bind(most)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
+        const OF: &str = "select s.t, s.n, s.missed, s.max_ns, s.max_cpu, s.max_at, s.culprit, s.victim, \
+                          s.recording, s.peaks from slot s join board b on b.id = s.board_id \
+                          where b.key = $1 and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5";
+        let text = format!("{OF}{} order by s.t, s.recording, s.seq limit $6", slot_has(labels.len(), 7));
+        let select = sqlx::query_as::<_, SlotRow>(AssertSqlSafe(text)).bind(board).bind(&key.series);
+        let select = select.bind(&key.plan).bind(within.from).bind(within.to).bind(most);
+        let select = labels.iter().fold(select, |select, (name, value)| select.bind(name).bind(value));
+        let rows: Vec<SlotRow> = select.fetch_all(&self.pool).await.map_err(trouble)?;
         let slot = |(t, n, missed, max_ns, max_cpu, max_at, culprit, victim, run, peaks): SlotRow| {
             Ok(FarmSlot {
                 t,

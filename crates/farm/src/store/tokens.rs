@@ -3,6 +3,7 @@
 use model::error::Result;
 
 use super::{FarmStore, trouble};
+use crate::board_settings::BoardState;
 
 /// Whose token it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +23,16 @@ pub enum EnrolOutcome {
 }
 
 impl FarmStore {
-    /// Makes a code good until a time.
-    pub async fn add_code(&self, hash: &[u8], until: i64) -> Result<()> {
+    /// Makes a code good until a time; the board that enrols with it gets these tags.
+    pub async fn add_code(&self, hash: &[u8], until: i64, tags: &[String]) -> Result<()> {
+        let mut all = self.begin().await?;
         let insert = sqlx::query("insert into code (hash, until, used) values ($1, $2, 0)");
-        insert.bind(hash).bind(until).execute(&self.pool).await.map_err(trouble)?;
-        Ok(())
+        insert.bind(hash).bind(until).execute(&mut *all).await.map_err(trouble)?;
+        if !tags.is_empty() {
+            let insert = sqlx::query("insert into code_tag (hash, tags) values ($1, $2)");
+            insert.bind(hash).bind(tags.join(" ")).execute(&mut *all).await.map_err(trouble)?;
+        }
+        all.commit().await.map_err(trouble)
     }
 
     /// Uses a code up and makes the board with its token, or nothing at all.
@@ -55,6 +61,16 @@ impl FarmStore {
         )
         .bind(token)
         .bind(now)
+        .bind(key)
+        .execute(&mut *all)
+        .await
+        .map_err(trouble)?;
+        sqlx::query(
+            "insert into board_setting (board_id, state, since, tags) \
+             select b.id, $1, 0, c.tags from board b join code_tag c on c.hash = $2 where b.key = $3",
+        )
+        .bind(BoardState::Active.word())
+        .bind(code)
         .bind(key)
         .execute(&mut *all)
         .await

@@ -15,6 +15,7 @@ use super::login::moved;
 use super::pages::WebOutcome;
 use super::sender::{digest_of, now, random};
 use super::visitor::Visitor;
+use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
 use crate::pages::parts::escaped;
 use crate::people::{FarmPerson, PasswordCost, Role, check_name, digest_password};
@@ -26,6 +27,9 @@ const MOST_CODES: u32 = 100;
 #[derive(Deserialize)]
 pub struct CodesForm {
     count: u32,
+    /// Where the boards are; nothing where nobody says.
+    #[serde(default)]
+    lab: String,
 }
 
 pub async fn make_codes(
@@ -36,13 +40,15 @@ pub async fn make_codes(
     if !(1..=MOST_CODES).contains(&form.count) {
         return Err(Refusal::bad("between 1 and 100 codes are made at once: ask for so many"));
     }
+    let tags = lab_tag(&form.lab).map_err(Refusal::bad)?;
     let mut codes = Vec::new();
     for _ in 0..form.count {
         let code = hex(&random()?[..16]);
-        app.store.add_code(&digest_of(&code), now() + CODE_GOOD_FOR_S).await?;
+        app.store.add_code(&digest_of(&code), now() + CODE_GOOD_FOR_S, &tags).await?;
         codes.push(code);
     }
-    app.note(visitor.name(), &format!("made {} to enrol boards with", plural(codes.len()))).await?;
+    let of = tags.first().map(|tag| format!(", {tag}")).unwrap_or_default();
+    app.note(visitor.name(), &format!("made {} to enrol boards with{of}", plural(codes.len()))).await?;
     let words = "Each enrols one board, until tomorrow; none is shown again:".to_owned();
     shown(&app, &visitor, "", Some((words, codes))).await
 }

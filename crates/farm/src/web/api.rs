@@ -14,6 +14,7 @@ use super::app::App;
 use super::data::{HistogramDocument, csv_head, csv_row};
 use super::files::archive;
 use super::pages::{WebOutcome, chosen, known_board};
+use super::runs::{RunsAsked, labels_of};
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier};
@@ -112,8 +113,9 @@ pub async fn slots(
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
+    Query(asked): RunsAsked,
 ) -> WebOutcome {
-    let (key, slots) = found_slots(&app, &visitor, &name, &query).await?;
+    let (key, slots) = found_slots(&app, &visitor, &name, (&query, &asked)).await?;
     WebAnswer::json(
         &json!({ "schema": "onbeat.farm-slots/1", "series": key.series, "plan": key.plan, "slots": slots }),
     )
@@ -124,8 +126,9 @@ pub async fn slots_csv(
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
+    Query(asked): RunsAsked,
 ) -> WebOutcome {
-    let (_, slots) = found_slots(&app, &visitor, &name, &query).await?;
+    let (_, slots) = found_slots(&app, &visitor, &name, (&query, &asked)).await?;
     Ok(WebAnswer::csv(csv(&slots)))
 }
 
@@ -133,11 +136,15 @@ async fn found_slots(
     app: &App,
     visitor: &Visitor,
     name: &str,
-    query: &RowsQuery,
+    (query, asked): (&RowsQuery, &[(String, String)]),
 ) -> Result<(SeriesKey, Vec<FarmSlot>), Refusal> {
+    let labels = labels_of(asked)?;
+    if visitor.is_unnamed() && !labels.is_empty() {
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "labels are for those who log in: /login"));
+    }
     let key = key_of(app, visitor, name, query).await?;
     let within = TimeStretch { from: query.from, to: query.to };
-    let mut slots = app.store.slots(name, &key, within, MOST_SLOTS + 1).await?;
+    let mut slots = app.store.labelled_slots(name, &key, within, &labels, MOST_SLOTS + 1).await?;
     unnamed::slots(visitor, &mut slots);
     if slots.len() as i64 > MOST_SLOTS {
         return Err(Refusal::bad(

@@ -183,14 +183,18 @@ pub async fn environments(
     Ok(WebAnswer::page(pages::environments::environments(&board, &all)))
 }
 
-pub async fn run(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
+pub async fn run(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+) -> WebOutcome {
     let Some(run) = app.store.run(&id).await? else {
         return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
     };
     let (place, name) = (PathBuf::from(&run.place), run.id.clone());
     let parts = app.heavy(move || report_of(&place, &name)).await?;
     let policy = policy_of(&parts);
-    Ok(WebAnswer::page(pages::run::run(&run, parts)).under(policy))
+    Ok(WebAnswer::page(pages::run::run(&run, visitor.role() >= Some(Role::Operator), parts)).under(policy))
 }
 
 /// What the reports' own pages allow: their styles, and the one script that is named by its digest.

@@ -1,5 +1,6 @@
 //! What boards send, each request repeated, refused and answered as the contract says.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,7 +72,7 @@ impl Farm {
     }
 
     async fn enrolled(&self, name: &str) -> String {
-        self.app.store.add_code(&digest_of(name), now() + 60).await.unwrap();
+        self.app.store.add_code(&digest_of(name), now() + 60, &[]).await.unwrap();
         let (status, answer) =
             self.ask("POST", "/v1/enrol", "", json!({ "code": name, "name": name }).to_string()).await;
         assert_eq!(status, 201, "{answer}");
@@ -126,13 +127,13 @@ fn a_code_enrols_once_and_a_revoked_token_ends() {
         assert_eq!((status, me), (200, json!({ "board": "press-3", "rows": [], "runs": [] })));
         let again = json!({ "code": "press-3", "name": "other" }).to_string();
         assert_eq!(farm.ask("POST", "/v1/enrol", "", again).await.0, 403);
-        farm.app.store.add_code(&digest_of("old"), now() - 1).await.unwrap();
+        farm.app.store.add_code(&digest_of("old"), now() - 1, &[]).await.unwrap();
         assert_eq!(
             farm.ask("POST", "/v1/enrol", "", json!({ "code": "old", "name": "x" }).to_string()).await.0,
             403
         );
         // A name that is taken leaves the code good.
-        farm.app.store.add_code(&digest_of("new"), now() + 60).await.unwrap();
+        farm.app.store.add_code(&digest_of("new"), now() + 60, &[]).await.unwrap();
         let taken = json!({ "code": "new", "name": "press-3" }).to_string();
         assert_eq!(farm.ask("POST", "/v1/enrol", "", taken).await.0, 409);
         let free = json!({ "code": "new", "name": "press-4" }).to_string();
@@ -359,5 +360,228 @@ fn a_farm_that_keeps_nothing_says_so() {
         let app = Arc::new(App::new(store, FarmExposure::BehindProxy, None));
         let request = Request::put("/v1/pieces/x").body(Body::empty()).unwrap();
         assert_eq!(router(app).oneshot(request).await.unwrap().status().as_u16(), 501);
+    });
+}
+
+impl Farm {
+    /// What an address shows, as text.
+    async fn shown(&self, address: &str) -> (u16, String) {
+        let response = router(self.app.clone())
+            .oneshot(Request::get(address).body(Body::empty()).unwrap())
+            .await
+            .unwrap();
+        let status = response.status().as_u16();
+        let bytes = to_bytes(response.into_body(), 8 << 20).await.unwrap();
+        (status, String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Sends a bundle; the answer to its manifest.
+    async fn send(&self, token: &str, id: &str, files: &[(String, Vec<u8>)]) -> (u16, Value) {
+        for bytes in files.iter().flat_map(|file| file.1.chunks(4 << 20)) {
+            let address = format!("/v1/pieces/{}", piece(bytes));
+            assert!(self.ask("PUT", &address, token, bytes.to_vec()).await.0 / 100 == 2);
+        }
+        self.ask("PUT", &format!("/v1/runs/{id}"), token, manifest(files)).await
+    }
+}
+
+/// A fixture whose document is another one.
+fn with_document(of: impl Fn(&str) -> String) -> (String, Vec<(String, Vec<u8>)>) {
+    let (id, mut files) = fixture("measured");
+    let document = files.iter_mut().find(|file| file.0 == "run.json").unwrap();
+    document.1 = of(std::str::from_utf8(&document.1).unwrap()).into_bytes();
+    (id, files)
+}
+
+#[test]
+fn labels_come_with_runs_and_rows_and_lists_go_by_them() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let labels = r#""labels":{"build":"123","job":"https:/ci/7?x=<1>","bad name":"x"},"#;
+        let (id, files) = with_document(|text| text.replacen("\"id\"", &format!("{labels}\"id\""), 1));
+        assert_eq!(farm.send(&token, &id, &files).await.0, 201);
+        let (_, run) = farm.ask("GET", &format!("/v1/runs/{id}"), "", "").await;
+        assert_eq!(run["labels"], json!({ "build": "123", "job": "https:/ci/7?x=<1>" }));
+        let job = "job%3Dhttps%3A%2Fci%2F7%3Fx%3D%3C1%3E";
+        for (query, found) in [
+            ("label=build%3D123", 1),
+            ("label=build=123&board=a", 1),
+            ("label=build=123&board=b", 0),
+            (&format!("label={job}&label=build%3D123"), 1),
+            ("label=build=124", 0),
+        ] {
+            let (status, answer) = farm.ask("GET", &format!("/v1/runs?{query}"), "", "").await;
+            assert_eq!((status, answer["runs"].as_array().unwrap().len()), (200, found), "{query}");
+        }
+        let (_, csv) = farm.shown("/v1/runs.csv?label=build=123").await;
+        assert!(csv.lines().nth(1).unwrap().ends_with(",build=123 job=https:/ci/7?x=<1>"), "{csv}");
+        for address in ["/runs?label=build=123".to_owned(), format!("/runs/{id}"), "/b/a".to_owned()] {
+            let (status, page) = farm.shown(&address).await;
+            assert!(status == 200 && page.contains(&format!("/runs?label={job}")), "{address}");
+            assert!(!page.contains("x=<1>"), "{address}");
+        }
+        for wrong in ["label=build", "limit=0", "before=x"] {
+            let (status, answer) = farm.ask("GET", &format!("/v1/runs?{wrong}"), "", "").await;
+            assert!(status == 400 && !answer["detail"].as_str().unwrap().contains('\n'), "{answer}");
+        }
+
+        // The schema comes first.
+        let of = json!({ "boot": "boot-1", "recording": "rec", "series": "timer", "plan": "",
+            "labels": { "image": "i7", "\u{202e}": "x" } });
+        let header = of.to_string().replacen('{', "{\"schema\":\"onbeat.rows/1\",", 1);
+        let rows = format!("{header}\n{}{}", line(0, &[(200, 1)]), line(1, &[(200, 1)]));
+        assert_eq!(farm.ask("PUT", "/v1/rows/boot-1/rec/timer/0", &token, rows).await.0, 201);
+        let rows = line(2, &[(200, 1)]);
+        assert_eq!(farm.ask("PUT", "/v1/rows/boot-1/rec/timer/2", &token, rows).await.0, 201);
+        let slots = async |query: &str| {
+            let (_, answer) =
+                farm.ask("GET", &format!("/v1/boards/a/slots?series=timer{query}"), "", "").await;
+            answer["slots"].as_array().map_or(0, Vec::len)
+        };
+        assert_eq!(
+            (slots("").await, slots("&label=image=i7").await, slots("&label=image=x").await),
+            (3, 2, 0)
+        );
+        let (_, of_board) = farm.ask("GET", "/v1/boards/a/labels", "", "").await;
+        let image = of_board["labels"].as_array().unwrap().iter().find(|label| label["name"] == "image");
+        assert_eq!(image.unwrap()["last"], json!(300), "{of_board}");
+    });
+}
+
+#[test]
+fn a_code_of_a_lab_tags_its_board() {
+    on_each_engine(1 << 30, async |farm| {
+        farm.app.store.add_code(&digest_of("code"), now() + 60, &["lab=west".into()]).await.unwrap();
+        let asked = json!({ "code": "code", "name": "press-3" }).to_string();
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", asked).await.0, 201);
+        farm.enrolled("press-4").await;
+        let (_, board) = farm.ask("GET", "/v1/boards/press-3", "", "").await;
+        assert_eq!((&board["board"]["lab"], &board["board"]["tags"]), (&json!("west"), &json!(["lab=west"])));
+        assert_eq!(farm.ask("GET", "/v1/boards/press-4", "", "").await.1["board"]["lab"], json!(""));
+        let (_, page) = farm.shown("/?q=lab%3Dwest").await;
+        assert!(page.contains("/b/press-3") && !page.contains("/b/press-4"));
+    });
+}
+
+type Damage = Box<dyn Fn(&str) -> String>;
+
+/// What is wrong is one line on the board and on the administration page, and nothing else stops.
+#[test]
+fn what_is_no_bundle_is_one_line_there_and_here_and_the_next_is_stored() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let bad: [(&str, Damage); 7] = [
+            ("cut short", Box::new(|text| text[..text.len() / 2].to_owned())),
+            ("expected a run", Box::new(|text| text.replace("onbeat.run/1", "other.tool/7"))),
+            ("newer", Box::new(|text| text.replace("onbeat.run/1", "onbeat.run/2"))),
+            ("another id", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"x", 1))),
+            ("its id", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"../\\u001b[2J", 1))),
+            ("nested", Box::new(|_| "[".repeat(100_000))),
+            ("contradicts", Box::new(|text| text.replacen("\"cycles\":", "\"cycles\":9", 1))),
+        ];
+        for (words, of) in &bad {
+            let (id, files) = with_document(of);
+            let (status, answer) = farm.send(&token, &id, &files).await;
+            let detail = answer["detail"].as_str().unwrap_or_default();
+            assert_eq!(status, 422, "{words}: {answer}");
+            assert!(detail.contains(words) && detail.len() < 600, "{words}: {detail}");
+            assert!(!detail.contains(model::text::steers), "{detail:?}");
+            let noted = farm.app.refusals.all();
+            assert_eq!(
+                (noted[0].board.as_str(), noted[0].detail.as_str()),
+                ("a", &detail[..detail.len().min(300)])
+            );
+            assert!(farm.app.store.run(&id).await.unwrap().is_none());
+        }
+        let (id, files) = fixture("measured");
+        assert_eq!(farm.send(&token, &id, &files).await.0, 201);
+    });
+}
+
+#[test]
+fn bombs_and_paths_that_climb_are_refused_and_nothing_is_written() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::copy(&mut std::io::repeat(b'\n').take(64 << 20), &mut encoder).unwrap();
+        let bomb = encoder.finish().unwrap();
+        assert!(bomb.len() < 1 << 20);
+        let pieces = format!("/v1/pieces/{}", "a".repeat(64));
+        for address in ["/v1/rows/b/r/timer/0", &pieces, "/v1/runs/x"] {
+            let request = Request::put(address)
+                .header(header::AUTHORIZATION, format!("Bearer {token}"))
+                .header(header::CONTENT_ENCODING, "gzip");
+            let response = router(farm.app.clone())
+                .oneshot(request.body(Body::from(bomb.clone())).unwrap())
+                .await
+                .unwrap();
+            assert_eq!(response.status().as_u16(), 413, "{address}");
+            assert!(farm.app.refusals.all()[0].detail.contains("bytes"));
+        }
+        for path in ["../../climbed", "/climbed", "host/../../climbed", "host/\u{202e}x", "events/a/b"] {
+            let files = [("run.json".to_owned(), b"{}".to_vec()), (path.to_owned(), b"x".to_vec())];
+            let (status, answer) = farm.ask("PUT", "/v1/runs/x", &token, manifest(&files)).await;
+            assert!(
+                status == 422 && !answer["detail"].as_str().unwrap().contains(model::text::steers),
+                "{answer}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_token_that_ends_in_the_middle_leaves_what_was_acknowledged() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        assert_eq!(farm.ask("PUT", "/v1/rows/b/r/timer/0", &token, line(0, &[(200, 1)])).await.0, 201);
+        let (id, files) = fixture("measured");
+        let first = piece(files[0].1.chunks(4 << 20).next().unwrap());
+        let bytes = files[0].1.clone();
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await.0, 202);
+        assert_eq!(farm.ask("PUT", &format!("/v1/pieces/{first}"), &token, bytes.clone()).await.0, 201);
+        farm.app.store.revoke("a", now()).await.unwrap();
+        for (address, body) in [
+            (format!("/v1/pieces/{first}"), bytes),
+            (format!("/v1/runs/{id}"), manifest(&files).into_bytes()),
+            ("/v1/rows/b/r/timer/1".to_owned(), line(1, &[(200, 1)]).into_bytes()),
+        ] {
+            let (status, answer) = farm.ask("PUT", &address, &token, body).await;
+            assert!(
+                status == 401 && answer["detail"].as_str().unwrap().contains("enrol the board again"),
+                "{answer}"
+            );
+        }
+        assert!(farm.app.refusals.all()[0].detail.contains("was revoked"));
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        assert_eq!(farm.app.store.slots("a", &key, ALL, 9).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_full_disk_is_said_to_the_board_and_here_and_ends_with_room() {
+    // A database server's disk is not this program's to fill.
+    block_on(async {
+        let store = FarmStore::in_memory().await.unwrap();
+        let farm = Farm::new(store, tempfile::tempdir().unwrap(), 1 << 30);
+        let token = farm.enrolled("a").await;
+        farm.app.store.fill_up(true).await;
+        let put = async |seq: u64| {
+            let text: String = (seq..seq + 100).map(|seq| line(seq, &[(200 + seq as usize, 7)])).collect();
+            farm.ask("PUT", &format!("/v1/rows/b/r/timer/{seq}"), &token, text).await
+        };
+        let mut answers = Vec::new();
+        for at in 0..20 {
+            answers.push(put(at * 100).await);
+        }
+        let (status, answer) = answers.iter().find(|answer| answer.0 != 201).expect("no room is left");
+        let detail = answer["detail"].as_str().unwrap();
+        assert!(*status == 503 && detail.contains("look at its disk") && !detail.contains('\n'), "{answer}");
+        assert_eq!(farm.app.refusals.all()[0].detail, detail);
+        assert_eq!(farm.shown("/").await.0, 200, "pages go on");
+        farm.app.store.fill_up(false).await;
+        for (at, before) in (0..).zip(&answers) {
+            let again = put(at * 100).await;
+            assert_eq!(again.0, if before.0 == 201 { 200 } else { 201 }, "{again:?}");
+        }
     });
 }

@@ -11,7 +11,7 @@ use super::access::{RouteNeed, admit};
 use super::app::App;
 use super::{
     acknowledge, admin, admin_people, api, changes, compare, files, five_minutes, kernels, login, metrics,
-    pages, receive, tables,
+    pages, pins, receive, runs, tables,
 };
 use crate::people::Role;
 
@@ -75,7 +75,9 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/changes", RouteNeed::Reading, changes::page),
         send("/changes/acknowledge", OPERATOR, acknowledge::acknowledge),
         read("/kernels", RouteNeed::Names, kernels::page),
+        read("/runs", RouteNeed::Names, runs::page),
         read("/runs/{id}", RouteNeed::Names, pages::run),
+        send("/runs/{id}/pin", OPERATOR, pins::pin),
         read("/runs/{id}/spike/{number}", RouteNeed::Names, pages::spike),
         read("/culprits", RouteNeed::Names, pages::culprits),
         read("/culprits/{fingerprint}", RouteNeed::Names, pages::culprit),
@@ -104,6 +106,9 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/v1/boards/{board}/slots", RouteNeed::Reading, api::slots),
         read("/v1/boards/{board}/slots.csv", RouteNeed::Reading, api::slots_csv),
         read("/v1/boards/{board}/histograms", RouteNeed::Reading, api::histograms),
+        read("/v1/boards/{board}/labels", RouteNeed::Names, runs::labels),
+        read("/v1/runs", RouteNeed::Names, runs::json),
+        read("/v1/runs.csv", RouteNeed::Names, runs::csv),
         read("/v1/runs/{id}", RouteNeed::Reading, api::run),
         read("/v1/runs/{id}/files/{*path}", RouteNeed::Names, files::file),
         read("/v1/runs/{id}/perfetto.json", RouteNeed::Names, files::trace),

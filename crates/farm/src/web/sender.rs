@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::answer::Refusal;
 use super::app::App;
 use super::intake::Intake;
+use super::refusals::BoardDropped;
 pub use super::wall_clock::{now, now_ns};
 use crate::store::{BoardClock, TokenOwner};
 
@@ -65,6 +66,9 @@ pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, R
         let detail = format!("this board asks too often: wait for {wait_s} s");
         refused(Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail))
     })?;
+    if let Some(dropped) = dropped_of(headers) {
+        app.refusals.note_dropped(&owner, now(), dropped);
+    }
     if let Some(clock) = clock_of(headers) {
         let one = intake.boots.is_one(owner.board_id, &clock.boot, host::clock::monotonic());
         if !one {
@@ -146,6 +150,13 @@ pub fn content(headers: &HeaderMap, body: &Bytes, limit: u64) -> Result<Vec<u8>,
     }
 }
 
+/// What a board says that it dropped: `runs=..;rows=..`.
+fn dropped_of(headers: &HeaderMap) -> Option<BoardDropped> {
+    let (runs, rows) = headers.get("onbeat-dropped")?.to_str().ok()?.split_once(';')?;
+    let number = |text: &str, name: &str| text.trim().strip_prefix(name)?.parse().ok();
+    Some(BoardDropped { runs: number(runs, "runs=")?, rows: number(rows, "rows=")? })
+}
+
 /// The clocks that a board tells: `boot=..;mono=..;wall=..`, in ns.
 pub fn clock_of(headers: &HeaderMap) -> Option<BoardClock> {
     let text = headers.get("onbeat-clock")?.to_str().ok()?;
@@ -201,5 +212,11 @@ mod tests {
         let clock = read("boot=b-1;mono=5; wall=7").unwrap();
         assert_eq!((clock.boot.as_str(), clock.mono_ns, clock.wall_ns), ("b-1", 5, 7));
         assert!(read("boot=b;mono=x;wall=7").is_none() && read("").is_none());
+        let read = |text: &str| {
+            let name = header::HeaderName::from_static("onbeat-dropped");
+            dropped_of(&HeaderMap::from_iter([(name, text.parse().unwrap())]))
+        };
+        assert_eq!(read("runs=3;rows=17"), Some(BoardDropped { runs: 3, rows: 17 }));
+        assert!(read("runs=3").is_none() && read("runs=-1;rows=1").is_none());
     }
 }

@@ -19,7 +19,7 @@ use super::visitor::Visitor;
 use crate::pages::environments::changes;
 
 pub async fn boards(State(app): State<Arc<App>>, Extension(visitor): Extension<Visitor>) -> WebOutcome {
-    const COLUMNS: [&str; 12] = [
+    const COLUMNS: [&str; 13] = [
         "board",
         "name",
         "state",
@@ -32,6 +32,7 @@ pub async fn boards(State(app): State<Arc<App>>, Extension(visitor): Extension<V
         "max_ns",
         "max24_ns",
         "budget_ns",
+        "lab",
     ];
     let mut boards = app.store.boards().await?;
     unnamed::boards(&visitor, &mut boards);
@@ -104,7 +105,7 @@ pub async fn environments(
 }
 
 /// A line for the names, and one for each.
-fn table(columns: &[&str], rows: &[impl Serialize]) -> WebOutcome {
+pub fn table(columns: &[&str], rows: &[impl Serialize]) -> WebOutcome {
     let mut text = columns.join(",") + "\n";
     for row in rows {
         let row = serde_json::to_value(row).unwrap_or_default();
@@ -116,7 +117,12 @@ fn table(columns: &[&str], rows: &[impl Serialize]) -> WebOutcome {
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::Null | Value::Object(_) => String::new(),
+        Value::Null => String::new(),
+        // Labels.
+        Value::Object(all) => {
+            let texts = all.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)));
+            cell(&texts.collect::<Vec<_>>().join(" "))
+        }
         Value::String(text) => cell(text),
         Value::Array(all) => cell(&all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),
         other => other.to_string(),
@@ -135,6 +141,7 @@ mod tests {
             (json!("=x()"), "'=x()"),
             (json!("a,\"b\nc"), "\"a,\"\"b\u{fffd}c\""),
             (json!(["arm", "lab=west"]), "arm lab=west"),
+            (json!({ "build": "1", "n": 2 }), "build=1"),
         ] {
             assert_eq!(shown(&value), wanted);
         }

@@ -1,6 +1,8 @@
 //! What the public sees where it may read: latencies and times. Names of programs, machines,
 //! kernels and people are taken out of the values, before anything is made of them.
 
+use model::labels::Labels;
+
 use super::visitor::Visitor;
 use crate::changes::{ChangeKind, FarmChange};
 use crate::pages::parts::escaped;
@@ -18,6 +20,7 @@ fn without_host(board: &mut FarmBoard) {
         text.clear();
     }
     board.settings.tags.clear();
+    board.settings.lab.clear();
 }
 
 /// Runs without what they ran on.
@@ -26,6 +29,7 @@ pub fn runs(visitor: &Visitor, all: &mut [FarmRun]) {
         for run in all {
             run.release.clear();
             run.environment.clear();
+            run.labels = Labels::default();
         }
     }
 }

@@ -76,3 +76,84 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     assert_eq!(told(&["check", "--store", &copy]).0, 0);
     assert_eq!(told(&["export", "--store", &copy]).1, csv);
 }
+
+/// Sets when a file was written, in days before now.
+fn set_age(file: &Path, days: u64) {
+    let came = std::time::SystemTime::now() - std::time::Duration::from_secs(days * 86_400);
+    fs::File::options().write(true).open(file).unwrap().set_modified(came).unwrap();
+}
+
+#[test]
+fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("farm.db").display());
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    assert_eq!(told(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()]).0, 0);
+    let bundles = folder.path().join("farm.db.bundles");
+    let names: Vec<String> = fs::read_dir(&bundles)
+        .unwrap()
+        .map(|one| one.unwrap().file_name().into_string().unwrap())
+        .filter(|name| bundles.join(name).join("run.json").exists())
+        .collect();
+    let hunt = names.iter().find(|name| bundles.join(name).join("events").exists()).unwrap();
+    let other = names.iter().find(|name| *name != hunt).unwrap();
+    let has = |run: &str| bundles.join(run).join("blocks.jsonl").exists();
+    let (code, out, _) = told(&["prune", "--dry-run", "--store", &store]);
+    assert_eq!((code, out.as_str()), (0, ""), "they came today");
+    names.iter().for_each(|name| set_age(&bundles.join(name).join("run.json"), 400));
+    // They count from when they began, where that is later.
+    let all = ["--blocks", "0", "--windows", "0", "--store", &store];
+    let (code, out, said) = told(&[&["prune", "--dry-run"], &all[..]].concat());
+    assert_eq!((code, out.lines().count()), (0, 2), "{out}{said}");
+    assert!(said.contains("would go") && out.contains(&format!("{other}\tblocks\t")), "{out}{said}");
+    assert!(has(hunt) && has(other));
+
+    let (code, _, said) = told(&["pin", "none", "--store", &store]);
+    assert!(code == 2 && said.lines().count() == 1, "{said}");
+    assert_eq!(told(&["pin", hunt, "--note", "baseline", "--store", &store]).0, 0);
+    let (code, out, _) = told(&["pin", "--store", &store]);
+    assert!(code == 0 && out.starts_with(&format!("{hunt}\ta\t")) && out.ends_with("baseline\n"), "{out}");
+    let (code, _, said) = told(&[&["prune"], &all[..]].concat());
+    assert!(code == 0 && said.contains("1 run is pinned"), "{said}");
+    assert!(has(hunt) && !has(other));
+    let (code, out, said) = told(&["check", "--store", &store]);
+    assert_eq!((code, out.as_str()), (0, ""), "{said}");
+    assert_eq!(told(&["pin", "--remove", hunt, "--store", &store]).0, 0);
+    assert_eq!(told(&["pin", "--remove", hunt, "--store", &store]).0, 2);
+    assert_eq!(told(&[&["prune"], &all[..]].concat()).0, 0);
+    // Of the first that shows a culprit, and the worst of its week, what was traced stays.
+    assert!(!has(hunt) && bundles.join(hunt).join("events/spikes.jsonl").exists());
+}
+
+#[test]
+fn a_store_that_is_named_in_another_way_loses_no_bundle() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("farm.db").display());
+    let server = Server::start(&store);
+    let code = super::server::codes(&store, 1).remove(0);
+    let asked = serde_json::json!({ "code": code, "name": "a" }).to_string();
+    let (_, answer) = super::server::ask(&server.address, "POST", "/v1/enrol", "", "", &asked).unwrap();
+    let token = answer["token"].as_str().unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured/run.json");
+    let document = fs::read(fixture).unwrap();
+    let run: serde_json::Value = serde_json::from_slice(&document).unwrap();
+    let digest: String = {
+        use std::process::{Command, Stdio};
+        let mut sum = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut sum.stdin.take().unwrap(), &document).unwrap();
+        String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap()[..64].to_owned()
+    };
+    let file = serde_json::json!({ "path": "run.json", "bytes": document.len(), "pieces": [&digest] });
+    let manifest = serde_json::json!({ "schema": "onbeat.manifest/1", "files": [file], "signature": null });
+    let put = |path: &str, body: &[u8]| {
+        super::server::ask(&server.address, "PUT", path, token, "", body).unwrap().0
+    };
+    assert_eq!(put(&format!("/v1/pieces/{digest}"), &document), 201);
+    let path = format!("/v1/runs/{}", run["id"].as_str().unwrap());
+    assert_eq!(put(&path, manifest.to_string().as_bytes()), 201);
+    drop(server);
+    let pruned = farm(&["prune", "--store", "sqlite:farm.db"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(pruned.status.code(), Some(0));
+    let (code, out, _) = told(&["check", "--store", &store]);
+    assert_eq!((code, out.as_str()), (0, ""));
+}

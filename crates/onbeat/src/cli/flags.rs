@@ -5,6 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use host::work::ProcessId;
 use model::error::{Failure, Result};
 use model::keyword::Keyword;
+use model::labels::Labels;
 use model::units::{Bare, CpuSet, Nanos, parse_span};
 
 /// One of a closed list of words, each with its line in the help.
@@ -48,6 +49,11 @@ pub fn limit(text: &str) -> Result<Nanos> {
             "--limit: '{text}' is not a rate with a period of 1 ns or more: expected one like 8kHz"
         ))
     })
+}
+
+/// Labels, one a text.
+pub fn labels(texts: &[String]) -> Result<Labels> {
+    Labels::parse(texts).map_err(|why| Failure::usage(format!("--label: {why}")))
 }
 
 /// A process that one of onbeat's own looks after.

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::flags::{cpu_list, keyword, span};
+use super::flags::{cpu_list, keyword, labels, span};
 use super::run_text::Detail;
 use crate::plan::intent::CpuChoice;
 use model::error::Result;
+use model::labels::Labels;
 use model::units::{Bare, CpuSet, Nanos};
 use model::vocabulary::Policy;
 
@@ -42,6 +43,10 @@ pub struct RunFlags {
     #[arg(short, long, value_name = "DIR")]
     #[arg(help_heading = "What it writes")]
     pub output: Option<PathBuf>,
+    /// What the run belongs to, as build=123; may be given several times, at most 16
+    #[arg(long, value_name = "LABEL")]
+    #[arg(help_heading = "What it writes")]
+    label: Vec<String>,
     /// No progress, and of the result the numbers without the remarks
     #[arg(short, long)]
     #[arg(help_heading = "What it writes")]
@@ -77,6 +82,10 @@ impl RunFlags {
 
     pub fn limit(&self) -> Result<Option<Nanos>> {
         self.breaktrace.as_deref().map(|text| span("-b", text, Bare::Micros)).transpose()
+    }
+
+    pub fn labels(&self) -> Result<Labels> {
+        labels(&self.label)
     }
 
     pub fn housekeeping(&self) -> Result<Option<CpuSet>> {

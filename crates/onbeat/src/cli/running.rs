@@ -20,6 +20,7 @@ use host::tracefs::Tracing;
 use host::{MachineFiles, clock, random_u64, rt};
 use model::error::{Exit, Failure, Result};
 use model::isolation::{INNER_GROUP, OUTER_GROUP};
+use model::labels::Labels;
 use model::run::{Integrity, Run, SCHEMA};
 use model::setting::CGROUP_MOUNT;
 use model::units::{CpuSet, Nanos};
@@ -54,6 +55,8 @@ pub struct WantedRun<'a> {
     pub title: Option<&'a str>,
     /// What runs beside it.
     pub load: Option<&'a LoadFlags>,
+    /// What the run belongs to.
+    pub labels: Labels,
 }
 
 /// Flags to intent, machine to plan; starts the loads, makes the bundle. Refuses with the remedy.
@@ -64,7 +67,8 @@ pub fn prepare(
     environment: &Environment,
 ) -> Result<PreparedRun> {
     let (intent, output, quiet) = (flags.intent()?, flags.run.output.clone(), flags.run.quiet);
-    let wanted = WantedRun { intent, output, quiet, command, title: None, load: Some(load) };
+    let labels = flags.run.labels()?;
+    let wanted = WantedRun { intent, output, quiet, command, title: None, load: Some(load), labels };
     prepare_run(wanted, environment, |_, _, _| {
         flags.mention_needless_flags();
         Ok(())
@@ -84,7 +88,7 @@ pub fn prepare_run(
     let machine = look_at_machine(&facts)?;
     let mut plan = plan::plan(&wanted.intent, &machine, random_u64())?;
     adjust(&mut plan, &machine, &facts)?;
-    let mut run = document(wanted.command, &plan, &facts);
+    let mut run = Run { labels: wanted.labels, ..document(wanted.command, &plan, &facts) };
     block_signals()?;
     // Of a pair, both threads' CPUs.
     let from = plan.probe.iter().flat_map(|probe| probe.from.iter().copied());

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use super::Environment;
-use super::flags::{positive_span, process_id};
+use super::flags::{labels, positive_span, process_id};
 use super::outputs::{Outputs, print, remark};
 use super::running::block_signals;
 use super::watch_way::{RecordWay, about, give_up_rights, keep_after, reading, remove_leftovers};
@@ -14,13 +14,14 @@ use crate::watch::machine::{MachineReader, digest, threads_named};
 use crate::watch::names::StackNames;
 use crate::watch::unit::unit;
 use crate::watch::{Watch, WatchEvent, WatchPlan, WatchResult, worst_of};
-use ::load::size;
 use bundle::record::write::{LEAST_SIZE, RecordWriter};
 use host::threads::thread_facts;
 use host::tracefs::remove_after;
 use host::work::ProcessId;
 use host::{MachineFiles, clock};
 use model::error::{Exit, Failure, Result};
+use model::labels::Labels;
+use model::size;
 use model::text::{clean, quoted, several};
 use model::units::{Bare, Nanos};
 use model::wall_time::wall_time;
@@ -73,6 +74,9 @@ pub struct Args {
     /// The most that the record may take, in bytes or with KiB, MiB or GiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     size: String,
+    /// What the rows belong to, as build=123; may be given several times, at most 16
+    #[arg(long, value_name = "LABEL")]
+    label: Vec<String>,
     /// The latency from which on --on-alarm is done; a bare number is in us
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     alarm: Option<String>,
@@ -166,6 +170,7 @@ struct Asked {
     interval: Nanos,
     duration: Option<Nanos>,
     size: u64,
+    labels: Labels,
     alarm: Option<Nanos>,
     actions: Vec<AlarmAction>,
     threads: usize,
@@ -191,6 +196,7 @@ impl Asked {
             interval,
             duration: span("-D", &args.duration, Bare::Seconds)?,
             size: size_of(&args.size)?,
+            labels: labels(&args.label)?,
             alarm: span("--alarm", &args.alarm, Bare::Micros)?,
             actions: args.on_alarm.iter().map(action).collect::<Result<_>>()?,
             threads: args.threads.len(),
@@ -211,6 +217,7 @@ impl Asked {
             plan: format!("{:016x}", digest(plan.as_bytes())),
             interval_ns: self.interval,
             utc_offset_s: offset_now(),
+            labels: self.labels.clone(),
             ..WatchRun::default()
         }
     }
@@ -230,6 +237,7 @@ impl Asked {
         let mut flag = |name: &str, value: &str| line.extend([name.to_owned(), value.to_owned()]);
         flag("--interval", &args.interval);
         flag("--size", &args.size);
+        args.label.iter().for_each(|label| flag("--label", label));
         if let Some(duration) = &args.duration {
             flag("-D", duration);
         }

@@ -30,6 +30,8 @@ pub struct FakeFarm {
     pub runs: BTreeMap<String, BundleManifest>,
     pub pieces: BTreeSet<String>,
     pub requests: u64,
+    /// Runs and rows that the board dropped.
+    pub dropped: (u64, u64),
     /// Rows that it calls malformed.
     pub malformed: BTreeSet<u64>,
     /// More lines are too many.
@@ -114,6 +116,10 @@ impl FakeFarm {
 }
 
 impl FarmLink for FakeFarm {
+    fn say_dropped(&mut self, runs: u64, rows: u64) {
+        self.dropped = (runs, rows);
+    }
+
     fn get(&mut self, path: &str) -> Answered {
         assert_eq!(path, "/v1/me");
         self.troubled(|farm| {

@@ -194,6 +194,7 @@ fn all_conditions(run: &Run) -> Vec<(&'static str, String)> {
         ("length", length(run)),
     ];
     all.extend(crate::load::condition(run).map(|loads| ("load", loads)));
+    all.extend((!run.labels.is_empty()).then(|| ("labels", clean(&run.labels.words()))));
     all
 }
 

@@ -166,6 +166,7 @@ fn measure_one(
         command: Command::Probe,
         title: Some(&name),
         load: Some(&args.flags.load),
+        labels: args.flags.run.labels()?,
     };
     let mut made: Vec<BothWays> = Vec::new();
     let prepared = prepare_run(wanted, environment, |plan, _, _| {

@@ -80,6 +80,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         command: Command::Probe,
         title: Some(&title),
         load: Some(&args.flags.load),
+        labels: args.flags.run.labels()?,
     };
     let prepared = prepare_run(wanted, environment, |plan, machine, facts| {
         plan.notes.extend(note);

@@ -48,6 +48,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         command: Command::Probe,
         title: Some("switches"),
         load: Some(&args.flags.load),
+        labels: args.flags.run.labels()?,
     };
     let prepared = prepare_run(wanted, environment, |plan, _, _| {
         plan.probe = Some(ProbePlan::of(Probe::Switch));

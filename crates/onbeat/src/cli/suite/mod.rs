@@ -9,6 +9,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use super::Environment;
+use super::flags::labels;
 use super::outputs::{OutputFlags, Outputs, remark};
 use super::running::block_signals;
 use super::step_settings::{StepSettings, StepWish};
@@ -73,6 +74,9 @@ pub struct Args {
     /// Run also the phases in which a safeguard is taken away: real-time tasks without a limit
     #[arg(long)]
     yes: bool,
+    /// What its runs belong to, as build=123; may be given several times, at most 16
+    #[arg(long, value_name = "LABEL")]
+    label: Vec<String>,
     /// What a shuffled order follows from; drawn and printed by default
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -94,6 +98,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         outputs.print(&overview(outputs.screen.columns));
         return outputs.end(Exit::Ok);
     };
+    labels(&args.label)?;
     let recipe = recipe(&name)?;
     if let Some(before) = before.as_ref().filter(|before| before.name != recipe.name) {
         let (was, is) = (quoted(&before.name), quoted(&recipe.name));
@@ -117,6 +122,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         cpus: chosen.cpus.clone(),
         load_cpus: chosen.load_cpus.clone(),
         kernel: &kernel,
+        labels: &args.label,
         shows: !args.output.quiet && !environment.dumb && io::stderr().is_terminal(),
     };
     let mut suite = before.unwrap_or_else(|| begun(&recipe, &chosen, &kernel));

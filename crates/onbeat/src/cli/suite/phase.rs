@@ -33,6 +33,8 @@ pub struct PhaseSetup<'a> {
     pub cpus: CpuSet,
     pub load_cpus: CpuSet,
     pub kernel: &'a str,
+    /// What all runs belong to, as it was given.
+    pub labels: &'a [String],
     /// Whether progress is drawn on standard error.
     pub shows: bool,
 }
@@ -137,6 +139,7 @@ impl PhaseSetup<'_> {
         }
         add(&["-q", "-p", &recipe.priority.to_string(), "-a", &self.cpus.to_string()]);
         add(&["-o", &bundle.display().to_string()]);
+        self.labels.iter().for_each(|label| add(&["--label", label]));
         if !step.load.is_empty() && !step.isolates() {
             add(&["--load", &step.load, "--load-cpus", &self.load_cpus(step).to_string()]);
         }

@@ -1,4 +1,4 @@
-//! Sizes and rates in a SPEC: `128`, `64K`, `15M`, `1G`, in powers of 1024.
+//! Sizes and rates as they are given: `128`, `64K`, `15M`, `1G`, in powers of 1024.
 
 /// A number with its unit letter; fails with what was expected.
 pub fn parse(text: &str) -> Result<u64, String> {

@@ -1,0 +1,197 @@
+//! Takes out of a kept bundle what is old: the records of its seconds, and what was traced around
+//! its spikes, but for the spikes that are looked at for longer.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use bundle::events::{SPIKES, WindowHead, each_window_line};
+use bundle::read::Bundle;
+use host::dir::Dir;
+use model::run::{Culprit, Run, Slice, Spike};
+
+use super::bundle::fingerprint;
+use super::stored::stored_file;
+
+/// The file of a bundle that has its seconds.
+const BLOCKS: &str = "blocks.jsonl";
+const EVENTS: &str = "events";
+/// What the spikes that stay may take: a window has at most some megabytes.
+const MOST_KEPT: usize = 256 << 20;
+
+/// Which windows of a bundle stay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WindowsKept {
+    /// Of each of these culprits the one that it took most of.
+    pub culprits: Vec<String>,
+    /// The one of the largest latency.
+    pub worst: bool,
+}
+
+/// What goes, or would go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThinnedBundle {
+    pub blocks: u64,
+    /// Bytes of windows, how many, and how many stay.
+    pub window_bytes: u64,
+    pub windows: u64,
+    pub windows_kept: u64,
+}
+
+/// The bytes of the seconds of a bundle; removes them where this is no try.
+pub fn thin_blocks(place: &Path, dry: bool) -> Result<u64, String> {
+    let Some(file) = stored_file(place, BLOCKS) else { return Ok(0) };
+    if !dry {
+        Dir::existing(place).map_err(|error| trouble(&error))?.remove(BLOCKS);
+        if stored_file(place, BLOCKS).is_some() {
+            return Err("its blocks.jsonl cannot be removed: run this as who runs the server".to_owned());
+        }
+    }
+    Ok(file.bytes)
+}
+
+/// Takes the windows out that do not stay, where this is no try.
+pub fn thin_windows(place: &Path, kept: &WindowsKept, dry: bool) -> Result<ThinnedBundle, String> {
+    let file = format!("{EVENTS}/{SPIKES}");
+    let Some(before) = stored_file(place, &file) else { return Ok(ThinnedBundle::default()) };
+    let bundle = Bundle::open(place).map_err(|failure| failure.message)?;
+    let mut there = BTreeSet::new();
+    let read = |failure: model::error::Failure| failure.message;
+    each_window_line(place, |head, _| there.extend([head])).map_err(read)?;
+    let chosen = chosen(&bundle.run, kept, &there);
+    let (mut left, mut lines) = (Vec::new(), 0);
+    each_window_line(place, |head, line| {
+        if chosen.contains(&head) && left.len() + line.len() < MOST_KEPT {
+            lines += 1;
+            left.extend_from_slice(line);
+            left.push(b'\n');
+        }
+    })
+    .map_err(read)?;
+    let freed = before.bytes.saturating_sub(left.len() as u64);
+    if freed > 0 && !dry {
+        let folder = Dir::existing(place).map_err(|error| trouble(&error))?;
+        let events = folder.existing_subdir(EVENTS).map_err(|error| trouble(&error))?;
+        if left.is_empty() {
+            events.remove(SPIKES);
+            // There may be spikes as they were explained.
+            folder.remove_dir(EVENTS);
+        } else {
+            events.write_atomically(OsStr::new(SPIKES), &left, None).map_err(|error| trouble(&error))?;
+        }
+    }
+    let windows = (there.len() as u64).saturating_sub(lines);
+    Ok(ThinnedBundle { blocks: 0, window_bytes: freed, windows, windows_kept: lines })
+}
+
+fn trouble(error: &std::io::Error) -> String {
+    format!("its files cannot be written ({error}): run this as who runs the server")
+}
+
+/// The spikes whose windows stay, among those that have one.
+fn chosen(run: &Run, kept: &WindowsKept, there: &BTreeSet<WindowHead>) -> BTreeSet<WindowHead> {
+    let head = |spike: &Spike| WindowHead {
+        cpu: spike.cpu,
+        expected_ns: spike.expected_ns,
+        actual_ns: spike.actual_ns,
+    };
+    let spikes = || run.spikes.iter().filter(|spike| there.contains(&head(spike)));
+    let worst = spikes().max_by_key(|spike| spike.latency_ns);
+    let mut chosen = BTreeSet::new();
+    chosen.extend(worst.filter(|_| kept.worst).map(head));
+    let wanted = run.culprits.iter().filter(|culprit| kept.culprits.contains(&fingerprint(culprit)));
+    for culprit in wanted {
+        let taken = |spike: &Spike| -> i64 {
+            spike.slices.iter().filter(|slice| is_of(slice, culprit)).map(|slice| slice.ns.0).sum()
+        };
+        let most = spikes().filter(|spike| taken(spike) > 0).max_by_key(|spike| taken(spike));
+        // What no slice names is shown by the worst of the run.
+        chosen.extend(most.or(worst).map(head));
+    }
+    chosen
+}
+
+fn is_of(slice: &Slice, culprit: &Culprit) -> bool {
+    match &culprit.rule {
+        Some(rule) => slice.rule.as_ref() == Some(rule),
+        None => {
+            let names = [&slice.who.comm, &slice.who.function, &slice.who.irq];
+            slice.rule.is_none() && slice.kind == culprit.kind && names.contains(&&culprit.name)
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::*;
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn copy() -> tempfile::TempDir {
+        let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("events")).unwrap();
+        for file in ["run.json", "blocks.jsonl", "events/spikes.jsonl"] {
+            fs::copy(from.join(file), folder.path().join(file)).unwrap();
+        }
+        folder
+    }
+
+    fn heads(place: &Path) -> Vec<WindowHead> {
+        let mut heads = Vec::new();
+        each_window_line(place, |head, _| heads.push(head)).unwrap();
+        heads
+    }
+
+    #[test]
+    fn seconds_go_and_the_run_is_read_as_before() {
+        let folder = copy();
+        let at = folder.path();
+        let whole = |place: &Path| {
+            let found = FoundBundle { place: place.to_owned(), board: None };
+            let record = read(&found).unwrap().0;
+            (record.run.cycles, record.whole, record.culprits, record.digest)
+        };
+        let before = whole(at);
+        let bytes = fs::metadata(at.join(BLOCKS)).unwrap().len();
+        assert_eq!(thin_blocks(at, true), Ok(bytes));
+        assert!(at.join(BLOCKS).exists());
+        assert_eq!((thin_blocks(at, false), thin_blocks(at, false)), (Ok(bytes), Ok(0)));
+        assert!(!at.join(BLOCKS).exists());
+        assert_eq!(whole(at), before);
+        assert!(study::page::ReportedRun::open(at).is_ok());
+    }
+
+    #[test]
+    fn windows_go_but_for_those_that_are_asked_for_later() {
+        let folder = copy();
+        let at = folder.path();
+        let run = Bundle::open(at).unwrap().run;
+        let all = heads(at);
+        assert!(all.len() > 1);
+        let worst = WindowsKept { worst: true, ..WindowsKept::default() };
+        let tried = thin_windows(at, &worst, true).unwrap();
+        assert_eq!((tried.windows_kept, heads(at).len()), (1, all.len()));
+        assert_eq!(tried.windows + 1, all.len() as u64);
+        let culprits: Vec<String> = run.culprits.iter().map(fingerprint).collect();
+        let kept = WindowsKept { culprits, worst: true };
+        let done = thin_windows(at, &kept, false).unwrap();
+        let left = heads(at);
+        assert_eq!(left.len() as u64, done.windows_kept);
+        assert!(!left.is_empty() && left.len() < all.len() && left.iter().all(|head| all.contains(head)));
+        let latency = |head: &WindowHead| head.actual_ns - head.expected_ns;
+        let most = |heads: &[WindowHead]| heads.iter().map(latency).max();
+        assert_eq!(most(&left), most(&all), "the worst stays");
+        // Nothing more goes, and a spike of which it is gone is shown without it.
+        assert_eq!(thin_windows(at, &kept, false).unwrap().window_bytes, 0);
+        let order = (1..=run.spikes.len()).map(|number| study::page::spike(at, number).unwrap().unwrap());
+        let windows = order.filter(|spike| spike.window.is_some()).count();
+        assert_eq!(windows, left.len());
+        let none = thin_windows(at, &WindowsKept::default(), false).unwrap();
+        assert_eq!((none.windows_kept, at.join(EVENTS).exists()), (0, false));
+        assert_eq!(thin_windows(at, &kept, false).unwrap(), ThinnedBundle::default());
+    }
+}

@@ -1,0 +1,75 @@
+//! Runs of all boards or of one, by what they belong to.
+
+use maud::html;
+
+use super::parts::{self, escaped};
+use super::{Section, page};
+use crate::records::{FarmRun, RunFilter};
+
+/// What the page shows.
+pub struct RunsView<'a> {
+    pub filter: &'a RunFilter,
+    pub runs: &'a [FarmRun],
+    /// Whether there are older ones.
+    pub more: bool,
+}
+
+/// The page.
+pub fn runs(of: &RunsView) -> String {
+    let filter = of.filter;
+    let body = html! {
+        form.line action="/runs" method="get" {
+            label { "Board " input name="board" value=[filter.board.as_deref()] maxlength="64" size="12"; }
+            @for label in texts(filter).into_iter().chain([String::new()]) {
+                label { "Label " input name="label" value=(label) placeholder="build=123" size="16"
+                    maxlength="300" autocapitalize="none"; }
+            }
+            button type="submit" { "Show" }
+        }
+        @if of.runs.is_empty() { p.lead { "No run is of this board and has these labels." } } @else {
+            (parts::runs(of.runs, true))
+        }
+        p { a href=(address("/v1/runs.csv", filter, None)) { "As CSV" } ", "
+            a href=(address("/v1/runs", filter, None)) { "as JSON" }
+            @if let Some(last) = of.runs.last().filter(|_| of.more) { ", "
+                a href=(address("/runs", filter, Some(last.started))) { "older runs" } } "." }
+        p.muted { "Labels are given where a run is measured: onbeat measure --label build=123." }
+    };
+    page(Some(Section::Boards), "Runs", body)
+}
+
+fn texts(filter: &RunFilter) -> Vec<String> {
+    filter.labels.iter().map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+fn address(path: &str, filter: &RunFilter, before: Option<i64>) -> String {
+    let board = filter.board.iter().map(|board| format!("board={}", escaped(board)));
+    let labels = texts(filter).into_iter().map(|label| format!("label={}", escaped(&label)));
+    let before = before.into_iter().map(|before| format!("before={before}"));
+    let parts: Vec<String> = board.chain(labels).chain(before).collect();
+    if parts.is_empty() { path.to_owned() } else { format!("{path}?{}", parts.join("&")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_lead_to_their_labels_and_to_older_ones() {
+        let labels = [("build".to_owned(), "<1>&2".to_owned())];
+        let filter = RunFilter { board: Some("a".into()), labels: labels.to_vec(), ..RunFilter::default() };
+        let run = FarmRun {
+            id: "r".into(),
+            board: "a".into(),
+            started: 7,
+            labels: labels.into_iter().collect(),
+            ..FarmRun::default()
+        };
+        let text = runs(&RunsView { filter: &filter, runs: &[run], more: true });
+        let query = "board=a&amp;label=build%3D%3C1%3E%262";
+        assert!(text.contains(&format!("/v1/runs.csv?{query}")) && text.contains("before=7"), "{text}");
+        assert!(text.contains("/runs?label=build%3D%3C1%3E%262") && !text.contains("<1>"));
+        let none = runs(&RunsView { filter: &RunFilter::default(), runs: &[], more: false });
+        assert!(none.contains("No run") && !none.contains("before="));
+    }
+}

@@ -1,0 +1,130 @@
+//! Lists of runs, by board and labels: a page, JSON and CSV.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use model::labels::parse_label;
+use serde_json::json;
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::pages::{WebOutcome, known_board};
+use super::tables::table;
+use super::visitor::Visitor;
+use crate::pages::runs::{RunsView, runs};
+use crate::records::RunFilter;
+
+/// Runs in an answer, where nobody asks for another number, and the most of them.
+const SHOWN: i64 = 100;
+const MOST: i64 = 1_000;
+/// Labels that are asked for together.
+const MOST_LABELS: usize = 8;
+/// Labels of a board in one answer.
+const MOST_OF_BOARD: i64 = 10_000;
+
+/// What is asked, in any order; `label` may be there several times.
+pub type RunsAsked = Query<Vec<(String, String)>>;
+
+/// The labels among what is asked.
+pub fn labels_of(asked: &[(String, String)]) -> Result<Vec<(String, String)>, Refusal> {
+    let of = asked.iter().filter(|(name, value)| name == "label" && !value.trim().is_empty());
+    let labels =
+        of.map(|(_, value)| parse_label(value).map_err(Refusal::bad)).collect::<Result<Vec<_>, _>>()?;
+    match labels.len() > MOST_LABELS {
+        true => Err(Refusal::bad("more than 8 labels: ask for fewer")),
+        false => Ok(labels),
+    }
+}
+
+fn filter_of(asked: &[(String, String)]) -> Result<(RunFilter, i64), Refusal> {
+    let mut filter = RunFilter { labels: labels_of(asked)?, ..RunFilter::default() };
+    let mut most = SHOWN;
+    for (name, value) in asked.iter().filter(|(_, value)| !value.is_empty()) {
+        let number = || {
+            let why = format!("{name} is no number: write it in digits");
+            value.parse::<i64>().map_err(|_| Refusal::bad(why))
+        };
+        match name.as_str() {
+            "board" => filter.board = Some(value.clone()),
+            "before" => filter.before = Some(number()?),
+            "limit" => most = number()?,
+            _ => {}
+        }
+    }
+    match (1..=MOST).contains(&most) {
+        true => Ok((filter, most)),
+        false => Err(Refusal::bad("limit is between 1 and 1000: ask for the rest with before=")),
+    }
+}
+
+pub async fn page(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOutcome {
+    let (filter, most) = filter_of(&asked)?;
+    let mut found = app.store.find_runs(&filter, most + 1).await?;
+    let more = found.len() as i64 > most;
+    found.truncate(most as usize);
+    Ok(WebAnswer::page(runs(&RunsView { filter: &filter, runs: &found, more })))
+}
+
+pub async fn json(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOutcome {
+    let (filter, most) = filter_of(&asked)?;
+    let runs = app.store.find_runs(&filter, most).await?;
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-runs/1", "runs": runs }))
+}
+
+pub async fn csv(State(app): State<Arc<App>>, Query(asked): RunsAsked) -> WebOutcome {
+    const COLUMNS: [&str; 17] = [
+        "id",
+        "board",
+        "command",
+        "series",
+        "plan",
+        "started",
+        "length_ns",
+        "complete",
+        "cpus",
+        "cycles",
+        "missed",
+        "max_ns",
+        "p9999_ns",
+        "invalid",
+        "spikes",
+        "release",
+        "labels",
+    ];
+    let (filter, most) = filter_of(&asked)?;
+    table(&COLUMNS, &app.store.find_runs(&filter, most).await?)
+}
+
+/// The labels of a board's runs and rows.
+pub async fn labels(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+) -> WebOutcome {
+    let board = known_board(&app, &visitor, &name).await?.board;
+    let labels = app.store.labels(&board, MOST_OF_BOARD).await?;
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-labels/1", "board": board, "labels": labels }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_is_read_in_any_order_and_refused_in_a_line() {
+        let of = |texts: &[(&str, &str)]| {
+            let asked: Vec<_> = texts.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+            filter_of(&asked)
+        };
+        let (filter, most) =
+            of(&[("label", "a=1"), ("limit", "7"), ("board", "x"), ("label", "b=2"), ("before", "9")])
+                .unwrap();
+        assert_eq!((filter.labels.len(), most, filter.before), (2, 7, Some(9)));
+        assert_eq!(of(&[("board", ""), ("label", ""), ("q", "x")]).unwrap(), (RunFilter::default(), SHOWN));
+        for wrong in [("label", "a"), ("limit", "0"), ("limit", "1001"), ("limit", "x"), ("before", "now")] {
+            assert!(!of(&[wrong]).unwrap_err().detail.contains('\n'), "{wrong:?}");
+        }
+        assert!(of(&[("label", "a=1"); 9]).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! Labels of a run or of rows: what they belong to, as a build, a commit, a job's address.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::{excerpt, steers};
+
+/// The longest name and value in bytes, and the most of one run.
+pub const LONGEST_NAME: usize = 32;
+pub const LONGEST_VALUE: usize = 256;
+pub const MOST: usize = 16;
+
+/// Values by their names, in the order of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Labels(BTreeMap<String, String>);
+
+impl Labels {
+    /// Of texts as `build=123`; why one is none, or there are too many, in a line.
+    pub fn parse(texts: &[String]) -> Result<Labels, String> {
+        let mut labels = BTreeMap::new();
+        for text in texts {
+            let (name, value) = parse_label(text)?;
+            if labels.insert(name.clone(), value).is_some() {
+                return Err(format!("{name} is there twice: give each name once"));
+            }
+        }
+        match labels.len() > MOST {
+            true => Err(format!("at most {MOST} labels: leave some out")),
+            false => Ok(Labels(labels)),
+        }
+    }
+
+    /// Those of a document from elsewhere that may be kept, and how many may not.
+    pub fn fit(&self) -> (Labels, usize) {
+        let fits = |(name, value): &(&String, &String)| check(name, value).is_ok();
+        let kept = self.0.iter().filter(fits).take(MOST);
+        let kept: BTreeMap<_, _> = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let left_out = self.0.len() - kept.len();
+        (Labels(kept), left_out)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names with values, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Whether a name has this value.
+    pub fn has(&self, name: &str, value: &str) -> bool {
+        self.0.get(name).is_some_and(|known| known == value)
+    }
+
+    /// As they are given, with blanks between.
+    pub fn words(&self) -> String {
+        self.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl FromIterator<(String, String)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(all: I) -> Labels {
+        Labels(all.into_iter().collect())
+    }
+}
+
+/// A label as `build=123`.
+pub fn parse_label(text: &str) -> Result<(String, String), String> {
+    let refused = |why: &str| format!("{:?} is no label: {why}", excerpt(text));
+    let (name, value) = text.split_once('=').ok_or_else(|| refused("write NAME=VALUE, as in build=123"))?;
+    let (name, value) = (name.trim(), value.trim());
+    check(name, value).map_err(refused)?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn check(name: &str, value: &str) -> Result<(), &'static str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(plain);
+    if !is_name || name.len() > LONGEST_NAME {
+        return Err("its name has 1 to 32 letters, digits and - _ ., a letter first");
+    }
+    match value.is_empty() || value.len() > LONGEST_VALUE || value.contains(steers) {
+        true => Err("its value has 1 to 256 bytes, and no control characters"),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(texts: &[&str]) -> Result<Labels, String> {
+        Labels::parse(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn labels_are_names_with_values() {
+        let job = "job=https://ci.example/j?id=7";
+        let labels = parse(&["build=123", job, " commit = 1a2b "]).unwrap();
+        assert_eq!(labels.words(), format!("build=123 commit=1a2b {job}"));
+        assert!(labels.has("build", "123") && !labels.has("build", "12") && !labels.has("x", ""));
+        assert_eq!(serde_json::to_string(&parse(&["a=b"]).unwrap()).unwrap(), r#"{"a":"b"}"#);
+    }
+
+    #[test]
+    fn what_is_none_is_refused_in_a_line() {
+        let long = format!("a={}", "x".repeat(LONGEST_VALUE + 1));
+        let name = format!("{}=x", "a".repeat(LONGEST_NAME + 1));
+        for text in ["", "build", "=x", "a=", "a= ", "1a=x", "a b=x", "a=\u{202e}x", "a=y\nx", &long, &name] {
+            let refused = parse(&[text]).unwrap_err();
+            assert!(!refused.contains('\n') && refused.len() < 400, "{refused}");
+        }
+        assert!(parse(&["a=1", "a=1"]).unwrap_err().contains("twice"));
+        let many: Vec<String> = (0..=MOST).map(|n| format!("a{n}=x")).collect();
+        assert!(Labels::parse(&many[1..]).is_ok() && Labels::parse(&many).is_err());
+    }
+
+    #[test]
+    fn of_a_foreign_document_what_fits_is_kept() {
+        let document = r#"{"build":"1","":"x","b c":"x","d":"","e":"\u001b[2J"}"#;
+        let labels: Labels = serde_json::from_str(document).unwrap();
+        let (kept, left_out) = labels.fit();
+        assert_eq!((kept.words().as_str(), left_out), ("build=1", 4));
+        let many: Labels = (0..40).map(|n| (format!("a{n}"), "x".to_owned())).collect();
+        assert_eq!((many.fit().0.iter().count(), many.fit().1), (MOST, 24));
+    }
+}

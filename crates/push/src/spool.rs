@@ -1,0 +1,262 @@
+//! Holds the runs that lie on the board to a size: what the farm has goes first, the oldest first,
+//! then the oldest of what waits; that is counted and told.
+//!
+//! The record of `onbeat watch` has its own size, and is not touched.
+
+use std::path::{Path, PathBuf};
+
+use bundle::manifest::{DEEPEST, MOST_FILES, PARTS};
+use host::MachineFiles;
+use host::dir::Dir;
+use model::fact::Fact;
+use model::text::{quoted, several};
+
+use super::session::PushRound;
+
+/// Names in a sentence.
+const MOST_NAMED: usize = 5;
+
+/// A run that lies on the board.
+struct LyingRun {
+    folder: PathBuf,
+    name: String,
+    bytes: u64,
+    is_sent: bool,
+}
+
+/// Removes runs until those below the folders take no more than `most`; the newest of all stays.
+/// Nothing is removed while something measures.
+pub fn hold(round: &mut PushRound<'_>, folders: &[PathBuf], most: u64) {
+    if (round.measuring)() {
+        return;
+    }
+    let mut runs: Vec<LyingRun> = folders.iter().flat_map(|folder| lying(round, folder)).collect();
+    let mut all = runs.iter().fold(0u64, |sum, run| sum.saturating_add(run.bytes));
+    // Their names begin with their time.
+    runs.sort_by(|a, b| a.name.cmp(&b.name));
+    runs.pop();
+    let (sent, waiting): (Vec<_>, Vec<_>) = runs.into_iter().partition(|run| run.is_sent);
+    let mut unsent = Vec::new();
+    for run in sent.into_iter().chain(waiting) {
+        if all <= most {
+            break;
+        }
+        if !remove(&run) {
+            let place = quoted(run.folder.join(&run.name));
+            round.remark(format!("{place} cannot be removed to hold --spool: run this as its owner"));
+            continue;
+        }
+        all = all.saturating_sub(run.bytes);
+        if !run.is_sent {
+            unsent.push(run.name);
+        }
+    }
+    tell(round, unsent);
+}
+
+fn tell(round: &mut PushRound<'_>, mut unsent: Vec<String>) {
+    let number = unsent.len() as u64;
+    if number == 0 {
+        return;
+    }
+    round.outcome.dropped = number;
+    round.log.dropped_runs = round.log.dropped_runs.saturating_add(number);
+    unsent.truncate(MOST_NAMED);
+    let more = if number > MOST_NAMED as u64 { ", .." } else { "" };
+    let (runs, names) = (several(number, "run was", "runs were"), unsent.join(", "));
+    round.remark(format!("{runs} removed before they could be sent, to hold --spool: {names}{more}"));
+}
+
+/// The runs of a folder; what has no `run.json` is none.
+fn lying(round: &PushRound<'_>, folder: &Path) -> Vec<LyingRun> {
+    let names = MachineFiles::folder(folder).list("/.").known().cloned().unwrap_or_default();
+    let run = |name: String| {
+        let place = folder.join(&name);
+        let identity = host::identity(&place.join("run.json"))?;
+        let key = place.to_string_lossy().into_owned();
+        let is_sent = round.log.runs.get(&key) == Some(&identity) && !round.log.refused.contains(&key);
+        let bytes = parts(&place).iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
+        Some(LyingRun { folder: folder.to_owned(), name, bytes, is_sent })
+    };
+    names.into_iter().filter_map(run).collect()
+}
+
+/// A file of a run, or a folder in it.
+struct RunPart {
+    path: String,
+    bytes: u64,
+    is_folder: bool,
+}
+
+/// What a run consists of, folders before what is in them; other files in its folder are not its.
+fn parts(place: &Path) -> Vec<RunPart> {
+    let files = MachineFiles::folder(place);
+    let mut left: Vec<(String, usize)> = PARTS.iter().map(|part| ((*part).to_owned(), 1)).collect();
+    let mut found: Vec<RunPart> = Vec::new();
+    while let Some((path, depth)) = left.pop() {
+        if depth > DEEPEST || found.len() > MOST_FILES {
+            break;
+        }
+        match files.size(&format!("/{path}")) {
+            Fact::Known(bytes) => found.push(RunPart { path, bytes, is_folder: false }),
+            _ => {
+                let Fact::Known(names) = files.list(&format!("/{path}/.")) else { continue };
+                left.extend(names.iter().map(|name| (format!("{path}/{name}"), depth + 1)));
+                found.push(RunPart { path, bytes: 0, is_folder: true });
+            }
+        }
+    }
+    found
+}
+
+/// Removes a run, its `run.json` first: what is left when that is cut short is no run. Links are
+/// not followed, and what is not of the run stays.
+fn remove(run: &LyingRun) -> bool {
+    let place = run.folder.join(&run.name);
+    let folder = host::whole_path(&run.folder).and_then(|folder| Dir::existing(&folder));
+    let Ok(folder) = folder else { return false };
+    let Ok(inner) = folder.existing_subdir(&run.name) else { return false };
+    let all = parts(&place);
+    inner.remove("run.json");
+    if host::identity(&place.join("run.json")).is_some() {
+        return false;
+    }
+    for part in all.iter().rev() {
+        if part.is_folder { inner.remove_dir(&part.path) } else { inner.remove(&part.path) }
+    }
+    folder.remove_dir(&run.name);
+    true
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::*;
+    use crate::enrolment::PushFolder;
+    use crate::round::fake_farm::{FakeFarm, Trouble};
+    use crate::round::{PushSources, run_round};
+    use crate::sent::SentLog;
+    use crate::session::{PushAllowance, RoundOutcome};
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    const KIB: u64 = 1 << 10;
+
+    struct Board(tempfile::TempDir);
+
+    impl Board {
+        fn new() -> Board {
+            let place = tempfile::tempdir().unwrap();
+            fs::create_dir(place.path().join("push")).unwrap();
+            fs::create_dir(place.path().join("runs")).unwrap();
+            Board(place)
+        }
+
+        /// A run of about so many bytes.
+        fn add(&self, name: &str, bytes: u64) {
+            let place = self.0.path().join("runs").join(name);
+            fs::create_dir_all(place.join("host/proc")).unwrap();
+            fs::write(place.join("run.json"), format!("{{\"id\":\"{name}\",\"complete\":true}}")).unwrap();
+            fs::write(place.join("host/proc/x"), vec![7; bytes as usize]).unwrap();
+        }
+
+        fn there(&self) -> Vec<String> {
+            let names = fs::read_dir(self.0.path().join("runs")).unwrap();
+            let mut names: Vec<_> =
+                names.map(|one| one.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+
+        fn round(&self, farm: &mut FakeFarm, most: u64, measuring: bool) -> RoundOutcome {
+            let folder = PushFolder(self.0.path().join("push"));
+            let sources = PushSources { runs: vec![self.0.path().join("runs")], records: Vec::new() };
+            let mut round = PushRound {
+                link: farm,
+                log: SentLog::read(&folder, "farm", "board"),
+                folder: &folder,
+                allowed: &|| PushAllowance::All,
+                measuring: &|| measuring,
+                passed_over: BTreeMap::new(),
+                known: Some(BTreeMap::new()),
+                outcome: RoundOutcome::default(),
+            };
+            let _ = run_round(&mut round, &sources);
+            hold(&mut round, &sources.runs, most);
+            round.log.write(&folder).unwrap();
+            round.outcome
+        }
+    }
+
+    #[test]
+    fn what_the_farm_has_goes_first_and_what_waits_is_told() {
+        let (board, mut farm) = (Board::new(), FakeFarm::default());
+        for name in ["r1", "r2", "r3"] {
+            board.add(name, 10 * KIB);
+        }
+        assert_eq!(board.round(&mut farm, 100 * KIB, false).runs, 3);
+        assert_eq!(board.there(), ["r1", "r2", "r3"]);
+        // The farm is away; of what it has the oldest goes.
+        farm.trouble = Some(Box::new(|_| Trouble::Lost));
+        board.add("r4", 10 * KIB);
+        let outcome = board.round(&mut farm, 35 * KIB, false);
+        assert_eq!((board.there(), outcome.dropped), (vec!["r2".into(), "r3".into(), "r4".into()], 0));
+        for name in ["r5", "r6", "r7"] {
+            board.add(name, 10 * KIB);
+        }
+        // While something measures nothing is touched.
+        assert_eq!(board.round(&mut farm, 25 * KIB, true).dropped, 0);
+        assert_eq!(board.there().len(), 6);
+        let outcome = board.round(&mut farm, 25 * KIB, false);
+        assert_eq!((board.there(), outcome.dropped), (vec!["r6".into(), "r7".into()], 2));
+        assert!(
+            outcome
+                .remarks
+                .iter()
+                .any(|remark| remark.contains("2 runs were removed") && remark.contains("r4, r5"))
+        );
+        // The newest stays whatever it takes, and the farm hears of it.
+        board.add("r8", 90 * KIB);
+        assert_eq!(board.round(&mut farm, 25 * KIB, false).dropped, 2);
+        assert_eq!(board.there(), ["r8"]);
+        farm.trouble = None;
+        assert_eq!(board.round(&mut farm, 25 * KIB, false).runs, 1);
+        assert_eq!((farm.dropped, farm.runs.len()), ((4, 0), 4));
+    }
+
+    #[test]
+    fn what_is_no_run_or_of_no_run_stays_and_no_link_is_followed() {
+        let (board, mut farm) = (Board::new(), FakeFarm::default());
+        for name in ["r1", "r2"] {
+            board.add(name, 10 * KIB);
+        }
+        let runs = board.0.path().join("runs");
+        fs::write(runs.join("r1/report.html"), "mine").unwrap();
+        fs::create_dir(runs.join("r0")).unwrap();
+        fs::write(runs.join("r0/notes"), "mine").unwrap();
+        let outside = board.0.path().join("outside");
+        fs::create_dir_all(outside.join("proc")).unwrap();
+        fs::write(outside.join("run.json"), "{}").unwrap();
+        fs::write(outside.join("proc/x"), "mine").unwrap();
+        std::os::unix::fs::symlink(&outside, runs.join("a-link")).unwrap();
+        std::os::unix::fs::symlink(&outside, runs.join("r1/events")).unwrap();
+        farm.trouble = Some(Box::new(|_| Trouble::Lost));
+        let outcome = board.round(&mut farm, 1, false);
+        assert_eq!(board.there(), ["a-link", "r0", "r1", "r2"]);
+        assert!(runs.join("r1/report.html").exists() && !runs.join("r1/run.json").exists());
+        assert!(!runs.join("r1/host").exists() && runs.join("r2/run.json").exists());
+        assert!(outside.join("run.json").exists() && outside.join("proc/x").exists());
+        assert!(outcome.remarks.iter().any(|remark| remark.contains("a-link cannot be removed")));
+    }
+
+    #[test]
+    fn what_the_farm_refused_is_not_taken_for_sent() {
+        let (board, mut farm) = (Board::new(), FakeFarm::default());
+        board.add("r1", KIB);
+        let document = board.0.path().join("runs/r1/run.json");
+        fs::write(&document, "no JSON").unwrap();
+        board.add("r2", KIB);
+        assert_eq!(board.round(&mut farm, 100 * KIB, false).refused, 1);
+        assert_eq!(board.round(&mut farm, 1, false).dropped, 1);
+    }
+}
