@@ -23,6 +23,7 @@ mod people;
 mod put;
 mod rows;
 mod runs;
+mod sides;
 mod tiers;
 mod tokens;
 mod told;
