@@ -19,6 +19,8 @@ const MOST_DAYS: usize = 28;
 /// Boards of a side, and days of each where the board is the unit.
 pub const MOST_BOARDS: usize = 20;
 const DAYS_OF_BOARD: usize = 7;
+/// Digits of a digest that people are shown.
+const SHORT_DIGEST: usize = 10;
 /// So many pairs may carry a verdict.
 const LEAST_BOARDS: usize = 6;
 
@@ -113,10 +115,12 @@ impl FarmSide {
         settings.get(name.trim()).map_or("", String::as_str) == value.trim()
     }
 
-    /// For people.
+    /// For people; of an environment's digest the beginning tells it from the others.
     pub fn words(&self) -> String {
         let names = ["", "machine ", "kernel ", "", "environment ", "from ", "before "];
-        let parts = names.iter().zip(self.values()).filter(|(_, value)| !value.is_empty());
+        let mut values = self.values();
+        values[4] = self.environment.get(..SHORT_DIGEST).unwrap_or(&self.environment);
+        let parts = names.iter().zip(values).filter(|(_, value)| !value.is_empty());
         parts.map(|(name, value)| format!("{name}{value}")).collect::<Vec<_>>().join(", ")
     }
 
@@ -330,6 +334,12 @@ mod tests {
             FarmSide { from: "2026-01-02".into(), ..side("board", "a") }.words(),
             "a, from 2026-01-02"
         );
+    }
+
+    #[test]
+    fn people_are_shown_the_beginning_of_a_digest() {
+        assert_eq!(side("environment", "0123456789abcdef").words(), "environment 0123456789");
+        assert_eq!(side("environment", "0").words(), "environment 0");
     }
 
     #[test]

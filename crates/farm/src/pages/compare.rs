@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 use report::html::PageParts;
+use report::words::capitalised;
 
 use super::parts::escaped;
 use super::{Section, page};
@@ -65,9 +66,9 @@ impl ComparisonChoices {
 /// The form alone, or with why there is no answer.
 pub fn form_page(form: &ComparisonForm, choices: &ComparisonChoices, refused: Option<&str>) -> String {
     let body = html! {
-        @if let Some(reason) = refused { p.banner { (reason) } }
+        @if let Some(reason) = refused { p.banner { (capitalised(reason)) } }
         p.lead { "Is B better than A?" }
-        (forms(form, choices))
+        (forms(form, choices, ""))
     };
     page(Some(Section::Compare), "Compare", body)
 }
@@ -80,35 +81,31 @@ pub fn answer(
     others: &[SeriesOfBoard],
 ) -> String {
     let body = html! {
-        @if form.is_of_days() {
-            p.path { "A: " (form.sides[0].words()) br; "B: " (form.sides[1].words()) }
-        }
         (parts.body)
         @if !others.is_empty() {
             h2 { "The same of another series" }
             ul.plain { @for one in others { li { a href=(form.address(&one.key)) {
                 (one.key.series) @if !one.words.is_empty() { ": " (one.words) } } } } }
         }
-        h2 { "Ask again" }
-        (forms(form, choices))
+        (forms(form, choices, "Ask again: "))
     };
     page(Some(Section::Compare), &parts.heading, body)
 }
 
-/// That which was used comes first.
-fn forms(form: &ComparisonForm, choices: &ComparisonChoices) -> Markup {
+/// That which was used comes first, under a heading that begins so.
+fn forms(form: &ComparisonForm, choices: &ComparisonChoices, again: &str) -> Markup {
     html! {
-        @if form.is_of_days() { (form_of_days(form, choices)) (form_of_runs(form)) }
-        @else { (form_of_runs(form)) (form_of_days(form, choices)) }
+        @if form.is_of_days() { (form_of_days(form, choices, again)) (form_of_runs(form, again)) }
+        @else { (form_of_runs(form, again)) (form_of_days(form, choices, again)) }
     }
 }
 
-fn form_of_runs(form: &ComparisonForm) -> Markup {
+fn form_of_runs(form: &ComparisonForm, again: &str) -> Markup {
     let side = |name: &'static str, title: &str, lines: &[String]| {
         html! { p { label { (title) br; textarea name=(name) rows="4" { (lines.join("\n")) } } } }
     };
     html! {
-        h3 { "Runs" }
+        h2 { (again) "Runs" }
         form action="/compare" method="get" {
             p { "Name runs by their id, one a line; the name of a board stands for its last ten runs. The \
              run is the unit: several of each, made in turns, carry a verdict." }
@@ -137,7 +134,7 @@ const FIELDS: [(&str, &str); 7] = [
     ("Before", ""),
 ];
 
-fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices) -> Markup {
+fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices, again: &str) -> Markup {
     let lists = [("boards", &choices.boards), ("machines", &choices.machines), ("kernels", &choices.kernels)];
     let fields = |name: &str, side: &FarmSide| {
         let all = FarmSide::FIELDS.iter().zip(FIELDS).zip(side.values());
@@ -153,12 +150,12 @@ fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices) -> Markup {
         }
     };
     html! {
-        h3 { "Boards, kernels, settings, spans of time" }
+        h2 { (again) "Boards, kernels, settings, spans of time" }
         form action="/compare" method="get" {
             p { "What is left empty may be anything. A kernel is what its release begins with, a setting is \
-             one of the board's environment with its value; " a href="/" { "a board's" } " environments name \
-             them. Of six boards or more a board is the unit, and one that is on both sides is compared with \
-             itself; of fewer a day is." }
+             one of a board's environment with its value, as the page of its environments names them. Of six \
+             boards or more a board is the unit, and one that is on both sides is compared with itself; of \
+             fewer a day is." }
             div.sides {
                 @for (name, title, side) in [("a", "A", &form.sides[0]), ("b", "B", &form.sides[1])] {
                     fieldset { legend { (title) } (fields(name, side)) }
@@ -208,6 +205,6 @@ mod tests {
         assert!(text.contains("b_kernel=6.12&amp;series=hunt&amp;plan=q&amp;limit=50us\">hunt: every 1 ms"));
         assert!(text.contains("name=\"plan\" value=\"p\"") && !text.contains("name=\"series\""));
         assert_eq!(text.matches("<option value=\"6.12.9\">").count(), 1);
-        assert!(text.find(">Boards, kernels") < text.find(">Runs<"));
+        assert!(text.find(">Ask again: Boards") < text.find(">Ask again: Runs<"));
     }
 }

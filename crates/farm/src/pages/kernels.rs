@@ -19,8 +19,8 @@ pub fn kernels(all: &[KernelRecord]) -> String {
         (lead(all))
         @for group in groups { (machine(group)) }
         p.muted { "Runs that are over and count. A largest latency grows with the hours it is of; boards of \
-         one machine may differ. A verdict takes runs of the same board, made in turns: " a href="/compare" {
-         "compare" } "." }
+         one machine may differ. A verdict takes runs of the same board, made in turns, or many days: "
+         a href="/compare" { "compare" } "." }
     };
     page(Some(Section::Kernels), "Kernels", body)
 }

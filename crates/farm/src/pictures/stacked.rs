@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use model::units::Nanos;
+use model::wall_time::wall_time;
 use report::plot::axis::{Scale, Tick, power_label, span_label};
 use report::plot::columns::decades;
 use report::plot::svg::{self, PathData, Picture, Plot, Size, text};
@@ -21,6 +22,8 @@ use super::periods::{BoardPeriod, BoardPeriods};
 
 /// A count's height begins below 1, so that a single sample has one.
 const FLOOR: f64 = 0.45;
+/// What the axis of counts takes beside one line alone.
+const COUNT_AXIS: f64 = 52.0;
 
 /// The picture; none without samples. Lines whose largest latency is over a limit stand out.
 pub fn draw(of: &BoardPeriods, limit: Option<Nanos>, size: Size, theme: &Theme) -> Option<Picture> {
@@ -83,19 +86,22 @@ impl Stack {
     fn of(of: &BoardPeriods, (lo, hi): (i64, i64), most: u64, size: Size) -> Stack {
         let (depth, aside, rise) =
             if size == Size::Wide { (270.0, 150.0, 120.0) } else { (200.0, 64.0, 90.0) };
+        let (oldest, newest) = (of.all.first().map_or(0, |one| one.t), of.all.last().map_or(0, |one| one.t));
+        // One line alone is in front.
+        let (depth, aside) = if newest > oldest { (depth, aside) } else { (0.0, 0.0) };
+        // The axis of counts has the lower right corner, where one line alone would be.
+        let beside = if depth > 0.0 { 0.0 } else { COUNT_AXIS };
         let mut plot = Plot::new(size, 32.0, depth + rise);
         // Dates are longer than latencies.
         plot.left += 6.0;
-        let (oldest, newest) = (of.all.first().map_or(0, |one| one.t), of.all.last().map_or(0, |one| one.t));
         let most = 10f64.powi((most.max(1) as f64).log10().floor() as i32 + 1);
         let second = Nanos::SECOND.0 as f64;
         Stack {
-            x: Scale::log(lo as f64, hi as f64, plot.left, plot.right - aside),
+            x: Scale::log(lo as f64, hi as f64, plot.left, plot.right - aside - beside),
             time: Scale::linear(oldest as f64 * second, newest as f64 * second, depth, 0.0),
             height: Scale::log(FLOOR, most, 0.0, rise),
             most,
-            // One line alone is in front.
-            depth: if newest > oldest { depth } else { 0.0 },
+            depth,
             aside,
             plot,
         }
@@ -184,7 +190,10 @@ impl Stack {
             let day = 86_400 * Nanos::SECOND.0;
             wall_ticks(&self.time, about).into_iter().filter(|tick| tick.value as i64 % day == 0).collect()
         } else {
-            let date = |one: &BoardPeriod| crate::pages::parts::date(one.t);
+            let date = |one: &BoardPeriod| {
+                let time = wall_time(Nanos(one.t.saturating_mul(Nanos::SECOND.0)));
+                time.get(5..10).unwrap_or_default().to_owned()
+            };
             of.all.iter().map(|one| Tick { value: 0.0, label: date(one) }).collect()
         };
         let mut marks = PathData::default();
@@ -299,7 +308,8 @@ mod tests {
         one.rows = RowCounts::of_rows(one.rows.iter().chain([(EARLY_ROW, 3)]));
         let picture = draw(&weeks(vec![one]), None, Size::Narrow, &PAPER).unwrap();
         let text = picture.body.into_string();
-        assert!(!text.contains("NaN") && !text.contains("inf") && text.contains("1970-02-"));
+        assert!(!text.contains("NaN") && !text.contains("inf") && text.contains(">02-05<"), "{text}");
+        assert!(picture.height < 220.0);
         assert!(picture.notes[0].contains("3 wake-ups"));
     }
 }

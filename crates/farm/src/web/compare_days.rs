@@ -3,14 +3,17 @@
 
 use std::collections::BTreeSet;
 
+use maud::html;
 use model::histogram::Bucket;
 use model::rows::{RowSums, row_edges};
 use model::text::excerpt;
 use model::units::Nanos;
-use report::compare::page::{Versus, parts};
+use report::compare::last_words;
+use report::compare::page::{SaidOfPairs, Versus, parts};
+use report::compare::text::{numbers, sentence};
 use report::html::PageParts;
 use stats::compare::{CompareQuestion, Metric, compare};
-use stats::pair::verdict::Design;
+use stats::pair::verdict::{Design, Verdict};
 use stats::series::Series;
 use study::compare::ComparisonAnswer;
 
@@ -149,19 +152,55 @@ fn judged(
         remarks,
     };
     let json = model::error::json(&found)?;
+    let verdict = sentence(&found.compared);
+    let lines = last_words::sentences(&found.compared);
     let page = Versus {
         compared: &found.compared,
-        said: None,
+        said: Some(SaidOfPairs {
+            heading: &asked.heading,
+            verdict: &verdict,
+            numbers: &lines,
+            next: Some(next(found.compared.verdict)),
+        }),
         differing: found.differing(),
         remarks: &found.remarks,
         a: series_a,
         b: series_b,
     };
-    Ok((PageParts { heading: asked.heading, ..parts(&page, &json) }, json))
+    let PageParts { heading, body, script } = parts(&page, &json);
+    let body = html! {
+        (body)
+        details {
+            summary { "How it was reckoned" }
+            ul { @for line in numbers(&found.compared) { li { (line) } } }
+        }
+    };
+    Ok((PageParts { heading, body, script }, json))
 }
 
 fn models_of(side: &[EnvironmentRecord]) -> BTreeSet<&str> {
     side.iter().map(|one| one.model.as_str()).collect()
+}
+
+/// What to do after a verdict: days show what came together, runs made in turns what is the cause.
+fn next(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => {
+            "Look below at what differs: `onbeat prove --change RULE=VALUE` on a board shows whether a setting \
+             is the cause."
+        }
+        Verdict::Worse => {
+            "Look below at what differs; `onbeat hunt` on a board names who takes the time, `onbeat prove \
+             --change RULE=VALUE` shows whether a setting is the cause."
+        }
+        Verdict::Equivalent => {
+            "Whatever differs below made no difference here: what was compared stays within the margin."
+        }
+        Verdict::Inconclusive => {
+            "More days or boards of each may decide it. Where the sides differ by a setting, `onbeat prove \
+             --change RULE=VALUE` on a board makes pairs of runs by itself, and ends as soon as they do."
+        }
+    }
 }
 
 fn series_of(side: &[ReadUnit]) -> Vec<&Series> {
