@@ -196,6 +196,15 @@ async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
         if let (Some(a), Some(b)) = (last("measure"), last("hunt")) {
             all.push(format!("/compare?a={}&b={}", a.id, b.id));
         }
+        // Days of a board before and after another environment.
+        if let [.., before, after] = &store.environment_steps(name).await?[..] {
+            let (a, b) = (&before.1, &after.1);
+            all.push(format!("/compare?b_board={name}&b_environment={b}&a_board={name}&a_environment={a}"));
+        }
+    }
+    let records = store.environment_records().await?;
+    if let [first, .., last] = &records[..] {
+        all.push(format!("/compare?a_kernel={}&b_kernel={}", first.release, last.release));
     }
     let culprits = store.culprits(None, 1).await?;
     all.extend(culprits.iter().map(|one| format!("/culprits/{}", one.fingerprint)));

@@ -2,8 +2,8 @@
 //!
 //! [`ingest`] makes values ([`records`]) of bundles, [`store`] has them in a database and all SQL,
 //! [`web`] asks it and hands what it finds to [`pages`] and [`pictures`], which are functions from
-//! values to markup. [`changes`] judges what changed, [`encoding`] packs histograms for
-//! the store. [`pull`] fetches runs of boards that cannot call out,
+//! values to markup. [`changes`] judges what changed, [`sides`] chooses the days that a comparison is
+//! of, [`encoding`] packs histograms for the store. [`pull`] fetches runs of boards that cannot call out,
 //! [`results`] hands runs to systems that collect results of tests. [`cli`] is the command line.
 
 pub mod board_settings;
@@ -19,5 +19,6 @@ pub mod pictures;
 pub mod pull;
 pub mod records;
 pub mod results;
+pub mod sides;
 pub mod store;
 pub mod web;

@@ -94,8 +94,8 @@ pub struct ReportedSpike {
     pub window: Option<Window>,
 }
 
-/// A spike by its number, 1 for the latest of all; none where the run has not so many.
-pub fn spike(path: &Path, number: usize) -> Result<Option<ReportedSpike>> {
+/// A run with all of its spikes, as [`spike`] numbers them.
+pub fn spiked_run(path: &Path) -> Result<Run> {
     let mut bundle = Bundle::open(path)?;
     let mut stolen = Vec::new();
     if !bundle.run.complete {
@@ -103,7 +103,12 @@ pub fn spike(path: &Path, number: usize) -> Result<Option<ReportedSpike>> {
         bundle.each_block(|block| stolen.extend(StealInterval::of(block)))?;
         explain::explain(path, &mut bundle.run, &stolen, |_| ())?;
     }
-    let run = bundle.run;
+    Ok(bundle.run)
+}
+
+/// A spike by its number, 1 for the latest of all; none where the run has not so many.
+pub fn spike(path: &Path, number: usize) -> Result<Option<ReportedSpike>> {
+    let run = spiked_run(path)?;
     let at = number.checked_sub(1).and_then(|at| by_latency(&run).get(at).copied());
     let Some(spike) = at.map(|at| &run.spikes[at]) else { return Ok(None) };
     let wanted = (spike.cpu, spike.expected_ns, spike.actual_ns);

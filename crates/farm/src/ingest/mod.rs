@@ -6,6 +6,7 @@ pub mod find;
 pub mod keep;
 pub mod rows;
 pub mod slots;
+pub mod spikes;
 pub mod staging;
 pub mod stored;
 pub mod tar;

@@ -73,7 +73,7 @@ impl SlotFold {
 }
 
 /// Who took most of a spike; `""` where most of it is unexplained, because a wrong name is worse.
-fn culprit_of(spike: &Spike) -> String {
+pub fn culprit_of(spike: &Spike) -> String {
     let Some(most) = spike.slices.iter().max_by_key(|slice| slice.ns) else { return String::new() };
     if most.ns <= spike.unexplained_ns {
         return String::new();
@@ -100,7 +100,7 @@ fn slot(t: i64, cpus: BTreeMap<u32, SlotPeak>) -> FarmSlot {
 
 /// How far UTC is ahead of the monotonic clock: from a wake-up that has both times, else from the
 /// start.
-fn offset(run: &Run) -> Option<i64> {
+pub fn offset(run: &Run) -> Option<i64> {
     let worst = run.cpus.iter().flat_map(|cpu| &cpu.worst);
     let both = worst.filter_map(|one| nanos_of(&one.time)?.0.checked_sub(one.mono_ns?.0)).next();
     both.or_else(|| {

@@ -1,17 +1,23 @@
 //! A board: what it is, its latency over the years, its runs and who was late.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 use report::html::{figure, pairs, scroll};
 use report::plot::theme::PAGE;
 use report::words::{UNKNOWN, several, span, us_or_dash};
 
+use super::board_lines::lines;
 use super::five_minutes::address;
 use super::fleet::left_out;
 use super::parts::{culprits, date, environment_words, escaped, known, moment, runs};
 use super::{Section, page};
 use crate::changes::FarmChange;
 use crate::pictures::long_term::{self, LongTerm};
-use crate::records::{BoardEnvironment, FarmBoard, FarmCulprit, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard};
+use crate::records::{
+    BoardEnvironment, DayMaximum, FarmBoard, FarmCulprit, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard,
+};
+use crate::sides::FarmSide;
 
 /// The span of time that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,10 +50,17 @@ impl BoardSpan {
     }
 }
 
+/// The series with the largest latency of all, and its day.
+pub fn worst_of(maxima: &BTreeMap<SeriesKey, DayMaximum>) -> Option<(&SeriesKey, DayMaximum)> {
+    maxima.iter().map(|(key, day)| (key, *day)).max_by_key(|(_, day)| (day.max_ns, day.t))
+}
+
 /// What the page shows.
 pub struct BoardView<'a> {
     pub board: &'a FarmBoard,
-    /// The worst five minutes of the span that is shown,
+    /// The day with the largest latency of each series in the span that is shown,
+    pub maxima: &'a BTreeMap<SeriesKey, DayMaximum>,
+    /// the worst five minutes of the worst of these days,
     pub worst: Option<&'a FarmSlot>,
     /// and what changed for the worse.
     pub changes: &'a [FarmChange],
@@ -78,9 +91,11 @@ pub fn board(of: &BoardView) -> String {
              run without rows of five minutes counts for the day it began on.", |size| {
                 long_term::draw(of.long_term, size, &PAGE)
             }))
+            (lines(board, of.chosen, of.long_term))
             (maxima(of))
         }
         p { "As data: " (data_links(of)) }
+        @if !of.unnamed { p { a href=(comparison(of)) { "Compare spans of time of this board" } "." } }
         @if !of.culprits.is_empty() { h2 { "Who took the time" } (culprits(of.culprits, false)) }
         h2 { "Runs" }
         (runs(of.runs, false))
@@ -93,28 +108,39 @@ pub fn board(of: &BoardView) -> String {
 
 /// The worst that there was, who did it, and what changed.
 fn answer(of: &BoardView) -> Markup {
-    let largest = of.long_term.rows.iter().filter(|row| row.max_ns.is_some()).max_by_key(|row| row.max_ns);
-    let (board, key) = (&of.board.board, of.chosen);
+    let board = &of.board.board;
     let within = match of.span {
         BoardSpan::Month => "of 30 days",
         BoardSpan::Year => "of a year",
         BoardSpan::All => "of all",
     };
     html! {
-        @match (of.worst, largest) {
-            (Some(slot), _) => p.lead { "The largest latency " (within) ": "
-                a href=(address(board, key, slot.t)) {
-                    strong { (slot.max_ns.map(span).unwrap_or_default()) } }
-                @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) } ", " (moment(slot.t)) " UTC"
-                @if !slot.culprit.is_empty() { ", most of it taken by " (slot.culprit) } "." },
-            (None, Some(day)) => p.lead { "The largest latency " (within) ": "
-                strong { (day.max_ns.map(span).unwrap_or_default()) } ", " (date(day.t)) "." },
-            (None, None) => p.lead { "Nothing was measured in this span." },
+        @match worst_of(of.maxima) {
+            Some((key, day)) => p.lead { "The largest latency " (within) ": " (at_worst(of, key, day)) "." },
+            None => p.lead { "Nothing was measured in this span." },
         }
         @for one in of.changes.iter().take(3) {
             p { span class="badge high" { (one.kind.words()) } " " (one.says) " "
                 a href={ "/changes?board=" (escaped(board)) } { "What this stands on" } }
         }
+    }
+}
+
+/// How large it was, when, by whom, and of which series where there are several.
+fn at_worst(of: &BoardView, key: &SeriesKey, day: DayMaximum) -> Markup {
+    let board = &of.board.board;
+    let series = of.series.iter().find(|one| one.key == *key).filter(|_| of.series.len() > 1);
+    html! {
+        @match of.worst {
+            Some(slot) => {
+                a href=(address(board, key, slot.t)) {
+                    strong { (slot.max_ns.map(span).unwrap_or_default()) } }
+                @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) } ", " (moment(slot.t)) " UTC"
+                @if !slot.culprit.is_empty() { ", most of it taken by " (slot.culprit) }
+            },
+            None => { strong { (span(day.max_ns)) } ", " (date(day.t)) },
+        }
+        @if let Some(one) = series { "; it is of " (series_words(one)) }
     }
 }
 
@@ -184,7 +210,8 @@ fn choice(of: &BoardView) -> Markup {
                 li { a href=(address(&one.key, now)) aria-current=[(one.key ==
                     *of.chosen).then_some("true")] {
                     (series_words(one))
-                } " (" (several(one.days, "day", "days")) ")" }
+                } " (" (several(one.days, "day", "days"))
+                    @if let Some(day) = of.maxima.get(&one.key) { ", at most " (span(day.max_ns)) } ")" }
             } }
         } @else if let Some(one) = of.series.first() { p { (series_words(one)) "." } }
         ul.spans { @for (span, word, name) in BoardSpan::ALL {
@@ -200,6 +227,13 @@ fn series_words(of: &SeriesOfBoard) -> String {
         "" => of.key.series.clone(),
         words => format!("{}: {words}", of.key.series),
     }
+}
+
+/// The way to the form, with this board and series on both sides.
+fn comparison(of: &BoardView) -> String {
+    let side = FarmSide { board: of.board.board.clone(), ..FarmSide::default() };
+    let (series, plan) = (escaped(&of.chosen.series), escaped(&of.chosen.plan));
+    format!("/compare?{}&{}&series={series}&plan={plan}", side.query("a"), side.query("b"))
 }
 
 fn data_links(of: &BoardView) -> Markup {
@@ -243,13 +277,20 @@ mod tests {
     fn a_board_shows_its_series_its_picture_and_its_data() {
         let board = FarmBoard { board: "a b".into(), name: "<i>a".into(), runs: 2, ..FarmBoard::default() };
         let key = |plan: &str| SeriesKey { series: "measure".into(), plan: plan.into() };
-        let one = |plan: &str| SeriesOfBoard { key: key(plan), words: "every 1 ms".into(), days: 1, last: 9 };
+        let words = |plan: &str| format!("every 1 ms, {plan}");
+        let one = |plan: &str| SeriesOfBoard { key: key(plan), words: words(plan), days: 1, last: 9 };
         let cpus = vec![CpuRows { cpu: Cpu(0), rows: RowCounts::of_rows([(200, 5)]) }];
         let rows = vec![TierRow { t: 86_400, n: 5, max_ns: Some(Nanos(9_000)), cpus, ..TierRow::default() }];
         let long_term = LongTerm { tier: Tier::Day, from: 0, to: 3 * 86_400, rows };
+        let slot = FarmSlot { t: 90_000, max_ns: Some(Nanos(70_000)), ..FarmSlot::default() };
+        let maxima = BTreeMap::from([
+            (key("p"), DayMaximum { t: 86_400, max_ns: Nanos(70_000) }),
+            (key("q"), DayMaximum { t: 86_400, max_ns: Nanos(9_000) }),
+        ]);
         let view = BoardView {
             board: &board,
-            worst: None,
+            maxima: &maxima,
+            worst: Some(&slot),
             changes: &[],
             series: &[one("p"), one("q")],
             chosen: &key("q"),
@@ -266,8 +307,20 @@ mod tests {
             !text.contains("<i>") && text.contains("/v1/boards/a%20b/slots.csv?series=measure&amp;plan=q")
         );
         assert!(text.contains("<svg") && text.contains("9.0") && text.contains("1970-01-02"));
+        // The first line is of the worst series, which is not the one that is shown.
+        assert!(
+            text.contains("<a href=\"/b/a%20b/at/90000?series=measure&amp;plan=p\"><strong>70 us"),
+            "{text}"
+        );
+        assert!(text.contains("it is of measure: every 1 ms, p.") && text.contains("(1 day, at most 9 us)"));
+        assert!(text.contains("One line per day") && text.matches("<svg").count() == 4);
+        let unkept = super::board(&BoardView { worst: None, ..view });
+        assert!(unkept.contains("<strong>70 us</strong>, 1970-01-02"), "{unkept}");
         let empty = LongTerm { rows: Vec::new(), ..long_term.clone() };
-        assert!(super::board(&BoardView { long_term: &empty, ..view }).contains("Nothing in this span"));
+        assert!(
+            super::board(&BoardView { long_term: &empty, maxima: &BTreeMap::new(), ..view })
+                .contains("Nothing in this span")
+        );
     }
 
     #[test]

@@ -1,51 +1,172 @@
-//! Runs against runs: the form, and the answer of `onbeat compare` below it.
+//! Runs against runs, or days of boards against days: the form, and the answer in the words of
+//! `onbeat compare` below it.
 
 use maud::{Markup, html};
 use report::html::PageParts;
+use report::words::capitalised;
 
+use super::parts::escaped;
 use super::{Section, page};
+use crate::records::{EnvironmentRecord, SeriesKey, SeriesOfBoard};
+use crate::sides::FarmSide;
 
 /// What is asked: ids of runs, and names of boards for their last runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComparisonForm {
     pub a: Vec<String>,
     pub b: Vec<String>,
+    /// Or days, by what boards were and when.
+    pub sides: [FarmSide; 2],
+    /// Of which series; empty for the one that both sides have most of.
+    pub series: String,
+    pub plan: String,
     pub limit: String,
 }
 
+impl ComparisonForm {
+    /// Whether days are compared, and not runs.
+    pub fn is_of_days(&self) -> bool {
+        self.sides.iter().any(|side| !side.is_empty())
+    }
+
+    /// The address of the same question about days of a series.
+    fn address(&self, key: &SeriesKey) -> String {
+        let [a, b] = [("a", &self.sides[0]), ("b", &self.sides[1])].map(|(name, side)| side.query(name));
+        let limit =
+            if self.limit.is_empty() { String::new() } else { format!("&limit={}", escaped(&self.limit)) };
+        format!("/compare?{a}&{b}&series={}&plan={}{limit}", escaped(&key.series), escaped(&key.plan))
+    }
+}
+
+/// What there is to choose from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ComparisonChoices {
+    pub boards: Vec<String>,
+    pub machines: Vec<String>,
+    pub kernels: Vec<String>,
+}
+
+impl ComparisonChoices {
+    /// What a browser offers of each; others are typed in whole.
+    pub const OFFERED: usize = 300;
+
+    pub fn of(boards: Vec<String>, environments: &[EnvironmentRecord]) -> ComparisonChoices {
+        let each = |of: fn(&EnvironmentRecord) -> &String| {
+            let mut all: Vec<String> =
+                environments.iter().map(of).filter(|text| !text.is_empty()).cloned().collect();
+            all.sort_unstable();
+            all.dedup();
+            all.truncate(ComparisonChoices::OFFERED);
+            all
+        };
+        ComparisonChoices { boards, machines: each(|one| &one.model), kernels: each(|one| &one.release) }
+    }
+}
+
 /// The form alone, or with why there is no answer.
-pub fn form_page(form: &ComparisonForm, refused: Option<&str>) -> String {
+pub fn form_page(form: &ComparisonForm, choices: &ComparisonChoices, refused: Option<&str>) -> String {
     let body = html! {
-        @if let Some(reason) = refused { p.banner { (reason) } }
+        @if let Some(reason) = refused { p.banner { (capitalised(reason)) } }
         p.lead { "Is B better than A?" }
-        (form_of(form))
+        (forms(form, choices, ""))
     };
     page(Some(Section::Compare), "Compare", body)
 }
 
-/// The answer, and the form to ask again.
-pub fn answer(form: &ComparisonForm, parts: PageParts) -> String {
+/// The answer, and the form to ask again; of days also the other series that could be asked about.
+pub fn answer(
+    form: &ComparisonForm,
+    choices: &ComparisonChoices,
+    parts: PageParts,
+    others: &[SeriesOfBoard],
+) -> String {
     let body = html! {
         (parts.body)
-        h2 { "Ask again" }
-        (form_of(form))
+        @if !others.is_empty() {
+            h2 { "The same of another series" }
+            ul.plain { @for one in others { li { a href=(form.address(&one.key)) {
+                (one.key.series) @if !one.words.is_empty() { ": " (one.words) } } } } }
+        }
+        (forms(form, choices, "Ask again: "))
     };
     page(Some(Section::Compare), &parts.heading, body)
 }
 
-fn form_of(form: &ComparisonForm) -> Markup {
+/// That which was used comes first, under a heading that begins so.
+fn forms(form: &ComparisonForm, choices: &ComparisonChoices, again: &str) -> Markup {
+    html! {
+        @if form.is_of_days() { (form_of_days(form, choices, again)) (form_of_runs(form, again)) }
+        @else { (form_of_runs(form, again)) (form_of_days(form, choices, again)) }
+    }
+}
+
+fn form_of_runs(form: &ComparisonForm, again: &str) -> Markup {
     let side = |name: &'static str, title: &str, lines: &[String]| {
         html! { p { label { (title) br; textarea name=(name) rows="4" { (lines.join("\n")) } } } }
     };
     html! {
+        h2 { (again) "Runs" }
         form action="/compare" method="get" {
             p { "Name runs by their id, one a line; the name of a board stands for its last ten runs. The \
              run is the unit: several of each, made in turns, carry a verdict." }
             (side("a", "A", &form.a))
             (side("b", "B", &form.b))
-            p { label { "Limit " input name="limit" value=(form.limit) placeholder="100us" maxlength="20"; } }
-            p { button type="submit" { "Compare" } }
+            (limit(form))
         }
+    }
+}
+
+fn limit(form: &ComparisonForm) -> Markup {
+    html! {
+        p { label { "Limit " input name="limit" value=(form.limit) placeholder="100us" maxlength="20"; } }
+        p { button type="submit" { "Compare" } }
+    }
+}
+
+/// The fields of a side: title, example.
+const FIELDS: [(&str, &str); 7] = [
+    ("Boards", "press-01, press-02"),
+    ("Machine", ""),
+    ("Kernel", "6.12"),
+    ("Setting", "cmdline isolcpus=2-3"),
+    ("Environment", ""),
+    ("From", ""),
+    ("Before", ""),
+];
+
+fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices, again: &str) -> Markup {
+    let lists = [("boards", &choices.boards), ("machines", &choices.machines), ("kernels", &choices.kernels)];
+    let fields = |name: &str, side: &FarmSide| {
+        let all = FarmSide::FIELDS.iter().zip(FIELDS).zip(side.values());
+        html! {
+            @for ((field, (title, example)), value) in all {
+                @let list = match *field { "board" => Some("boards"), "machine" => Some("machines"),
+                    "kernel" => Some("kernels"), _ => None };
+                @let kind = if matches!(*field, "from" | "before") { "date" } else { "text" };
+                label { (title)
+                    input type=(kind) name={ (name) "_" (field) } value=(value) placeholder=(example)
+                        list=[list] maxlength="400"; }
+            }
+        }
+    };
+    html! {
+        h2 { (again) "Boards, kernels, settings, spans of time" }
+        form action="/compare" method="get" {
+            p { "What is left empty may be anything. A kernel is what its release begins with, a setting is \
+             one of a board's environment with its value, as the page of its environments names them. Of six \
+             boards or more a board is the unit, and one that is on both sides is compared with itself; of \
+             fewer a day is." }
+            div.sides {
+                @for (name, title, side) in [("a", "A", &form.sides[0]), ("b", "B", &form.sides[1])] {
+                    fieldset { legend { (title) } (fields(name, side)) }
+                }
+            }
+            @for (name, value) in [("series", &form.series), ("plan", &form.plan)] {
+                @if !value.is_empty() { input type="hidden" name=(name) value=(value); }
+            }
+            (limit(form))
+        }
+        @for (id, all) in lists { datalist id=(id) { @for one in all { option value=(one) {} } } }
     }
 }
 
@@ -55,9 +176,35 @@ mod tests {
 
     #[test]
     fn what_was_asked_stays_in_the_form_as_text() {
-        let form =
-            ComparisonForm { a: vec!["</textarea><b>".into()], b: vec!["r2".into()], limit: "\"x".into() };
-        let text = form_page(&form, Some("no run of this id: <b>"));
+        let form = ComparisonForm {
+            a: vec!["</textarea><b>".into()],
+            b: vec!["r2".into()],
+            limit: "\"x".into(),
+            ..ComparisonForm::default()
+        };
+        let text = form_page(&form, &ComparisonChoices::default(), Some("no run of this id: <b>"));
         assert!(!text.contains("<b>") && text.contains("r2") && text.contains("&quot;x"));
+        assert!(text.find(">Runs<") < text.find(">Boards, kernels"));
+    }
+
+    #[test]
+    fn a_question_about_days_is_its_address() {
+        let mut form = ComparisonForm { limit: "50us".into(), ..ComparisonForm::default() };
+        form.sides[0].board = "a\"><b>".into();
+        form.sides[1].kernel = "6.12".into();
+        form.plan = "p".into();
+        let key = SeriesKey { series: "hunt".into(), plan: "q".into() };
+        let other = SeriesOfBoard { key, words: "every 1 ms".into(), days: 3, last: 0 };
+        let parts = PageParts { heading: "h".into(), body: html! { p { "said" } }, script: None };
+        let environment = EnvironmentRecord { release: "6.12.9".into(), ..EnvironmentRecord::default() };
+        let choices = ComparisonChoices::of(Vec::new(), &[environment.clone(), environment]);
+        let text = answer(&form, &choices, parts, &[other]);
+        assert!(
+            !text.contains("<b>") && text.contains("name=\"a_board\"") && text.contains("value=\"6.12\"")
+        );
+        assert!(text.contains("b_kernel=6.12&amp;series=hunt&amp;plan=q&amp;limit=50us\">hunt: every 1 ms"));
+        assert!(text.contains("name=\"plan\" value=\"p\"") && !text.contains("name=\"series\""));
+        assert_eq!(text.matches("<option value=\"6.12.9\">").count(), 1);
+        assert!(text.find(">Ask again: Boards") < text.find(">Ask again: Runs<"));
     }
 }

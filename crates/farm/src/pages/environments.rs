@@ -9,6 +9,7 @@ use report::words::several;
 use super::parts::{environment_words, escaped, moment};
 use super::{Section, page};
 use crate::records::{BoardEnvironment, FarmBoard};
+use crate::sides::FarmSide;
 
 /// Rows of a table of differences; more are counted.
 const MOST: usize = 100;
@@ -50,13 +51,27 @@ pub fn environments(board: &FarmBoard, all: &[BoardEnvironment]) -> String {
                     (moment(one.last)) " UTC, one of them "
                     a href={ "/runs/" (escaped(&one.example)) } { (one.example) } "." }
                 @match all.get(at + 1) {
-                    Some(before) => (difference(before, one)),
+                    Some(before) => {
+                        (difference(before, one))
+                        p { a href=(comparison(board, before, one)) {
+                            "Compare the days before with those after" } "." }
+                    },
                     None => p.muted { "The first that is known." },
                 }
             }
         }
     };
     page(Some(Section::Boards), &format!("Environments of {}", board.name), body)
+}
+
+/// The way to a comparison of the days that a board had one environment with those of the other.
+fn comparison(board: &FarmBoard, before: &BoardEnvironment, after: &BoardEnvironment) -> String {
+    let side = |of: &BoardEnvironment| FarmSide {
+        board: board.board.clone(),
+        environment: of.record.digest.clone(),
+        ..FarmSide::default()
+    };
+    format!("/compare?{}&{}", side(before).query("a"), side(after).query("b"))
 }
 
 fn difference(before: &BoardEnvironment, after: &BoardEnvironment) -> Markup {
@@ -82,7 +97,8 @@ mod tests {
     use crate::records::EnvironmentRecord;
 
     fn environment(settings: &str) -> BoardEnvironment {
-        let record = EnvironmentRecord { settings: settings.into(), ..EnvironmentRecord::default() };
+        let digest = format!("d{}", settings.len());
+        let record = EnvironmentRecord { digest, settings: settings.into(), ..EnvironmentRecord::default() };
         BoardEnvironment { record, first: 1, last: 2, runs: 1, example: "r".into() }
     }
 
@@ -93,7 +109,11 @@ mod tests {
         assert_eq!(found.iter().map(|one| one.what.as_str()).collect::<String>(), "bc");
         assert_eq!((found[1].before.as_str(), found[0].after.as_str()), ("", "3"));
         assert_eq!(changes("no JSON", "").len(), 0);
-        let text = environments(&FarmBoard::default(), &[environment(after), environment(before)]);
+        let board = FarmBoard { board: "a".into(), ..FarmBoard::default() };
+        let text = environments(&board, &[environment(after), environment(before)]);
+        let (a, b) = (before.len(), after.len());
+        let way = format!("?a_board=a&amp;a_environment=d{a}&amp;b_board=a&amp;b_environment=d{b}\"");
+        assert_eq!(text.matches(&way).count(), 1, "{text}");
         assert!(!text.contains("<b>") && text.contains("(none)") && text.contains("The first that is known"));
     }
 }

@@ -4,12 +4,16 @@
 use maud::{Markup, html};
 use report::html::{figure, scroll};
 use report::plot::theme::PAGE;
-use report::words::{several, span, us_or_dash};
+use report::words::{several, span, us, us_or_dash};
 
 use super::parts::{clock, date, escaped, known, moment, runs};
 use super::{Section, page};
+use crate::ingest::spikes::FarmSpike;
 use crate::pictures::long_term::{self, LongTerm};
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SLOT, SeriesKey};
+
+/// Spikes that the page names.
+const SPIKES: usize = 24;
 
 /// What the page shows.
 pub struct FiveMinutes<'a> {
@@ -26,6 +30,8 @@ pub struct FiveMinutes<'a> {
     /// Hours of the day where they are kept, else the five minutes.
     pub day: &'a LongTerm,
     pub runs: &'a [FarmRun],
+    /// The spikes that hunts recorded in these minutes, the latest first.
+    pub spikes: &'a [FarmSpike],
 }
 
 /// The page.
@@ -38,6 +44,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         (steps(of))
         @if of.runs.is_empty() { (next(of)) }
         @for slot in of.slots { (cpus(slot)) }
+        (spikes(of.spikes))
         h2 { "The day around it" }
         @if of.day.rows.is_empty() { p.muted { "Histograms of this day are not kept." } } @else {
             (figure("Each column is an hour, all CPUs added up; the dots are the exact largest latencies.",
@@ -79,9 +86,44 @@ fn answer(of: &FiveMinutes) -> Markup {
     html! {
         p.lead { "The largest latency was " strong { (slot.max_ns.map(span).unwrap_or_default()) }
             @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) }
-            @if let Some(at) = slot.max_at { " at " (clock(at)) } ". " (blame(slot)) }
+            @if let Some(at) = slot.max_at { " at " (clock(at)) } ". " (blame(slot))
+            @if let Some(spike) = of.spikes.iter().find(|spike| is_of(spike, slot)) { " "
+                a href=(spike_address(spike)) { "Its timeline" } "." } }
         @if missed > 0 { p.banner { (several(missed, "wake-up was", "wake-ups were"))
             " missed: it is not known how late these would have been." } }
+    }
+}
+
+/// Whether a spike is the largest latency of a recording: that is counted at its own clock's edge.
+fn is_of(spike: &FarmSpike, slot: &FarmSlot) -> bool {
+    let is_then = slot.max_at.is_some_and(|at| at.abs_diff(spike.at) < 1_000_000);
+    (Some(spike.cpu), Some(spike.latency_ns)) == (slot.max_cpu, slot.max_ns) && is_then
+}
+
+fn spike_address(spike: &FarmSpike) -> String {
+    format!("/runs/{}/spike/{}", escaped(&spike.run), spike.number)
+}
+
+/// What hunts recorded of these minutes, each with the way to its timeline.
+fn spikes(all: &[FarmSpike]) -> Markup {
+    html! {
+        @if !all.is_empty() {
+            h2 { "Spikes in these five minutes" }
+            (scroll("Recorded spikes, latencies in us", html! {
+                table {
+                    thead { tr { th.left { "at (UTC)" } th { "late, us" } th { "CPU" } th.left { "taken by" }
+                        th.left.more { "late" } } }
+                    tbody { @for one in all.iter().take(SPIKES) { tr {
+                        th.left.when { a href=(spike_address(one)) { (clock(one.at)) } }
+                        td.top { (us(one.latency_ns)) } td { (one.cpu.to_string()) }
+                        td.left { (known(&one.culprit)) } td.left.more { (known(&one.victim)) }
+                    } } }
+                }
+            }))
+            p.muted { "Each leads to its timeline."
+                @if all.len() > SPIKES { " " (all.len() - SPIKES)
+                    " smaller ones are on the pages of their runs." } }
+        }
     }
 }
 
@@ -192,6 +234,7 @@ mod tests {
             worst: &[later],
             day: &day,
             runs: &[],
+            spikes: &[],
         };
         let text = five_minutes(&of);
         assert!(!text.contains("<b>") && !text.contains("<i>"));
@@ -200,6 +243,21 @@ mod tests {
         {
             assert!(text.contains(words), "{words}: {text}");
         }
+        assert!(!text.contains("Its timeline") && !text.contains("Spikes in these"));
+        let spike = FarmSpike {
+            run: "r 1".into(),
+            number: 3,
+            cpu: Cpu(2),
+            at: 86_461_500_300_000,
+            latency_ns: Nanos(9_400_000),
+            culprit: "<b>irq".into(),
+            victim: "plc".into(),
+        };
+        let other = FarmSpike { number: 4, latency_ns: Nanos(9_000_000), ..spike.clone() };
+        let text = five_minutes(&FiveMinutes { spikes: &[other.clone(), spike], ..of });
+        assert!(text.contains("<a href=\"/runs/r%201/spike/3\">Its timeline</a>") && !text.contains("<b>"));
+        assert!(text.contains("/runs/r%201/spike/4\">00:01:01.500"), "{text}");
+        assert!(!five_minutes(&FiveMinutes { spikes: &[other], ..of }).contains("Its timeline"));
         assert!(five_minutes(&FiveMinutes { slots: &[], ..of }).contains("Nothing was measured"));
     }
 }

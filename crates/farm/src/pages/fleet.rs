@@ -188,7 +188,7 @@ fn table(of: &Fleet) -> Markup {
                     th.left { "last (UTC)" }
                 } }
                 tbody { @for board in of.boards { tr {
-                    th.left { a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
+                    th.left.name { a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
                     td.top { @match board.worst_day() {
                         Some(day) => a href=(day_address(&board.board, day.t)) { (us(day.max_ns)) },
                         None => (UNKNOWN),
@@ -197,7 +197,8 @@ fn table(of: &Fleet) -> Markup {
                     td.left.flag { (state(of, board)) }
                     td.left.more { (spark::days(&board.days, of.newest)) }
                     @if !of.unnamed {
-                        td.left.more { (known(&board.release)) } td.left.more { (known(&board.model)) }
+                        td.left.name.more { (known(&board.release)) }
+                        td.left.name.more { (known(&board.model)) }
                     }
                     td.more { (board.runs) }
                     td.left.when { (date(board.last.max(board.last_day))) }

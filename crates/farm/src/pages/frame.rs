@@ -1,6 +1,7 @@
 //! The frame of each page: the way to the others, and what is refused.
 
 use maud::{DOCTYPE, Markup, html};
+use report::words::capitalised;
 
 /// Where in the farm a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ pub fn refusal(status: u16, detail: &str) -> String {
         429 => "Too often",
         _ => "The farm failed",
     };
-    page(None, heading, html! { p.lead { (detail) } p { a href="/" { "All boards" } } })
+    page(None, heading, html! { p.lead { (capitalised(detail)) } p { a href="/" { "All boards" } } })
 }
 
 #[cfg(test)]

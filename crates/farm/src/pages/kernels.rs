@@ -7,6 +7,7 @@ use report::words::{span, us_or_dash};
 use super::parts::{escaped, known};
 use super::{Section, page};
 use crate::records::KernelRecord;
+use crate::sides::FarmSide;
 
 /// The page; the records come by machine, series and kernel.
 pub fn kernels(all: &[KernelRecord]) -> String {
@@ -18,8 +19,8 @@ pub fn kernels(all: &[KernelRecord]) -> String {
         (lead(all))
         @for group in groups { (machine(group)) }
         p.muted { "Runs that are over and count. A largest latency grows with the hours it is of; boards of \
-         one machine may differ. A verdict takes runs of the same board, made in turns: " a href="/compare" {
-         "compare" } "." }
+         one machine may differ. A verdict takes runs of the same board, made in turns, or many days: "
+         a href="/compare" { "compare" } "." }
     };
     page(Some(Section::Kernels), "Kernels", body)
 }
@@ -53,7 +54,9 @@ fn machine(group: &[KernelRecord]) -> Markup {
                     td.top data-of="max, us" { a href={ "/runs/" (escaped(&one.worst_run)) } {
                         (us_or_dash(one.max_ns)) } }
                     td.left { @if let Some(before) = at.checked_sub(1).and_then(|at| group.get(at)) {
-                        a href=(comparison(before, one)) { "with " (known(&before.release)) } } }
+                        a href=(comparison(before, one)) { "with " (known(&before.release)) }
+                        @if before.release != one.release { ", " a href=(of_days(before, one)) {
+                            "by days" } } } }
                 } } }
             }
         }))
@@ -66,6 +69,17 @@ fn comparison(a: &KernelRecord, b: &KernelRecord) -> String {
         of.latest.iter().map(|id| format!("{name}={}", escaped(id))).collect::<Vec<_>>().join("&")
     };
     format!("/compare?{}&{}", side("a", a), side("b", b))
+}
+
+/// The days of all boards of that machine with one kernel against those with the other.
+fn of_days(a: &KernelRecord, b: &KernelRecord) -> String {
+    let side = |of: &KernelRecord| FarmSide {
+        machine: of.model.clone(),
+        kernel: of.release.clone(),
+        ..FarmSide::default()
+    };
+    let series = escaped(&a.series);
+    format!("/compare?{}&{}&series={series}", side(a).query("a"), side(b).query("b"))
 }
 
 #[cfg(test)]
@@ -87,6 +101,7 @@ mod tests {
         let all = [of("<b>", "6.1", 5_000), of("x", "6.1", 9_000), of("x", "6.12", 7_000)];
         let text = kernels(&all);
         assert!(!text.contains("<b>") && text.contains("/compare?a=6.1-run&amp;b=6.12-run"));
+        assert!(text.contains("a_machine=x&amp;a_kernel=6.1&amp;b_machine=x&amp;b_kernel=6.12&amp;series="));
         assert!(text.contains("2.0") && text.find("<h2>x").unwrap() < text.find("<h2>&lt;b").unwrap());
         assert!(kernels(&[]).contains("No run that counts"));
     }

@@ -4,19 +4,18 @@
 use std::collections::BTreeMap;
 
 use maud::html;
-use model::rows::{EARLY_ROW, row_edges};
 use model::units::Nanos;
 use report::plot::axis::{Scale, span_label};
+use report::plot::columns::decades;
 use report::plot::heatmap::Shades;
 use report::plot::svg::{self, PathData, Picture, Plot, Size};
 use report::plot::theme::{HEATS, Theme};
 use report::plot::wall_ticks::wall_ticks;
 use report::words::{several, us};
 
+use super::cells::{cells, early_note, edges};
 use crate::records::{Tier, TierRow};
 
-/// Rows of a histogram that are one cell: eight cells per octave, some four pixels each.
-const ROWS_PER_CELL: usize = 4;
 /// Dots and columns are at least so wide, that one day in many years is seen.
 const LEAST_WIDTH: f64 = 3.0;
 
@@ -34,7 +33,8 @@ pub struct LongTerm {
 
 /// The picture; none without samples.
 pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
-    let columns: Vec<(i64, BTreeMap<usize, u64>)> = of.rows.iter().map(|row| (row.t, cells(row))).collect();
+    let column = |row: &TierRow| (row.t, cells(row.cpus.iter().flat_map(|cpu| cpu.rows.iter())));
+    let columns: Vec<(i64, BTreeMap<usize, u64>)> = of.rows.iter().map(column).collect();
     let all = || columns.iter().flat_map(|(_, cells)| cells);
     let lowest = all().map(|(&cell, _)| edges(cell).0).min()?;
     let exact = of.rows.iter().filter_map(|row| row.max_ns).max().map_or(1, |max| max.0);
@@ -43,16 +43,25 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
     let plot = Plot::new(size, 32.0, if size == Size::Wide { 300.0 } else { 240.0 });
     let second = Nanos::SECOND.0 as f64;
     let x = Scale::linear(of.from as f64 * second, of.to as f64 * second, plot.left, plot.right);
-    let y = Scale::log(lowest.max(1) as f64 / 1.1, top as f64 * 1.25, plot.bottom, plot.top);
+    let (floor, ceiling) = decades(lowest, top);
+    let y = Scale::log(floor as f64, ceiling as f64, plot.bottom, plot.top);
     let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
     for (t, cells) in &columns {
         let (left, width) = place(of.tier, *t, &x, &plot);
+        // Neighbours of one shade are one rectangle.
+        let mut runs: Vec<(usize, i64, i64)> = Vec::new();
         for (&cell, &count) in cells {
-            let (lower, upper) = edges(cell);
+            let ((lower, upper), shade) = (edges(cell), shades.of(count));
+            match runs.last_mut().filter(|run| (run.0, run.2) == (shade, lower)) {
+                Some(run) => run.2 = upper,
+                None => runs.push((shade, lower, upper)),
+            }
+        }
+        for (shade, lower, upper) in runs {
             let (bottom, over) = (y.at(lower.max(1) as f64), y.at(upper as f64));
             // A trifle higher than it is, so that the background does not show through between
             // neighbours.
-            paths[shades.of(count)].rect(left, over - 0.3, width, (bottom - over + 0.6).max(LEAST_WIDTH));
+            paths[shade].rect(left, over - 0.3, width, (bottom - over + 0.6).max(LEAST_WIDTH));
         }
     }
     let mut dots = PathData::default();
@@ -88,7 +97,9 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
             },
             us(Nanos(exact))
         ),
-        notes: notes(of),
+        notes: early_note(of.rows.iter().flat_map(|row| &row.cpus).flat_map(|cpu| cpu.rows.iter()))
+            .into_iter()
+            .collect(),
     })
 }
 
@@ -100,37 +111,11 @@ fn place(tier: Tier, t: i64, x: &Scale, plot: &Plot) -> (f64, f64) {
     (left.min(plot.right - width), width)
 }
 
-/// What is before its time has no place on a logarithmic axis.
-fn notes(of: &LongTerm) -> Vec<String> {
-    let early = of.rows.iter().flat_map(|row| &row.cpus).flat_map(|cpu| cpu.rows.iter());
-    let early: u64 =
-        early.filter(|(row, _)| *row == EARLY_ROW).map(|(_, count)| count).fold(0, u64::saturating_add);
-    (early > 0)
-        .then(|| format!("{} before the time not drawn.", several(early, "wake-up", "wake-ups")))
-        .into_iter()
-        .collect()
-}
-
-/// The cells of a day, all CPUs added up.
-fn cells(of: &TierRow) -> BTreeMap<usize, u64> {
-    let mut cells = BTreeMap::new();
-    for (row, count) in of.cpus.iter().flat_map(|cpu| cpu.rows.iter()).filter(|(row, _)| *row != EARLY_ROW) {
-        let sum: &mut u64 = cells.entry((row - 1) / ROWS_PER_CELL).or_default();
-        *sum = sum.saturating_add(count);
-    }
-    cells
-}
-
-fn edges(cell: usize) -> (i64, i64) {
-    let first = 1 + cell * ROWS_PER_CELL;
-    (row_edges(first).0.0, row_edges(first + ROWS_PER_CELL - 1).1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::records::CpuRows;
-    use model::rows::{ROWS, RowCounts, row_of};
+    use model::rows::{EARLY_ROW, ROWS, RowCounts, row_edges, row_of};
     use model::units::Cpu;
     use report::plot::theme::PAPER;
 

@@ -26,6 +26,7 @@ mod put;
 mod retention;
 mod rows;
 mod runs;
+mod sides;
 mod tiers;
 mod tokens;
 mod told;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
@@ -13,6 +13,7 @@ use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::data::{HistogramDocument, csv_head, csv_row};
 use super::files::archive;
+use super::heat_bytes;
 use super::pages::{WebOutcome, chosen, known_board};
 use super::runs::{RunsAsked, labels_of};
 use super::unnamed;
@@ -206,7 +207,8 @@ pub async fn histograms(
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
-) -> WebOutcome {
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
     let tier = Tier::of_name(&query.tier)
         .ok_or_else(|| Refusal::bad("tier is none of 5m, 1h and 1d: choose one of these"))?;
     let key = key_of(&app, &visitor, &name, &query).await?;
@@ -216,12 +218,18 @@ pub async fn histograms(
             "too many histograms: ask for less with from= and to=, or for a longer tier",
         ));
     }
+    let varied = (header::VARY, "accept");
+    if heat_bytes::is_wanted(&headers) {
+        let kind = (header::CONTENT_TYPE, heat_bytes::KIND);
+        return Ok(([kind, varied], heat_bytes::bytes(tier, &rows, query.cpu)).into_response());
+    }
     let all: Vec<HistogramDocument> =
         rows.into_iter().map(|row| HistogramDocument::of(row, query.cpu)).collect();
-    WebAnswer::json(&json!({
+    let document = WebAnswer::json(&json!({
         "schema": "onbeat.farm-histograms/1", "series": key.series, "plan": key.plan, "tier": query.tier,
         "histograms": all,
-    }))
+    }))?;
+    Ok(([varied], document).into_response())
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Runs against runs, by `study::compare`, as the command does.
+//! Runs against runs, by `study::compare`, as the command does; days of boards by
+//! [`super::compare_days`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,8 +15,10 @@ use study::measurement::{Measurement, ReadOptions};
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::compare_days::{self, OTHER_MACHINES};
 use super::pages::WebOutcome;
-use crate::pages::compare::{ComparisonForm, answer, form_page};
+use crate::pages::compare::{ComparisonChoices, ComparisonForm, answer, form_page};
+use crate::records::SeriesOfBoard;
 
 /// Runs of a side.
 const MOST_RUNS: usize = 40;
@@ -36,20 +39,43 @@ fn form(asked: Vec<(String, String)>) -> ComparisonForm {
             "a" => form.a.extend(lines),
             "b" => form.b.extend(lines),
             "limit" => value.trim().clone_into(&mut form.limit),
-            _ => {}
+            "series" => value.trim().clone_into(&mut form.series),
+            "plan" => value.trim().clone_into(&mut form.plan),
+            _ => put_field(&mut form, &name, value.trim()),
         }
     }
     form
 }
 
+/// A field of a side of days, such as `a_board`.
+fn put_field(form: &mut ComparisonForm, name: &str, value: &str) {
+    let side = match name.split_once('_') {
+        Some(("a", field)) => Some((0, field)),
+        Some(("b", field)) => Some((1, field)),
+        _ => None,
+    };
+    let field = side.and_then(|(side, field)| form.sides[side].field(field));
+    field.into_iter().for_each(|field| value.clone_into(field));
+}
+
+/// Whether both sides are there. Two alike are a form to begin with.
+fn is_asked(form: &ComparisonForm) -> bool {
+    match form.is_of_days() {
+        true => form.sides[0] != form.sides[1],
+        false => !(form.a.is_empty() || form.b.is_empty()),
+    }
+}
+
 pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
     let form = form(asked);
-    if form.a.is_empty() || form.b.is_empty() {
-        return Ok(WebAnswer::page(form_page(&form, None)));
+    let names = app.store.board_names(ComparisonChoices::OFFERED as i64).await?;
+    let choices = ComparisonChoices::of(names, &app.store.environment_records().await?);
+    if !is_asked(&form) {
+        return Ok(WebAnswer::page(form_page(&form, &choices, None)));
     }
     let text = match answered(&app, &form).await {
-        Ok((parts, _)) => answer(&form, parts),
-        Err(refusal) if refusal.status.is_client_error() => form_page(&form, Some(&refusal.detail)),
+        Ok((parts, _, others)) => answer(&form, &choices, parts, &others),
+        Err(refusal) if refusal.status.is_client_error() => form_page(&form, &choices, Some(&refusal.detail)),
         Err(refusal) => return Err(refusal),
     };
     Ok(WebAnswer::page(text))
@@ -57,20 +83,32 @@ pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
 
 pub async fn json(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
     let form = form(asked);
-    if form.a.is_empty() || form.b.is_empty() {
-        return Err(Refusal::bad("name the runs of both sides: ?a=RUN&a=RUN&b=RUN&b=RUN"));
+    if !is_asked(&form) {
+        return Err(Refusal::bad(
+            "name the runs of both sides, ?a=RUN&a=RUN&b=RUN&b=RUN, or their days, ?a_board=NAME&a_before=DATE",
+        ));
     }
-    let (_, json) = answered(&app, &form).await?;
+    let (_, json, _) = answered(&app, &form).await?;
     Ok(WebAnswer::text("application/json", json + "\n"))
 }
 
-async fn answered(app: &App, form: &ComparisonForm) -> Result<(PageParts, String), Refusal> {
+async fn answered(
+    app: &App,
+    form: &ComparisonForm,
+) -> Result<(PageParts, String, Vec<SeriesOfBoard>), Refusal> {
     let limit = match form.limit.as_str() {
         "" => None,
         text => Some(parse_limit(text)?),
     };
+    if form.is_of_days() {
+        if !(form.a.is_empty() && form.b.is_empty()) {
+            return Err(Refusal::bad("runs are not compared with days: give either"));
+        }
+        return compare_days::answered(app, form, limit).await;
+    }
     let (a, b) = (places(app, &form.a).await?, places(app, &form.b).await?);
-    app.heavy(move || compared(&a, &b, limit)).await
+    let (parts, json) = app.heavy(move || compared(&a, &b, limit)).await?;
+    Ok((parts, json, Vec::new()))
 }
 
 fn parse_limit(text: &str) -> Result<Nanos, Refusal> {
@@ -120,9 +158,7 @@ fn compared(
     let question = CompareQuestion { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
     let mut found: ComparisonAnswer = compare(&mut in_a, &mut in_b, &question, Pairing::ByTime);
     if found.environment_diff.iter().any(|one| HARDWARE.contains(&one.what.as_str())) {
-        let remark = "The sides are different machines: what differs may be the hardware's, whatever else \
-         was changed.";
-        found.remarks.insert(0, remark.to_owned());
+        found.remarks.insert(0, OTHER_MACHINES.to_owned());
     }
     let json = model::error::json(&found)?;
     let (a, b) = (series(&in_a), series(&in_b));
@@ -144,7 +180,7 @@ mod tests {
     #[test]
     fn sides_are_read_from_lines_and_repeated_names() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let read = form(vec![
+        let read = super::form(vec![
             pair("a", "r1\r\n r2 \n\n"),
             pair("b", "x"),
             pair("a", "r3"),
@@ -152,9 +188,18 @@ mod tests {
             pair("z", ""),
         ]);
         assert_eq!(
-            (read.a.join(" "), read.b.join(" "), read.limit),
+            (read.a.join(" "), read.b.join(" "), read.limit.clone()),
             ("r1 r2 r3".into(), "x".into(), "50us".into())
         );
+        let days = super::form(vec![
+            pair("a_board", " west "),
+            pair("b_before", "2026-01-02"),
+            pair("c_board", "x"),
+        ]);
+        assert_eq!((days.sides[0].board.as_str(), days.sides[1].before.as_str()), ("west", "2026-01-02"));
+        assert!(days.is_of_days() && is_asked(&days) && !read.is_of_days());
+        assert!(!is_asked(&super::form(vec![pair("a", "x"), pair("b_nothing", "y"), pair("a_board", " ")])));
+        assert!(!is_asked(&super::form(vec![pair("a_board", "x"), pair("b_board", "x")])));
         assert_eq!(parse_limit("50us").unwrap(), Nanos(50_000));
         assert!(parse_limit("0").is_err() && parse_limit("much").is_err());
     }

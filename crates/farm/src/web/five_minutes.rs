@@ -1,5 +1,6 @@
 //! Five minutes of a board: asks the store, hands values to the view.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -11,14 +12,17 @@ use super::app::App;
 use super::pages::{WebOutcome, known_board};
 use super::unnamed;
 use super::visitor::Visitor;
+use crate::ingest::spikes::{FarmSpike, spikes_within};
 use crate::pages::five_minutes::{FiveMinutes, five_minutes};
 use crate::pictures::long_term::LongTerm;
-use crate::records::{FarmSlot, SLOT, SeriesOfBoard, Tier};
+use crate::records::{FarmRun, FarmSlot, SLOT, SeriesOfBoard, Tier};
 use crate::store::TimeStretch;
 
 /// The worst of the day that are listed.
 const WORST: usize = 12;
 const RUNS: i64 = 20;
+/// Hunts whose spikes are looked up: no board makes two at once.
+const HUNTS: usize = 4;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -54,6 +58,10 @@ pub async fn page(
     let mut slots = app.store.slots(&board.board, &one.key, within, 100).await?;
     let hours = app.store.tiers(&board.board, &one.key, Tier::Hour, day).await?;
     let mut runs = app.store.runs_within(&board.board, within, RUNS).await?;
+    let mut spikes = spikes(&app, &runs, within).await;
+    if visitor.is_unnamed() {
+        spikes.clear();
+    }
     unnamed::slots(&visitor, &mut slots);
     unnamed::slots(&visitor, &mut worst);
     unnamed::runs(&visitor, &mut runs);
@@ -67,8 +75,23 @@ pub async fn page(
         worst: &worst,
         day: &day,
         runs: &runs,
+        spikes: &spikes,
     };
     Ok(WebAnswer::page(five_minutes(&view)))
+}
+
+/// The spikes that hunts recorded within a time, the latest first. What a bundle does not give is
+/// left out: the page has its numbers without it.
+async fn spikes(app: &App, runs: &[FarmRun], within: TimeStretch) -> Vec<FarmSpike> {
+    let mut all = Vec::new();
+    for run in runs.iter().filter(|run| run.spikes > 0).take(HUNTS) {
+        let (place, id) = (PathBuf::from(&run.place), run.id.clone());
+        let found = app.heavy(move || Ok(spikes_within(&place, within.from..within.to)?)).await;
+        // In its address a run is called as the store calls it.
+        all.extend(found.unwrap_or_default().into_iter().map(|one| FarmSpike { run: id.clone(), ..one }));
+    }
+    all.sort_by_key(|one| (std::cmp::Reverse(one.latency_ns), one.at));
+    all
 }
 
 /// The series with the largest latency of the day, or the first, and its worst five minutes.

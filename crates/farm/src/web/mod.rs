@@ -11,11 +11,14 @@ mod attempts;
 mod changes;
 mod clones;
 mod compare;
+mod compare_days;
+mod compare_sides;
 mod counters;
 pub mod data;
 mod files;
 mod five_minutes;
 mod found_changes;
+mod heat_bytes;
 mod intake;
 mod kernels;
 mod login;
@@ -62,6 +65,8 @@ pub fn router(app: Arc<App>) -> Router {
 mod access_tests;
 #[cfg(test)]
 mod admin_tests;
+#[cfg(test)]
+mod compare_tests;
 #[cfg(test)]
 mod metrics_tests;
 #[cfg(test)]

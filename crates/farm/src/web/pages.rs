@@ -16,7 +16,7 @@ use super::app::App;
 use super::protection::POLICY;
 use super::unnamed;
 use super::visitor::Visitor;
-use crate::pages::board::{BoardSpan, BoardView};
+use crate::pages::board::{BoardSpan, BoardView, worst_of};
 use crate::pages::fleet::{BoardOrder, Fleet, matches};
 use crate::pages::{self};
 use crate::people::Role;
@@ -102,9 +102,10 @@ pub async fn board(
     let mut runs = app.store.runs(&board.board, RUNS_SHOWN).await?;
     let mut culprits = app.store.culprits(Some(&board.board), CULPRITS_OF_BOARD).await?;
     let mut environments = app.store.environments(&board.board).await?;
-    let worst_day = long_term.rows.iter().filter(|row| row.max_ns.is_some()).max_by_key(|row| row.max_ns);
-    let mut worst = match worst_day {
-        Some(day) => worst_slots(&app, &board.board, &chosen, day.t).await?,
+    let latest = series.iter().map(|one| one.last).max().unwrap_or(board.last);
+    let maxima = app.store.worst_days(&board.board, stretch(span, latest)).await?;
+    let mut worst = match worst_of(&maxima) {
+        Some((key, day)) => worst_slots(&app, &board.board, key, day.t).await?,
         None => Vec::new(),
     };
     let mut changes = app.changes.of_board(&app.store, &board.board).await?;
@@ -119,6 +120,7 @@ pub async fn board(
     }
     let view = BoardView {
         board: &board,
+        maxima: &maxima,
         worst: worst.first(),
         changes: &changes,
         series: &series,
@@ -134,6 +136,13 @@ pub async fn board(
     Ok(WebAnswer::page(pages::board::board(&view)))
 }
 
+/// The days of a span up to that of a time.
+fn stretch(span: BoardSpan, last: i64) -> TimeStretch {
+    // A run that began in the evening may reach into the next day.
+    let to = Tier::Day.begin(last) + 2 * Tier::Day.seconds();
+    TimeStretch { from: to - span.days() * Tier::Day.seconds(), to }
+}
+
 async fn long_term(
     app: &App,
     board: &str,
@@ -141,10 +150,9 @@ async fn long_term(
     span: BoardSpan,
     last: i64,
 ) -> Result<LongTerm, Refusal> {
-    // A run that began in the evening may reach into the next day.
-    let to = Tier::Day.begin(last) + 2 * Tier::Day.seconds();
-    let from = to - span.days() * Tier::Day.seconds();
-    let rows = app.store.tiers(board, key, Tier::Day, TimeStretch { from, to }).await?;
+    let within = stretch(span, last);
+    let TimeStretch { from, to } = within;
+    let rows = app.store.tiers(board, key, Tier::Day, within).await?;
     let first = rows.first().map_or(from, |row| row.t);
     let end = rows.last().map_or(to, |row| row.t + Tier::Day.seconds());
     // Few days are not drawn as a thin line at the edge of a year.

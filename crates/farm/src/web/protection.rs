@@ -134,7 +134,7 @@ async fn compressed(response: Response) -> Response {
         }
         None => Body::from(bytes),
     };
-    parts.headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    parts.headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
     Response::from_parts(parts, body)
 }
 

@@ -157,6 +157,48 @@ fn data_is_json_and_csv() {
 }
 
 #[test]
+fn a_heat_map_is_bytes_for_who_asks_for_them() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west")]).await;
+        let address = "/v1/boards/west/histograms?tier=1d";
+        let request = Request::get(address).header(header::ACCEPT, "application/octet-stream");
+        let response = router(app.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(header_of(&response, "content-type"), "application/octet-stream");
+        assert_eq!(header_of(&response, "vary"), "accept");
+        let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let (columns, rows) = (number(8) as usize, number(16) as usize);
+        assert!(bytes.starts_with(b"onbheat1") && columns == 1 && rows > 10 && number(20) == 86_400);
+        assert_eq!(bytes.len(), 24 + columns * 16 + columns * rows);
+        let largest = i64::from_le_bytes(bytes[32..40].try_into().unwrap());
+        let run = app.store.runs("west", 1).await.unwrap().remove(0);
+        assert_eq!(Some(largest), run.max_ns.map(|max| max.0));
+        // Each row is that of the JSON, which is what others get.
+        let text = text(get(&app, address).await).await;
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["histograms"][0]["max_ns"], largest);
+        assert!(bytes[40] > 0 && bytes[bytes.len() - 1] > 0, "the first and the last row have samples");
+    });
+}
+
+#[test]
+fn five_minutes_lead_to_the_spikes_that_were_recorded_in_them() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("hunt"), "a")]).await;
+        let run = app.store.runs("a", 1).await.unwrap().remove(0);
+        let page = text(get(&app, &format!("/b/a/at/{}?worst=day", run.started)).await).await;
+        assert!(page.contains("Spikes in these five minutes"));
+        let spike = format!("/runs/{}/spike/1", run.id);
+        assert!(page.contains(&format!("href=\"{spike}\"")), "{page}");
+        assert_eq!(get(&app, &spike).await.status(), StatusCode::OK);
+        // A bundle that is gone takes the way there with it, and nothing else.
+        app.store.moved(&run.id, "/nowhere").await.unwrap();
+        let page = text(get(&app, &format!("/b/a/at/{}?worst=day", run.started)).await).await;
+        assert!(page.contains("The largest latency was") && !page.contains("Spikes in these"));
+    });
+}
+
+#[test]
 fn a_refusal_is_a_page_or_a_problem_document() {
     on_each_engine(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;

@@ -48,13 +48,14 @@ impl<'a> CureCourse<'a> {
             // What is behind the last change needs its time too.
             at_most: Some(Nanos(left.0.saturating_sub(reserve(&record.plan).0))),
         };
-        let mut switch = ArmSwitch::Settings { settings, wish: wish(&tried.candidate) };
+        let mut switch = ArmSwitch::Settings { settings: Box::new(settings), wish: wish(&tried.candidate) };
         let setup = SegmentSetup::new(&folder, &chosen, self.quiet, self.environment);
         let ran = setup.run(&mut experiment, &mut switch);
         let restored = switch.put_back();
         let ArmSwitch::Settings { settings, .. } = switch else {
             return Err(Failure::internal("an experiment of settings became one of a script"));
         };
+        let settings = *settings;
         restored?;
         let step = &mut record.steps[at];
         match ran {

@@ -15,7 +15,7 @@ use model::units::Nanos;
 
 /// Switches, and knows where it is.
 pub enum ArmSwitch<'a> {
-    Settings { settings: StepSettings<'a>, wish: StepWish },
+    Settings { settings: Box<StepSettings<'a>>, wish: StepWish },
     Script(ScriptSwitch),
 }
 
@@ -45,7 +45,7 @@ impl<'a> ArmSwitch<'a> {
         let mut settings = StepSettings::new(environment, &chosen.cpus, yes, "proving a change");
         settings.lock()?;
         let wish = StepWish { settings: chosen.settings.clone(), ..StepWish::default() };
-        Ok(ArmSwitch::Settings { settings, wish })
+        Ok(ArmSwitch::Settings { settings: Box::new(settings), wish })
     }
 
     /// Starts what puts a script's change back where this process is killed, and puts back what

@@ -1,0 +1,208 @@
+//! Days of boards against days, by what the boards were and when: asks the store for both sides,
+//! and `stats::compare` for the verdict.
+
+use std::collections::BTreeSet;
+
+use maud::html;
+use model::histogram::Bucket;
+use model::rows::{RowSums, row_edges};
+use model::text::excerpt;
+use model::units::Nanos;
+use report::compare::last_words;
+use report::compare::page::{SaidOfPairs, Versus, parts};
+use report::compare::text::{numbers, sentence};
+use report::html::PageParts;
+use stats::compare::{CompareQuestion, Metric, compare};
+use stats::pair::verdict::{Design, Verdict};
+use stats::series::Series;
+use study::compare::ComparisonAnswer;
+
+use super::answer::Refusal;
+use super::app::App;
+use super::compare_sides::{FoundSide, KnownEnvironments};
+use crate::pages::compare::ComparisonForm;
+use crate::records::{EnvironmentRecord, SLOT, SeriesKey, SeriesOfBoard, Tier};
+use crate::sides::{FarmUnit, UnitDays, choose, differences};
+use crate::store::{FarmStore, TimeStretch};
+
+/// Said where the sides are of several models.
+pub const OTHER_MACHINES: &str =
+    "The sides are different machines: what differs may be the hardware's, whatever else was changed.";
+
+/// The answer as parts of a page and as JSON, and the other series that both sides have.
+pub type DaysAnswer = (PageParts, String, Vec<SeriesOfBoard>);
+
+pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) -> Result<DaysAnswer, Refusal> {
+    let known = KnownEnvironments::of(&app.store).await?;
+    let a = FoundSide::of(&app.store, &known, "A", &form.sides[0]).await?;
+    let b = FoundSide::of(&app.store, &known, "B", &form.sides[1]).await?;
+    let shared = a.shared_with(&b);
+    let is_asked = |key: &SeriesKey| {
+        (form.series.is_empty() || key.series == form.series)
+            && (form.plan.is_empty() || key.plan == form.plan)
+    };
+    let Some(series) = shared.iter().find(|one| is_asked(&one.key)) else {
+        return Err(Refusal::bad(a.nothing_shared(&b)));
+    };
+    let (days_a, days_b) = (a.days_of(&series.key), b.days_of(&series.key));
+    let chosen = choose(&days_a, &days_b).map_err(Refusal::bad)?;
+    let read_a = units(&app.store, &series.key, &chosen.a).await?;
+    let read_b = units(&app.store, &series.key, &chosen.b).await?;
+    let mut remarks = vec![format!("What was measured: {}.", words_of(series))];
+    remarks.extend(chosen.remarks(&days_a, &days_b));
+    remarks.extend([&a, &b].into_iter().filter_map(|side| side.remark.clone()));
+    let asked = AskedOfDays {
+        limit,
+        unit: chosen.unit,
+        remarks,
+        environments: [a.environments_of(&chosen.a), b.environments_of(&chosen.b)],
+        heading: format!("{} against {}", excerpt(&form.sides[1].words()), excerpt(&form.sides[0].words())),
+    };
+    let (parts, json) = app.heavy(move || judged(read_a, read_b, asked)).await?;
+    let others = shared.iter().filter(|one| one.key != series.key).cloned().collect();
+    Ok((parts, json, others))
+}
+
+fn words_of(of: &SeriesOfBoard) -> String {
+    match of.words.as_str() {
+        "" => of.key.series.clone(),
+        words => format!("{}, {words}", of.key.series),
+    }
+}
+
+/// A unit as it was read.
+struct ReadUnit {
+    title: String,
+    /// Maxima of five minutes.
+    series: Series,
+    /// Of all its wake-ups.
+    buckets: Vec<Bucket>,
+    max_ns: Option<Nanos>,
+}
+
+async fn units(store: &FarmStore, key: &SeriesKey, all: &[UnitDays]) -> Result<Vec<ReadUnit>, Refusal> {
+    let mut read = Vec::new();
+    for unit in all {
+        let (mut maxima, mut sums, mut max_ns) = (Vec::new(), RowSums::default(), None);
+        for (board, day) in &unit.days {
+            let within = TimeStretch { from: *day, to: day + Tier::Day.seconds() };
+            maxima.extend(store.slot_maxima(board, key, within).await?);
+            for row in store.tiers(board, key, Tier::Day, within).await? {
+                row.cpus.iter().for_each(|cpu| sums.add_all(&cpu.rows));
+                max_ns = max_ns.max(row.max_ns);
+            }
+        }
+        let bucket = |(row, count)| {
+            let (lower, upper) = row_edges(row);
+            Bucket { lower, upper, count }
+        };
+        let maxima = maxima.into_iter().map(Some);
+        let series = Series::of_maxima(maxima, Nanos(SLOT * Nanos::SECOND.0), Nanos(1));
+        let buckets = sums.iter().map(bucket).collect();
+        read.push(ReadUnit { title: unit.title.clone(), series, buckets, max_ns });
+    }
+    Ok(read)
+}
+
+/// What is asked besides the units.
+struct AskedOfDays {
+    limit: Option<Nanos>,
+    unit: FarmUnit,
+    remarks: Vec<String>,
+    /// Those that A and B had.
+    environments: [Vec<EnvironmentRecord>; 2],
+    heading: String,
+}
+
+fn judged(
+    mut a: Vec<ReadUnit>,
+    mut b: Vec<ReadUnit>,
+    asked: AskedOfDays,
+) -> Result<(PageParts, String), Refusal> {
+    let is_there = |unit: &ReadUnit| !unit.series.blocks.is_empty();
+    if asked.unit == FarmUnit::Pair {
+        let pairs = a.into_iter().zip(b).filter(|(a, b)| is_there(a) && is_there(b));
+        (a, b) = pairs.unzip();
+    } else {
+        a.retain(is_there);
+        b.retain(is_there);
+    }
+    if a.is_empty() || b.is_empty() {
+        return Err(Refusal::bad(
+            "of one side no maxima of five minutes are kept: choose another span, or name runs",
+        ));
+    }
+    let design = if asked.unit == FarmUnit::Pair { Design::Paired } else { Design::Unpaired };
+    let question = CompareQuestion { metric: Metric::Rate, limit: asked.limit, design, margin: None };
+    let (series_a, series_b) = (series_of(&a), series_of(&b));
+    let mut compared = compare(&series_a, &series_b, &question);
+    for (unit, read) in compared.a.iter_mut().zip(&a).chain(compared.b.iter_mut().zip(&b)) {
+        unit.title.clone_from(&read.title);
+        unit.describe(Some((read.buckets.as_slice(), 0)), read.max_ns);
+    }
+    let mut remarks = asked.remarks;
+    let models = asked.environments.each_ref().map(|side| models_of(side));
+    if models[0] != models[1] && models.iter().all(|side| !side.is_empty()) {
+        remarks.insert(0, OTHER_MACHINES.to_owned());
+    }
+    let found = ComparisonAnswer {
+        compared,
+        environment_diff: differences(&asked.environments[0], &asked.environments[1]),
+        environment_recorded: asked.environments.iter().all(|side| !side.is_empty()),
+        remarks,
+    };
+    let json = model::error::json(&found)?;
+    let verdict = sentence(&found.compared);
+    let lines = last_words::sentences(&found.compared);
+    let page = Versus {
+        compared: &found.compared,
+        said: Some(SaidOfPairs {
+            heading: &asked.heading,
+            verdict: &verdict,
+            numbers: &lines,
+            next: Some(next(found.compared.verdict)),
+        }),
+        differing: found.differing(),
+        remarks: &found.remarks,
+        a: series_a,
+        b: series_b,
+    };
+    let PageParts { heading, body, script } = parts(&page, &json);
+    let body = html! {
+        (body)
+        details {
+            summary { "How it was reckoned" }
+            ul { @for line in numbers(&found.compared) { li { (line) } } }
+        }
+    };
+    Ok((PageParts { heading, body, script }, json))
+}
+
+fn models_of(side: &[EnvironmentRecord]) -> BTreeSet<&str> {
+    side.iter().map(|one| one.model.as_str()).collect()
+}
+
+/// What to do after a verdict: days show what came together, runs made in turns what is the cause.
+fn next(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => {
+            "Look below at what differs: `onbeat prove --change RULE=VALUE` on a board shows whether a setting \
+             is the cause."
+        }
+        Verdict::Worse => {
+            "Look below at what differs; `onbeat hunt` on a board names who takes the time, `onbeat prove \
+             --change RULE=VALUE` shows whether a setting is the cause."
+        }
+        Verdict::Equivalent => {
+            "Whatever differs below made no difference here: what was compared stays within the margin."
+        }
+        Verdict::Inconclusive => {
+            "More days or boards of each may decide it. Where the sides differ by a setting, `onbeat prove \
+             --change RULE=VALUE` on a board makes pairs of runs by itself, and ends as soon as they do."
+        }
+    }
+}
+
+fn series_of(side: &[ReadUnit]) -> Vec<&Series> {
+    side.iter().map(|unit| &unit.series).collect()
+}

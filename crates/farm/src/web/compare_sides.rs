@@ -1,0 +1,159 @@
+//! The sides of a comparison of days: which boards are of them, and which of their days.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::answer::Refusal;
+use crate::records::{EnvironmentRecord, SeriesKey, SeriesOfBoard};
+use crate::sides::{BoardDays, FarmSide, MOST_BOARDS, UnitDays, days_of, environment_on};
+use crate::store::{FarmStore, TimeStretch};
+
+/// Series of a board that are looked at, those with most days first.
+const MOST_SERIES: usize = 6;
+
+/// What boards were, as far as their runs say.
+pub struct KnownEnvironments {
+    by_digest: BTreeMap<String, EnvironmentRecord>,
+    /// Boards with the digests of what they were.
+    of_boards: Vec<(String, String)>,
+}
+
+impl KnownEnvironments {
+    pub async fn of(store: &FarmStore) -> Result<KnownEnvironments, Refusal> {
+        let all = store.environment_records().await?;
+        let by_digest = all.into_iter().map(|one| (one.digest.clone(), one)).collect();
+        Ok(KnownEnvironments { by_digest, of_boards: store.boards_of_environments().await? })
+    }
+
+    /// The boards that ever were what a side asks for.
+    fn boards(&self, side: &FarmSide) -> BTreeSet<String> {
+        let asked: BTreeSet<&String> =
+            self.by_digest.values().filter(|one| side.has(one)).map(|one| &one.digest).collect();
+        let of = self.of_boards.iter().filter(|(_, digest)| asked.contains(digest));
+        of.map(|(board, _)| board.clone()).collect()
+    }
+}
+
+/// A board of a side.
+struct FoundBoard {
+    steps: Vec<(i64, EnvironmentRecord)>,
+    /// Its days that are of the side, by series.
+    days: BTreeMap<SeriesKey, Vec<i64>>,
+}
+
+/// A side with what the store has of it.
+pub struct FoundSide {
+    name: &'static str,
+    boards: BTreeMap<String, FoundBoard>,
+    words: BTreeMap<SeriesKey, String>,
+    /// What of it is left out.
+    pub remark: Option<String>,
+}
+
+impl FoundSide {
+    pub async fn of(
+        store: &FarmStore,
+        known: &KnownEnvironments,
+        name: &'static str,
+        side: &FarmSide,
+    ) -> Result<FoundSide, Refusal> {
+        let within = side.stretch().map_err(Refusal::bad)?;
+        let within = TimeStretch { from: within.start, to: within.end };
+        let names = boards_of(store, known, name, side).await?;
+        let remark = (names.len() > MOST_BOARDS).then(|| {
+            format!("Of {} boards of {name} the first {MOST_BOARDS} by name are taken.", names.len())
+        });
+        let mut found = FoundSide { name, boards: BTreeMap::new(), words: BTreeMap::new(), remark };
+        for board in names.into_iter().take(MOST_BOARDS) {
+            let steps = store.environment_steps(&board).await?;
+            let record = |(from, digest): (i64, String)| Some((from, known.by_digest.get(&digest)?.clone()));
+            let steps: Vec<_> = steps.into_iter().filter_map(record).collect();
+            let mut days = BTreeMap::new();
+            for one in store.series(&board).await?.into_iter().take(MOST_SERIES) {
+                let there = store.days_with_slots(&board, &one.key, within).await?;
+                days.insert(one.key.clone(), days_of(side, &there, &steps));
+                found.words.insert(one.key, one.words);
+            }
+            found.boards.insert(board, FoundBoard { steps, days });
+        }
+        Ok(found)
+    }
+
+    /// Days by board, of a series.
+    pub fn days_of(&self, key: &SeriesKey) -> BoardDays {
+        let days = |(name, board): (&String, &FoundBoard)| {
+            let days = board.days.get(key).filter(|days| !days.is_empty())?;
+            Some((name.clone(), days.clone()))
+        };
+        self.boards.iter().filter_map(days).collect()
+    }
+
+    fn count(&self, key: &SeriesKey) -> u64 {
+        self.days_of(key).values().map(|days| days.len() as u64).sum()
+    }
+
+    /// The series that both sides have, those first of which both have most days.
+    pub fn shared_with(&self, other: &FoundSide) -> Vec<SeriesOfBoard> {
+        let one = |(key, words): (&SeriesKey, &String)| {
+            let days = self.count(key).min(other.count(key));
+            (days > 0).then(|| SeriesOfBoard { key: key.clone(), words: words.clone(), days, last: 0 })
+        };
+        let mut all: Vec<SeriesOfBoard> = self.words.iter().filter_map(one).collect();
+        all.sort_by_key(|one| std::cmp::Reverse(one.days));
+        all
+    }
+
+    /// Why there is no series that both have.
+    pub fn nothing_shared(&self, other: &FoundSide) -> String {
+        let empty = [self, other].into_iter().find(|side| side.words.keys().all(|key| side.count(key) == 0));
+        match empty {
+            Some(side) => format!(
+                "no day with maxima of five minutes is of {}: give other dates, or a kernel or setting that a board had then",
+                side.name
+            ),
+            None => "the sides were not measured alike: they share no series, interval, policy and load"
+                .to_owned(),
+        }
+    }
+
+    /// What the boards were on the days of some units, each once.
+    pub fn environments_of(&self, units: &[UnitDays]) -> Vec<EnvironmentRecord> {
+        let days = units.iter().flat_map(|unit| &unit.days);
+        let on = |(board, day): &(String, i64)| environment_on(&self.boards.get(board)?.steps, *day);
+        let all: BTreeMap<&String, &EnvironmentRecord> =
+            days.filter_map(on).map(|one| (&one.digest, one)).collect();
+        all.into_values().cloned().collect()
+    }
+}
+
+/// The boards of a side, by name.
+async fn boards_of(
+    store: &FarmStore,
+    known: &KnownEnvironments,
+    name: &str,
+    side: &FarmSide,
+) -> Result<BTreeSet<String>, Refusal> {
+    let named = side.boards();
+    for board in &named {
+        if store.boards_between(board, board).await?.is_empty() {
+            let board = model::text::excerpt(board);
+            return Err(Refusal::not_found(format!(
+                "no board is called {board}: the list of boards has all"
+            )));
+        }
+    }
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    if !side.asks_what_it_was() {
+        return Err(Refusal::bad(format!(
+            "{name} may be any board: name some, or a machine, kernel, setting or environment"
+        )));
+    }
+    let found = known.boards(side);
+    match found.is_empty() {
+        true => Err(Refusal::not_found(format!(
+            "no board was ever what {name} asks for: a setting is NAME=VALUE, as a board's environments have it"
+        ))),
+        false => Ok(found),
+    }
+}

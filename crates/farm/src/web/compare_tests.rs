@@ -1,0 +1,132 @@
+//! Days of boards against days, over a made-up board whose kernel changes twice.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode, header};
+use tower::ServiceExt;
+
+use super::{App, FarmExposure, router};
+use crate::fixture::MadeFleet;
+use crate::ingest::bundle::read;
+use crate::ingest::find::FoundBundle;
+use crate::records::BundleRecord;
+use crate::store::FarmStore;
+use crate::store::engines::on_each_engine;
+
+fn bundle(name: &str) -> BundleRecord {
+    let runs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    read(&FoundBundle { place: runs.join(name), board: Some("a".into()) }).unwrap().0
+}
+
+/// Days up to 2026-11-22.
+async fn app_of(store: FarmStore, boards: usize, days: i64) -> Arc<App> {
+    let (measured, hunt) = (bundle("measured"), bundle("hunt"));
+    let fleet = MadeFleet { boards, days, end: 1_795_392_000, measured, hunt, fine: true };
+    fleet.fill(&store, |_| ()).await.unwrap();
+    Arc::new(App::new(store, FarmExposure::Loopback, None))
+}
+
+async fn get(app: &Arc<App>, address: &str) -> (StatusCode, String) {
+    let request = Request::get(address).header(header::HOST, "localhost:8377").body(Body::empty()).unwrap();
+    let response = router(app.clone()).oneshot(request).await.unwrap();
+    let status = response.status();
+    let bytes = to_bytes(response.into_body(), 64 << 20).await.unwrap();
+    (status, String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+async fn json(app: &Arc<App>, query: &str) -> serde_json::Value {
+    let (status, text) = get(app, &format!("/v1/compare?{query}")).await;
+    assert_eq!(status, StatusCode::OK, "{query}: {text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
+    on_each_engine(async |store| {
+        let app = app_of(store, 1, 24).await;
+        let board = app.store.boards().await.unwrap().remove(0).board;
+        let spans = format!("a_board={board}&a_before=2026-11-11&b_board={board}&b_from=2026-11-11");
+        let found = json(&app, &spans).await;
+        assert_eq!(found["schema"], "onbeat.comparison/1");
+        assert_eq!((found["a"].as_array().unwrap().len(), found["b"].as_array().unwrap().len()), (12, 12));
+        assert_eq!(found["a"][0]["title"], format!("{board} 2026-10-30"));
+        assert_eq!((&found["a"][0]["blocks"], found["units"].as_u64()), (&serde_json::json!(288), Some(24)));
+        // The page says the same, in the words of the command, and how to ask again.
+        let (status, page) = get(&app, &format!("/compare?{spans}&limit=40us")).await;
+        assert_eq!(status, StatusCode::OK);
+        for words in [
+            "What differs in the conditions",
+            "a day of a board",
+            "40 us was reached in",
+            "value=\"2026-11-11\"",
+        ] {
+            assert!(page.contains(words), "{words}");
+        }
+        assert!(page.matches("<svg").count() >= 2);
+        // Its days are told apart by what it was.
+        let steps = app.store.environment_steps(&board).await.unwrap();
+        assert!(steps.len() >= 3, "{steps:?}");
+        let (old, new) = (&steps[0].1, &steps[steps.len() - 1].1);
+        let found =
+            json(&app, &format!("a_board={board}&a_environment={old}&b_board={board}&b_environment={new}"))
+                .await;
+        let differs = found["environment_diff"].as_array().unwrap();
+        assert!(differs.iter().any(|one| one["what"] == "host.release"), "{differs:?}");
+        let records = app.store.environment_records().await.unwrap();
+        let kernel = |digest: &String| &records.iter().find(|one| one.digest == *digest).unwrap().release;
+        let by_kernel = json(&app, &format!("a_kernel={}&b_kernel={}", kernel(old), kernel(new))).await;
+        assert_eq!(by_kernel["a"], found["a"]);
+        let setting = |side: &str, digest| format!("{side}_setting=host.release%3D{}", kernel(digest));
+        let by_setting = json(&app, &format!("{}&{}", setting("a", old), setting("b", new))).await;
+        assert_eq!(by_setting["b"], found["b"]);
+    });
+}
+
+#[test]
+fn boards_on_both_sides_are_compared_with_themselves() {
+    on_each_engine(async |store| {
+        let app = app_of(store, 7, 16).await;
+        let machines = "a_kernel=6&a_before=2026-11-14&b_kernel=6&b_from=2026-11-14";
+        let found = json(&app, machines).await;
+        assert_eq!((found["design"].as_str(), found["units"].as_u64()), (Some("paired"), Some(7)));
+        assert_eq!(found["a"][3]["title"], found["b"][3]["title"]);
+    });
+}
+
+#[test]
+fn what_cannot_be_compared_is_said_with_the_form() {
+    on_each_engine(async |store| {
+        let app = app_of(store, 1, 16).await;
+        let board = app.store.boards().await.unwrap().remove(0).board;
+        for (query, status, words) in [
+            (format!("a_board={board}&b_board={board}&b_from=2026-11-14"), 400, "on both sides"),
+            (format!("a_board={board}&a_before=today&b_board=x"), 400, "a date is none"),
+            (format!("a_board={board}&b_board=nobody"), 404, "no board is called nobody"),
+            (format!("a_board={board}&b_from=2026-11-14"), 400, "B may be any board"),
+            (format!("a_board={board}&b_setting=none%3D1"), 404, "no board was ever"),
+            (
+                format!("a_board={board}&a_before=1999-01-01&b_board={board}&b_from=2026-01-01"),
+                400,
+                "is of A",
+            ),
+            (format!("a=run&a_board={board}"), 400, "give either"),
+            (
+                format!("a_board={board}&a_before=2026-11-14&b_board={board}&b_from=2026-11-14&series=none"),
+                400,
+                "share no series",
+            ),
+        ] {
+            let (code, text) = get(&app, &format!("/v1/compare?{query}")).await;
+            assert!(code.as_u16() == status && text.contains(words), "{query}: {text}");
+            let (code, page) = get(&app, &format!("/compare?{query}")).await;
+            assert_eq!(code, StatusCode::OK);
+            assert!(page.to_lowercase().contains(&words.to_lowercase()), "{query}");
+            assert!(page.contains("name=\"b_setting\""), "{query}");
+        }
+        // Two sides alike are a form to begin with.
+        let (_, page) = get(&app, &format!("/compare?a_board={board}&b_board={board}")).await;
+        assert!(!page.contains("banner") && page.contains(&format!("value=\"{board}\"")));
+    });
+}

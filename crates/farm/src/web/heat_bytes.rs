@@ -1,0 +1,122 @@
+//! A heat map's data as bytes, for who draws one: `Accept: application/octet-stream`.
+//!
+//! All numbers are little-endian: `onbheat1`; four `u32`, how many columns, the first row, how many
+//! rows, the seconds of a column; an `i64` per column, its first second; an `i64` per column, its
+//! exact largest latency in ns; a byte per row of each column, see [`shade`]. Rows are those of
+//! `rows.jsonl`. `docs/farm.md` has the same for people.
+
+use axum::http::{HeaderMap, HeaderName, header};
+use model::rows::RowSums;
+
+use crate::records::{CpuRows, Tier, TierRow};
+
+/// What answers with these bytes say they are.
+pub const KIND: &str = "application/octet-stream";
+/// What the bytes begin with.
+pub const MAGIC: &[u8; 8] = b"onbheat1";
+/// In the place of a largest latency that is not known.
+const UNKNOWN: i64 = -1;
+
+/// Whether who asks takes bytes.
+pub fn is_wanted(headers: &HeaderMap) -> bool {
+    let name: HeaderName = header::ACCEPT;
+    let accepted = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|one| {
+        let mut parts = one.split(';').map(str::trim);
+        let is_kind = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(KIND));
+        // A weight of nothing: not this one (RFC 9110, section 12.4.2).
+        is_kind && !parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)))
+    })
+}
+
+/// The bytes of some histograms, of all CPUs or of one. The largest latency is that of all CPUs.
+pub fn bytes(tier: Tier, all: &[TierRow], cpu: Option<u32>) -> Vec<u8> {
+    let wanted = |one: &&CpuRows| cpu.is_none_or(|cpu| one.cpu.0 == cpu);
+    let column = |row: &TierRow| {
+        let mut sums = RowSums::default();
+        row.cpus.iter().filter(wanted).for_each(|one| sums.add_all(&one.rows));
+        sums.iter().collect::<Vec<_>>()
+    };
+    let columns: Vec<Vec<(usize, u64)>> = all.iter().map(column).collect();
+    let rows = || columns.iter().flatten().map(|(row, _)| *row);
+    let first = rows().min().unwrap_or_default();
+    let height = rows().max().map_or(0, |last| last - first + 1);
+    let mut bytes = MAGIC.to_vec();
+    for number in [columns.len(), first, height, tier.seconds().unsigned_abs() as usize] {
+        bytes.extend(u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
+    }
+    all.iter().for_each(|row| bytes.extend(row.t.to_le_bytes()));
+    all.iter().for_each(|row| bytes.extend(row.max_ns.map_or(UNKNOWN, |max| max.0).to_le_bytes()));
+    for column in &columns {
+        let begin = bytes.len();
+        bytes.resize(begin + height, 0);
+        column.iter().for_each(|&(row, count)| bytes[begin + row - first] = shade(count));
+    }
+    bytes
+}
+
+/// A count in a byte: 0 for none, else 1 and four for each time that it doubles.
+fn shade(count: u64) -> u8 {
+    if count == 0 { 0 } else { 1 + ((count as f64).log2() * 4.0).floor().min(254.0) as u8 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::rows::{ROWS, RowCounts};
+    use model::units::{Cpu, Nanos};
+
+    fn row(t: i64, counts: &[(u32, usize, u64)]) -> TierRow {
+        let one = |&(cpu, row, count): &(u32, usize, u64)| CpuRows {
+            cpu: Cpu(cpu),
+            rows: RowCounts::of_rows([(row, count)]),
+        };
+        TierRow {
+            t,
+            max_ns: Some(Nanos(t + 7)),
+            cpus: counts.iter().map(one).collect(),
+            ..TierRow::default()
+        }
+    }
+
+    #[test]
+    fn a_known_heat_map_is_these_bytes() {
+        let all = [row(86_400, &[(0, 300, 1), (1, 300, 3), (1, 302, 1)]), row(172_800, &[(0, 301, 1_000)])];
+        let mut wanted = b"onbheat1".to_vec();
+        for number in [2u32, 300, 3, 86_400] {
+            wanted.extend(number.to_le_bytes());
+        }
+        for number in [86_400i64, 172_800, 86_407, 172_807] {
+            wanted.extend(number.to_le_bytes());
+        }
+        // Four wake-ups have doubled twice, a thousand not quite ten times.
+        wanted.extend([9, 0, 1, 0, 40, 0]);
+        assert_eq!(bytes(Tier::Day, &all, None), wanted);
+        // Of one CPU there are other rows, and as many columns.
+        let one = bytes(Tier::Day, &all, Some(1));
+        assert_eq!((one.len(), &one[one.len() - 6..]), (24 + 32 + 6, &[7, 0, 1, 0, 0, 0][..]));
+        assert_eq!(bytes(Tier::Hour, &[], None)[8..], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 14, 0, 0]);
+    }
+
+    #[test]
+    fn one_sample_differs_from_none_and_no_count_is_too_large() {
+        assert_eq!([0, 1, 2, 3, 4, u64::MAX].map(shade), [0, 1, 5, 7, 9, 255]);
+        let all = [row(0, &[(0, 0, 1), (0, ROWS - 1, u64::MAX)])];
+        assert_eq!(bytes(Tier::Slot, &all, None).len(), 24 + 16 + ROWS);
+    }
+
+    #[test]
+    fn bytes_are_for_who_asks_for_them() {
+        for (accept, wanted) in [
+            ("application/octet-stream", true),
+            ("text/html, Application/Octet-Stream;q=0.5", true),
+            ("application/octet-stream; q=0", false),
+            ("application/json", false),
+            ("*/*", false),
+        ] {
+            let headers = HeaderMap::from_iter([(header::ACCEPT, accept.parse().unwrap())]);
+            assert_eq!(is_wanted(&headers), wanted, "{accept}");
+        }
+        assert!(!is_wanted(&HeaderMap::new()));
+    }
+}
