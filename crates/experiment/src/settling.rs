@@ -156,7 +156,7 @@ mod tests {
         assert_eq!([time(&[]), time(&[run(0, false), run(1, false)])], [2, 2]);
         assert_eq!([time(&[run(5, false), run(9, false)]), time(&[run(10, true), run(0, false)])], [9, 20]);
         let unseen = noted(SettleRun::default(), &[1.0]);
-        assert!(time(&[unseen.clone()]) == 2 && unseen.why.contains("too few"));
+        assert!(time(std::slice::from_ref(&unseen)) == 2 && unseen.why.contains("too few"));
         let late = noted(SettleRun::default(), &(0..20).map(f64::from).collect::<Vec<_>>());
         assert!(late.unsettled && late.altered_ns == Some(Nanos(10 * second)));
     }
