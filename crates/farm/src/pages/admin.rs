@@ -214,7 +214,8 @@ fn audit(all: &[AuditEntry]) -> Markup {
                 table {
                     thead { tr { th.left { "when (UTC)" } th.left { "who" } th.left { "what" } } }
                     tbody { @for one in all { tr {
-                        td.left.when { (moment(one.t_ns.div_euclid(1_000_000_000))) } td.left.who { (one.who) }
+                        td.left.when { (moment(one.t_ns.div_euclid(1_000_000_000))) }
+                        td.left.who { (one.who) }
                         td.wrap { (one.what) }
                     } } }
                 }

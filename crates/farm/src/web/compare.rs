@@ -85,7 +85,8 @@ pub async fn json(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
     let form = form(asked);
     if !is_asked(&form) {
         return Err(Refusal::bad(
-            "name the runs of both sides, ?a=RUN&a=RUN&b=RUN&b=RUN, or their days, ?a_board=NAME&a_before=DATE",
+            "name the runs of both sides, ?a=RUN&a=RUN&b=RUN&b=RUN, or their days, \
+             ?a_board=NAME&a_before=DATE",
         ));
     }
     let (_, json, _) = answered(&app, &form).await?;

@@ -107,7 +107,8 @@ impl FoundSide {
         let empty = [self, other].into_iter().find(|side| side.words.keys().all(|key| side.count(key) == 0));
         match empty {
             Some(side) => format!(
-                "no day with maxima of five minutes is of {}: give other dates, or a kernel or setting that a board had then",
+                "no day with maxima of five minutes is of {}: give other dates, or a kernel or setting that \
+                 a board had then",
                 side.name
             ),
             None => "the sides were not measured alike: they share no series, interval, policy and load"

@@ -106,7 +106,8 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
         }
         _ => {
             "More runs may decide it: four of each at least, or six pairs in turns. Where B differs by a \
-             setting of the machine, `onbeat prove --change RULE=VALUE` makes them by itself, and ends as soon as they do."
+             setting of the machine, `onbeat prove --change RULE=VALUE` makes them by itself, and ends as \
+             soon as they do."
         }
     }
 }

@@ -224,7 +224,9 @@ fn cpu_row(cpu: &CpuRun, run: &Run) -> Markup {
             @for (cell, (head, less)) in cells.zip(HEADS) {
                 td class=[less.then_some("more").or((head == "max").then_some("top"))] { (cell) }
             }
-            td class="left" { @if let Some(worst) = when { (MachineClock::of(run).time_of_day(&worst.time)) } }
+            td class="left" {
+                @if let Some(worst) = when { (MachineClock::of(run).time_of_day(&worst.time)) }
+            }
         }
     }
 }

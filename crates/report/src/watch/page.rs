@@ -153,7 +153,9 @@ fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -
     html! {
         @if !list.is_empty() {
             h2 { (heading) }
-            @if !caption.is_empty() { p class="muted" { (caption) " Latencies in us, times in " (of.clock().zone()) "." } }
+            @if !caption.is_empty() {
+                p class="muted" { (caption) " Latencies in us, times in " (of.clock().zone()) "." }
+            }
             (cards(heading, html! {
                 table {
                     thead { tr {
