@@ -88,12 +88,17 @@ fn folder(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Seeds that need no recording of their own: results of other tools, pages as the kernel wrote
-/// them, windows cut out of those.
+/// Seeds that need no recording of their own: results of other tools, what boards send to a farm,
+/// pages as the kernel wrote them, windows cut out of those.
 fn seeds(corpus: &Path) -> Result<()> {
     let tests = root().join("tests");
     for fixture in folder(&tests.join("fixtures/cyclictest"))? {
         put(corpus, "import", &fixture.display().to_string(), &read(&fixture)?)?;
+    }
+    for name in ["manifest", "tar", "rows"] {
+        for seed in folder(&root().join("crates/farm/tests/hostile").join(name))? {
+            put(corpus, &format!("farm_{name}"), &seed.display().to_string(), &read(&seed)?)?;
+        }
     }
     for machine in folder(&tests.join("pages"))?.into_iter().filter(|path| path.is_dir()) {
         let name = machine.display().to_string();
