@@ -5,6 +5,7 @@ use model::rows::{RowCounts, RowSums, row_edges};
 use model::units::Nanos;
 
 use super::long_term::LongTerm;
+use crate::records::TierRow;
 
 /// More lines cover each other.
 const MOST: i64 = 100;
@@ -48,24 +49,12 @@ impl BoardPeriods {
     /// Of days, whose rows are in the order of time: the shortest stretches that are few enough.
     pub fn of(days: &LongTerm) -> BoardPeriods {
         let length = length_for(days.to - days.from);
-        let mut all: Vec<BoardPeriod> = Vec::new();
-        let mut sums = RowSums::default();
-        for day in &days.rows {
-            let t = MONDAY + (day.t - MONDAY).div_euclid(length * DAY) * length * DAY;
-            if all.last().is_none_or(|last| last.t != t) {
-                sums.clear();
-                let rows = RowCounts::default();
-                all.push(BoardPeriod { t, missed: 0, max_ns: None, worst_day: day.t, rows });
-            }
-            let Some(last) = all.last_mut() else { continue };
-            day.cpus.iter().for_each(|cpu| sums.add_all(&cpu.rows));
-            last.rows = sums.counts();
-            last.missed = last.missed.saturating_add(day.missed);
-            if day.max_ns > last.max_ns {
-                (last.max_ns, last.worst_day) = (day.max_ns, day.t);
-            }
+        let begin = |day: &TierRow| MONDAY + (day.t - MONDAY).div_euclid(length * DAY) * length * DAY;
+        let all = days.rows.chunk_by(|one, next| begin(one) == begin(next));
+        BoardPeriods {
+            days: length,
+            all: all.filter_map(|rows| period(begin(rows.first()?), rows)).collect(),
         }
-        BoardPeriods { days: length, all }
     }
 
     /// How long each is, for people.
@@ -76,6 +65,21 @@ impl BoardPeriods {
             days => format!("{} weeks", days / 7),
         }
     }
+}
+
+/// Some days as one; none of no day.
+fn period(t: i64, rows: &[TierRow]) -> Option<BoardPeriod> {
+    let mut sums = RowSums::default();
+    rows.iter().flat_map(|day| &day.cpus).for_each(|cpu| sums.add_all(&cpu.rows));
+    // Of equal days the first.
+    let worst = rows.iter().rev().max_by_key(|day| day.max_ns)?;
+    Some(BoardPeriod {
+        t,
+        missed: rows.iter().map(|day| day.missed).fold(0, u64::saturating_add),
+        max_ns: worst.max_ns,
+        worst_day: worst.t,
+        rows: sums.counts(),
+    })
 }
 
 /// A day, a week, or weeks doubled as often as it takes.
@@ -90,7 +94,7 @@ fn length_for(seconds: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{CpuRows, Tier, TierRow};
+    use crate::records::{CpuRows, Tier};
     use model::rows::row_of;
     use model::units::Cpu;
 
