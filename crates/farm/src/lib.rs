@@ -2,9 +2,10 @@
 //!
 //! [`ingest`] makes values ([`records`]) of bundles, [`store`] has them in a database and all SQL,
 //! [`web`] asks it and hands what it finds to [`pages`] and [`pictures`], which are functions from
-//! values to markup. [`changes`] judges what changed, [`sides`] chooses the days that a comparison is
-//! of, [`encoding`] packs histograms for the store. [`pull`] fetches runs of boards that cannot call out,
-//! [`results`] hands runs to systems that collect results of tests. [`cli`] is the command line.
+//! values to markup. [`changes`] judges what changed, [`sides`] chooses the days that a comparison
+//! is of, [`encoding`] packs histograms for the store. [`pull`] fetches runs of boards that cannot
+//! call out, [`results`] hands runs to systems that collect results of tests. [`cli`] is the
+//! command line.
 
 pub mod board_settings;
 pub mod changes;
