@@ -40,6 +40,8 @@ struck() {
     value $way.offline "$(cat $online)"
     reap
     value $way.after "$(cat $interval)"
+    # What watches over the change ends by itself.
+    value $way.over $(patiently is_over)
     value $way.left "$(pidof onbeat)"
     echo 1 >$online
     run $way.status onbeat tune status --json -

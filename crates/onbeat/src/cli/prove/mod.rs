@@ -138,7 +138,13 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let setup = SegmentSetup::new(&folder, &chosen, args.output.quiet, environment);
     let ran = switch.begin(&folder).and_then(|()| setup.run(&mut record, &mut switch));
     let restored = switch.put_back();
-    let ended = both(ran, restored)?;
+    let ended = both(ran, restored).map_err(|failure| match record.pilot {
+        Some(_) => {
+            let message = format!("{} (what was measured is in {})", failure.message, quoted(&folder));
+            Failure { message, ..failure }
+        }
+        None => failure,
+    })?;
     let verdict = print_answer(&mut outputs, args, &folder, &record, &ended)?;
     outputs.print(&format!("kept in {}\n", quoted(&folder)));
     if ended == PairsEnd::Signal {

@@ -10,6 +10,9 @@ pub fn scenes() -> Vec<UndoScene> {
     vec![UndoScene::new("cpu-offline", include_str!("../../guest/offline.sh"), ended)]
 }
 
+/// What watches over a change has so long to end, in ms.
+const PATIENCE: i64 = 10_000;
+
 fn ended(replies: &[Reply], _: &Machine) -> Measured {
     let reply = &replies[0];
     let found = reply.value("found")?.trim();
@@ -40,6 +43,8 @@ fn struck(reply: &Reply, way: &str, found: &str) -> Result<String, String> {
     require(is_one, || format!("{way} said: {said}"))?;
     let after = reply.value(&format!("{way}.after"))?.trim();
     require(after == found, || format!("{way}: {after} instead of {found} is left in force"))?;
+    let over = reply.number(&format!("{way}.over"))?;
+    require(over < PATIENCE, || format!("{way}: something of onbeat's ran for {over} ms more"))?;
     require(reply.value(&format!("{way}.left"))?.trim().is_empty(), || {
         format!("{way}: something of onbeat's is left running")
     })?;
@@ -55,7 +60,8 @@ mod tests {
 
     fn reply(code: &str, said: &str, after: &str) -> Reply {
         let mut reply = Reply::default();
-        let values = [("set", "120"), ("offline", "0"), ("exit", code), ("after", after), ("left", "")];
+        let fixed = [("set", "120"), ("offline", "0"), ("over", "150"), ("left", "")];
+        let values = fixed.into_iter().chain([("exit", code), ("after", after)]);
         for (label, value) in values {
             reply.values.insert(format!("prove.{label}"), value.into());
         }
