@@ -70,6 +70,24 @@ fn threads_are_counted_as_cyclictest_counts_them() {
 }
 
 #[test]
+fn a_run_says_what_it_belongs_to() {
+    let place = Place::new();
+    let folder = place.path("run");
+    let mut line: Vec<&str> = PLAIN.split(' ').collect();
+    line.extend(["-l", "5", "--label", "build=123", "--label", "job=https:/ci/7?a=b", "-o", &folder]);
+    let output = Command::new(ONBEAT).args(&line).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let labels = serde_json::json!({ "build": "123", "job": "https:/ci/7?a=b" });
+    assert_eq!(run_in(&place.at("run"))["labels"], labels);
+    for wrong in [&["--label", "build"][..], &["--label", "a=1", "--label", "a=2"], &["--label", "1=x"]] {
+        let none = place.path("none");
+        let said = refused(&[&["measure", "-D", "1s", "-o", &none], wrong].concat(), 2);
+        assert!(said.contains("--label: "), "{said}");
+    }
+    assert!(!place.at("none").exists());
+}
+
+#[test]
 fn a_limit_on_the_size_of_files_is_an_error_like_a_full_disk() {
     let place = Place::new();
     let output = shell(&format!("ulimit -f 1; exec {ONBEAT} rules --json {}", place.path("rules.json")));

@@ -187,6 +187,9 @@ fn a_unit_runs_what_was_asked_for() {
     let with = String::from_utf8(onbeat(&["watch", "--unit", "--switch"]).stdout).unwrap();
     assert!(with.lines().any(|line| line.starts_with("ExecStart=") && line.ends_with(" --switch")), "{with}");
     assert!(text.contains("SuccessExitStatus=6") && text.contains("[Install]"), "{text}");
+    let unit = onbeat(&["watch", "--unit", "--label", "image=i 7"]);
+    assert!(String::from_utf8(unit.stdout).unwrap().contains(" --label 'image=i 7'\n"));
+    refused(&["watch", "--unit", "--label", "image"], 2);
     let unit = onbeat(&["watch", "--unit", "--by", "ring"]);
     assert!(String::from_utf8(unit.stdout).unwrap().contains(" --by ring\n"));
 }
