@@ -190,14 +190,14 @@ fn quantiles(compared: &Compared) -> Markup {
             summary { "The same as a table" }
             (scroll("Quantiles of the block maxima, in us", html! {
                 table {
-                    thead { tr { th { "quantile" } th { "A" } th { "B" } th { "B \u{2212} A" } th { "from" } th { "to" } th { "p by Holm" } } }
+                    thead { tr { th { "quantile" } th { "A" } th { "B" } th { "B \u{2212} A" } th { "from" } th { "to" } th class="more" { "p by Holm" } } }
                     tbody { @for one in &compared.quantiles {
                         @let ends = one.ci.map(|ci| ci.map(at));
                         tr {
                             td { "p" (digits(one.q * 100.0)) } td { (at(one.a_ns)) } td { (at(one.b_ns)) }
                             td class="top" { (at(one.difference_ns)) }
                             td { (or_dash(ends.as_ref().map(|ends| &ends[0]))) } td { (or_dash(ends.as_ref().map(|ends| &ends[1]))) }
-                            td { (or_dash(one.ci.map(|_| format!("{:.3}", one.p_holm)))) }
+                            td class="more" { (or_dash(one.ci.map(|_| format!("{:.3}", one.p_holm)))) }
                         }
                     } }
                 }
