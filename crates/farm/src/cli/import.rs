@@ -88,6 +88,8 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, kept: &Path) -> Result<Re
     if known.is_none_or(|known| !known.complete) && is_id(&record.run.id) {
         match keep(&one.place, &record.run.id, kept) {
             Ok((place, left_out)) => {
+                // A server that is started elsewhere has to find it.
+                let place = host::whole_path(&place).unwrap_or(place);
                 record.run.place = place.to_string_lossy().into_owned();
                 if left_out > 0 {
                     let files = several(left_out, "file", "files");

@@ -7,6 +7,7 @@ use report::words::capitalised;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     Boards,
+    Runs,
     Changes,
     Culprits,
     Kernels,
@@ -15,8 +16,9 @@ pub enum Section {
     Account,
 }
 
-const SECTIONS: [(Section, &str, &str); 6] = [
+const SECTIONS: [(Section, &str, &str); 7] = [
     (Section::Boards, "/", "Boards"),
+    (Section::Runs, "/runs", "Runs"),
     (Section::Changes, "/changes", "Changes"),
     (Section::Culprits, "/culprits", "Culprits"),
     (Section::Kernels, "/kernels", "Kernels"),

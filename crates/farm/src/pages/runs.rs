@@ -35,7 +35,7 @@ pub fn runs(of: &RunsView) -> String {
                 a href=(address("/runs", filter, Some(last.started))) { "older runs" } } "." }
         p.muted { "Labels are given where a run is measured: onbeat measure --label build=123." }
     };
-    page(Some(Section::Boards), "Runs", body)
+    page(Some(Section::Runs), "Runs", body)
 }
 
 fn texts(filter: &RunFilter) -> Vec<String> {
