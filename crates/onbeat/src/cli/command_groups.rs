@@ -64,7 +64,7 @@ mod tests {
             let help = super::super::command_of(columns).render_help().to_string();
             assert!(help.lines().all(|line| line.chars().count() <= columns), "{columns}: {help}");
             assert!(help.contains("\nOptions:\n  -h, --help") && help.contains("\nExit codes: "), "{help}");
-            assert!(help.contains("\n  measure        Measure the wake-up"), "{help}");
+            assert!(help.contains("\n  measure      Measure the wake-up"), "{help}");
         }
     }
 }
