@@ -139,7 +139,7 @@ pub fn lab_of(tags: &[String]) -> String {
     tags.iter().find_map(|tag| tag.strip_prefix(LAB)).unwrap_or_default().to_owned()
 }
 
-/// The tag of a lab, as somebody writes its name; none where it has none.
+/// The tag of a lab from its name, `lab=west` of `west`; none of an empty name.
 pub fn lab_tag(lab: &str) -> Result<Vec<String>, &'static str> {
     let lab = lab.trim();
     if lab.is_empty() {

@@ -228,7 +228,7 @@ fn by_day(of: &BoardDays) -> Vec<UnitDays> {
     spread(&all, MOST_DAYS).into_iter().map(unit).collect()
 }
 
-/// So many of a list, evenly spread over it.
+/// At most this number of a list, evenly spread over it.
 fn spread<T: Copy>(all: &[T], most: usize) -> Vec<T> {
     let taken = all.len().min(most);
     (0..taken).filter_map(|at| all.get((2 * at + 1) * all.len() / (2 * taken)).copied()).collect()

@@ -380,7 +380,7 @@ pub struct Block {
     /// Temperature in thousandths of a degree Celsius.
     pub temp_mc: Option<i64>,
     /// The longest response of the followed threads' cycles that ended in it; null where none did,
-    /// or nobody is followed.
+    /// or no thread is followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ns: Option<Nanos>,
 }

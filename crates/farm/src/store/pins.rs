@@ -7,7 +7,7 @@ use super::{FarmStore, trouble};
 
 const LONGEST_NOTE: usize = 200;
 
-/// A run that somebody pinned.
+/// A run that `prune` keeps whole, and who pinned it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunPin {
     pub run: String,

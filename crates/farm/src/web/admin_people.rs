@@ -27,7 +27,7 @@ const MOST_CODES: u32 = 100;
 #[derive(Deserialize)]
 pub struct CodesForm {
     count: u32,
-    /// Where the boards are; nothing where nobody says.
+    /// The lab that the boards stand in; empty for none.
     #[serde(default)]
     lab: String,
 }

@@ -153,7 +153,8 @@ async fn boards_of(
     let found = known.boards(side);
     match found.is_empty() {
         true => Err(Refusal::not_found(format!(
-            "no board was ever what {name} asks for: a setting is NAME=VALUE, as a board's environments have it"
+            "no board was ever what {name} asks for: a setting is NAME=VALUE, as a board's environments have \
+             it"
         ))),
         false => Ok(found),
     }

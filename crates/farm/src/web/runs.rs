@@ -15,7 +15,7 @@ use super::visitor::Visitor;
 use crate::pages::runs::{RunsView, runs};
 use crate::records::RunFilter;
 
-/// Runs in an answer, where nobody asks for another number, and the most of them.
+/// How many runs an answer has where no number is asked for, and at most.
 const SHOWN: i64 = 100;
 const MOST: i64 = 1_000;
 /// Labels that are asked for together.

@@ -130,8 +130,7 @@ fn counts(bounds: &Bounds) -> Vec<String> {
 
 fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let counting = &bounds.counting;
-    // A block counts once: where all of them reach it, more often cannot be told from that.
-    let always = counting.blocks > 0 && claim.exceedances >= counting.blocks;
+    let always = claim.in_every_block;
     let times = match (claim.exceedances, claim.exceedances_at_most) {
         _ if always => format!(
             "was reached in every block of {}: how often at most, counting blocks cannot say",

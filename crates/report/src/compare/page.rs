@@ -236,7 +236,10 @@ mod tests {
         let text = html(&versus, &json);
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
         assert!(at("Inconclusive") < at("(none)") && at("one run each") < at("<figure>"));
-        assert!(at("onbeat prove ") < at("What differs"), "what to do next is beside the verdict");
+        assert!(
+            at("onbeat prove <span class=\"flag\">--change</span>") < at("What differs"),
+            "what to do next is beside the verdict"
+        );
         assert!(at(" was reached in ") < at("How it was calculated"), "words come before the numbers");
         assert_eq!(text.matches("<svg").count(), 4);
         assert!(!text.contains("<img") && !text.contains('\u{1b}') && text.matches("</script>").count() == 1);

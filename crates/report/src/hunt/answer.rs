@@ -29,7 +29,7 @@ pub fn bars(run: &Run) -> Markup {
     html! {
         @if !run.spikes.is_empty() {
             ol class="bars" {
-                @if let Some((ns, share)) = shares::nobody_most(run) { li { (nobody(ns, share)) } }
+                @if let Some((ns, share)) = shares::mostly_unexplained(run) { li { (unexplained(ns, share)) } }
                 @for at in 0..shown { (bar(run, at)) }
             }
             p class="muted" {
@@ -45,11 +45,11 @@ pub fn bars(run: &Run) -> Markup {
 }
 
 /// What no event accounts for, where that is most.
-fn nobody(ns: Nanos, share: f64) -> Markup {
+fn unexplained(ns: Nanos, share: f64) -> Markup {
     html! {
         div class="bar" {
             span class="share" { (sentences::percent(share)) }
-            span class="who" { "nobody: no event accounts for it" }
+            span class="who" { "unexplained: no event accounts for it" }
             span class="took" { (span(ns)) }
             (filled(share, &kinds::of(kinds::UNEXPLAINED)))
         }
@@ -104,9 +104,9 @@ mod tests {
         }
         assert!(text.contains("1 more culprit with"), "{text}");
         assert_eq!(bars(&Run::default()).into_string(), "");
-        assert!(!text.contains("nobody: "), "{text}");
+        assert!(!text.contains("unexplained: "), "{text}");
         let recorder = run.recorder.as_mut().expect("a hunt has one");
         (recorder.latency_ns, recorder.unexplained_ns) = (Nanos(10_000_000), Nanos(9_000_000));
-        assert!(bars(&run).into_string().contains("nobody: no event accounts for it"));
+        assert!(bars(&run).into_string().contains("unexplained: no event accounts for it"));
     }
 }

@@ -33,13 +33,13 @@ fn answer(run: &Run, place: Option<RunPlace>, shown: usize, brief: bool) -> Last
     answer.styled("late", how_late(run), BOLD);
     let follow = run.culprits.first().filter(|_| shown > 0).and_then(theirs(run));
     let involved = typical::all(run);
-    let nobody = shares::nobody_most(run).filter(|_| shown > 0);
-    if let Some((ns, share)) = nobody {
-        let words = format!("nobody: no event accounts for {}", span(ns));
+    let unexplained = shares::mostly_unexplained(run).filter(|_| shown > 0);
+    if let Some((ns, share)) = unexplained {
+        let words = format!("unexplained: no event accounts for {}", span(ns));
         answer.styled("who", format!("{} {words}", cells(share)), BOLD);
     }
     for at in 0..shown {
-        let (name, style) = (if at == 0 && nobody.is_none() { "who" } else { " " }, BOLD);
+        let (name, style) = (if at == 0 && unexplained.is_none() { "who" } else { " " }, BOLD);
         let thread = if at == 0 && !brief { culprit_thread::short(&run.culprits[at]) } else { String::new() };
         answer.styled(name, bar(&run.culprits[at], brief), style).below(thread, 2);
         let step = with_spike(&first_step(&run.culprits, at), typical::number(run, &involved, at), place);

@@ -167,9 +167,7 @@ fn culprit_rows(name: &str, run: &Run, places: Range<usize>, involved: &[Involve
 
 fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
     let (culprits, culprit) = (&run.culprits, &run.culprits[at]);
-    let order = by_latency(run);
-    let typical = involved.get(at).and_then(|part| part.typical);
-    let rank = typical.and_then(|typical| order.iter().position(|place| *place == typical));
+    let typical = typical::number(run, involved, at);
     let named = matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str()));
     let lines = |texts: &[String]| texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join("; ");
     html! {
@@ -192,7 +190,7 @@ fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
                 }
             }
             td class="left ask" {
-                @if let Some(rank) = rank { a href={ "#spike=" (rank + 1) } { "spike " (rank + 1) } }
+                @if let Some(number) = typical { a href={ "#spike=" (number) } { "spike " (number) } }
             }
         }
     }

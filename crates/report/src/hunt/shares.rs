@@ -21,15 +21,15 @@ pub fn sentence(run: &Run) -> String {
             .fold(0i64, |sum, one| sum.saturating_add(one.total_ns.0))
     };
     let (named, outside) = (sum(|_| true), sum(|culprit| culprit.kind == SliceKind::Unexplained));
-    let nobody = nobody(run).0;
-    let small = whole.0.saturating_sub(named).saturating_sub(nobody).max(0);
+    let unnamed = unnamed(run).0;
+    let small = whole.0.saturating_sub(named).saturating_sub(unnamed).max(0);
     let part = |ns: i64| format!("{} ({})", span(Nanos(ns)), percent(share(Nanos(ns), whole)));
     let mut words = vec![format!("the culprits took {}", part(named))];
     if small > 0 {
         words.push(format!("what is too small to be listed {}", part(small)));
     }
-    if nobody > 0 {
-        words.push(format!("for the other {} the kernel shows no event", part(nobody)));
+    if unnamed > 0 {
+        words.push(format!("for the other {} the kernel shows no event", part(unnamed)));
     }
     let (last, first) = words.split_last().expect("the culprits");
     let all = if first.is_empty() { last.clone() } else { format!("{}, and {last}", first.join(", ")) };
@@ -44,7 +44,7 @@ pub fn sentence(run: &Run) -> String {
 }
 
 /// What no event accounts for and no culprit has, either.
-fn nobody(run: &Run) -> Nanos {
+fn unnamed(run: &Run) -> Nanos {
     let outside = run.culprits.iter().filter(|culprit| culprit.kind == SliceKind::Unexplained);
     let of_culprits = outside.fold(0i64, |sum, one| sum.saturating_add(one.total_ns.0));
     Nanos(unexplained(run).0.saturating_sub(of_culprits).max(0))
@@ -52,8 +52,8 @@ fn nobody(run: &Run) -> Nanos {
 
 /// The same with its share of all, where that is most of it: who is named first must not look like
 /// the answer then.
-pub fn nobody_most(run: &Run) -> Option<(Nanos, f64)> {
-    let ns = nobody(run);
+pub fn mostly_unexplained(run: &Run) -> Option<(Nanos, f64)> {
+    let ns = unnamed(run);
     let part = share(ns, total(run));
     (part > 0.5).then_some((ns, part))
 }

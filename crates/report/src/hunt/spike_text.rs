@@ -9,7 +9,7 @@ use crate::palette::{BOLD, Palette};
 use crate::words::{clean, filled, span};
 use model::run::{Run, Spike};
 
-/// Who took less of it is not named, unless nobody took more.
+/// A culprit with a smaller share of the spike is not named, unless it has the largest.
 const LEAST: f64 = 0.01;
 
 /// The spike of a number, 1 for the worst, as text of up to this number of columns; none where the

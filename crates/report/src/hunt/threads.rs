@@ -45,20 +45,42 @@ fn ranked(run: &Run) -> Vec<&ThreadRun> {
     all
 }
 
+/// What the threads with cycles have together, and which had the worst response.
+struct FollowedSums<'a> {
+    threads: u64,
+    cycles: u64,
+    /// Cycles that had a deadline to be compared with, and those later than it.
+    judged: u64,
+    late: u64,
+    worst: &'a ThreadRun,
+}
+
+impl FollowedSums<'_> {
+    /// None without a cycle.
+    fn of(run: &Run) -> Option<FollowedSums<'_>> {
+        let all = ranked(run);
+        let sum =
+            |of: fn(&ThreadRun) -> u64| all.iter().map(|thread| of(thread)).fold(0, u64::saturating_add);
+        Some(FollowedSums {
+            threads: all.len() as u64,
+            cycles: sum(|thread| thread.cycles),
+            judged: sum(|thread| thread.judged),
+            late: sum(|thread| thread.late.unwrap_or(0)),
+            worst: all.iter().max_by_key(|thread| thread.worst_ns)?,
+        })
+    }
+}
+
 /// The answer: how many cycles were late, or what the worst was.
 pub fn answer(run: &Run) -> Option<String> {
-    let all = ranked(run);
-    let first = all.first()?;
-    let sum = |of: fn(&ThreadRun) -> u64| all.iter().map(|thread| of(thread)).fold(0, u64::saturating_add);
-    let (late, judged) = (sum(|thread| thread.late.unwrap_or(0)), sum(|thread| thread.judged));
-    let of = several(all.len() as u64, "thread", "threads");
+    let FollowedSums { threads, cycles: made, judged, late, worst } = FollowedSums::of(run)?;
+    let of = several(threads, "thread", "threads");
     // The first of a thread come before its period is known.
-    let unjudged = sum(|thread| thread.cycles.saturating_sub(thread.judged));
+    let unjudged = made.saturating_sub(judged);
     let judged_cycles = match unjudged {
         0 => cycles(judged),
         more => format!("{} (besides {more} before the period was known)", cycles(judged)),
     };
-    let worst = all.iter().max_by_key(|thread| thread.worst_ns).unwrap_or(first);
     let worst = format!(
         "the worst observed response is {} of {} ({})",
         worst.worst_ns.map_or_else(|| "not known".to_owned(), span),
@@ -75,15 +97,11 @@ pub fn answer(run: &Run) -> Option<String> {
 
 /// The same in short, for below a table that has the rest.
 pub fn short_answer(run: &Run) -> Option<String> {
-    let all = ranked(run);
-    let first = all.first()?;
-    let sum = |of: fn(&ThreadRun) -> u64| all.iter().map(|thread| of(thread)).fold(0, u64::saturating_add);
-    let (late, judged) = (sum(|thread| thread.late.unwrap_or(0)), sum(|thread| thread.judged));
-    let worst = all.iter().max_by_key(|thread| thread.worst_ns).unwrap_or(first);
+    let FollowedSums { cycles: made, judged, late, worst, .. } = FollowedSums::of(run)?;
     let took = worst.worst_ns.map_or_else(|| "an unknown time".to_owned(), span);
     let worst = format!("the worst took {took} ({})", name(worst));
     Some(match judged {
-        0 => format!("no deadline to compare {} with; {worst}.", cycles(sum(|thread| thread.cycles))),
+        0 => format!("no deadline to compare {} with; {worst}.", cycles(made)),
         _ => format!("{late} of {}; {worst}.", cycles(judged)),
     })
 }

@@ -219,7 +219,10 @@ mod tests {
             path.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|n| n.parse().ok()).collect();
         let [x, y, width, height, ..] = numbers[..] else { panic!("{path}") };
         assert_eq!(path.matches('z').count(), 1, "{path}");
-        assert!((400.0..420.0).contains(&x) && y < 80.0 && width >= 1.5 && height >= MIN_HEIGHT, "{path}");
+        assert!(
+            (400.0..420.0).contains(&x) && (56.0..64.0).contains(&y) && width >= 1.5 && height >= MIN_HEIGHT,
+            "{path}"
+        );
     }
 
     #[test]

@@ -105,6 +105,9 @@ pub struct Claim {
     pub exceedances: u64,
     /// The upper limit, where an import does not contain all samples.
     pub exceedances_at_most: u64,
+    /// Whether every full block reached it: blocks are counted once, so that no bound from above
+    /// follows of how often.
+    pub in_every_block: bool,
     /// Two-sided bounds of their rate (Garwood).
     pub rate_per_hour: Option<(f64, f64)>,
     /// The length of observation that the claim needs with these exceedances.
@@ -233,6 +236,7 @@ pub fn claim(input: &BoundsInput, question: &Question, limit: Nanos, alike: &Exc
         limit_ns: limit,
         exceedances: least,
         exceedances_at_most: most,
+        in_every_block: !series.blocks.is_empty() && series.blocks.maxima().all(|max| max >= limit),
         rate_per_hour: (seconds > 0.0).then(|| per_hour((lower, upper))),
         seconds_needed,
         by_counting,
@@ -253,6 +257,18 @@ mod tests {
         let horizon = Nanos(5 * Nanos::SECOND.0);
         let question = Question { limit: None, horizon, chosen: true, reach: 10.0 };
         count(&BoundsInput::of(&series), &question)
+    }
+
+    #[test]
+    fn what_every_block_reached_is_told_from_what_most_did() {
+        let list: Vec<Option<Nanos>> = (1..=8).map(|second| Some(Nanos(1_000 * second))).collect();
+        let series = Series::of_list(&list, BLOCK, Nanos(1));
+        let question = Question { limit: None, horizon: Nanos::SECOND, chosen: true, reach: 10.0 };
+        let every = |limit: i64| {
+            let alike = Exchangeability::default();
+            claim(&BoundsInput::of(&series), &question, Nanos(limit), &alike).in_every_block
+        };
+        assert!(every(1_000) && !every(1_001));
     }
 
     #[test]
