@@ -10,6 +10,9 @@ use crate::tally::{StepOutcome, Tally};
 use crate::tools::{Result, Tool, root, target};
 use crate::{armv7, browser, dist, docs, experiments, failures, live};
 
+/// The test target of packages that starts their programs.
+const PROGRAMS: &str = "it";
+
 /// Runs everything; the last line counts it.
 pub fn run() -> Result<()> {
     let mut tally = Tally::default();
@@ -35,9 +38,15 @@ pub fn run() -> Result<()> {
         }
         return tally.close();
     }
-    // Its linker works alone for minutes, while tests wait more than they compute.
-    let dist = std::thread::spawn(|| dist::build(std::env::consts::ARCH).map(drop));
-    step(&mut tally, "tests", || workspace("test", &["--no-fail-fast"]));
+    // What is built besides takes minutes of one CPU, while tests wait more than they compute.
+    let besides = std::thread::spawn(|| {
+        let mut seen = Tally::default();
+        let is_built = step(&mut seen, "dist", || dist::build(std::env::consts::ARCH).map(drop));
+        fuzz(&mut seen);
+        boards_of_32_bits(&mut seen);
+        (is_built, seen)
+    });
+    step(&mut tally, "tests", tests);
     // Drawing and waiting leave half of two CPUs to the browser.
     let browser = std::thread::spawn(|| {
         let mut seen = Tally::default();
@@ -47,19 +56,57 @@ pub fn run() -> Result<()> {
     step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
     step(&mut tally, "failing system calls", || failures::run(&failures::Args::of_gate()?));
     step(&mut tally, "generated pages", docs::check);
+    let panicked = || StepOutcome::Failed("its thread panicked".to_string());
     match browser.join() {
         Ok(seen) => tally.take(seen),
-        Err(_) => tally.note("browser", StepOutcome::Failed("its thread panicked".to_string())),
+        Err(_) => tally.note("browser", panicked()),
     }
-    fuzz(&mut tally);
-    boards_of_32_bits(&mut tally);
-    let built = || dist.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
-    if step(&mut tally, "dist", built) {
+    let is_built = besides.join().map(|(is_built, seen)| {
+        tally.take(seen);
+        is_built
+    });
+    if is_built.is_err() {
+        tally.note("dist, fuzz targets, armv7", panicked());
+    }
+    if is_built.unwrap_or(false) {
         tally.take(live::all_machines(&live::Args::default()));
     } else {
         tally.note("live", StepOutcome::LeftOut("there is no static binary".to_string()));
     }
     tally.close()
+}
+
+/// The tests of whole programs wait more than they compute, and the others compute more than they
+/// wait: they run beside each other.
+fn tests() -> Result<()> {
+    workspace("test", &["--no-run", "--quiet"])?;
+    let of_programs = std::thread::spawn(|| {
+        let args = [&["test"], &WORKSPACE[..], &["--no-fail-fast", "--test", PROGRAMS]].concat();
+        Tool::new("cargo").args(args).dir(&root()).capture()
+    });
+    let others = other_test_files()?;
+    let others = others.iter().flat_map(|name| ["--test", name]);
+    let mut rest = vec!["--no-fail-fast", "--lib", "--bins", "--examples"];
+    rest.extend(others);
+    let rest = workspace("test", &rest).and(workspace("test", &["--no-fail-fast", "--doc"]));
+    let of_programs = of_programs.join().unwrap_or_else(|_| Err("its thread panicked".to_string()))?;
+    println!("{}{}", of_programs.stderr, of_programs.stdout);
+    match of_programs.code {
+        0 => rest,
+        code => Err(format!("the tests of whole programs: exit {code}")),
+    }
+}
+
+/// The test targets of the workspace but for those of whole programs.
+fn other_test_files() -> Result<Vec<String>> {
+    let args = ["metadata", "--no-deps", "--format-version", "1"];
+    let text = Tool::new("cargo").args(args).dir(&root()).quiet().text()?;
+    let metadata: serde_json::Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
+    let targets = packages.iter().filter_map(|package| package["targets"].as_array()).flatten();
+    let tests = targets.filter(|target| target["kind"][0] == "test");
+    let names = tests.filter_map(|target| target["name"].as_str()).filter(|name| *name != PROGRAMS);
+    Ok(names.map(str::to_string).collect())
 }
 
 fn step(tally: &mut Tally, name: &str, run: impl FnOnce() -> Result<()>) -> bool {
