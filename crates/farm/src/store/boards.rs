@@ -55,11 +55,12 @@ impl FarmStore {
     pub async fn boards_between(&self, first: &str, last: &str) -> Result<Vec<FarmBoard>> {
         type Row = (i64, String, String, i64, i64, String, String, String, String);
         let rows: Vec<Row> = sqlx::query_as(
-            "select b.id, b.key, b.name, (select count(*) from run r where r.board_id = b.id), \
-             coalesce((select max(r.started) from run r where r.board_id = b.id), 0), \
+            "select b.id, b.key, b.name, (select count(*) from run r where r.board_id = s.board_id), \
+             coalesce((select max(r.started) from run r where r.board_id = s.board_id), 0), \
              coalesce(e.model, ''), coalesce(e.release, ''), coalesce(e.preempt, ''), \
-             coalesce(e.digest, '') from board b left join run l on l.board_id = b.id and l.id = \
-               (select id from run where board_id = b.id order by started desc, id desc limit 1) \
+             coalesce(e.digest, '') from board b join board_setting s on s.board_id = b.id \
+             left join run l on l.board_id = s.board_id and l.id = \
+               (select id from run where board_id = s.board_id order by started desc, id desc limit 1) \
              left join environment e on e.id = l.environment_id \
              where b.key >= $1 and b.key <= $2 order by b.key",
         )
@@ -113,9 +114,10 @@ impl FarmStore {
     /// Daily maxima of the last days that each board has samples of; of one where it is named.
     async fn days(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Vec<DayMaximum>>> {
         let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
-            "select h.board_id, h.t, max(h.max_ns) from board b join hist h on h.board_id = b.id \
-             where h.tier = 2 and h.max_ns is not null and b.key >= $1 and b.key <= $2 and h.t > $3 + \
-             (select max(l.t) from hist l where l.board_id = b.id and l.tier = 2) \
+            "select h.board_id, h.t, max(h.max_ns) from board b join board_setting s on s.board_id = b.id \
+             join hist h on h.board_id = s.board_id where h.tier = 2 and h.max_ns is not null \
+             and b.key >= $1 and b.key <= $2 and h.t > $3 + \
+             (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 2) \
              group by h.board_id, h.t order by h.board_id, h.t",
         )
         .bind(first)

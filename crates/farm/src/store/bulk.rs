@@ -120,6 +120,9 @@ async fn fill(
     // Made together they have numbers that follow each other.
     let last: i64 = sqlx::query_scalar("select max(id) from board").fetch_one(&mut **all).await?;
     let first = last + 1 - boards.len() as i64;
+    let settings = "insert into board_setting (board_id, state, since, tags) \
+                    select id, 'active', 0, '' from board where id >= $1";
+    sqlx::query(settings).bind(first).execute(&mut **all).await?;
     let mut token = sqlx::query(AssertSqlSafe(values(TOKEN, 4, boards.len())));
     for (id, (_, digest)) in (first..).zip(boards) {
         token = token.bind(digest).bind(id).bind(0i64).bind(0i64);

@@ -11,10 +11,10 @@ impl FarmStore {
         type Row = (String, String, String, i64, i64, i64, String);
         let rows: Vec<Row> = sqlx::query_as(
             "select b.key, c.fingerprint, c.name, f.first, f.spikes, \
-             (select count(*) from run r where r.board_id = b.id and r.series = 'hunt' \
+             (select count(*) from run r where r.board_id = f.board_id and r.series = 'hunt' \
               and r.started < f.first), \
-             (select min(k.run) from culprit_run k where k.board_id = b.id and k.culprit_id = c.id and \
-              k.t = f.first) \
+             (select min(k.run) from culprit_run k where k.board_id = f.board_id and \
+              k.culprit_id = f.culprit_id and k.t = f.first) \
              from board b join (select board_id, culprit_id, min(t) as first, \
               cast(sum(spikes) as bigint) as spikes from culprit_run \
               where board_id = (select id from board where key = $1) group by board_id, culprit_id) f \

@@ -32,7 +32,10 @@ impl FarmStore {
             group.record.length_ns = group.record.length_ns.saturating_add(to_u64(length));
             if nanos(max) > group.record.max_ns {
                 group.record.max_ns = nanos(max);
-                group.worst = Some((environment, series));
+                group.worst.clear();
+            }
+            if max.is_some() && nanos(max) == group.record.max_ns {
+                group.worst.insert((environment, series));
             }
         }
         for (environment, series, p9999, runs) in self.counted_quantiles().await? {
@@ -48,11 +51,13 @@ impl FarmStore {
         }
         let mut all = Vec::new();
         for ([model, series, release, preempt], group) in groups {
-            let worst = match (&group.worst, group.record.max_ns) {
-                (Some(of), Some(max)) => self.run_with_maximum(of, max).await?,
-                _ => None,
-            };
-            let (worst_run, worst_board) = worst.unwrap_or_default();
+            // Of several with the same maximum the latest, whatever order the engine has them in.
+            let mut worst = None;
+            for of in &group.worst {
+                let max = group.record.max_ns.unwrap_or_default();
+                worst = worst.max(self.run_with_maximum(of, max).await?);
+            }
+            let (_, worst_run, worst_board) = worst.unwrap_or_default();
             let boards = group.boards.len() as u64;
             let latest = group.latest();
             all.push(KernelRecord {
@@ -124,11 +129,11 @@ impl FarmStore {
         &self,
         (environment, series): &EnvironmentSeries,
         max: Nanos,
-    ) -> Result<Option<(String, String)>> {
+    ) -> Result<Option<(i64, String, String)>> {
         sqlx::query_as(
-            "select r.id, b.key from run r join board b on b.id = r.board_id where r.environment_id = $1 \
-             and r.series = $2 and r.max_ns = $3 and r.invalid = 0 and r.complete = 1 \
-             order by r.started desc, r.id desc limit 1",
+            "select r.started, r.id, b.key from run r join board b on b.id = r.board_id \
+             where r.environment_id = $1 and r.series = $2 and r.max_ns = $3 \
+             and r.invalid = 0 and r.complete = 1 order by r.started desc, r.id desc limit 1",
         )
         .bind(environment)
         .bind(series)
@@ -145,7 +150,7 @@ struct KernelGroup {
     record: KernelRecord,
     boards: BTreeSet<i64>,
     /// Where its largest latency is.
-    worst: Option<EnvironmentSeries>,
+    worst: BTreeSet<EnvironmentSeries>,
     latest: Vec<(i64, String)>,
 }
 

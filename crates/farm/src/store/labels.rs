@@ -8,7 +8,7 @@ use model::labels::Labels;
 use serde::Serialize;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use super::many::{by_keys, pieces, values};
+use super::many::{among, pieces, values};
 use super::{FarmStore, trouble};
 use crate::records::{FarmRun, RunFilter, SLOT};
 
@@ -164,20 +164,21 @@ impl FarmStore {
 
     /// Runs with their labels.
     pub async fn labelled(&self, mut runs: Vec<FarmRun>) -> Result<Vec<FarmRun>> {
-        const OF: &str = "select l.recording, l.name, l.value from label l join board b on b.id = l.board_id";
-        let mut found: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+        const OF: &str = "select b.key, l.recording, l.name, l.value from label l \
+                          join board b on b.id = l.board_id where ";
+        let mut found: BTreeMap<(String, String), Vec<(String, String)>> = BTreeMap::new();
         for piece in pieces(&runs) {
-            let text = by_keys(OF, &["b.key", "l.recording"], piece.len());
-            let mut select = sqlx::query_as::<_, (String, String, String)>(AssertSqlSafe(text));
-            for run in piece {
-                select = select.bind(&run.board).bind(&run.id);
-            }
-            for (id, name, value) in select.fetch_all(&self.pool).await.map_err(trouble)? {
-                found.entry(id).or_default().push((name, value));
+            let text = format!("{OF}{}", among(&["b.key", "l.recording"], piece.len()));
+            let mut select = sqlx::query_as::<_, (String, String, String, String)>(AssertSqlSafe(text));
+            select = piece.iter().fold(select, |select, run| select.bind(&run.board));
+            select = piece.iter().fold(select, |select, run| select.bind(&run.id));
+            for (board, id, name, value) in select.fetch_all(&self.pool).await.map_err(trouble)? {
+                found.entry((board, id)).or_default().push((name, value));
             }
         }
         for run in &mut runs {
-            run.labels = found.remove(&run.id).unwrap_or_default().into_iter().collect();
+            let of = (run.board.clone(), run.id.clone());
+            run.labels = found.remove(&of).unwrap_or_default().into_iter().collect();
         }
         Ok(runs)
     }

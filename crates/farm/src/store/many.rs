@@ -48,6 +48,16 @@ pub fn by_keys(select: &str, key: &[&str], rows: usize) -> String {
     text
 }
 
+/// `a in ($1, $2) and b in ($3, $4)`: rows that have one of so many keys in each column. It is one
+/// question, also to a database that is spread over machines.
+pub fn among(columns: &[&str], rows: usize) -> String {
+    let list = |(at, column): (usize, &&str)| {
+        let places: Vec<String> = (1..=rows).map(|place| format!("${}", at * rows + place)).collect();
+        format!("{column} in ({})", places.join(", "))
+    };
+    columns.iter().enumerate().map(list).collect::<Vec<_>>().join(" and ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +68,7 @@ mod tests {
         let asked =
             "select c from t where a = $1 and b = $2 union all select c from t where a = $3 and b = $4";
         assert_eq!(by_keys("select c from t", &["a", "b"], 2), asked);
+        assert_eq!(among(&["a", "b"], 2), "a in ($1, $2) and b in ($3, $4)");
     }
 
     #[test]

@@ -78,22 +78,24 @@ fn trouble(error: sqlx::Error) -> Failure {
     let code = error.as_database_error().and_then(|told| told.code()).unwrap_or_default();
     // Classes of PostgreSQL's error codes: insufficient resources; connection, a lock that is not
     // given, operator intervention.
+    // A database that asks others hands on their messages, which may have several lines.
+    let said = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     let is_away = matches!(error, Io(_) | PoolClosed | PoolTimedOut | Tls(_) | WorkerCrashed);
     if code == "22021" {
         // PostgreSQL has none in a text, and no name here has one.
         return Failure::usage("a text holds a NUL: leave it out");
     }
     Failure::internal(match code.get(..2) {
-        Some("53") => format!("the store has no room ({error}): give its database disk and connections"),
-        Some("08" | "55" | "57") => away(&error),
-        _ if is_away => away(&error),
-        _ => format!("the store failed ({error}): look at its disk, and try again"),
+        Some("53") => format!("the store has no room ({said}): give its database disk and connections"),
+        Some("08" | "55" | "57") => away(&said),
+        _ if is_away => away(&said),
+        _ => format!("the store failed ({said}): look at its disk, and try again"),
     })
 }
 
-fn away(error: &sqlx::Error) -> String {
+fn away(said: &str) -> String {
     format!(
-        "the store does not answer ({error}): see whether its database runs; what was acknowledged is \
+        "the store does not answer ({said}): see whether its database runs; what was acknowledged is \
          there"
     )
 }

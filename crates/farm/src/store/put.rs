@@ -143,6 +143,13 @@ async fn board_id(all: &mut Transaction<'static, Any>, key: &str, name: &str) ->
         .bind(name)
         .execute(&mut **all)
         .await?;
+    sqlx::query(
+        "insert into board_setting (board_id, state, since, tags) \
+         select id, 'active', 0, '' from board where key = $1 on conflict do nothing",
+    )
+    .bind(key)
+    .execute(&mut **all)
+    .await?;
     sqlx::query_scalar("select id from board where key = $1").bind(key).fetch_one(&mut **all).await
 }
 

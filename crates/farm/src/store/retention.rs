@@ -55,18 +55,18 @@ impl FarmStore {
 
     /// The culprits that a run was the first of all to show, by runs.
     pub async fn first_of_culprits(&self) -> Result<BTreeMap<String, Vec<String>>> {
-        let rows: Vec<(Option<String>, String)> = sqlx::query_as(
-            "select (select k.run from culprit_run k where k.culprit_id = c.id order by k.t, k.run limit 1), \
-             c.fingerprint from culprit c order by c.fingerprint",
+        let rows: Vec<(String, String)> = sqlx::query_as(
+            "select min(k.run), c.fingerprint from culprit_run k join \
+             (select culprit_id, min(t) as t from culprit_run group by culprit_id) f \
+             on f.culprit_id = k.culprit_id and f.t = k.t join culprit c on c.id = k.culprit_id \
+             group by c.fingerprint order by c.fingerprint",
         )
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (run, fingerprint) in rows {
-            if let Some(run) = run {
-                found.entry(run).or_default().push(fingerprint);
-            }
+            found.entry(run).or_default().push(fingerprint);
         }
         Ok(found)
     }

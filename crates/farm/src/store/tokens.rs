@@ -67,7 +67,8 @@ impl FarmStore {
         .map_err(trouble)?;
         sqlx::query(
             "insert into board_setting (board_id, state, since, tags) \
-             select b.id, $1, 0, c.tags from board b join code_tag c on c.hash = $2 where b.key = $3",
+             select b.id, $1, 0, coalesce(c.tags, '') from board b \
+             left join code_tag c on c.hash = $2 where b.key = $3",
         )
         .bind(BoardState::Active.word())
         .bind(code)
