@@ -299,7 +299,7 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
         step.verdict.clear();
     }
     (step.level, step.e_value) = (level, proof.e_value);
-    (step.rate_ratio, step.ci) = (proof.rate_ratio, proof.typical());
+    (step.rate_ratio, step.ci) = (proof.rate_ratio, proof.enclosing());
     (step.pairs, step.wins, step.late) = (proof.pairs, proof.wins, proof.late);
     step.why = match proof.verdict {
         // Said once it is kept.

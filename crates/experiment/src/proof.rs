@@ -58,6 +58,8 @@ pub struct Proof {
     pub wins: u64,
     pub ties: u64,
     pub dropped: u32,
+    /// Those of them whose segments were of different length.
+    pub unequal: u32,
     pub interrupted: u32,
     /// Pairs that count in which interrupts came that were not where an arm has them.
     pub astray: u64,
@@ -66,7 +68,8 @@ pub struct Proof {
     pub level: f64,
     /// B's rate of late wake-ups over A's, all pairs together; none without one in A.
     pub rate_ratio: Option<f64>,
-    /// Where the typical pair's ratio lies with 95 %, whenever one stops.
+    /// Where the typical pair's ratio lies with 95 %, whenever one stops. That of the sums need not
+    /// lie within.
     pub interval: Option<[f64; 2]>,
     /// Late wake-ups of A and of B.
     pub late: [u64; 2],
@@ -117,12 +120,13 @@ pub fn prove(plan: &ExperimentPlan, tally: &PairTally) -> Proof {
         wins,
         ties: logs.len() as u64 - wins - losses,
         dropped: tally.dropped,
+        unequal: tally.unequal,
         interrupted: tally.interrupted,
         astray: tally.pairs.iter().filter(|pair| pair.is_astray()).count() as u64,
         e_value: ln_e.exp(),
         level,
         rate_ratio,
-        interval: factors.map(|ends| around(ends, rate_ratio)),
+        interval: factors,
         late: [a.events, b.events],
         fewest_more: fewest_more(plan, wins, losses),
         carry_over: CarryOver::of(&tally.pairs),
@@ -191,6 +195,12 @@ impl Proof {
         self.interval.filter(|_| most >= self.pairs.saturating_mul(LATE_A_SEGMENT))
     }
 
+    /// The same, with the ratio of the sums within it: that is of the pairs with most late wake-ups,
+    /// which need not be typical.
+    pub fn enclosing(&self) -> Option<[f64; 2]> {
+        self.typical().map(|ends| around(ends, self.rate_ratio))
+    }
+
     /// Whether all wake-ups together say the opposite of most pairs: a few segments with many late
     /// ones outweigh the others.
     fn contradicts(&self, more: bool) -> bool {
@@ -208,7 +218,10 @@ impl Proof {
             sums.is_some_and(|sums| within(sums.lower, sums.upper))
         };
         2 * empty <= tally.pairs.len()
-            && self.interval.is_some_and(|[lower, upper]| within(lower, upper))
+            && self
+                .interval
+                .map(|ends| around(ends, self.rate_ratio))
+                .is_some_and(|[low, high]| within(low, high))
             && alike(sums(&tally.pairs))
             && alike(seconds(&tally.pairs))
     }
@@ -272,8 +285,7 @@ fn seconds(pairs: &[CountedPair]) -> [Exposure; 2] {
     sums
 }
 
-/// The ratio of the sums is that of the pairs with most events, which need not be typical: the
-/// interval that is given holds both.
+/// An interval, widened until it holds a ratio.
 fn around([lower, upper]: [f64; 2], ratio: Option<f64>) -> [f64; 2] {
     let ratio = ratio.unwrap_or(upper);
     [lower.min(ratio), upper.max(ratio)]

@@ -27,13 +27,15 @@ pub struct PairTally<'a> {
     /// Pairs that were interrupted between their segments, and those of them that lack A and B.
     pub interrupted: u32,
     pub missing: [u32; 2],
+    /// Pairs among the dropped ones whose segments are of different length.
+    pub unequal: u32,
     /// The number of the next pair.
     pub next: u32,
 }
 
 /// Lengths that differ by less than this share are alike: each run ends some wake-ups sooner or
-/// later.
-const ALIKE: f64 = 0.01;
+/// later. The sign of a pair is that of its counts, which say nothing of times that differ more.
+const ALIKE: f64 = 0.05;
 
 /// Of so few invalid segments it means nothing that they are of one arm.
 const FEW: u32 = 3;
@@ -47,6 +49,10 @@ impl<'a> PairTally<'a> {
             let invalid = [a, b].map(|segment| segment.is_some_and(|segment| !segment.valid));
             match (a, b) {
                 _ if invalid.contains(&true) => tally.dropped += 1,
+                (Some(a), Some(b)) if !are_alike(a, b) => {
+                    tally.dropped += 1;
+                    tally.unequal += 1;
+                }
                 (Some(a), Some(b)) => tally.pairs.push(CountedPair { a, b }),
                 _ => {
                     tally.interrupted += 1;
@@ -83,6 +89,12 @@ impl<'a> PairTally<'a> {
     }
 }
 
+/// Whether late wake-ups were looked for in both for as long.
+fn are_alike(a: &ExperimentSegment, b: &ExperimentSegment) -> bool {
+    let [a, b] = [a, b].map(|segment| segment.observed_ns.as_secs().max(1e-9));
+    (b / a - 1.0).abs() < ALIKE
+}
+
 /// Both arms of each pair, as far as they are there; of two of one arm the first counts.
 fn by_number(segments: &[ExperimentSegment]) -> BTreeMap<u32, BothArms<'_>> {
     let mut pairs: BTreeMap<u32, BothArms> = BTreeMap::new();
@@ -116,7 +128,7 @@ impl CountedPair<'_> {
     /// Late wake-ups of A and of B, and for how long they were looked for.
     pub fn exposures(&self) -> [Exposure; 2] {
         let [a, b] = [self.a, self.b].map(|segment| segment.observed_ns.as_secs().max(1e-9));
-        let b = if (b / a - 1.0).abs() < ALIKE { a } else { b };
+        let b = if are_alike(self.a, self.b) { a } else { b };
         [Exposure { events: self.a.late, time: a }, Exposure { events: self.b.late, time: b }]
     }
 }
@@ -162,12 +174,30 @@ mod tests {
         };
         assert!((ratio(10, 2) - f64::ln(2.5 / 10.5)).abs() < 1e-12);
         assert_eq!((ratio(0, 0), ratio(7, 7)), (0.0, 0.0));
-        // A run that ends a millisecond later is no rarer, one of twice the length is.
+        // A run that ends a little later is no rarer, one of twice the length is.
         let a = segment(0, A, 4);
         let later = ExperimentSegment { observed_ns: Nanos(5_001_000_000), ..segment(0, B, 4) };
         assert_eq!(CountedPair { a: &a, b: &later }.log_ratio(), 0.0);
         let twice = ExperimentSegment { observed_ns: Nanos(10_000_000_000), ..segment(0, B, 8) };
         assert!(CountedPair { a: &a, b: &twice }.log_ratio().abs() < 0.1);
+    }
+
+    #[test]
+    fn segments_of_different_length_are_no_pair() {
+        let later = |pair: u32, ns: i64| ExperimentSegment { observed_ns: Nanos(ns), ..segment(pair, B, 1) };
+        let all = [
+            segment(0, A, 1),
+            later(0, 5_200_000_000),
+            segment(1, A, 1),
+            later(1, 30_000_000_000),
+            segment(2, A, 1),
+            later(2, 0),
+        ];
+        let tally = PairTally::of(&all);
+        assert_eq!((tally.pairs.len(), tally.dropped, tally.unequal), (1, 2, 2));
+        // As many in a run that is a little longer are as many.
+        assert_eq!(tally.pairs[0].log_ratio(), 0.0);
+        assert_eq!(tally.unfair().as_deref(), Some("2 of 3 pairs were dropped"));
     }
 
     #[test]

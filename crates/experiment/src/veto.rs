@@ -2,6 +2,8 @@
 //! a load got less done. Only where the whole interval lies beyond the margin that was fixed
 //! beforehand.
 
+use std::collections::BTreeSet;
+
 use model::experiment::{ExperimentPlan, ExperimentSegment};
 use stats::pair::sign_sequence::interval;
 
@@ -13,6 +15,9 @@ pub fn vetoes(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Vec<String> {
     let of_load = works.iter().filter_map(|work| load(plan, work));
     median(plan, pairs).into_iter().chain(of_load).collect()
 }
+
+/// The logarithm of a ratio of which nothing is left: a billionth.
+const NOTHING_LEFT: f64 = -20.0;
 
 /// What a load did with the change, of what it did without it.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,26 +32,27 @@ pub struct LoadWork {
 /// What each load did, where its work is counted: the other CPUs are the load's, and a change that
 /// is good for the measured ones may be paid for there.
 pub fn works(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Vec<LoadWork> {
-    let loads = pairs.first().map_or(0, |pair| pair.a.loads.len());
-    let of = |at: usize| {
-        let rate = |segment: &ExperimentSegment| segment.loads.get(at)?.rate_per_s;
-        let both: Option<Vec<(f64, f64)>> = pairs.iter().map(|pair| rate(pair.a).zip(rate(pair.b))).collect();
-        let logs = logs(both?.into_iter())?;
-        Some(LoadWork {
-            spec: pairs.first()?.a.loads.get(at)?.spec.clone(),
+    let loads = pairs.iter().flat_map(|pair| &pair.a.loads).map(|load| load.spec.as_str());
+    let of = |spec: &str| {
+        let rate = |segment: &ExperimentSegment| {
+            segment.loads.iter().find(|load| load.spec == spec).and_then(|load| load.rate_per_s)
+        };
+        let logs = logs(pairs.iter().filter_map(|pair| rate(pair.a).zip(rate(pair.b))));
+        (!logs.is_empty()).then(|| LoadWork {
+            spec: spec.to_owned(),
             ratio: (logs.iter().sum::<f64>() / logs.len() as f64).exp(),
             interval: interval(&logs, plan.stop_at).map(|ends| ends.map(f64::exp)),
         })
     };
-    (0..loads).filter_map(of).collect()
+    let mut seen = BTreeSet::new();
+    loads.filter(|spec| seen.insert(*spec)).filter_map(of).collect()
 }
 
 /// The median wake-up of the measured CPUs: beyond the factor and beyond the span.
 fn median(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Option<String> {
     let p50 = |segment: &ExperimentSegment| segment.p50_ns.map(|p50| p50.0 as f64);
-    let both: Option<Vec<(f64, f64)>> = pairs.iter().map(|pair| p50(pair.a).zip(p50(pair.b))).collect();
-    let both = both?;
-    let [factor, _] = interval(&logs(both.iter().copied())?, plan.stop_at)?;
+    let both: Vec<(f64, f64)> = pairs.iter().filter_map(|pair| p50(pair.a).zip(p50(pair.b))).collect();
+    let [factor, _] = interval(&logs(both.iter().copied()), plan.stop_at)?;
     let differences: Vec<f64> = both.iter().map(|(a, b)| b - a).collect();
     let [span, _] = interval(&differences, plan.stop_at)?;
     (factor > plan.p50_factor.ln() && span > plan.p50_ns.0 as f64).then(|| {
@@ -61,9 +67,11 @@ fn load(plan: &ExperimentPlan, work: &LoadWork) -> Option<String> {
         .then(|| format!("the load {} does {:.0} % less work or worse", work.spec, 100.0 * (1.0 - most)))
 }
 
-/// ln of B over A; none where a number is none to take a logarithm of.
-fn logs(both: impl Iterator<Item = (f64, f64)>) -> Option<Vec<f64>> {
-    both.map(|(a, b)| Some((b / a).ln()).filter(|_| a > 0.0 && b > 0.0)).collect()
+/// ln of B over A, of the pairs that have both: what one lacks does not hide what the others show.
+/// Where with the change nothing is left of something, that is less than any margin.
+fn logs(both: impl Iterator<Item = (f64, f64)>) -> Vec<f64> {
+    let known = both.filter(|(a, b)| *a > 0.0 && *b >= 0.0);
+    known.map(|(a, b)| (b / a).ln().max(NOTHING_LEFT)).collect()
 }
 
 #[cfg(test)]
@@ -101,8 +109,28 @@ mod tests {
         let less = |rate| ([10_000, 10_000], [100.0, rate]);
         assert_eq!(found(&[less(70.0); 8]), ["the load mem:1 does 30 % less work or worse"]);
         assert_eq!(found(&[less(85.0); 8]), [""; 0]);
-        assert_eq!(found(&[less(0.0); 8]), [""; 0], "which made the segment invalid already");
+        assert_eq!(found(&[less(0.0); 8]), ["the load mem:1 does 100 % less work or worse"]);
         assert_eq!(found(&[([10_000, 10_000], [f64::NAN, 1.0]); 8]), [""; 0]);
+    }
+
+    #[test]
+    fn a_gap_hides_nothing_and_loads_go_by_their_names() {
+        let load = |spec: &str, rate| SegmentLoad { spec: spec.into(), rate_per_s: rate };
+        let segment = |p50: Option<i64>, loads| ExperimentSegment {
+            p50_ns: p50.map(Nanos),
+            loads,
+            ..ExperimentSegment::default()
+        };
+        let a = segment(Some(10_000), vec![load("cpu", Some(50.0)), load("mem", Some(100.0))]);
+        let b = segment(Some(12_000), vec![load("mem", Some(60.0)), load("cpu", Some(50.0))]);
+        let silent = segment(None, vec![load("mem", None), load("cpu", None)]);
+        let mut pairs = vec![CountedPair { a: &a, b: &b }; 7];
+        pairs.push(CountedPair { a: &a, b: &silent });
+        assert_eq!(
+            vetoes(&usual(), &pairs),
+            ["its median wake-up is 20 % later or more", "the load mem does 40 % less work or worse"]
+        );
+        assert_eq!(works(&usual(), &pairs)[0].ratio, 1.0);
     }
 
     #[test]

@@ -73,6 +73,8 @@ impl Settings {
         }
         values.retain(|what, _| !NOT_CONDITIONS.contains(&what.as_str()));
         values.insert("onbeat".into(), run.version.clone());
+        let loads: Vec<&str> = run.loads.iter().map(|load| load.spec.as_str()).collect();
+        values.insert("load".into(), loads.join(","));
         values.extend(words_of(&run.host.cmdline));
         values.extend(files.iter().filter_map(setting));
         Settings { values, kconfig: files.iter().find_map(configuration) }

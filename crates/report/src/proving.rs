@@ -130,26 +130,38 @@ pub fn numbers(run: &ExperimentRun, proof: &Proof, needs: ProofNeeds) -> Vec<Str
     lines.extend(settling(run).map(|said| format!("{}.", capitalised(&said))));
     let missing = [(proof.dropped, "dropped"), (proof.interrupted, "interrupted")];
     for (pairs, how) in missing.into_iter().filter(|(pairs, _)| *pairs > 0) {
-        let were = several(u64::from(pairs), "pair was", "pairs were");
-        lines.push(format!("{were} {how} and counts for neither side."));
+        lines.push(match pairs {
+            1 => format!("1 pair was {how} and counts for neither side."),
+            _ => format!("{pairs} pairs were {how} and count for neither side."),
+        });
+    }
+    if proof.unequal > 0 {
+        lines.push(format!(
+            "Of those that were dropped {} runs of different length: measure both sides for the same time.",
+            several(u64::from(proof.unequal), "has", "have")
+        ));
     }
     lines.extend(astray(run, proof));
     lines.extend(proof.works.iter().map(of_work));
     lines.extend(others(plan, proof));
     lines.extend(found(plan, proof, needs));
     if proof.carry_over.is_seen(plan.stop_at) {
+        let why = match plan.settle_ns.0 {
+            0 => "begin the runs later after the boot".to_owned(),
+            _ => format!(
+                "the change may take longer than {} to settle; ask for more with --settle",
+                length(plan.settle_ns)
+            ),
+        };
         lines.push(format!(
-            "In {} of {} segments the first half is more like the other side: the change may take longer \
-             than {} to settle; ask for more with --settle.",
-            proof.carry_over.towards,
-            proof.carry_over.of,
-            length(plan.settle_ns)
+            "In {} of {} segments the first half is more like the other side: {why}.",
+            proof.carry_over.towards, proof.carry_over.of
         ));
     }
     if let Some(drift) = proof.drift.filter(|drift| drift.is_large()) {
         lines.push(format!(
             "The median moved meanwhile: without the change it was {} us in the first pair and \
-             {} us in the last. The pairs' drawn order keeps that out of the verdict.",
+             {} us in the last. Pairs begin with either side, which keeps that out of the verdict.",
             us(drift.first),
             us(drift.last)
         ));
@@ -222,7 +234,7 @@ pub fn settling(run: &ExperimentRun) -> Option<String> {
     let longest = run.trial.iter().max_by_key(|one| one.altered_ns)?;
     Some(match longest.altered_ns.unwrap_or_default() {
         Nanos(0) => {
-            format!("behind a switch to either side nothing altered: {left_out} are left out behind each")
+            format!("behind neither switch was anything seen to alter: {left_out} are left out behind each")
         }
         altered => format!(
             "behind a switch what was measured {} altered for {}: {left_out} are left out behind each",
@@ -239,7 +251,10 @@ const NAMED: usize = 8;
 fn astray(run: &ExperimentRun, proof: &Proof) -> Option<String> {
     let valid = run.segments.iter().filter(|segment| segment.valid);
     let all: BTreeSet<u32> = valid.flat_map(|segment| segment.astray.iter().copied()).collect();
-    let named: Vec<String> = all.iter().take(NAMED).map(u32::to_string).collect();
+    let mut named: Vec<String> = all.iter().take(NAMED).map(u32::to_string).collect();
+    if all.len() > NAMED {
+        named.push(format!("and {} more", all.len() - NAMED));
+    }
     (proof.astray > 0).then(|| {
         format!(
             "In {} of {} interrupts came that were not yet where the side has them ({}): they come too \
@@ -410,7 +425,7 @@ mod tests {
         assert_eq!(settling(&run), None);
         run.plan.settle_trial_ns = Nanos(20_000_000_000);
         run.trial = vec![seen(b, 0), seen(a, 0)];
-        assert!(said(&run).contains("Behind a switch to either side nothing altered: 2 s are left out"));
+        assert!(said(&run).contains("Behind neither switch was anything seen to alter: 2 s are left out"));
         assert!(said(&run).contains("at least 2 s left out before each"), "{}", said(&run));
         (run.trial, run.plan.settle_ns) = (vec![seen(b, 7), seen(a, 4)], Nanos(7_000_000_000));
         assert!(said(&run).contains("measured with the change altered for 7 s: 7 s are left out"));

@@ -171,7 +171,7 @@ pub struct ExperimentSummary {
     pub astray: u64,
     /// `e-value`, `fixed`, `time` or `signal`.
     pub stopped: String,
-    /// Whether the e-value reached its level.
+    /// Whether the e-value reached its level, and nothing speaks against a verdict by it.
     pub confirmed: bool,
     pub stop_at: f64,
     /// Pairs that count; those in which B had fewer late wake-ups; those in which both had as many.
@@ -179,6 +179,8 @@ pub struct ExperimentSummary {
     pub wins: u64,
     pub ties: u64,
     pub dropped: u32,
+    /// Those of them whose runs were of different length.
+    pub unequal: u32,
     pub interrupted: u32,
     /// Late wake-ups of A and of B.
     pub late: [u64; 2],
@@ -247,12 +249,13 @@ pub fn answer(
         trial: run.trial.clone(),
         astray: proof.astray,
         stopped: stopped.to_owned(),
-        confirmed: proof.e_value >= proof.level,
+        confirmed: matches!(proof.verdict, Verdict::Better | Verdict::Worse) && proof.e_value >= proof.level,
         stop_at: proof.level,
         pairs: proof.pairs,
         wins: proof.wins,
         ties: proof.ties,
         dropped: proof.dropped,
+        unequal: proof.unequal,
         interrupted: proof.interrupted,
         late: proof.late,
         load: plan.load.clone(),
@@ -273,7 +276,7 @@ fn work(work: &LoadWork) -> WorkSummary {
 fn decide(comparison: &mut ComparisonAnswer, proof: &Proof, needs: ProofNeeds) {
     let compared = &mut comparison.compared;
     (compared.verdict, compared.reason) = (proof.verdict, proof.reason.clone());
-    (compared.rate_ratio, compared.ci) = (proof.rate_ratio, proof.typical());
+    (compared.rate_ratio, compared.ci) = (proof.rate_ratio, proof.enclosing());
     compared.p_value = Some((1.0 / proof.e_value).min(1.0));
     compared.e_value = Some(proof.e_value);
     (compared.exact, compared.event_p_value, compared.overdispersion) = (true, None, None);

@@ -38,7 +38,13 @@ fn seven_of_seven_decide_and_six_do_not() {
     let seven = proof(&pairs(&[(10, 2); 7]));
     assert_eq!((seven.verdict, seven.end), (Verdict::Better, Some(ExperimentEnd::EValue)));
     let [lower, upper] = seven.interval.unwrap();
-    assert!((seven.rate_ratio.unwrap() - 0.2).abs() < 1e-12 && lower <= 0.2 && upper < 1.0);
+    assert!((seven.rate_ratio.unwrap() - 0.2).abs() < 1e-12 && lower <= 0.24 && upper < 1.0);
+    // The sums are those of the largest pair, and the typical pair is another.
+    let mut uneven = vec![(10, 2); 6];
+    uneven.push((1_000, 700));
+    let uneven = proof(&pairs(&uneven));
+    let ([_, typical], [_, enclosing]) = (uneven.typical().unwrap(), uneven.enclosing().unwrap());
+    assert!(typical < 0.71 && enclosing >= uneven.rate_ratio.unwrap());
     let six = proof(&pairs(&[(10, 2); 6]));
     assert_eq!((six.verdict, six.end, six.fewest_more), (Verdict::Inconclusive, None, 1));
     assert!(six.reason.contains("ended after 6 pairs"), "{}", six.reason);

@@ -1,5 +1,7 @@
 //! `onbeat report`: bundles to pictures and tables.
 
+mod proven;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -9,6 +11,7 @@ use super::cure::folder::{is_cure, read_record};
 use super::newest::ChosenRun;
 use super::open_page;
 use super::outputs::{OutputFlags, Outputs, Screen, remark};
+use super::prove::folder::is_experiment;
 use super::read_flags::print_remarks;
 use super::run_text::{Detail, run_text};
 use super::suite::folder::{is_suite, read_suite};
@@ -39,7 +42,7 @@ use study::page::ReportedRun;
 )]
 pub struct Args {
     /// Bundles, as `onbeat measure -o` makes them; one of `onbeat capture`: then the page is that
-    /// of its audit; the folder of `onbeat watch`, `onbeat suite` or `onbeat cure`. By default the
+    /// of its audit; the folder of `onbeat watch`, `onbeat suite`, `onbeat prove` or `onbeat cure`. By default the
     /// newest run of this user's
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
@@ -118,6 +121,9 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
     }
     if args.bundles.iter().any(|path| is_cure(path)) {
         return args.of_cure(format, outputs);
+    }
+    if args.bundles.iter().any(|path| is_experiment(path)) {
+        return args.of_experiment(format, outputs);
     }
     if args.bundles.iter().any(|path| is_suite(path)) {
         return args.of_suite(format, outputs);

@@ -102,7 +102,8 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
              the margin."
         }
         _ if of_pairs => {
-            "More pairs may decide it: an experiment goes on with `--resume`, one across boots with more boots."
+            "More pairs may decide it: a new experiment with more of them (`--pairs`), or across boots more \
+             boots; one that was interrupted goes on with `--resume`."
         }
         _ => {
             "More runs may decide it: four of each at least, or six pairs in turns. Where B differs by a \

@@ -81,9 +81,13 @@ fn became(culprit: &CureCulprit, record: &CureRun) -> String {
 pub fn next_steps(record: &CureRun) -> Vec<String> {
     let ended = match (record.held, record.ended.as_str()) {
         (true, _) => None,
-        (false, "time" | "signal" | "") => {
+        (false, "signal" | "") => {
             Some("`onbeat cure --resume`, with the folder of this one, goes on where it ended.".to_owned())
         }
+        (false, "time") => Some(
+            "A new `onbeat cure` with a longer `--for` goes on from what is kept; this one's time is over."
+                .to_owned(),
+        ),
         (false, _) if record.remaining.is_empty() => {
             Some("Nothing is left that could be tried here: `onbeat hunt` shows each late one.".to_owned())
         }

@@ -33,6 +33,13 @@ pub fn print_answer(
     let screen = outputs.screen;
     let proven = Proven { run: record, proof: &proof, needs, differing };
     outputs.print(&text(&proven, screen.columns, screen.color));
+    if proof.verdict == Verdict::Better && !record.plan.settings.is_empty() {
+        outputs.print(&format!(
+            "It is undone now; to have it again: sudo onbeat tune apply --cpus {} {}\n",
+            record.plan.cpus,
+            record.plan.settings.join(" ")
+        ));
+    }
     Ok(exit(proof.verdict))
 }
 

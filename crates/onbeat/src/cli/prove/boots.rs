@@ -1,5 +1,6 @@
 //! `prove --across-boots`: the same verdict from bundles, where a change takes a reboot.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,8 @@ use experiment::proof::{Proof, ProofNeeds, prove};
 use experiment::tally::PairTally;
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
-use model::text::{quoted, several};
+use model::text::quoted;
+use model::units::{CpuSet, Nanos};
 use report::proving::{Proven, text};
 use stats::compare::design::of_starts;
 use stats::pair::verdict::{Design, Verdict};
@@ -26,6 +28,7 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
     let limit_ns = args.conditions.limit()?;
     let [mut a, mut b] = sides(&args.across_boots)?;
     check_comparable(&a, &b)?;
+    check_conditions(&a, &b)?;
     [&mut a, &mut b].into_iter().for_each(|side| side.sort_by_key(started));
     let pairs = a.len().min(b.len());
     let record = record(args, limit_ns, [&a[..pairs], &b[..pairs]])?;
@@ -38,6 +41,13 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
             "the runs were not made in turns, each two of them one without the change and one with it: what \
              changed meanwhile may be the difference",
         );
+    } else if let Some(first) = one_sided(paired) {
+        let side = if first == ExperimentArm::A { "without the change" } else { "with the change" };
+        let what = format!(
+            "nearly all pairs began with the run {side}: what changed steadily meanwhile may be the \
+             difference; begin some with the other"
+        );
+        open(&mut proof, &what);
     } else if let Some((one, other)) = of_one_boot(paired) {
         let what = format!(
             "{} and {} are of one boot, and of different pairs: what that boot happened to be counts twice; \
@@ -53,10 +63,12 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
         numbered.filter(|(at, _)| counted.contains(&(*at as u32))).map(|(_, one)| one).collect()
     };
     let [whole_a, whole_b] = [a.len(), b.len()];
+    let began_with_b = pairs - began_with_a([&a[..pairs], &b[..pairs]]);
     let (mut a, mut b) = (kept(a), kept(b));
     let answered = answer(&record, &proof, proof.end.map_or("fixed", |end| end.name()), [&mut a, &mut b]);
     outputs.json_pretty(&args.output.json, &answered);
-    let next = proof.end.is_none().then(|| next(&record.plan, [whole_a, whole_b], proof.fewest_more));
+    let next =
+        proof.end.is_none().then(|| next(&record.plan, [whole_a, whole_b], began_with_b, proof.fewest_more));
     outputs.write(&args.page, || {
         let told = next.as_ref().map(|[boot, command, missing]| {
             format!("{}, then `{command}`; {missing}.", boot.replacen('b', "B", 1))
@@ -81,6 +93,54 @@ pub fn run(args: &Args, mut outputs: Outputs) -> Result<Exit> {
 fn alternated([a, b]: [&[Measurement]; 2]) -> bool {
     let starts = |side: &[Measurement]| -> Vec<String> { side.iter().map(started).collect() };
     of_starts(&starts(a), &starts(b)) == Design::Paired
+}
+
+/// The side with which more than three quarters of the pairs began, where there is one: a steady
+/// drift would then win as many.
+fn one_sided([a, b]: [&[Measurement]; 2]) -> Option<ExperimentArm> {
+    let first = began_with_a([a, b]);
+    let rest = a.len().min(b.len()) - first;
+    (4 * first.min(rest) < first + rest).then_some(if first > rest {
+        ExperimentArm::A
+    } else {
+        ExperimentArm::B
+    })
+}
+
+/// Pairs whose first run was one without the change.
+fn began_with_a([a, b]: [&[Measurement]; 2]) -> usize {
+    a.iter().zip(b).filter(|(a, b)| started(a) < started(b)).count()
+}
+
+/// Refuses runs that were not measured alike: what that makes of them is not the change's doing.
+fn check_conditions(a: &[Measurement], b: &[Measurement]) -> Result<()> {
+    let measured = |measured: &Measurement| {
+        let run = measured.run.as_ref()?;
+        // How much of it there is may follow from the change, as where CPUs are isolated.
+        let loads: Vec<&str> = run.loads.iter().map(|load| load.name.as_str()).collect();
+        let threads = match run.plan.priority {
+            Some(priority) => format!("{} {priority}", run.plan.policy),
+            None => run.plan.policy.to_string(),
+        };
+        Some([
+            ("the load", if loads.is_empty() { "none".to_owned() } else { loads.join(",") }),
+            ("the command", format!("onbeat {}", run.command)),
+            ("the interval", run.plan.interval_ns.map_or_else(String::new, Nanos::spaced)),
+            ("the threads", threads),
+        ])
+    };
+    let mut all = a.iter().chain(b).filter_map(|one| Some((one, measured(one)?)));
+    let Some((first, wanted)) = all.next() else { return Ok(()) };
+    for (other, found) in all {
+        if let Some((one, two)) = wanted.iter().zip(&found).find(|(one, two)| one.1 != two.1) {
+            return Err(Failure::usage(format!(
+                "--across-boots: {} of {} is {:?}, and that of {} is {:?}: measure all runs alike but for \
+                 the change",
+                one.0, first.title, one.1, other.title, two.1
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Two runs of one boot in different pairs whose partners are of other boots: a pair whose runs
@@ -126,7 +186,7 @@ fn started(measured: &Measurement) -> String {
 }
 
 /// The i-th run without the change beside the i-th with it, by their times.
-fn record(args: &Args, limit_ns: model::units::Nanos, arms: [&[Measurement]; 2]) -> Result<ExperimentRun> {
+fn record(args: &Args, limit_ns: Nanos, arms: [&[Measurement]; 2]) -> Result<ExperimentRun> {
     let mut segments = Vec::new();
     for (at, both) in arms[0].iter().zip(arms[1]).enumerate() {
         for (arm, measured) in [(ExperimentArm::A, both.0), (ExperimentArm::B, both.1)] {
@@ -135,40 +195,60 @@ fn record(args: &Args, limit_ns: model::units::Nanos, arms: [&[Measurement]; 2])
         }
     }
     let first = arms[0].first().and_then(|measured| measured.run.as_ref());
-    let cpus = first.map_or_else(String::new, |run| {
-        run.plan.cpus.iter().copied().collect::<model::units::CpuSet>().to_string()
+    let cpus =
+        first.map_or_else(String::new, |run| run.plan.cpus.iter().copied().collect::<CpuSet>().to_string());
+    let load = first.map_or_else(String::new, |run| {
+        run.loads.iter().map(|load| load.spec.as_str()).collect::<Vec<_>>().join(",")
     });
+    let load_cpus =
+        first.and_then(|run| run.loads.first()).map_or_else(String::new, |load| load.cpus.clone());
     let lengths = segments.iter().map(|(_, segment)| segment.observed_ns).max();
     segments.sort_by(|one, other| (one.1.pair, &one.0).cmp(&(other.1.pair, &other.0)));
+    let usual = usual();
     let plan = ExperimentPlan {
         change: "what differs between the boots".into(),
         limit_ns,
         cpus,
-        settle_ns: model::units::Nanos(0),
+        load,
+        load_cpus,
+        interval_ns: first.and_then(|run| run.plan.interval_ns).unwrap_or(usual.interval_ns),
+        priority: first.and_then(|run| run.plan.priority),
+        settle_ns: Nanos(0),
         segment_ns: lengths.unwrap_or_default(),
         most_pairs: most_pairs(args.pairs)?,
         seed: args.conditions.seed.unwrap_or_default(),
-        ..usual()
+        ..usual
     };
     let segments = segments.into_iter().map(|(_, segment)| segment).collect();
     Ok(ExperimentRun { schema: EXPERIMENT_SCHEMA.into(), plan, segments, ..ExperimentRun::default() })
 }
 
-/// What to run next to have enough.
-fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], more: u32) -> [String; 3] {
-    let arm = match a.cmp(&b) {
-        std::cmp::Ordering::Less => ExperimentArm::A,
-        std::cmp::Ordering::Greater => ExperimentArm::B,
-        std::cmp::Ordering::Equal => of_pair(plan.seed, a as u32)[0],
+/// What to run next to have enough: a pair begins with the side with which fewer began.
+fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], began_with_b: usize, more: u32) -> [String; 3] {
+    let pairs = a.min(b);
+    let arm = match (a.cmp(&b), (2 * began_with_b).cmp(&pairs)) {
+        (Ordering::Less, _) => ExperimentArm::A,
+        (Ordering::Greater, _) => ExperimentArm::B,
+        (_, Ordering::Less) => ExperimentArm::B,
+        (_, Ordering::Greater) => ExperimentArm::A,
+        _ => of_pair(plan.seed, pairs as u32)[0],
     };
     let with = match arm {
         ExperimentArm::A => "without the change",
         ExperimentArm::B => "with the change",
     };
-    let length = plan.segment_ns.0 / model::units::Nanos::SECOND.0;
-    [
-        format!("boot {with}"),
-        format!("onbeat measure -a {} -D {}s -o NEW", plan.cpus, length.max(1)),
-        format!("{} at least are missing", several(u64::from(more), "pair", "pairs")),
-    ]
+    let length = (plan.segment_ns.0 / Nanos::SECOND.0).max(1);
+    let mut command = format!("onbeat measure -a {} -i {}ns -D {length}s", plan.cpus, plan.interval_ns.0);
+    if let Some(priority) = plan.priority.filter(|priority| *priority > 0) {
+        command += &format!(" -p {priority}");
+    }
+    if !plan.load.is_empty() {
+        command += &format!(" --load {} --load-cpus {}", plan.load, plan.load_cpus);
+    }
+    let missing = match more {
+        0 => "pairs are missing in place of those that were dropped".to_owned(),
+        1 => "at least 1 pair is missing".to_owned(),
+        more => format!("at least {more} pairs are missing"),
+    };
+    [format!("boot {with}"), command + " -o NEW", missing]
 }

@@ -66,6 +66,11 @@ pub fn read_record(folder: &Path) -> Result<ExperimentRun> {
     parse(&bytes).map_err(|what| Failure::usage(format!("{}: {what}: {remedy}", quoted(&file))))
 }
 
+/// Whether it is the folder of an experiment.
+pub fn is_experiment(path: &Path) -> bool {
+    host::identity(&path.join(RECORD)).is_some()
+}
+
 /// The record of an experiment that is there, and its lock.
 pub fn begun(folder: &Path) -> Result<(ExperimentRun, FolderLock)> {
     // What is no experiment gets no lock; and what was read before may have been gone on with.

@@ -1,6 +1,6 @@
 //! `onbeat prove`: one change, its experiment, a verdict.
 
-mod answer;
+pub mod answer;
 pub mod arm_switch;
 mod boots;
 pub mod chosen;
@@ -66,7 +66,8 @@ pub struct Args {
     /// Runs that were made without the change, `--`, runs that were made with it: bundles of
     /// several boots
     #[arg(long, value_name = "A... -- B", num_args = 1..)]
-    #[arg(conflicts_with_all = ["changes", "script", "victim", "program"])]
+    #[arg(conflicts_with_all = ["changes", "script", "victim", "program", "cpus", "interval", "priority",
+        "loads", "segment", "settle", "at_most", "yes", "dry_run", "folder"])]
     across_boots: Vec<PathBuf>,
     #[command(flatten)]
     conditions: ConditionFlags,

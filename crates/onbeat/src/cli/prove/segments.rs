@@ -221,11 +221,20 @@ impl<'a> SegmentSetup<'a> {
 /// The length of the segments, as a run without the change tells it, unless it was asked for.
 pub fn fix_length(plan: &mut ExperimentPlan, folder: &Path, pilot: &ExperimentSegment) -> Result<()> {
     if plan.segment_ns.0 == 0 {
-        let late = pilot.late as f64 / pilot.observed_ns.as_secs().max(1e-9);
+        let late = events(pilot) as f64 / pilot.observed_ns.as_secs().max(1e-9);
         let memory = memory(&maxima(folder, &pilot.bundle)?);
         plan.segment_ns = segment_length(late, memory);
     }
     Ok(())
+}
+
+/// What came by itself: seconds with something late, since one stall is late in each period that it
+/// took. Of a run whose seconds are not known all that was late.
+fn events(pilot: &ExperimentSegment) -> u64 {
+    match pilot.late_blocks.iter().sum() {
+        0 => pilot.late,
+        seconds => seconds,
+    }
 }
 
 /// Whether the settling time is to be told by a trial, and is not yet.
