@@ -7,7 +7,7 @@
 use model::experiment::{CountedUnit, ExperimentPlan};
 use model::text::several;
 use stats::pair::conditional_binomial::{self, Exposure};
-use stats::pair::sign_sequence::{detectable, interval, ln_sign_e_value, pairs_needed};
+use stats::pair::sign_sequence::{interval, ln_sign_e_value};
 use stats::pair::verdict::Verdict;
 
 use crate::carry_over::CarryOver;
@@ -78,26 +78,6 @@ pub struct Proof {
     pub carry_over: CarryOver,
     pub drift: Option<ExperimentDrift>,
     pub works: Vec<LoadWork>,
-}
-
-/// What pairs that scatter as these do can find.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ProofNeeds {
-    /// The factor that so many pairs find four times in five.
-    pub smallest_detectable: Option<f64>,
-    /// Pairs that find one as large as the margin as often.
-    pub pairs: Option<u64>,
-}
-
-impl ProofNeeds {
-    pub fn of(plan: &ExperimentPlan, tally: &PairTally) -> ProofNeeds {
-        let logs: Vec<f64> = tally.pairs.iter().map(CountedPair::log_ratio).collect();
-        let scatter = scatter(&logs, sums(&tally.pairs));
-        ProofNeeds {
-            smallest_detectable: detectable(scatter, logs.len(), plan.stop_at).map(f64::exp),
-            pairs: pairs_needed(scatter, plan.rate_margin.ln(), plan.stop_at).map(|pairs| pairs as u64),
-        }
-    }
 }
 
 /// What the segments so far come to.
@@ -289,15 +269,6 @@ fn seconds(pairs: &[CountedPair]) -> [Exposure; 2] {
 fn around([lower, upper]: [f64; 2], ratio: Option<f64>) -> [f64; 2] {
     let ratio = ratio.unwrap_or(upper);
     [lower.min(ratio), upper.max(ratio)]
-}
-
-/// How log ratios scatter: as seen, and at least as counts do.
-fn scatter(logs: &[f64], [a, b]: [Exposure; 2]) -> f64 {
-    let n = logs.len().max(1) as f64;
-    let mean = logs.iter().sum::<f64>() / n;
-    let seen = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-    let of_counts = 1.0 / (a.events as f64 / n + 0.5) + 1.0 / (b.events as f64 / n + 0.5);
-    seen.max(of_counts).sqrt()
 }
 
 /// Pairs that decide where all of them agree.

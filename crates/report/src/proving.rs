@@ -7,7 +7,8 @@ use crate::aligned::write_rows;
 use crate::compare::text::differences;
 use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
 use crate::words::{capitalised, clean, duration, or_dash, several, span, us, us_or_dash, wrapped};
-use experiment::proof::{Proof, ProofNeeds};
+use experiment::needs::ProofNeeds;
+use experiment::proof::Proof;
 use experiment::settling::discarded;
 use experiment::veto::LoadWork;
 use facts::differences::Difference;
@@ -289,12 +290,12 @@ fn found(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<Stri
             several(u64::from(more), "pair", "pairs")
         ),
     };
-    let seen = needs.smallest_detectable.filter(|factor| factor.is_finite()).map_or_else(
-        || "So few pairs find nothing.".to_owned(),
-        |factor| format!("Four times in five so many pairs find a factor of {} or more.", digits(factor)),
+    let seen = needs.smallest_detectable.map_or_else(
+        || format!("So few pairs, or so few late {}, find nothing.", proof.counted.many()),
+        |factor| format!("Four times in five so many pairs find a change to 1/{} or less.", digits(factor)),
     );
     let needed = needs.pairs.map_or_else(String::new, |pairs| {
-        format!(" A factor of {} takes {pairs} pairs.", digits(plan.rate_margin))
+        format!(" One to 1/{} takes {pairs} pairs.", digits(plan.rate_margin))
     });
     Some(format!("{seen}{needed}{more}"))
 }
@@ -463,7 +464,11 @@ mod tests {
     #[test]
     fn what_was_not_proven_says_what_would_be_needed() {
         let told = said(&run(&[(3, 2), (2, 3), (4, 4)]));
-        assert!(told.contains("as many in 1") && told.contains("So few pairs find nothing."), "{told}");
+        assert!(
+            told.contains("as many in 1")
+                && told.contains("So few pairs, or so few late wake-ups, find nothing."),
+            "{told}"
+        );
         assert!(told.contains("Inconclusive: it was ended after 3 pairs"), "{told}");
         let nothing = said(&run(&[(0, 0); 16]));
         assert!(nothing.contains("Inconclusive: nothing was late"), "{nothing}");

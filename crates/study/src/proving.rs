@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use experiment::proof::{Proof, ProofNeeds};
+use experiment::needs::ProofNeeds;
+use experiment::proof::Proof;
 use experiment::settling::discarded;
 use experiment::tally::PairTally;
 use experiment::veto::LoadWork;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use bundle::foreign::maxima::{self, Maxima};
 use bundle::foreign::{self, CyclictestContext, cyclictest_hist, cyclictest_json};
 use experiment::design::usual;
-use experiment::proof::{ProofNeeds, prove};
+use experiment::needs::ProofNeeds;
+use experiment::proof::prove;
 use experiment::tally::PairTally;
 use model::experiment::parse as experiment;
 use model::experiment::{

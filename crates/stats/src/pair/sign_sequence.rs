@@ -8,7 +8,6 @@
 //! have a smaller e-value.
 
 use super::e_value::ln_e_value;
-use crate::law;
 
 /// ln of the e-value of so many wins of one side among so many pairs without a tie.
 pub fn ln_sign_e_value(wins: u64, pairs: u64) -> f64 {
@@ -48,41 +47,6 @@ pub fn reach(p: f64, pairs: usize, level: f64) -> f64 {
         going = next;
     }
     reached
-}
-
-/// The probability to find a difference that is asked for.
-const POWER: f64 = 0.8;
-
-/// More pairs than these are not named.
-const MAX_PAIRS: usize = 400;
-
-/// The median difference that so many pairs find four times in five, where differences scatter
-/// normally by `deviation`; none where even sure wins are too few.
-pub fn detectable(deviation: f64, pairs: usize, level: f64) -> Option<f64> {
-    if reach(1.0, pairs, level) < POWER {
-        return None;
-    }
-    let (mut low, mut high) = (0.5, 1.0);
-    for _ in 0..40 {
-        let p = 0.5 * (low + high);
-        if reach(p, pairs, level) < POWER { low = p } else { high = p }
-    }
-    Some(deviation * law::normal_quantile(high.min(1.0 - 1e-9)))
-}
-
-/// The pairs that find a median difference four times in five; none beyond 400.
-pub fn pairs_needed(deviation: f64, target: f64, level: f64) -> Option<usize> {
-    let p = 1.0 - 0.5 * law::normal_two_sided(target / deviation);
-    let finds = |pairs: &usize| reach(p, *pairs, level) >= POWER;
-    if p.is_nan() || p <= 0.5 || !finds(&MAX_PAIRS) {
-        return None;
-    }
-    let (mut fewer, mut enough) = (0, MAX_PAIRS);
-    while enough - fewer > 1 {
-        let middle = (fewer + enough) / 2;
-        if finds(&middle) { enough = middle } else { fewer = middle }
-    }
-    Some(enough)
 }
 
 #[cfg(test)]
@@ -144,19 +108,6 @@ mod tests {
         assert_eq!(interval(&seven[1..], STOP_AT), None, "six are too few");
         assert_eq!(interval(&[], STOP_AT), None);
         assert!(interval(&[f64::NAN; 9], STOP_AT).is_some_and(|ends| ends[0].is_nan()));
-    }
-
-    #[test]
-    fn what_is_needed_finds_what_is_asked_for() {
-        let pairs = pairs_needed(0.5, 0.7, STOP_AT).unwrap();
-        assert!((8..=16).contains(&pairs), "{pairs}");
-        assert!(detectable(0.5, pairs, STOP_AT).unwrap() <= 0.7);
-        assert!(detectable(0.5, pairs - 1, STOP_AT).unwrap() > 0.7);
-        assert_eq!(detectable(0.5, 6, STOP_AT), None);
-        assert_eq!(
-            (pairs_needed(1.0, 0.0, 20.0), pairs_needed(1.0, 0.01, 20.0), pairs_needed(f64::NAN, 1.0, 20.0)),
-            (None, None, None)
-        );
     }
 
     proptest! {
