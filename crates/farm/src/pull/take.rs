@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use host::dir::Dir;
 use host::{MachineFiles, RecordFolder};
@@ -14,6 +15,7 @@ use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::keep;
 use crate::ingest::unpack::{UnpackedRuns, remove_tree};
+use crate::objects::{BucketFault, ObjectBucket};
 use crate::records::BundleRecord;
 use crate::store::{FarmStore, PutOutcome};
 
@@ -27,6 +29,8 @@ const RUNS: &str = "runs";
 pub struct PullPlace {
     pub store: FarmStore,
     pub bundles: PathBuf,
+    /// Where the bundles go instead, with the folder as its cache.
+    pub bucket: Option<Arc<ObjectBucket>>,
     pub quota: u64,
     pub always: bool,
 }
@@ -165,8 +169,16 @@ async fn take_in(
     let there = known.run(&record.run.id).await?;
     if there.as_ref().is_none_or(|there| !there.complete && there.board == record.run.board) {
         let id = record.run.id.clone();
-        match blocking(move || keep(&from, &id, &bundles)).await? {
-            Ok((kept, _)) => record.run.place = kept.to_string_lossy().into_owned(),
+        let kept = match &place.bucket {
+            None => blocking(move || keep(&from, &id, &bundles).map(|(kept, _)| kept)).await?,
+            Some(bucket) => match bucket.put_folder(&id, &from, &record.digest).await {
+                Err(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
+                Err(fault) => Err(fault.words().to_owned()),
+                Ok(_) => Ok(bundles.join(&id)),
+            },
+        };
+        match kept {
+            Ok(kept) => record.run.place = kept.to_string_lossy().into_owned(),
             Err(why) => return Ok(Err(why)),
         }
     }

@@ -1,6 +1,5 @@
 //! Five minutes of a board: asks the store, hands values to the view.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -85,7 +84,8 @@ pub async fn page(
 async fn spikes(app: &App, runs: &[FarmRun], within: TimeStretch) -> Vec<FarmSpike> {
     let mut all = Vec::new();
     for run in runs.iter().filter(|run| run.spikes > 0).take(HUNTS) {
-        let (place, id) = (PathBuf::from(&run.place), run.id.clone());
+        let Ok(place) = app.bundle(run).await else { continue };
+        let id = run.id.clone();
         let found = app.heavy(move || Ok(spikes_within(&place, within.from..within.to)?)).await;
         // In its address a run is called as the store calls it.
         all.extend(found.unwrap_or_default().into_iter().map(|one| FarmSpike { run: id.clone(), ..one }));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -94,6 +94,14 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     if let Some(intake) = &app.intake {
         let stored = intake.rows_stored.load(Ordering::Relaxed);
         counter("onbeat_farm_rows", "Rows of five minutes that were stored.", stored);
+    }
+    if let Some(cache) = &app.cache {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        counter("onbeat_farm_bundles_fetched", "Bundles fetched from the bucket.", of(&cache.fetched));
+        let bytes = of(&cache.fetched_bytes);
+        counter("onbeat_farm_bundles_fetched_bytes", "Bytes of these.", bytes);
+        let evicted = of(&cache.evicted);
+        counter("onbeat_farm_bundles_evicted", "Bundles that made room for others on this machine.", evicted);
     }
     text.push_str("# EOF\n");
     Ok(WebAnswer::text("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
