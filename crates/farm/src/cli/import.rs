@@ -179,3 +179,43 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
         stored => Ok(stored),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::tests::{PlannedFault, in_memory};
+
+    #[test]
+    fn a_run_goes_into_the_bucket_before_it_is_stored_and_is_put_back_where_it_was_lost() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
+            let folder = tempfile::tempdir().unwrap();
+            let to = KeptIn { bundles: folder.path().join("none"), bucket: Some(bucket.clone()) };
+            let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let one = FoundBundle { place, board: Some("a".into()) };
+            let id = read(&one).unwrap().0.run.id;
+            for at in 1..=4 {
+                bucket.planned.plan(Some((at, PlannedFault::Gone)));
+                let failure = take_in(&store, &one, &to).await.unwrap_err();
+                assert!(failure.message.contains("s3://runs/lab"), "{}", failure.message);
+                assert!(store.run(&id).await.unwrap().is_none(), "the request {at} failed");
+            }
+            bucket.planned.plan(None);
+            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Stored));
+            let (run, digest) =
+                (store.run(&id).await.unwrap().unwrap(), store.run_digest(&id).await.unwrap());
+            assert_eq!(run.place, folder.path().join("none").join(&id).to_string_lossy());
+            assert!(!folder.path().join("none").exists(), "the folder is a cache");
+            let faults = async || bucket.faults(&id, digest.as_ref().unwrap(), true).await.unwrap();
+            assert_eq!(faults().await, [""; 0]);
+            bucket.planned.plan(None);
+            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
+            assert_eq!(bucket.planned.asked(), 2, "a manifest and a list: nothing is put again");
+            bucket.remove(&id).await.unwrap();
+            assert_eq!(faults().await.len(), 1);
+            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
+            assert_eq!(faults().await, [""; 0]);
+        });
+    }
+}

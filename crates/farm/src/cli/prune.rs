@@ -93,7 +93,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let Ok(folder) = RecordFolder::open(&place.bundles) else { return Ok(exit_of(&pruned)) };
     match folder.lock() {
         Ok(Ok(_alone)) => {
-            let swept = sweep(&store, &place.bundles, dry).await?;
+            let swept = sweep(&store, &place.bundles, bucket.is_some(), dry).await?;
             say(&format!("onbeat-farm: {} of no run {gone}", several(swept, "folder", "folders")));
         }
         _ => say("onbeat-farm: a server runs: what boards sent in part is left for it"),
@@ -142,12 +142,18 @@ fn tell(pruned: &PrunedBundles, dry: bool) -> Result<()> {
     Ok(())
 }
 
-/// Removes what was assembled for no run, and pieces that wait: boards send them again.
-async fn sweep(store: &FarmStore, bundles: &Path, dry: bool) -> Result<u64> {
+/// Removes what was assembled for no run, and pieces that wait: boards send them again. The folder may
+/// be the cache of a bucket.
+async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> Result<u64> {
     // The same folder may be written in several ways: what a run is in must not go.
     let whole = |place: &Path| host::whole_path(place).unwrap_or_else(|_| place.to_owned());
+    // A copy has the name of its run's bundle, wherever that was put from.
+    let of_run = |place: &str| match Path::new(place).file_name() {
+        Some(name) if is_cache => whole(&bundles.join(name)),
+        _ => whole(Path::new(place)),
+    };
     let places: std::collections::BTreeSet<PathBuf> =
-        store.places().await?.iter().map(|(_, place, _)| whole(Path::new(place))).collect();
+        store.places().await?.iter().map(|(_, place, _)| of_run(place)).collect();
     let names = MachineFiles::folder(bundles).list("/.").known().cloned().unwrap_or_default();
     let mut gone = 0;
     for name in names {

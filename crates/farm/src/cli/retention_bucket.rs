@@ -103,3 +103,63 @@ impl Drop for ThinningFolder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use crate::objects::tests::{PlannedFault, in_memory};
+    use crate::web::sender::now;
+
+    #[test]
+    fn what_is_old_goes_from_the_bucket_and_from_its_copy_and_is_noted_afterwards() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
+            let hunt = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let folder = tempfile::tempdir().unwrap();
+            for id in ["first", "second", "pinned"] {
+                let copy = crate::ingest::keep::keep(&hunt, id, folder.path()).unwrap().0;
+                let mut record = read(&FoundBundle { place: copy, board: Some("a".into()) }).unwrap().0;
+                record.run.id = id.into();
+                record.slots.iter_mut().for_each(|slot| slot.run = id.into());
+                store.put(&record).await.unwrap();
+                bucket.put_folder(id, &hunt, &record.digest).await.unwrap();
+            }
+            store.pin("pinned", "ann", "", 1).await.unwrap();
+            let later = now() + 86_400;
+            let times = RetentionTimes { blocks: later, windows: later, now: later };
+            let prune =
+                async |times, dry| thin_out_of_bucket(&store, &bucket, folder.path(), times, dry).await;
+            // What came lately stays, however long ago it began.
+            let lately = RetentionTimes { blocks: now() - 60, windows: now() - 60, now: now() };
+            assert_eq!(prune(lately, false).await.unwrap(), PrunedBundles::default());
+            let tried = prune(times, true).await.unwrap();
+            assert_eq!((tried.all.len(), tried.pinned), (2, 1));
+            let thinned = async |id: &str| store.run(id).await.unwrap().unwrap().thinned;
+            bucket.planned.plan(Some((9, PlannedFault::Gone)));
+            assert!(prune(times, false).await.is_err());
+            assert_eq!(thinned("first").await, "");
+            bucket.planned.plan(None);
+            let done = prune(times, false).await.unwrap();
+            assert_eq!((done.pinned, done.failed.len()), (1, 0));
+            for id in ["first", "second"] {
+                assert!(!folder.path().join(id).join("blocks.jsonl").exists(), "{id}");
+                let files = bucket.manifest(id).await.unwrap().unwrap().files;
+                assert!(files.iter().all(|file| file.path != "blocks.jsonl"), "{id}");
+            }
+            assert!(folder.path().join("pinned/blocks.jsonl").exists());
+            assert_eq!(thinned("second").await, "blocks windows");
+            // What is noted is not asked for again, and nothing is left to work on.
+            bucket.planned.plan(None);
+            assert!(prune(times, false).await.unwrap().all.is_empty());
+            assert!(bucket.planned.asked() <= 8, "{}", bucket.planned.asked());
+            assert!(!folder.path().join(THINNED).join(WORK).exists());
+            // A bundle that is gone is named, and the others go on.
+            bucket.remove("pinned").await.unwrap();
+            let failed = prune(times, false).await.unwrap().failed;
+            assert_eq!(failed[0].0, "pinned");
+        });
+    }
+}

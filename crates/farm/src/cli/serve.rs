@@ -225,16 +225,27 @@ async fn watch(app: Arc<App>, roots: Vec<PathBuf>) {
 
 /// Says once that the bucket does not answer, and once that it does again.
 async fn tell_of_bucket(bucket: Arc<ObjectBucket>) {
-    let mut trouble = bucket.trouble();
+    let (mut trouble, mut said) = (bucket.trouble(), false);
+    let mut looks = tokio::time::interval(EVERY);
     loop {
-        bucket.probe().await;
-        while trouble.has_changed().unwrap_or_default() {
-            match trouble.borrow_and_update().as_deref() {
-                Some(words) => say(&format!("onbeat-farm: {words}; boards keep their runs until then")),
-                None => say(&format!("onbeat-farm: {} answers again", bucket.name())),
+        tokio::select! {
+            _ = looks.tick() => {
+                // While nobody asks for a bundle, nothing else would notice.
+                let bucket = bucket.clone();
+                tokio::spawn(async move { bucket.probe().await });
+            }
+            Ok(()) = trouble.changed() => {
+                let words = trouble.borrow_and_update().clone();
+                match &words {
+                    Some(words) if !said => {
+                        say(&format!("onbeat-farm: {words}; boards keep their runs until then"));
+                    }
+                    None if said => say(&format!("onbeat-farm: {} answers again", bucket.name())),
+                    _ => {}
+                }
+                said = words.is_some();
             }
         }
-        let _ = tokio::time::timeout(EVERY, trouble.changed()).await;
     }
 }
 

@@ -21,7 +21,7 @@ const SCHEME: &str = "s3://";
 const REGION: &str = "us-east-1";
 /// One more than this is tried, within this time.
 const RETRIES: usize = 2;
-const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the environment says of object stores: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
 /// `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`. Flags would show in the list of processes.

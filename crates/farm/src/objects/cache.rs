@@ -228,7 +228,7 @@ impl BundleCache {
                 return;
             }
             let folder = self.folder.clone();
-            let _ = blocking(move || Ok(drop_tree(&folder, GONE))).await;
+            let _ = tokio::task::spawn_blocking(move || drop_tree(&folder, GONE)).await;
         }
     }
 

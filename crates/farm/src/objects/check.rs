@@ -28,7 +28,7 @@ impl ObjectBucket {
         // One of several pieces is compared where they are fetched.
         if manifest.run_digest().is_some_and(|known| known != hex(digest)) {
             faults.push(format!(
-                "{} has another run.json of {name} than the store: import it again",
+                "the bucket {} has another run.json of {name} than the store: import it again",
                 self.name()
             ));
         }

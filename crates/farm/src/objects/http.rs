@@ -14,7 +14,9 @@ use ureq::http::{Request, Response};
 
 /// No piece, manifest or list of a thousand objects is larger.
 const BODY_LIMIT: usize = 16 << 20;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Without a byte, and until the first of an answer comes: people wait for the page.
+const SILENCE: Duration = Duration::from_secs(15);
 /// For a piece on a slow line.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -34,6 +36,9 @@ impl UreqConnector {
             .https_only(is_encrypted)
             .user_agent(concat!("onbeat-farm/", env!("CARGO_PKG_VERSION")))
             .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_per_read(Some(SILENCE))
+            .timeout_per_write(Some(SILENCE))
+            .timeout_recv_response(Some(SILENCE))
             .timeout_global(Some(TIMEOUT));
         let config = if is_encrypted { config } else { config.proxy(None) };
         UreqConnector { agent: Agent::new_with_config(config.build()) }
