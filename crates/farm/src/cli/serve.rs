@@ -232,7 +232,9 @@ async fn tell_of_bucket(bucket: Arc<ObjectBucket>) {
             _ = looks.tick() => {
                 // While nobody asks for a bundle, nothing else would notice.
                 let bucket = bucket.clone();
-                tokio::spawn(async move { bucket.probe().await });
+                tokio::spawn(async move {
+                    let _ = bucket.probe().await;
+                });
             }
             Ok(()) = trouble.changed() => {
                 let words = trouble.borrow_and_update().clone();

@@ -94,9 +94,15 @@ impl ObjectBucket {
         self.trouble.subscribe()
     }
 
-    /// Asks for something, so that it is known whether the bucket answers.
-    pub async fn probe(&self) {
-        let _ = self.put_at("probe", "manifest.json").await;
+    /// Asks for something that is not there, so that it is known whether the bucket answers.
+    pub async fn probe(&self) -> Result<(), BucketFault> {
+        self.put_at("probe", "manifest.json").await.map(|_| ())
+    }
+
+    /// A fault while the bucket does not answer; where it did, it is not asked.
+    pub async fn answers(&self) -> Result<(), BucketFault> {
+        let is_known = self.trouble.borrow().is_none();
+        if is_known { Ok(()) } else { self.probe().await }
     }
 
     fn path(&self, bundle: &str, object: &str) -> ObjectPath {

@@ -156,6 +156,10 @@ pub async fn put_run(
     let manifest = BundleManifest::read(&text).map_err(unreadable)?;
     let (board_id, bytes) = (owner.board_id, manifest.bytes());
     let sent = SentBundle { board_id, manifest: Sha256::digest(&text).to_vec(), bytes };
+    // Before its turn: a bucket that is silent keeps no other board waiting.
+    if let Some(cache) = &app.cache {
+        cache.bucket.answers().await?;
+    }
     // One after the other: two requests of one run would write the same files.
     let _turn = intake.assembling.lock().await;
     if is_there(&app, &owner, &id, &manifest, &sent).await? {
