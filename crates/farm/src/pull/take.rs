@@ -226,3 +226,40 @@ fn emptied(place: &Path) -> std::result::Result<Dir, String> {
     remove_tree(&MachineFiles::folder(place), &top, RUNS, 0);
     top.subdir(RUNS).map_err(trouble)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::tests::{PlannedFault, in_memory};
+
+    #[test]
+    fn a_run_that_was_fetched_is_in_the_bucket_before_it_is_stored() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (bucket, folder) = (in_memory(), tempfile::tempdir().unwrap());
+            let place = PullPlace {
+                store: FarmStore::in_memory().await.unwrap(),
+                bundles: folder.path().to_owned(),
+                bucket: Some(bucket.clone()),
+                quota: 1 << 30,
+                always: true,
+            };
+            let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let record = read(&FoundBundle { place: from.clone(), board: None }).unwrap().0;
+            let (id, digest) = (record.run.id, record.digest);
+            let run = ListedRun { name: id.clone(), digest: hex(&digest) };
+            for at in 1..=4 {
+                bucket.planned.plan(Some((at, PlannedFault::Gone)));
+                assert!(take_in(&place, "a", &run, 9, &from).await.is_err());
+                assert!(place.store.run(&id).await.unwrap().is_none(), "the request {at} failed");
+            }
+            bucket.planned.plan(None);
+            let stored = take_in(&place, "a", &run, 9, &from).await.unwrap();
+            assert_eq!(stored, Ok(PutOutcome::Stored));
+            assert_eq!(bucket.faults(&id, &digest, true).await.unwrap(), [""; 0]);
+            let kept = place.store.run(&id).await.unwrap().unwrap().place;
+            assert_eq!(Path::new(&kept), folder.path().join(&id));
+            assert!(!Path::new(&kept).exists(), "the folder is a cache");
+        });
+    }
+}

@@ -81,6 +81,11 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     gauge("onbeat_change_timestamp_seconds", "When a change for the worse was seen last.", &latest(&known));
     let pending = app.counters.webhook_pending.load(Ordering::Relaxed);
     gauge("onbeat_farm_webhook_pending", "Changes that wait for the webhook.", &alone(pending as f64));
+    if let Some(cache) = &app.cache {
+        let is_away = cache.bucket.trouble().borrow().is_some();
+        let help = "Whether the bucket of bundles does not answer.";
+        gauge("onbeat_farm_bucket_away", help, &alone(f64::from(u8::from(is_away))));
+    }
     let mut counter = |name: &str, help: &str, value: u64| {
         let _ = writeln!(text, "# TYPE {name} counter\n# HELP {name} {help}\n{name}_total {value}");
     };

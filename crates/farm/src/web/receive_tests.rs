@@ -706,6 +706,7 @@ fn a_cache_that_was_lost_is_fetched_and_a_bucket_that_lost_is_a_line() {
             let (status, text) = farm.text(address).await;
             assert!(status == 503 && text.contains("is not reached"), "{address}: {status} {text}");
         }
+        assert!(farm.text("/metrics").await.1.contains("\nonbeat_farm_bucket_away 1\n"));
         // The numbers are the store's.
         let (status, text) = farm.text(&format!("/b/{board}/at/{minute}")).await;
         assert!(
