@@ -4,7 +4,7 @@
 //! [`web`] asks it and hands what it finds to [`pages`] and [`pictures`], which are functions from
 //! values to markup. [`changes`] judges what changed, [`sides`] chooses the days that a comparison
 //! is of, [`encoding`] packs histograms for the store. [`pull`] fetches runs of boards that cannot
-//! call out, [`results`] hands runs to systems that collect results of tests. [`cli`] is the
+//! call out, [`objects`] has bundles in a bucket, [`results`] hands runs to systems that collect results of tests. [`cli`] is the
 //! command line.
 
 pub mod board_settings;
@@ -14,6 +14,7 @@ pub mod encoding;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod ingest;
+pub mod objects;
 pub mod pages;
 pub mod people;
 pub mod pictures;
@@ -22,4 +23,5 @@ pub mod records;
 pub mod results;
 pub mod sides;
 pub mod store;
+pub mod this_machine;
 pub mod web;

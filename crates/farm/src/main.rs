@@ -7,7 +7,17 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let variable = |name: &str| std::env::var_os(name);
-    let environment =
-        farm::cli::FarmEnvironment { state_home: variable("XDG_STATE_HOME"), home: variable("HOME") };
+    let objects = farm::objects::ObjectKeys {
+        id: variable("AWS_ACCESS_KEY_ID"),
+        secret: variable("AWS_SECRET_ACCESS_KEY"),
+        session: variable("AWS_SESSION_TOKEN"),
+        region: variable("AWS_REGION"),
+        endpoint: variable("AWS_ENDPOINT_URL"),
+    };
+    let environment = farm::cli::FarmEnvironment {
+        state_home: variable("XDG_STATE_HOME"),
+        home: variable("HOME"),
+        objects,
+    };
     ExitCode::from(farm::cli::run(std::env::args_os(), &environment))
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 
+use super::objects_flag::{ObjectsFlag, name_in_bucket};
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
 use crate::ingest::keep::keep;
@@ -12,7 +13,8 @@ use crate::ingest::keep::keep;
 /// Copy the store and its bundles into a folder, while the server runs
 ///
 /// The database is copied as it is at one moment, then the bundles that it names. What is copied is
-/// a store by itself: `serve --store sqlite:DIR/farm.db`.
+/// a store by itself: `serve --store sqlite:DIR/farm.db`. What lies in a bucket stays there, and is
+/// backed up there.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  onbeat-farm backup /mnt/backup/$(date +%F)")]
 pub struct Args {
@@ -21,17 +23,21 @@ pub struct Args {
     /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+    #[command(flatten)]
+    objects: ObjectsFlag,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
-    let place = StorePlace::of(args.store.as_deref(), environment)?;
+    let (place, bucket) =
+        args.objects.open(StorePlace::of(args.store.as_deref(), environment)?, environment)?;
     if place.is_database() {
         return Err(Failure::usage(
             "backup copies a store in a file: copy PostgreSQL's with `pg_dump --format=custom`, and then \
-             the folder of --objects",
+             what lies at --objects",
         ));
     }
     let store = place.open_existing().await?;
+    let bundles = place.bundles.clone();
     let failed = |error: &std::io::Error| {
         let what = format!("cannot write to {}", quoted(&args.dir));
         Failure::of_call(what, error, Exit::Usage, "name a folder of your own, with space")
@@ -51,10 +57,14 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     // The database first: what comes later is not in it, and what it names is copied after it.
     let file = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
     store.copy_to(file).await?;
-    let (mut copied, mut missing) = (0, 0);
+    let (mut copied, mut missing, mut in_bucket) = (0, 0, 0);
     let target = copy.open_existing().await?;
     for (id, place, _) in target.places().await? {
         let place = Path::new(&place);
+        if bucket.is_some() && name_in_bucket(place, &bundles).is_some() {
+            in_bucket += 1;
+            continue;
+        }
         let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         match keep(place, &name, &copy.bundles) {
             Ok((to, _)) if host::identity(&to.join("run.json")).is_some() => {
@@ -70,5 +80,12 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     let runs = several(copied, "run", "runs");
     say(&format!("onbeat-farm: the store and {runs} are in {}", quoted(&dir)));
+    if let Some(bucket) = bucket {
+        let runs = several(in_bucket, "run lies", "runs lie");
+        say(&format!(
+            "onbeat-farm: {runs} in {}: back them up there, by its versions or a copy of it",
+            bucket.name()
+        ));
+    }
     Ok(if missing == 0 { Exit::Ok } else { Exit::Inconclusive })
 }

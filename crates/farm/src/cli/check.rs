@@ -1,39 +1,52 @@
 //! `onbeat-farm check`: whether everything is as it was written.
 
 use std::io::Write;
+use std::path::Path;
 
 use host::MachineFiles;
-use model::error::{Exit, Result};
+use model::error::{Exit, Failure, Result};
 use model::fact::Fact;
 use model::text::{clean, several};
 use sha2::{Digest, Sha256};
 
+use super::objects_flag::{ObjectsFlag, name_in_bucket};
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
 
 /// Look whether the store and its bundles are as they were written
 ///
 /// Reads everything: whether the database is whole, each histogram readable and the sums of slots,
-/// hours and days the same, and whether each run's document is where it was put, unchanged.
+/// hours and days the same, and whether each run's document is where it was put, unchanged. Of a
+/// bucket it lists what there is, and looks whether each run has its manifest and its pieces.
 #[derive(clap::Args)]
 pub struct Args {
     /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+    #[command(flatten)]
+    objects: ObjectsFlag,
+    /// Fetch all that is in the bucket, too, and compare it with its SHA-256
+    #[arg(long)]
+    deep: bool,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
-    let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
+    let (place, bucket) =
+        args.objects.open(StorePlace::of(args.store.as_deref(), environment)?, environment)?;
+    if args.deep && bucket.is_none() {
+        return Err(Failure::usage("--deep: is for a bucket: name it with --objects s3://BUCKET"));
+    }
+    let store = place.open_existing().await?;
     let mut faults = store.faults().await?;
     let places = store.places().await?;
-    faults.extend(places.iter().filter_map(|(id, place, digest)| {
-        let document = MachineFiles::folder(place).read_at_most("/run.json", bundle::manifest::RUN_LIMIT);
-        match document {
-            Fact::Known(bytes) if Sha256::digest(&bytes).to_vec() == *digest => None,
-            Fact::Known(_) => Some(format!("{id}: its run.json was changed, in {place}")),
-            _ => Some(format!("{id}: its run.json cannot be read, in {place}")),
-        }
-    }));
+    for (id, at, digest) in &places {
+        let at = Path::new(at);
+        let (Some(bucket), Some(name)) = (&bucket, name_in_bucket(at, &place.bundles)) else {
+            faults.extend(document_fault(id, at, digest));
+            continue;
+        };
+        faults.extend(bucket.faults(&name, digest, args.deep).await?);
+    }
     for fault in &faults {
         // A closed standard output does not end the check.
         let _ = writeln!(std::io::stdout(), "{}", clean(fault));
@@ -44,4 +57,13 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         several(faults.len() as u64, "fault", "faults")
     ));
     Ok(if faults.is_empty() { Exit::Ok } else { Exit::Limit })
+}
+
+fn document_fault(id: &str, at: &Path, digest: &[u8]) -> Option<String> {
+    let shown = at.display();
+    match MachineFiles::folder(at).read_at_most("/run.json", bundle::manifest::RUN_LIMIT) {
+        Fact::Known(bytes) if Sha256::digest(&bytes)[..] == *digest => None,
+        Fact::Known(_) => Some(format!("{id}: its run.json was changed, in {shown}")),
+        _ => Some(format!("{id}: its run.json cannot be read, in {shown}")),
+    }
 }

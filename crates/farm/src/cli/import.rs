@@ -1,20 +1,25 @@
 //! `onbeat-farm import`: bundles from a folder or a stick into the store.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 
+use super::objects_flag::ObjectsFlag;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
 use crate::ingest::bundle::{is_id, read};
 use crate::ingest::find::{FoundBundle, bundles};
 use crate::ingest::keep::keep;
+use crate::objects::{BucketFault, ObjectBucket};
+use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, PutOutcome};
 
 /// Take runs from folders into the store, as from a stick
 ///
-/// The bundles are copied next to the store. Importing the same again adds nothing.
+/// The bundles are copied next to the store, or into the bucket of --objects. Importing the same
+/// again adds nothing, but for what the bucket has lost.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm import /media/stick/runs\n  onbeat-farm import --board press-3 RUN"
@@ -29,15 +34,15 @@ pub struct Args {
     /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// The folder of bundles [default: next to the store's file; onbeat/farm.bundles in the state
-    /// folder for PostgreSQL]
-    #[arg(long, value_name = "DIR")]
-    objects: Option<PathBuf>,
+    #[command(flatten)]
+    objects: ObjectsFlag,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
-    let place = StorePlace::of(args.store.as_deref(), environment)?.with_bundles(args.objects.as_deref());
+    let place = StorePlace::of(args.store.as_deref(), environment)?;
+    let (place, bucket) = args.objects.open(place, environment)?;
     let store = place.open().await?;
+    let to = KeptIn { bundles: place.bundles, bucket };
     let (mut stored, mut had, mut refused) = (0, 0, 0);
     for folder in &args.folders {
         let root = host::whole_path(folder).map_err(|error| {
@@ -54,7 +59,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         }
         for mut one in found {
             one.board = args.board.clone().or(one.board);
-            match take_in(&store, &one, &place.bundles).await? {
+            match take_in(&store, &one, &to).await? {
                 Ok(PutOutcome::Had) => had += 1,
                 Ok(_) => stored += 1,
                 Err(reason) => {
@@ -74,8 +79,67 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     Ok(if refused > 0 { Exit::Inconclusive } else { Exit::Ok })
 }
 
+/// Where copies of bundles go.
+struct KeptIn {
+    bundles: PathBuf,
+    bucket: Option<Arc<ObjectBucket>>,
+}
+
+impl KeptIn {
+    /// Copies a bundle; where it is, and how many files were left out.
+    async fn keep(&self, from: &Path, record: &BundleRecord) -> Result<Result<(PathBuf, u64), String>> {
+        let Some(bucket) = &self.bucket else {
+            return Ok(keep(from, &record.run.id, &self.bundles).map(|(place, left_out)| {
+                // A server that is started elsewhere has to find it.
+                (host::whole_path(&place).unwrap_or(place), left_out)
+            }));
+        };
+        let bundles = host::whole_path(&self.bundles).unwrap_or_else(|_| self.bundles.clone());
+        let put = bucket.put_folder(&record.run.id, from, &record.digest).await;
+        Ok(words_of(put)?.map(|left_out| (bundles.join(&record.run.id), left_out)))
+    }
+
+    /// Puts a run back that the store has and the bucket has not.
+    async fn put_back(
+        &self,
+        from: &Path,
+        record: &BundleRecord,
+        known: &FarmRun,
+    ) -> Result<Result<(), String>> {
+        let name = Path::new(&known.place).file_name().and_then(|name| name.to_str());
+        let (Some(bucket), Some(name)) = (&self.bucket, name) else { return Ok(Ok(())) };
+        if bucket.faults(name, &record.digest, false).await?.is_empty() {
+            return Ok(Ok(()));
+        }
+        if let Err(reason) = words_of(bucket.put_folder(name, from, &record.digest).await)? {
+            return Ok(Err(reason));
+        }
+        say(&format!("onbeat-farm: {} is in {} again", record.run.id, bucket.name()));
+        Ok(Ok(()))
+    }
+
+    /// Removes from the bucket what was put for a run and then not stored, unless another state of it
+    /// is there.
+    async fn take_back(&self, id: &str, place: Option<&str>) {
+        let is_its = |place: &str| Path::new(place).file_name().is_some_and(|name| name == id);
+        if let (Some(bucket), false) = (&self.bucket, place.is_some_and(is_its)) {
+            // What stays there is of no run.
+            let _ = bucket.remove(id).await;
+        }
+    }
+}
+
+/// A bucket that does not answer ends the command; what else is wrong is the run's.
+fn words_of<T>(outcome: std::result::Result<T, BucketFault>) -> Result<Result<T, String>> {
+    match outcome {
+        Err(fault @ BucketFault::Unreachable(_)) => Err(fault.into()),
+        Err(fault) => Ok(Err(fault.words().to_owned())),
+        Ok(of) => Ok(Ok(of)),
+    }
+}
+
 /// Stores a bundle with its copy. The copy is made first, so that no run in the store lacks it.
-async fn take_in(store: &FarmStore, one: &FoundBundle, kept: &Path) -> Result<Result<PutOutcome, String>> {
+async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Result<PutOutcome, String>> {
     let (mut record, remarks) = match read(one) {
         Ok(read) => read,
         Err(reason) => return Ok(Err(reason)),
@@ -85,11 +149,15 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, kept: &Path) -> Result<Re
     }
     // What is there and over is not copied once more.
     let known = store.run(&record.run.id).await?;
+    if let Some(known) = known.as_ref().filter(|_| to.bucket.is_some())
+        && store.run_digest(&known.id).await?.as_deref() == Some(&record.digest)
+    {
+        return Ok(to.put_back(&one.place, &record, known).await?.map(|_| PutOutcome::Had));
+    }
+    let had = known.as_ref().map(|known| known.place.clone());
     if known.is_none_or(|known| !known.complete) && is_id(&record.run.id) {
-        match keep(&one.place, &record.run.id, kept) {
+        match to.keep(&one.place, &record).await? {
             Ok((place, left_out)) => {
-                // A server that is started elsewhere has to find it.
-                let place = host::whole_path(&place).unwrap_or(place);
                 record.run.place = place.to_string_lossy().into_owned();
                 if left_out > 0 {
                     let files = several(left_out, "file", "files");
@@ -102,8 +170,52 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, kept: &Path) -> Result<Re
             Err(reason) => return Ok(Err(reason)),
         }
     }
-    Ok(match store.put(&record).await? {
+    let outcome = store.put(&record).await?;
+    if !matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
+        to.take_back(&record.run.id, had.as_deref()).await;
+    }
+    Ok(match outcome {
         PutOutcome::Refused(reason) => Err(reason),
         stored => Ok(stored),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::tests::{PlannedFault, in_memory};
+
+    #[test]
+    fn a_run_goes_into_the_bucket_before_it_is_stored_and_is_put_back_where_it_was_lost() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
+            let folder = tempfile::tempdir().unwrap();
+            let to = KeptIn { bundles: folder.path().join("none"), bucket: Some(bucket.clone()) };
+            let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let one = FoundBundle { place, board: Some("a".into()) };
+            let id = read(&one).unwrap().0.run.id;
+            for at in 1..=4 {
+                bucket.planned.plan(Some((at, PlannedFault::Gone)));
+                let failure = take_in(&store, &one, &to).await.unwrap_err();
+                assert!(failure.message.contains("s3://runs/lab"), "{}", failure.message);
+                assert!(store.run(&id).await.unwrap().is_none(), "the request {at} failed");
+            }
+            bucket.planned.plan(None);
+            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Stored));
+            let (run, digest) =
+                (store.run(&id).await.unwrap().unwrap(), store.run_digest(&id).await.unwrap());
+            assert_eq!(run.place, folder.path().join("none").join(&id).to_string_lossy());
+            assert!(!folder.path().join("none").exists(), "the folder is a cache");
+            let faults = async || bucket.faults(&id, digest.as_ref().unwrap(), true).await.unwrap();
+            assert_eq!(faults().await, [""; 0]);
+            bucket.planned.plan(None);
+            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
+            assert_eq!(bucket.planned.asked(), 2, "a manifest and a list: nothing is put again");
+            bucket.remove(&id).await.unwrap();
+            assert_eq!(faults().await.len(), 1);
+            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
+            assert_eq!(faults().await, [""; 0]);
+        });
+    }
 }

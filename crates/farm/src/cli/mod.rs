@@ -8,11 +8,13 @@ mod export;
 mod export_parquet;
 mod export_results;
 mod import;
+mod objects_flag;
 mod person;
 mod pin;
 mod prune;
 mod pull;
 mod retention;
+mod retention_bucket;
 mod scan;
 mod serve;
 mod store_flag;
@@ -24,6 +26,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use model::error::{Exit, Failure};
 
+use crate::objects::ObjectKeys;
 use crate::store::{AuditEntry, FarmStore};
 use crate::web::sender::now_ns;
 
@@ -34,6 +37,8 @@ pub struct FarmEnvironment {
     pub state_home: Option<OsString>,
     /// `$HOME`.
     pub home: Option<OsString>,
+    /// Keys and place of an object store.
+    pub objects: ObjectKeys,
 }
 
 /// Keeps the runs of many boards, and shows them in a browser.

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use host::dir::Dir;
 use host::{MachineFiles, RecordFolder};
@@ -9,10 +10,13 @@ use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 use model::units::{Bare, Nanos, parse_span};
 
+use super::objects_flag::ObjectsFlag;
 use super::retention::{Pruned, PrunedBundles, RetentionTimes, thin_out};
+use super::retention_bucket::thin_out_of_bucket;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, note, say};
 use crate::ingest::unpack::remove_tree;
+use crate::objects::{ObjectBucket, swept};
 use crate::records::Tier;
 use crate::store::FarmStore;
 use crate::web::sender::now;
@@ -46,14 +50,13 @@ pub struct Args {
     /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// The folder of bundles [default: next to the store's file; onbeat/farm.bundles in the state
-    /// folder for PostgreSQL]
-    #[arg(long, value_name = "DIR")]
-    objects: Option<PathBuf>,
+    #[command(flatten)]
+    objects: ObjectsFlag,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
-    let place = StorePlace::of(args.store.as_deref(), environment)?.with_bundles(args.objects.as_deref());
+    let place = StorePlace::of(args.store.as_deref(), environment)?;
+    let (place, bucket) = args.objects.open(place, environment)?;
     let store = place.open_existing().await?;
     let before = |flag: &str, text: &str| {
         let span = parse_span(text, Bare::Seconds).map_err(|why| Failure::usage(format!("{flag}: {why}")))?;
@@ -75,21 +78,35 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let histograms = several(dropped, "histogram", "histograms");
     let (would, gone) = if dry { ("would go", "would be removed") } else { ("dropped", "removed") };
     say(&format!("onbeat-farm: {histograms} {would}, whose samples are in those of days"));
-    let pruned = thin_out(&store, &place.bundles, times, dry).await?;
+    let pruned = match &bucket {
+        None => thin_out(&store, &place.bundles, times, dry).await?,
+        Some(bucket) => thin_out_of_bucket(&store, bucket, &place.bundles, times, dry).await?,
+    };
     tell(&pruned, dry)?;
     if !dry {
         let of_runs = several(pruned.all.len() as u64, "run", "runs");
         note(&store, format!("pruned: {histograms} dropped, {of_runs} thinned out")).await?;
     }
+    if let Some(bucket) = &bucket {
+        sweep_bucket(&store, bucket, dry).await?;
+    }
     let Ok(folder) = RecordFolder::open(&place.bundles) else { return Ok(exit_of(&pruned)) };
     match folder.lock() {
         Ok(Ok(_alone)) => {
-            let swept = sweep(&store, &place.bundles, dry).await?;
+            let swept = sweep(&store, &place.bundles, bucket.is_some(), dry).await?;
             say(&format!("onbeat-farm: {} of no run {gone}", several(swept, "folder", "folders")));
         }
         _ => say("onbeat-farm: a server runs: what boards sent in part is left for it"),
     }
     Ok(exit_of(&pruned))
+}
+
+/// Removes bundles of no run from the bucket.
+async fn sweep_bucket(store: &FarmStore, bucket: &Arc<ObjectBucket>, dry: bool) -> Result<()> {
+    let gone = swept(bucket, store, now(), dry).await?;
+    let would = if dry { "would be removed from" } else { "removed from" };
+    say(&format!("onbeat-farm: {} of no run {would} {}", several(gone, "bundle", "bundles"), bucket.name()));
+    Ok(())
 }
 
 fn exit_of(pruned: &PrunedBundles) -> Exit {
@@ -125,12 +142,18 @@ fn tell(pruned: &PrunedBundles, dry: bool) -> Result<()> {
     Ok(())
 }
 
-/// Removes what was assembled for no run, and pieces that wait: boards send them again.
-async fn sweep(store: &FarmStore, bundles: &Path, dry: bool) -> Result<u64> {
+/// Removes what was assembled for no run, and pieces that wait: boards send them again. The folder may
+/// be the cache of a bucket.
+async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> Result<u64> {
     // The same folder may be written in several ways: what a run is in must not go.
     let whole = |place: &Path| host::whole_path(place).unwrap_or_else(|_| place.to_owned());
+    // A copy has the name of its run's bundle, wherever that was put from.
+    let of_run = |place: &str| match Path::new(place).file_name() {
+        Some(name) if is_cache => whole(&bundles.join(name)),
+        _ => whole(Path::new(place)),
+    };
     let places: std::collections::BTreeSet<PathBuf> =
-        store.places().await?.iter().map(|(_, place, _)| whole(Path::new(place))).collect();
+        store.places().await?.iter().map(|(_, place, _)| of_run(place)).collect();
     let names = MachineFiles::folder(bundles).list("/.").known().cloned().unwrap_or_default();
     let mut gone = 0;
     for name in names {

@@ -1,6 +1,5 @@
 //! `onbeat-farm pull`: runs of boards that cannot call out, over the system's ssh.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::error::{Exit, Failure, Result};
@@ -8,6 +7,7 @@ use model::text::{clean, several};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use super::objects_flag::ObjectsFlag;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
 use crate::ingest::find::board_key;
@@ -44,18 +44,18 @@ pub struct Args {
     /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// The folder of bundles [default: next to the store's file; onbeat/farm.bundles in the state
-    /// folder for PostgreSQL]
-    #[arg(long, value_name = "DIR")]
-    objects: Option<PathBuf>,
+    #[command(flatten)]
+    objects: ObjectsFlag,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let hosts = args.hosts()?;
-    let place = StorePlace::of(args.store.as_deref(), environment)?.with_bundles(args.objects.as_deref());
+    let place = StorePlace::of(args.store.as_deref(), environment)?;
+    let (place, bucket) = args.objects.open(place, environment)?;
     let to = Arc::new(PullPlace {
         store: place.open().await?,
         bundles: place.bundles,
+        bucket,
         quota: args.board_quota << 30,
         always: args.always,
     });

@@ -38,6 +38,39 @@ pub struct PrunedBundles {
     pub failed: Vec<(String, String)>,
 }
 
+impl RetentionTimes {
+    /// Whether the seconds of a bundle that came at a time are old, and its windows.
+    pub fn old(&self, bundle: &KeptBundle, came: i64) -> (bool, bool) {
+        let came = came.max(bundle.started);
+        (came < self.blocks, came < self.windows && bundle.spikes > 0)
+    }
+}
+
+impl PrunedBundles {
+    /// Notes what went of a bundle, also in the store where it was no try.
+    pub async fn note(
+        &mut self,
+        store: &FarmStore,
+        bundle: &KeptBundle,
+        of: ThinnedBundle,
+        now: i64,
+        dry: bool,
+    ) -> Result<()> {
+        let bytes = of.blocks + of.window_bytes;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let parts = parts(of.blocks > 0, of.window_bytes > 0);
+        if !dry {
+            let is_gone = |part: &str| bundle.thinned.contains(part) || parts.contains(part);
+            let all = self::parts(is_gone("blocks"), is_gone("windows"));
+            store.note_freed(&FreedParts { bundle, parts: all, bytes, t: now }).await?;
+        }
+        self.all.push(Pruned { run: bundle.run.clone(), parts, of });
+        Ok(())
+    }
+}
+
 /// Takes out of the bundles below a folder what is old, or says what that is.
 pub async fn thin_out(
     store: &FarmStore,
@@ -56,8 +89,8 @@ pub async fn thin_out(
         // What lies elsewhere is shown from there, and is not the farm's.
         let came = host::written_at(&place.join("run.json"));
         let Some(came) = came.filter(|_| place.parent().is_some_and(is_below)) else { continue };
-        let came = came.max(bundle.started);
-        if came >= times.blocks && came >= times.windows {
+        let old = times.old(bundle, came);
+        if old == (false, false) {
             continue;
         }
         if bundle.pinned {
@@ -68,29 +101,19 @@ pub async fn thin_out(
             culprits: first.remove(&bundle.run).unwrap_or_default(),
             worst: worst.contains(bundle.run.as_str()),
         };
-        let old = (came < times.blocks, came < times.windows && bundle.spikes > 0);
         let thinned = tokio::task::spawn_blocking(move || thin(&place, old, &kept, dry)).await;
         let outcome =
             thinned.unwrap_or_else(|_| Err("its parser failed: report this, with the bundle".into()));
         match outcome {
-            Ok(of) if of.blocks + of.window_bytes == 0 => {}
-            Ok(of) => {
-                let parts = parts(of.blocks > 0, of.window_bytes > 0);
-                if !dry {
-                    let is_gone = |part: &str| bundle.thinned.contains(part) || parts.contains(part);
-                    let all = self::parts(is_gone("blocks"), is_gone("windows"));
-                    let bytes = of.blocks + of.window_bytes;
-                    store.note_freed(&FreedParts { bundle, parts: all, bytes, t: times.now }).await?;
-                }
-                pruned.all.push(Pruned { run: bundle.run.clone(), parts, of });
-            }
+            Ok(of) => pruned.note(store, bundle, of, times.now, dry).await?,
             Err(why) => pruned.failed.push((bundle.run.clone(), why)),
         }
     }
     Ok(pruned)
 }
 
-fn thin(
+/// Takes the seconds out of a bundle in a folder, its windows, or both.
+pub fn thin(
     place: &Path,
     (blocks, windows): (bool, bool),
     kept: &WindowsKept,
@@ -107,7 +130,7 @@ fn parts(blocks: bool, windows: bool) -> String {
 }
 
 /// Of each board and week, from Monday on in UTC, the run with spikes that had the largest latency.
-fn worst_of_weeks(bundles: &[KeptBundle]) -> BTreeSet<&str> {
+pub fn worst_of_weeks(bundles: &[KeptBundle]) -> BTreeSet<&str> {
     let mut worst: BTreeMap<(i64, i64), &KeptBundle> = BTreeMap::new();
     for bundle in bundles.iter().filter(|bundle| bundle.spikes > 0) {
         // 1970 began on a Thursday.

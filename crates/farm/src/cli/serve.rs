@@ -10,11 +10,13 @@ use model::text::several;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::objects_flag::ObjectsFlag;
 use super::scan::{SeenRuns, scan};
 use super::store_flag::StorePlace;
 use super::tls_flags::{TlsFlags, keep_certificate};
 use super::webhook_flags::WebhookFlags;
 use super::{FarmEnvironment, say};
+use crate::objects::{BundleCache, ObjectBucket};
 use crate::store::FarmStore;
 use crate::web::{
     AccessPolicy, App, FarmExposure, Intake, PublicReading, ServerCertificate, TlsListener, keep_changes,
@@ -33,7 +35,7 @@ const EVERY: Duration = Duration::from_secs(30);
 #[command(
     after_help = "Examples:\n  onbeat-farm serve --runs ~/.local/state/onbeat/runs\n  onbeat-farm serve \
      --store sqlite:/srv/onbeat/farm.db\n  onbeat-farm serve --store postgres://farm@localhost/farm\n  \
-     onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
+     onbeat-farm serve --objects s3://onbeat-runs --store sqlite:/srv/onbeat/farm.db\n  onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
 )]
 pub struct Args {
     /// Show the runs below this folder; may be given several times
@@ -43,10 +45,8 @@ pub struct Args {
     /// onbeat/farm.db in the state folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// The folder of bundles [default: next to the store's file; onbeat/farm.bundles in the state
-    /// folder for PostgreSQL]
-    #[arg(long, value_name = "DIR")]
-    objects: Option<PathBuf>,
+    #[command(flatten)]
+    objects: ObjectsFlag,
     /// Where to listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8377")]
     listen: SocketAddr,
@@ -68,6 +68,11 @@ pub struct Args {
     #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
     board_quota: u64,
+    /// The most that bundles take on this machine that are in a bucket; those that were not looked
+    /// at for longest go
+    #[arg(long, value_name = "GIB", default_value_t = 10, value_parser =
+        clap::value_parser!(u64).range(1..=1 << 20))]
+    cache: u64,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
@@ -81,12 +86,15 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             "--runs: {shown} is no folder: name the one that holds the runs"
         )));
     }
+    let mut cache = None;
     let (_alone, store, intake) = match (&args.store, args.runs.is_empty()) {
         (None, false) => (None, FarmStore::in_memory().await?, None),
         (given, _) => {
-            let place = StorePlace::of(given.as_deref(), environment)?.with_bundles(args.objects.as_deref());
+            let place = StorePlace::of(given.as_deref(), environment)?;
+            let (place, bucket) = args.objects.open(place, environment)?;
             let store = place.open().await?;
             let alone = place.lock()?;
+            cache = bucket.map(|bucket| BundleCache::start(bucket, &place.bundles, args.cache << 30));
             (Some(alone), store.clone(), Some(Intake::start(store, &place.bundles, args.board_quota << 30)))
         }
     };
@@ -94,7 +102,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let policy = AccessPolicy { public: args.public, metrics_open: args.metrics_open };
     let keeps = intake.is_some();
     let has_people = store.has_people().await?;
-    let app = Arc::new(App::new(store, exposure, intake).with_policy(policy));
+    if let Some(cache) = &cache {
+        tokio::spawn(tell_of_bucket(cache.bucket.clone()));
+    }
+    let app = Arc::new(App::new(store, exposure, intake).with_policy(policy).with_cache(cache));
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         Failure::of_call(
             format!("cannot listen on {}", args.listen),
@@ -212,6 +223,34 @@ async fn watch(app: Arc<App>, roots: Vec<PathBuf>) {
     }
 }
 
+/// Says once that the bucket does not answer, and once that it does again.
+async fn tell_of_bucket(bucket: Arc<ObjectBucket>) {
+    let (mut trouble, mut said) = (bucket.trouble(), false);
+    let mut looks = tokio::time::interval(EVERY);
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {
+                // While nobody asks for a bundle, nothing else would notice.
+                let bucket = bucket.clone();
+                tokio::spawn(async move {
+                    let _ = bucket.probe().await;
+                });
+            }
+            Ok(()) = trouble.changed() => {
+                let words = trouble.borrow_and_update().clone();
+                match &words {
+                    Some(words) if !said => {
+                        say(&format!("onbeat-farm: {words}; boards keep their runs until then"));
+                    }
+                    None if said => say(&format!("onbeat-farm: {} answers again", bucket.name())),
+                    _ => {}
+                }
+                said = words.is_some();
+            }
+        }
+    }
+}
+
 /// Ctrl-C, or a service manager.
 async fn asked_to_end() {
     let Ok(mut terminated) = signal(SignalKind::terminate()) else { return std::future::pending().await };
@@ -229,7 +268,7 @@ mod tests {
         Args {
             runs: Vec::new(),
             store: None,
-            objects: None,
+            objects: ObjectsFlag::default(),
             listen: listen.parse().unwrap(),
             behind_proxy,
             tls: TlsFlags::default(),
@@ -237,6 +276,7 @@ mod tests {
             public: None,
             metrics_open: false,
             board_quota: 1,
+            cache: 1,
         }
     }
 

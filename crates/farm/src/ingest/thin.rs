@@ -13,8 +13,9 @@ use model::run::{Culprit, Run, Slice, Spike};
 use super::bundle::fingerprint;
 use super::stored::stored_file;
 
-/// The file of a bundle that has its seconds.
-const BLOCKS: &str = "blocks.jsonl";
+/// The file of a bundle that has its seconds, and that of its windows.
+pub const BLOCKS: &str = "blocks.jsonl";
+pub const WINDOWS: &str = "events/spikes.jsonl";
 const EVENTS: &str = "events";
 /// What the spikes that stay may take: a window has at most some megabytes.
 const MOST_KEPT: usize = 256 << 20;

@@ -26,6 +26,8 @@ pub struct AdminView<'a> {
     pub filter: &'a str,
     pub tokens: &'a BTreeMap<String, u64>,
     pub refusals: &'a [BoardRefusal],
+    /// Why the bucket of bundles does not answer.
+    pub bucket_trouble: Option<&'a str>,
     /// Folders that hold no run which can be read.
     pub folders_refused: usize,
     pub budgets: &'a FarmBudgets,
@@ -48,6 +50,9 @@ pub fn admin(of: &AdminView) -> String {
         p.lead { (several(of.of as u64, "board", "boards")) ", "
             (several(of.tokens.len() as u64, "may send", "may send")) ", "
             (several(of.refusals.len() as u64, "was refused something", "were refused something")) "." }
+        @if let Some(words) = of.bucket_trouble {
+            div.next role="status" { p { strong { "No run is taken in: " } (words) "." } }
+        }
         h2 { "Boards" }
         (boards(of))
         h2 { "Refused" }

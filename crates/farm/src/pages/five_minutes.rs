@@ -32,6 +32,8 @@ pub struct FiveMinutes<'a> {
     pub runs: &'a [FarmRun],
     /// The spikes that hunts recorded in these minutes, the latest first.
     pub spikes: &'a [FarmSpike],
+    /// Why those of a run are not among them.
+    pub unread: Option<&'a str>,
 }
 
 /// The page.
@@ -45,6 +47,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         @if of.runs.is_empty() { (next(of)) }
         @for slot in of.slots { (cpus(slot)) }
         (spikes(of.spikes))
+        @if let Some(why) = of.unread { p { "Spikes of a run are not shown: " (why) "." } }
         h2 { "The day around it" }
         @if of.day.rows.is_empty() { p.muted { "Histograms of this day are not kept." } } @else {
             (figure("Each column is an hour, all CPUs added up; the dots are the exact largest latencies.",
@@ -235,6 +238,7 @@ mod tests {
             day: &day,
             runs: &[],
             spikes: &[],
+            unread: None,
         };
         let text = five_minutes(&of);
         assert!(!text.contains("<b>") && !text.contains("<i>"));
@@ -258,6 +262,9 @@ mod tests {
         assert!(text.contains("<a href=\"/runs/r%201/spike/3\">Its timeline</a>") && !text.contains("<b>"));
         assert!(text.contains("/runs/r%201/spike/4\">00:01:01.500"), "{text}");
         assert!(!five_minutes(&FiveMinutes { spikes: &[other], ..of }).contains("Its timeline"));
+        assert!(
+            five_minutes(&FiveMinutes { unread: Some("the bucket"), ..of }).contains("shown: the bucket.")
+        );
         assert!(five_minutes(&FiveMinutes { slots: &[], ..of }).contains("Nothing was measured"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use host::dir::Dir;
 use host::{MachineFiles, RecordFolder};
@@ -14,6 +15,7 @@ use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::keep;
 use crate::ingest::unpack::{UnpackedRuns, remove_tree};
+use crate::objects::{BucketFault, ObjectBucket};
 use crate::records::BundleRecord;
 use crate::store::{FarmStore, PutOutcome};
 
@@ -27,6 +29,8 @@ const RUNS: &str = "runs";
 pub struct PullPlace {
     pub store: FarmStore,
     pub bundles: PathBuf,
+    /// Where the bundles go instead, with the folder as its cache.
+    pub bucket: Option<Arc<ObjectBucket>>,
     pub quota: u64,
     pub always: bool,
 }
@@ -165,8 +169,16 @@ async fn take_in(
     let there = known.run(&record.run.id).await?;
     if there.as_ref().is_none_or(|there| !there.complete && there.board == record.run.board) {
         let id = record.run.id.clone();
-        match blocking(move || keep(&from, &id, &bundles)).await? {
-            Ok((kept, _)) => record.run.place = kept.to_string_lossy().into_owned(),
+        let kept = match &place.bucket {
+            None => blocking(move || keep(&from, &id, &bundles).map(|(kept, _)| kept)).await?,
+            Some(bucket) => match bucket.put_folder(&id, &from, &record.digest).await {
+                Err(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
+                Err(fault) => Err(fault.words().to_owned()),
+                Ok(_) => Ok(bundles.join(&id)),
+            },
+        };
+        match kept {
+            Ok(kept) => record.run.place = kept.to_string_lossy().into_owned(),
             Err(why) => return Ok(Err(why)),
         }
     }
@@ -213,4 +225,41 @@ fn emptied(place: &Path) -> std::result::Result<Dir, String> {
     let top = Dir::existing(place).map_err(trouble)?;
     remove_tree(&MachineFiles::folder(place), &top, RUNS, 0);
     top.subdir(RUNS).map_err(trouble)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::tests::{PlannedFault, in_memory};
+
+    #[test]
+    fn a_run_that_was_fetched_is_in_the_bucket_before_it_is_stored() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (bucket, folder) = (in_memory(), tempfile::tempdir().unwrap());
+            let place = PullPlace {
+                store: FarmStore::in_memory().await.unwrap(),
+                bundles: folder.path().to_owned(),
+                bucket: Some(bucket.clone()),
+                quota: 1 << 30,
+                always: true,
+            };
+            let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let record = read(&FoundBundle { place: from.clone(), board: None }).unwrap().0;
+            let (id, digest) = (record.run.id, record.digest);
+            let run = ListedRun { name: id.clone(), digest: hex(&digest) };
+            for at in 1..=4 {
+                bucket.planned.plan(Some((at, PlannedFault::Gone)));
+                assert!(take_in(&place, "a", &run, 9, &from).await.is_err());
+                assert!(place.store.run(&id).await.unwrap().is_none(), "the request {at} failed");
+            }
+            bucket.planned.plan(None);
+            let stored = take_in(&place, "a", &run, 9, &from).await.unwrap();
+            assert_eq!(stored, Ok(PutOutcome::Stored));
+            assert_eq!(bucket.faults(&id, &digest, true).await.unwrap(), [""; 0]);
+            let kept = place.store.run(&id).await.unwrap().unwrap().place;
+            assert_eq!(Path::new(&kept), folder.path().join(&id));
+            assert!(!Path::new(&kept).exists(), "the folder is a cache");
+        });
+    }
 }

@@ -55,6 +55,7 @@ pub async fn shown(
     boards.truncate(MOST_BOARDS);
     let is_admin = visitor.role() == Some(Role::Admin);
     let people = if is_admin { app.store.people().await? } else { Vec::new() };
+    let trouble = app.cache.as_ref().and_then(|cache| cache.bucket.trouble().borrow().clone());
     let view = AdminView {
         visitor: visitor.name(),
         is_admin,
@@ -64,6 +65,7 @@ pub async fn shown(
         filter,
         tokens: &app.store.tokens().await?,
         refusals: &app.refusals.all(),
+        bucket_trouble: trouble.as_deref(),
         folders_refused: app.refused().len(),
         budgets: &app.store.budgets().await?,
         people: &people,

@@ -6,6 +6,8 @@ use axum::response::{IntoResponse, Response};
 use model::error::{Exit, Failure};
 use serde::Serialize;
 
+use crate::objects::BucketFault;
+
 /// A document.
 pub struct WebAnswer {
     kind: &'static str,
@@ -95,6 +97,17 @@ impl From<Failure> for Refusal {
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal::new(status, failure.message)
+    }
+}
+
+impl From<BucketFault> for Refusal {
+    fn from(fault: BucketFault) -> Refusal {
+        let status = match &fault {
+            BucketFault::Missing(_) => StatusCode::NOT_FOUND,
+            BucketFault::Damaged(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            BucketFault::Unreachable(_) | BucketFault::Here(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Refusal::new(status, fault.words())
     }
 }
 

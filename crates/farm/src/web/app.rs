@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -14,8 +15,10 @@ use super::found_changes::FoundChanges;
 use super::intake::Intake;
 use super::refusals::BoardRefusals;
 use super::visitor::AccessPolicy;
+use crate::objects::{BundleCache, BundleLease};
 use crate::pages::fleet::RefusedBundle;
 use crate::people::{PasswordCost, PasswordMemory, digest_password};
+use crate::records::FarmRun;
 use crate::store::{AuditEntry, FarmStore};
 
 /// Reports and comparisons that are made at the same time: each may read hundreds of megabytes.
@@ -56,6 +59,8 @@ pub struct App {
     heavy: Semaphore,
     /// Files that go out at the same time.
     pub handed_out: Arc<Semaphore>,
+    /// Where bundles are in a bucket.
+    pub cache: Option<Arc<BundleCache>>,
     passwords: Arc<Semaphore>,
     password_memory: Arc<Mutex<PasswordMemory>>,
 }
@@ -75,6 +80,7 @@ impl App {
             failures: AtomicU64::new(0),
             counters: Arc::default(),
             heavy: Semaphore::new(AT_ONCE),
+            cache: None,
             handed_out: Arc::new(Semaphore::new(FILES_AT_ONCE)),
             passwords: Arc::new(Semaphore::new(PASSWORDS_WAITING)),
             password_memory: Arc::default(),
@@ -85,6 +91,21 @@ impl App {
     pub fn with_policy(mut self, policy: AccessPolicy) -> App {
         self.policy = policy;
         self
+    }
+
+    /// With bundles in a bucket.
+    pub fn with_cache(mut self, cache: Option<Arc<BundleCache>>) -> App {
+        self.cache = cache;
+        self
+    }
+
+    /// Where the bundle of a run can be read, for as long as the lease lives: every look into a
+    /// bundle goes by this way.
+    pub async fn bundle(&self, run: &FarmRun) -> Result<BundleLease, Refusal> {
+        let place = Path::new(&run.place);
+        let Some(cache) = &self.cache else { return Ok(BundleLease::of_folder(place)) };
+        let digest = self.store.run_digest(&run.id).await?;
+        Ok(cache.open(place, digest.as_deref()).await?)
     }
 
     /// Whether browsers reach it by TLS: everywhere but on this machine.

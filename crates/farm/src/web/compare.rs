@@ -1,7 +1,6 @@
 //! Runs against runs, by `study::compare`, as the command does; days of boards by
 //! [`super::compare_days`].
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
@@ -17,6 +16,7 @@ use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::compare_days::{self, OTHER_MACHINES};
 use super::pages::WebOutcome;
+use crate::objects::BundleLease;
 use crate::pages::compare::{ComparisonChoices, ComparisonForm, answer, form_page};
 use crate::records::SeriesOfBoard;
 
@@ -107,7 +107,7 @@ async fn answered(
         }
         return compare_days::answered(app, form, limit).await;
     }
-    let (a, b) = (places(app, &form.a).await?, places(app, &form.b).await?);
+    let (a, b) = (bundles(app, &form.a).await?, bundles(app, &form.b).await?);
     let (parts, json) = app.heavy(move || compared(&a, &b, limit)).await?;
     Ok((parts, json, Vec::new()))
 }
@@ -118,11 +118,11 @@ fn parse_limit(text: &str) -> Result<Nanos, Refusal> {
 }
 
 /// Where the runs of a side lie, each with its id.
-async fn places(app: &App, names: &[String]) -> Result<Vec<(String, PathBuf)>, Refusal> {
-    let mut places = Vec::new();
+async fn bundles(app: &App, names: &[String]) -> Result<Vec<(String, BundleLease)>, Refusal> {
+    let mut chosen = Vec::new();
     for name in names.iter().take(MOST_RUNS) {
         if let Some(run) = app.store.run(name).await? {
-            places.push((run.id, PathBuf::from(run.place)));
+            chosen.push(run);
             continue;
         }
         let runs = app.store.runs(name, OF_BOARD).await?;
@@ -132,21 +132,26 @@ async fn places(app: &App, names: &[String]) -> Result<Vec<(String, PathBuf)>, R
                 "{shown} is neither a run nor a board: take them from the board's page"
             )));
         }
-        places.extend(runs.into_iter().map(|run| (run.id, PathBuf::from(run.place))));
+        chosen.extend(runs);
     }
-    match places.len() > MOST_RUNS {
-        true => Err(Refusal::bad(format!("a side has at most {MOST_RUNS} runs: name fewer"))),
-        false => Ok(places),
+    if chosen.len() > MOST_RUNS {
+        return Err(Refusal::bad(format!("a side has at most {MOST_RUNS} runs: name fewer")));
     }
+    let mut bundles = Vec::new();
+    for run in chosen {
+        let bundle = app.bundle(&run).await?;
+        bundles.push((run.id, bundle));
+    }
+    Ok(bundles)
 }
 
 fn compared(
-    a: &[(String, PathBuf)],
-    b: &[(String, PathBuf)],
+    a: &[(String, BundleLease)],
+    b: &[(String, BundleLease)],
     limit: Option<Nanos>,
 ) -> Result<(PageParts, String), Refusal> {
-    let read = |side: &[(String, PathBuf)]| -> Result<Vec<Measurement>, Refusal> {
-        let one = |(id, place): &(String, PathBuf)| -> Result<Measurement, Refusal> {
+    let read = |side: &[(String, BundleLease)]| -> Result<Vec<Measurement>, Refusal> {
+        let one = |(id, place): &(String, BundleLease)| -> Result<Measurement, Refusal> {
             let mut measurement = ReadOptions::default().open(place)?;
             // Folders may be called alike, ids are not.
             measurement.title.clone_from(id);

@@ -2,7 +2,7 @@
 //! as a trace. They are foreign texts: no browser shows them as pages of the farm.
 
 use std::io;
-use std::path::{Path as FilePath, PathBuf};
+use std::path::Path as FilePath;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use super::answer::Refusal;
 use super::app::App;
 use crate::ingest::stored::{StoredBytes, stored_file, stored_files};
+use crate::objects::BundleLease;
 use crate::pages::parts::escaped;
 
 /// Parts that are read ahead of the receiver.
@@ -36,8 +37,8 @@ pub async fn file(
     State(app): State<Arc<App>>,
     Path((id, path)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
-    let place = place_of(&app, &id).await?;
-    let (within, asked) = (place.clone(), path.clone());
+    let place = bundle_of(&app, &id).await?;
+    let (within, asked) = (place.to_owned(), path.clone());
     let found = app.heavy(move || Ok(stored_file(&within, &asked))).await?;
     let missing = || {
         Refusal::not_found("the run has no such file: the archive /v1/runs/RUN.tar has all that there are")
@@ -45,28 +46,28 @@ pub async fn file(
     let file = found.ok_or_else(missing)?;
     let (name, length) = (path.rsplit('/').next().unwrap_or_default().to_owned(), file.bytes);
     let mut response =
-        handed_out(&app, &name, "application/octet-stream", move || StoredBytes::of_file(&place, file))?;
+        handed_out(&app, &name, "application/octet-stream", place, |at| StoredBytes::of_file(at, file))?;
     response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
     Ok(response)
 }
 
 /// A run's bundle as an archive.
 pub async fn archive(app: &Arc<App>, id: &str) -> Result<Response, Refusal> {
-    let place = place_of(app, id).await?;
-    let within = place.clone();
+    let place = bundle_of(app, id).await?;
+    let within = place.to_owned();
     let files = app.heavy(move || Ok(stored_files(&within))).await?;
     if files.is_empty() {
         return Err(Refusal::not_found("the files of this run are gone: import it again"));
     }
     let folder = id.to_owned();
-    handed_out(app, &format!("{id}.tar"), "application/x-tar", move || {
-        StoredBytes::of_archive(&place, files, &folder)
+    handed_out(app, &format!("{id}.tar"), "application/x-tar", place, move |at| {
+        StoredBytes::of_archive(at, files, &folder)
     })
 }
 
 /// What was traced around the worst spikes of a hunt, as ui.perfetto.dev opens it.
 pub async fn trace(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Response, Refusal> {
-    let place = place_of(&app, &id).await?;
+    let place = bundle_of(&app, &id).await?;
     let text = app.heavy(move || traced(&place)).await?;
     let mut response = Body::from(text).into_response();
     as_attachment(&mut response, &format!("{id}.perfetto.json"), "application/json");
@@ -81,10 +82,10 @@ fn traced(place: &FilePath) -> Result<String, Refusal> {
     }
 }
 
-pub async fn place_of(app: &App, id: &str) -> Result<PathBuf, Refusal> {
+async fn bundle_of(app: &App, id: &str) -> Result<BundleLease, Refusal> {
     let run = app.store.run(id).await?;
     let missing = || Refusal::not_found("no run has this id: /v1/boards/BOARD lists those of a board");
-    Ok(PathBuf::from(run.ok_or_else(missing)?.place))
+    app.bundle(&run.ok_or_else(missing)?).await
 }
 
 /// An answer whose bytes are read while they go out; few at a time, for each takes a thread.
@@ -92,7 +93,8 @@ fn handed_out(
     app: &App,
     name: &str,
     kind: &'static str,
-    open: impl FnOnce() -> StoredBytes + Send + 'static,
+    bundle: BundleLease,
+    open: impl FnOnce(&FilePath) -> StoredBytes + Send + 'static,
 ) -> Result<Response, Refusal> {
     let turn = app.handed_out.clone().try_acquire_owned().map_err(|_| {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many files go out at once: ask again later")
@@ -101,7 +103,8 @@ fn handed_out(
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        for part in open() {
+        // Held until the last part has gone.
+        for part in open(&bundle) {
             let is_last = part.is_err();
             let sent = runtime.block_on(timeout(PATIENCE, parts.send(part.map(Bytes::from))));
             if is_last || !matches!(sent, Ok(Ok(()))) {

@@ -1,10 +1,10 @@
 //! Five minutes of a board: asks the store, hands values to the view.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::answer::{Refusal, WebAnswer};
@@ -58,9 +58,10 @@ pub async fn page(
     let mut slots = app.store.slots(&board.board, &one.key, within, 100).await?;
     let hours = app.store.tiers(&board.board, &one.key, Tier::Hour, day).await?;
     let mut runs = app.store.runs_within(&board.board, within, RUNS).await?;
-    let mut spikes = spikes(&app, &runs, within).await;
+    let (mut spikes, mut unread) = spikes(&app, &runs, within).await;
     if visitor.is_unnamed() {
         spikes.clear();
+        unread = None;
     }
     unnamed::slots(&visitor, &mut slots);
     unnamed::slots(&visitor, &mut worst);
@@ -76,22 +77,34 @@ pub async fn page(
         day: &day,
         runs: &runs,
         spikes: &spikes,
+        unread: unread.as_deref(),
     };
     Ok(WebAnswer::page(five_minutes(&view)))
 }
 
-/// The spikes that hunts recorded within a time, the latest first. What a bundle does not give is
-/// left out: the page has its numbers without it.
-async fn spikes(app: &App, runs: &[FarmRun], within: TimeStretch) -> Vec<FarmSpike> {
-    let mut all = Vec::new();
+/// The spikes that hunts recorded within a time, the latest first, and why a bundle could not be
+/// fetched. What one does not give is left out: the page has its numbers without it.
+async fn spikes(app: &App, runs: &[FarmRun], within: TimeStretch) -> (Vec<FarmSpike>, Option<String>) {
+    let (mut all, mut unread) = (Vec::new(), None);
     for run in runs.iter().filter(|run| run.spikes > 0).take(HUNTS) {
-        let (place, id) = (PathBuf::from(&run.place), run.id.clone());
+        let place = match app.bundle(run).await {
+            Ok(place) => place,
+            Err(refusal) => {
+                unread = Some(refusal.detail);
+                // A bucket that is away is asked once, for each may take its time to say so.
+                match refusal.status {
+                    StatusCode::SERVICE_UNAVAILABLE => break,
+                    _ => continue,
+                }
+            }
+        };
+        let id = run.id.clone();
         let found = app.heavy(move || Ok(spikes_within(&place, within.from..within.to)?)).await;
         // In its address a run is called as the store calls it.
         all.extend(found.unwrap_or_default().into_iter().map(|one| FarmSpike { run: id.clone(), ..one }));
     }
     all.sort_by_key(|one| (std::cmp::Reverse(one.latency_ns), one.at));
-    all
+    (all, unread)
 }
 
 /// The series with the largest latency of the day, or the first, and its worst five minutes.

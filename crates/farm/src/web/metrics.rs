@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -81,6 +81,11 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     gauge("onbeat_change_timestamp_seconds", "When a change for the worse was seen last.", &latest(&known));
     let pending = app.counters.webhook_pending.load(Ordering::Relaxed);
     gauge("onbeat_farm_webhook_pending", "Changes that wait for the webhook.", &alone(pending as f64));
+    if let Some(cache) = &app.cache {
+        let is_away = cache.bucket.trouble().borrow().is_some();
+        let help = "Whether the bucket of bundles does not answer.";
+        gauge("onbeat_farm_bucket_away", help, &alone(f64::from(u8::from(is_away))));
+    }
     let mut counter = |name: &str, help: &str, value: u64| {
         let _ = writeln!(text, "# TYPE {name} counter\n# HELP {name} {help}\n{name}_total {value}");
     };
@@ -94,6 +99,14 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     if let Some(intake) = &app.intake {
         let stored = intake.rows_stored.load(Ordering::Relaxed);
         counter("onbeat_farm_rows", "Rows of five minutes that were stored.", stored);
+    }
+    if let Some(cache) = &app.cache {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        counter("onbeat_farm_bundles_fetched", "Bundles fetched from the bucket.", of(&cache.fetched));
+        let bytes = of(&cache.fetched_bytes);
+        counter("onbeat_farm_bundles_fetched_bytes", "Bytes of these.", bytes);
+        let evicted = of(&cache.evicted);
+        counter("onbeat_farm_bundles_evicted", "Bundles that made room for others on this machine.", evicted);
     }
     text.push_str("# EOF\n");
     Ok(WebAnswer::text("application/openmetrics-text; version=1.0.0; charset=utf-8", text))

@@ -1,6 +1,5 @@
 //! Pages: asks the store, hands values to a view.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -199,7 +198,7 @@ pub async fn run(
     let Some(run) = app.store.run(&id).await? else {
         return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
     };
-    let (place, name) = (PathBuf::from(&run.place), run.id.clone());
+    let (place, name) = (app.bundle(&run).await?, run.id.clone());
     let parts = app.heavy(move || report_of(&place, &name)).await?;
     let policy = policy_of(&parts);
     Ok(WebAnswer::page(pages::run::run(&run, visitor.role() >= Some(Role::Operator), parts)).under(policy))
@@ -217,7 +216,7 @@ pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String
     };
     let missing = || Refusal::not_found("the run has no spike of this number: its page lists them");
     let asked: usize = number.parse().map_err(|_| missing())?;
-    let place = PathBuf::from(&run.place);
+    let place = app.bundle(&run).await?;
     let parts = app.heavy(move || {
         let found = study::page::spike(&place, asked)?.ok_or_else(missing)?;
         report::hunt::spike_page::parts(&found.run, asked, found.window.as_ref()).ok_or_else(missing)

@@ -1,5 +1,6 @@
 //! What boards send, by the contract's requests: each may be repeated.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -155,6 +156,10 @@ pub async fn put_run(
     let manifest = BundleManifest::read(&text).map_err(unreadable)?;
     let (board_id, bytes) = (owner.board_id, manifest.bytes());
     let sent = SentBundle { board_id, manifest: Sha256::digest(&text).to_vec(), bytes };
+    // Before its turn: a bucket that is silent keeps no other board waiting.
+    if let Some(cache) = &app.cache {
+        cache.bucket.answers().await?;
+    }
     // One after the other: two requests of one run would write the same files.
     let _turn = intake.assembling.lock().await;
     if is_there(&app, &owner, &id, &manifest, &sent).await? {
@@ -213,6 +218,8 @@ async fn take_in(
     // A folder for each state of a run: the one before is whole until this one is stored.
     let name = format!("{id}+{}", hex(&sent.manifest[..8]));
     let place = staging.place(&name);
+    let lease = app.cache.as_ref().map(|cache| cache.hold(&name));
+    let named = name.clone();
     let assembling = staging.clone();
     let record = app.heavy(move || {
         let place = assembling.assemble(&board, &name, &of).map_err(refusal)?;
@@ -227,12 +234,24 @@ async fn take_in(
         Ok(record)
     });
     let stored = match record.await {
-        Ok(record) => app.store.put_sent(&record, sent).await.map_err(Refusal::from),
+        Ok(record) => match in_bucket(app, &named, manifest, &place).await {
+            Ok(()) => app.store.put_sent(&record, sent).await.map_err(Refusal::from),
+            Err(refusal) => Err(refusal),
+        },
         Err(refusal) => Err(refusal),
     };
+    if let (Some(cache), Some(lease), Ok(PutOutcome::Stored | PutOutcome::Replaced)) =
+        (&app.cache, &lease, &stored)
+    {
+        cache.added(lease).await;
+    }
     match stored {
         Ok(PutOutcome::Refused(detail)) => {
             staging.discard(&place, manifest);
+            if let Some(cache) = &app.cache {
+                // What is left there is of no run, and goes when bundles are pruned.
+                let _ = cache.bucket.remove(&named).await;
+            }
             Err(Refusal::new(StatusCode::CONFLICT, detail))
         }
         Err(refusal) if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {
@@ -241,6 +260,17 @@ async fn take_in(
         }
         other => other,
     }
+}
+
+/// Has the bundle in the bucket before anything says that it is kept.
+async fn in_bucket(
+    app: &App,
+    name: &str,
+    manifest: &BundleManifest,
+    place: &std::path::Path,
+) -> Result<(), Refusal> {
+    let Some(cache) = &app.cache else { return Ok(()) };
+    Ok(cache.bucket.put(name, manifest, place, &BTreeSet::new()).await?)
 }
 
 fn refusal(fault: StagingFault) -> Refusal {

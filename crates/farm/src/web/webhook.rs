@@ -25,6 +25,7 @@ use super::counters::add;
 use super::sender::now;
 use crate::changes::{ChangeIdentity, FarmChange};
 use crate::store::{ChangeNotice, FarmStore, WaitingNotice};
+use crate::this_machine::is_this_machine;
 
 /// Between two looks for changes, and for what is to be sent again.
 const EVERY: Duration = Duration::from_secs(60);
@@ -119,11 +120,6 @@ enum WebhookFault {
     Unreachable,
     Refused,
     Gone,
-}
-
-fn is_this_machine(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Tells what changes, as long as the server runs.

@@ -1,0 +1,165 @@
+//! What of the bundles in a bucket is old, taken out there and in their copies on this machine.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use host::RecordFolder;
+use host::dir::Dir;
+use model::error::{Exit, Failure, Result};
+use model::text::quoted;
+
+use super::objects_flag::name_in_bucket;
+use super::retention::{PrunedBundles, RetentionTimes, thin, worst_of_weeks};
+use crate::ingest::thin::WindowsKept;
+use crate::ingest::unpack::remove_tree;
+use crate::objects::{BucketBundle, BucketFault, ObjectBucket};
+use crate::store::{FarmStore, KeptBundle};
+
+/// Where bundles are worked on, next to their copies.
+const THINNED: &str = ".thinned";
+const WORK: &str = "work";
+
+/// Takes out of the bundles in a bucket what is old, or says what that is.
+pub async fn thin_out_of_bucket(
+    store: &FarmStore,
+    bucket: &Arc<ObjectBucket>,
+    folder: &Path,
+    times: RetentionTimes,
+    dry: bool,
+) -> Result<PrunedBundles> {
+    let work = ThinningFolder::make(folder)?;
+    let bundles = store.bundles().await?;
+    let (worst, mut first) = (worst_of_weeks(&bundles), store.first_of_culprits().await?);
+    let mut pruned = PrunedBundles::default();
+    for bundle in &bundles {
+        // No request is made for what began lately, or has nothing more to lose.
+        let old = left_of(bundle, times.old(bundle, i64::MIN));
+        let name = name_in_bucket(Path::new(&bundle.place), folder);
+        let Some(name) = name.filter(|_| old != (false, false)) else { continue };
+        let found = match BucketBundle::look(bucket, &name).await {
+            Err(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
+            Err(fault) => {
+                pruned.failed.push((bundle.run.clone(), fault.words().to_owned()));
+                continue;
+            }
+            Ok(found) => found,
+        };
+        let old = left_of(bundle, times.old(bundle, found.came));
+        if old == (false, false) {
+            continue;
+        }
+        if bundle.pinned {
+            pruned.pinned += 1;
+            continue;
+        }
+        let kept = WindowsKept {
+            culprits: first.remove(&bundle.run).unwrap_or_default(),
+            worst: worst.contains(bundle.run.as_str()),
+        };
+        match found.thin(&work.place, old, &kept, dry).await {
+            Ok(of) => {
+                pruned.note(store, bundle, of, times.now, dry).await?;
+                let copy = folder.join(&name);
+                // A copy that stays whole shows more than there is, and nothing wrong.
+                let _ = tokio::task::spawn_blocking(move || thin(&copy, old, &kept, dry)).await;
+            }
+            Err(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
+            Err(fault) => pruned.failed.push((bundle.run.clone(), fault.words().to_owned())),
+        }
+    }
+    Ok(pruned)
+}
+
+/// What of a bundle is old and was not taken out before.
+fn left_of(bundle: &KeptBundle, (blocks, windows): (bool, bool)) -> (bool, bool) {
+    (blocks && !bundle.thinned.contains("blocks"), windows && !bundle.thinned.contains("windows"))
+}
+
+/// A folder to work in, for this process alone.
+struct ThinningFolder {
+    place: PathBuf,
+    above: PathBuf,
+    _alone: host::FolderLock,
+}
+
+impl ThinningFolder {
+    fn make(folder: &Path) -> Result<ThinningFolder> {
+        let above = folder.join(THINNED);
+        let locked = RecordFolder::make(&above).and_then(|folder| folder.lock()).map_err(|error| {
+            let what = format!("cannot write to {}", quoted(&above));
+            Failure::of_call(what, &error, Exit::NotPermitted, "run this as who runs the server")
+        })?;
+        let alone = locked.map_err(|owner| {
+            Failure::not_permitted(format!("process {} prunes already: wait for it", owner.pid))
+        })?;
+        Ok(ThinningFolder { place: above.join(WORK), above, _alone: alone })
+    }
+}
+
+impl Drop for ThinningFolder {
+    fn drop(&mut self) {
+        if let Ok(top) = Dir::existing(&self.above) {
+            remove_tree(&host::MachineFiles::folder(&self.above), &top, WORK, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use crate::objects::tests::{PlannedFault, in_memory};
+    use crate::web::sender::now;
+
+    #[test]
+    fn what_is_old_goes_from_the_bucket_and_from_its_copy_and_is_noted_afterwards() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
+            let hunt = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let folder = tempfile::tempdir().unwrap();
+            for id in ["first", "second", "pinned"] {
+                let copy = crate::ingest::keep::keep(&hunt, id, folder.path()).unwrap().0;
+                let mut record = read(&FoundBundle { place: copy, board: Some("a".into()) }).unwrap().0;
+                record.run.id = id.into();
+                record.slots.iter_mut().for_each(|slot| slot.run = id.into());
+                store.put(&record).await.unwrap();
+                bucket.put_folder(id, &hunt, &record.digest).await.unwrap();
+            }
+            store.pin("pinned", "ann", "", 1).await.unwrap();
+            let later = now() + 86_400;
+            let times = RetentionTimes { blocks: later, windows: later, now: later };
+            let prune =
+                async |times, dry| thin_out_of_bucket(&store, &bucket, folder.path(), times, dry).await;
+            // What came lately stays, however long ago it began.
+            let lately = RetentionTimes { blocks: now() - 60, windows: now() - 60, now: now() };
+            assert_eq!(prune(lately, false).await.unwrap(), PrunedBundles::default());
+            let tried = prune(times, true).await.unwrap();
+            assert_eq!((tried.all.len(), tried.pinned), (2, 1));
+            let thinned = async |id: &str| store.run(id).await.unwrap().unwrap().thinned;
+            bucket.planned.plan(Some((9, PlannedFault::Gone)));
+            assert!(prune(times, false).await.is_err());
+            assert_eq!(thinned("first").await, "");
+            bucket.planned.plan(None);
+            let done = prune(times, false).await.unwrap();
+            assert_eq!((done.pinned, done.failed.len()), (1, 0));
+            for id in ["first", "second"] {
+                assert!(!folder.path().join(id).join("blocks.jsonl").exists(), "{id}");
+                let files = bucket.manifest(id).await.unwrap().unwrap().files;
+                assert!(files.iter().all(|file| file.path != "blocks.jsonl"), "{id}");
+            }
+            assert!(folder.path().join("pinned/blocks.jsonl").exists());
+            assert_eq!(thinned("second").await, "blocks windows");
+            // What is noted is not asked for again, and nothing is left to work on.
+            bucket.planned.plan(None);
+            assert!(prune(times, false).await.unwrap().all.is_empty());
+            assert!(bucket.planned.asked() <= 8, "{}", bucket.planned.asked());
+            assert!(!folder.path().join(THINNED).join(WORK).exists());
+            // A bundle that is gone is named, and the others go on.
+            bucket.remove("pinned").await.unwrap();
+            let failed = prune(times, false).await.unwrap().failed;
+            assert_eq!(failed[0].0, "pinned");
+        });
+    }
+}

@@ -1,0 +1,191 @@
+//! Which bucket, where it is, and with which keys.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::error::{Failure, Result};
+use model::text::quoted_value;
+use object_store::aws::AmazonS3Builder;
+use object_store::{BackoffConfig, RetryConfig};
+use ureq::http::Uri;
+
+use super::bucket::ObjectBucket;
+use super::http::UreqConnector;
+use crate::this_machine::is_this_machine;
+
+const SCHEME: &str = "s3://";
+/// Where no other region is named, as the tools of S3 have it.
+const REGION: &str = "us-east-1";
+/// One more than this is tried, within this time.
+const RETRIES: usize = 2;
+const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What the environment says of object stores: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+/// `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`. Flags would show in the list of processes.
+#[derive(Clone, Default)]
+pub struct ObjectKeys {
+    pub id: Option<OsString>,
+    pub secret: Option<OsString>,
+    pub session: Option<OsString>,
+    pub region: Option<OsString>,
+    pub endpoint: Option<OsString>,
+}
+
+impl fmt::Debug for ObjectKeys {
+    /// Without the keys: what is printed is seen by others.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("ObjectKeys").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+/// A bucket, and where in it bundles are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketAddress {
+    bucket: String,
+    prefix: String,
+}
+
+impl BucketAddress {
+    /// The bucket that `--objects` names; none where it names a folder.
+    pub fn of(objects: &Path) -> Result<Option<BucketAddress>> {
+        let Some(text) = objects.to_str().filter(|text| text.contains("://")) else { return Ok(None) };
+        let wrong = || {
+            Failure::usage(format!(
+                "--objects: {} is neither a folder nor a bucket: write s3://BUCKET or s3://BUCKET/PREFIX",
+                // What looks like an address may hold a password.
+                quoted_value(text.split_once("://").map_or(text, |(scheme, _)| scheme))
+            ))
+        };
+        let rest = text.strip_prefix(SCHEME).ok_or_else(wrong)?.trim_end_matches('/');
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let plain = |part: &str| {
+            let letter = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            (1..=100).contains(&part.len()) && part.chars().all(letter) && !part.starts_with('.')
+        };
+        match plain(bucket) && (prefix.is_empty() || prefix.split('/').all(plain)) {
+            true => Ok(Some(BucketAddress { bucket: bucket.to_owned(), prefix: prefix.to_owned() })),
+            false => Err(wrong()),
+        }
+    }
+
+    /// The bucket, by the keys of the environment. Nothing is asked yet.
+    pub fn open(&self, keys: &ObjectKeys) -> Result<Arc<ObjectBucket>> {
+        let id = text_of(&keys.id, "AWS_ACCESS_KEY_ID")?;
+        let secret = text_of(&keys.secret, "AWS_SECRET_ACCESS_KEY")?;
+        let (Some(id), Some(secret)) = (id, secret) else {
+            return Err(Failure::usage(format!(
+                "--objects: {self} is asked with keys, and there are none: set AWS_ACCESS_KEY_ID and \
+                 AWS_SECRET_ACCESS_KEY in the environment"
+            )));
+        };
+        let region = text_of(&keys.region, "AWS_REGION")?.unwrap_or(REGION);
+        let endpoint = text_of(&keys.endpoint, "AWS_ENDPOINT_URL")?;
+        let is_encrypted = endpoint.map_or(Ok(true), is_encrypted)?;
+        let mut builder = AmazonS3Builder::new()
+            .with_bucket_name(&self.bucket)
+            .with_region(region)
+            .with_access_key_id(id)
+            .with_secret_access_key(secret)
+            .with_allow_http(!is_encrypted)
+            // Not every server has the request that removes many at once.
+            .with_disable_bulk_delete(true)
+            .with_retry(RetryConfig {
+                max_retries: RETRIES,
+                retry_timeout: RETRY_TIMEOUT,
+                backoff: BackoffConfig {
+                    init_backoff: Duration::from_millis(100),
+                    ..BackoffConfig::default()
+                },
+            })
+            .with_http_connector(UreqConnector::new(is_encrypted));
+        if let Some(token) = text_of(&keys.session, "AWS_SESSION_TOKEN")? {
+            builder = builder.with_token(token);
+        }
+        builder = match endpoint {
+            Some(endpoint) => builder.with_endpoint(endpoint.trim_end_matches('/')),
+            // A dot in its name is not in the certificate of Amazon's names of buckets.
+            None => builder.with_virtual_hosted_style_request(!self.bucket.contains('.')),
+        };
+        let store = builder.build().map_err(|error| {
+            Failure::usage(format!(
+                "--objects: {self} cannot be used: {}",
+                model::text::excerpt(&error.to_string())
+            ))
+        })?;
+        Ok(Arc::new(ObjectBucket::new(Arc::new(store), self.to_string(), &self.prefix)))
+    }
+}
+
+impl fmt::Display for BucketAddress {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{SCHEME}{}", self.bucket)?;
+        if self.prefix.is_empty() { Ok(()) } else { write!(to, "/{}", self.prefix) }
+    }
+}
+
+fn text_of<'a>(value: &'a Option<OsString>, name: &str) -> Result<Option<&'a str>> {
+    let Some(value) = value.as_ref().filter(|value| !value.is_empty()) else { return Ok(None) };
+    let text = value.to_str().filter(|text| !text.chars().any(char::is_control));
+    text.map(Some)
+        .ok_or_else(|| Failure::usage(format!("{name} is no text: set it as the store's operator gave it")))
+}
+
+/// Whether requests go by TLS. Without it keys do not go on the way, but what is stored does.
+fn is_encrypted(endpoint: &str) -> Result<bool> {
+    let wrong = |why: &str| Failure::usage(format!("AWS_ENDPOINT_URL: {} {why}", quoted_value(endpoint)));
+    let no_address = "is no address: write https and the name of the machine";
+    if endpoint.contains('@') {
+        return Err(Failure::usage("AWS_ENDPOINT_URL has a user in it: the keys say who asks"));
+    }
+    let uri: Uri = endpoint.parse().map_err(|_| wrong(no_address))?;
+    let host = uri.host().ok_or_else(|| wrong(no_address))?;
+    match uri.scheme_str() {
+        Some("https") => Ok(true),
+        Some("http") if is_this_machine(host) => Ok(false),
+        _ => Err(wrong("would show bundles to everybody on the way: write https")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(endpoint: &str) -> ObjectKeys {
+        let of = |text: &str| Some(OsString::from(text));
+        ObjectKeys { id: of("key"), secret: of("hidden"), endpoint: of(endpoint), ..ObjectKeys::default() }
+    }
+
+    #[test]
+    fn a_bucket_is_named_and_a_folder_is_none() {
+        let of = |text: &str| BucketAddress::of(Path::new(text));
+        assert_eq!(of("s3://runs").unwrap().unwrap().to_string(), "s3://runs");
+        assert_eq!(of("s3://runs/a/b/").unwrap().unwrap().to_string(), "s3://runs/a/b");
+        assert_eq!(of("/srv/objects").unwrap(), None);
+        for text in ["s3://", "s3:///x", "s3://b//x", "s3://b/../x", "s3://u:hidden@b", "gs://b", "http://x"]
+        {
+            let refused = of(text).unwrap_err().message;
+            assert!(refused.contains("s3://BUCKET") && !refused.contains("hidden"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_the_environment_lacks_or_would_show_is_refused() {
+        let address = BucketAddress::of(Path::new("s3://runs")).unwrap().unwrap();
+        let refused = |keys: &ObjectKeys| address.open(keys).err().unwrap().message;
+        assert!(refused(&ObjectKeys::default()).contains("AWS_SECRET_ACCESS_KEY"));
+        for endpoint in
+            ["http://store.example", "http://10.0.0.1:9000", "ftp://x", "nothing", "https://u:hidden@x"]
+        {
+            let refused = refused(&keys(endpoint));
+            assert!(refused.contains("AWS_ENDPOINT_URL") && !refused.contains('\n'), "{refused}");
+            assert!(!refused.contains("hidden"), "{refused}");
+        }
+        for endpoint in ["", "https://store.example", "http://127.0.0.1:9000", "http://[::1]:9000/"] {
+            assert!(address.open(&keys(endpoint)).is_ok(), "{endpoint}");
+        }
+        assert!(!format!("{:?}", keys("")).contains("hidden"));
+    }
+}

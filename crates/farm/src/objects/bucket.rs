@@ -1,0 +1,316 @@
+//! The requests to a bucket, and what is wrong with it in a line.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use futures_core::Stream;
+use model::error::{Exit, Failure};
+use model::text::excerpt;
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Requests at the same time; each may hold a piece of 4 MiB, twice.
+const AT_ONCE: usize = 4;
+/// No bundle has more objects, not even in the middle of being put once more.
+const MOST_OBJECTS: usize = 100_000;
+
+/// What is wrong, in a line with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BucketFault {
+    /// The bucket does not answer, or refuses: to be tried again.
+    Unreachable(String),
+    /// It does not have the bundle, or a part of it.
+    Missing(String),
+    /// It has other bytes than its manifest says.
+    Damaged(String),
+    /// The folder on this machine cannot be read or written.
+    Here(String),
+}
+
+impl BucketFault {
+    pub fn words(&self) -> &str {
+        match self {
+            BucketFault::Unreachable(words)
+            | BucketFault::Missing(words)
+            | BucketFault::Damaged(words)
+            | BucketFault::Here(words) => words,
+        }
+    }
+}
+
+impl From<BucketFault> for Failure {
+    fn from(fault: BucketFault) -> Failure {
+        let exit = match &fault {
+            BucketFault::Missing(_) | BucketFault::Damaged(_) => Exit::Usage,
+            BucketFault::Unreachable(_) | BucketFault::Here(_) => Exit::Internal,
+        };
+        Failure { exit, message: fault.words().to_owned() }
+    }
+}
+
+/// An object as the bucket lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedObject {
+    /// Its name within its bundle.
+    pub name: String,
+    pub bytes: u64,
+    /// When it was put, in seconds since 1970.
+    pub put: i64,
+}
+
+/// A bucket, or a part of one.
+pub struct ObjectBucket {
+    store: Arc<dyn ObjectStore>,
+    name: String,
+    prefix: ObjectPath,
+    trouble: watch::Sender<Option<String>>,
+    #[cfg(test)]
+    pub planned: super::tests::PlannedFaults,
+}
+
+impl ObjectBucket {
+    /// The part of a store below a prefix; the name is for people.
+    pub fn new(store: Arc<dyn ObjectStore>, name: String, prefix: &str) -> ObjectBucket {
+        ObjectBucket {
+            store,
+            name,
+            prefix: ObjectPath::from(prefix),
+            trouble: watch::Sender::new(None),
+            #[cfg(test)]
+            planned: super::tests::PlannedFaults::default(),
+        }
+    }
+
+    /// As `--objects` names it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Why the last request failed; none while the bucket answers.
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.subscribe()
+    }
+
+    /// Asks for something that is not there, so that it is known whether the bucket answers.
+    pub async fn probe(&self) -> Result<(), BucketFault> {
+        self.put_at("probe", "manifest.json").await.map(|_| ())
+    }
+
+    /// A fault while the bucket does not answer; where it did, it is not asked.
+    pub async fn answers(&self) -> Result<(), BucketFault> {
+        let is_known = self.trouble.borrow().is_none();
+        if is_known { Ok(()) } else { self.probe().await }
+    }
+
+    fn path(&self, bundle: &str, object: &str) -> ObjectPath {
+        self.prefix.clone().join(bundle).join(object)
+    }
+
+    pub(super) async fn put_object(
+        &self,
+        bundle: &str,
+        object: &str,
+        bytes: Bytes,
+    ) -> Result<(), BucketFault> {
+        let path = self.path(bundle, object);
+        self.asked(async { self.store.put(&path, PutPayload::from_bytes(bytes)).await.map(|_| ()) }).await?;
+        Ok(())
+    }
+
+    /// The bytes of an object; none where there is none, a fault where it has more than `most`.
+    pub(super) async fn get_object(
+        &self,
+        bundle: &str,
+        object: &str,
+        most: u64,
+    ) -> Result<Option<Bytes>, BucketFault> {
+        let path = self.path(bundle, object);
+        let bytes = self.asked(async {
+            let found = self.store.get(&path).await?;
+            match found.meta.size > most {
+                true => Ok(None),
+                false => found.bytes().await.map(Some),
+            }
+        });
+        match bytes.await? {
+            Some(None) => Err(self.damaged(bundle, &format!("{object} has more than {most} bytes"))),
+            found => Ok(found.flatten()),
+        }
+    }
+
+    /// When an object was put, in seconds since 1970.
+    pub(super) async fn put_at(&self, bundle: &str, object: &str) -> Result<Option<i64>, BucketFault> {
+        let path = self.path(bundle, object);
+        let found = self.asked(async { self.store.head(&path).await }).await?;
+        Ok(found.map(|found| found.last_modified.timestamp()))
+    }
+
+    pub(super) async fn remove_object(&self, bundle: &str, object: &str) -> Result<(), BucketFault> {
+        let path = self.path(bundle, object);
+        self.asked(async { self.store.delete(&path).await }).await?;
+        Ok(())
+    }
+
+    /// What there is of a bundle, its manifest included.
+    pub(super) async fn objects(&self, bundle: &str) -> Result<Vec<ListedObject>, BucketFault> {
+        let path = self.prefix.clone().join(bundle);
+        let listed = self.asked(async {
+            let (mut all, mut found) = (Vec::new(), self.store.list(Some(&path)));
+            while let Some(one) =
+                std::future::poll_fn(|context| Pin::new(&mut found).poll_next(context)).await
+            {
+                let one = one?;
+                let name = one.location.filename().unwrap_or_default().to_owned();
+                all.push(ListedObject { name, bytes: one.size, put: one.last_modified.timestamp() });
+                if all.len() > MOST_OBJECTS {
+                    break;
+                }
+            }
+            Ok(all)
+        });
+        let listed = listed.await?.unwrap_or_default();
+        match listed.len() > MOST_OBJECTS {
+            true => Err(self.damaged(bundle, "it has more objects than any bundle")),
+            false => Ok(listed),
+        }
+    }
+
+    /// The names of all bundles of which there is something.
+    pub(super) async fn bundles(&self) -> Result<Vec<String>, BucketFault> {
+        let prefix = (!self.prefix.as_ref().is_empty()).then_some(&self.prefix);
+        let listed = self.asked(async { self.store.list_with_delimiter(prefix).await }).await?;
+        let names = listed.into_iter().flat_map(|listed| listed.common_prefixes);
+        Ok(names.filter_map(|path| path.filename().map(str::to_owned)).collect())
+    }
+
+    pub(super) fn damaged(&self, bundle: &str, what: &str) -> BucketFault {
+        BucketFault::Damaged(format!(
+            "{bundle} is damaged in {} ({}): put it back from a backup of the bucket, or remove it there and \
+             import the run again",
+            self.name,
+            excerpt(what)
+        ))
+    }
+
+    pub(super) fn missing(&self, bundle: &str, what: &str) -> BucketFault {
+        BucketFault::Missing(format!(
+            "the bucket {} has {what} of {bundle}: put it back from a backup of the bucket, or import the run again",
+            self.name
+        ))
+    }
+
+    /// Asks; none where there is no such object. Notes whether the bucket answers.
+    async fn asked<T>(
+        &self,
+        request: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<Option<T>, BucketFault> {
+        #[cfg(test)]
+        let outcome = self.planned.or_fail(request).await;
+        #[cfg(not(test))]
+        let outcome = request.await;
+        let trouble = match outcome {
+            Ok(found) => {
+                self.note(None);
+                return Ok(Some(found));
+            }
+            // A bucket that is not there answers so, too; a request that puts must not pass then.
+            Err(object_store::Error::NotFound { source, .. }) if !is_no_bucket(&*source) => {
+                self.note(None);
+                return Ok(None);
+            }
+            Err(error) => self.words(&error),
+        };
+        self.note(Some(trouble.clone()));
+        Err(BucketFault::Unreachable(trouble))
+    }
+
+    fn words(&self, error: &object_store::Error) -> String {
+        let name = &self.name;
+        match error {
+            object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
+                format!(
+                    "the bucket {name} refuses the keys of the environment: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY \
+                 of somebody who may read, write, list and remove there"
+                )
+            }
+            object_store::Error::NotFound { .. } => {
+                format!("there is no bucket {name}: make it, or name another")
+            }
+            error => format!(
+                "the bucket {name} is not reached ({}): look whether it runs, and at AWS_ENDPOINT_URL and AWS_REGION",
+                excerpt(&root_of(error).to_string())
+            ),
+        }
+    }
+
+    fn note(&self, trouble: Option<String>) {
+        self.trouble.send_if_modified(|known| {
+            let is_other = known.is_some() != trouble.is_some();
+            if is_other {
+                *known = trouble;
+            }
+            is_other
+        });
+    }
+}
+
+/// What an error comes from: what is around it names requests that people did not make.
+fn root_of(error: &object_store::Error) -> &dyn std::error::Error {
+    let mut root: &dyn std::error::Error = error;
+    while let Some(source) = root.source() {
+        root = source;
+    }
+    root
+}
+
+fn is_no_bucket(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(one) = next {
+        if one.to_string().contains("NoSuchBucket") {
+            return true;
+        }
+        next = one.source();
+    }
+    false
+}
+
+/// Does work for each of many, some at a time; the first fault ends it.
+pub(super) async fn some_at_a_time<T, F>(
+    all: impl IntoIterator<Item = T>,
+    mut work: impl FnMut(T) -> F,
+) -> Result<(), BucketFault>
+where
+    F: Future<Output = Result<(), BucketFault>> + Send + 'static,
+{
+    let failed = |_| BucketFault::Here("a thread failed: report this, with the bundle".to_owned());
+    let (mut running, mut outcome) = (JoinSet::new(), Ok(()));
+    for one in all {
+        if running.len() >= AT_ONCE
+            && let Some(ended) = running.join_next().await
+        {
+            outcome = ended.map_err(failed).and_then(|ended| ended);
+        }
+        if outcome.is_err() {
+            break;
+        }
+        running.spawn(work(one));
+    }
+    // What was begun is waited for also after a fault: nothing of it happens later.
+    while let Some(ended) = running.join_next().await {
+        outcome = outcome.and(ended.map_err(failed).and_then(|ended| ended));
+    }
+    outcome
+}
+
+/// Work that waits for files.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BucketFault> + Send + 'static,
+) -> Result<T, BucketFault> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.unwrap_or_else(|_| {
+        Err(BucketFault::Here("a parser failed: report this, with the bundle".to_owned()))
+    })
+}

@@ -1,0 +1,348 @@
+//! The folder in which bundles of a bucket are read: what is missing is fetched, what was not read
+//! for longest goes.
+//!
+//! A bundle comes under a hidden name and is renamed when it is whole, and goes by being renamed
+//! first. What the bucket does not have is never taken away.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bundle::manifest::{BundleManifest, RUN_LIMIT};
+use host::dir::Dir;
+use host::{MachineFiles, RecordFolder};
+use model::fact::Fact;
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+
+use super::bucket::{BucketFault, ObjectBucket, blocking};
+use super::fetch::here;
+use crate::ingest::environment::hex;
+use crate::ingest::stored::stored_files;
+use crate::ingest::unpack::remove_tree;
+
+/// Where bundles are until they are whole, and until they are gone; names of bundles do not begin
+/// with a dot.
+const FETCHED: &str = ".fetched";
+const GONE: &str = ".gone";
+/// Bundles that are fetched at the same time.
+const FETCHES: usize = 2;
+
+/// The bundles of a bucket on this machine.
+pub struct BundleCache {
+    pub bucket: Arc<ObjectBucket>,
+    folder: PathBuf,
+    whole: Option<PathBuf>,
+    most: u64,
+    state: Mutex<CacheState>,
+    fetches: Semaphore,
+    /// Since the server started.
+    pub fetched: AtomicU64,
+    pub fetched_bytes: AtomicU64,
+    pub evicted: AtomicU64,
+}
+
+#[derive(Default)]
+struct CacheState {
+    bundles: BTreeMap<String, CachedBundle>,
+    /// Counts uses.
+    uses: u64,
+}
+
+#[derive(Default)]
+struct CachedBundle {
+    /// None where it is not here, or was not counted yet.
+    bytes: Option<u64>,
+    used: u64,
+    readers: u64,
+    /// The bucket does not have it.
+    only_here: bool,
+    gate: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl BundleCache {
+    /// The cache in a folder that no other server uses, of so many bytes.
+    pub fn start(bucket: Arc<ObjectBucket>, folder: &Path, most: u64) -> Arc<BundleCache> {
+        [FETCHED, GONE].iter().for_each(|left| drop_tree(folder, left));
+        let cache = Arc::new(BundleCache {
+            bucket,
+            folder: folder.to_owned(),
+            whole: host::whole_path(folder).ok(),
+            most,
+            state: Mutex::default(),
+            fetches: Semaphore::new(FETCHES),
+            fetched: AtomicU64::new(0),
+            fetched_bytes: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
+        });
+        let counting = cache.clone();
+        tokio::spawn(async move {
+            let counted = counting.clone();
+            let _ = tokio::task::spawn_blocking(move || counted.count()).await;
+            counting.make_room().await;
+        });
+        cache
+    }
+
+    /// Where a run's bundle can be read, for as long as the lease lives. The digest is that of its
+    /// document, by which a copy is known that is older than the bucket's.
+    pub async fn open(
+        self: &Arc<Self>,
+        place: &Path,
+        digest: Option<&[u8]>,
+    ) -> Result<BundleLease, BucketFault> {
+        // What is shown from elsewhere was never put.
+        if !self.is_own(place) && host::identity(&place.join("run.json")).is_some() {
+            return Ok(BundleLease::of_folder(place));
+        }
+        let name = place.file_name().and_then(|name| name.to_str()).filter(|name| is_name(name));
+        let name =
+            name.ok_or_else(|| BucketFault::Missing("the run's files are gone: import it again".to_owned()))?;
+        let lease = self.hold(name);
+        let gate = lease.gate.clone();
+        let _turn = gate.lock().await;
+        let at = lease.place.clone();
+        let local = blocking(move || Ok(run_digest(&at))).await?;
+        if local.is_some() && digest.is_none_or(|known| local.as_deref() == Some(&hex(known))) {
+            return Ok(lease);
+        }
+        match (self.bucket.manifest(name).await?, local) {
+            (None, None) => Err(self.bucket.missing(name, "nothing")),
+            // It was here before there was a bucket, or it is newer than what the store knows.
+            (None, Some(_)) => Ok(lease),
+            (Some(manifest), Some(local)) if manifest.run_digest() == Some(&local) => Ok(lease),
+            (Some(manifest), _) => {
+                // It goes on where who asked has gone meanwhile.
+                let (cache, of) = (self.clone(), name.to_owned());
+                let taken = tokio::spawn(async move { cache.take(&of, manifest).await }).await;
+                let failed = |_| Err(BucketFault::Here("a thread failed: try again".to_owned()));
+                taken.unwrap_or_else(failed).map(|()| lease)
+            }
+        }
+    }
+
+    /// Keeps a bundle from going, whether it is here yet or not.
+    pub fn hold(self: &Arc<Self>, name: &str) -> BundleLease {
+        let mut state = self.state();
+        state.uses += 1;
+        let uses = state.uses;
+        let one = state.bundles.entry(name.to_owned()).or_default();
+        one.readers += 1;
+        one.used = uses;
+        let (place, gate) = (self.folder.join(name), one.gate.clone());
+        BundleLease { place, gate, of: Some((self.clone(), name.to_owned())) }
+    }
+
+    /// Counts a bundle that was put together here, and makes room for it.
+    pub async fn added(self: &Arc<Self>, lease: &BundleLease) {
+        let Some((_, name)) = &lease.of else { return };
+        let at = lease.place.clone();
+        let bytes = blocking(move || Ok(bytes_of(&at))).await.unwrap_or_default();
+        {
+            let mut state = self.state();
+            let one = state.bundles.entry(name.clone()).or_default();
+            (one.bytes, one.only_here) = (Some(bytes), false);
+        }
+        self.make_room().await;
+    }
+
+    fn state(&self) -> MutexGuard<'_, CacheState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_own(&self, place: &Path) -> bool {
+        let Some(above) = place.parent() else { return false };
+        // The same folder may be written in several ways.
+        above == self.folder || self.whole.is_some() && host::whole_path(above).ok() == self.whole
+    }
+
+    fn count(&self) {
+        let names = MachineFiles::folder(&self.folder).list("/.").known().cloned().unwrap_or_default();
+        for name in names.into_iter().filter(|name| is_name(name)) {
+            let bytes = bytes_of(&self.folder.join(&name));
+            let mut state = self.state();
+            state.bundles.entry(name).or_default().bytes.get_or_insert(bytes);
+        }
+    }
+
+    /// Fetches a bundle and puts it into its place.
+    async fn take(self: &Arc<Self>, name: &str, mut manifest: BundleManifest) -> Result<(), BucketFault> {
+        let _turn = self.fetches.acquire().await;
+        let hidden = format!("{FETCHED}/{name}.{:016x}", host::random_u64());
+        let mut outcome = self.fetch_hidden(name, &hidden, &manifest).await;
+        if matches!(outcome, Err(BucketFault::Missing(_))) {
+            // It may have been thinned or replaced meanwhile, by another program.
+            match self.bucket.manifest(name).await {
+                Ok(Some(newer)) if newer != manifest => {
+                    outcome = self.fetch_hidden(name, &hidden, &newer).await;
+                    manifest = newer;
+                }
+                _ => {}
+            }
+        }
+        let (folder, of, is_whole) = (self.folder.clone(), name.to_owned(), outcome.is_ok());
+        let placed = blocking(move || {
+            let placed = if is_whole { installed(&folder, &hidden, &of) } else { Ok(()) };
+            drop_tree(&folder, &hidden);
+            placed
+        });
+        outcome.and(placed.await)?;
+        let bytes = manifest.bytes();
+        self.fetched.fetch_add(1, Ordering::Relaxed);
+        self.fetched_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.state().bundles.entry(name.to_owned()).or_default().bytes = Some(bytes);
+        self.make_room().await;
+        Ok(())
+    }
+
+    async fn fetch_hidden(
+        &self,
+        name: &str,
+        hidden: &str,
+        manifest: &BundleManifest,
+    ) -> Result<(), BucketFault> {
+        let (folder, of) = (self.folder.clone(), hidden.to_owned());
+        let into = blocking(move || made_empty(&folder, &of)).await?;
+        self.bucket.fetch(name, manifest.files.clone(), &into).await
+    }
+
+    /// Takes away what was not read for longest, until the rest fits.
+    pub async fn make_room(&self) {
+        loop {
+            let Some(name) = self.least_used() else { return };
+            let place = self.folder.join(&name);
+            let local = blocking(move || Ok(run_digest(&place))).await.unwrap_or_default();
+            let is_there = match self.bucket.manifest(&name).await {
+                // Before it is known what the bucket has, nothing goes.
+                Err(BucketFault::Unreachable(_)) => return,
+                Ok(Some(manifest)) => local.is_none() || manifest.run_digest() == local.as_deref(),
+                _ => false,
+            };
+            if !is_there {
+                self.state().bundles.entry(name).or_default().only_here = true;
+                continue;
+            }
+            if !self.moved_away(&name) {
+                return;
+            }
+            let folder = self.folder.clone();
+            let _ = tokio::task::spawn_blocking(move || drop_tree(&folder, GONE)).await;
+        }
+    }
+
+    fn least_used(&self) -> Option<String> {
+        let state = self.state();
+        let total = state.bundles.values().filter_map(|one| one.bytes).fold(0, u64::saturating_add);
+        if total <= self.most {
+            return None;
+        }
+        let idle = |one: &CachedBundle| one.readers == 0 && one.bytes.is_some() && !one.only_here;
+        let least = state.bundles.iter().filter(|(_, one)| idle(one)).min_by_key(|(_, one)| one.used)?;
+        Some(least.0.clone())
+    }
+
+    /// Takes the name of a bundle away, unless somebody reads it by now.
+    fn moved_away(&self, name: &str) -> bool {
+        let mut state = self.state();
+        match state.bundles.get(name) {
+            Some(one) if one.readers > 0 => return true,
+            None => return true,
+            Some(_) => {}
+        }
+        let Ok(top) = Dir::existing(&self.folder) else { return false };
+        if host::identity(&self.folder.join(name)).is_some() && set_aside(&top, name).is_err() {
+            return false;
+        }
+        state.bundles.remove(name);
+        self.evicted.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
+/// A bundle that is read: it does not go before this does.
+pub struct BundleLease {
+    place: PathBuf,
+    gate: Arc<tokio::sync::Mutex<()>>,
+    of: Option<(Arc<BundleCache>, String)>,
+}
+
+impl BundleLease {
+    /// A bundle in a folder that nobody takes away.
+    pub fn of_folder(place: &Path) -> BundleLease {
+        BundleLease { place: place.to_owned(), gate: Arc::default(), of: None }
+    }
+}
+
+impl Deref for BundleLease {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.place
+    }
+}
+
+impl Drop for BundleLease {
+    fn drop(&mut self) {
+        let Some((cache, name)) = &self.of else { return };
+        let mut state = cache.state();
+        let Some(one) = state.bundles.get_mut(name) else { return };
+        one.readers = one.readers.saturating_sub(1);
+        if one.readers == 0 && one.bytes.is_none() {
+            state.bundles.remove(name);
+        }
+    }
+}
+
+/// What stands for a bundle in the folder and in the bucket.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
+    (1..=200).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('.')
+}
+
+/// The digest of a bundle's document; none where there is no bundle.
+fn run_digest(place: &Path) -> Option<String> {
+    match MachineFiles::folder(place).read_at_most("/run.json", RUN_LIMIT) {
+        Fact::Known(bytes) => Some(hex(&Sha256::digest(&bytes))),
+        _ => None,
+    }
+}
+
+fn bytes_of(place: &Path) -> u64 {
+    stored_files(place).iter().map(|file| file.bytes).fold(0, u64::saturating_add)
+}
+
+/// An empty folder for what comes, by its path below the cache.
+fn made_empty(folder: &Path, hidden: &str) -> Result<PathBuf, BucketFault> {
+    // All of it may be gone.
+    RecordFolder::make(folder).map_err(here)?;
+    drop_tree(folder, hidden);
+    let mut at = Dir::existing(folder).map_err(here)?;
+    for name in hidden.split('/') {
+        at = at.subdir(name).map_err(here)?;
+    }
+    Ok(folder.join(hidden))
+}
+
+fn drop_tree(folder: &Path, path: &str) {
+    if let Ok(top) = Dir::existing(folder) {
+        remove_tree(&MachineFiles::folder(folder), &top, path, 0);
+    }
+}
+
+/// Gives what has come its name.
+fn installed(folder: &Path, hidden: &str, name: &str) -> Result<(), BucketFault> {
+    let top = Dir::existing(folder).map_err(here)?;
+    if host::identity(&folder.join(name)).is_some() {
+        set_aside(&top, name).map_err(here)?;
+    }
+    top.rename(hidden, name, true).map_err(here)?;
+    drop_tree(folder, GONE);
+    Ok(())
+}
+
+fn set_aside(top: &Dir, name: &str) -> std::io::Result<()> {
+    top.subdir(GONE)?;
+    top.rename(name, &format!("{GONE}/{name}.{:016x}", host::random_u64()), false)
+}

@@ -1,0 +1,72 @@
+//! Whether a bucket has what the store says, as far as its lists tell, or byte for byte.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::text::several;
+
+use super::bucket::{BucketFault, ObjectBucket, some_at_a_time};
+use super::files::piece_places;
+use crate::ingest::environment::hex;
+
+impl ObjectBucket {
+    /// What is wrong with a bundle, in sentences; with `deep` each piece is fetched and compared. The
+    /// fault is the bucket's, which does not answer.
+    pub async fn faults(
+        self: &Arc<Self>,
+        name: &str,
+        digest: &[u8],
+        deep: bool,
+    ) -> Result<Vec<String>, BucketFault> {
+        let manifest = match self.manifest(name).await {
+            Ok(Some(manifest)) => manifest,
+            Ok(None) => return Ok(vec![self.missing(name, "no manifest").words().to_owned()]),
+            Err(fault @ BucketFault::Unreachable(_)) => return Err(fault),
+            Err(fault) => return Ok(vec![fault.words().to_owned()]),
+        };
+        let mut faults = Vec::new();
+        // One of several pieces is compared where they are fetched.
+        if manifest.run_digest().is_some_and(|known| known != hex(digest)) {
+            faults.push(format!(
+                "the bucket {} has another run.json of {name} than the store: import it again",
+                self.name()
+            ));
+        }
+        let there: BTreeMap<String, u64> =
+            self.objects(name).await?.into_iter().map(|object| (object.name, object.bytes)).collect();
+        let places = piece_places(&manifest);
+        let missing = places.values().filter(|piece| there.get(&piece.digest) != Some(&piece.bytes)).count();
+        if missing > 0 {
+            let none = format!("{} missing or of another length", several(missing as u64, "piece", "pieces"));
+            faults.push(self.damaged(name, &none).words().to_owned());
+        } else if deep {
+            faults.extend(self.damaged_pieces(name, places.into_keys()).await?);
+        }
+        Ok(faults)
+    }
+
+    async fn damaged_pieces(
+        self: &Arc<Self>,
+        name: &str,
+        digests: impl Iterator<Item = String>,
+    ) -> Result<Vec<String>, BucketFault> {
+        let found = Arc::new(Mutex::new(Vec::new()));
+        let all = some_at_a_time(digests, |digest| {
+            let (bucket, name, found) = (self.clone(), name.to_owned(), found.clone());
+            async move {
+                match bucket.piece(&name, &digest).await {
+                    Err(BucketFault::Unreachable(words)) => return Err(BucketFault::Unreachable(words)),
+                    Err(fault) => {
+                        found.lock().unwrap_or_else(PoisonError::into_inner).push(fault.words().to_owned());
+                    }
+                    Ok(_) => {}
+                }
+                Ok(())
+            }
+        });
+        all.await?;
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.sort();
+        Ok(std::mem::take(&mut found))
+    }
+}

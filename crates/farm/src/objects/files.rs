@@ -1,0 +1,117 @@
+//! The files of a bundle as its manifest names them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bundle::manifest::{
+    BundleManifest, DEEPEST, MANIFEST_SCHEMA, MOST_BYTES, MOST_FILES, ManifestFile, PARTS, PIECE, is_part,
+};
+use host::MachineFiles;
+use model::fact::Fact;
+use sha2::{Digest, Sha256};
+
+use crate::ingest::environment::hex;
+
+/// The manifest of a bundle that lies in a folder, and how many files it leaves out: links, and what
+/// this user cannot read.
+pub fn manifest_of(folder: &Path) -> Result<(BundleManifest, u64), String> {
+    let files = MachineFiles::folder(folder);
+    let mut walk = FileWalk { files, found: Vec::new(), bytes: 0, left_out: 0 };
+    for part in PARTS {
+        walk.entry(part, 0)?;
+    }
+    let manifest = BundleManifest { schema: MANIFEST_SCHEMA.to_owned(), files: walk.found, signature: None };
+    encoded(&manifest)?;
+    Ok((manifest, walk.left_out))
+}
+
+/// A manifest as it is put, once it is one that can be read again.
+pub(super) fn encoded(manifest: &BundleManifest) -> Result<Vec<u8>, String> {
+    let bytes = serde_json::to_vec(manifest).map_err(|error| format!("it has no manifest ({error})"))?;
+    BundleManifest::read(&bytes).map(|_| bytes)
+}
+
+struct FileWalk {
+    files: MachineFiles,
+    found: Vec<ManifestFile>,
+    bytes: u64,
+    left_out: u64,
+}
+
+impl FileWalk {
+    fn entry(&mut self, path: &str, depth: usize) -> Result<(), String> {
+        match self.files.size(&format!("/{path}")) {
+            Fact::Known(bytes) if is_part(path) => return self.file(path, bytes),
+            Fact::Absent => return Ok(()),
+            _ => {}
+        }
+        match self.files.list(&format!("/{path}/.")) {
+            Fact::Known(names) if depth < DEEPEST => {
+                names.iter().try_for_each(|name| self.entry(&format!("{path}/{name}"), depth + 1))
+            }
+            // Without one of its own files it would be another run.
+            _ if depth == 0 => Err(format!("its {path} cannot be read: look at whose it is")),
+            _ => {
+                self.left_out += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn file(&mut self, path: &str, bytes: u64) -> Result<(), String> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.found.len() >= MOST_FILES || self.bytes > MOST_BYTES {
+            return Err(format!(
+                "it has more than {MOST_FILES} files or {MOST_BYTES} bytes, which no bundle has"
+            ));
+        }
+        let mut pieces = Vec::new();
+        for from in (0..bytes).step_by(PIECE as usize) {
+            let length = PIECE.min(bytes - from);
+            match self.files.read_part(&format!("/{path}"), from, length as usize) {
+                Fact::Known(part) if part.len() as u64 == length => pieces.push(hex(&Sha256::digest(&part))),
+                Fact::Known(_) => return Err(format!("its {path} got shorter while it was read: try again")),
+                _ if path.contains('/') => {
+                    self.left_out += 1;
+                    return Ok(());
+                }
+                _ => return Err(format!("its {path} cannot be read: look at whose it is")),
+            }
+        }
+        self.found.push(ManifestFile { path: path.to_owned(), bytes, pieces });
+        Ok(())
+    }
+}
+
+/// Where the bytes of a piece are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PiecePlace {
+    pub digest: String,
+    pub path: String,
+    pub from: u64,
+    pub bytes: u64,
+}
+
+/// The pieces of a manifest, each once, with a place of its bytes.
+pub(super) fn piece_places(manifest: &BundleManifest) -> BTreeMap<String, PiecePlace> {
+    let mut places = BTreeMap::new();
+    for file in &manifest.files {
+        for (digest, from) in file.pieces.iter().zip((0..file.bytes).step_by(PIECE as usize)) {
+            let bytes = PIECE.min(file.bytes - from);
+            let place = PiecePlace { digest: digest.clone(), path: file.path.clone(), from, bytes };
+            places.entry(digest.clone()).or_insert(place);
+        }
+    }
+    places
+}
+
+impl PiecePlace {
+    /// Its bytes, out of the folder of its bundle; a fault where they are others by now.
+    pub(super) fn read(&self, folder: &Path) -> Result<Vec<u8>, String> {
+        let path = format!("/{}", self.path);
+        match MachineFiles::folder(folder).read_part(&path, self.from, self.bytes as usize) {
+            Fact::Known(bytes) if hex(&Sha256::digest(&bytes)) == self.digest => Ok(bytes),
+            _ => Err(format!("its {} changed while it was read: try again", self.path)),
+        }
+    }
+}

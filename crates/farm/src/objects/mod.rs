@@ -1,0 +1,29 @@
+//! Bundles in a bucket of an object store, with a folder as a cache that may be lost at any time.
+//!
+//! `PREFIX/NAME/SHA256` is a piece of a bundle, `PREFIX/NAME/manifest.json` says what it consists
+//! of and is put last: without it there is no bundle. No two bundles share a piece, so that one can
+//! be removed without a look at the others. What comes back is trusted no more than what a board
+//! sends: each piece is compared with its SHA-256.
+
+mod address;
+mod bucket;
+mod cache;
+mod check;
+mod fetch;
+mod files;
+mod http;
+mod put;
+mod sweep;
+mod thin;
+
+pub use address::{BucketAddress, ObjectKeys};
+pub use bucket::{BucketFault, ObjectBucket};
+pub use cache::{BundleCache, BundleLease};
+pub use files::manifest_of;
+pub use sweep::swept;
+pub use thin::BucketBundle;
+
+#[cfg(test)]
+mod http_tests;
+#[cfg(test)]
+pub mod tests;

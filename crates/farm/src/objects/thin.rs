@@ -1,0 +1,106 @@
+//! Takes what is old out of a bundle in a bucket: what goes is worked out on a copy of the few files
+//! that it is about, then the new manifest is put, then what it does not name is removed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bundle::manifest::{BundleManifest, ManifestFile};
+use host::MachineFiles;
+use host::dir::Dir;
+
+use super::bucket::{BucketFault, ObjectBucket, blocking};
+use super::fetch::here;
+use super::files::manifest_of;
+use crate::ingest::thin::{BLOCKS, ThinnedBundle, WINDOWS, WindowsKept, thin_windows};
+use crate::ingest::unpack::remove_tree;
+
+/// A bundle as the bucket has it.
+pub struct BucketBundle {
+    bucket: Arc<ObjectBucket>,
+    name: String,
+    manifest: BundleManifest,
+    /// When its document was put, in seconds since 1970.
+    pub came: i64,
+}
+
+impl BucketBundle {
+    /// Looks at a bundle.
+    pub async fn look(bucket: &Arc<ObjectBucket>, name: &str) -> Result<BucketBundle, BucketFault> {
+        let missing = || bucket.missing(name, "nothing");
+        let manifest = bucket.manifest(name).await?.ok_or_else(missing)?;
+        let document = manifest.files.iter().find(|file| file.path == "run.json");
+        let first = document.and_then(|file| file.pieces.first()).ok_or_else(missing)?;
+        // Thinning puts the manifest again, and leaves the document.
+        let came = bucket.put_at(name, first).await?;
+        let came = came.ok_or_else(|| bucket.missing(name, "no run.json"))?;
+        Ok(BucketBundle { bucket: bucket.clone(), name: name.to_owned(), manifest, came })
+    }
+
+    /// Takes the seconds out, the windows that do not stay, or both, where this is no try. The folder
+    /// is one to work in.
+    pub async fn thin(
+        self,
+        work: &Path,
+        (blocks, windows): (bool, bool),
+        kept: &WindowsKept,
+        dry: bool,
+    ) -> Result<ThinnedBundle, BucketFault> {
+        let has = |path: &str| self.manifest.files.iter().find(|file| file.path == path);
+        let mut of = ThinnedBundle::default();
+        let mut left = self.manifest.clone();
+        if windows && has(WINDOWS).is_some() {
+            let spikes;
+            (of, spikes) = self.thin_windows(work, kept, dry).await?;
+            if of.window_bytes > 0 {
+                left.files.retain(|file| file.path != WINDOWS);
+                left.files.extend(spikes);
+            }
+        }
+        if let Some(file) = has(BLOCKS).filter(|_| blocks) {
+            of.blocks = file.bytes;
+            left.files.retain(|file| file.path != BLOCKS);
+        }
+        if !dry {
+            if left != self.manifest {
+                // What was signed is not what is left.
+                left.signature = None;
+                let there = self.manifest.pieces().into_iter().map(str::to_owned).collect();
+                self.bucket.put(&self.name, &left, work, &there).await?;
+            }
+            // Also where one that was cut has put its manifest already.
+            self.bucket.remove_unnamed(&self.name, &left).await?;
+        }
+        Ok(of)
+    }
+
+    /// What goes of the windows, and the file of those that stay; none where none does.
+    async fn thin_windows(
+        &self,
+        work: &Path,
+        kept: &WindowsKept,
+        dry: bool,
+    ) -> Result<(ThinnedBundle, Option<ManifestFile>), BucketFault> {
+        let needed = |file: &&ManifestFile| {
+            matches!(file.path.as_str(), "run.json" | "tail") || file.path.starts_with("events/")
+        };
+        let needed: Vec<ManifestFile> = self.manifest.files.iter().filter(needed).cloned().collect();
+        let at = work.to_owned();
+        blocking(move || emptied(&at)).await?;
+        self.bucket.fetch(&self.name, needed, work).await?;
+        let (at, kept) = (work.to_owned(), kept.clone());
+        blocking(move || {
+            let of = thin_windows(&at, &kept, dry).map_err(BucketFault::Here)?;
+            let (manifest, _) = manifest_of(&at).map_err(BucketFault::Here)?;
+            Ok((of, manifest.files.into_iter().find(|file| file.path == WINDOWS)))
+        })
+        .await
+    }
+}
+
+/// A folder with nothing in it.
+fn emptied(work: &Path) -> Result<(), BucketFault> {
+    let (Some(above), Some(name)) = (work.parent(), work.file_name()) else { return Ok(()) };
+    let (top, name) = (Dir::existing(above).map_err(here)?, name.to_string_lossy());
+    remove_tree(&MachineFiles::folder(above), &top, &name, 0);
+    top.subdir(&name).map(|_| ()).map_err(here)
+}
