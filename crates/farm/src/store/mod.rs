@@ -127,3 +127,5 @@ pub mod engines;
 mod fault_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod upgrade_tests;
