@@ -1,7 +1,8 @@
-//! Static binaries, `target/dist/onbeat-ARCH`.
+//! Static binaries, `target/dist/onbeat-ARCH`, and `onbeat-push-ARCH` of this machine's
+//! architecture.
 //!
-//! musl needs no C compiler: the target brings its start files and rustc its own linker, so the
-//! foreign architecture needs no cross toolchain either.
+//! musl needs no C compiler for `onbeat`: the target brings its start files and rustc its own
+//! linker, so the foreign architecture needs no cross toolchain either.
 
 use std::path::{Path, PathBuf};
 
@@ -19,34 +20,97 @@ pub fn run() -> Result<()> {
             Err(why) => println!("left out  onbeat-{arch} ({why})"),
         }
     }
+    match build_push() {
+        Ok(path) => println!("{}", path.display()),
+        Err(why) => println!("left out  onbeat-push ({why})"),
+    }
     Ok(())
 }
 
-/// The static binary of an architecture.
-pub fn build(arch: &str) -> Result<PathBuf> {
-    let triple = format!("{arch}-unknown-linux-musl");
-    let built = match add_target(&triple) {
-        Ok(()) => build_musl(&triple)?,
-        Err(why) if arch == std::env::consts::ARCH => {
-            println!("  no musl target ({why}); making a static glibc build instead");
-            build_glibc(arch)?
-        }
-        Err(why) => return Err(why),
-    };
-    let bytes = read(&built)?;
-    elf::check_static(&bytes).map_err(|why| format!("{}: {why}", built.display()))?;
-    let kept = kept(arch)?;
-    // Copied beside and renamed, so that a running binary can be replaced.
-    let fresh = kept.with_extension("new");
-    let moved = std::fs::copy(&built, &fresh).and_then(|_| std::fs::rename(&fresh, &kept));
-    moved.map_err(|error| format!("{}: {error}", kept.display()))?;
-    println!("  {}: static, {} KiB", kept.display(), bytes.len() / 1024);
-    Ok(kept)
+/// A program that is built static.
+struct StaticProgram {
+    name: &'static str,
+    profile: &'static str,
+    /// Whether a part of it is in C.
+    has_c: bool,
 }
 
-/// Where it lies once it is built.
+const ONBEAT: StaticProgram = StaticProgram { name: "onbeat", profile: "dist", has_c: false };
+const PUSH: StaticProgram = StaticProgram { name: "onbeat-push", profile: "push", has_c: true };
+
+/// The static binary of an architecture.
+pub fn build(arch: &str) -> Result<PathBuf> {
+    ONBEAT.build(arch)
+}
+
+/// What sends to a farm, for this machine's architecture; it takes a C compiler.
+pub fn build_push() -> Result<PathBuf> {
+    PUSH.build(std::env::consts::ARCH)
+}
+
+/// Where the binary lies once it is built.
 pub fn kept(arch: &str) -> Result<PathBuf> {
-    Ok(target("dist")?.join(format!("onbeat-{arch}")))
+    ONBEAT.kept(arch)
+}
+
+impl StaticProgram {
+    fn build(&self, arch: &str) -> Result<PathBuf> {
+        let triple = format!("{arch}-unknown-linux-musl");
+        let built = match add_target(&triple) {
+            Ok(()) => self.build_musl(&triple)?,
+            Err(why) if arch == std::env::consts::ARCH => {
+                println!("  no musl target ({why}); making a static glibc build instead");
+                self.build_glibc(arch)?
+            }
+            Err(why) => return Err(why),
+        };
+        let bytes = read(&built)?;
+        elf::check_static(&bytes).map_err(|why| format!("{}: {why}", built.display()))?;
+        let kept = self.kept(arch)?;
+        // Copied beside and renamed, so that a running binary can be replaced.
+        let fresh = kept.with_extension("new");
+        let moved = std::fs::copy(&built, &fresh).and_then(|_| std::fs::rename(&fresh, &kept));
+        moved.map_err(|error| format!("{}: {error}", kept.display()))?;
+        println!("  {}: static, {} KiB", kept.display(), bytes.len() / 1024);
+        Ok(kept)
+    }
+
+    fn kept(&self, arch: &str) -> Result<PathBuf> {
+        Ok(target("dist")?.join(format!("{}-{arch}", self.name)))
+    }
+
+    fn build_musl(&self, triple: &str) -> Result<PathBuf> {
+        let mut build = self.cargo(triple);
+        // A distribution's rustc may come without it; then the machine's own linker serves its own
+        // architecture.
+        if has_own_linker()? {
+            build = build.env(&format!("CARGO_TARGET_{}_LINKER", variable_of(triple)), "rust-lld");
+        }
+        // What is in C needs no C library: the machine's own compiler serves musl too.
+        if self.has_c {
+            build = build.env(&format!("CC_{}", triple.replace('-', "_")), "cc");
+        }
+        build.show()?;
+        self.binary(triple)
+    }
+
+    fn build_glibc(&self, arch: &str) -> Result<PathBuf> {
+        let triple = format!("{arch}-unknown-linux-gnu");
+        let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", variable_of(&triple));
+        self.cargo(&triple).env(&flags, "-C target-feature=+crt-static").show()?;
+        self.binary(&triple)
+    }
+
+    fn cargo(&self, triple: &str) -> Tool {
+        Tool::new("cargo")
+            .args(["build", "--quiet", "--profile", self.profile, "--package", self.name])
+            .args(["--target", triple])
+            .dir(&root())
+    }
+
+    fn binary(&self, triple: &str) -> Result<PathBuf> {
+        Ok(target(&format!("{triple}/{}", self.profile))?.join(self.name))
+    }
 }
 
 /// Has the standard library of a target there.
@@ -62,17 +126,6 @@ pub fn add_target(triple: &str) -> Result<()> {
     Tool::new("rustup").args(["target", "add", triple]).dir(&root()).text().map(drop)
 }
 
-fn build_musl(triple: &str) -> Result<PathBuf> {
-    let mut build = cargo(triple);
-    // A distribution's rustc may come without it; then the machine's own linker serves its own
-    // architecture.
-    if has_own_linker()? {
-        build = build.env(&format!("CARGO_TARGET_{}_LINKER", variable_of(triple)), "rust-lld");
-    }
-    build.show()?;
-    binary(triple)
-}
-
 fn has_own_linker() -> Result<bool> {
     let sysroot = Tool::new("rustc").args(["--print", "sysroot"]).dir(&root()).quiet().text()?;
     let rustlib = Path::new(sysroot.trim()).join("lib/rustlib");
@@ -82,21 +135,4 @@ fn has_own_linker() -> Result<bool> {
 
 fn variable_of(triple: &str) -> String {
     triple.to_uppercase().replace('-', "_")
-}
-
-fn build_glibc(arch: &str) -> Result<PathBuf> {
-    let triple = format!("{arch}-unknown-linux-gnu");
-    let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", variable_of(&triple));
-    cargo(&triple).env(&flags, "-C target-feature=+crt-static").show()?;
-    binary(&triple)
-}
-
-fn cargo(triple: &str) -> Tool {
-    Tool::new("cargo")
-        .args(["build", "--quiet", "--profile", "dist", "--package", "onbeat", "--target", triple])
-        .dir(&root())
-}
-
-fn binary(triple: &str) -> Result<PathBuf> {
-    Ok(target(&format!("{triple}/dist"))?.join("onbeat"))
 }

@@ -15,6 +15,7 @@ mod docs;
 mod elf;
 mod experiments;
 mod failures;
+mod farm_examples;
 mod farm_load;
 mod fuzz;
 mod live;
@@ -47,7 +48,7 @@ enum Command {
     Pages(pages::Args),
     /// A hunt's page in a browser: clicks, keys, address, filter, zoom, CPUs, print.
     Browser,
-    /// Static binaries target/dist/onbeat-ARCH.
+    /// Static binaries target/dist/onbeat-ARCH and onbeat-push-ARCH.
     Dist,
     Bench(bench::Args),
     /// What the bench of decoding starts.

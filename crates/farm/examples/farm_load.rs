@@ -8,9 +8,11 @@
 // Takes the place of `main.rs`: it knows the process.
 #![allow(clippy::disallowed_methods)]
 
-use std::io::{BufRead, BufReader, Write as _};
+#[path = "shared/server.rs"]
+mod server;
+
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -27,9 +29,8 @@ use model::rng::SplitMix64;
 use model::rows::RowCounts;
 use model::units::{Cpu, Nanos};
 use model::watch::WatchRow;
+use server::{Outcome, RunningServer};
 use tokio::net::TcpStream;
-
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const CPUS: u32 = 4;
 /// A board sends once in five minutes.
@@ -315,41 +316,4 @@ async fn exchanged(address: &str, message: &[u8]) -> std::io::Result<u16> {
     }
     let head = String::from_utf8_lossy(&answer);
     Ok(head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default())
-}
-
-/// The server, a program of its own.
-struct RunningServer {
-    child: Child,
-    address: String,
-}
-
-impl RunningServer {
-    fn start(program: &str, store: &str, objects: &Path) -> Outcome<RunningServer> {
-        let mut child = Command::new(program)
-            .args(["serve", "--listen", "127.0.0.1:0", "--store", store, "--objects"])
-            .arg(objects)
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let mut said = BufReader::new(child.stderr.take().ok_or("the server has no standard error")?);
-        let mut line = String::new();
-        said.read_line(&mut line)?;
-        let address =
-            line.split("//").nth(1).ok_or_else(|| line.clone())?.trim_end_matches(['/', '\n']).to_owned();
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::stderr()));
-        Ok(RunningServer { child, address })
-    }
-
-    /// The most memory that it had.
-    fn peak_mib(&self) -> Outcome<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
-        Ok(line.trim().trim_end_matches(" kB").trim().parse::<f64>()? / 1_024.0)
-    }
-}
-
-impl Drop for RunningServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

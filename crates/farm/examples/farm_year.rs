@@ -175,10 +175,19 @@ async fn sizes(file: &Path, store: &FarmStore, fleet: &MadeFleet) -> Outcome<()>
 
 /// Every page, of a board that has most and of the one that has least.
 async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
-    let mut all: Vec<String> =
-        ["/changes", "/", "/?sort=name", "/culprits", "/kernels", "/compare", "/metrics", "/v1/boards"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut all: Vec<String> = [
+        "/changes",
+        "/",
+        "/?sort=name",
+        "/runs",
+        "/culprits",
+        "/kernels",
+        "/compare",
+        "/metrics",
+        "/v1/boards",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     all.extend(["/login", "/login?next=%2F", "/admin"].map(str::to_owned));
     let boards = store.boards().await?;
     for board in boards.iter().take(1).chain(boards.iter().skip(1).take(1)) {

@@ -71,8 +71,10 @@ pub struct RunFilter {
     pub board: Option<String>,
     /// Names and values; a run has all of them.
     pub labels: Vec<(String, String)>,
-    /// Only runs that began before.
+    /// Only runs that began before,
     pub before: Option<i64>,
+    /// or at the same time with an id before this one: several may begin in a second.
+    pub before_run: Option<String>,
 }
 
 /// A board with what the first page shows of it.

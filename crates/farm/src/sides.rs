@@ -10,6 +10,7 @@ use std::ops::Range;
 use facts::differences::Difference;
 use model::units::Nanos;
 use model::wall_time::nanos_of;
+use stats::pair::unit::ComparedUnit;
 
 use crate::pages::parts::{date, escaped};
 use crate::records::{EnvironmentRecord, Tier};
@@ -166,6 +167,16 @@ pub enum FarmUnit {
     Pair,
 }
 
+impl FarmUnit {
+    /// As the words of a comparison have it.
+    pub fn compared(self) -> ComparedUnit {
+        match self {
+            FarmUnit::Day => ComparedUnit::Day,
+            FarmUnit::Board | FarmUnit::Pair => ComparedUnit::Board,
+        }
+    }
+}
+
 /// One unit: its name, and the days that it is of, each of a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitDays {
@@ -239,13 +250,15 @@ impl ChosenUnits {
     pub fn remarks(&self, a: &BoardDays, b: &BoardDays) -> Vec<String> {
         let unit = match self.unit {
             FarmUnit::Day => {
-                "A run is here a day of a board, a block the maximum of five minutes. Days of one board \
+                "The unit is a day of a board, a block is the maximum of five minutes. Days of one board \
                  resemble each other: a verdict says what came with the sides, and not that it is the cause."
             }
-            FarmUnit::Board => "A run is here all days of a board, a block the maximum of five minutes.",
+            FarmUnit::Board => {
+                "The unit is a board with all its days, a block is the maximum of five minutes."
+            }
             FarmUnit::Pair => {
-                "A run is here all days of a board, a block the maximum of five minutes. Each board is on \
-                 both sides, and compared with itself; boards that are on one alone are left out."
+                "The unit is a board with all its days, a block is the maximum of five minutes. Each board \
+                 is on both sides, and compared with itself; boards that are on one alone are left out."
             }
         };
         let thinned = |name: &str, units: &[UnitDays], of: &BoardDays| {

@@ -1,37 +1,50 @@
-//! The farm's pages over a made-up year of a hundred boards: its store's size, each page's time and
-//! its size on the wire. It is a program of its own, because this one shall not take SQLite.
+//! The farm: its pages over a made-up year of a hundred boards, with its store's size, each page's
+//! time and its size on the wire; then a board that sends a month at once, and its program's size.
 
-use super::{Folder, Row, Rows};
-use crate::tools::{Tool, root, target};
+use super::{Row, Rows};
+use crate::dist;
+use crate::farm_examples::{FarmLine, FarmPrograms, word};
 
-/// Boards and days.
-const FULL: [&str; 2] = ["100", "365"];
-const QUICK: [&str; 2] = ["8", "60"];
+/// Boards and days of the pages.
+const YEAR: [&str; 2] = ["100", "365"];
+const QUICK_YEAR: [&str; 2] = ["8", "60"];
+/// Days that a board sends at once.
+const BACKLOG: &str = "30";
+const QUICK_BACKLOG: &str = "3";
+/// Bytes of the board's program.
+const PUSH_LIMIT: f64 = 2.5e6;
 
-pub fn measure(quick: bool) -> Rows {
-    // The store is made anew each time: an old one may have another schema.
-    let folder = Folder(target("lab/bench")?.join("farm"));
-    std::fs::create_dir_all(&folder.0).map_err(|error| error.to_string())?;
-    let store = folder.0.join("year.db").display().to_string();
-    let [boards, days] = if quick { QUICK } else { FULL };
-    let build = ["run", "--quiet", "--profile", "farm", "--package", "onbeat-farm", "--features", "fixture"];
-    let line = ["--example", "farm_year", "--", &store, boards, days];
-    let text = Tool::new("cargo").args(build).args(line).dir(&root()).text()?;
-    text.lines().map(row).collect()
+/// The pages.
+pub fn pages(quick: bool) -> Rows {
+    let programs = FarmPrograms::build("farm_year")?;
+    let year = programs.measure("lab/bench/farm", |folder| {
+        let [boards, days] = if quick { QUICK_YEAR } else { YEAR };
+        vec![word(&folder.join("year.db")), boards.to_owned(), days.to_owned()]
+    })?;
+    Ok(year.into_iter().map(row).collect())
 }
 
-/// A line of what, value and limit.
-fn row(line: &str) -> Result<Row, String> {
-    let [what, value, limit] = line.split('\t').collect::<Vec<_>>()[..] else {
-        return Err(format!("the farm's answer is no line of a table: {line}"));
-    };
-    let number = |text: &str| text.parse::<f64>().ok();
-    let holds = number(limit).map(|limit| number(value).is_some_and(|value| value <= limit));
-    Ok(Row {
-        what: what.to_owned(),
-        ours: value.to_owned(),
+/// The program of a board that was away for a month.
+pub fn sender(quick: bool) -> Rows {
+    let push = dist::build_push()?;
+    let bytes =
+        std::fs::metadata(&push).map_err(|error| format!("{}: {error}", push.display()))?.len() as f64;
+    let size = Row {
+        what: "onbeat-push, static: MB".to_owned(),
+        ours: format!("{:.2}", bytes / 1e6),
         peer: String::new(),
-        limit: limit.to_owned(),
-        holds,
-    })
+        limit: format!("{:.1}", PUSH_LIMIT / 1e6),
+        holds: Some(bytes <= PUSH_LIMIT),
+    };
+    let programs = FarmPrograms::build("farm_backlog")?;
+    let backlog = programs.measure("lab/bench/backlog", |folder| {
+        let days = if quick { QUICK_BACKLOG } else { BACKLOG };
+        vec![word(&programs.farm), word(&push), word(folder), days.to_owned()]
+    })?;
+    Ok(std::iter::once(size).chain(backlog.into_iter().map(row)).collect())
+}
+
+fn row(line: FarmLine) -> Row {
+    let holds = line.holds();
+    Row { what: line.what, ours: line.value, peer: String::new(), limit: line.limit, holds }
 }

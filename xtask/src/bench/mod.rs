@@ -48,9 +48,10 @@ const ENDINGS: &str = "endings";
 const WATCH: &str = "watch";
 const PAGE: &str = "page";
 const FARM: &str = "farm";
+const FARM_SENDER: &str = "farm sender";
 
 /// The measurements, in their order.
-const PARTS: [&str; 16] = [
+const PARTS: [&str; 17] = [
     "own wake-ups",
     "memory",
     "instructions",
@@ -67,6 +68,7 @@ const PARTS: [&str; 16] = [
     WATCH,
     PAGE,
     FARM,
+    FARM_SENDER,
 ];
 
 /// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
@@ -119,14 +121,15 @@ pub fn run(options: &Args) -> Result<()> {
         return Err(format!("no part has that name: {}", PARTS.join(", ")));
     }
     // These have no peer, and take only `time`.
-    let alone = [STATISTICS, AUDIT, DECODE, HUNT, LOADS, ENDINGS, WATCH, PAGE, FARM];
+    let alone = [STATISTICS, AUDIT, DECODE, HUNT, LOADS, ENDINGS, WATCH, PAGE, FARM, FARM_SENDER];
+    let farm_alone = chosen.iter().all(|part| [FARM, FARM_SENDER].contains(part));
     match chosen.iter().all(|part| alone.contains(part)) {
-        _ if chosen == [PAGE] || chosen == [FARM] => {}
+        _ if chosen == [PAGE] || farm_alone => {}
         true => debian::ensure(&NEEDS[2..])?,
         false => debian::ensure(&NEEDS)?,
     }
     // Decoding is measured in a program of its own, the recorder in this one.
-    if chosen != [DECODE] && chosen != [WATCH] && chosen != [FARM] && options.onbeat.is_none() {
+    if chosen != [DECODE] && chosen != [WATCH] && !farm_alone && options.onbeat.is_none() {
         Tool::new("cargo")
             .args(["build", "--quiet", "--profile", "dist", "--package", "onbeat"])
             .dir(&root())
@@ -183,7 +186,8 @@ fn part(name: &str, binary: &Path, quick: bool) -> Rows {
         ENDINGS => endings::measure(binary, quick),
         PROBES => probes::measure(binary, quick),
         PAGE => page::measure(binary),
-        FARM => farm::measure(quick),
+        FARM => farm::pages(quick),
+        FARM_SENDER => farm::sender(quick),
         _ => statistics::measure(binary, quick),
     }
 }

@@ -12,6 +12,7 @@ mod cures;
 mod deaths;
 mod disturbed;
 mod farm_kills;
+mod farm_outage;
 mod fits;
 mod gates;
 mod hidden;
@@ -70,7 +71,7 @@ type Experiment = (&'static str, Box<dyn Fn(Length) -> Vec<ResultLine> + Send + 
 /// Runs the experiments in a fast build.
 pub fn run(options: &Args) -> Result<()> {
     // Debug builds take several times as long: the same command again, from a build of its own.
-    let by_itself = [deaths::NAME, farm_kills::NAME];
+    let by_itself = [deaths::NAME, farm_kills::NAME, farm_outage::NAME];
     let slow =
         cfg!(debug_assertions) && !options.only.as_deref().is_some_and(|only| by_itself.contains(&only));
     if slow {
@@ -97,12 +98,13 @@ pub fn run_here(options: &Args) -> Result<()> {
     .into_iter()
     .flatten()
     .collect();
-    // Ten years take hours, as do five hundred deaths of what runs here; a thousand of a server
-    // take a build of the farm: only by name.
+    // Ten years take hours, as do five hundred deaths of what runs here; a thousand of a server and
+    // its hour without a database take a build of the farm: only by name.
     if options.only.is_some() {
         chosen.extend(records::all());
         chosen.extend(deaths::all());
         chosen.extend(farm_kills::all());
+        chosen.extend(farm_outage::all());
     }
     chosen.retain(|(name, _)| options.only.as_ref().is_none_or(|only| name.contains(only.as_str())));
     if chosen.is_empty() {

@@ -130,7 +130,8 @@ fn tell(pruned: &PrunedBundles, dry: bool) -> Result<()> {
         several(pruned.pinned, "run is", "runs are"),
     ));
     for (run, why) in &pruned.failed {
-        say(&format!("onbeat-farm: {run} is left as it is: {why}"));
+        let rest = if pruned.all.iter().any(|one| one.run == *run) { "the rest of " } else { "" };
+        say(&format!("onbeat-farm: {rest}{run} is left as it is: {why}"));
     }
     if dry {
         let mut out = std::io::stdout().lock();

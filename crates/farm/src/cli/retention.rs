@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use model::error::Result;
 
 use crate::ingest::thin::{ThinnedBundle, WindowsKept, thin_blocks, thin_windows};
-use crate::store::{FarmStore, FreedParts, KeptBundle};
+use crate::store::{FarmStore, KeptBundle, ThinnedPart};
 
 const WEEK_DAYS: i64 = 7;
 const DAY: i64 = 86_400;
@@ -19,6 +19,18 @@ pub struct RetentionTimes {
     pub now: i64,
 }
 
+impl RetentionTimes {
+    /// The parts of a bundle that are old, where it came at a time, in the order in which they go.
+    pub fn old(&self, bundle: &KeptBundle, came: i64) -> Vec<ThinnedPart> {
+        let came = came.max(bundle.started);
+        let is_old = |part: &ThinnedPart| match part {
+            ThinnedPart::Blocks => came < self.blocks,
+            ThinnedPart::Windows => came < self.windows && bundle.spikes > 0,
+        };
+        [ThinnedPart::Windows, ThinnedPart::Blocks].into_iter().filter(is_old).collect()
+    }
+}
+
 /// What went of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pruned {
@@ -28,47 +40,32 @@ pub struct Pruned {
     pub of: ThinnedBundle,
 }
 
+impl Pruned {
+    fn new(bundle: &KeptBundle) -> Pruned {
+        Pruned { run: bundle.run.clone(), parts: String::new(), of: ThinnedBundle::default() }
+    }
+
+    /// Adds what went of a part.
+    fn add(&mut self, of: &ThinnedBundle) {
+        self.of.blocks += of.blocks;
+        self.of.window_bytes += of.window_bytes;
+        self.of.windows += of.windows;
+        self.of.windows_kept += of.windows_kept;
+        self.parts = ThinnedPart::words(|part| match part {
+            ThinnedPart::Blocks => self.of.blocks > 0,
+            ThinnedPart::Windows => self.of.window_bytes > 0,
+        });
+    }
+}
+
 /// What went of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrunedBundles {
     pub all: Vec<Pruned>,
     /// Old runs that stay whole.
     pub pinned: u64,
-    /// Runs, and why their files are as before.
+    /// Runs, and why what is left of them is as before; what went of one is in `all`.
     pub failed: Vec<(String, String)>,
-}
-
-impl RetentionTimes {
-    /// Whether the seconds of a bundle that came at a time are old, and its windows.
-    pub fn old(&self, bundle: &KeptBundle, came: i64) -> (bool, bool) {
-        let came = came.max(bundle.started);
-        (came < self.blocks, came < self.windows && bundle.spikes > 0)
-    }
-}
-
-impl PrunedBundles {
-    /// Notes what went of a bundle, also in the store where it was no try.
-    pub async fn note(
-        &mut self,
-        store: &FarmStore,
-        bundle: &KeptBundle,
-        of: ThinnedBundle,
-        now: i64,
-        dry: bool,
-    ) -> Result<()> {
-        let bytes = of.blocks + of.window_bytes;
-        if bytes == 0 {
-            return Ok(());
-        }
-        let parts = parts(of.blocks > 0, of.window_bytes > 0);
-        if !dry {
-            let is_gone = |part: &str| bundle.thinned.contains(part) || parts.contains(part);
-            let all = self::parts(is_gone("blocks"), is_gone("windows"));
-            store.note_freed(&FreedParts { bundle, parts: all, bytes, t: now }).await?;
-        }
-        self.all.push(Pruned { run: bundle.run.clone(), parts, of });
-        Ok(())
-    }
 }
 
 /// Takes out of the bundles below a folder what is old, or says what that is.
@@ -90,7 +87,7 @@ pub async fn thin_out(
         let came = host::written_at(&place.join("run.json"));
         let Some(came) = came.filter(|_| place.parent().is_some_and(is_below)) else { continue };
         let old = times.old(bundle, came);
-        if old == (false, false) {
+        if old.is_empty() {
             continue;
         }
         if bundle.pinned {
@@ -101,32 +98,81 @@ pub async fn thin_out(
             culprits: first.remove(&bundle.run).unwrap_or_default(),
             worst: worst.contains(bundle.run.as_str()),
         };
-        let thinned = tokio::task::spawn_blocking(move || thin(&place, old, &kept, dry)).await;
-        let outcome =
-            thinned.unwrap_or_else(|_| Err("its parser failed: report this, with the bundle".into()));
-        match outcome {
-            Ok(of) => pruned.note(store, bundle, of, times.now, dry).await?,
-            Err(why) => pruned.failed.push((bundle.run.clone(), why)),
+        let take = async |part, dry| {
+            let (place, kept) = (place.clone(), kept.clone());
+            let thinned = tokio::task::spawn_blocking(move || thin(&place, part, &kept, dry)).await;
+            thinned.unwrap_or_else(|_| Err("its parser failed: report this, with the bundle".into()))
+        };
+        let (one, end) = step_by_step(store, bundle, old, (times.now, dry), take).await?;
+        if !one.parts.is_empty() {
+            pruned.all.push(one);
+        }
+        match end {
+            Thinning::Done => {}
+            Thinning::Pinned => pruned.pinned += 1,
+            Thinning::Failed(why) => pruned.failed.push((bundle.run.clone(), why)),
         }
     }
     Ok(pruned)
 }
 
-/// Takes the seconds out of a bundle in a folder, its windows, or both.
+/// How the thinning of a bundle ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Thinning<E> {
+    Done,
+    /// Somebody pinned the run meanwhile.
+    Pinned,
+    /// What is left is as before: why.
+    Failed(E),
+}
+
+/// Takes one part after the other out of a bundle. Before each of them its run's pin is looked at
+/// again, after each it is noted, whatever becomes of the next.
+pub async fn step_by_step<E>(
+    store: &FarmStore,
+    bundle: &KeptBundle,
+    steps: Vec<ThinnedPart>,
+    (now, dry): (i64, bool),
+    take: impl AsyncFn(ThinnedPart, bool) -> std::result::Result<ThinnedBundle, E>,
+) -> Result<(Pruned, Thinning<E>)> {
+    let mut pruned = Pruned::new(bundle);
+    for part in steps {
+        let tried = match take(part, true).await {
+            Ok(of) => of,
+            Err(why) => return Ok((pruned, Thinning::Failed(why))),
+        };
+        if dry || tried.blocks + tried.window_bytes == 0 {
+            pruned.add(&tried);
+            continue;
+        }
+        let Some(begun) = store.begin_thinning(bundle, part, now).await? else {
+            return Ok((pruned, Thinning::Pinned));
+        };
+        match take(part, false).await {
+            Ok(of) => {
+                store.end_thinning(begun, of.blocks + of.window_bytes).await?;
+                pruned.add(&of);
+            }
+            Err(why) => {
+                store.give_up_thinning(begun).await?;
+                return Ok((pruned, Thinning::Failed(why)));
+            }
+        }
+    }
+    Ok((pruned, Thinning::Done))
+}
+
+/// Takes a part out of a bundle in a folder.
 pub fn thin(
     place: &Path,
-    (blocks, windows): (bool, bool),
+    part: ThinnedPart,
     kept: &WindowsKept,
     dry: bool,
 ) -> std::result::Result<ThinnedBundle, String> {
-    let mut of = if windows { thin_windows(place, kept, dry)? } else { ThinnedBundle::default() };
-    of.blocks = if blocks { thin_blocks(place, dry)? } else { 0 };
-    Ok(of)
-}
-
-fn parts(blocks: bool, windows: bool) -> String {
-    let names = [(blocks, "blocks"), (windows, "windows")];
-    names.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
+    match part {
+        ThinnedPart::Windows => thin_windows(place, kept, dry),
+        ThinnedPart::Blocks => Ok(ThinnedBundle { blocks: thin_blocks(place, dry)?, ..Default::default() }),
+    }
 }
 
 /// Of each board and week, from Monday on in UTC, the run with spikes that had the largest latency.
@@ -190,6 +236,7 @@ mod tests {
             max_ns: Some(max),
             pinned: false,
             thinned: String::new(),
+            thinned_at: 0,
         };
         // 2023-11-13 was a Monday.
         let monday = 19_674;
@@ -253,6 +300,46 @@ mod tests {
             let of =
                 thin_out(&store, &elsewhere, RetentionTimes { blocks: NOW, windows: NOW, now: NOW }, false);
             assert_eq!(of.await.unwrap(), PrunedBundles::default());
+        });
+    }
+
+    /// Its seconds cannot be removed, or somebody pins it between the two steps: the first is
+    /// noted.
+    #[test]
+    fn each_step_is_noted_when_it_is_done_and_asks_for_the_pin_again() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            for run in ["fails", "pinned"] {
+                put(&store, folder.path(), ("hunt", run, "a"), 200, 9).await;
+            }
+            let bundles = store.bundles().await.unwrap();
+            let bundle = |run: &str| bundles.iter().find(|one| one.run == run).unwrap();
+            let both = || vec![ThinnedPart::Windows, ThinnedPart::Blocks];
+            let thinned = async |run: &str| store.run(run).await.unwrap().unwrap().thinned;
+
+            let fails = async |part: ThinnedPart, dry: bool| match (part, dry) {
+                (ThinnedPart::Blocks, false) => Err("it cannot be removed".to_owned()),
+                (ThinnedPart::Blocks, true) => Ok(ThinnedBundle { blocks: 5, ..Default::default() }),
+                _ => Ok(ThinnedBundle { window_bytes: 7, windows: 2, ..Default::default() }),
+            };
+            let (one, end) =
+                step_by_step(&store, bundle("fails"), both(), (NOW, false), fails).await.unwrap();
+            assert_eq!((one.parts.as_str(), one.of.window_bytes, one.of.blocks), ("windows", 7, 0));
+            assert_eq!(end, Thinning::Failed("it cannot be removed".to_owned()));
+            assert_eq!(thinned("fails").await, "windows");
+
+            let pins = async |part: ThinnedPart, dry: bool| {
+                if part == ThinnedPart::Windows {
+                    return Ok(ThinnedBundle { window_bytes: 7, ..Default::default() });
+                }
+                assert!(dry, "nothing of a pinned run goes");
+                store.pin("pinned", "ann", "", NOW).await.unwrap();
+                Ok(ThinnedBundle { blocks: 5, ..Default::default() })
+            };
+            let (one, end) =
+                step_by_step(&store, bundle("pinned"), both(), (NOW, false), pins).await.unwrap();
+            assert_eq!((end, one.parts.as_str()), (Thinning::<String>::Pinned, "windows"));
+            assert_eq!(thinned("pinned").await, "windows");
         });
     }
 

@@ -7,13 +7,14 @@ use host::RecordFolder;
 use host::dir::Dir;
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
+use tokio::sync::Mutex;
 
 use super::objects_flag::name_in_bucket;
-use super::retention::{PrunedBundles, RetentionTimes, thin, worst_of_weeks};
+use super::retention::{PrunedBundles, RetentionTimes, Thinning, step_by_step, thin, worst_of_weeks};
 use crate::ingest::thin::WindowsKept;
 use crate::ingest::unpack::remove_tree;
 use crate::objects::{BucketBundle, BucketFault, ObjectBucket};
-use crate::store::{FarmStore, KeptBundle};
+use crate::store::{FarmStore, KeptBundle, ThinnedPart};
 
 /// Where bundles are worked on, next to their copies.
 const THINNED: &str = ".thinned";
@@ -33,9 +34,9 @@ pub async fn thin_out_of_bucket(
     let mut pruned = PrunedBundles::default();
     for bundle in &bundles {
         // No request is made for what began lately, or has nothing more to lose.
-        let old = left_of(bundle, times.old(bundle, i64::MIN));
+        let may_go = left_of(bundle, times.old(bundle, i64::MIN), times.now);
         let name = name_in_bucket(Path::new(&bundle.place), folder);
-        let Some(name) = name.filter(|_| old != (false, false)) else { continue };
+        let Some(name) = name.filter(|_| !may_go.is_empty()) else { continue };
         let found = match BucketBundle::look(bucket, &name).await {
             Err(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
             Err(fault) => {
@@ -44,8 +45,8 @@ pub async fn thin_out_of_bucket(
             }
             Ok(found) => found,
         };
-        let old = left_of(bundle, times.old(bundle, found.came));
-        if old == (false, false) {
+        let old = left_of(bundle, times.old(bundle, found.came), times.now);
+        if old.is_empty() {
             continue;
         }
         if bundle.pinned {
@@ -56,23 +57,40 @@ pub async fn thin_out_of_bucket(
             culprits: first.remove(&bundle.run).unwrap_or_default(),
             worst: worst.contains(bundle.run.as_str()),
         };
-        match found.thin(&work.place, old, &kept, dry).await {
-            Ok(of) => {
-                pruned.note(store, bundle, of, times.now, dry).await?;
+        let found = Mutex::new(found);
+        let take = async |part, dry| found.lock().await.thin(&work.place, part, &kept, dry).await;
+        let (one, end) = step_by_step(store, bundle, old.clone(), (times.now, dry), take).await?;
+        if !one.parts.is_empty() {
+            pruned.all.push(one);
+        }
+        match end {
+            Thinning::Done if !dry => {
+                // Also where one that was cut has put its manifest already.
+                found.lock().await.remove_unnamed().await?;
                 let copy = folder.join(&name);
                 // A copy that stays whole shows more than there is, and nothing wrong.
-                let _ = tokio::task::spawn_blocking(move || thin(&copy, old, &kept, dry)).await;
+                let all =
+                    move || old.into_iter().try_for_each(|part| thin(&copy, part, &kept, false).map(drop));
+                let _ = tokio::task::spawn_blocking(all).await;
             }
-            Err(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
-            Err(fault) => pruned.failed.push((bundle.run.clone(), fault.words().to_owned())),
+            Thinning::Done => {}
+            Thinning::Pinned => pruned.pinned += 1,
+            Thinning::Failed(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
+            Thinning::Failed(fault) => pruned.failed.push((bundle.run.clone(), fault.words().to_owned())),
         }
     }
     Ok(pruned)
 }
 
+/// A part is noted before it goes: for so long it is looked at again, whether it went.
+const LOOKED_AT_AGAIN: i64 = 3 * 86_400;
+
 /// What of a bundle is old and was not taken out before.
-fn left_of(bundle: &KeptBundle, (blocks, windows): (bool, bool)) -> (bool, bool) {
-    (blocks && !bundle.thinned.contains("blocks"), windows && !bundle.thinned.contains("windows"))
+fn left_of(bundle: &KeptBundle, old: Vec<ThinnedPart>, now: i64) -> Vec<ThinnedPart> {
+    let is_gone = |part: &ThinnedPart| {
+        bundle.thinned.contains(part.word()) && bundle.thinned_at < now - LOOKED_AT_AGAIN
+    };
+    old.into_iter().filter(|part| !is_gone(part)).collect()
 }
 
 /// A folder to work in, for this process alone.
@@ -140,7 +158,8 @@ mod tests {
             let thinned = async |id: &str| store.run(id).await.unwrap().unwrap().thinned;
             bucket.planned.plan(Some((9, PlannedFault::Gone)));
             assert!(prune(times, false).await.is_err());
-            assert_eq!(thinned("first").await, "");
+            // Its windows went, and are noted, before the bucket did.
+            assert_eq!(thinned("first").await, "windows");
             bucket.planned.plan(None);
             let done = prune(times, false).await.unwrap();
             assert_eq!((done.pinned, done.failed.len()), (1, 0));
@@ -151,9 +170,10 @@ mod tests {
             }
             assert!(folder.path().join("pinned/blocks.jsonl").exists());
             assert_eq!(thinned("second").await, "blocks windows");
-            // What is noted is not asked for again, and nothing is left to work on.
+            // What is noted is not asked for again after days, and nothing is left to work on.
+            let days_later = RetentionTimes { now: later + 2 * LOOKED_AT_AGAIN, ..times };
             bucket.planned.plan(None);
-            assert!(prune(times, false).await.unwrap().all.is_empty());
+            assert!(prune(days_later, false).await.unwrap().all.is_empty());
             assert!(bucket.planned.asked() <= 8, "{}", bucket.planned.asked());
             assert!(!folder.path().join(THINNED).join(WORK).exists());
             // A bundle that is gone is named, and the others go on.

@@ -13,6 +13,7 @@ use super::fetch::here;
 use super::files::manifest_of;
 use crate::ingest::thin::{BLOCKS, ThinnedBundle, WINDOWS, WindowsKept, thin_windows};
 use crate::ingest::unpack::remove_tree;
+use crate::store::ThinnedPart;
 
 /// A bundle as the bucket has it.
 pub struct BucketBundle {
@@ -36,41 +37,46 @@ impl BucketBundle {
         Ok(BucketBundle { bucket: bucket.clone(), name: name.to_owned(), manifest, came })
     }
 
-    /// Takes the seconds out, the windows that do not stay, or both, where this is no try. The folder
-    /// is one to work in.
+    /// Takes the seconds out, or the windows that do not stay, where this is no try. The folder is
+    /// one to work in.
     pub async fn thin(
-        self,
+        &mut self,
         work: &Path,
-        (blocks, windows): (bool, bool),
+        part: ThinnedPart,
         kept: &WindowsKept,
         dry: bool,
     ) -> Result<ThinnedBundle, BucketFault> {
         let has = |path: &str| self.manifest.files.iter().find(|file| file.path == path);
         let mut of = ThinnedBundle::default();
         let mut left = self.manifest.clone();
-        if windows && has(WINDOWS).is_some() {
-            let spikes;
-            (of, spikes) = self.thin_windows(work, kept, dry).await?;
-            if of.window_bytes > 0 {
-                left.files.retain(|file| file.path != WINDOWS);
-                left.files.extend(spikes);
+        match part {
+            ThinnedPart::Windows if has(WINDOWS).is_some() => {
+                let spikes;
+                (of, spikes) = self.thin_windows(work, kept, dry).await?;
+                if of.window_bytes > 0 {
+                    left.files.retain(|file| file.path != WINDOWS);
+                    left.files.extend(spikes);
+                }
+            }
+            ThinnedPart::Windows => {}
+            ThinnedPart::Blocks => {
+                of.blocks = has(BLOCKS).map_or(0, |file| file.bytes);
+                left.files.retain(|file| file.path != BLOCKS);
             }
         }
-        if let Some(file) = has(BLOCKS).filter(|_| blocks) {
-            of.blocks = file.bytes;
-            left.files.retain(|file| file.path != BLOCKS);
-        }
-        if !dry {
-            if left != self.manifest {
-                // What was signed is not what is left.
-                left.signature = None;
-                let there = self.manifest.pieces().into_iter().map(str::to_owned).collect();
-                self.bucket.put(&self.name, &left, work, &there).await?;
-            }
-            // Also where one that was cut has put its manifest already.
-            self.bucket.remove_unnamed(&self.name, &left).await?;
+        if !dry && left != self.manifest {
+            // What was signed is not what is left.
+            left.signature = None;
+            let there = self.manifest.pieces().into_iter().map(str::to_owned).collect();
+            self.bucket.put(&self.name, &left, work, &there).await?;
+            self.manifest = left;
         }
         Ok(of)
+    }
+
+    /// Removes the pieces of what went.
+    pub async fn remove_unnamed(&self) -> Result<(), BucketFault> {
+        self.bucket.remove_unnamed(&self.name, &self.manifest).await
     }
 
     /// What goes of the windows, and the file of those that stay; none where none does.

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use model::labels::Labels;
 use model::units::Nanos;
 use model::wall_time::wall_time;
-use report::html::{cards, scroll};
+use report::html::cards;
 use report::words::{UNKNOWN, duration, us_or_dash};
 
 use crate::records::{BoardEnvironment, FarmCulprit, FarmRun};
@@ -49,7 +49,8 @@ pub fn known(text: &str) -> &str {
 /// Runs, the latest first, each with the way to its report; the board where they are of several.
 pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
     let with_labels = of.iter().any(|run| !run.labels.is_empty());
-    scroll(
+    // Beside four other columns a telephone breaks an id into syllables.
+    cards(
         "Runs, latencies in us",
         html! {
             table {
@@ -63,13 +64,14 @@ pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
                 } }
                 tbody { @for run in of { tr {
                     th.left { a href={ "/runs/" (escaped(&run.id)) } { (run.id) } }
-                    @if with_board { td.left { a href={ "/b/" (escaped(&run.board)) } { (run.board) } } }
+                    @if with_board { td.left data-of="board" {
+                        a href={ "/b/" (escaped(&run.board)) } { (run.board) } } }
                     td.left.more { (run.command) }
-                    td.left { (moment(run.started)) }
+                    td.left.when { (moment(run.started)) }
                     td.more { (run.length_ns.map_or_else(|| UNKNOWN.to_owned(), duration)) }
                     td.more { (run.cpus) } td.more { (run.cycles) }
                     td.more { (run.missed.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string())) }
-                    td.more { (us_or_dash(run.p9999_ns)) } td.top { (us_or_dash(run.max_ns)) }
+                    td.more { (us_or_dash(run.p9999_ns)) } td.top data-of="max, us" { (us_or_dash(run.max_ns)) }
                     td.more { (run.spikes) }
                     td.left.flag[!state(run).is_empty()] { (state(run)) }
                     @if with_labels { td.left { (labels(&run.labels)) } }

@@ -14,13 +14,13 @@ pub fn run(of: &FarmRun, may_pin: bool, parts: PageParts) -> String {
     let body = html! {
         p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", " (moment(of.started)) " UTC" }
         @if !of.labels.is_empty() { p { "Labels: " (labels(&of.labels)) "." } }
-        (kept(of, may_pin))
         (repeat(of))
         (spikes(of))
+        (kept(of, may_pin))
         (body)
         @if let Some(script) = script { (script.element()) }
     };
-    page(Some(Section::Boards), &heading, body)
+    page(Some(Section::Runs), &heading, body)
 }
 
 /// For how long all of it is kept, and what is no longer.
@@ -36,11 +36,12 @@ fn kept(of: &FarmRun, may_pin: bool) -> Markup {
         @if may_pin {
             form.line action={ "/runs/" (escaped(&of.id)) "/pin" } method="post" {
                 @if of.pinned {
-                    "It is pinned, and stays whole."
+                    "It is pinned, and stays whole. "
                     button type="submit" name="remove" value="1" { "Unpin" }
                 } @else {
-                    label { "Note " input name="note" maxlength="200"; }
-                    button type="submit" { "Pin: keep it whole" }
+                    label { "Keep all of it for ever, because " input name="note" maxlength="200"
+                        placeholder="before the new kernel"; }
+                    button type="submit" { "Pin" }
                 }
             }
         } @else if of.pinned { p.muted { "It is pinned, and stays whole." } }

@@ -26,14 +26,20 @@ pub fn runs(of: &RunsView) -> String {
             }
             button type="submit" { "Show" }
         }
-        @if of.runs.is_empty() { p.lead { "No run is of this board and has these labels." } } @else {
+        @if of.runs.is_empty() {
+            p.lead {
+                @if *filter == RunFilter::default() { "No run is here yet." }
+                @else { "No run is of this board and has these labels." }
+            }
+        } @else {
             (parts::runs(of.runs, true))
         }
         p { a href=(address("/v1/runs.csv", filter, None)) { "As CSV" } ", "
             a href=(address("/v1/runs", filter, None)) { "as JSON" }
             @if let Some(last) = of.runs.last().filter(|_| of.more) { ", "
-                a href=(address("/runs", filter, Some(last.started))) { "older runs" } } "." }
-        p.muted { "Labels are given where a run is measured: onbeat measure --label build=123." }
+                a href=(address("/runs", filter, Some(last))) { "older runs" } } "." }
+        p.muted { "Labels are given where a run is measured: "
+            code { "onbeat measure --label build=123" } "." }
     };
     page(Some(Section::Runs), "Runs", body)
 }
@@ -42,10 +48,10 @@ fn texts(filter: &RunFilter) -> Vec<String> {
     filter.labels.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-fn address(path: &str, filter: &RunFilter, before: Option<i64>) -> String {
+fn address(path: &str, filter: &RunFilter, before: Option<&FarmRun>) -> String {
     let board = filter.board.iter().map(|board| format!("board={}", escaped(board)));
     let labels = texts(filter).into_iter().map(|label| format!("label={}", escaped(&label)));
-    let before = before.into_iter().map(|before| format!("before={before}"));
+    let before = before.map(|run| format!("before={}&before_run={}", run.started, escaped(&run.id)));
     let parts: Vec<String> = board.chain(labels).chain(before).collect();
     if parts.is_empty() { path.to_owned() } else { format!("{path}?{}", parts.join("&")) }
 }
@@ -67,9 +73,14 @@ mod tests {
         };
         let text = runs(&RunsView { filter: &filter, runs: &[run], more: true });
         let query = "board=a&amp;label=build%3D%3C1%3E%262";
-        assert!(text.contains(&format!("/v1/runs.csv?{query}")) && text.contains("before=7"), "{text}");
+        assert!(
+            text.contains(&format!("/v1/runs.csv?{query}")) && text.contains("before=7&amp;before_run=r"),
+            "{text}"
+        );
         assert!(text.contains("/runs?label=build%3D%3C1%3E%262") && !text.contains("<1>"));
         let none = runs(&RunsView { filter: &RunFilter::default(), runs: &[], more: false });
-        assert!(none.contains("No run") && !none.contains("before="));
+        assert!(none.contains("No run is here yet") && !none.contains("before="));
+        let asked = runs(&RunsView { filter: &filter, runs: &[], more: false });
+        assert!(asked.contains("has these labels"));
     }
 }

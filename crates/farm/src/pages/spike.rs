@@ -35,7 +35,9 @@ pub fn spike(of: &FarmRun, number: u64, parts: PageParts) -> String {
 pub fn spikes(of: &FarmRun) -> Markup {
     html! {
         @if of.spikes > 0 {
-            p { (several(of.spikes, "spike", "spikes")) ", the latest first:"
+            p {
+                @if of.spikes == 1 { "Its spike:" }
+                @else { (several(of.spikes, "spike", "spikes")) ", the latest first:" }
                 @for number in 1..=of.spikes.min(NAMED) { " "
                     a href={ "/runs/" (escaped(&of.id)) "/spike/" (number) } { (number) } }
                 @if of.spikes > NAMED { " and on" } "." }

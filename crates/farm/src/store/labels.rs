@@ -146,7 +146,8 @@ impl FarmStore {
             text += &format!(" and b.key = ${}", next());
         }
         if filter.before.is_some() {
-            text += &format!(" and r.started < ${}", next());
+            text += &format!(" and (r.started < ${}", next());
+            text += &format!(" or r.started = ${} and r.id < ${})", next(), next());
         }
         for _ in &filter.labels {
             let of = "(r.board_id, r.id) in (select board_id, recording from label";
@@ -156,7 +157,10 @@ impl FarmStore {
             super::runs::of(&format!("where {text} order by r.started desc, r.id desc limit ${}", next()));
         let mut query = sqlx::query(AssertSqlSafe(query));
         query = filter.board.iter().fold(query, |query, board| query.bind(board));
-        query = filter.before.iter().fold(query, |query, before| query.bind(before));
+        if let Some(before) = filter.before {
+            let run = filter.before_run.as_deref().unwrap_or_default();
+            query = query.bind(before).bind(before).bind(run);
+        }
         query = filter.labels.iter().fold(query, |query, (name, value)| query.bind(name).bind(value));
         let rows = query.bind(most).fetch_all(&self.pool).await.map_err(trouble)?;
         self.labelled(super::runs::all(&rows)?).await

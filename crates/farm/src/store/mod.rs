@@ -42,7 +42,7 @@ pub use labels::BoardLabel;
 pub use only_server::ServerTurn;
 pub use pins::RunPin;
 pub use put::PutOutcome;
-pub use retention::{FreedParts, KeptBundle};
+pub use retention::{BegunThinning, KeptBundle, ThinnedPart};
 pub use rows::{BoardClock, RowBatch, RowsStored};
 pub use tiers::TimeStretch;
 pub use tokens::{EnrolOutcome, TokenOwner};
@@ -127,3 +127,5 @@ pub mod engines;
 mod fault_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod upgrade_tests;

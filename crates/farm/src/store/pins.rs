@@ -19,7 +19,8 @@ pub struct RunPin {
 }
 
 impl FarmStore {
-    /// Pins a run; whether there is such a one.
+    /// Pins a run; whether there is such a one. Of a pin and of [`FarmStore::begin_thinning`] one
+    /// is first: both are transactions that wait for their turn.
     pub async fn pin(&self, run: &str, who: &str, note: &str, t: i64) -> Result<bool> {
         let pin = sqlx::query(
             "insert into pin (board_id, run, who, note, t) \
@@ -29,7 +30,10 @@ impl FarmStore {
         );
         let note: String = model::text::clean(note.trim()).chars().take(LONGEST_NOTE).collect();
         let pin = pin.bind(who).bind(note).bind(t).bind(run);
-        Ok(pin.execute(&self.pool).await.map_err(trouble)?.rows_affected() > 0)
+        let mut all = self.begin().await?;
+        let pinned = pin.execute(&mut *all).await.map_err(trouble)?.rows_affected() > 0;
+        all.commit().await.map_err(trouble)?;
+        Ok(pinned)
     }
 
     /// Takes that back; whether it was pinned.

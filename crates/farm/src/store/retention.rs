@@ -18,37 +18,63 @@ pub struct KeptBundle {
     pub spikes: i64,
     pub max_ns: Option<i64>,
     pub pinned: bool,
-    /// What of it is gone already.
+    /// What of it is gone, or was about to go, and when that was noted.
     pub thinned: String,
+    pub thinned_at: i64,
 }
 
-/// What a bundle no longer has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FreedParts<'a> {
-    pub bundle: &'a KeptBundle,
-    /// `blocks`, `windows`, both with a blank between: all that is gone.
-    pub parts: String,
-    /// What it takes less.
-    pub bytes: u64,
-    pub t: i64,
+/// What of a bundle goes with its age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThinnedPart {
+    /// The records of its seconds.
+    Blocks,
+    /// What was traced around its spikes.
+    Windows,
+}
+
+impl ThinnedPart {
+    /// In the order in which a run names them.
+    pub const ALL: [ThinnedPart; 2] = [ThinnedPart::Blocks, ThinnedPart::Windows];
+
+    /// As the store and the JSON have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            ThinnedPart::Blocks => "blocks",
+            ThinnedPart::Windows => "windows",
+        }
+    }
+
+    /// Both with a blank between.
+    pub fn words(has: impl Fn(ThinnedPart) -> bool) -> String {
+        let words = ThinnedPart::ALL.into_iter().filter(|part| has(*part)).map(ThinnedPart::word);
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A part of a bundle that may be taken out now.
+#[derive(Debug)]
+pub struct BegunThinning<'a> {
+    bundle: &'a KeptBundle,
+    /// What was gone before.
+    before: String,
 }
 
 impl FarmStore {
     /// All bundles.
     pub async fn bundles(&self) -> Result<Vec<KeptBundle>> {
-        type Row = (String, i64, String, i64, i64, Option<i64>, i64, String);
+        type Row = (String, i64, String, i64, i64, Option<i64>, i64, String, i64);
         let rows: Vec<Row> = sqlx::query_as(
             "select r.id, r.board_id, r.place, r.started, r.spikes, r.max_ns, \
-             cast(case when p.run is null then 0 else 1 end as bigint), coalesce(h.parts, '') from run r \
-             left join pin p on p.board_id = r.board_id and p.run = r.id \
+             cast(case when p.run is null then 0 else 1 end as bigint), coalesce(h.parts, ''), \
+             coalesce(h.t, 0) from run r left join pin p on p.board_id = r.board_id and p.run = r.id \
              left join thinned h on h.board_id = r.board_id and h.run = r.id order by r.started, r.id",
         )
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let bundle = |(run, board_id, place, started, spikes, max_ns, pinned, thinned): Row| {
+        let bundle = |(run, board_id, place, started, spikes, max_ns, pinned, thinned, thinned_at): Row| {
             let pinned = pinned != 0;
-            KeptBundle { run, board_id, place, started, spikes, max_ns, pinned, thinned }
+            KeptBundle { run, board_id, place, started, spikes, max_ns, pinned, thinned, thinned_at }
         };
         Ok(rows.into_iter().map(bundle).collect())
     }
@@ -71,34 +97,69 @@ impl FarmStore {
         Ok(found)
     }
 
-    /// Notes what a bundle no longer has, and that its board has so much more room.
-    pub async fn note_freed(&self, of: &FreedParts<'_>) -> Result<()> {
-        let bundle = of.bundle;
+    /// Notes that a part of a bundle goes now, unless its run is pinned: none then. It is noted
+    /// before it goes, so that a run which is pinned from now on says what it no longer has; what
+    /// prune could not take out after it had noted it, the next one does.
+    pub async fn begin_thinning<'a>(
+        &self,
+        bundle: &'a KeptBundle,
+        part: ThinnedPart,
+        t: i64,
+    ) -> Result<Option<BegunThinning<'a>>> {
         let mut all = self.begin().await?;
-        sqlx::query(
-            "insert into thinned (board_id, run, parts, t) values ($1, $2, $3, $4) \
+        let before: Option<String> =
+            sqlx::query_scalar("select parts from thinned where board_id = $1 and run = $2")
+                .bind(bundle.board_id)
+                .bind(&bundle.run)
+                .fetch_optional(&mut *all)
+                .await
+                .map_err(trouble)?;
+        let before = before.unwrap_or_default();
+        let noted = sqlx::query(
+            "insert into thinned (board_id, run, parts, t) select r.board_id, r.id, $1, $2 from run r \
+             where r.board_id = $3 and r.id = $4 and not exists (select 1 from pin p \
+             where p.board_id = r.board_id and p.run = r.id) \
              on conflict (board_id, run) do update set parts = excluded.parts, t = excluded.t",
         )
+        .bind(ThinnedPart::words(|one| one == part || before.contains(one.word())))
+        .bind(t)
         .bind(bundle.board_id)
         .bind(&bundle.run)
-        .bind(&of.parts)
-        .bind(of.t)
         .execute(&mut *all)
         .await
         .map_err(trouble)?;
-        let less = to_i64(of.bytes);
+        all.commit().await.map_err(trouble)?;
+        Ok((noted.rows_affected() > 0).then_some(BegunThinning { bundle, before }))
+    }
+
+    /// Notes that it is done, and that its board has so many bytes more.
+    pub async fn end_thinning(&self, of: BegunThinning<'_>, freed: u64) -> Result<()> {
+        let less = to_i64(freed);
         sqlx::query(
             "update kept set bytes = case when bytes > $1 then bytes - $2 else 0 end \
              where board_id = $3 and run = $4",
         )
         .bind(less)
         .bind(less)
-        .bind(bundle.board_id)
-        .bind(&bundle.run)
-        .execute(&mut *all)
+        .bind(of.bundle.board_id)
+        .bind(&of.bundle.run)
+        .execute(&self.pool)
         .await
         .map_err(trouble)?;
-        all.commit().await.map_err(trouble)
+        Ok(())
+    }
+
+    /// Notes that it could not be done: the bundle is as before.
+    pub async fn give_up_thinning(&self, of: BegunThinning<'_>) -> Result<()> {
+        let back = match of.before.as_str() {
+            "" => sqlx::query("delete from thinned where board_id = $1 and run = $2"),
+            before => {
+                sqlx::query("update thinned set parts = $1 where board_id = $2 and run = $3").bind(before)
+            }
+        };
+        let back = back.bind(of.bundle.board_id).bind(&of.bundle.run);
+        back.execute(&self.pool).await.map_err(trouble)?;
+        Ok(())
     }
 
     /// How many histograms of a tier [`FarmStore::prune`] would drop.
@@ -115,7 +176,7 @@ mod tests {
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::store::engines::on_each_engine;
-    use crate::store::{FreedParts, SentBundle};
+    use crate::store::{SentBundle, ThinnedPart};
 
     #[test]
     fn what_is_pinned_and_what_is_gone_is_known_of_each_run() {
@@ -141,12 +202,81 @@ mod tests {
             assert_eq!(first.len(), 1);
             assert_eq!(first[&id].len(), record.culprits.len());
 
-            let freed = |bytes| FreedParts { bundle: &bundles[0], parts: "blocks".into(), bytes, t: 9 };
-            store.note_freed(&freed(30)).await.unwrap();
-            assert_eq!(store.kept_bytes(1, "").await.unwrap(), 70);
-            store.note_freed(&freed(300)).await.unwrap();
-            assert_eq!(store.kept_bytes(1, "").await.unwrap(), 0);
-            assert_eq!(store.run(&id).await.unwrap().unwrap().thinned, "blocks");
+            let thinned = async || store.run(&id).await.unwrap().unwrap().thinned;
+            let begin = async |part| store.begin_thinning(&bundles[0], part, 9).await.unwrap();
+            let windows = begin(ThinnedPart::Windows).await.unwrap();
+            store.end_thinning(windows, 30).await.unwrap();
+            assert_eq!((store.kept_bytes(1, "").await.unwrap(), thinned().await.as_str()), (70, "windows"));
+            let blocks = begin(ThinnedPart::Blocks).await.unwrap();
+            assert_eq!(thinned().await, "blocks windows");
+            store.give_up_thinning(blocks).await.unwrap();
+            assert_eq!(thinned().await, "windows");
+            let again = begin(ThinnedPart::Windows).await.unwrap();
+            store.end_thinning(again, 300).await.unwrap();
+            assert_eq!((store.kept_bytes(1, "").await.unwrap(), thinned().await.as_str()), (0, "windows"));
+        });
+    }
+
+    #[test]
+    fn of_a_pinned_run_nothing_begins_to_go_whatever_was_known_of_it_before() {
+        on_each_engine(async |store| {
+            let place =
+                std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+            let id = record.run.id.clone();
+            store.put(&record).await.unwrap();
+            let before = store.bundles().await.unwrap();
+            assert!(!before[0].pinned);
+            store.pin(&id, "ann", "", 5).await.unwrap();
+            for part in ThinnedPart::ALL {
+                assert!(store.begin_thinning(&before[0], part, 9).await.unwrap().is_none());
+            }
+            assert_eq!(store.run(&id).await.unwrap().unwrap().thinned, "");
+            store.unpin(&id).await.unwrap();
+            let begun = store.begin_thinning(&before[0], ThinnedPart::Blocks, 9).await.unwrap().unwrap();
+            store.give_up_thinning(begun).await.unwrap();
+            assert_eq!(store.run(&id).await.unwrap().unwrap().thinned, "");
+            // One that is gone meanwhile is not thinned either.
+            let gone = crate::store::KeptBundle { run: "none".into(), ..before[0].clone() };
+            assert!(store.begin_thinning(&gone, ThinnedPart::Blocks, 9).await.unwrap().is_none());
+        });
+    }
+
+    /// Whichever of the two is first: a run is either pinned and whole, or says what went.
+    #[test]
+    fn a_pin_and_a_thinning_at_once_have_an_order() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let mut stores =
+                vec![crate::store::FarmStore::file(&folder.path().join("farm.db")).await.unwrap()];
+            if let Some(url) = crate::store::engines::database().await {
+                stores.push(crate::store::FarmStore::postgres(&url).await.unwrap());
+            }
+            for store in stores {
+                let place = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+                    .join("../../tests/fixtures/runs/hunt");
+                let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+                for n in 0..20 {
+                    record.run.id = format!("r{n}");
+                    record.slots.clear();
+                    store.put(&record).await.unwrap();
+                    let bundle =
+                        store.bundles().await.unwrap().into_iter().find(|one| one.run == record.run.id);
+                    let bundle = bundle.unwrap();
+                    let (pinning, run) = (store.clone(), record.run.id.clone());
+                    let pinned = tokio::spawn(async move { pinning.pin(&run, "ann", "", 5).await.unwrap() });
+                    if n % 2 == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                    let begun = store.begin_thinning(&bundle, ThinnedPart::Blocks, 9).await.unwrap();
+                    assert!(pinned.await.unwrap());
+                    let thinned = store.run(&record.run.id).await.unwrap().unwrap().thinned;
+                    assert_eq!(thinned, if begun.is_some() { "blocks" } else { "" });
+                    // From here on it stays as it is.
+                    assert!(store.begin_thinning(&bundle, ThinnedPart::Windows, 9).await.unwrap().is_none());
+                }
+            }
         });
     }
 }

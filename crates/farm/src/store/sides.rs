@@ -69,37 +69,32 @@ impl FarmStore {
         key: &SeriesKey,
         within: TimeStretch,
     ) -> Result<Vec<i64>> {
-        sqlx::query_scalar(
-            "select h.t from hist h join board b on b.id = h.board_id where b.key = $1 and h.series = $2 \
-             and h.plan = $3 and h.tier = 2 and h.t >= $4 and h.t < $5 \
-             and exists (select 1 from slot s where s.board_id = h.board_id and s.series = h.series \
-             and s.plan = h.plan and s.t >= h.t and s.t < h.t + 86400) order by h.t",
-        )
-        .bind(board)
-        .bind(&key.series)
-        .bind(&key.plan)
-        .bind(within.from)
-        .bind(within.to)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)
+        let days = "select h.t from hist h join board b on b.id = h.board_id where b.key = $1 \
+                    and h.series = $2 and h.plan = $3 and h.tier = 2 and h.t >= $4 and h.t < $5 \
+                    and exists (select 1 from slot s where s.board_id = h.board_id \
+                    and s.series = h.series and s.plan = h.plan and s.t >= h.t and s.t < h.t + 86400) \
+                    order by h.t";
+        self.within(days, board, key, within).await
     }
 
     /// The largest latency of each five minutes of a stretch that has one, oldest first.
     pub async fn slot_maxima(&self, board: &str, key: &SeriesKey, within: TimeStretch) -> Result<Vec<Nanos>> {
-        let maxima: Vec<i64> = sqlx::query_scalar(
-            "select max(s.max_ns) from slot s join board b on b.id = s.board_id where b.key = $1 \
-             and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5 and s.max_ns is not null \
-             group by s.t order by s.t",
-        )
-        .bind(board)
-        .bind(&key.series)
-        .bind(&key.plan)
-        .bind(within.from)
-        .bind(within.to)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        Ok(maxima.into_iter().map(Nanos).collect())
+        let maxima = "select max(s.max_ns) from slot s join board b on b.id = s.board_id \
+                      where b.key = $1 and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5 \
+                      and s.max_ns is not null group by s.t order by s.t";
+        Ok(self.within(maxima, board, key, within).await?.into_iter().map(Nanos).collect())
+    }
+
+    /// Numbers of a stretch of a board's series: `$1` to `$5` are the board, the series, its plan,
+    /// and the stretch.
+    async fn within(
+        &self,
+        query: &'static str,
+        board: &str,
+        key: &SeriesKey,
+        within: TimeStretch,
+    ) -> Result<Vec<i64>> {
+        let query = sqlx::query_scalar(query).bind(board).bind(&key.series).bind(&key.plan);
+        query.bind(within.from).bind(within.to).fetch_all(&self.pool).await.map_err(trouble)
     }
 }

@@ -144,52 +144,6 @@ fn a_database_is_read_again_and_a_newer_one_refused() {
     });
 }
 
-/// The schema of the first version, of which stores may be there.
-const FIRST: &str = include_str!("../../tests/schema_1.sql");
-
-#[test]
-fn a_store_of_the_first_version_becomes_one_of_this() {
-    on_each_engine(async |store| {
-        // As it was: nothing of this version, and a run.
-        let run = made("r", "a", 3, 5, true);
-        store.put(&run).await.unwrap();
-        let kept: Vec<String> =
-            ["board", "environment", "plan", "run", "slot", "hist"].map(str::to_owned).into();
-        let tell = async |text: String| sqlx::query(sqlx::AssertSqlSafe(text)).execute(&store.pool).await;
-        for table in &kept {
-            tell(format!("create table old_{table} as select * from {table}")).await.unwrap();
-        }
-        for table in tables(include_str!("schema.sql")) {
-            tell(format!("drop table {table}")).await.unwrap();
-        }
-        for statement in store.engine.schema(FIRST).split(";\n") {
-            tell(statement.to_owned()).await.unwrap();
-        }
-        for table in &kept {
-            tell(format!("insert into {table} select * from old_{table}")).await.unwrap();
-        }
-        tell("insert into meta (name, value) values ('schema', 1)".into()).await.unwrap();
-        open::prepare(&store).await.unwrap();
-        let version: i64 = sqlx::query_scalar("select value from meta").fetch_one(&store.pool).await.unwrap();
-        assert_eq!(version, open::VERSION);
-        assert_eq!(store.run("r").await.unwrap().unwrap(), run.run);
-        for table in tables(include_str!("schema.sql")) {
-            let all = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("select count(*) from {table}")));
-            let _: i64 = all.fetch_one(&store.pool).await.unwrap();
-        }
-        // It takes what comes, and nothing is done twice.
-        open::prepare(&store).await.unwrap();
-        assert_eq!(store.put(&run).await.unwrap(), PutOutcome::Had);
-        assert!(store.faults().await.unwrap().is_empty());
-    });
-}
-
-/// The names of a schema's tables.
-fn tables(schema: &str) -> Vec<String> {
-    let name = |rest: &str| rest.split(' ').next().unwrap_or_default().to_owned();
-    schema.split("create table if not exists ").skip(1).map(name).collect()
-}
-
 /// What Citus asks of a table that it distributes: that each unique key has the board.
 #[test]
 fn each_unique_key_of_what_grows_with_boards_has_the_board() {
@@ -242,6 +196,27 @@ fn names_are_in_the_order_of_their_letters_numbers() {
         let boards = store.boards().await.unwrap();
         let names: Vec<&str> = boards.iter().map(|board| board.board.as_str()).collect();
         assert_eq!(names, ["A", "B", "a", "a-1", "a1", "b"]);
+    });
+}
+
+#[test]
+fn older_runs_go_on_where_a_list_ended_also_within_a_second() {
+    on_each_engine(async |store| {
+        for (id, day) in [("a", 3), ("b", 3), ("c", 3), ("d", 4), ("e", 2)] {
+            store.put(&made(id, "x", day, 5, true)).await.unwrap();
+        }
+        let (mut filter, mut found) = (crate::records::RunFilter::default(), Vec::new());
+        loop {
+            let runs = store.find_runs(&filter, 2).await.unwrap();
+            let Some(last) = runs.last() else { break };
+            (filter.before, filter.before_run) = (Some(last.started), Some(last.id.clone()));
+            found.extend(runs.into_iter().map(|run| run.id));
+        }
+        assert_eq!(found, ["d", "c", "b", "a", "e"]);
+        // Of a time alone those that began before it.
+        filter.before_run = None;
+        filter.before = store.run("b").await.unwrap().map(|run| run.started);
+        assert_eq!(store.find_runs(&filter, 9).await.unwrap().len(), 1);
     });
 }
 

@@ -12,7 +12,7 @@ use report::compare::last_words;
 use report::compare::page::{SaidOfPairs, Versus, parts};
 use report::compare::text::{numbers, sentence};
 use report::html::PageParts;
-use stats::compare::{CompareQuestion, Metric, compare};
+use stats::compare::{CompareQuestion, Metric, compare_units};
 use stats::pair::verdict::{Design, Verdict};
 use stats::series::Series;
 use study::compare::ComparisonAnswer;
@@ -135,7 +135,7 @@ fn judged(
     let design = if asked.unit == FarmUnit::Pair { Design::Paired } else { Design::Unpaired };
     let question = CompareQuestion { metric: Metric::Rate, limit: asked.limit, design, margin: None };
     let (series_a, series_b) = (series_of(&a), series_of(&b));
-    let mut compared = compare(&series_a, &series_b, &question);
+    let mut compared = compare_units(&series_a, &series_b, &question, asked.unit.compared());
     for (unit, read) in compared.a.iter_mut().zip(&a).chain(compared.b.iter_mut().zip(&b)) {
         unit.title.clone_from(&read.title);
         unit.describe(Some((read.buckets.as_slice(), 0)), read.max_ns);

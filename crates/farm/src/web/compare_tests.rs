@@ -84,6 +84,58 @@ fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
     });
 }
 
+/// What a reader sees of an answer: without the form to ask again, the sentence on what to do next,
+/// which is about other runs, and the data at the end.
+fn words(page: &str) -> Vec<String> {
+    let answer = page.split("<main").nth(1).unwrap().split("Ask again").next().unwrap();
+    let (before, after) = answer.split_once("<p class=\"next\"").unwrap();
+    let after = after.split_once("</p>").unwrap().1;
+    let (after, data) = after.split_once("<script").unwrap();
+    let calculated = data.split_once("</script>").unwrap().1;
+    assert!(calculated.contains("How it was reckoned"));
+    let text: String = before
+        .split('<')
+        .chain(after.split('<'))
+        .chain(calculated.split('<'))
+        .flat_map(|part| [" ", part.split_once('>').map_or("", |(_, text)| text)])
+        .collect();
+    text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect()
+}
+
+#[test]
+fn sentences_name_the_unit_that_was_compared() {
+    on_each_engine(async |store| {
+        let app = app_of(store, 6, 8).await;
+        let boards = app.store.boards().await.unwrap();
+        let board = &boards[0].board;
+        let of = |from: &str, before: &str| {
+            format!(
+                "a_board={board}&a_before=2026-11-19&a_from={from}&b_board={board}&b_from=2026-11-19\
+                 &b_before={before}"
+            )
+        };
+        for (query, unit, said) in [
+            (of("2026-11-15", "2026-11-23"), "day", "4 and 4 days"),
+            (of("2026-11-17", "2026-11-21"), "day", "4 v 4 days are needed"),
+            (of("2026-11-18", "2026-11-20"), "day", "one day each cannot"),
+            (of("2026-11-15", "2026-11-20"), "day", "B is one day"),
+            ("a_kernel=6&a_before=2026-11-19&b_kernel=6&b_from=2026-11-19".to_owned(), "board", "6 pairs"),
+        ] {
+            let found = json(&app, &query).await;
+            assert_eq!(found["unit"], unit, "{query}");
+            let sentences = format!("{} {}", found["reason"], found["remarks"]);
+            assert!(!sentences.contains("run"), "{query}: {sentences}");
+            let (_, page) = get(&app, &format!("/compare?{query}")).await;
+            assert!(page.to_lowercase().contains(&said.to_lowercase()), "{query}: {page}");
+            let words = words(&page);
+            assert!(words.len() > 100 && words.contains(&format!("{unit}s")), "{query}: {words:?}");
+            let wrong = words.iter().position(|word| ["run", "runs"].contains(&word.as_str()));
+            let around = wrong.map(|at| words[at.saturating_sub(9)..(at + 5).min(words.len())].join(" "));
+            assert_eq!(around, None, "{query}");
+        }
+    });
+}
+
 #[test]
 fn boards_on_both_sides_are_compared_with_themselves() {
     on_each_engine(async |store| {

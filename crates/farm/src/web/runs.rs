@@ -48,13 +48,16 @@ fn filter_of(asked: &[(String, String)]) -> Result<(RunFilter, i64), Refusal> {
         match name.as_str() {
             "board" => filter.board = Some(value.clone()),
             "before" => filter.before = Some(number()?),
+            "before_run" => filter.before_run = Some(value.clone()),
             "limit" => most = number()?,
             _ => {}
         }
     }
     match (1..=MOST).contains(&most) {
         true => Ok((filter, most)),
-        false => Err(Refusal::bad("limit is between 1 and 1000: ask for the rest with before=")),
+        false => {
+            Err(Refusal::bad("limit is between 1 and 1000: ask for the rest with before= and before_run="))
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The answer of `onbeat compare` as the last lines on the terminal: the verdict, by how much, what
 //! so many runs can show, what to type next.
 
-use super::text::{alike, factor, sentence};
+use super::evidence::{factor, units_of_each};
+use super::text::{alike, sentence};
 use crate::hunt::next_step::full_stop;
 use crate::last_lines::LastLines;
 use crate::palette::{BOLD, GREEN, Palette, RED};
@@ -9,6 +10,7 @@ use crate::words::{several, signed, span, uncapitalised};
 use facts::differences::Difference;
 use model::units::Nanos;
 use stats::compare::Compared;
+use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::{Design, Verdict};
 
 /// The answer as text of up to this number of columns.
@@ -37,10 +39,11 @@ fn by_how_much(compared: &Compared) -> String {
     let excludes = |at: f64| compared.ci.is_some_and(|[low, high]| high < at || low > at);
     let none = if compared.difference_ns.is_some() { 0.0 } else { 1.0 };
     let open = !matches!(compared.verdict, Verdict::Better | Verdict::Worse) && excludes(none);
+    let many = compared.unit.many();
     let sure = match (of_one, open) {
-        (true, _) => "95 % by the events of these two alone",
-        (_, true) => "95 % if runs did not differ by themselves, but they may: not proven",
-        _ => "95 %",
+        (true, _) => "95 % by the events of these two alone".to_owned(),
+        (_, true) => format!("95 % if {many} did not differ by themselves, but they may: not proven"),
+        _ => "95 %".to_owned(),
     };
     if let Some(difference) = compared.difference_ns {
         let ci = compared.ci.map_or_else(String::new, |[low, high]| {
@@ -64,25 +67,26 @@ fn by_how_much(compared: &Compared) -> String {
     format!("{limit} was reached in {blocks} of B and {in_a} of A{ratio}")
 }
 
-/// How small a difference so many runs show, and how many more it takes.
+/// How small a difference so many units show, and how many more it takes.
 fn can_show(compared: &Compared) -> String {
-    let units = if compared.design == Design::Paired { "pairs" } else { "runs of each" };
+    let (units, many) = (units_of_each(compared), compared.unit.many());
     let needed = compared.units_needed.map(|n| format!("{n} {units}"));
     let size = |size: f64| match compared.difference_ns {
         Some(_) => span(Nanos(size as i64)),
         None => format!("a factor of {}", factor(size)),
     };
     let Some(shown) = compared.smallest_detectable.map(size) else {
-        return needed.map_or_else(String::new, |n| match compared.design {
-            Design::Paired => format!(
-                "too few for any verdict: it takes {n}, as runs made in turns are compared two by two"
-            ),
-            Design::Unpaired => format!("too few for any verdict: it takes {n}, or six pairs in turns"),
-        });
+        let how = match (compared.unit, compared.design) {
+            (ComparedUnit::Run, Design::Paired) => ", as runs made in turns are compared two by two",
+            (ComparedUnit::Run, Design::Unpaired) => ", or six pairs in turns",
+            (_, Design::Paired) => ", as each is compared with itself",
+            (_, Design::Unpaired) => "",
+        };
+        return needed.map_or_else(String::new, |n| format!("too few for any verdict: it takes {n}{how}"));
     };
     let margin = size(compared.margin);
     let more = needed.map_or_else(String::new, |n| format!("; for {margin} it takes {n}"));
-    format!("so few runs miss even {shown} one time in five{more}")
+    format!("so few {many} miss even {shown} one time in five{more}")
 }
 
 /// Whether A and B were measured under the same conditions.

@@ -58,7 +58,7 @@ pub fn parts(versus: &Versus, json: &str) -> PageParts {
     };
     let side = |name: &str, units: &[Unit]| match units {
         [one] => format!("{name}: {}", clean(&one.title)),
-        several => format!("{name}: {} runs", several.len()),
+        several => format!("{name}: {} {}", several.len(), compared.unit.many()),
     };
     let heading = match versus.said {
         Some(said) => clean(said.heading),
@@ -76,8 +76,8 @@ pub fn parts(versus: &Versus, json: &str) -> PageParts {
         h2 { "What differs in the conditions" }
         (differences(versus.differing))
         @if compared.a.len() + compared.b.len() > 0 {
-            h2 { "The runs" }
-            (runs(compared))
+            h2 { "The " (compared.unit.many()) }
+            (units(compared))
         }
         (pictures(versus))
         (document(json))
@@ -135,11 +135,11 @@ fn differences(differing: Option<&[Difference]>) -> Markup {
     }
 }
 
-fn runs(compared: &Compared) -> Markup {
+fn units(compared: &Compared) -> Markup {
     let head = head(compared);
     let sides = [("A", &compared.a), ("B", &compared.b)];
     scroll(
-        "The runs of both sides, in us",
+        &format!("The {} of both sides, in us", compared.unit.many()),
         html! {
             table {
                 thead { tr { @for (i, cell) in head.iter().enumerate() {
@@ -154,7 +154,7 @@ fn runs(compared: &Compared) -> Markup {
     )
 }
 
-/// The side and the run to the left; a telephone has room for the tail alone.
+/// The side and the unit to the left; a telephone has room for the tail alone.
 fn class_of(column: usize) -> Option<&'static str> {
     match column {
         0 | 1 => Some("left"),
@@ -164,13 +164,16 @@ fn class_of(column: usize) -> Option<&'static str> {
 }
 
 fn pictures(versus: &Versus) -> Markup {
-    let groups = [("A", &versus.a), ("B", &versus.b)]
-        .map(|(name, series)| RunGroup { name: name.into(), series: series.clone() });
     let compared = versus.compared;
+    let groups = [("A", &versus.a), ("B", &versus.b)].map(|(name, series)| RunGroup {
+        name: name.into(),
+        series: series.clone(),
+        unit: compared.unit,
+    });
     html! {
         @if compared.quantiles.iter().any(|one| one.difference_ns != 0.0 || one.ci.is_some()) {
             h2 { "By how much B is later, quantile by quantile" }
-            (figure("Beside the verdict, not part of it.", |size| shift::draw(&compared.quantiles, size, &PAGE)))
+            (figure("Beside the verdict, not part of it.", |size| shift::draw(&compared.quantiles, compared.unit, size, &PAGE)))
             (quantiles(compared))
         }
         @let rates = figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
@@ -202,7 +205,7 @@ fn quantiles(compared: &Compared) -> Markup {
                         }
                     } }
                 }
-                p class="muted" { "Latencies in us; 95 % intervals over the runs." }
+                p class="muted" { "Latencies in us; 95 % intervals over the " (compared.unit.many()) "." }
             }))
         }
     }

@@ -3,13 +3,14 @@
 
 use std::fmt::Write;
 
+use super::evidence::{counts, design, factor, units_of_each};
 use crate::words::{UNKNOWN, clean, duration, or_dash, signed, span, us_or_dash, wrapped};
 use facts::differences::Difference;
 use model::units::Nanos;
 use stats::bounds::numbers::p_value;
 use stats::compare::{Compared, UNDECIDED, Unit};
-use stats::pair::e_value::{MAX_OVERDISPERSION, STOP_AT};
-use stats::pair::verdict::{Design, Verdict};
+use stats::pair::unit::ComparedUnit;
+use stats::pair::verdict::Verdict;
 
 /// More differing conditions than these are counted; the JSON has them all.
 pub const MOST_SHOWN: usize = 24;
@@ -103,13 +104,13 @@ fn units(page: &mut String, compared: &Compared, width: usize) {
     wrapped(page, note, width);
 }
 
-/// The heads of the table of runs.
+/// The heads of the table of units.
 pub fn head(compared: &Compared) -> [String; 9] {
     let limit = compared.limit_ns.map_or_else(|| "limit".into(), |limit| format!(">={}", span(limit)));
-    ["", "run", "observed", "p50", "p99", "p99.9", "p99.99", "max", &limit].map(str::to_owned)
+    ["", compared.unit.one(), "observed", "p50", "p99", "p99.9", "p99.99", "max", &limit].map(str::to_owned)
 }
 
-/// A run's row of that table.
+/// A unit's row of that table.
 pub fn row(side: &str, unit: &Unit) -> Vec<String> {
     let quantiles = unit.quantiles_ns.unwrap_or_default().map(us_or_dash);
     let mut cells = vec![side.to_owned(), clean(&unit.title), length(unit.observed_ns)];
@@ -118,25 +119,16 @@ pub fn row(side: &str, unit: &Unit) -> Vec<String> {
     cells
 }
 
-/// A factor with three digits.
-pub(super) fn factor(value: f64) -> String {
-    if value == 0.0 || (0.01..1000.0).contains(&value) {
-        format!("{value:.2}")
-    } else {
-        format!("{value:.1e}")
-    }
-}
-
 fn number(compared: &Compared, value: f64) -> String {
     if compared.difference_ns.is_some() { signed(value) } else { factor(value) }
 }
 
-/// How long a run was observed, where it is known.
+/// How long a unit was observed, where it is known.
 fn length(observed: Nanos) -> String {
     if observed.0 > 0 { duration(observed) } else { UNKNOWN.to_owned() }
 }
 
-/// Whether a run kept no block records, so that nothing is known of its rate.
+/// Whether a unit kept no block records, so that nothing is known of its rate.
 fn is_unknown(compared: &Compared) -> bool {
     compared.a.iter().chain(&compared.b).any(|unit| unit.exceedances.is_none())
 }
@@ -153,9 +145,10 @@ fn without_ratio(compared: &Compared) -> &'static str {
 pub fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
     if is_unknown(compared) {
-        return vec![format!("{}, B over A: not known, a run kept no block records.", compared.metric)];
+        let (metric, one) = (&compared.metric, compared.unit.one());
+        return vec![format!("{metric}, B over A: not known, a {one} kept no block records.")];
     }
-    let design = design(compared);
+    let (design, many) = (design(compared), compared.unit.many());
     let end = |value: f64| if value.is_finite() { number(compared, value) } else { "no bound".into() };
     let ci = compared.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", end(ci[0]), end(ci[1])));
     let p = match (compared.p_value, compared.event_p_value) {
@@ -167,9 +160,9 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
         lines.push(format!("{}: B - A = {}{ci}{p} ({design}).", compared.metric, signed(difference)));
     } else {
         let how = if compared.limit_given {
-            "fixed beforehand"
+            "fixed beforehand".to_owned()
         } else {
-            "chosen from the runs: what one block in 200 reaches, or 20 blocks in all"
+            format!("chosen from the {many}: what one block in 200 reaches, or 20 blocks in all")
         };
         let limit =
             compared.limit_ns.map_or_else(String::new, |limit| format!(" at {} ({how})", span(limit)));
@@ -178,7 +171,7 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
     }
     let margin = margin(compared);
     let detectable = compared.smallest_detectable.map_or_else(
-        || "too few runs to say".into(),
+        || format!("too few {many} to say"),
         |size| {
             if compared.difference_ns.is_some() {
                 span(Nanos(size as i64))
@@ -188,62 +181,25 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
         },
     );
     let needed = compared.units_needed.map_or_else(
-        || "; to show one as large as the margin would take more runs than anybody makes".into(),
+        || {
+            let there_are =
+                if compared.unit == ComparedUnit::Run { "anybody makes" } else { "there will be" };
+            format!("; to show one as large as the margin would take more {many} than {there_are}")
+        },
         |n| {
-            let units = if compared.design == Design::Paired { "pairs" } else { "runs of each" };
+            let units = units_of_each(compared);
+            let make = if compared.unit == ComparedUnit::Run { "make" } else { "it takes" };
             let what = if compared.smallest_detectable.is_some() {
                 "to show one as large as the margin"
             } else {
                 "for any verdict"
             };
-            format!("; {what}, make {n} {units}")
+            format!("; {what}, {make} {n} {units}")
         },
     );
-    lines.push(format!("Counted as no difference: {margin}. The smallest difference that so many runs would show four times in five: {detectable}{needed}."));
+    lines.push(format!("Counted as no difference: {margin}. The smallest difference that so many {many} would show four times in five: {detectable}{needed}."));
     lines.extend(counts(compared));
     lines
-}
-
-/// How p came about. Of rates it is the larger of two, each of which assumes something else:
-/// exchanged runs that they are of equal length, counted events that runs do not differ.
-fn design(compared: &Compared) -> String {
-    let (a, b) = (compared.a.len(), compared.b.len());
-    if a + b == 2 {
-        return "one run each, from their events alone".into();
-    }
-    let how = if compared.exact { "all" } else { "drawn" };
-    let (units, by) = if let Some(baseline) = compared.baseline {
-        (format!("one new run against {} past ones", baseline.runs), "their spread".to_owned())
-    } else if compared.design == Design::Paired {
-        (format!("{} pairs", compared.units), format!("{how} sign flips"))
-    } else {
-        (format!("{a} and {b} runs"), format!("{how} permutations"))
-    };
-    let judged = compared.p_value.is_some();
-    match compared.difference_ns {
-        None if judged => format!("{units}; p is the larger of that by {by} and that of the events alone"),
-        _ => format!("{units}, by {by}"),
-    }
-}
-
-/// The sequential result from the counts (e-value), if it is valid.
-fn counts(compared: &Compared) -> Option<String> {
-    let e = compared.e_value.filter(|_| compared.a.len() + compared.b.len() > 2)?;
-    let value = format!("Evidence in the counts so far (e-value) {}", factor(e));
-    if let Some(spread) = compared.overdispersion.filter(|spread| *spread > MAX_OVERDISPERSION) {
-        return Some(format!(
-            "{value}: no reason to stop, for it does not hold here: the counts of runs of one side spread {spread:.1} times as much as chance alone."
-        ));
-    }
-    if !compared.limit_given {
-        return Some(format!("{value}: no reason to stop, for the limit was chosen from the runs."));
-    }
-    let stop = if e >= STOP_AT {
-        format!("{STOP_AT} is reached, one may stop")
-    } else {
-        format!("not enough to stop early, which takes {STOP_AT}")
-    };
-    Some(format!("{value}: {stop}, if order, lengths and limit were fixed without looking at the runs."))
 }
 
 fn quantiles(page: &mut String, compared: &Compared, width: usize) {

@@ -20,6 +20,7 @@ use crate::words::{clean, span};
 use model::cure::{CureHunt, CureRun, CureStep};
 use model::experiment::CountedUnit;
 use model::units::Nanos;
+use stats::pair::unit::ComparedUnit;
 use stats::series::Series;
 
 /// What the page shows.
@@ -67,7 +68,7 @@ fn curves(story: &CureStory) -> Markup {
     let groups: Vec<RunGroup> = groups
         .into_iter()
         .filter(|(_, series)| !series.is_empty())
-        .map(|(name, series)| RunGroup { name: name.into(), series: series.clone() })
+        .map(|(name, series)| RunGroup { name: name.into(), series: series.clone(), unit: ComparedUnit::Run })
         .collect();
     html! {
         h2 { "How often a latency is reached" @if groups.len() > 1 { ", before and after" } }

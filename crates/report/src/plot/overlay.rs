@@ -12,15 +12,17 @@ use super::svg::{LegendEntry, Picture, Plot, Size, legend};
 use super::theme::{LINES, Theme};
 use crate::words::{clean, several};
 use model::units::Nanos;
+use stats::pair::unit::ComparedUnit;
 use stats::series::Series;
 
 /// Of a larger group the first runs, up to this many, have a line of their own.
 const MAX_SINGLE_RUNS: usize = 60;
 
-/// Runs of one colour.
+/// Runs of one colour, or days.
 pub struct RunGroup<'a> {
     pub name: String,
     pub series: Vec<&'a Series>,
+    pub unit: ComparedUnit,
 }
 
 /// The curves of one group: all together, and each run's where there are several.
@@ -93,7 +95,7 @@ fn keys(groups: &[RunGroup], drawn: &[Option<Drawn>], theme: &Theme) -> Vec<Lege
         let runs = match group.series.len() {
             _ if drawn[i].is_none() => ": no block records".into(),
             0 | 1 => String::new(),
-            n => format!(": {n} runs, thick all together"),
+            n => format!(": {n} {}, thick all together", group.unit.many()),
         };
         LegendEntry { colour: theme.lines[i], area: false, words: format!("{}{runs}", clean(&group.name)) }
     };
@@ -107,8 +109,9 @@ fn notes(groups: &[RunGroup], far: Option<(Nanos, bool)>) -> Vec<String> {
         notes.push(format!("Only the first {LINES} of {} are drawn.", groups.len()));
     }
     let cut = groups.iter().map(|group| group.series.len()).max().filter(|&most| most > MAX_SINGLE_RUNS);
+    let many = groups.first().map_or(ComparedUnit::Run, |group| group.unit).many();
     notes.extend(
-        cut.map(|_| format!("Of each side the first {MAX_SINGLE_RUNS} runs have a line of their own.")),
+        cut.map(|_| format!("Of each side the first {MAX_SINGLE_RUNS} {many} have a line of their own.")),
     );
     notes.extend(far.map(|(limit, right)| exceedance_rate::lies_far(limit, right)));
     notes
@@ -124,15 +127,15 @@ mod tests {
     fn a_group_has_a_thin_line_per_run_and_a_thick_one() {
         let (a, b) = (fixture::quiet(), fixture::early());
         let groups = [
-            RunGroup { name: "<A>".into(), series: vec![&a.series, &b.series] },
-            RunGroup { name: "B".into(), series: vec![&b.series] },
+            RunGroup { name: "<A>".into(), series: vec![&a.series, &b.series], unit: ComparedUnit::Day },
+            RunGroup { name: "B".into(), series: vec![&b.series], unit: ComparedUnit::Run },
         ];
         let picture = draw(&groups, Some(Nanos(1_000_000_000)), Size::Narrow, &PAPER).unwrap();
         let text = picture.body.into_string();
         let count = |width: &str| text.matches(&format!("stroke-width=\"{width}\"")).count();
         assert_eq!((count("0.9"), count("2.8"), count("1.7")), (2, 1, 1));
         assert!(
-            text.contains("&lt;A&gt;: 2 runs") && picture.notes[0].contains("1 s"),
+            text.contains("&lt;A&gt;: 2 days") && picture.notes[0].contains("1 s"),
             "{:?}",
             picture.notes
         );
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn a_limit_below_all_maxima_stands_where_it_is() {
         let a = fixture::early();
-        let groups = [RunGroup { name: "A".into(), series: vec![&a.series] }];
+        let groups = [RunGroup { name: "A".into(), series: vec![&a.series], unit: ComparedUnit::Run }];
         let (lowest, _) = Curve::of(&groups[0].series).unwrap().extent();
         let drawn = |limit: f64| draw(&groups, Some(Nanos(limit as i64)), Size::Wide, &PAPER).unwrap();
         let near = drawn(lowest / 2.0);
@@ -153,11 +156,13 @@ mod tests {
     #[test]
     fn many_groups_are_bounded_and_none_is_no_picture() {
         let a = fixture::early();
-        let groups: Vec<RunGroup> =
-            (0..20).map(|i| RunGroup { name: i.to_string(), series: vec![&a.series] }).collect();
+        let groups: Vec<RunGroup> = (0..20)
+            .map(|i| RunGroup { name: i.to_string(), series: vec![&a.series], unit: ComparedUnit::Run })
+            .collect();
         assert!(draw(&groups, None, Size::Wide, &PAPER).unwrap().notes[0].contains("first 8 of 20"));
-        let bare = || RunGroup { name: "x".into(), series: Vec::new() };
-        let beside = [RunGroup { name: "a".into(), series: vec![&a.series] }, bare()];
+        let bare = || RunGroup { name: "x".into(), series: Vec::new(), unit: ComparedUnit::Run };
+        let beside =
+            [RunGroup { name: "a".into(), series: vec![&a.series], unit: ComparedUnit::Run }, bare()];
         let text = draw(&beside, None, Size::Wide, &PAPER).unwrap().body.into_string();
         assert!(text.contains("x: no block records"));
         assert!(draw(&[bare()], None, Size::Wide, &PAPER).is_none());

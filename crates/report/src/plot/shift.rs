@@ -11,12 +11,13 @@ use super::theme::Theme;
 use crate::words::signed;
 use stats::bounds::numbers::digits;
 use stats::compare::secondary::QuantileShift;
+use stats::pair::unit::ComparedUnit;
 
 /// Half the width of the ends of an interval.
 const SERIF: f64 = 5.0;
 
 /// The picture; `None` without quantiles.
-pub fn draw(shifts: &[QuantileShift], size: Size, theme: &Theme) -> Option<Picture> {
+pub fn draw(shifts: &[QuantileShift], of: ComparedUnit, size: Size, theme: &Theme) -> Option<Picture> {
     let last = shifts.len().checked_sub(1)?;
     let ends = || shifts.iter().flat_map(|one| one.ci.iter().flatten().chain([&one.difference_ns]).copied());
     let (low, high) = (ends().fold(0.0, f64::min), ends().fold(0.0, f64::max));
@@ -47,11 +48,15 @@ pub fn draw(shifts: &[QuantileShift], size: Size, theme: &Theme) -> Option<Pictu
         @for (i, one) in shifts.iter().enumerate() { (point(one, x.at(i as f64), &y, size, theme)) }
         (plot.frame(theme))
     };
+    let many = of.many();
     let without = shifts.iter().all(|one| one.ci.is_none());
     let note = if without {
-        "No intervals: too few runs to say how far runs of one side differ."
+        format!("No intervals: too few {many} to say how far {many} of one side differ.")
     } else {
-        "Bars: 95 % intervals over the runs, each for itself and not for all together; grey where it holds 0."
+        format!(
+            "Bars: 95 % intervals over the {many}, each for itself and not for all together; grey where it \
+             holds 0."
+        )
     };
     let worst = &shifts[last];
     Some(Picture {
@@ -63,7 +68,7 @@ pub fn draw(shifts: &[QuantileShift], size: Size, theme: &Theme) -> Option<Pictu
             signed(worst.difference_ns),
             digits(worst.q * 100.0)
         ),
-        notes: vec![note.into()],
+        notes: vec![note],
     })
 }
 
@@ -109,19 +114,19 @@ mod tests {
     #[test]
     fn each_quantile_has_a_point_and_where_known_a_bar() {
         let shifts = [shift(0.5, -1_200.0, Some([-2_000.0, -400.0])), shift(0.99, 30_000.0, None)];
-        let picture = draw(&shifts, Size::Wide, &PAPER).unwrap();
+        let picture = draw(&shifts, ComparedUnit::Run, Size::Wide, &PAPER).unwrap();
         let text = picture.body.into_string();
         assert_eq!((text.matches("<circle").count(), text.matches("stroke-width=\"1.6\"").count()), (2, 1));
         assert!(text.contains("p99") && text.contains("+30 us") && picture.notes[0].contains("95 %"));
-        let bare = draw(&shifts[1..], Size::Narrow, &PAPER).unwrap();
+        let bare = draw(&shifts[1..], ComparedUnit::Day, Size::Narrow, &PAPER).unwrap();
         assert!(bare.notes[0].contains("No intervals") && bare.label.contains("p99"));
-        assert!(draw(&[], Size::Wide, &PAPER).is_none());
+        assert!(draw(&[], ComparedUnit::Run, Size::Wide, &PAPER).is_none());
     }
 
     #[test]
     fn a_colour_takes_an_interval_without_zero() {
         let colour = |one: QuantileShift| {
-            let text = draw(&[one], Size::Narrow, &PAPER).unwrap().body.into_string();
+            let text = draw(&[one], ComparedUnit::Run, Size::Narrow, &PAPER).unwrap().body.into_string();
             let at = text.find("<circle").unwrap();
             [PAPER.lines[1], PAPER.lines[2], PAPER.muted]
                 .iter()

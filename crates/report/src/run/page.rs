@@ -21,6 +21,7 @@ use model::error::Result;
 use model::units::Nanos;
 use model::vocabulary::Command;
 use stats::compare::secondary;
+use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::Design;
 
 /// What to do next with several runs.
@@ -95,7 +96,11 @@ fn latest(inputs: &[Input]) -> String {
 fn maxima(inputs: &[Input]) -> Markup {
     let groups: Vec<RunGroup> = inputs
         .iter()
-        .map(|input| RunGroup { name: clean(input.title), series: vec![input.series] })
+        .map(|input| RunGroup {
+            name: clean(input.title),
+            series: vec![input.series],
+            unit: ComparedUnit::Run,
+        })
         .collect();
     let with_blocks: Vec<&Input> = inputs.iter().filter(|input| !input.series.blocks.is_empty()).collect();
     // One that all of them are asked about.
@@ -116,7 +121,7 @@ fn maxima(inputs: &[Input]) -> Markup {
         }
         @if let ([a, b], false) = (inputs, shifts.is_empty()) {
             h3 { "By how much the second run is later, quantile by quantile" }
-            (figure("", |size| shift::draw(&shifts, size, &theme::PAGE)))
+            (figure("", |size| shift::draw(&shifts, ComparedUnit::Run, size, &theme::PAGE)))
             p { "A is " (clean(a.title)) ", B is " (clean(b.title)) ". One run each: no verdict. Two runs of one configuration differ too; " code { "onbeat compare" } " judges several of each." }
         }
     }

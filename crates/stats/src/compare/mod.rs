@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::bounds::events;
 use super::pair::conditional_binomial::{self, Exposure, total};
+use super::pair::unit::ComparedUnit;
 use super::pair::verdict::{self, Comparison, Design, Verdict};
 use super::pair::{baseline, harrell_davis, inversion::Interval, limit};
 use super::series::Series;
@@ -77,12 +78,14 @@ pub struct Compared {
     pub exact: bool,
     /// Of one run each, that of the events alone: it cannot separate the change from the boot.
     pub event_p_value: Option<f64>,
-    /// Pairs, or runs of both together.
+    /// `run`, `day` or `board`: of what one number each decides.
+    pub unit: ComparedUnit,
+    /// Pairs, or units of both together.
     pub units: usize,
     /// The smallest true effect that this number of units finds four times in five: a factor of
     /// rates, or ns.
     pub smallest_detectable: Option<f64>,
-    /// Pairs, or runs of each, that would find an effect as large as the margin.
+    /// Pairs, or units of each, that would find an effect as large as the margin.
     pub units_needed: Option<usize>,
     /// `paired` or `unpaired`.
     pub design: Design,
@@ -108,13 +111,13 @@ pub struct Compared {
     /// Exceedances by the CPU that had them, not part of the verdict; p adjusted by Benjamini and
     /// Hochberg.
     pub cpus: Vec<CpuRate>,
-    /// A's runs.
+    /// A's units.
     pub a: Vec<Unit>,
-    /// B's runs.
+    /// B's units.
     pub b: Vec<Unit>,
 }
 
-/// One run of a side.
+/// One unit of a side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Unit {
     pub title: String,
@@ -142,7 +145,18 @@ pub struct Baseline {
     pub worse: bool,
 }
 
+/// Compares runs.
 pub fn compare(a: &[&Series], b: &[&Series], question: &CompareQuestion) -> Compared {
+    compare_units(a, b, question, ComparedUnit::Run)
+}
+
+/// Compares what the units are said to be.
+pub fn compare_units(
+    a: &[&Series],
+    b: &[&Series],
+    question: &CompareQuestion,
+    unit: ComparedUnit,
+) -> Compared {
     let pooled = || {
         let maxima = a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
         // On an edge of the coarser recording: within a step it would count one side lower than the
@@ -165,13 +179,14 @@ pub fn compare(a: &[&Series], b: &[&Series], question: &CompareQuestion) -> Comp
     let mut compared = Compared {
         schema: SCHEMA,
         verdict: found.verdict,
-        reason: found.refusal.clone().unwrap_or_default(),
+        reason: found.refusal.map(|why| why.words(unit)).unwrap_or_default(),
         metric: question.metric.name(),
         rate_ratio,
         ci,
         p_value: Some(found.p).filter(|_| judged),
         exact: found.exact,
         event_p_value: one_each.then(|| conditional_binomial::p_two_sided(total(&in_a), total(&in_b))),
+        unit,
         units: if question.design == Design::Paired { a.len().min(b.len()) } else { a.len() + b.len() },
         smallest_detectable: found
             .detectable
@@ -341,7 +356,7 @@ impl Unit {
     }
 }
 
-/// The reason where the runs show neither a difference nor that there is none.
+/// The reason where the units show neither a difference nor that there is none.
 pub const UNDECIDED: &str = "the difference is neither sure nor surely small";
 
 impl Compared {
@@ -359,10 +374,8 @@ impl Compared {
             self.p_value = baseline.p_value;
             match baseline.p_value {
                 _ if baseline.worse => (self.verdict, self.reason) = (Verdict::Worse, String::new()),
-                Some(_) => self.no_verdict(
-                    "one new run: it lies within the spread of the baseline, which is no proof that it is as good",
-                ),
-                None => self.no_verdict("one new run, and too few past runs to know their spread: 5 are the least"),
+                Some(_) => self.no_verdict(self.unit.within_baseline()),
+                None => self.no_verdict(self.unit.too_few_for_baseline()),
             }
             return;
         }
@@ -380,7 +393,8 @@ impl Compared {
             return;
         }
         self.verdict = Verdict::Inconclusive;
-        self.reason = "a run kept no block records: how often it reached the limit is not known".into();
+        let one = self.unit.one();
+        self.reason = format!("a {one} kept no block records: how often it reached the limit is not known");
         (self.rate_ratio, self.ci, self.difference_ns) = (None, None, None);
         (self.p_value, self.event_p_value, self.e_value) = (None, None, None);
         (self.overdispersion, self.baseline, self.smallest_detectable) = (None, None, None);

@@ -13,4 +13,5 @@ pub mod power;
 pub mod shift;
 pub mod sign_flip;
 pub mod sign_sequence;
+pub mod unit;
 pub mod verdict;

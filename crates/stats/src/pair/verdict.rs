@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::conditional_binomial::{self, Exposure, total};
 use super::inversion::{Interval, Relabelled};
+use super::unit::PairRefusal;
 use super::{permutation, power, sign_flip};
 
 /// How the units of A and B belong together.
@@ -55,8 +56,8 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     pub verdict: Verdict,
-    /// Why no answer was sought, one line; `None` when it was.
-    pub refusal: Option<String>,
+    /// Why no answer was sought; `None` when it was.
+    pub refusal: Option<PairRefusal>,
     /// Difference of the means; 0 when refused for want of values.
     pub difference: f64,
     /// Two-sided p.
@@ -231,22 +232,16 @@ pub fn difference(a: &[f64], b: &[f64], design: Design) -> f64 {
     }
 }
 
-fn refusal(a: &[f64], b: &[f64], design: Design, too_few: bool, enough: usize) -> Option<String> {
+fn refusal(a: &[f64], b: &[f64], design: Design, too_few: bool, enough: usize) -> Option<PairRefusal> {
     if a.iter().chain(b).any(|value| !value.is_finite()) {
-        return Some("a unit has no value: leave it out of the comparison".into());
+        return Some(PairRefusal::NoValue);
     }
-    let (runs_a, runs_b) = (a.len(), b.len());
+    let are = (a.len(), b.len());
     match design {
         _ if !too_few => None,
-        _ if runs_a == 1 && runs_b == 1 => {
-            Some("one run each cannot separate the change from the boot: measure more of each".into())
-        }
-        Design::Paired => {
-            Some(format!("{enough} pairs are needed for a verdict, there are {}", runs_a.min(runs_b)))
-        }
-        Design::Unpaired => {
-            Some(format!("{enough} v {enough} runs are needed for a verdict, there are {runs_a} v {runs_b}"))
-        }
+        _ if are == (1, 1) => Some(PairRefusal::OneEach),
+        Design::Paired => Some(PairRefusal::Pairs { are: are.0.min(are.1), needed: enough }),
+        Design::Unpaired => Some(PairRefusal::Units { are, needed: enough }),
     }
 }
 
@@ -270,6 +265,7 @@ fn spread(a: &[f64], b: &[f64], design: Design, counting: Option<&Counting>) -> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::unit::ComparedUnit;
     use super::*;
     use proptest::prelude::*;
 
@@ -307,14 +303,20 @@ mod tests {
     fn too_few_units_get_no_verdict() {
         let five = compare(&A[..5], &moved(9.0)[..5], Design::Paired, 1.0, 0.05);
         assert_eq!((five.verdict, five.smallest_p, five.interval), (Verdict::Inconclusive, 0.0625, None));
-        assert_eq!(five.refusal.unwrap(), "6 pairs are needed for a verdict, there are 5");
+        let words = |of: Comparison| of.refusal.unwrap().words(ComparedUnit::Run);
+        assert_eq!(words(five), "6 pairs are needed for a verdict, there are 5");
         let three = compare(&A[..3], &moved(9.0)[..3], Design::Unpaired, 1.0, 0.05);
-        assert_eq!(three.refusal.unwrap(), "4 v 4 runs are needed for a verdict, there are 3 v 3");
         assert_eq!(three.units_needed, Some(7));
+        assert_eq!(
+            three.refusal.unwrap().words(ComparedUnit::Day),
+            "4 v 4 days are needed for a verdict, there are 3 v 3"
+        );
+        assert_eq!(words(three), "4 v 4 runs are needed for a verdict, there are 3 v 3");
         let one = compare(&A[..1], &moved(9.0)[..1], Design::Unpaired, 1.0, 0.05);
-        assert!(one.refusal.unwrap().starts_with("one run each") && one.detectable.is_none());
+        assert!(one.detectable.is_none() && words(one).starts_with("one run each"));
         assert_eq!(compare(&[], &[], Design::Unpaired, 1.0, 0.05).verdict, Verdict::Inconclusive);
-        assert!(compare(&[f64::NAN; 8], &A, Design::Paired, 1.0, 0.05).refusal.unwrap().contains("no value"));
+        let none = compare(&[f64::NAN; 8], &A, Design::Paired, 1.0, 0.05);
+        assert_eq!(none.refusal, Some(PairRefusal::NoValue));
     }
 
     #[test]

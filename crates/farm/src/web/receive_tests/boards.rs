@@ -1,0 +1,163 @@
+//! Who may send: codes, tokens, what boards and their labels are called.
+
+use super::*;
+
+#[test]
+fn a_code_enrols_once_and_a_revoked_token_ends() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("press-3").await;
+        assert!(token.starts_with("obt_") && token.len() == 68);
+        let (status, me) = farm.ask("GET", "/v1/me", &token, "").await;
+        assert_eq!((status, me), (200, json!({ "board": "press-3", "rows": [], "runs": [] })));
+        let again = json!({ "code": "press-3", "name": "other" }).to_string();
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", again).await.0, 403);
+        farm.app.store.add_code(&digest_of("old"), now() - 1, &[]).await.unwrap();
+        assert_eq!(
+            farm.ask("POST", "/v1/enrol", "", json!({ "code": "old", "name": "x" }).to_string()).await.0,
+            403
+        );
+        // A name that is taken leaves the code good.
+        farm.app.store.add_code(&digest_of("new"), now() + 60, &[]).await.unwrap();
+        let taken = json!({ "code": "new", "name": "press-3" }).to_string();
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", taken).await.0, 409);
+        let free = json!({ "code": "new", "name": "press-4" }).to_string();
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", free).await.0, 201);
+        for wrong in ["", "obt_", "obt_0000", &token[..67]] {
+            assert_eq!(farm.ask("GET", "/v1/me", wrong, "").await.0, 401, "{wrong}");
+        }
+        assert_eq!(farm.app.store.revoke("press-3", now()).await.unwrap(), 1);
+        assert_eq!(farm.app.refusals.all().len(), 0);
+        assert_eq!(farm.ask("GET", "/v1/me", &token, "").await.0, 401);
+        let noted = farm.app.refusals.all();
+        assert!(noted[0].board == "press-3" && noted[0].detail.contains("was revoked"), "{noted:?}");
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", "no JSON").await.0, 400);
+        // Who is not known cannot send much, and each refusal is a document.
+        let (status, answer) = farm.ask("POST", "/v1/enrol", "", "x".repeat(10_000)).await;
+        assert_eq!((status, &answer["status"]), (413, &json!(413)));
+        for (method, address) in [("PUT", "/v1/rows/b/r/s/none"), ("DELETE", "/v1/me")] {
+            let (status, answer) = farm.ask(method, address, &token, "").await;
+            assert_eq!(answer["status"], json!(status), "{answer}");
+        }
+    });
+}
+
+#[test]
+fn wrong_codes_come_to_an_end() {
+    on_each_engine(1 << 30, async |farm| {
+        let guess = json!({ "code": "guess", "name": "x" }).to_string();
+        let mut seen = Vec::new();
+        // A new hour may begin meanwhile, and only once.
+        for _ in 0..130 {
+            seen.push(farm.ask("POST", "/v1/enrol", "", guess.clone()).await.0);
+        }
+        assert!(seen[0] == 403 && seen.contains(&429), "{seen:?}");
+    });
+}
+
+#[test]
+fn a_code_of_a_lab_tags_its_board() {
+    on_each_engine(1 << 30, async |farm| {
+        farm.app.store.add_code(&digest_of("code"), now() + 60, &["lab=west".into()]).await.unwrap();
+        let asked = json!({ "code": "code", "name": "press-3" }).to_string();
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", asked).await.0, 201);
+        farm.enrolled("press-4").await;
+        let (_, board) = farm.ask("GET", "/v1/boards/press-3", "", "").await;
+        assert_eq!((&board["board"]["lab"], &board["board"]["tags"]), (&json!("west"), &json!(["lab=west"])));
+        assert_eq!(farm.ask("GET", "/v1/boards/press-4", "", "").await.1["board"]["lab"], json!(""));
+        let (_, page) = farm.shown("/?q=lab%3Dwest").await;
+        assert!(page.contains("/b/press-3") && !page.contains("/b/press-4"));
+    });
+}
+
+#[test]
+fn a_token_that_ends_in_the_middle_leaves_what_was_acknowledged() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        assert_eq!(farm.ask("PUT", "/v1/rows/b/r/timer/0", &token, line(0, &[(200, 1)])).await.0, 201);
+        let (id, files) = fixture("measured");
+        let first = piece(files[0].1.chunks(4 << 20).next().unwrap());
+        let bytes = files[0].1.clone();
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await.0, 202);
+        assert_eq!(farm.ask("PUT", &format!("/v1/pieces/{first}"), &token, bytes.clone()).await.0, 201);
+        farm.app.store.revoke("a", now()).await.unwrap();
+        for (address, body) in [
+            (format!("/v1/pieces/{first}"), bytes),
+            (format!("/v1/runs/{id}"), manifest(&files).into_bytes()),
+            ("/v1/rows/b/r/timer/1".to_owned(), line(1, &[(200, 1)]).into_bytes()),
+        ] {
+            let (status, answer) = farm.ask("PUT", &address, &token, body).await;
+            assert!(
+                status == 401 && answer["detail"].as_str().unwrap().contains("enrol the board again"),
+                "{answer}"
+            );
+        }
+        assert!(farm.app.refusals.all()[0].detail.contains("was revoked"));
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        assert_eq!(farm.app.store.slots("a", &key, ALL, 9).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_farm_that_keeps_nothing_says_so() {
+    block_on(async {
+        let store = FarmStore::in_memory().await.unwrap();
+        let app = Arc::new(App::new(store, FarmExposure::BehindProxy, None));
+        let request = Request::put("/v1/pieces/x").body(Body::empty()).unwrap();
+        assert_eq!(router(app).oneshot(request).await.unwrap().status().as_u16(), 501);
+    });
+}
+
+#[test]
+fn labels_come_with_runs_and_rows_and_lists_go_by_them() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let labels = r#""labels":{"build":"123","job":"https:/ci/7?x=<1>","bad name":"x"},"#;
+        let (id, files) = with_document(|text| text.replacen("\"id\"", &format!("{labels}\"id\""), 1));
+        assert_eq!(farm.send(&token, &id, &files).await.0, 201);
+        let (_, run) = farm.ask("GET", &format!("/v1/runs/{id}"), "", "").await;
+        assert_eq!(run["labels"], json!({ "build": "123", "job": "https:/ci/7?x=<1>" }));
+        let job = "job%3Dhttps%3A%2Fci%2F7%3Fx%3D%3C1%3E";
+        for (query, found) in [
+            ("label=build%3D123", 1),
+            ("label=build=123&board=a", 1),
+            ("label=build=123&board=b", 0),
+            (&format!("label={job}&label=build%3D123"), 1),
+            ("label=build=124", 0),
+        ] {
+            let (status, answer) = farm.ask("GET", &format!("/v1/runs?{query}"), "", "").await;
+            assert_eq!((status, answer["runs"].as_array().unwrap().len()), (200, found), "{query}");
+        }
+        let (_, csv) = farm.shown("/v1/runs.csv?label=build=123").await;
+        assert!(csv.lines().nth(1).unwrap().ends_with(",build=123 job=https:/ci/7?x=<1>"), "{csv}");
+        for address in ["/runs?label=build=123".to_owned(), format!("/runs/{id}"), "/b/a".to_owned()] {
+            let (status, page) = farm.shown(&address).await;
+            assert!(status == 200 && page.contains(&format!("/runs?label={job}")), "{address}");
+            assert!(!page.contains("x=<1>"), "{address}");
+        }
+        for wrong in ["label=build", "limit=0", "before=x"] {
+            let (status, answer) = farm.ask("GET", &format!("/v1/runs?{wrong}"), "", "").await;
+            assert!(status == 400 && !answer["detail"].as_str().unwrap().contains('\n'), "{answer}");
+        }
+
+        // The schema comes first.
+        let of = json!({ "boot": "boot-1", "recording": "rec", "series": "timer", "plan": "",
+            "labels": { "image": "i7", "\u{202e}": "x" } });
+        let header = of.to_string().replacen('{', "{\"schema\":\"onbeat.rows/1\",", 1);
+        let rows = format!("{header}\n{}{}", line(0, &[(200, 1)]), line(1, &[(200, 1)]));
+        assert_eq!(farm.ask("PUT", "/v1/rows/boot-1/rec/timer/0", &token, rows).await.0, 201);
+        let rows = line(2, &[(200, 1)]);
+        assert_eq!(farm.ask("PUT", "/v1/rows/boot-1/rec/timer/2", &token, rows).await.0, 201);
+        let slots = async |query: &str| {
+            let (_, answer) =
+                farm.ask("GET", &format!("/v1/boards/a/slots?series=timer{query}"), "", "").await;
+            answer["slots"].as_array().map_or(0, Vec::len)
+        };
+        assert_eq!(
+            (slots("").await, slots("&label=image=i7").await, slots("&label=image=x").await),
+            (3, 2, 0)
+        );
+        let (_, of_board) = farm.ask("GET", "/v1/boards/a/labels", "", "").await;
+        let image = of_board["labels"].as_array().unwrap().iter().find(|label| label["name"] == "image");
+        assert_eq!(image.unwrap()["last"], json!(300), "{of_board}");
+    });
+}

@@ -1,0 +1,131 @@
+//! Rows: in whatever cuts, under whatever clocks, on a full disk.
+
+use super::*;
+
+#[test]
+fn rows_are_stored_once_in_whatever_cuts() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let lines: Vec<String> = (0..40).map(|seq| line(seq, &[(200 + seq as usize, seq + 1)])).collect();
+        let address = |first: usize| format!("/v1/rows/boot-1/rec/timer/{first}");
+        for (from, to, status) in
+            [(30, 40, 201), (0, 7, 201), (3, 12, 201), (0, 12, 200), (5, 40, 201), (0, 40, 200)]
+        {
+            let (got, answer) = farm.ask("PUT", &address(from), &token, lines[from..to].concat()).await;
+            assert_eq!(got, status, "{from}..{to}: {answer}");
+        }
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        let wanted: u64 = (1..=40).sum();
+        for tier in Tier::ALL {
+            let rows = farm.app.store.tiers("a", &key, tier, ALL).await.unwrap();
+            assert_eq!(rows.iter().map(|row| row.n).sum::<u64>(), wanted, "{tier:?}");
+            let samples = rows.iter().flat_map(|row| &row.cpus).map(|cpu| cpu.rows.total()).sum::<u64>();
+            assert_eq!(samples, wanted);
+        }
+        let slots = farm.app.store.slots("a", &key, ALL, 999).await.unwrap();
+        assert_eq!((slots.len(), slots[39].max_ns), (40, Some(Nanos(239))));
+        // Another content under a number is named, and what is new beside it is stored.
+        let beside = line(39, &[(9, 9)]) + &line(40, &[(9, 1)]);
+        let (status, answer) = farm.ask("PUT", &address(39), &token, beside).await;
+        assert_eq!((status, &answer["seq"], &answer["stored"]), (409, &json!([39]), &json!(1)));
+        let (status, answer) = farm.ask("PUT", &address(50), &token, lines[0].clone() + "no row\n").await;
+        assert_eq!((status, &answer["line"]), (422, &json!(2)));
+        assert_eq!(farm.ask("PUT", &address(7), &token, lines[0].clone()).await.0, 400);
+        assert_eq!(farm.ask("PUT", "/v1/rows/../r/s/0", &token, "").await.0 / 100, 4);
+        let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;
+        assert_eq!(me["rows"], json!([{ "boot": "boot-1", "first": 0, "last": 40 }]));
+        let page = router(farm.app.clone())
+            .oneshot(Request::get("/b/a").body(Body::empty()).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(page.status().as_u16(), 200);
+    });
+}
+
+#[test]
+fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let put = async |boot: &str, clock: &str, text: String| {
+            let request = Request::put(format!("/v1/rows/{boot}/rec/timer/0"))
+                .header(header::AUTHORIZATION, format!("Bearer {token}"))
+                .header("onbeat-clock", clock.to_owned());
+            let request = request.body(Body::from(text)).unwrap();
+            let response = router(farm.app.clone()).oneshot(request).await.unwrap();
+            let status = response.status().as_u16();
+            let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            (status, serde_json::from_slice::<Value>(&bytes).unwrap_or_default())
+        };
+        let rows = (0..3).map(|seq| line(seq, &[(200, 1)])).collect::<String>();
+        let mono = 900 * Nanos::SECOND.0;
+        // It believes that it is 1970.
+        let clock = format!("boot=b1;mono={mono};wall={mono}");
+        assert_eq!(put("b1", &clock, rows.clone()).await.0, 201);
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        let slots = farm.app.store.slots("a", &key, ALL, 9).await.unwrap();
+        assert!((now() - 1_300..now()).contains(&slots[0].t), "{}", slots[0].t);
+        // A row of a later time than the board's own clock that counts from its boot.
+        let future = line(0, &[(200, 1)]) + &line(2_000, &[(200, 1)]);
+        let (status, answer) = put("b2", &format!("boot=b2;mono={mono};wall=0"), future).await;
+        assert_eq!((status, &answer["line"]), (422, &json!(2)));
+        // An earlier boot, of which only the board says when it was: in 2106.
+        let wall = 4_300_000_000 * Nanos::SECOND.0;
+        let late = line(0, &[(200, 1)]).replace("\"wall_ns\":0", &format!("\"wall_ns\":{wall}"));
+        assert_eq!(put("b0", &format!("boot=b2;mono={mono};wall=0"), late).await.0, 422);
+        // The machine before was copied, and is still alive.
+        let (status, answer) = put("b1", &clock, rows).await;
+        assert_eq!(status, 403, "{answer}");
+    });
+}
+
+#[test]
+fn a_board_that_is_up_again_within_five_minutes_has_the_rows_of_both_boots() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let put = async |boot: &str, counts: &[(usize, u64)]| {
+            let address = format!("/v1/rows/{boot}/rec/timer/0");
+            farm.ask("PUT", &address, &token, line(0, counts)).await
+        };
+        for stored in
+            [json!({ "stored": 1, "had": 0, "seq": [] }), json!({ "stored": 0, "had": 1, "seq": [] })]
+        {
+            assert_eq!(put("b1", &[(200, 1)]).await.1, stored);
+            assert_eq!(put("b2", &[(200, 2)]).await.1, stored);
+        }
+        let key = SeriesKey { series: "timer".into(), plan: String::new() };
+        let slots = farm.app.store.slots("a", &key, ALL, 9).await.unwrap();
+        assert_eq!(slots.iter().map(|slot| (slot.t, slot.n)).collect::<Vec<_>>(), [(0, 1), (0, 2)]);
+        let days = farm.app.store.tiers("a", &key, Tier::Day, ALL).await.unwrap();
+        assert_eq!(days.iter().map(|day| day.n).sum::<u64>(), 3);
+        assert_eq!(put("b2", &[(200, 3)]).await, (409, json!({ "stored": 0, "had": 0, "seq": [0] })));
+    });
+}
+
+#[test]
+fn a_full_disk_is_said_to_the_board_and_here_and_ends_with_room() {
+    // A database server's disk is not this program's to fill.
+    block_on(async {
+        let store = FarmStore::in_memory().await.unwrap();
+        let farm = Farm::new(store, tempfile::tempdir().unwrap(), 1 << 30);
+        let token = farm.enrolled("a").await;
+        farm.app.store.fill_up(true).await;
+        let put = async |seq: u64| {
+            let text: String = (seq..seq + 100).map(|seq| line(seq, &[(200 + seq as usize, 7)])).collect();
+            farm.ask("PUT", &format!("/v1/rows/b/r/timer/{seq}"), &token, text).await
+        };
+        let mut answers = Vec::new();
+        for at in 0..20 {
+            answers.push(put(at * 100).await);
+        }
+        let (status, answer) = answers.iter().find(|answer| answer.0 != 201).expect("no room is left");
+        let detail = answer["detail"].as_str().unwrap();
+        assert!(*status == 503 && detail.contains("look at its disk") && !detail.contains('\n'), "{answer}");
+        assert_eq!(farm.app.refusals.all()[0].detail, detail);
+        assert_eq!(farm.shown("/").await.0, 200, "pages go on");
+        farm.app.store.fill_up(false).await;
+        for (at, before) in (0..).zip(&answers) {
+            let again = put(at * 100).await;
+            assert_eq!(again.0, if before.0 == 201 { 200 } else { 201 }, "{again:?}");
+        }
+    });
+}

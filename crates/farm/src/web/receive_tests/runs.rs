@@ -1,0 +1,138 @@
+//! Runs: sent in pieces, refused where they are no bundle.
+
+use std::io::Read;
+
+use super::*;
+
+type Damage = Box<dyn Fn(&str) -> String>;
+
+#[test]
+fn a_bundle_is_sent_once_however_often_it_is_cut_and_repeated() {
+    on_each_engine(1 << 30, async |farm| {
+        let (token, other) = (farm.enrolled("a").await, farm.enrolled("b").await);
+        let (id, files) = fixture("hunt");
+        let (address, text) = (format!("/v1/runs/{id}"), manifest(&files));
+        let (status, answer) = farm.ask("PUT", &address, &token, text.clone()).await;
+        let missing: Vec<&str> =
+            answer["missing"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert_eq!(status, 202);
+        let mut pieces: Vec<&[u8]> = files.iter().flat_map(|file| file.1.chunks(4 << 20)).collect();
+        pieces.sort_unstable();
+        pieces.dedup();
+        assert!(pieces.iter().all(|bytes| missing.contains(&piece(bytes).as_str())));
+        for (at, bytes) in pieces.iter().enumerate() {
+            let address = format!("/v1/pieces/{}", piece(bytes));
+            assert_eq!(farm.ask("PUT", &address, &token, bytes.to_vec()).await.0, 201, "piece {at}");
+            assert_eq!(farm.ask("PUT", &address, &token, bytes.to_vec()).await.0, 200);
+            assert_eq!(farm.ask("PUT", &address, &token, "other".to_owned()).await.0, 422);
+            let whole = at + 1 == pieces.len();
+            let wanted = if whole { 201 } else { 202 };
+            assert_eq!(
+                farm.ask("PUT", &address.replace("pieces", "runs"), &token, "{}".to_owned()).await.0,
+                422
+            );
+            if at % 5 == 0 || whole {
+                assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, text.clone()).await.0, wanted);
+            }
+        }
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, text.clone()).await.0, 200);
+        let run = farm.app.store.run(&id).await.unwrap().unwrap();
+        let days = farm.app.store.tiers("a", &run.key, Tier::Day, ALL).await.unwrap();
+        assert_eq!((run.board.as_str(), days[0].n), ("a", run.cycles));
+        // What is over does not change, and is nobody else's.
+        let less = manifest(&files[..files.len() - 1]);
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &other, text).await.0, 409);
+        let changed = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, less).await.0;
+        assert!(changed == 409 || changed == 422, "{changed}");
+        let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;
+        assert_eq!((&me["runs"][0]["id"], &me["runs"][0]["complete"]), (&json!(id), &json!(run.complete)));
+        assert_eq!(farm.ask("PUT", "/v1/runs/..", &token, "{}").await.0 / 100, 4);
+    });
+}
+
+#[test]
+fn a_board_has_its_quota() {
+    on_each_engine(1_000, async |farm| {
+        let token = farm.enrolled("a").await;
+        let (id, files) = fixture("measured");
+        let (status, answer) = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await;
+        assert_eq!(status, 413, "{answer}");
+    });
+}
+
+#[test]
+fn a_run_that_came_on_a_stick_is_there() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let found = crate::ingest::find::FoundBundle { place, board: Some("a".into()) };
+        let record = crate::ingest::bundle::read(&found).unwrap().0;
+        farm.app.store.put(&record).await.unwrap();
+        let (id, files) = fixture("measured");
+        assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await.0, 200);
+    });
+}
+
+/// What is wrong is one line on the board and on the administration page, and nothing else stops.
+#[test]
+fn what_is_no_bundle_is_one_line_there_and_here_and_the_next_is_stored() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let bad: [(&str, Damage); 7] = [
+            ("cut short", Box::new(|text| text[..text.len() / 2].to_owned())),
+            ("expected a run", Box::new(|text| text.replace("onbeat.run/1", "other.tool/7"))),
+            ("newer", Box::new(|text| text.replace("onbeat.run/1", "onbeat.run/2"))),
+            ("another id", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"x", 1))),
+            ("its id", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"../\\u001b[2J", 1))),
+            ("nested", Box::new(|_| "[".repeat(100_000))),
+            ("contradicts", Box::new(|text| text.replacen("\"cycles\":", "\"cycles\":9", 1))),
+        ];
+        for (words, of) in &bad {
+            let (id, files) = with_document(of);
+            let (status, answer) = farm.send(&token, &id, &files).await;
+            let detail = answer["detail"].as_str().unwrap_or_default();
+            assert_eq!(status, 422, "{words}: {answer}");
+            assert!(detail.contains(words) && detail.len() < 600, "{words}: {detail}");
+            assert!(!detail.contains(model::text::steers), "{detail:?}");
+            let noted = farm.app.refusals.all();
+            assert_eq!(
+                (noted[0].board.as_str(), noted[0].detail.as_str()),
+                ("a", &detail[..detail.len().min(300)])
+            );
+            assert!(farm.app.store.run(&id).await.unwrap().is_none());
+        }
+        let (id, files) = fixture("measured");
+        assert_eq!(farm.send(&token, &id, &files).await.0, 201);
+    });
+}
+
+#[test]
+fn bombs_and_paths_that_climb_are_refused_and_nothing_is_written() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::copy(&mut std::io::repeat(b'\n').take(64 << 20), &mut encoder).unwrap();
+        let bomb = encoder.finish().unwrap();
+        assert!(bomb.len() < 1 << 20);
+        let pieces = format!("/v1/pieces/{}", "a".repeat(64));
+        for address in ["/v1/rows/b/r/timer/0", &pieces, "/v1/runs/x"] {
+            let request = Request::put(address)
+                .header(header::AUTHORIZATION, format!("Bearer {token}"))
+                .header(header::CONTENT_ENCODING, "gzip");
+            let response = router(farm.app.clone())
+                .oneshot(request.body(Body::from(bomb.clone())).unwrap())
+                .await
+                .unwrap();
+            assert_eq!(response.status().as_u16(), 413, "{address}");
+            assert!(farm.app.refusals.all()[0].detail.contains("bytes"));
+        }
+        for path in ["../../climbed", "/climbed", "host/../../climbed", "host/\u{202e}x", "events/a/b"] {
+            let files = [("run.json".to_owned(), b"{}".to_vec()), (path.to_owned(), b"x".to_vec())];
+            let (status, answer) = farm.ask("PUT", "/v1/runs/x", &token, manifest(&files)).await;
+            assert!(
+                status == 422 && !answer["detail"].as_str().unwrap().contains(model::text::steers),
+                "{answer}"
+            );
+        }
+    });
+}
