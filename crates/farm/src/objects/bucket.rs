@@ -197,7 +197,8 @@ impl ObjectBucket {
 
     pub(super) fn missing(&self, bundle: &str, what: &str) -> BucketFault {
         BucketFault::Missing(format!(
-            "the bucket {} has {what} of {bundle}: put it back from a backup of the bucket, or import the run again",
+            "the bucket {} has {what} of {bundle}: put it back from a backup of the bucket, or import the \
+             run again",
             self.name
         ))
     }
@@ -232,7 +233,8 @@ impl ObjectBucket {
         match error {
             object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
                 format!(
-                    "the bucket {name} refuses the keys of the environment: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY \
+                    "the bucket {name} refuses the keys of the environment: set AWS_ACCESS_KEY_ID and \
+                     AWS_SECRET_ACCESS_KEY \
                  of somebody who may read, write, list and remove there"
                 )
             }
@@ -240,7 +242,8 @@ impl ObjectBucket {
                 format!("there is no bucket {name}: make it, or name another")
             }
             error => format!(
-                "the bucket {name} is not reached ({}): look whether it runs, and at AWS_ENDPOINT_URL and AWS_REGION",
+                "the bucket {name} is not reached ({}): look whether it runs, and at AWS_ENDPOINT_URL and \
+                 AWS_REGION",
                 excerpt(&root_of(error).to_string())
             ),
         }
