@@ -53,6 +53,8 @@ pub enum ScriptEnd {
     },
     /// It was killed when its time was over.
     TimedOut,
+    /// It was killed because a stop was wanted.
+    Stopped,
     /// It ended and left so many processes, which were killed.
     Left(usize),
 }
@@ -73,20 +75,33 @@ impl SwitchScript {
         &self.0
     }
 
-    /// Calls it with this word, and waits at most this long. Children that appear meanwhile are
-    /// taken for the script's: no other thread may start any. Its environment has `mark`, by which
-    /// [`end_marked`] knows what is left of it if this process is killed.
+    /// Calls it with this word, and waits at most this long, or until `is_stopped` says so, which is
+    /// asked over and over. Children that appear meanwhile are taken for the script's: no other
+    /// thread may start any. Its environment has `mark`, by which [`end_marked`] knows what is left
+    /// of it if this process is killed.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn call(&self, word: &str, at_most: Nanos, mark: &Path) -> io::Result<ScriptEnd> {
+    pub fn call(
+        &self,
+        word: &str,
+        at_most: Nanos,
+        mark: &Path,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> io::Result<ScriptEnd> {
         keep_in_sight()?;
-        let ended = self.call_and_clear(word, at_most, mark);
+        let ended = self.call_and_clear(word, at_most, mark, is_stopped);
         let_go();
         ended
     }
 
-    fn call_and_clear(&self, word: &str, at_most: Nanos, mark: &Path) -> io::Result<ScriptEnd> {
+    fn call_and_clear(
+        &self,
+        word: &str,
+        at_most: Nanos,
+        mark: &Path,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> io::Result<ScriptEnd> {
         let before = own_children();
         let mut said = fs::File::from(rustix::fs::memfd_create("onbeat-script", MemfdFlags::CLOEXEC)?);
         let mut command = Command::new(&self.0);
@@ -103,23 +118,24 @@ impl SwitchScript {
         let until = Nanos(clock::monotonic().0.saturating_add(at_most.0));
         let status = loop {
             if let Some(status) = child.try_wait()? {
-                break Some(status);
+                break Ok(status);
             }
-            if clock::monotonic() >= until {
+            let is_over = clock::monotonic() >= until;
+            if is_over || is_stopped() {
                 kill_group(&child);
                 child.wait()?;
-                break None;
+                break Err(if is_over { ScriptEnd::TimedOut } else { ScriptEnd::Stopped });
             }
             clock::sleep_for(PERIOD);
         };
         let left = left_by(&child, &before);
         Ok(match status {
-            None => ScriptEnd::TimedOut,
-            Some(status) if !status.success() => {
+            Err(killed) => killed,
+            Ok(status) if !status.success() => {
                 ScriptEnd::Failed { code: status.code(), said: last_line(&mut said) }
             }
-            Some(_) if left > 0 => ScriptEnd::Left(left),
-            Some(_) => ScriptEnd::Done,
+            Ok(_) if left > 0 => ScriptEnd::Left(left),
+            Ok(_) => ScriptEnd::Done,
         })
     }
 }

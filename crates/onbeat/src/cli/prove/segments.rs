@@ -9,6 +9,7 @@ use super::folder::keep;
 use crate::cli::Environment;
 use crate::cli::child_run::{ChildEnd, run_child};
 use crate::cli::condition_flags::require_online;
+use crate::cli::outputs::remark;
 use crate::cli::progress_line::ProgressLine;
 use experiment::cure::{around, trial_length};
 use experiment::length::{memory, segment_length};
@@ -109,8 +110,9 @@ impl<'a> SegmentSetup<'a> {
     /// came.
     fn warm_up(&self, record: &mut ExperimentRun, switch: &mut ArmSwitch) -> Result<bool> {
         let plan = &record.plan;
-        switch.to(ExperimentArm::A)?;
-        if self.progress.wait(clock::monotonic() + plan.settle_ns, "warm-up") {
+        if !self.switched(switch, ExperimentArm::A)?
+            || self.progress.wait(clock::monotonic() + plan.settle_ns, "warm-up")
+        {
             return Ok(false);
         }
         let pilot = match self.segment(plan, "warm-up", self.chosen.warm_up, "warm-up")? {
@@ -180,11 +182,16 @@ impl<'a> SegmentSetup<'a> {
 
     /// Makes or undoes the change; false if a stop signal came.
     pub fn switched(&self, switch: &mut ArmSwitch, arm: ExperimentArm) -> Result<bool> {
-        let switched = switch.to(arm);
-        if switched.is_err() && rt::stop_pending() {
-            return Ok(false);
+        match switch.to(arm) {
+            Err(failure) if rt::stop_pending() => {
+                // A script that the stop ended may have hung.
+                if failure.exit == Exit::Interrupted {
+                    remark(&format!("onbeat: {}", failure.message));
+                }
+                Ok(false)
+            }
+            switched => switched.map(|()| !rt::stop_pending()),
         }
-        switched.map(|()| !rt::stop_pending())
     }
 
     pub fn segment(

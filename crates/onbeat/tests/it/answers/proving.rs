@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::histogram::Bucket;
 use model::run::{Block, Run};
@@ -288,6 +288,25 @@ fn an_experiment_that_is_stopped_puts_back_and_can_be_gone_on_with() {
         serde_json::from_slice(&fs::read(place.at("experiment/experiment.json")).unwrap()).unwrap();
     assert_eq!((&record["schema"], &record["segments"]), (&json!("onbeat.experiment/1"), &json!([])));
     assert_eq!(record["pilot"]["valid"], true);
+}
+
+#[test]
+fn a_stop_ends_a_script_that_hangs_and_says_so() {
+    let place = Place::new();
+    let script = script(&place, "[ \"$1\" = a ] || sleep 1000");
+    let more = ["--limit", "10s", "--segment", "60s", "--seed", "1", "--script-time", "10m"];
+    let mut command = proving(&place, &script, &more);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while !calls(&place).ends_with('b') {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let (pid, stopped) = (child.id().to_string(), Instant::now());
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(stopped.elapsed() < Duration::from_secs(60), "it did not wait for --script-time");
+    assert!(told.contains("b had not ended yet and was ended by the stop"), "{told}");
+    assert_eq!((code(&output), calls(&place).as_str()), (6, "aba"), "{told}");
 }
 
 #[test]
