@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read, Seek};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use model::units::Nanos;
-use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal};
 
 use crate::children::{keep_in_sight, let_go, number, own_children, processes, reaped};
 use crate::clock;
+use crate::script_output::ScriptOutput;
 
 /// How often it is looked at.
 const PERIOD: Nanos = Nanos(10_000_000);
@@ -34,9 +34,6 @@ const PATIENCE: Nanos = Nanos(2_000_000_000);
 
 /// The variable of a script's environment by which what it started is known.
 const MARK: &str = "ONBEAT_SCRIPT";
-
-/// How much of what it says is looked at.
-const LIMIT: u64 = 64 << 10;
 
 /// The program's file.
 #[derive(Clone, Debug)]
@@ -103,9 +100,9 @@ impl SwitchScript {
         is_stopped: &dyn Fn() -> bool,
     ) -> io::Result<ScriptEnd> {
         let before = own_children();
-        let mut said = fs::File::from(rustix::fs::memfd_create("onbeat-script", MemfdFlags::CLOEXEC)?);
+        let (mut said, [out, errors]) = ScriptOutput::open()?;
         let mut command = Command::new(&self.0);
-        command.arg(word).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);
+        command.arg(word).stdin(Stdio::null()).stdout(out).stderr(errors);
         command.process_group(0).env(MARK, mark);
         // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
         unsafe {
@@ -117,6 +114,7 @@ impl SwitchScript {
         let mut child = command.spawn()?;
         let until = Nanos(clock::monotonic().0.saturating_add(at_most.0));
         let status = loop {
+            said.drain();
             if let Some(status) = child.try_wait()? {
                 break Ok(status);
             }
@@ -128,11 +126,11 @@ impl SwitchScript {
             }
             clock::sleep_for(PERIOD);
         };
-        let left = left_by(&child, &before);
+        let left = left_by(&child, &before, &mut said);
         Ok(match status {
             Err(killed) => killed,
             Ok(status) if !status.success() => {
-                ScriptEnd::Failed { code: status.code(), said: last_line(&mut said) }
+                ScriptEnd::Failed { code: status.code(), said: said.last_line() }
             }
             Ok(_) if left > 0 => ScriptEnd::Left(left),
             Ok(_) => ScriptEnd::Done,
@@ -182,10 +180,11 @@ fn environment(pid: u32) -> Vec<u8> {
 
 /// Kills what a script that has ended left, and what that had started; how many there were. What
 /// was ending by itself does not count.
-fn left_by(child: &Child, before: &BTreeSet<u32>) -> usize {
+fn left_by(child: &Child, before: &BTreeSet<u32>, said: &mut ScriptOutput) -> usize {
     let begun = clock::monotonic();
     let mut left: BTreeSet<u32> = BTreeSet::new();
     loop {
+        said.drain();
         let now = clock::monotonic();
         let alive: Vec<u32> =
             own_children().difference(before).copied().filter(|pid| !reaped(*pid)).collect();
@@ -207,14 +206,4 @@ fn kill_group(child: &Child) {
     if let Some(group) = number(child.id()) {
         let _ = kill_process_group(group, Signal::KILL);
     }
-}
-
-fn last_line(said: &mut fs::File) -> String {
-    let mut text = Vec::new();
-    let length = said.metadata().map_or(0, |found| found.len());
-    let read = said
-        .seek(io::SeekFrom::Start(length.saturating_sub(LIMIT)))
-        .and_then(|_| said.take(LIMIT).read_to_end(&mut text));
-    let text = read.map(|_| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
 }

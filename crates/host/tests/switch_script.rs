@@ -73,6 +73,20 @@ fn one_that_hangs_is_killed_with_all_that_it_started() {
 }
 
 #[test]
+fn what_it_prints_is_kept_nowhere_whole_and_never_blocks_it() {
+    let _alone = alone();
+    let printing = "head -c 20000000 /dev/zero; echo; stat -L -c %s \"/proc/$$/fd/1\"; exit 3";
+    let (_folder, printing) = script(printing);
+    let ended = printing.call("b", LONG, printing.path(), &never).unwrap();
+    let ScriptEnd::Failed { code: Some(3), said } = ended else { panic!("{ended:?}") };
+    let size: u64 = said.parse().unwrap();
+    assert!(size < 1 << 20, "{size} bytes of it are somewhere");
+    let (_folder, endless) = script("yes");
+    let ended = endless.call("b", Nanos(1_000_000_000), endless.path(), &never).unwrap();
+    assert_eq!(ended, ScriptEnd::TimedOut);
+}
+
+#[test]
 fn a_stop_ends_one_that_hangs_with_all_that_it_started() {
     let _alone = alone();
     let (folder, hanging) = script("sleep 1000 & echo $! >\"$(dirname \"$0\")/pid\"; wait");

@@ -125,7 +125,7 @@ pub fn how_it_ended(ended: &ScriptEnd, at_most: Nanos) -> String {
         ),
         ScriptEnd::Failed { code, said } => {
             let how = code.map_or("was ended by a signal".to_owned(), |code| format!("ended with {code}"));
-            let said = if said.is_empty() { String::new() } else { format!(" ({})", clean(said)) };
+            let said = if said.is_empty() { String::new() } else { format!(" ({})", excerpt(said)) };
             format!("{how}{said}: repair it, and try it by hand")
         }
     }
