@@ -8,6 +8,7 @@ pub mod folder;
 mod plan_text;
 mod script_keeper;
 pub mod segments;
+mod timing;
 mod trial;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use model::experiment::{EXPERIMENT_SCHEMA, ExperimentRun};
 use model::text::quoted;
 use plan_text::plan_text;
 use segments::{PairsEnd, SegmentSetup};
+use timing::require_time;
 
 /// Prove that one change helps: pairs of runs with it and without it, and a verdict
 ///
@@ -118,6 +120,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         Some(record) => resumed(args, record)?,
         None => chosen(args, environment)?,
     };
+    if before.as_ref().is_none_or(|record| record.pilot.is_none()) {
+        require_time(&chosen.plan, chosen.warm_up, chosen.at_most)?;
+    }
     if args.dry_run {
         outputs.print_lines(&plan_text(&chosen, changes(&chosen, args.yes)?.as_ref()));
         return outputs.end(Exit::Ok);

@@ -191,6 +191,8 @@ fn what_cannot_be_proven_is_refused_in_one_line() {
         (&["--script", &script, "--limit", "1ms", "--pairs", "6"], "fewer than 7 cannot decide"),
         (&["--script", &script, "--limit", "1ms", "--segment", "1s"], "--segment: expected 2s or more"),
         (&["--script", &script, "--limit", "1ms", "--load", "nothing"], "--load:"),
+        (&["--script", &script, "--limit", "1ms", "--for", "1s"], "--for: 1.0 s is too short"),
+        (&["--script", &script, "--limit", "1ms", "--for", "1s", "--dry-run"], "7 pairs"),
         (&["--change", "vmstat-interval=", "--limit", "1ms"], "expected RULE or RULE=VALUE"),
         (&["--change", "isolate", "--limit", "1ms"], "expected RULE or RULE=VALUE"),
         (&["--change", "no-such-rule", "--limit", "1ms"], "there is no rule"),
