@@ -290,6 +290,27 @@ fn an_experiment_that_is_stopped_puts_back_and_can_be_gone_on_with() {
         serde_json::from_slice(&fs::read(place.at("experiment/experiment.json")).unwrap()).unwrap();
     assert_eq!((&record["schema"], &record["segments"]), (&json!("onbeat.experiment/1"), &json!([])));
     assert_eq!(record["pilot"]["valid"], true);
+    let spans = ["script_time_ns", "warm_up_ns"].map(|name| &record["plan"][name]);
+    assert_eq!(spans, [&json!(60_000_000_000u64), &json!(2_000_000_000u64)]);
+}
+
+#[test]
+fn what_is_gone_on_with_has_the_times_that_were_fixed() {
+    let place = Place::new();
+    let mut record = kept(&place, 10, 1);
+    // The first coin of this seed says that the change comes first.
+    (record["segments"], record["pilot"], record["plan"]["seed"]) = (json!([]), Value::Null, json!(1));
+    record["plan"]["limit_ns"] = json!(10_000_000_000u64);
+    record["plan"]["script_time_ns"] = json!(1_500_000_000u64);
+    record["plan"]["warm_up_ns"] = json!(3_000_000_000u64);
+    fs::write(place.at("done/experiment.json"), record.to_string()).unwrap();
+    script(&place, "[ \"$1\" = a ] || sleep 1000");
+    let told = refused(&["prove", "-q", "--resume", &place.path("done")], 2);
+    assert!(told.contains("b had not ended after 1.5 s and was killed"), "{told}");
+    let record: Value = serde_json::from_slice(&fs::read(place.at("done/experiment.json")).unwrap()).unwrap();
+    let observed = record["pilot"]["observed_ns"].as_u64().unwrap();
+    assert!((2_000_000_000..10_000_000_000).contains(&observed), "{observed}");
+    refused(&["prove", "-q", "--warm-up", "5s", "--resume", &place.path("done")], 2);
 }
 
 #[test]
