@@ -112,6 +112,19 @@ pub struct CureCleanRun {
     pub said: String,
 }
 
+impl CureCleanRun {
+    /// Whether it says something: it was valid, or it was to support the limit and something was
+    /// late in it, which is so whatever else spoiled it.
+    pub fn counts(&self) -> bool {
+        self.valid || self.is_late_and_spoiled()
+    }
+
+    /// Whether something was late in a run that was to support the limit, and it was spoiled.
+    pub fn is_late_and_spoiled(&self) -> bool {
+        !self.valid && self.long && self.late > 0
+    }
+}
+
 /// A run with recording, and what may be tried against what it found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -66,6 +66,8 @@ pub fn clean_run(folder: &Path, begun: CureCleanRun, limit: Nanos, horizon: Nano
         }
         .into();
         run.said = found.claim.as_ref().map_or_else(String::new, |claim| sentences::verdict(&found, claim));
+    } else if run.is_late_and_spoiled() {
+        run.verdict = "failed".into();
     }
     Ok(run)
 }
@@ -319,9 +321,9 @@ pub fn machine(changes: usize) -> String {
 pub fn page(folder: &Path, record: &CureRun) -> Result<String> {
     let kept = record.kept();
     let open = |run: &CureCleanRun| ReadOptions::default().open(&folder.join(&run.bundle)).ok();
-    let valid = || record.runs.iter().filter(|run| run.valid);
-    let before: Vec<Measurement> = valid().filter(|run| run.changes == 0).filter_map(open).collect();
-    let after = valid().filter(|run| run.changes == kept && kept > 0);
+    let counting = || record.runs.iter().filter(|run| run.counts());
+    let before: Vec<Measurement> = counting().filter(|run| run.changes == 0).filter_map(open).collect();
+    let after = counting().filter(|run| run.changes == kept && kept > 0);
     let after: Vec<Measurement> = after.filter_map(open).collect();
     let cpus = CpuSet::parse(&record.plan.cpus).ok();
     let map_of = |path: &Path| {

@@ -141,6 +141,28 @@ fn spoiled_runs_are_repeated_and_then_it_says_so() {
     assert_eq!(next(3), CureMove::Spoiled("the clock stepped".into()));
 }
 
+#[test]
+fn what_was_late_in_a_spoiled_run_that_was_to_support_the_limit_counts() {
+    let stalled = CureCleanRun { valid: false, why: "the load stood still".into(), ..run(0, 1, true) };
+    let runs = vec![run(0, 0, false), stalled.clone()];
+    let mut record = record(runs, vec![], vec![]);
+    assert!(matches!(next(&record, LONG), CureMove::Hunt(_)), "it is not asked again until nothing is late");
+    assert!(is_late(&record));
+    forget_spoiled(&mut record);
+    assert_eq!(record.runs.last(), Some(&stalled), "nor where it is gone on with");
+    // Without anything late it says nothing, and is made again.
+    let silent = CureCleanRun { late: 0, ..stalled };
+    record.runs.push(silent.clone());
+    assert_eq!(next(&record, LONG), CureMove::Confirm);
+    record.runs.extend([silent.clone(), silent]);
+    assert!(matches!(next(&record, LONG), CureMove::Spoiled(_)));
+    forget_spoiled(&mut record);
+    assert_eq!(record.runs.len(), 2);
+    // The run before the first change decides nothing, and is made again whatever was late in it.
+    record.runs = vec![CureCleanRun { long: false, ..record.runs[1].clone() }];
+    assert_eq!(next(&record, LONG), CureMove::Look);
+}
+
 fn machine(faults: Vec<DrawnFault>, unrest: DrawnExperiment) -> DrawnMachine {
     DrawnMachine { faults, unrest }
 }
