@@ -236,11 +236,12 @@ fn untried<'a>(record: &CureRun, candidates: &'a [CureCandidate]) -> Option<&'a 
     candidates.iter().find(|candidate| is_untried(record, candidate))
 }
 
-/// Whether it may be tried still. One that holds a change that made it worse is not.
+/// Whether it may be tried still: neither by another rule that plans the same changes, nor one that
+/// holds a change that made it worse.
 fn is_untried(record: &CureRun, candidate: &CureCandidate) -> bool {
     let is_out = |step: &CureStep| {
-        let (tried, parts) = (step.candidate.parts(), candidate.parts());
-        tried == parts || (step.verdict == "worse" && tried.iter().all(|part| parts.contains(part)))
+        let tried = &step.candidate;
+        tried.sets_the_same(candidate) || (step.verdict == "worse" && tried.is_within(candidate))
     };
     !record.steps.iter().any(is_out)
 }

@@ -198,10 +198,21 @@ impl CureCandidate {
         self.rules.iter().cloned().chain(moved).collect::<Vec<_>>().join(" ")
     }
 
-    /// What it is made of, by which it is told from others.
-    pub fn parts(&self) -> Vec<String> {
-        let threads = self.threads.iter().map(|one| format!("thread {}/{}", one.tid, one.start));
-        self.rules.iter().cloned().chain(threads).collect()
+    /// Whether all that this one sets is set by the other as well: the same rules and threads, or
+    /// the same changes, which two rules may plan.
+    pub fn is_within(&self, other: &CureCandidate) -> bool {
+        let has_thread = |own: &CureThread| {
+            other.threads.iter().any(|theirs| (theirs.tid, theirs.start) == (own.tid, own.start))
+        };
+        let same_rules = self.rules.iter().all(|rule| other.rules.contains(rule));
+        let same_changes =
+            !self.changes.is_empty() && self.changes.iter().all(|change| other.changes.contains(change));
+        self.threads.iter().all(has_thread) && (same_rules || same_changes)
+    }
+
+    /// Whether both set the same.
+    pub fn sets_the_same(&self, other: &CureCandidate) -> bool {
+        self.is_within(other) && other.is_within(self)
     }
 }
 

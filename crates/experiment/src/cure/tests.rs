@@ -93,6 +93,30 @@ fn the_costliest_culprit_with_a_candidate_is_tried_through_and_then_the_next_rou
 }
 
 #[test]
+fn a_change_that_two_rules_plan_is_proven_once() {
+    let planned = |rule: &str, changes: &[&str]| CureCandidate {
+        changes: changes.iter().map(|change| (*change).to_owned()).collect(),
+        ..candidate(&[rule])
+    };
+    let same = "workqueue:cpumask: 3 -> 1";
+    let candidates = |changes: &[&str]| {
+        let mut found = hunt(0, &[("work", &[])]);
+        found.culprits[0].candidates = vec![planned("workqueue-queues", changes)];
+        found
+    };
+    let next_after = |verdict: &str, changes: &[&str]| {
+        let mut step = step(0, "work", &["workqueue-cpumask"], verdict, false);
+        step.candidate = planned("workqueue-cpumask", &[same]);
+        next(&record(vec![run(0, 9, false)], vec![candidates(changes)], vec![step]), LONG)
+    };
+    assert_eq!(ended(&next_after("inconclusive", &[same])), CureEnd::NoCandidate);
+    let more = [same, "sysctl:vm.stat_interval: 1 -> 120"];
+    assert_eq!(tried(&next_after("inconclusive", &more)).1, "workqueue-queues");
+    assert_eq!(ended(&next_after("worse", &more)), CureEnd::NoCandidate);
+    assert_eq!(tried(&next_after("inconclusive", &["workqueue:cpumask: 3 -> 2"])).1, "workqueue-queues");
+}
+
+#[test]
 fn two_rounds_without_gain_are_the_end() {
     let late = vec![run(0, 9, false)];
     let all: &[(&str, &[&[&str]])] = &[("a", &[&["a"]]), ("b", &[&["b"]]), ("c", &[&["c"]])];
