@@ -152,8 +152,8 @@ pub struct CureCulprit {
     /// What it took of late wake-ups, and how many of them it is in.
     pub lost_ns: Nanos,
     pub spikes: u64,
-    /// Late wake-ups, of those that the hunt kept, of which it is the largest part, or which would
-    /// have been in time without it; null where that is not known.
+    /// Late wake-ups of which it is the largest part, or which would have been in time without it;
+    /// null where that is not known, because the hunt had more of them than it kept.
     pub decisive: Option<u64>,
     /// The first to be tried first.
     pub candidates: Vec<CureCandidate>,

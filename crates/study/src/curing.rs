@@ -95,9 +95,9 @@ pub fn hunted(
         require_cheap(recorder, limit)?;
     }
     let recorder = run.recorder.clone().unwrap_or_default();
-    let mut found: Vec<(&Culprit, u64)> = run.culprits.iter().zip(decisive(&run, limit)).collect();
+    let mut found: Vec<(&Culprit, Option<u64>)> = run.culprits.iter().zip(decisive(&run, limit)).collect();
     found.sort_by_key(|(culprit, _)| std::cmp::Reverse(culprit.total_ns));
-    let of = |&(culprit, decisive): &(&Culprit, u64)| {
+    let of = |&(culprit, decisive): &(&Culprit, Option<u64>)| {
         let moved = elsewhere(&run, culprit, &machine.files, &machine.kernel, &machine.cpus);
         let (mut candidates, mut left) =
             (candidates(&culprit.knobs, &machine.offered, kept, allowed), Vec::new());
@@ -120,7 +120,7 @@ pub fn hunted(
             rule: culprit.rule.clone().unwrap_or_default(),
             lost_ns: culprit.total_ns,
             spikes: culprit.spikes,
-            decisive: Some(decisive),
+            decisive,
             candidates,
             left,
         }
