@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::timing::require_time;
 use super::{Args, require_one_change};
 use crate::cli::Environment;
 use crate::cli::condition_flags::{require_kernel, run_length};
@@ -42,7 +43,10 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenProof> {
         most_pairs: most_pairs(args.pairs)?,
         ..conditions
     };
-    with_change(args, plan, cpus, settings)
+    let chosen = with_change(args, plan, cpus, settings)?;
+    // One that is gone on with may be so a part at a time.
+    require_time(&chosen.plan, chosen.warm_up, chosen.at_most)?;
+    Ok(chosen)
 }
 
 /// From a record: everything that is fixed stays.

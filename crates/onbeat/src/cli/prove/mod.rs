@@ -28,7 +28,6 @@ use model::experiment::{EXPERIMENT_SCHEMA, ExperimentRun};
 use model::text::quoted;
 use plan_text::plan_text;
 use segments::{PairsEnd, SegmentSetup};
-use timing::require_time;
 
 /// Prove that one change helps: pairs of runs with it and without it, and a verdict
 ///
@@ -120,9 +119,6 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         Some(record) => resumed(args, record)?,
         None => chosen(args, environment)?,
     };
-    if before.as_ref().is_none_or(|record| record.pilot.is_none()) {
-        require_time(&chosen.plan, chosen.warm_up, chosen.at_most)?;
-    }
     if args.dry_run {
         outputs.print_lines(&plan_text(&chosen, changes(&chosen, args.yes)?.as_ref()));
         return outputs.end(Exit::Ok);
