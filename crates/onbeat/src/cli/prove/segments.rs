@@ -7,7 +7,7 @@ use std::path::Path;
 use super::arm_switch::ArmSwitch;
 use super::chosen::ChosenProof;
 use super::folder::keep;
-use super::timing::{pair_length, switches, trial_of};
+use super::timing::{nothing_late, pair_length, switches, trial_of};
 use crate::cli::Environment;
 use crate::cli::child_run::{ChildEnd, run_child};
 use crate::cli::condition_flags::require_online;
@@ -29,6 +29,7 @@ use study::proving::{maxima, segment};
 pub struct SegmentSetup<'a> {
     pub folder: &'a Path,
     pub chosen: &'a ChosenProof,
+    quiet: bool,
     progress: ProgressLine,
     /// What the longest switch to each arm took so far, a and b.
     longest_switches: Cell<[Nanos; 2]>,
@@ -69,7 +70,7 @@ const PERIOD: Nanos = Nanos(200_000_000);
 impl<'a> SegmentSetup<'a> {
     pub fn new(folder: &'a Path, chosen: &'a ChosenProof, quiet: bool, environment: &Environment) -> Self {
         let progress = ProgressLine::new(quiet, environment);
-        SegmentSetup { folder, chosen, progress, longest_switches: Cell::default() }
+        SegmentSetup { folder, chosen, quiet, progress, longest_switches: Cell::default() }
     }
 
     /// Measures what is not there yet, and keeps the record after each segment.
@@ -140,6 +141,9 @@ impl<'a> SegmentSetup<'a> {
         }
         require_rare(plan.limit_ns, plan.counted(), &pilot)?;
         fix_length(&mut record.plan, self.folder, &pilot)?;
+        if let Some(line) = nothing_late(&record.plan, &pilot).filter(|_| !self.quiet) {
+            remark(&line);
+        }
         record.pilot = Some(pilot);
         keep(self.folder, record).map(|()| true)
     }

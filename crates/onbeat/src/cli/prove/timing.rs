@@ -4,7 +4,7 @@ use experiment::cure::{around, trial_length};
 use experiment::length::LEAST;
 use experiment::proof::fewest_pairs;
 use model::error::{Failure, Result};
-use model::experiment::{ExperimentArm, ExperimentPlan, ExperimentRun};
+use model::experiment::{ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
 use model::text::several;
 use model::units::Nanos;
 
@@ -61,11 +61,25 @@ pub fn require_time(plan: &ExperimentPlan, warm_up: Nanos, at_most: Option<Nanos
     )))
 }
 
+/// What it means that nothing reached the limit in the warm-up, in a line; none where something did.
+pub fn nothing_late(plan: &ExperimentPlan, pilot: &ExperimentSegment) -> Option<String> {
+    let all = Nanos(pair_length(plan).0.saturating_mul(i64::from(plan.most_pairs)));
+    let (one, limit) = (plan.counted().one(), plan.limit_ns.spaced());
+    (pilot.late == 0).then(|| {
+        format!(
+            "onbeat: no {one} reached {limit} in the warm-up of {}: a pair in which none does decides nothing, \
+             and {} of them take {}: choose a lower limit, or more load, unless that is to be rare",
+            pilot.observed_ns.spoken(),
+            plan.most_pairs,
+            all.spoken()
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use experiment::design::usual;
-    use model::experiment::ExperimentSegment;
 
     const SECOND: i64 = Nanos::SECOND.0;
 
@@ -86,6 +100,21 @@ mod tests {
         assert!(fits(&with_trial, 264).is_ok() && fits(&with_trial, 263).is_err());
         let short = ExperimentPlan { segment_ns: seconds(2), ..usual() };
         assert!(fits(&short, 108).is_ok() && fits(&short, 107).is_err());
+    }
+
+    #[test]
+    fn that_nothing_was_late_in_the_warm_up_is_told_with_what_it_costs() {
+        let plan = ExperimentPlan { segment_ns: seconds(60), limit_ns: Nanos(100_000), ..usual() };
+        let pilot = |late| ExperimentSegment { late, observed_ns: seconds(20), ..Default::default() };
+        assert_eq!(nothing_late(&plan, &pilot(1)), None);
+        let told = nothing_late(&plan, &pilot(0)).unwrap();
+        for part in
+            ["no wake-up reached 100 us in the warm-up of 20.0 s", "16 of them take 34 min", "a lower limit"]
+        {
+            assert!(told.contains(part), "{told}");
+        }
+        let followed = ExperimentPlan { victim: "jackd".into(), ..plan };
+        assert!(nothing_late(&followed, &pilot(0)).unwrap().contains("no cycle reached"));
     }
 
     #[test]

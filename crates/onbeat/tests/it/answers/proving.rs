@@ -234,6 +234,23 @@ fn a_script_that_does_not_switch_ends_the_experiment_with_a_put_back() {
 }
 
 #[test]
+fn that_nothing_is_late_in_the_warm_up_is_told_before_the_pairs() {
+    for (quiet, said) in [(false, 1), (true, 0)] {
+        let place = Place::new();
+        // It ends with the first call for the change, behind the warm-up.
+        let script = script(&place, "[ \"$1\" = a ]");
+        let mut line = vec!["prove", "--script", &script, "--limit", "10s", "-a", "0", "--warm-up", "2s"];
+        let folder = place.path("experiment");
+        line.extend(["--settle", "0", "--segment", "2s", "--seed", "1", "-o", &folder]);
+        line.extend(quiet.then_some("-q"));
+        let output = onbeat(&line);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let lines = told.lines().filter(|line| line.contains("no wake-up reached 10 s in the warm-up"));
+        assert_eq!((code(&output), lines.count()), (2, said), "{told}");
+    }
+}
+
+#[test]
 fn a_limit_that_every_wake_up_reaches_is_refused() {
     let place = Place::new();
     let script = script(&place, "");
