@@ -111,6 +111,14 @@ pub fn long_run(horizon: Nanos) -> Nanos {
     Nanos(horizon.0.saturating_mul(HORIZONS).saturating_add(3 * Nanos::SECOND.0))
 }
 
+/// Takes the last runs that were spoiled and say nothing out of a record that is gone on with: what
+/// spoiled them may be repaired by now.
+pub fn forget_spoiled(record: &mut CureRun) {
+    while record.runs.last().is_some_and(|run| !run.counts()) {
+        record.runs.pop();
+    }
+}
+
 /// The next move, with so much time left.
 pub fn next(record: &CureRun, left: Nanos) -> CureMove {
     match unfinished(record) {
@@ -141,7 +149,7 @@ fn decide(record: &CureRun) -> CureMove {
     let runs: Vec<&CureCleanRun> = record.runs.iter().filter(|run| run.changes == kept).collect();
     match runs.last() {
         None => CureMove::Look,
-        Some(last) if !last.valid => spoiled(&runs, last),
+        Some(last) if !last.counts() => spoiled(&runs, last),
         Some(last) if last.verdict == "supported" => CureMove::End(CureEnd::Held, String::new()),
         Some(last) if last.late > 0 => round(record, kept),
         Some(last) if !last.long => CureMove::Confirm,
@@ -163,7 +171,7 @@ fn unsteady(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
 }
 
 fn spoiled(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
-    let in_a_row = runs.iter().rev().take_while(|run| !run.valid).count();
+    let in_a_row = runs.iter().rev().take_while(|run| !run.counts()).count();
     match in_a_row >= SPOILED {
         true => CureMove::Spoiled(last.why.clone()),
         false if last.long => CureMove::Confirm,
@@ -228,11 +236,12 @@ fn untried<'a>(record: &CureRun, candidates: &'a [CureCandidate]) -> Option<&'a 
     candidates.iter().find(|candidate| is_untried(record, candidate))
 }
 
-/// Whether it may be tried still. One that holds a change that made it worse is not.
+/// Whether it may be tried still: neither by another rule that plans the same changes, nor one that
+/// holds a change that made it worse.
 fn is_untried(record: &CureRun, candidate: &CureCandidate) -> bool {
     let is_out = |step: &CureStep| {
-        let (tried, parts) = (step.candidate.parts(), candidate.parts());
-        tried == parts || (step.verdict == "worse" && tried.iter().all(|part| parts.contains(part)))
+        let tried = &step.candidate;
+        tried.sets_the_same(candidate) || (step.verdict == "worse" && tried.is_within(candidate))
     };
     !record.steps.iter().any(is_out)
 }
@@ -319,7 +328,7 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
 /// is not known.
 pub fn is_late(record: &CureRun) -> bool {
     let kept = record.kept();
-    let last = record.runs.iter().rev().find(|run| run.changes == kept && run.valid);
+    let last = record.runs.iter().rev().find(|run| run.changes == kept && run.counts());
     last.is_some_and(|run| run.late > 0)
 }
 

@@ -36,6 +36,7 @@ mod random;
 pub mod reaction;
 mod record_folder;
 pub mod rt;
+mod script_output;
 pub mod settings;
 pub mod switch_script;
 mod system;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read, Seek};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use model::units::Nanos;
-use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal};
 
 use crate::children::{keep_in_sight, let_go, number, own_children, processes, reaped};
 use crate::clock;
+use crate::script_output::ScriptOutput;
 
 /// How often it is looked at.
 const PERIOD: Nanos = Nanos(10_000_000);
@@ -35,9 +35,6 @@ const PATIENCE: Nanos = Nanos(2_000_000_000);
 /// The variable of a script's environment by which what it started is known.
 const MARK: &str = "ONBEAT_SCRIPT";
 
-/// How much of what it says is looked at.
-const LIMIT: u64 = 64 << 10;
-
 /// The program's file.
 #[derive(Clone, Debug)]
 pub struct SwitchScript(PathBuf);
@@ -53,6 +50,8 @@ pub enum ScriptEnd {
     },
     /// It was killed when its time was over.
     TimedOut,
+    /// It was killed because a stop was wanted.
+    Stopped,
     /// It ended and left so many processes, which were killed.
     Left(usize),
 }
@@ -73,24 +72,37 @@ impl SwitchScript {
         &self.0
     }
 
-    /// Calls it with this word, and waits at most this long. Children that appear meanwhile are
-    /// taken for the script's: no other thread may start any. Its environment has `mark`, by which
-    /// [`end_marked`] knows what is left of it if this process is killed.
+    /// Calls it with this word, and waits at most this long, or until `is_stopped` says so, which is
+    /// asked over and over. Children that appear meanwhile are taken for the script's: no other
+    /// thread may start any. Its environment has `mark`, by which [`end_marked`] knows what is left
+    /// of it if this process is killed.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn call(&self, word: &str, at_most: Nanos, mark: &Path) -> io::Result<ScriptEnd> {
+    pub fn call(
+        &self,
+        word: &str,
+        at_most: Nanos,
+        mark: &Path,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> io::Result<ScriptEnd> {
         keep_in_sight()?;
-        let ended = self.call_and_clear(word, at_most, mark);
+        let ended = self.call_and_clear(word, at_most, mark, is_stopped);
         let_go();
         ended
     }
 
-    fn call_and_clear(&self, word: &str, at_most: Nanos, mark: &Path) -> io::Result<ScriptEnd> {
+    fn call_and_clear(
+        &self,
+        word: &str,
+        at_most: Nanos,
+        mark: &Path,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> io::Result<ScriptEnd> {
         let before = own_children();
-        let mut said = fs::File::from(rustix::fs::memfd_create("onbeat-script", MemfdFlags::CLOEXEC)?);
+        let (mut said, [out, errors]) = ScriptOutput::open()?;
         let mut command = Command::new(&self.0);
-        command.arg(word).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);
+        command.arg(word).stdin(Stdio::null()).stdout(out).stderr(errors);
         command.process_group(0).env(MARK, mark);
         // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
         unsafe {
@@ -102,24 +114,26 @@ impl SwitchScript {
         let mut child = command.spawn()?;
         let until = Nanos(clock::monotonic().0.saturating_add(at_most.0));
         let status = loop {
+            said.drain();
             if let Some(status) = child.try_wait()? {
-                break Some(status);
+                break Ok(status);
             }
-            if clock::monotonic() >= until {
+            let is_over = clock::monotonic() >= until;
+            if is_over || is_stopped() {
                 kill_group(&child);
                 child.wait()?;
-                break None;
+                break Err(if is_over { ScriptEnd::TimedOut } else { ScriptEnd::Stopped });
             }
             clock::sleep_for(PERIOD);
         };
-        let left = left_by(&child, &before);
+        let left = left_by(&child, &before, &mut said);
         Ok(match status {
-            None => ScriptEnd::TimedOut,
-            Some(status) if !status.success() => {
-                ScriptEnd::Failed { code: status.code(), said: last_line(&mut said) }
+            Err(killed) => killed,
+            Ok(status) if !status.success() => {
+                ScriptEnd::Failed { code: status.code(), said: said.last_line() }
             }
-            Some(_) if left > 0 => ScriptEnd::Left(left),
-            Some(_) => ScriptEnd::Done,
+            Ok(_) if left > 0 => ScriptEnd::Left(left),
+            Ok(_) => ScriptEnd::Done,
         })
     }
 }
@@ -166,10 +180,11 @@ fn environment(pid: u32) -> Vec<u8> {
 
 /// Kills what a script that has ended left, and what that had started; how many there were. What
 /// was ending by itself does not count.
-fn left_by(child: &Child, before: &BTreeSet<u32>) -> usize {
+fn left_by(child: &Child, before: &BTreeSet<u32>, said: &mut ScriptOutput) -> usize {
     let begun = clock::monotonic();
     let mut left: BTreeSet<u32> = BTreeSet::new();
     loop {
+        said.drain();
         let now = clock::monotonic();
         let alive: Vec<u32> =
             own_children().difference(before).copied().filter(|pid| !reaped(*pid)).collect();
@@ -191,14 +206,4 @@ fn kill_group(child: &Child) {
     if let Some(group) = number(child.id()) {
         let _ = kill_process_group(group, Signal::KILL);
     }
-}
-
-fn last_line(said: &mut fs::File) -> String {
-    let mut text = Vec::new();
-    let length = said.metadata().map_or(0, |found| found.len());
-    let read = said
-        .seek(io::SeekFrom::Start(length.saturating_sub(LIMIT)))
-        .and_then(|_| said.take(LIMIT).read_to_end(&mut text));
-    let text = read.map(|_| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
 }

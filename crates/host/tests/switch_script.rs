@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use host::switch_script::{ScriptEnd, SwitchScript, end_marked};
 use model::units::Nanos;
@@ -40,24 +41,31 @@ fn marked(command: &mut Command, mark: &Path) -> Child {
 
 const LONG: Nanos = Nanos(60_000_000_000);
 
+fn never() -> bool {
+    false
+}
+
 #[test]
 fn it_is_called_with_its_word_and_its_last_line_is_kept() {
     let _alone = alone();
     let (folder, done) = script("printf '%s' \"$1\" >\"$(dirname \"$0\")/told\"");
-    assert_eq!(done.call("a b; c", LONG, done.path()).unwrap(), ScriptEnd::Done);
+    assert_eq!(done.call("a b; c", LONG, done.path(), &never).unwrap(), ScriptEnd::Done);
     assert_eq!(fs::read_to_string(folder.path().join("told")).unwrap(), "a b; c");
     let (_folder, failing) = script("echo one; echo 'no such knob' >&2; echo; exit 3");
     let failed = ScriptEnd::Failed { code: Some(3), said: "no such knob".into() };
-    assert_eq!(failing.call("b", LONG, failing.path()).unwrap(), failed);
+    assert_eq!(failing.call("b", LONG, failing.path(), &never).unwrap(), failed);
     let (_folder, killed) = script("kill -9 $$");
-    assert!(matches!(killed.call("b", LONG, killed.path()).unwrap(), ScriptEnd::Failed { code: None, .. }));
+    assert!(matches!(
+        killed.call("b", LONG, killed.path(), &never).unwrap(),
+        ScriptEnd::Failed { code: None, .. }
+    ));
 }
 
 #[test]
 fn one_that_hangs_is_killed_with_all_that_it_started() {
     let _alone = alone();
     let (folder, hanging) = script("sleep 1000 & echo $! >\"$(dirname \"$0\")/pid\"; wait");
-    assert_eq!(hanging.call("b", Nanos(2_000_000_000), hanging.path()).unwrap(), ScriptEnd::TimedOut);
+    assert_eq!(hanging.call("b", Nanos(2_000_000_000), hanging.path(), &never).unwrap(), ScriptEnd::TimedOut);
     // On a machine that stalls it may not have come so far.
     if let Ok(pid) = fs::read_to_string(folder.path().join("pid")) {
         assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
@@ -65,10 +73,35 @@ fn one_that_hangs_is_killed_with_all_that_it_started() {
 }
 
 #[test]
+fn what_it_prints_is_kept_nowhere_whole_and_never_blocks_it() {
+    let _alone = alone();
+    let printing = "head -c 20000000 /dev/zero; echo; stat -L -c %s \"/proc/$$/fd/1\"; exit 3";
+    let (_folder, printing) = script(printing);
+    let ended = printing.call("b", LONG, printing.path(), &never).unwrap();
+    let ScriptEnd::Failed { code: Some(3), said } = ended else { panic!("{ended:?}") };
+    let size: u64 = said.parse().unwrap();
+    assert!(size < 1 << 20, "{size} bytes of it are somewhere");
+    let (_folder, endless) = script("yes");
+    let ended = endless.call("b", Nanos(1_000_000_000), endless.path(), &never).unwrap();
+    assert_eq!(ended, ScriptEnd::TimedOut);
+}
+
+#[test]
+fn a_stop_ends_one_that_hangs_with_all_that_it_started() {
+    let _alone = alone();
+    let (folder, hanging) = script("sleep 1000 & echo $! >\"$(dirname \"$0\")/pid\"; wait");
+    let pid = || fs::read_to_string(folder.path().join("pid")).unwrap_or_default();
+    let (began, has_begun) = (Instant::now(), || pid().ends_with('\n'));
+    assert_eq!(hanging.call("b", LONG, hanging.path(), &has_begun).unwrap(), ScriptEnd::Stopped);
+    assert!(began.elapsed().as_secs() < 30, "it did not wait for the limit");
+    assert!(!Path::new(&format!("/proc/{}", pid().trim())).exists());
+}
+
+#[test]
 fn processes_that_are_left_are_found_in_whatever_session_they_are() {
     let _alone = alone();
     let (folder, leaving) = script("setsid sleep 1000 & echo $! >\"$(dirname \"$0\")/pid\"");
-    assert_eq!(leaving.call("b", LONG, leaving.path()).unwrap(), ScriptEnd::Left(1));
+    assert_eq!(leaving.call("b", LONG, leaving.path(), &never).unwrap(), ScriptEnd::Left(1));
     let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
     assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
 }

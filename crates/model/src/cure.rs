@@ -112,6 +112,19 @@ pub struct CureCleanRun {
     pub said: String,
 }
 
+impl CureCleanRun {
+    /// Whether it says something: it was valid, or it was to support the limit and something was
+    /// late in it, which is so whatever else spoiled it.
+    pub fn counts(&self) -> bool {
+        self.valid || self.is_late_and_spoiled()
+    }
+
+    /// Whether something was late in a run that was to support the limit, and it was spoiled.
+    pub fn is_late_and_spoiled(&self) -> bool {
+        !self.valid && self.long && self.late > 0
+    }
+}
+
 /// A run with recording, and what may be tried against what it found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -139,8 +152,8 @@ pub struct CureCulprit {
     /// What it took of late wake-ups, and how many of them it is in.
     pub lost_ns: Nanos,
     pub spikes: u64,
-    /// Late wake-ups, of those that the hunt kept, of which it is the largest part, or which would
-    /// have been in time without it; null where that is not known.
+    /// Late wake-ups of which it is the largest part, or which would have been in time without it;
+    /// null where that is not known, because the hunt had more of them than it kept.
     pub decisive: Option<u64>,
     /// The first to be tried first.
     pub candidates: Vec<CureCandidate>,
@@ -185,10 +198,21 @@ impl CureCandidate {
         self.rules.iter().cloned().chain(moved).collect::<Vec<_>>().join(" ")
     }
 
-    /// What it is made of, by which it is told from others.
-    pub fn parts(&self) -> Vec<String> {
-        let threads = self.threads.iter().map(|one| format!("thread {}/{}", one.tid, one.start));
-        self.rules.iter().cloned().chain(threads).collect()
+    /// Whether all that this one sets is set by the other as well: the same rules and threads, or
+    /// the same changes, which two rules may plan.
+    pub fn is_within(&self, other: &CureCandidate) -> bool {
+        let has_thread = |own: &CureThread| {
+            other.threads.iter().any(|theirs| (theirs.tid, theirs.start) == (own.tid, own.start))
+        };
+        let same_rules = self.rules.iter().all(|rule| other.rules.contains(rule));
+        let same_changes =
+            !self.changes.is_empty() && self.changes.iter().all(|change| other.changes.contains(change));
+        self.threads.iter().all(has_thread) && (same_rules || same_changes)
+    }
+
+    /// Whether both set the same.
+    pub fn sets_the_same(&self, other: &CureCandidate) -> bool {
+        self.is_within(other) && other.is_within(self)
     }
 }
 

@@ -80,6 +80,12 @@ pub struct ExperimentPlan {
     pub victim: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub program: Vec<String>,
+    /// How long a call of the script may take, and the length of the run before the first pair;
+    /// null in a record of before these were kept, and where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script_time_ns: Option<Nanos>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_up_ns: Option<Nanos>,
 }
 
 /// What is late in an experiment.
@@ -211,7 +217,8 @@ impl ExperimentRun {
         }
         let spans = [plan.segment_ns, plan.settle_ns, plan.settle_trial_ns];
         let is_negative = spans.iter().any(|span| span.0 < 0);
-        if is_negative || plan.interval_ns.0 <= 0 || plan.limit_ns.0 <= 0 {
+        let is_none = [plan.script_time_ns, plan.warm_up_ns].into_iter().flatten().any(|span| span.0 <= 0);
+        if is_negative || is_none || plan.interval_ns.0 <= 0 || plan.limit_ns.0 <= 0 {
             return Err("a span of its plan is out of range".into());
         }
         if plan.most_pairs > MOST_PAIRS || self.segments.iter().any(|segment| segment.pair >= MOST_PAIRS) {
@@ -268,6 +275,8 @@ mod tests {
         assert!(
             refused(&|run| run.plan.limit_ns = Nanos(0)) && refused(&|run| run.plan.most_pairs = u32::MAX)
         );
+        assert!(refused(&|run| run.plan.script_time_ns = Some(Nanos(0))));
+        assert!(refused(&|run| run.plan.warm_up_ns = Some(Nanos(-1))));
         let far = ExperimentSegment { pair: u32::MAX, ..ExperimentSegment::default() };
         assert!(refused(&|run| run.segments = vec![far.clone()]));
     }

@@ -66,6 +66,8 @@ pub fn clean_run(folder: &Path, begun: CureCleanRun, limit: Nanos, horizon: Nano
         }
         .into();
         run.said = found.claim.as_ref().map_or_else(String::new, |claim| sentences::verdict(&found, claim));
+    } else if run.is_late_and_spoiled() {
+        run.verdict = "failed".into();
     }
     Ok(run)
 }
@@ -93,9 +95,9 @@ pub fn hunted(
         require_cheap(recorder, limit)?;
     }
     let recorder = run.recorder.clone().unwrap_or_default();
-    let mut found: Vec<(&Culprit, u64)> = run.culprits.iter().zip(decisive(&run, limit)).collect();
+    let mut found: Vec<(&Culprit, Option<u64>)> = run.culprits.iter().zip(decisive(&run, limit)).collect();
     found.sort_by_key(|(culprit, _)| std::cmp::Reverse(culprit.total_ns));
-    let of = |&(culprit, decisive): &(&Culprit, u64)| {
+    let of = |&(culprit, decisive): &(&Culprit, Option<u64>)| {
         let moved = elsewhere(&run, culprit, &machine.files, &machine.kernel, &machine.cpus);
         let (mut candidates, mut left) =
             (candidates(&culprit.knobs, &machine.offered, kept, allowed), Vec::new());
@@ -118,7 +120,7 @@ pub fn hunted(
             rule: culprit.rule.clone().unwrap_or_default(),
             lost_ns: culprit.total_ns,
             spikes: culprit.spikes,
-            decisive: Some(decisive),
+            decisive,
             candidates,
             left,
         }
@@ -319,9 +321,9 @@ pub fn machine(changes: usize) -> String {
 pub fn page(folder: &Path, record: &CureRun) -> Result<String> {
     let kept = record.kept();
     let open = |run: &CureCleanRun| ReadOptions::default().open(&folder.join(&run.bundle)).ok();
-    let valid = || record.runs.iter().filter(|run| run.valid);
-    let before: Vec<Measurement> = valid().filter(|run| run.changes == 0).filter_map(open).collect();
-    let after = valid().filter(|run| run.changes == kept && kept > 0);
+    let counting = || record.runs.iter().filter(|run| run.counts());
+    let before: Vec<Measurement> = counting().filter(|run| run.changes == 0).filter_map(open).collect();
+    let after = counting().filter(|run| run.changes == kept && kept > 0);
     let after: Vec<Measurement> = after.filter_map(open).collect();
     let cpus = CpuSet::parse(&record.plan.cpus).ok();
     let map_of = |path: &Path| {

@@ -5,8 +5,15 @@ use model::units::Nanos;
 use rules::culprits::belonging::place_of;
 
 /// For each culprit of a hunt, in the order of the run, the late wake-ups of which it is the
-/// largest part, or which would have been in time without it; of those that are kept.
-pub fn decisive(run: &Run, limit: Nanos) -> Vec<u64> {
+/// largest part, or which would have been in time without it; none where not every late wake-up is
+/// kept, because what a culprit is in those that are not is not known.
+pub fn decisive(run: &Run, limit: Nanos) -> Vec<Option<u64>> {
+    let lost = run.recorder.as_ref().map_or(0, |recorder| recorder.windows_lost);
+    let is_whole = run.spikes_dropped == 0 && lost == 0;
+    counted(run, limit).into_iter().map(|decided| is_whole.then_some(decided)).collect()
+}
+
+fn counted(run: &Run, limit: Nanos) -> Vec<u64> {
     let mut all = vec![0u64; run.culprits.len()];
     for spike in &run.spikes {
         let parts = parts(run, spike);
@@ -35,7 +42,7 @@ fn parts(run: &Run, spike: &Spike) -> Vec<i64> {
 mod tests {
     use super::*;
     use model::run::{Slice, Who};
-    use model::spike::Culprit;
+    use model::spike::{Culprit, Recorder};
 
     fn slice(comm: &str, us: i64) -> Slice {
         Slice {
@@ -73,7 +80,17 @@ mod tests {
             let is_it = |culprit: &Culprit| culprit.name.contains(name);
             decided[run.culprits.iter().position(is_it).expect("it is listed")]
         };
-        assert_eq!([of("large"), of("small"), of("tiny")], [2, 1, 0]);
+        assert_eq!([of("large"), of("small"), of("tiny")], [Some(2), Some(1), Some(0)]);
+    }
+
+    #[test]
+    fn what_decided_late_wake_ups_that_are_not_kept_is_not_known() {
+        let whole = run(vec![spike(&[("large", 90), ("small", 20)], 0)]);
+        assert!(decisive(&whole, Nanos(100_000)).iter().all(Option::is_some));
+        let recorder = Some(Recorder { windows_lost: 1, ..Recorder::default() });
+        for part in [Run { spikes_dropped: 1, ..whole.clone() }, Run { recorder, ..whole }] {
+            assert_eq!(decisive(&part, Nanos(100_000)), [None, None]);
+        }
     }
 
     #[test]

@@ -42,9 +42,14 @@ pub fn candidates(
         let fits = |one: &OfferedChange| all.iter().all(|other| !forbids(offered, &one.rule, &other.rule));
         (all.len() > 1 && all.iter().all(|one| fits(one))).then(|| together(all))
     });
-    let all = single.iter().map(|change| together([*change])).chain(with_others);
-    let mut seen = BTreeSet::new();
-    all.filter(|candidate| seen.insert(candidate.rules.clone())).collect()
+    let mut found: Vec<CureCandidate> = Vec::new();
+    for one in single.iter().map(|change| together([*change])).chain(with_others) {
+        // Two rules may plan the same change, which is proven once.
+        if !found.iter().any(|other| other.sets_the_same(&one)) {
+            found.push(one);
+        }
+    }
+    found
 }
 
 /// What may not be tried for its risk alone, by rule.
@@ -132,6 +137,20 @@ mod tests {
         let owned: Vec<String> = cures.map(str::to_owned).into();
         let risky: Vec<&str> = too_risky(&owned, &all, Risk::Low).map(|one| one.rule.as_str()).collect();
         assert_eq!(risky, ["steals", "unsafe"]);
+    }
+
+    #[test]
+    fn what_two_rules_plan_alike_is_one_candidate() {
+        let mut all = [
+            offered("cpumask", Risk::Low, &[], &[]),
+            offered("queues", Risk::Low, &["cpumask"], &[]),
+            offered("more", Risk::Low, &["cpumask"], &[]),
+        ];
+        for change in &mut all[..2] {
+            change.changes = vec!["workqueue:cpumask: 3 -> 1".into()];
+        }
+        assert_eq!(tried(&["cpumask", "queues"], &all, &[], Risk::Low), ["cpumask"]);
+        assert_eq!(tried(&["queues", "more"], &all, &[], Risk::Low), ["queues", "more", "cpumask more"]);
     }
 
     #[test]

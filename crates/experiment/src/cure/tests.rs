@@ -93,6 +93,30 @@ fn the_costliest_culprit_with_a_candidate_is_tried_through_and_then_the_next_rou
 }
 
 #[test]
+fn a_change_that_two_rules_plan_is_proven_once() {
+    let planned = |rule: &str, changes: &[&str]| CureCandidate {
+        changes: changes.iter().map(|change| (*change).to_owned()).collect(),
+        ..candidate(&[rule])
+    };
+    let same = "workqueue:cpumask: 3 -> 1";
+    let candidates = |changes: &[&str]| {
+        let mut found = hunt(0, &[("work", &[])]);
+        found.culprits[0].candidates = vec![planned("workqueue-queues", changes)];
+        found
+    };
+    let next_after = |verdict: &str, changes: &[&str]| {
+        let mut step = step(0, "work", &["workqueue-cpumask"], verdict, false);
+        step.candidate = planned("workqueue-cpumask", &[same]);
+        next(&record(vec![run(0, 9, false)], vec![candidates(changes)], vec![step]), LONG)
+    };
+    assert_eq!(ended(&next_after("inconclusive", &[same])), CureEnd::NoCandidate);
+    let more = [same, "sysctl:vm.stat_interval: 1 -> 120"];
+    assert_eq!(tried(&next_after("inconclusive", &more)).1, "workqueue-queues");
+    assert_eq!(ended(&next_after("worse", &more)), CureEnd::NoCandidate);
+    assert_eq!(tried(&next_after("inconclusive", &["workqueue:cpumask: 3 -> 2"])).1, "workqueue-queues");
+}
+
+#[test]
 fn two_rounds_without_gain_are_the_end() {
     let late = vec![run(0, 9, false)];
     let all: &[(&str, &[&[&str]])] = &[("a", &[&["a"]]), ("b", &[&["b"]]), ("c", &[&["c"]])];
@@ -139,6 +163,28 @@ fn spoiled_runs_are_repeated_and_then_it_says_so() {
     let next = |n: usize| super::next(&record(vec![bad.clone(); n], vec![], vec![]), LONG);
     assert_eq!((next(1), next(2)), (CureMove::Look, CureMove::Look));
     assert_eq!(next(3), CureMove::Spoiled("the clock stepped".into()));
+}
+
+#[test]
+fn what_was_late_in_a_spoiled_run_that_was_to_support_the_limit_counts() {
+    let stalled = CureCleanRun { valid: false, why: "the load stood still".into(), ..run(0, 1, true) };
+    let runs = vec![run(0, 0, false), stalled.clone()];
+    let mut record = record(runs, vec![], vec![]);
+    assert!(matches!(next(&record, LONG), CureMove::Hunt(_)), "it is not asked again until nothing is late");
+    assert!(is_late(&record));
+    forget_spoiled(&mut record);
+    assert_eq!(record.runs.last(), Some(&stalled), "nor where it is gone on with");
+    // Without anything late it says nothing, and is made again.
+    let silent = CureCleanRun { late: 0, ..stalled };
+    record.runs.push(silent.clone());
+    assert_eq!(next(&record, LONG), CureMove::Confirm);
+    record.runs.extend([silent.clone(), silent]);
+    assert!(matches!(next(&record, LONG), CureMove::Spoiled(_)));
+    forget_spoiled(&mut record);
+    assert_eq!(record.runs.len(), 2);
+    // The run before the first change decides nothing, and is made again whatever was late in it.
+    record.runs = vec![CureCleanRun { long: false, ..record.runs[1].clone() }];
+    assert_eq!(next(&record, LONG), CureMove::Look);
 }
 
 fn machine(faults: Vec<DrawnFault>, unrest: DrawnExperiment) -> DrawnMachine {

@@ -77,14 +77,14 @@ pub fn verdict(record: &CureRun) -> String {
     format!("{head}: {kept}.{why}")
 }
 
-/// The first run and the last that counts.
+/// The first run that counts, and the last.
 pub fn first_run(record: &CureRun) -> Option<&CureCleanRun> {
-    record.runs.iter().find(|run| run.valid)
+    record.runs.iter().find(|run| run.counts())
 }
 
 pub fn last_run(record: &CureRun) -> Option<&CureCleanRun> {
     let kept = record.kept();
-    record.runs.iter().rev().find(|run| run.valid && run.changes == kept)
+    record.runs.iter().rev().find(|run| run.counts() && run.changes == kept)
 }
 
 /// How much was late in a run.
@@ -107,7 +107,13 @@ pub fn of_run(run: &CureCleanRun, plan: &CurePlan) -> String {
 pub fn of_last(run: &CureCleanRun, plan: &CurePlan) -> String {
     let cut = run.long && run.late > 0 && plan.counted() == CountedUnit::WakeUps;
     let cut = if cut { " Being late ended that run." } else { "" };
-    format!("{}{cut}", of_run(run, plan))
+    let spoiled = match run.is_late_and_spoiled() {
+        true => {
+            format!(" It was spoiled, too ({}): what was late in it counts all the same.", clean(&run.why))
+        }
+        false => String::new(),
+    };
+    format!("{}{cut}{spoiled}", of_run(run, plan))
 }
 
 /// What a hunt found, the costliest first.

@@ -128,6 +128,24 @@ mod tests {
     }
 
     #[test]
+    fn a_last_run_that_was_late_and_spoiled_is_the_answer() {
+        let mut record = cured();
+        (record.held, record.ended) = (false, "no-gain".into());
+        let last = record.runs.last_mut().unwrap();
+        (last.long, last.late, last.valid) = (true, 1, false);
+        last.why = "the load stood still".into();
+        let told = render(&record, 10_000, false);
+        for part in [
+            "At the end: 1 of 90000 wake-ups in 90 s reached 30 ms",
+            "Being late ended that run. It was spoiled, too (the load stood still): what was late in it counts \
+             all the same.",
+            "\nNot held: 1 change is kept.",
+        ] {
+            assert!(told.contains(part), "{part}\n{told}");
+        }
+    }
+
+    #[test]
     fn what_was_not_touched_says_so_and_hostile_words_are_harmless() {
         let mut record = untouched();
         record.steps[0].culprit = "\u{1b}[2Jevil".into();

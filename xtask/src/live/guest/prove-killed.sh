@@ -1,17 +1,17 @@
 # Killed at each point at which something is flushed or written, an experiment is undone without anybody's doing, and gone on
 # with. What makes its change is a knob or a script (BY).
 interval=/proc/sys/vm/stat_interval
-short="--limit 30ms -a 2 --segment 2s --settle 100ms --warm-up 2s --pairs 400 --seed 11 -q"
+second=000000000
 case $BY in
 knob)
-    change="--change vmstat-interval=120"
+    change='"change": "vmstat-interval=120", "settings": [ "vmstat-interval=120" ]'
     in_force() { cat $interval; }
     ;;
 script)
     printf '#!/bin/sh\necho $1 >/run/arm\n' >/run/switch
     chmod 755 /run/switch
     echo a >/run/arm
-    change="--script /run/switch"
+    change='"script": "/run/switch"'
     in_force() { cat /run/arm; }
     ;;
 esac
@@ -42,10 +42,21 @@ killed() {
     value $way.$point "$code $back $over $kept $(wc -l <before) $(wc -l <after) $(in_force) $(tail -n 1 passed)"
 }
 
-# From its beginning to the end of its warm-up: there is no time for a pair.
-begin() {
-    echo "onbeat prove $change $short --for 3s -o $1"
+# recorded FOLDER: an experiment of which nothing is measured. A new one is refused that has no time for its pairs.
+recorded() {
+    mkdir -p $1
+    cat >$1/experiment.json <<END
+{ "schema": "onbeat.experiment/1", "kernel": "$(uname -r)", "plan": { $change, "limit_ns": 30000000, "seed": 11,
+    "warm_up_ns": 2$second, "segment_ns": 2$second, "settle_ns": 100000000, "most_pairs": 400, "stop_at": 20.0,
+    "rate_margin": 2.0, "p50_factor": 1.1, "p50_ns": 1000, "load_share": 0.8, "cpus": "2", "interval_ns": 1000000 } }
+END
 }
+
+# From its record to the end of its warm-up: there is no time for a pair.
+begin() {
+    echo "onbeat prove --resume $1 -q --for 3s"
+}
+recorded $folder
 kill_at_point passed 0 $(begin $folder) >/run/begun.out 2>&1
 value begun.exit $?
 points=$(wc -l <passed)
@@ -54,12 +65,13 @@ send begun.passed passed
 send begun.said /run/begun.out
 point=1
 while [ $point -le $points ]; do
+    recorded $folder-$point
     killed begun $folder-$point $point $(begin $folder-$point)
     point=$((point + 1))
 done
 
 # Through one pair, for which there is time, to its end.
-resume="onbeat prove --resume $folder -q --for 9s"
+resume="onbeat prove --resume $folder -q --for 10s"
 kill_at_point passed 0 $resume >/run/pair.out 2>&1
 value pair.exit $?
 points=$(wc -l <passed)

@@ -12,7 +12,7 @@ use crate::cli::condition_flags::require_online;
 use crate::cli::progress_line::ProgressLine;
 use crate::cli::prove::segments::{arguments, deciding, require_rare};
 use crate::cli::step_settings::StepSettings;
-use experiment::cure::{CureEnd, CureMove, long_run, next};
+use experiment::cure::{CureEnd, CureMove, forget_spoiled, long_run, next};
 use experiment::design::usual;
 use host::{clock, rt};
 use model::cure::{CureCleanRun, CureHunt, CurePlan, CureRun};
@@ -55,10 +55,7 @@ impl<'a> CureCourse<'a> {
     pub fn run(&self, record: &mut CureRun, mut settings: StepSettings<'a>) -> Result<CourseEnd> {
         let (begun, spent_before) = (clock::monotonic(), record.spent_ns);
         (record.ended, record.why) = (String::new(), String::new());
-        // What spoiled them may be repaired by now.
-        while record.runs.last().is_some_and(|run| !run.valid) {
-            record.runs.pop();
-        }
+        forget_spoiled(record);
         keep(self.folder, record)?;
         self.remember(record);
         let ended = loop {
@@ -130,13 +127,16 @@ impl<'a> CureCourse<'a> {
         }
         let begun = CureCleanRun { bundle, changes: record.kept(), long, ..CureCleanRun::default() };
         let run = clean_run(self.folder, begun, plan.limit_ns, plan.horizon_ns)?;
-        if !run.valid {
-            require_online(&self.chosen.cpus, &plan.load_cpus)?;
-        }
         if run.valid && !long {
             require_rare(plan.limit_ns, plan.counted(), &pilot(&run))?;
         }
+        let (valid, load_cpus) = (run.valid, plan.load_cpus.clone());
         record.runs.push(run);
+        if !valid {
+            // What was late in it counts, whatever it is ended by.
+            keep(self.folder, record)?;
+            require_online(&self.chosen.cpus, &load_cpus)?;
+        }
         Ok(true)
     }
 

@@ -7,6 +7,7 @@ use super::script_keeper::{self, how_it_ended};
 use crate::cli::Environment;
 use crate::cli::outputs::remark;
 use crate::cli::step_settings::{StepSettings, StepWish, UnmovedInterrupt};
+use host::rt;
 use host::switch_script::{ScriptEnd, SwitchScript};
 use model::error::{Exit, Failure, Result};
 use model::experiment::ExperimentArm;
@@ -57,12 +58,12 @@ impl<'a> ArmSwitch<'a> {
         if !found.why.is_empty() {
             remark(&format!("onbeat: after the kill, {}; it is tried again now", found.why));
         }
-        if found.left { switch.to(ExperimentArm::A) } else { Ok(()) }
+        if found.left { switch.to(ExperimentArm::A, &rt::stop_pending) } else { Ok(()) }
     }
 
     pub fn to(&mut self, arm: ExperimentArm) -> Result<()> {
         match self {
-            ArmSwitch::Script(switch) => switch.to(arm),
+            ArmSwitch::Script(switch) => switch.to(arm, &rt::stop_pending),
             ArmSwitch::Settings { settings, wish } => {
                 let settings_of_arm = match arm {
                     ExperimentArm::A => StepWish::default(),
@@ -97,12 +98,12 @@ impl<'a> ArmSwitch<'a> {
         }
     }
 
-    /// Makes the machine what it was.
+    /// Makes the machine what it was, whatever signal is pending.
     pub fn put_back(&mut self) -> Result<()> {
         match self {
             ArmSwitch::Settings { settings, .. } => settings.put_back(),
             ArmSwitch::Script(switch) if !switch.called => Ok(()),
-            ArmSwitch::Script(switch) => switch.to(ExperimentArm::A).map_err(|failure| Failure {
+            ArmSwitch::Script(switch) => switch.to(ExperimentArm::A, &|| false).map_err(|failure| Failure {
                 exit: Exit::Limit,
                 message: format!("the change may still be in force: {}", failure.message),
             }),
@@ -111,7 +112,8 @@ impl<'a> ArmSwitch<'a> {
 }
 
 impl ScriptSwitch {
-    fn to(&mut self, arm: ExperimentArm) -> Result<()> {
+    /// Calls it, until `is_stopped` says so.
+    fn to(&mut self, arm: ExperimentArm, is_stopped: &dyn Fn() -> bool) -> Result<()> {
         if self.in_force == Some(arm) {
             return Ok(());
         }
@@ -121,13 +123,14 @@ impl ScriptSwitch {
         // Before it is called: what it does may be half done when this process is killed.
         self.mark("b")?;
         let mark = self.marker.as_deref().unwrap_or(Path::new(""));
-        let ended = self.script.call(word, self.at_most, mark).map_err(|error| {
+        let ended = self.script.call(word, self.at_most, mark, is_stopped).map_err(|error| {
             let what = format!("--script: {path} cannot be started");
             Failure::of_call(what, &error, Exit::Usage, "give it an interpreter that is there (#!)")
         })?;
         if ended != ScriptEnd::Done {
-            let how = how_it_ended(&ended, self.at_most);
-            return Err(Failure::usage(format!("--script: {path} {word} {how}")));
+            let message = format!("--script: {path} {word} {}", how_it_ended(&ended, self.at_most));
+            let exit = if ended == ScriptEnd::Stopped { Exit::Interrupted } else { Exit::Usage };
+            return Err(Failure { exit, message });
         }
         self.in_force = Some(arm);
         self.mark(word)

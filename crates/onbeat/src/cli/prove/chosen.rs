@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::timing::require_time;
 use super::{Args, require_one_change};
 use crate::cli::Environment;
 use crate::cli::condition_flags::{require_kernel, run_length};
@@ -42,7 +43,10 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenProof> {
         most_pairs: most_pairs(args.pairs)?,
         ..conditions
     };
-    with_change(args, plan, cpus, settings)
+    let chosen = with_change(args, plan, cpus, settings)?;
+    // One that is gone on with may be so a part at a time.
+    require_time(&chosen.plan, chosen.warm_up, chosen.at_most)?;
+    Ok(chosen)
 }
 
 /// From a record: everything that is fixed stays.
@@ -73,13 +77,23 @@ fn with_change(
     };
     // From another folder it is the same one.
     let path = script.as_ref().map_or_else(String::new, |script| script.path().display().to_string());
+    // A record of before these were kept is gone on with by the usual ones.
+    let asked = || positive_span("--script-time", &args.script_time, Bare::Seconds);
+    let script_time = plan.script_time_ns.map_or_else(asked, Ok)?;
+    let warm_up = plan.warm_up_ns.map_or_else(|| run_length("--warm-up", &args.warm_up), Ok)?;
     Ok(ChosenProof {
-        plan: ExperimentPlan { change, script: path, ..plan },
+        plan: ExperimentPlan {
+            change,
+            script: path,
+            script_time_ns: script.as_ref().map(|_| script_time),
+            warm_up_ns: Some(warm_up),
+            ..plan
+        },
         cpus,
         settings,
         script,
-        script_time: positive_span("--script-time", &args.script_time, Bare::Seconds)?,
-        warm_up: run_length("--warm-up", &args.warm_up)?,
+        script_time,
+        warm_up,
         at_most: args
             .at_most
             .as_deref()

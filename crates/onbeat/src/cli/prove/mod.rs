@@ -8,6 +8,7 @@ pub mod folder;
 mod plan_text;
 mod script_keeper;
 pub mod segments;
+mod timing;
 mod trial;
 
 use std::path::PathBuf;
@@ -90,7 +91,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     #[arg(conflicts_with_all = ["victim", "program"])]
     #[arg(conflicts_with_all = ["changes", "script", "across_boots", "limit", "cpus", "interval", "priority",
-        "loads", "pairs", "segment", "settle", "seed", "dry_run", "folder"])]
+        "loads", "pairs", "warm_up", "segment", "settle", "seed", "dry_run", "folder"])]
     resume: Option<PathBuf>,
     /// The folder to keep the experiment in; by default under ~/.local/state/onbeat/experiments
     #[arg(short = 'o', long = "output", value_name = "DIR", id = "folder")]

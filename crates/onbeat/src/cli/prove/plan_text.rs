@@ -1,7 +1,7 @@
 //! What an experiment would do, in words.
 
 use super::chosen::ChosenProof;
-use super::segments::{pair_length, trial_of};
+use super::timing::{pair_length, trial_of};
 use crate::cli::suite::spoken;
 use experiment::length::{LEAST, MOST};
 use experiment::order::letters;

@@ -100,7 +100,7 @@ pub fn run(owner: ProcessId, script: &Path, args: &Args) -> Result<Exit> {
     let mut why = String::new();
     for pause in PAUSES {
         clock::sleep_for(pause);
-        match script.call("a", at_most, marker).map_err(|error| error.to_string()) {
+        match script.call("a", at_most, marker, &|| false).map_err(|error| error.to_string()) {
             Ok(ScriptEnd::Done) => return mark(marker, "a").map(|()| Exit::Ok),
             Ok(ended) => why = how_it_ended(&ended, at_most),
             Err(error) => why = error,
@@ -118,13 +118,14 @@ pub fn how_it_ended(ended: &ScriptEnd, at_most: Nanos) -> String {
         ScriptEnd::TimedOut => {
             format!("had not ended after {} and was killed: give it --script-time", at_most.spoken())
         }
+        ScriptEnd::Stopped => "had not ended yet and was ended by the stop".to_owned(),
         ScriptEnd::Left(left) => format!(
             "left {} running, killed now: it has to end what it starts, or have a service manager start it",
             several(*left as u64, "process", "processes")
         ),
         ScriptEnd::Failed { code, said } => {
             let how = code.map_or("was ended by a signal".to_owned(), |code| format!("ended with {code}"));
-            let said = if said.is_empty() { String::new() } else { format!(" ({})", clean(said)) };
+            let said = if said.is_empty() { String::new() } else { format!(" ({})", excerpt(said)) };
             format!("{how}{said}: repair it, and try it by hand")
         }
     }

@@ -1,16 +1,18 @@
 //! The warm-up and the pairs of an experiment, each run of `onbeat measure` in a process of its
 //! own; the trial between them is in `trial.rs`.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use super::arm_switch::ArmSwitch;
 use super::chosen::ChosenProof;
 use super::folder::keep;
+use super::timing::{nothing_late, pair_length, switches, trial_of};
 use crate::cli::Environment;
 use crate::cli::child_run::{ChildEnd, run_child};
 use crate::cli::condition_flags::require_online;
+use crate::cli::outputs::remark;
 use crate::cli::progress_line::ProgressLine;
-use experiment::cure::{around, trial_length};
 use experiment::length::{memory, segment_length};
 use experiment::order::of_pair;
 use experiment::proof::{Proof, prove};
@@ -27,7 +29,10 @@ use study::proving::{maxima, segment};
 pub struct SegmentSetup<'a> {
     pub folder: &'a Path,
     pub chosen: &'a ChosenProof,
+    quiet: bool,
     progress: ProgressLine,
+    /// What the longest switch to each arm took so far, a and b.
+    longest_switches: Cell<[Nanos; 2]>,
 }
 
 /// Why no further pair was measured.
@@ -64,7 +69,8 @@ const PERIOD: Nanos = Nanos(200_000_000);
 
 impl<'a> SegmentSetup<'a> {
     pub fn new(folder: &'a Path, chosen: &'a ChosenProof, quiet: bool, environment: &Environment) -> Self {
-        SegmentSetup { folder, chosen, progress: ProgressLine::new(quiet, environment) }
+        let progress = ProgressLine::new(quiet, environment);
+        SegmentSetup { folder, chosen, quiet, progress, longest_switches: Cell::default() }
     }
 
     /// Measures what is not there yet, and keeps the record after each segment.
@@ -74,7 +80,7 @@ impl<'a> SegmentSetup<'a> {
             return Ok(PairsEnd::Signal);
         }
         if lacks_trial(record) {
-            let takes = Nanos(trial_of(&record.plan).0.saturating_add(pair_length(&record.plan).0));
+            let takes = Nanos(trial_of(&record.plan).0.saturating_add(self.next_pair(record).0));
             if !self.is_time(begun, takes) {
                 return Ok(PairsEnd::Time);
             }
@@ -90,13 +96,19 @@ impl<'a> SegmentSetup<'a> {
             if let Some(end) = proof.end {
                 return Ok(PairsEnd::Decided(end.name()));
             }
-            if !self.is_time(begun, pair_length(&record.plan)) {
+            if !self.is_time(begun, self.next_pair(record)) {
                 return Ok(PairsEnd::Time);
             }
             if !self.pair(next, record, switch, &proof)? {
                 return Ok(PairsEnd::Signal);
             }
         }
+    }
+
+    /// What a pair takes, with its switches.
+    fn next_pair(&self, record: &ExperimentRun) -> Nanos {
+        let switches = switches(record, self.longest_switches.get());
+        Nanos(pair_length(&record.plan).0.saturating_add(switches.0))
     }
 
     /// Whether there is time for what takes so long.
@@ -109,8 +121,9 @@ impl<'a> SegmentSetup<'a> {
     /// came.
     fn warm_up(&self, record: &mut ExperimentRun, switch: &mut ArmSwitch) -> Result<bool> {
         let plan = &record.plan;
-        switch.to(ExperimentArm::A)?;
-        if self.progress.wait(clock::monotonic() + plan.settle_ns, "warm-up") {
+        if !self.switched(switch, ExperimentArm::A)?
+            || self.progress.wait(clock::monotonic() + plan.settle_ns, "warm-up")
+        {
             return Ok(false);
         }
         let pilot = match self.segment(plan, "warm-up", self.chosen.warm_up, "warm-up")? {
@@ -128,6 +141,9 @@ impl<'a> SegmentSetup<'a> {
         }
         require_rare(plan.limit_ns, plan.counted(), &pilot)?;
         fix_length(&mut record.plan, self.folder, &pilot)?;
+        if let Some(line) = nothing_late(&record.plan, &pilot).filter(|_| !self.quiet) {
+            remark(&line);
+        }
         record.pilot = Some(pilot);
         keep(self.folder, record).map(|()| true)
     }
@@ -180,11 +196,22 @@ impl<'a> SegmentSetup<'a> {
 
     /// Makes or undoes the change; false if a stop signal came.
     pub fn switched(&self, switch: &mut ArmSwitch, arm: ExperimentArm) -> Result<bool> {
+        let begun = clock::monotonic();
         let switched = switch.to(arm);
-        if switched.is_err() && rt::stop_pending() {
-            return Ok(false);
+        let mut longest = self.longest_switches.get();
+        let of_arm = &mut longest[usize::from(arm == ExperimentArm::B)];
+        *of_arm = (clock::monotonic() - begun).max(*of_arm);
+        self.longest_switches.set(longest);
+        match switched {
+            Err(failure) if rt::stop_pending() => {
+                // A script that the stop ended may have hung.
+                if failure.exit == Exit::Interrupted {
+                    remark(&format!("onbeat: {}", failure.message));
+                }
+                Ok(false)
+            }
+            switched => switched.map(|()| !rt::stop_pending()),
         }
-        switched.map(|()| !rt::stop_pending())
     }
 
     pub fn segment(
@@ -240,18 +267,6 @@ fn events(pilot: &ExperimentSegment) -> u64 {
 /// Whether the settling time is to be told by a trial, and is not yet.
 fn lacks_trial(record: &ExperimentRun) -> bool {
     record.plan.settle_trial_ns.0 > 0 && record.trial.is_empty()
-}
-
-/// Both runs of the trial, with what is around them.
-pub fn trial_of(plan: &ExperimentPlan) -> Nanos {
-    trial_length(plan.settle_trial_ns, plan.counted())
-}
-
-/// Both segments of a pair, with what is around them.
-pub fn pair_length(plan: &ExperimentPlan) -> Nanos {
-    let around = around(plan.counted());
-    let one = plan.segment_ns.0.saturating_add(plan.settle_ns.0).saturating_add(around.0);
-    Nanos(one.saturating_mul(2))
 }
 
 fn place(number: u32, most: u32) -> String {

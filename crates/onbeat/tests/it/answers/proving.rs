@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::histogram::Bucket;
 use model::run::{Block, Run};
@@ -191,6 +191,8 @@ fn what_cannot_be_proven_is_refused_in_one_line() {
         (&["--script", &script, "--limit", "1ms", "--pairs", "6"], "fewer than 7 cannot decide"),
         (&["--script", &script, "--limit", "1ms", "--segment", "1s"], "--segment: expected 2s or more"),
         (&["--script", &script, "--limit", "1ms", "--load", "nothing"], "--load:"),
+        (&["--script", &script, "--limit", "1ms", "--for", "1s"], "--for: 1.0 s is too short"),
+        (&["--script", &script, "--limit", "1ms", "--for", "1s", "--dry-run"], "7 pairs"),
         (&["--change", "vmstat-interval=", "--limit", "1ms"], "expected RULE or RULE=VALUE"),
         (&["--change", "isolate", "--limit", "1ms"], "expected RULE or RULE=VALUE"),
         (&["--change", "no-such-rule", "--limit", "1ms"], "there is no rule"),
@@ -228,6 +230,23 @@ fn a_script_that_does_not_switch_ends_the_experiment_with_a_put_back() {
         assert!(told.contains(said), "{told}");
         assert_eq!((code(&output), told.trim_end().lines().count()), (2, 1), "{told}");
         assert!(calls(&place).ends_with("ba"), "{}", calls(&place));
+    }
+}
+
+#[test]
+fn that_nothing_is_late_in_the_warm_up_is_told_before_the_pairs() {
+    for (quiet, said) in [(false, 1), (true, 0)] {
+        let place = Place::new();
+        // It ends with the first call for the change, behind the warm-up.
+        let script = script(&place, "[ \"$1\" = a ]");
+        let mut line = vec!["prove", "--script", &script, "--limit", "10s", "-a", "0", "--warm-up", "2s"];
+        let folder = place.path("experiment");
+        line.extend(["--settle", "0", "--segment", "2s", "--seed", "1", "-o", &folder]);
+        line.extend(quiet.then_some("-q"));
+        let output = onbeat(&line);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let lines = told.lines().filter(|line| line.contains("no wake-up reached 10 s in the warm-up"));
+        assert_eq!((code(&output), lines.count()), (2, said), "{told}");
     }
 }
 
@@ -288,6 +307,46 @@ fn an_experiment_that_is_stopped_puts_back_and_can_be_gone_on_with() {
         serde_json::from_slice(&fs::read(place.at("experiment/experiment.json")).unwrap()).unwrap();
     assert_eq!((&record["schema"], &record["segments"]), (&json!("onbeat.experiment/1"), &json!([])));
     assert_eq!(record["pilot"]["valid"], true);
+    let spans = ["script_time_ns", "warm_up_ns"].map(|name| &record["plan"][name]);
+    assert_eq!(spans, [&json!(60_000_000_000u64), &json!(2_000_000_000u64)]);
+}
+
+#[test]
+fn what_is_gone_on_with_has_the_times_that_were_fixed() {
+    let place = Place::new();
+    let mut record = kept(&place, 10, 1);
+    // The first coin of this seed says that the change comes first.
+    (record["segments"], record["pilot"], record["plan"]["seed"]) = (json!([]), Value::Null, json!(1));
+    record["plan"]["limit_ns"] = json!(10_000_000_000u64);
+    record["plan"]["script_time_ns"] = json!(1_500_000_000u64);
+    record["plan"]["warm_up_ns"] = json!(3_000_000_000u64);
+    fs::write(place.at("done/experiment.json"), record.to_string()).unwrap();
+    script(&place, "[ \"$1\" = a ] || sleep 1000");
+    let told = refused(&["prove", "-q", "--resume", &place.path("done")], 2);
+    assert!(told.contains("b had not ended after 1.5 s and was killed"), "{told}");
+    let record: Value = serde_json::from_slice(&fs::read(place.at("done/experiment.json")).unwrap()).unwrap();
+    let observed = record["pilot"]["observed_ns"].as_u64().unwrap();
+    assert!((2_000_000_000..10_000_000_000).contains(&observed), "{observed}");
+    refused(&["prove", "-q", "--warm-up", "5s", "--resume", &place.path("done")], 2);
+}
+
+#[test]
+fn a_stop_ends_a_script_that_hangs_and_says_so() {
+    let place = Place::new();
+    let script = script(&place, "[ \"$1\" = a ] || sleep 1000");
+    let more = ["--limit", "10s", "--segment", "60s", "--seed", "1", "--script-time", "10m"];
+    let mut command = proving(&place, &script, &more);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while !calls(&place).ends_with('b') {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let (pid, stopped) = (child.id().to_string(), Instant::now());
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(stopped.elapsed() < Duration::from_secs(60), "it did not wait for --script-time");
+    assert!(told.contains("b had not ended yet and was ended by the stop"), "{told}");
+    assert_eq!((code(&output), calls(&place).as_str()), (6, "aba"), "{told}");
 }
 
 #[test]
