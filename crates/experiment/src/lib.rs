@@ -4,8 +4,8 @@
 //! how long a segment is, [`settling`] what is left out behind a switch. [`tally`] puts the
 //! segments into pairs, [`proof`] decides: whether to go on, and what the pairs show; [`needs`] is
 //! what they could have found. [`veto`] is what speaks against a change that cures, [`carry_over`]
-//! and [`drift`] whether the pairs are what they are meant to be. [`cure`] is what a cure does next.
-//! Pure: what runs segments is `onbeat`.
+//! and [`drift`] whether the pairs are what they are meant to be. [`cure`] is what a cure does
+//! next. Pure: what runs segments is `onbeat`.
 
 pub mod carry_over;
 pub mod cure;

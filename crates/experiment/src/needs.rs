@@ -1,8 +1,8 @@
 //! What pairs could have found that found nothing, and how many would.
 //!
-//! The test is one of signs: what counts is how often a pair has a winner, and how often that is the
-//! side with fewer. Of few late wake-ups both follow from their counts, of many from the scatter that
-//! the pairs show.
+//! The test is one of signs: what counts is how often a pair has a winner, and how often that is
+//! the side with fewer. Of few late wake-ups both follow from their counts, of many from the
+//! scatter that the pairs show.
 
 use model::experiment::ExperimentPlan;
 use stats::law::{ln_gamma, normal_two_sided};
@@ -26,7 +26,8 @@ const MANY: f64 = 100.0;
 /// What pairs that scatter as these do can find.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProofNeeds {
-    /// The factor that so many pairs find four times in five where late wake-ups become rarer by it.
+    /// The factor that so many pairs find four times in five where late wake-ups become rarer by
+    /// it.
     pub smallest_detectable: Option<f64>,
     /// Pairs that find one as large as the margin as often.
     pub pairs: Option<u64>,

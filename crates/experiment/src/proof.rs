@@ -175,8 +175,8 @@ impl Proof {
         self.interval.filter(|_| most >= self.pairs.saturating_mul(LATE_A_SEGMENT))
     }
 
-    /// The same, with the ratio of the sums within it: that is of the pairs with most late wake-ups,
-    /// which need not be typical.
+    /// The same, with the ratio of the sums within it: that is of the pairs with most late
+    /// wake-ups, which need not be typical.
     pub fn enclosing(&self) -> Option<[f64; 2]> {
         self.typical().map(|ends| around(ends, self.rate_ratio))
     }

@@ -4,8 +4,8 @@
 //! [`web`] asks it and hands what it finds to [`pages`] and [`pictures`], which are functions from
 //! values to markup. [`changes`] judges what changed, [`sides`] chooses the days that a comparison
 //! is of, [`encoding`] packs histograms for the store. [`pull`] fetches runs of boards that cannot
-//! call out, [`objects`] has bundles in a bucket, [`results`] hands runs to systems that collect results of tests. [`cli`] is the
-//! command line.
+//! call out, [`objects`] has bundles in a bucket, [`results`] hands runs to systems that collect
+//! results of tests. [`cli`] is the command line.
 
 pub mod board_settings;
 pub mod changes;

@@ -72,8 +72,8 @@ impl SwitchScript {
         &self.0
     }
 
-    /// Calls it with this word, and waits at most this long, or until `is_stopped` says so, which is
-    /// asked over and over. Children that appear meanwhile are taken for the script's: no other
+    /// Calls it with this word, and waits at most this long, or until `is_stopped` says so, which
+    /// is asked over and over. Children that appear meanwhile are taken for the script's: no other
     /// thread may start any. Its environment has `mark`, by which [`end_marked`] knows what is left
     /// of it if this process is killed.
     ///

@@ -118,8 +118,8 @@ impl KeptIn {
         Ok(Ok(()))
     }
 
-    /// Removes from the bucket what was put for a run and then not stored, unless another state of it
-    /// is there.
+    /// Removes from the bucket what was put for a run and then not stored, unless another state of
+    /// it is there.
     async fn take_back(&self, id: &str, place: Option<&str>) {
         let is_its = |place: &str| Path::new(place).file_name().is_some_and(|name| name == id);
         if let (Some(bucket), false) = (&self.bucket, place.is_some_and(is_its)) {

@@ -143,8 +143,8 @@ fn tell(pruned: &PrunedBundles, dry: bool) -> Result<()> {
     Ok(())
 }
 
-/// Removes what was assembled for no run, and pieces that wait: boards send them again. The folder may
-/// be the cache of a bucket.
+/// Removes what was assembled for no run, and pieces that wait: boards send them again. The folder
+/// may be the cache of a bucket.
 async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> Result<u64> {
     // The same folder may be written in several ways: what a run is in must not go.
     let whole = |place: &Path| host::whole_path(place).unwrap_or_else(|_| place.to_owned());

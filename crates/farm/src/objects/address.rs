@@ -24,7 +24,8 @@ const RETRIES: usize = 2;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the environment says of object stores: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-/// `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`. Flags would show in the list of processes.
+/// `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`. Flags would show in the list of
+/// processes.
 #[derive(Clone, Default)]
 pub struct ObjectKeys {
     pub id: Option<OsString>,

@@ -10,8 +10,8 @@ use super::files::piece_places;
 use crate::ingest::environment::hex;
 
 impl ObjectBucket {
-    /// What is wrong with a bundle, in sentences; with `deep` each piece is fetched and compared. The
-    /// fault is the bucket's, which does not answer.
+    /// What is wrong with a bundle, in sentences; with `deep` each piece is fetched and compared.
+    /// The fault is the bucket's, which does not answer.
     pub async fn faults(
         self: &Arc<Self>,
         name: &str,

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 
 use crate::ingest::environment::hex;
 
-/// The manifest of a bundle that lies in a folder, and how many files it leaves out: links, and what
-/// this user cannot read.
+/// The manifest of a bundle that lies in a folder, and how many files it leaves out: links, and
+/// what this user cannot read.
 pub fn manifest_of(folder: &Path) -> Result<(BundleManifest, u64), String> {
     let files = MachineFiles::folder(folder);
     let mut walk = FileWalk { files, found: Vec::new(), bytes: 0, left_out: 0 };

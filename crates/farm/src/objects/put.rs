@@ -39,8 +39,8 @@ impl ObjectBucket {
         self.put_object(name, MANIFEST, text.into()).await
     }
 
-    /// Puts a bundle that lies elsewhere, whose document has this digest, and removes what is left of
-    /// an earlier state of it; how many of its files were left out.
+    /// Puts a bundle that lies elsewhere, whose document has this digest, and removes what is left
+    /// of an earlier state of it; how many of its files were left out.
     pub async fn put_folder(
         self: &Arc<Self>,
         name: &str,

@@ -1,5 +1,5 @@
-//! A bucket that fails at each request in turn: what is said to be there is there, and half a bundle
-//! is none.
+//! A bucket that fails at each request in turn: what is said to be there is there, and half a
+//! bundle is none.
 
 #![allow(clippy::disallowed_methods)] // Tests make folders of their own.
 

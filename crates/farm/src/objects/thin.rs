@@ -1,5 +1,5 @@
-//! Takes what is old out of a bundle in a bucket: what goes is worked out on a copy of the few files
-//! that it is about, then the new manifest is put, then what it does not name is removed.
+//! Takes what is old out of a bundle in a bucket: what goes is worked out on a copy of the few
+//! files that it is about, then the new manifest is put, then what it does not name is removed.
 
 use std::path::Path;
 use std::sync::Arc;

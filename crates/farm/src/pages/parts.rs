@@ -71,7 +71,8 @@ pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
                     td.more { (run.length_ns.map_or_else(|| UNKNOWN.to_owned(), duration)) }
                     td.more { (run.cpus) } td.more { (run.cycles) }
                     td.more { (run.missed.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string())) }
-                    td.more { (us_or_dash(run.p9999_ns)) } td.top data-of="max, us" { (us_or_dash(run.max_ns)) }
+                    td.more { (us_or_dash(run.p9999_ns)) }
+                    td.top data-of="max, us" { (us_or_dash(run.max_ns)) }
                     td.more { (run.spikes) }
                     td.left.flag[!state(run).is_empty()] { (state(run)) }
                     @if with_labels { td.left { (labels(&run.labels)) } }

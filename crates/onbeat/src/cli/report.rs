@@ -42,8 +42,8 @@ use study::page::ReportedRun;
 )]
 pub struct Args {
     /// Bundles, as `onbeat measure -o` makes them; one of `onbeat capture`: then the page is that
-    /// of its audit; the folder of `onbeat watch`, `onbeat suite`, `onbeat prove` or `onbeat cure`. By default the
-    /// newest run of this user's
+    /// of its audit; the folder of `onbeat watch`, `onbeat suite`, `onbeat prove` or `onbeat cure`.
+    /// By default the newest run of this user's
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// Open the page in a browser; without -o it is written into the bundle's folder, as

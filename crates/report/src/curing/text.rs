@@ -137,8 +137,8 @@ mod tests {
         let told = render(&record, 10_000, false);
         for part in [
             "At the end: 1 of 90000 wake-ups in 90 s reached 30 ms",
-            "Being late ended that run. It was spoiled, too (the load stood still): what was late in it counts \
-             all the same.",
+            "Being late ended that run. It was spoiled, too (the load stood still): what was late in it \
+             counts all the same.",
             "\nNot held: 1 change is kept.",
         ] {
             assert!(told.contains(part), "{part}\n{told}");

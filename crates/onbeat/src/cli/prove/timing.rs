@@ -52,8 +52,8 @@ pub fn require_time(plan: &ExperimentPlan, warm_up: Nanos, at_most: Option<Nanos
     }
     let trial = if plan.settle_trial_ns.0 > 0 { "the trial of the settling time, " } else { "" };
     Err(Failure::usage(format!(
-        "--for: {} is too short: the warm-up of {}, {trial}and {}, fewer of which decide nothing, take {} at the \
-         least: ask for more time, or for shorter runs with --segment",
+        "--for: {} is too short: the warm-up of {}, {trial}and {}, fewer of which decide nothing, take {} \
+         at the least: ask for more time, or for shorter runs with --segment",
         at_most.spoken(),
         warm_up.spoken(),
         several(u64::from(pairs), "pair", "pairs"),
@@ -61,14 +61,15 @@ pub fn require_time(plan: &ExperimentPlan, warm_up: Nanos, at_most: Option<Nanos
     )))
 }
 
-/// What it means that nothing reached the limit in the warm-up, in a line; none where something did.
+/// What it means that nothing reached the limit in the warm-up, in a line; none where something
+/// did.
 pub fn nothing_late(plan: &ExperimentPlan, pilot: &ExperimentSegment) -> Option<String> {
     let all = Nanos(pair_length(plan).0.saturating_mul(i64::from(plan.most_pairs)));
     let (one, limit) = (plan.counted().one(), plan.limit_ns.spaced());
     (pilot.late == 0).then(|| {
         format!(
-            "onbeat: no {one} reached {limit} in the warm-up of {}: a pair in which none does decides nothing, \
-             and {} of them take {}: choose a lower limit, or more load, unless that is to be rare",
+            "onbeat: no {one} reached {limit} in the warm-up of {}: a pair in which none does decides \
+             nothing, and {} of them take {}: choose a lower limit or more load, unless it is to be rare",
             pilot.observed_ns.spoken(),
             plan.most_pairs,
             all.spoken()

@@ -1,0 +1,217 @@
+//! What the verdict of an experiment rests on, in sentences.
+
+use std::collections::BTreeSet;
+
+use crate::words::{capitalised, clean, duration, several, span, us};
+use experiment::needs::ProofNeeds;
+use experiment::proof::Proof;
+use experiment::settling::discarded;
+use experiment::veto::LoadWork;
+use model::experiment::{CountedUnit, ExperimentArm, ExperimentPlan, ExperimentRun};
+use model::units::Nanos;
+use stats::pair::verdict::Verdict;
+
+/// What the verdict rests on, in sentences.
+pub fn numbers(run: &ExperimentRun, proof: &Proof, needs: ProofNeeds) -> Vec<String> {
+    let plan = &run.plan;
+    let mut lines = vec![of_pairs(proof), taken(run)];
+    lines.extend(settling(run).map(|said| format!("{}.", capitalised(&said))));
+    let missing = [(proof.dropped, "dropped"), (proof.interrupted, "interrupted")];
+    for (pairs, how) in missing.into_iter().filter(|(pairs, _)| *pairs > 0) {
+        lines.push(match pairs {
+            1 => format!("1 pair was {how} and counts for neither side."),
+            _ => format!("{pairs} pairs were {how} and count for neither side."),
+        });
+    }
+    if proof.unequal > 0 {
+        lines.push(format!(
+            "Of those that were dropped {} runs of different length: measure both sides for the same time.",
+            several(u64::from(proof.unequal), "has", "have")
+        ));
+    }
+    lines.extend(astray(run, proof));
+    lines.extend(proof.works.iter().map(of_work));
+    lines.extend(others(plan, proof));
+    lines.extend(found(plan, proof, needs));
+    if proof.carry_over.is_seen(plan.stop_at) {
+        let why = match plan.settle_ns.0 {
+            0 => "begin the runs later after the boot".to_owned(),
+            _ => format!(
+                "the change may take longer than {} to settle; ask for more with --settle",
+                length(plan.settle_ns)
+            ),
+        };
+        lines.push(format!(
+            "In {} of {} segments the first half is more like the other side: {why}.",
+            proof.carry_over.towards, proof.carry_over.of
+        ));
+    }
+    if let Some(drift) = proof.drift.filter(|drift| drift.is_large()) {
+        lines.push(format!(
+            "The median moved meanwhile: without the change it was {} us in the first pair and \
+             {} us in the last. Pairs begin with either side, which keeps that out of the verdict.",
+            us(drift.first),
+            us(drift.last)
+        ));
+    }
+    lines
+}
+
+fn of_work(work: &LoadWork) -> String {
+    let interval = work.interval.map_or_else(String::new, |[lower, upper]| {
+        format!(" (in the typical pair from {} to {}, with 95 %)", digits(lower), digits(upper))
+    });
+    format!(
+        "With the change the load {} did {} times the work that it did without{interval}.",
+        clean(&work.spec),
+        digits(work.ratio)
+    )
+}
+
+fn of_pairs(proof: &Proof) -> String {
+    let [a, b] = proof.late;
+    let ratio =
+        proof.rate_ratio.map_or_else(String::new, |ratio| format!(", {} times as often", digits(ratio)));
+    let interval = proof.typical().map_or_else(String::new, |ends| {
+        format!(" (in the typical pair {}, with 95 %)", between(ends, proof.verdict))
+    });
+    let ties = match proof.ties {
+        0 => String::new(),
+        ties => format!(", as many in {ties}"),
+    };
+    let signed = proof.pairs - proof.ties;
+    format!(
+        "Late {}: {a} without the change, {b} with it{ratio}{interval}; fewer in {} of {signed} \
+         pairs{ties}: e-value {}, and {} decides.",
+        proof.counted.many(),
+        proof.wins,
+        digits(proof.e_value),
+        digits(proof.level)
+    )
+}
+
+fn taken(run: &ExperimentRun) -> String {
+    let count = i64::try_from(run.segments.len()).unwrap_or(i64::MAX);
+    format!(
+        "That took {}: {} measured, {} left out behind switches.",
+        several(run.segments.len() as u64, "segment", "segments"),
+        length(Nanos(run.plan.segment_ns.0.saturating_mul(count))),
+        length(discarded(run))
+    )
+}
+
+/// How the settling time came about, as a part of a sentence; none where it was asked for.
+pub fn settling(run: &ExperimentRun) -> Option<String> {
+    let left_out = length(run.plan.settle_ns);
+    let side = |arm| if arm == ExperimentArm::B { "with the change" } else { "without it" };
+    if let Some(run) = run.trial.iter().find(|one| one.unsettled) {
+        let altered = length(run.altered_ns.unwrap_or_default());
+        return Some(format!(
+            "behind a switch what was measured {} still altered after {altered}: {left_out} are left out \
+             behind each, which may be too little; ask for more with --settle",
+            side(run.arm)
+        ));
+    }
+    if let Some(run) = run.trial.iter().find(|one| one.altered_ns.is_none()) {
+        return Some(format!(
+            "how long it takes to settle {} could not be seen ({}): {left_out} are left out behind each",
+            side(run.arm),
+            clean(&run.why)
+        ));
+    }
+    let longest = run.trial.iter().max_by_key(|one| one.altered_ns)?;
+    Some(match longest.altered_ns.unwrap_or_default() {
+        Nanos(0) => {
+            format!("behind neither switch was anything seen to alter: {left_out} are left out behind each")
+        }
+        altered => format!(
+            "behind a switch what was measured {} altered for {}: {left_out} are left out behind each",
+            side(longest.arm),
+            length(altered)
+        ),
+    })
+}
+
+/// Interrupts that are named.
+const NAMED: usize = 8;
+
+/// Interrupts that were where neither side has them.
+fn astray(run: &ExperimentRun, proof: &Proof) -> Option<String> {
+    let valid = run.segments.iter().filter(|segment| segment.valid);
+    let all: BTreeSet<u32> = valid.flat_map(|segment| segment.astray.iter().copied()).collect();
+    let mut named: Vec<String> = all.iter().take(NAMED).map(u32::to_string).collect();
+    if all.len() > NAMED {
+        named.push(format!("and {} more", all.len() - NAMED));
+    }
+    (proof.astray > 0).then(|| {
+        format!(
+            "In {} of {} interrupts came that were not yet where the side has them ({}): they come too \
+             rarely to be waited for, and make both sides more alike.",
+            proof.astray,
+            several(proof.pairs, "pair", "pairs"),
+            named.join(", ")
+        )
+    })
+}
+
+/// What is known of the CPUs that are not measured.
+fn others(plan: &ExperimentPlan, proof: &Proof) -> Option<String> {
+    let of_threads = plan.counted() == CountedUnit::Cycles;
+    let known = match proof.works.is_empty() {
+        true => "what the change does there is not known",
+        false => "of what the change does there only the load's work is known",
+    };
+    (!of_threads && proof.pairs > 0)
+        .then(|| format!("The wake-ups of CPUs beside {} were not measured: {known}.", clean(&plan.cpus)))
+}
+
+/// What so many pairs could have found, where they found nothing.
+fn found(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<String> {
+    if proof.verdict != Verdict::Inconclusive || proof.late == [0, 0] {
+        return None;
+    }
+    let more = match proof.fewest_more {
+        0 => String::new(),
+        more => format!(
+            " The fewest that could still decide: {} more.",
+            several(u64::from(more), "pair", "pairs")
+        ),
+    };
+    let seen = needs.smallest_detectable.map_or_else(
+        || format!("So few pairs, or so few late {}, find nothing.", proof.counted.many()),
+        |factor| format!("Four times in five so many pairs find a change to 1/{} or less.", digits(factor)),
+    );
+    let needed = needs.pairs.map_or_else(String::new, |pairs| {
+        format!(" One to 1/{} takes {pairs} pairs.", digits(plan.rate_margin))
+    });
+    Some(format!("{seen}{needed}{more}"))
+}
+
+/// In seconds, or in minutes where they are many.
+pub fn length(span_of: Nanos) -> String {
+    match span_of.0 {
+        0 => "nothing".to_owned(),
+        1..120_000_000_000 => span(span_of),
+        _ => duration(span_of),
+    }
+}
+
+/// Pairs that are alike pull an end to 1 itself: the test that decided leaves that out.
+pub fn between([lower, upper]: [f64; 2], verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Better if upper >= 1.0 => format!("from {} to below 1", digits(lower)),
+        Verdict::Worse if lower <= 1.0 && upper > 1.0 => format!("from above 1 to {}", digits(upper)),
+        _ => format!("from {} to {}", digits(lower), digits(upper)),
+    }
+}
+
+/// Three digits.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if !(0.01..10_000.0).contains(&size) => format!("{value:.1e}"),
+        size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
