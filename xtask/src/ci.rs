@@ -38,14 +38,8 @@ pub fn run() -> Result<()> {
         }
         return tally.close();
     }
-    // What is built besides takes minutes of one CPU, while tests wait more than they compute.
-    let besides = std::thread::spawn(|| {
-        let mut seen = Tally::default();
-        let is_built = step(&mut seen, "dist", || dist::build(std::env::consts::ARCH).map(drop));
-        fuzz(&mut seen);
-        boards_of_32_bits(&mut seen);
-        (is_built, seen)
-    });
+    // Its linker works alone for minutes, while tests wait more than they compute.
+    let dist = std::thread::spawn(|| dist::build(std::env::consts::ARCH).map(drop));
     step(&mut tally, "tests", tests);
     // Drawing and waiting leave half of two CPUs to the browser.
     let browser = std::thread::spawn(|| {
@@ -56,19 +50,14 @@ pub fn run() -> Result<()> {
     step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
     step(&mut tally, "failing system calls", || failures::run(&failures::Args::of_gate()?));
     step(&mut tally, "generated pages", docs::check);
-    let panicked = || StepOutcome::Failed("its thread panicked".to_string());
     match browser.join() {
         Ok(seen) => tally.take(seen),
-        Err(_) => tally.note("browser", panicked()),
+        Err(_) => tally.note("browser", StepOutcome::Failed("its thread panicked".to_string())),
     }
-    let is_built = besides.join().map(|(is_built, seen)| {
-        tally.take(seen);
-        is_built
-    });
-    if is_built.is_err() {
-        tally.note("dist, fuzz targets, armv7", panicked());
-    }
-    if is_built.unwrap_or(false) {
+    fuzz(&mut tally);
+    boards_of_32_bits(&mut tally);
+    let built = || dist.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
+    if step(&mut tally, "dist", built) {
         tally.take(live::all_machines(&live::Args::default()));
     } else {
         tally.note("live", StepOutcome::LeftOut("there is no static binary".to_string()));

@@ -4,15 +4,15 @@ use std::fmt::Write;
 
 use super::changes::together;
 use super::sentences::{
-    NEEDS, conditions, first_run, heading, last_run, left_of, next_step, of_hunt, of_last, of_run, step_head,
-    step_numbers, step_why, verdict,
+    NEEDS, circumstances, first_run, heading, last_run, left_of, next_step, of_hunt, of_last, of_run,
+    step_head, step_numbers, step_why, verdict,
 };
 use model::cure::CureRun;
 
 /// The story; one sentence a line.
 pub fn render(record: &CureRun) -> String {
     let mut page = format!("# {}\n\n**{}**\n\n", safe(&heading(record)), safe(&verdict(record)));
-    let _ = writeln!(page, "{}\n", safe(&conditions(&record.plan)));
+    let _ = writeln!(page, "{}\n", safe(&circumstances(record)));
     if let Some(first) = first_run(record) {
         let _ = writeln!(page, "As it was: {}\n", safe(&of_run(first, &record.plan)));
     }

@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use super::answer::{bars, next_steps};
 use super::changes::together;
 use super::sentences::{
-    CULPRITS, NEEDS, conditions, digits, first_run, heading, in_the_way, last_run, left_of, of_hunt, of_last,
-    of_run, step_head, step_numbers, step_why, verdict,
+    CULPRITS, NEEDS, circumstances, digits, first_run, heading, in_the_way, last_run, left_of, of_hunt,
+    of_last, of_run, step_head, step_numbers, step_why, verdict,
 };
 use crate::html::{document, figure, next, page_of};
 use crate::map::{Map, svg as map_svg};
@@ -51,7 +51,7 @@ pub fn html(story: &CureStory, json: &str) -> String {
                 }
                 @if let Some(way) = in_the_way(record) { li { (prose(&way)) } }
             }
-            p class="muted" { (conditions(&record.plan)) }
+            p class="muted" { (circumstances(record)) }
             (curves(story))
             (culprits(record))
             (steps(record))

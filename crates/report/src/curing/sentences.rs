@@ -56,6 +56,19 @@ pub fn conditions(plan: &CurePlan) -> String {
     )
 }
 
+/// The same with the kernel it was on and how long it took.
+pub fn circumstances(record: &CureRun) -> String {
+    let kernel = match record.kernel.as_str() {
+        "" => String::new(),
+        kernel => format!("; kernel {}", clean(kernel)),
+    };
+    let took = match record.spent_ns.0 {
+        0 => String::new(),
+        _ => format!("; took {}", length(record.spent_ns)),
+    };
+    format!("{}{kernel}{took}", conditions(&record.plan))
+}
+
 /// How it ended, the answer first.
 pub fn verdict(record: &CureRun) -> String {
     let kept = match record.kept() {

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::changes::together;
 use super::sentences::{
-    NEEDS, conditions, first_run, heading, last_run, left_of, next_step, of_hunt, of_last, of_run, step_head,
-    step_numbers, step_why, verdict,
+    NEEDS, circumstances, first_run, heading, last_run, left_of, next_step, of_hunt, of_last, of_run,
+    step_head, step_numbers, step_why, verdict,
 };
 use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
 use crate::words::{clean, filled, wrapped};
@@ -16,7 +16,7 @@ pub fn render(record: &CureRun, width: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
     wrapped(&mut page, &palette.paint(BOLD, &heading(record)), width);
-    wrapped(&mut page, &palette.paint(DIM, &conditions(&record.plan)), width);
+    wrapped(&mut page, &palette.paint(DIM, &circumstances(record)), width);
     page.push('\n');
     if let Some(first) = first_run(record) {
         let line = format!("As it was: {}", of_run(first, &record.plan));

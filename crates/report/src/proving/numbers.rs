@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::words::{capitalised, clean, duration, several, span, us};
 use experiment::needs::ProofNeeds;
-use experiment::proof::Proof;
+use experiment::proof::{ExperimentEnd, Proof};
 use experiment::settling::discarded;
 use experiment::veto::LoadWork;
 use model::experiment::{CountedUnit, ExperimentArm, ExperimentPlan, ExperimentRun};
@@ -171,6 +171,8 @@ fn found(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<Stri
         return None;
     }
     let more = match proof.fewest_more {
+        // Neither side can win any more.
+        _ if proof.end == Some(ExperimentEnd::Futile) => String::new(),
         0 => String::new(),
         more => format!(
             " The fewest that could still decide: {} more.",

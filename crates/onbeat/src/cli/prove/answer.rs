@@ -10,8 +10,10 @@ use experiment::proof::{Proof, prove};
 use experiment::tally::PairTally;
 use model::error::{Exit, Result, json};
 use model::experiment::ExperimentRun;
+use model::text::clean;
 use report::compare::page::{SaidOfPairs, Versus, html};
-use report::proving::{Proven, heading, numbers, text, verdict};
+use report::proving::{Proven, conditions, heading, numbers, text, verdict};
+use report::words::capitalised;
 use stats::pair::verdict::Verdict;
 use study::compare::series;
 use study::proving::{ProofAnswer, answer, arms};
@@ -53,7 +55,13 @@ pub fn page(
     next: Option<&str>,
 ) -> Result<String> {
     let (heading, verdict) = (heading(&record.plan), verdict(proof));
-    let numbers = numbers(record, proof, needs);
+    // The page has no line of conditions of its own.
+    let kernel = match record.kernel.as_str() {
+        "" => String::new(),
+        kernel => format!("; kernel {}", clean(kernel)),
+    };
+    let mut numbers = numbers(record, proof, needs);
+    numbers.insert(0, format!("{}{kernel}.", capitalised(&conditions(&record.plan))));
     let comparison = &answered.comparison;
     let said = SaidOfPairs { heading: &heading, verdict: &verdict, numbers: &numbers, next };
     let versus = Versus {
