@@ -56,8 +56,9 @@ pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
             table {
                 thead { tr {
                     th.left { "run" } @if with_board { th.left { "board" } }
-                    th.left.more { "command" } th.left { "began (UTC)" } th.more { "length" } th.more {
-                        "CPUs" }
+                    th.left.more { "command" } th.left { "began (UTC)" } th.more { "length" }
+                    // A list of many boards is as wide as a page without it.
+                    @if !with_board { th.more { "CPUs" } }
                     th.more { "wake-ups" } th.more { "missed" } th.more { "p99.99" } th { "max" } th.more {
                         "spikes" }
                     th.left { "state" } @if with_labels { th.left { "labels" } }
@@ -69,7 +70,8 @@ pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
                     td.left.more { (run.command) }
                     td.left.when { (moment(run.started)) }
                     td.more { (run.length_ns.map_or_else(|| UNKNOWN.to_owned(), duration)) }
-                    td.more { (run.cpus) } td.more { (run.cycles) }
+                    @if !with_board { td.more { (run.cpus) } }
+                    td.more { (run.cycles) }
                     td.more { (run.missed.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string())) }
                     td.more { (us_or_dash(run.p9999_ns)) }
                     td.top data-of="max, us" { (us_or_dash(run.max_ns)) }

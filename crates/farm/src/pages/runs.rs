@@ -1,6 +1,7 @@
 //! Runs of all boards or of one, by what they belong to.
 
 use maud::html;
+use model::text::several;
 
 use super::parts::{self, escaped};
 use super::{Section, page};
@@ -32,6 +33,7 @@ pub fn runs(of: &RunsView) -> String {
                 @else { "No run is of this board and has these labels." }
             }
         } @else {
+            p.lead { (answer(of)) }
             (parts::runs(of.runs, true))
         }
         p { a href=(address("/v1/runs.csv", filter, None)) { "As CSV" } ", "
@@ -42,6 +44,19 @@ pub fn runs(of: &RunsView) -> String {
             code { "onbeat measure --label build=123" } "." }
     };
     page(Some(Section::Runs), "Runs", body)
+}
+
+/// How many there are, and the largest latency of them.
+fn answer(of: &RunsView) -> String {
+    let which = if of.more || of.filter.before.is_some() { " of more" } else { "" };
+    let runs = several(of.runs.len() as u64, "run", "runs");
+    let worst = of.runs.iter().filter(|run| run.max_ns.is_some()).max_by_key(|run| run.max_ns);
+    match worst.and_then(|run| Some((run.max_ns?, &run.board))) {
+        Some((max, board)) => {
+            format!("{runs}{which}, the latest first; the largest latency is {}, on {board}.", max.spaced())
+        }
+        None => format!("{runs}{which}, the latest first."),
+    }
 }
 
 fn texts(filter: &RunFilter) -> Vec<String> {
@@ -74,7 +89,9 @@ mod tests {
         let text = runs(&RunsView { filter: &filter, runs: &[run], more: true });
         let query = "board=a&amp;label=build%3D%3C1%3E%262";
         assert!(
-            text.contains(&format!("/v1/runs.csv?{query}")) && text.contains("before=7&amp;before_run=r"),
+            text.contains("1 run of more, the latest first.")
+                && text.contains(&format!("/v1/runs.csv?{query}"))
+                && text.contains("before=7&amp;before_run=r"),
             "{text}"
         );
         assert!(text.contains("/runs?label=build%3D%3C1%3E%262") && !text.contains("<1>"));
