@@ -1,4 +1,4 @@
-//! Which addresses are this machine's: what goes there nobody else sees.
+//! Which addresses are this machine's: what goes there leaves it on no network.
 
 use std::net::IpAddr;
 

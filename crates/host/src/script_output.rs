@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 const LIMIT: usize = 64 << 10;
 
 /// The pipe's size, where the user may have as much (pipe(7), pipe-max-size), and the most that is
-/// read at a time: whoever waits for the script looks at its time in between.
+/// read at a time: the script's time limit is looked at in between.
 const AT_A_TIME: usize = 1 << 20;
 
 /// The reading end of a pipe.

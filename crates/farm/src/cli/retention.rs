@@ -120,7 +120,7 @@ pub async fn thin_out(
 #[derive(Debug, PartialEq, Eq)]
 pub enum Thinning<E> {
     Done,
-    /// Somebody pinned the run meanwhile.
+    /// The run was pinned meanwhile.
     Pinned,
     /// What is left is as before: why.
     Failed(E),
@@ -303,7 +303,7 @@ mod tests {
         });
     }
 
-    /// Its seconds cannot be removed, or somebody pins it between the two steps: the first is
+    /// Its seconds cannot be removed, or the run is pinned between the two steps: the first is
     /// noted.
     #[test]
     fn each_step_is_noted_when_it_is_done_and_asks_for_the_pin_again() {

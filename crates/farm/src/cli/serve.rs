@@ -35,7 +35,8 @@ const EVERY: Duration = Duration::from_secs(30);
 #[command(
     after_help = "Examples:\n  onbeat-farm serve --runs ~/.local/state/onbeat/runs\n  onbeat-farm serve \
      --store sqlite:/srv/onbeat/farm.db\n  onbeat-farm serve --store postgres://farm@localhost/farm\n  \
-     onbeat-farm serve --objects s3://onbeat-runs --store sqlite:/srv/onbeat/farm.db\n  onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
+     onbeat-farm serve --objects s3://onbeat-runs --store sqlite:/srv/onbeat/farm.db\n  \
+     onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
 )]
 pub struct Args {
     /// Show the runs below this folder; may be given several times
@@ -230,7 +231,7 @@ async fn tell_of_bucket(bucket: Arc<ObjectBucket>) {
     loop {
         tokio::select! {
             _ = looks.tick() => {
-                // While nobody asks for a bundle, nothing else would notice.
+                // As long as no bundle is asked for, no request tells that the bucket is away.
                 let bucket = bucket.clone();
                 tokio::spawn(async move {
                     let _ = bucket.probe().await;

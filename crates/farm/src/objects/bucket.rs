@@ -234,8 +234,7 @@ impl ObjectBucket {
             object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
                 format!(
                     "the bucket {name} refuses the keys of the environment: set AWS_ACCESS_KEY_ID and \
-                     AWS_SECRET_ACCESS_KEY \
-                 of somebody who may read, write, list and remove there"
+                     AWS_SECRET_ACCESS_KEY to some that may read, write, list and remove there"
                 )
             }
             object_store::Error::NotFound { .. } => {

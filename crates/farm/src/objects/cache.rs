@@ -243,7 +243,7 @@ impl BundleCache {
         Some(least.0.clone())
     }
 
-    /// Takes the name of a bundle away, unless somebody reads it by now.
+    /// Renames a bundle that is to go, unless it is being read by now.
     fn moved_away(&self, name: &str) -> bool {
         let mut state = self.state();
         match state.bundles.get(name) {
@@ -269,7 +269,7 @@ pub struct BundleLease {
 }
 
 impl BundleLease {
-    /// A bundle in a folder that nobody takes away.
+    /// A bundle in a folder that is no cache, from which nothing goes.
     pub fn of_folder(place: &Path) -> BundleLease {
         BundleLease { place: place.to_owned(), gate: Arc::default(), of: None }
     }

@@ -1,6 +1,6 @@
 //! What people say of boards, budgets, and the largest latencies that are held against these.
 //!
-//! Each board has a row here, also one that nobody said anything of: Citus takes a subquery per
+//! Each board has a row here, also one without a setting of its own: Citus takes a subquery per
 //! board that hangs on a distributed table, and `board` is none.
 
 use std::collections::BTreeMap;

@@ -239,7 +239,7 @@ fn what_came_with_the_third_version_works_on_stores_of_those_before() {
 #[test]
 fn a_store_of_each_earlier_version_is_served() {
     on_each_earlier(async |version, store| {
-        // Somebody logs in from the second version on; here nobody does, to see all of it.
+        // Stores from the second version on have people; without them every page is open.
         store.remove_person("ann").await.unwrap();
         let run = hunt().run.id;
         let app = Arc::new(App::new(store, FarmExposure::Loopback, None));

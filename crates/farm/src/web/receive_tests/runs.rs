@@ -39,7 +39,7 @@ fn a_bundle_is_sent_once_however_often_it_is_cut_and_repeated() {
         let run = farm.app.store.run(&id).await.unwrap().unwrap();
         let days = farm.app.store.tiers("a", &run.key, Tier::Day, ALL).await.unwrap();
         assert_eq!((run.board.as_str(), days[0].n), ("a", run.cycles));
-        // What is over does not change, and is nobody else's.
+        // A run that is over does not change, and no other board may send it.
         let less = manifest(&files[..files.len() - 1]);
         assert_eq!(farm.ask("PUT", &format!("/v1/runs/{id}"), &other, text).await.0, 409);
         let changed = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, less).await.0;

@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(switches(&record, [seconds(51), seconds(1)]), seconds(30 + 51));
         let fresh = ExperimentRun { plan: usual(), ..ExperimentRun::default() };
         assert_eq!(switches(&fresh, [seconds(4), Nanos(0)]), seconds(4));
-        // What nobody could have measured is not taken from a record.
+        // A time that is out of range in a damaged record is not waited for.
         let damaged = vec![segment(a, i64::MIN / SECOND)];
         let record = ExperimentRun { segments: damaged, ..fresh };
         assert_eq!(switches(&record, [Nanos(0); 2]), Nanos(0));
