@@ -18,8 +18,8 @@ use crate::records::{EnvironmentRecord, Tier};
 /// Days of a side where each is a unit.
 const MOST_DAYS: usize = 28;
 /// Boards of a side, and days of each where the board is the unit.
-pub const MOST_BOARDS: usize = 20;
-const DAYS_OF_BOARD: usize = 7;
+const MOST_BOARDS: usize = 20;
+const DAYS_OF_BOARD: usize = 8;
 /// Digits of a digest that people are shown.
 const SHORT_DIGEST: usize = 10;
 /// So many pairs may carry a verdict.
@@ -177,11 +177,12 @@ impl FarmUnit {
     }
 }
 
-/// One unit: its name, and the days that it is of, each of a board.
+/// One unit: its name, its board, and the days that it is of, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitDays {
     pub title: String,
-    pub days: Vec<(String, i64)>,
+    pub board: String,
+    pub days: Vec<i64>,
 }
 
 /// What is compared with what.
@@ -223,7 +224,8 @@ fn by_board<'a>(of: impl Iterator<Item = (&'a String, &'a Vec<i64>)>) -> Vec<Uni
     let all: Vec<_> = of.collect();
     let unit = |(board, days): (&String, &Vec<i64>)| UnitDays {
         title: board.clone(),
-        days: spread(days, DAYS_OF_BOARD).into_iter().map(|day| (board.clone(), day)).collect(),
+        board: board.clone(),
+        days: spread(days, DAYS_OF_BOARD),
     };
     spread(&all, MOST_BOARDS).into_iter().map(unit).collect()
 }
@@ -234,9 +236,22 @@ fn by_day(of: &BoardDays) -> Vec<UnitDays> {
     all.sort_unstable();
     let unit = |(day, board): (i64, &String)| UnitDays {
         title: format!("{board} {}", date(day)),
-        days: vec![(board.clone(), day)],
+        board: board.clone(),
+        days: vec![day],
     };
     spread(&all, MOST_DAYS).into_iter().map(unit).collect()
+}
+
+/// The boards of each side whose days are read, no more than a comparison takes: those of both sides
+/// first, which are compared with themselves, then others, both evenly spread by name.
+pub fn boards_to_read(named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
+    let shared: Vec<&String> = named[0].intersection(named[1]).collect();
+    let shared = spread(&shared, MOST_BOARDS);
+    named.map(|side| {
+        let others: Vec<&String> = side.iter().filter(|name| !shared.contains(name)).collect();
+        let others = spread(&others, MOST_BOARDS - shared.len());
+        shared.iter().copied().chain(others).cloned().collect()
+    })
 }
 
 /// At most this number of a list, evenly spread over it.
@@ -263,8 +278,7 @@ impl ChosenUnits {
         };
         let thinned = |name: &str, units: &[UnitDays], of: &BoardDays| {
             let taken: usize = units.iter().map(|unit| unit.days.len()).sum();
-            let boards: BTreeSet<&String> =
-                units.iter().flat_map(|unit| unit.days.iter().map(|(board, _)| board)).collect();
+            let boards: BTreeSet<&String> = units.iter().map(|unit| &unit.board).collect();
             let all: usize =
                 of.iter().filter(|(board, _)| boards.contains(board)).map(|(_, days)| days.len()).sum();
             (taken < all).then(|| format!("Of {all} days of {name} {taken} are taken, evenly spread."))
@@ -390,8 +404,8 @@ mod tests {
         let (a, b) = (boards(&many, 0..30), boards(&many[1..], 30..60));
         let paired = choose(&a, &b).unwrap();
         assert_eq!((paired.unit, paired.a.len(), paired.b.len()), (FarmUnit::Pair, 6, 6));
-        assert!(paired.a.iter().zip(&paired.b).all(|(a, b)| a.title == b.title && a.days.len() == 7));
-        assert!(paired.remarks(&a, &b).iter().any(|one| one.contains("Of 180 days of A 42")));
+        assert!(paired.a.iter().zip(&paired.b).all(|(a, b)| a.title == b.title && a.days.len() == 8));
+        assert!(paired.remarks(&a, &b).iter().any(|one| one.contains("Of 180 days of A 48")));
         let others = boards(&["p", "q", "r", "s", "t", "u"], 0..3);
         let unpaired = choose(&a, &others).unwrap();
         assert_eq!((unpaired.unit, unpaired.a.len(), unpaired.b.len()), (FarmUnit::Board, 7, 6));
@@ -400,11 +414,24 @@ mod tests {
         assert_eq!((days.unit, days.a.len(), days.b.len()), (FarmUnit::Day, 28, 5));
         assert_eq!(days.b[0].title, "a 1970-04-11");
         // Evenly over all of them.
-        let first = days.a[0].days[0].1 / DAY;
-        let last = days.a[27].days[0].1 / DAY;
+        let first = days.a[0].days[0] / DAY;
+        let last = days.a[27].days[0] / DAY;
         assert!(first <= 3 && last >= 96, "{first} {last}");
         assert!(choose(&before, &boards(&["a"], 99..101)).unwrap_err().contains("both sides"));
         assert!(choose(&before, &BoardDays::new()).unwrap().b.is_empty());
+    }
+
+    #[test]
+    fn boards_of_both_sides_are_read_first() {
+        let named = |of: std::ops::Range<usize>| of.map(|at| format!("b{at:03}")).collect::<BTreeSet<_>>();
+        let [a, b] = boards_to_read([&named(0..100), &named(60..200)]);
+        assert_eq!(a, b);
+        assert!(a.len() == 20 && a[0].as_str() < "b063" && a[19].as_str() > "b096", "{a:?}");
+        let [a, b] = boards_to_read([&named(0..10), &named(8..300)]);
+        assert_eq!((a.len(), b.len()), (10, 20));
+        assert!(a[..2] == b[..2] && b[2..].iter().any(|name| name.as_str() > "b280"), "{b:?}");
+        let [a, b] = boards_to_read([&named(0..2), &named(0..0)]);
+        assert_eq!((a.len(), b.len()), (2, 0));
     }
 
     #[test]

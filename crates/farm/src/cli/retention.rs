@@ -76,7 +76,7 @@ pub async fn thin_out(
     dry: bool,
 ) -> Result<PrunedBundles> {
     let bundles = store.bundles().await?;
-    let (worst, mut first) = (worst_of_weeks(&bundles), store.first_of_culprits().await?);
+    let mut staying = StayingWindows::of(store, &bundles).await?;
     let mut pruned = PrunedBundles::default();
     let whole = host::whole_path(below).ok();
     // The same folder may be written in several ways.
@@ -94,10 +94,7 @@ pub async fn thin_out(
             pruned.pinned += 1;
             continue;
         }
-        let kept = WindowsKept {
-            culprits: first.remove(&bundle.run).unwrap_or_default(),
-            worst: worst.contains(bundle.run.as_str()),
-        };
+        let kept = staying.of_run(&bundle.run);
         let take = async |part, dry| {
             let (place, kept) = (place.clone(), kept.clone());
             let thinned = tokio::task::spawn_blocking(move || thin(&place, part, &kept, dry)).await;
@@ -175,8 +172,25 @@ pub fn thin(
     }
 }
 
+/// The windows of all bundles that stay for ever.
+pub struct StayingWindows<'a> {
+    worst: BTreeSet<&'a str>,
+    /// Culprits, by the run that was the first to show them.
+    first: BTreeMap<String, Vec<String>>,
+}
+
+impl<'a> StayingWindows<'a> {
+    pub async fn of(store: &FarmStore, bundles: &'a [KeptBundle]) -> Result<StayingWindows<'a>> {
+        Ok(StayingWindows { worst: worst_of_weeks(bundles), first: store.first_of_culprits().await? })
+    }
+
+    pub fn of_run(&mut self, run: &str) -> WindowsKept {
+        WindowsKept { culprits: self.first.remove(run).unwrap_or_default(), worst: self.worst.contains(run) }
+    }
+}
+
 /// Of each board and week, from Monday on in UTC, the run with spikes that had the largest latency.
-pub fn worst_of_weeks(bundles: &[KeptBundle]) -> BTreeSet<&str> {
+fn worst_of_weeks(bundles: &[KeptBundle]) -> BTreeSet<&str> {
     let mut worst: BTreeMap<(i64, i64), &KeptBundle> = BTreeMap::new();
     for bundle in bundles.iter().filter(|bundle| bundle.spikes > 0) {
         // 1970 began on a Thursday.

@@ -10,8 +10,7 @@ use model::text::quoted;
 use tokio::sync::Mutex;
 
 use super::objects_flag::name_in_bucket;
-use super::retention::{PrunedBundles, RetentionTimes, Thinning, step_by_step, thin, worst_of_weeks};
-use crate::ingest::thin::WindowsKept;
+use super::retention::{PrunedBundles, RetentionTimes, StayingWindows, Thinning, step_by_step, thin};
 use crate::ingest::unpack::remove_tree;
 use crate::objects::{BucketBundle, BucketFault, ObjectBucket};
 use crate::store::{FarmStore, KeptBundle, ThinnedPart};
@@ -30,7 +29,7 @@ pub async fn thin_out_of_bucket(
 ) -> Result<PrunedBundles> {
     let work = ThinningFolder::make(folder)?;
     let bundles = store.bundles().await?;
-    let (worst, mut first) = (worst_of_weeks(&bundles), store.first_of_culprits().await?);
+    let mut staying = StayingWindows::of(store, &bundles).await?;
     let mut pruned = PrunedBundles::default();
     for bundle in &bundles {
         // No request is made for what began lately, or has nothing more to lose.
@@ -53,10 +52,7 @@ pub async fn thin_out_of_bucket(
             pruned.pinned += 1;
             continue;
         }
-        let kept = WindowsKept {
-            culprits: first.remove(&bundle.run).unwrap_or_default(),
-            worst: worst.contains(bundle.run.as_str()),
-        };
+        let kept = staying.of_run(&bundle.run);
         let found = Mutex::new(found);
         let take = async |part, dry| found.lock().await.thin(&work.place, part, &kept, dry).await;
         let (one, end) = step_by_step(store, bundle, old.clone(), (times.now, dry), take).await?;

@@ -1,10 +1,13 @@
 //! What a comparison of days is made from: what boards were when, and the maxima of their days.
 
+use std::collections::BTreeMap;
+
 use model::error::Result;
 use model::units::Nanos;
 
+use super::tiers::made;
 use super::{FarmStore, TimeStretch, trouble};
-use crate::records::{EnvironmentRecord, SeriesKey};
+use crate::records::{EnvironmentRecord, SeriesKey, TierRow};
 
 impl FarmStore {
     /// The first boards by name, and no more than a number of them.
@@ -69,32 +72,110 @@ impl FarmStore {
         key: &SeriesKey,
         within: TimeStretch,
     ) -> Result<Vec<i64>> {
-        let days = "select h.t from hist h join board b on b.id = h.board_id where b.key = $1 \
-                    and h.series = $2 and h.plan = $3 and h.tier = 2 and h.t >= $4 and h.t < $5 \
+        let days = "select string_agg(cast(h.t as text), ' ' order by h.t) from hist h \
+                    join board b on b.id = h.board_id where b.key = $1 and h.series = $2 \
+                    and h.plan = $3 and h.tier = 2 and h.t >= $4 and h.t < $5 \
                     and exists (select 1 from slot s where s.board_id = h.board_id \
-                    and s.series = h.series and s.plan = h.plan and s.t >= h.t and s.t < h.t + 86400) \
-                    order by h.t";
-        self.within(days, board, key, within).await
+                    and s.series = h.series and s.plan = h.plan and s.t >= h.t and s.t < h.t + 86400)";
+        let query = sqlx::query_scalar(days).bind(board).bind(&key.series).bind(&key.plan);
+        let query = query.bind(within.from).bind(within.to);
+        Ok(numbers(query.fetch_one(&self.pool).await.map_err(trouble)?))
     }
 
-    /// The largest latency of each five minutes of a stretch that has one, oldest first.
-    pub async fn slot_maxima(&self, board: &str, key: &SeriesKey, within: TimeStretch) -> Result<Vec<Nanos>> {
-        let maxima = "select max(s.max_ns) from slot s join board b on b.id = s.board_id \
-                      where b.key = $1 and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5 \
-                      and s.max_ns is not null group by s.t order by s.t";
-        Ok(self.within(maxima, board, key, within).await?.into_iter().map(Nanos).collect())
+    /// The largest latency of each five minutes of some days that has one, oldest first.
+    pub async fn maxima_of_days(&self, board: &str, key: &SeriesKey, days: &[i64]) -> Result<Vec<Nanos>> {
+        // SQLite keeps the order of a cross join: it would rather read all slots of the board.
+        let maxima = "select string_agg(cast(s.t as text) || ' ' || cast(s.max_ns as text), ' ') \
+                      from board b cross join hist h cross join slot s where b.key = $1 \
+                      and h.board_id = b.id and h.series = $2 and h.plan = $3 and h.tier = 2 \
+                      and h.t in ($4, $5, $6, $7, $8, $9, $10, $11) and s.board_id = h.board_id \
+                      and s.series = h.series and s.plan = h.plan and s.t >= h.t and s.t < h.t + 86400 \
+                      and s.max_ns is not null";
+        let mut largest = BTreeMap::new();
+        for days in eights(days) {
+            let query = sqlx::query_scalar(maxima).bind(board).bind(&key.series).bind(&key.plan);
+            let query = days.iter().fold(query, |query, day| query.bind(*day));
+            let found = numbers(query.fetch_one(&self.pool).await.map_err(trouble)?);
+            // Two recordings may have the same five minutes.
+            for slot in found.chunks_exact(2) {
+                let max = largest.entry(slot[0]).or_insert(slot[1]);
+                *max = slot[1].max(*max);
+            }
+        }
+        Ok(largest.into_values().map(Nanos).collect())
     }
 
-    /// Numbers of a stretch of a board's series: `$1` to `$5` are the board, the series, its plan,
-    /// and the stretch.
-    async fn within(
+    /// The histograms of some days, oldest first.
+    pub async fn histograms_of_days(
         &self,
-        query: &'static str,
         board: &str,
         key: &SeriesKey,
-        within: TimeStretch,
-    ) -> Result<Vec<i64>> {
-        let query = sqlx::query_scalar(query).bind(board).bind(&key.series).bind(&key.plan);
-        query.bind(within.from).bind(within.to).fetch_all(&self.pool).await.map_err(trouble)
+        days: &[i64],
+    ) -> Result<Vec<TierRow>> {
+        let rows = "select h.t, h.n, h.missed, h.max_ns, h.cpus from hist h \
+                    join board b on b.id = h.board_id where b.key = $1 and h.series = $2 and h.plan = $3 \
+                    and h.tier = 2 and h.t in ($4, $5, $6, $7, $8, $9, $10, $11) order by h.t";
+        let mut all = Vec::new();
+        for days in eights(days) {
+            let query = sqlx::query_as(rows).bind(board).bind(&key.series).bind(&key.plan);
+            let query = days.iter().fold(query, |query, day| query.bind(*day));
+            let rows = query.fetch_all(&self.pool).await.map_err(trouble)?;
+            all.extend(rows.into_iter().map(made).collect::<sqlx::Result<Vec<_>>>().map_err(trouble)?);
+        }
+        Ok(all)
+    }
+}
+
+/// Days for statements that take eight: the last one stands there again.
+fn eights(days: &[i64]) -> impl Iterator<Item = [i64; 8]> + '_ {
+    days.chunks(8).map(|some| std::array::from_fn(|at| some[at.min(some.len() - 1)]))
+}
+
+/// Numbers that came as one text with blanks between: a row for each takes ten times as long as to
+/// find it.
+fn numbers(text: Option<String>) -> Vec<i64> {
+    text.unwrap_or_default().split(' ').filter_map(|number| number.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use crate::records::Tier;
+    use crate::store::engines::on_each_engine;
+
+    const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
+
+    /// Ten days with a run each; of the last one two recordings have the same five minutes.
+    #[test]
+    fn five_minutes_of_days_have_the_largest_of_their_recordings() {
+        on_each_engine(async |store| {
+            let place = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+                .join("../../tests/fixtures/runs/measured");
+            let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+            let (key, first) = (record.run.key.clone(), record.slots[0].clone());
+            let begin = Tier::Day.begin(first.t);
+            let days: Vec<i64> = (0..10).map(|day| begin + day * Tier::Day.seconds()).collect();
+            for (number, at) in days.iter().chain(days.last()).enumerate() {
+                record.run.id = format!("r{number}");
+                let mut slot = first.clone();
+                slot.run.clone_from(&record.run.id);
+                (slot.t, slot.max_ns) = (at + 600, Some(Nanos(1_000 + number as i64)));
+                (record.run.started, record.whole.t) = (slot.t, slot.t);
+                record.slots = vec![slot];
+                store.put(&record).await.unwrap();
+            }
+            assert_eq!(store.days_with_slots("a", &key, ALL).await.unwrap(), days);
+            let maxima = async |days: &[i64]| store.maxima_of_days("a", &key, days).await.unwrap();
+            let wanted: Vec<Nanos> = (0..9).chain([10]).map(|number| Nanos(1_000 + number)).collect();
+            assert_eq!(maxima(&days).await, wanted);
+            assert_eq!(maxima(&days[3..4]).await, wanted[3..4]);
+            assert_eq!(maxima(&[begin - Tier::Day.seconds()]).await, []);
+            let histograms = store.histograms_of_days("a", &key, &days).await.unwrap();
+            let one_by_one = store.tiers("a", &key, Tier::Day, ALL).await.unwrap();
+            assert_eq!((histograms.len(), &histograms), (10, &one_by_one));
+            assert!(maxima(&[]).await.is_empty());
+        });
     }
 }

@@ -12,9 +12,10 @@ use super::{FarmStore, nanos, plain, storable, to_i64, to_u64, trouble};
 use crate::encoding::{pack_peaks, pack_rows, unpack_peaks, unpack_rows};
 use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
 
-type Row = (i64, i64, i64, Option<i64>, Vec<u8>);
+/// When a histogram begins, its counts, its maximum, and its CPUs as they are packed.
+pub type PackedTierRow = (i64, i64, i64, Option<i64>, Vec<u8>);
 
-fn made(row: Row) -> sqlx::Result<TierRow> {
+pub fn made(row: PackedTierRow) -> sqlx::Result<TierRow> {
     let (t, n, missed, max_ns, cpus) = row;
     let cpus = unpack_rows(&cpus).ok_or_else(|| damaged("histogram", t))?;
     Ok(TierRow { t, n: to_u64(n), missed: to_u64(missed), max_ns: nanos(max_ns), cpus })
@@ -138,7 +139,7 @@ impl FarmStore {
         tier: Tier,
         within: TimeStretch,
     ) -> Result<Vec<TierRow>> {
-        let rows: Vec<Row> = sqlx::query_as(
+        let rows: Vec<PackedTierRow> = sqlx::query_as(
             "select h.t, h.n, h.missed, h.max_ns, h.cpus from hist h join board b on b.id = h.board_id \
              where b.key = $1 and h.series = $2 and h.plan = $3 and h.tier = $4 and h.t >= $5 and h.t < $6 \
              order by h.t",

@@ -19,11 +19,11 @@ use study::compare::ComparisonAnswer;
 
 use super::answer::Refusal;
 use super::app::App;
-use super::compare_sides::{FoundSide, KnownEnvironments};
+use super::compare_sides::FoundSide;
 use crate::pages::compare::ComparisonForm;
-use crate::records::{EnvironmentRecord, SLOT, SeriesKey, SeriesOfBoard, Tier};
+use crate::records::{EnvironmentRecord, SLOT, SeriesKey, SeriesOfBoard};
 use crate::sides::{FarmUnit, UnitDays, choose, differences};
-use crate::store::{FarmStore, TimeStretch};
+use crate::store::FarmStore;
 
 /// Said where the sides are of several models.
 pub const OTHER_MACHINES: &str =
@@ -33,9 +33,7 @@ pub const OTHER_MACHINES: &str =
 pub type DaysAnswer = (PageParts, String, Vec<SeriesOfBoard>);
 
 pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) -> Result<DaysAnswer, Refusal> {
-    let known = KnownEnvironments::of(&app.store).await?;
-    let a = FoundSide::of(&app.store, &known, "A", &form.sides[0]).await?;
-    let b = FoundSide::of(&app.store, &known, "B", &form.sides[1]).await?;
+    let [a, b] = FoundSide::both(&app.store, &form.sides).await?;
     let shared = a.shared_with(&b);
     let is_asked = |key: &SeriesKey| {
         (form.series.is_empty() || key.series == form.series)
@@ -46,8 +44,10 @@ pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) ->
     };
     let (days_a, days_b) = (a.days_of(&series.key), b.days_of(&series.key));
     let chosen = choose(&days_a, &days_b).map_err(Refusal::bad)?;
-    let read_a = units(&app.store, &series.key, &chosen.a).await?;
-    let read_b = units(&app.store, &series.key, &chosen.b).await?;
+    let (read_a, read_b) = tokio::try_join!(
+        units(&app.store, &series.key, &chosen.a),
+        units(&app.store, &series.key, &chosen.b),
+    )?;
     let mut remarks = vec![format!("What was measured: {}.", words_of(series))];
     remarks.extend(chosen.remarks(&days_a, &days_b));
     remarks.extend([&a, &b].into_iter().filter_map(|side| side.remark.clone()));
@@ -83,14 +83,11 @@ struct ReadUnit {
 async fn units(store: &FarmStore, key: &SeriesKey, all: &[UnitDays]) -> Result<Vec<ReadUnit>, Refusal> {
     let mut read = Vec::new();
     for unit in all {
-        let (mut maxima, mut sums, mut max_ns) = (Vec::new(), RowSums::default(), None);
-        for (board, day) in &unit.days {
-            let within = TimeStretch { from: *day, to: day + Tier::Day.seconds() };
-            maxima.extend(store.slot_maxima(board, key, within).await?);
-            for row in store.tiers(board, key, Tier::Day, within).await? {
-                row.cpus.iter().for_each(|cpu| sums.add_all(&cpu.rows));
-                max_ns = max_ns.max(row.max_ns);
-            }
+        let maxima = store.maxima_of_days(&unit.board, key, &unit.days).await?;
+        let (mut sums, mut max_ns) = (RowSums::default(), None);
+        for day in store.histograms_of_days(&unit.board, key, &unit.days).await? {
+            day.cpus.iter().for_each(|cpu| sums.add_all(&cpu.rows));
+            max_ns = max_ns.max(day.max_ns);
         }
         let bucket = |(row, count)| {
             let (lower, upper) = row_edges(row);

@@ -1,24 +1,25 @@
 //! The sides of a comparison of days: which boards are of them, and which of their days.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::answer::Refusal;
 use crate::records::{EnvironmentRecord, SeriesKey, SeriesOfBoard};
-use crate::sides::{BoardDays, FarmSide, MOST_BOARDS, UnitDays, days_of, environment_on};
+use crate::sides::{BoardDays, FarmSide, UnitDays, boards_to_read, days_of, environment_on};
 use crate::store::{FarmStore, TimeStretch};
 
 /// Series of a board that are looked at, those with most days first.
 const MOST_SERIES: usize = 6;
 
 /// What boards were, as far as their runs say.
-pub struct KnownEnvironments {
+struct KnownEnvironments {
     by_digest: BTreeMap<String, EnvironmentRecord>,
     /// Boards with the digests of what they were.
     of_boards: Vec<(String, String)>,
 }
 
 impl KnownEnvironments {
-    pub async fn of(store: &FarmStore) -> Result<KnownEnvironments, Refusal> {
+    async fn of(store: &FarmStore) -> Result<KnownEnvironments, Refusal> {
         let all = store.environment_records().await?;
         let by_digest = all.into_iter().map(|one| (one.digest.clone(), one)).collect();
         Ok(KnownEnvironments { by_digest, of_boards: store.boards_of_environments().await? })
@@ -33,8 +34,37 @@ impl KnownEnvironments {
     }
 }
 
-/// A board of a side.
+/// What the store has of a board.
 struct FoundBoard {
+    steps: Vec<(i64, EnvironmentRecord)>,
+    /// What it measured, with the days that have maxima.
+    series: Vec<(SeriesOfBoard, Vec<i64>)>,
+}
+
+/// Reads boards one after the other.
+async fn found_boards(
+    store: &FarmStore,
+    known: &KnownEnvironments,
+    names: &[&String],
+    within: TimeStretch,
+) -> Result<BTreeMap<String, FoundBoard>, Refusal> {
+    let mut found = BTreeMap::new();
+    for &board in names {
+        let steps = store.environment_steps(board).await?;
+        let record = |(from, digest): (i64, String)| Some((from, known.by_digest.get(&digest)?.clone()));
+        let steps: Vec<_> = steps.into_iter().filter_map(record).collect();
+        let mut series = Vec::new();
+        for one in store.series(board).await?.into_iter().take(MOST_SERIES) {
+            let days = store.days_with_slots(board, &one.key, within).await?;
+            series.push((one, days));
+        }
+        found.insert(board.clone(), FoundBoard { steps, series });
+    }
+    Ok(found)
+}
+
+/// A board as it is on a side.
+struct BoardOfSide {
     steps: Vec<(i64, EnvironmentRecord)>,
     /// Its days that are of the side, by series.
     days: BTreeMap<SeriesKey, Vec<i64>>,
@@ -43,44 +73,63 @@ struct FoundBoard {
 /// A side with what the store has of it.
 pub struct FoundSide {
     name: &'static str,
-    boards: BTreeMap<String, FoundBoard>,
+    boards: BTreeMap<String, BoardOfSide>,
     words: BTreeMap<SeriesKey, String>,
     /// What of it is left out.
     pub remark: Option<String>,
 }
 
 impl FoundSide {
-    pub async fn of(
-        store: &FarmStore,
-        known: &KnownEnvironments,
+    /// Both sides, A first.
+    pub async fn both(store: &FarmStore, asked: &[FarmSide; 2]) -> Result<[FoundSide; 2], Refusal> {
+        let known = KnownEnvironments::of(store).await?;
+        let within = [asked[0].stretch().map_err(Refusal::bad)?, asked[1].stretch().map_err(Refusal::bad)?];
+        let named = [
+            boards_of(store, &known, "A", &asked[0]).await?,
+            boards_of(store, &known, "B", &asked[1]).await?,
+        ];
+        let read = boards_to_read(named.each_ref());
+        let all: Vec<&String> = read.iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
+        let any =
+            TimeStretch { from: within[0].start.min(within[1].start), to: within[0].end.max(within[1].end) };
+        let (some, others) = all.split_at(all.len() / 2);
+        let (mut found, others) = tokio::try_join!(
+            found_boards(store, &known, some, any),
+            found_boards(store, &known, others, any)
+        )?;
+        found.extend(others);
+        let side = |at: usize, name| {
+            let mut side = FoundSide::of(name, &asked[at], &within[at], &read[at], &found);
+            side.remark = left_out(name, named[at].len(), read[at].len());
+            side
+        };
+        Ok([side(0, "A"), side(1, "B")])
+    }
+
+    fn of(
         name: &'static str,
         side: &FarmSide,
-    ) -> Result<FoundSide, Refusal> {
-        let within = side.stretch().map_err(Refusal::bad)?;
-        let within = TimeStretch { from: within.start, to: within.end };
-        let names = boards_of(store, known, name, side).await?;
-        let remark = (names.len() > MOST_BOARDS).then(|| {
-            format!("Of {} boards of {name} the first {MOST_BOARDS} by name are taken.", names.len())
-        });
-        let mut found = FoundSide { name, boards: BTreeMap::new(), words: BTreeMap::new(), remark };
-        for board in names.into_iter().take(MOST_BOARDS) {
-            let steps = store.environment_steps(&board).await?;
-            let record = |(from, digest): (i64, String)| Some((from, known.by_digest.get(&digest)?.clone()));
-            let steps: Vec<_> = steps.into_iter().filter_map(record).collect();
+        within: &Range<i64>,
+        boards: &[String],
+        found: &BTreeMap<String, FoundBoard>,
+    ) -> FoundSide {
+        let mut words = BTreeMap::new();
+        let mut of_side = |board: &FoundBoard| {
             let mut days = BTreeMap::new();
-            for one in store.series(&board).await?.into_iter().take(MOST_SERIES) {
-                let there = store.days_with_slots(&board, &one.key, within).await?;
-                days.insert(one.key.clone(), days_of(side, &there, &steps));
-                found.words.insert(one.key, one.words);
+            for (series, there) in &board.series {
+                let there: Vec<i64> = there.iter().copied().filter(|day| within.contains(day)).collect();
+                days.insert(series.key.clone(), days_of(side, &there, &board.steps));
+                words.insert(series.key.clone(), series.words.clone());
             }
-            found.boards.insert(board, FoundBoard { steps, days });
-        }
-        Ok(found)
+            BoardOfSide { steps: board.steps.clone(), days }
+        };
+        let of_name = |name: &String| Some((name.clone(), of_side(found.get(name)?)));
+        FoundSide { name, boards: boards.iter().filter_map(of_name).collect(), words, remark: None }
     }
 
     /// Days by board, of a series.
     pub fn days_of(&self, key: &SeriesKey) -> BoardDays {
-        let days = |(name, board): (&String, &FoundBoard)| {
+        let days = |(name, board): (&String, &BoardOfSide)| {
             let days = board.days.get(key).filter(|days| !days.is_empty())?;
             Some((name.clone(), days.clone()))
         };
@@ -118,12 +167,17 @@ impl FoundSide {
 
     /// What the boards were on the days of some units, each once.
     pub fn environments_of(&self, units: &[UnitDays]) -> Vec<EnvironmentRecord> {
-        let days = units.iter().flat_map(|unit| &unit.days);
-        let on = |(board, day): &(String, i64)| environment_on(&self.boards.get(board)?.steps, *day);
+        let days = units.iter().flat_map(|unit| unit.days.iter().map(|day| (&unit.board, *day)));
+        let on = |(board, day): (&String, i64)| environment_on(&self.boards.get(board)?.steps, day);
         let all: BTreeMap<&String, &EnvironmentRecord> =
             days.filter_map(on).map(|one| (&one.digest, one)).collect();
         all.into_values().cloned().collect()
     }
+}
+
+fn left_out(name: &str, named: usize, read: usize) -> Option<String> {
+    let spread = "those of both sides first, evenly spread by name";
+    (read < named).then(|| format!("Of {named} boards of {name} {read} are taken, {spread}."))
 }
 
 /// The boards of a side, by name.

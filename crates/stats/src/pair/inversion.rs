@@ -3,16 +3,62 @@
 //!
 //! Each relabelling of the units leaves the shift above or below one number, its "typical value"
 //! (Hartigan 1969, JASA 64): the shift lies below the m-th smallest of them with probability m /
-//! total, exactly. So one sorted list answers p at every shift, and its order statistics are the
+//! total, exactly. So their order answers p at every shift, and its order statistics are the
 //! interval. Assumes that the units are exchangeable once the shift is taken out.
+
+use super::subset_means::SubsetMeans;
 
 /// The typical values of all, or of drawn, relabellings.
 #[derive(Clone, Debug)]
 pub struct Relabelled {
-    values: Vec<f64>,
+    values: TypicalValues,
     same: usize,
     /// Whether every relabelling is among them; else they were drawn from a fixed seed.
     pub exact: bool,
+}
+
+/// The typical values in their order.
+#[derive(Clone, Debug)]
+enum TypicalValues {
+    Listed(Vec<f64>),
+    Means(SubsetMeans),
+}
+
+impl TypicalValues {
+    fn len(&self) -> usize {
+        match self {
+            TypicalValues::Listed(all) => all.len(),
+            TypicalValues::Means(means) => means.len(),
+        }
+    }
+
+    fn ends(&self) -> Option<[f64; 2]> {
+        match self {
+            TypicalValues::Listed(all) => Some([*all.first()?, *all.last()?]),
+            TypicalValues::Means(means) => means.ends(),
+        }
+    }
+
+    fn at_most(&self, bound: f64) -> usize {
+        match self {
+            TypicalValues::Listed(all) => all.partition_point(|&value| value <= bound),
+            TypicalValues::Means(means) => means.at_most(bound),
+        }
+    }
+
+    fn below(&self, bound: f64) -> usize {
+        match self {
+            TypicalValues::Listed(all) => all.partition_point(|&value| value < bound),
+            TypicalValues::Means(means) => means.below(bound),
+        }
+    }
+
+    fn nth(&self, index: usize) -> Option<f64> {
+        match self {
+            TypicalValues::Listed(all) => all.get(index).copied(),
+            TypicalValues::Means(means) => means.nth(index),
+        }
+    }
 }
 
 /// An interval for a shift, and how sure it is.
@@ -31,13 +77,13 @@ impl Relabelled {
     /// among them.
     pub(super) fn new(mut values: Vec<f64>, same: usize, exact: bool) -> Relabelled {
         values.sort_unstable_by(f64::total_cmp);
-        Relabelled { values, same: same.max(1), exact }
+        Relabelled { values: TypicalValues::Listed(values), same: same.max(1), exact }
     }
 
-    /// The same with the sign of the shift turned round.
-    pub(super) fn mirrored(self) -> Relabelled {
-        let values = self.values.into_iter().rev().map(|value| -value).collect();
-        Relabelled { values, ..self }
+    /// The means of all subsets of some differences.
+    pub(super) fn of_subsets(differences: &[f64]) -> Relabelled {
+        let values = TypicalValues::Means(SubsetMeans::new(differences));
+        Relabelled { values, same: 1, exact: true }
     }
 
     /// The smallest two-sided p that this number of relabellings can show.
@@ -51,20 +97,23 @@ impl Relabelled {
 
     /// Values this close are one value: sums of the same numbers differ by their order.
     fn tolerance(&self) -> f64 {
-        let ends = [self.values.first(), self.values.last()];
-        1e-10 * ends.into_iter().flatten().fold(0.0, |size: f64, end| size.max(end.abs()))
+        1e-10
+            * self
+                .values
+                .ends()
+                .unwrap_or_default()
+                .into_iter()
+                .fold(0.0, |size: f64, end| size.max(end.abs()))
     }
 
     /// One-sided p against a shift of at most `at`.
     pub fn p_greater(&self, at: f64) -> f64 {
-        let bound = at + self.tolerance();
-        (self.same + self.values.partition_point(|&value| value <= bound)) as f64 / self.total()
+        (self.same + self.values.at_most(at + self.tolerance())) as f64 / self.total()
     }
 
     /// One-sided p against a shift of at least `at`.
     pub fn p_less(&self, at: f64) -> f64 {
-        let bound = at - self.tolerance();
-        let below = self.values.partition_point(|&value| value < bound);
+        let below = self.values.below(at - self.tolerance());
         (self.same + self.values.len() - below) as f64 / self.total()
     }
 
@@ -80,7 +129,8 @@ impl Relabelled {
         // The floor of the product, whatever the last bit of the product is.
         let rank = (self.total() * tail * (1.0 + 1e-12)) as usize;
         let index = rank.checked_sub(self.same)?;
-        let (lower, upper) = (*self.values.get(index)?, *self.values.iter().nth_back(index)?);
+        let last = self.values.len().checked_sub(1 + index)?;
+        let (lower, upper) = (self.values.nth(index)?, self.values.nth(last)?);
         (lower <= upper).then_some(Interval {
             lower,
             upper,

@@ -13,5 +13,6 @@ pub mod power;
 pub mod shift;
 pub mod sign_flip;
 pub mod sign_sequence;
+mod subset_means;
 pub mod unit;
 pub mod verdict;

@@ -48,7 +48,8 @@ pub fn relabelled(a: &[f64], b: &[f64]) -> Relabelled {
     if a.len() > b.len() {
         // A split is identified by its smaller group, which keeps the work small when the groups
         // are lopsided.
-        return relabelled(b, a).mirrored();
+        let negated = |side: &[f64]| side.iter().map(|value| -value).collect::<Vec<_>>();
+        return relabelled(&negated(b), &negated(a));
     }
     // Near the origin, sums of large values keep the digits that differ.
     let pooled: Vec<f64> = a.iter().chain(b).map(|value| value - origin).collect();

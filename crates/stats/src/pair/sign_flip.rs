@@ -29,18 +29,11 @@ pub fn pairs_needed(alpha: f64) -> usize {
 /// Flipping a subset of the signs leaves the sum at least as large as it was exactly when the
 /// centre is at or above the subset's mean: the typical values are the means of the subsets.
 pub fn relabelled(differences: &[f64]) -> Relabelled {
-    if differences.len() > EXACT_PAIRS { drawn(differences, SEED) } else { all(differences) }
-}
-
-fn all(differences: &[f64]) -> Relabelled {
-    let mut sums = vec![0.0];
-    for difference in differences {
-        sums.extend_from_within(..);
-        let half = sums.len() / 2;
-        sums[half..].iter_mut().for_each(|sum| *sum += difference);
+    if differences.len() > EXACT_PAIRS {
+        drawn(differences, SEED)
+    } else {
+        Relabelled::of_subsets(differences)
     }
-    let means = sums.iter().enumerate().skip(1).map(|(set, sum)| sum / f64::from(set.count_ones())).collect();
-    Relabelled::new(means, 1, true)
 }
 
 fn drawn(differences: &[f64], seed: u64) -> Relabelled {
@@ -134,7 +127,7 @@ mod tests {
     fn drawn_flips_agree_with_all() {
         let mut rng = Rng::new(3);
         let differences: Vec<f64> = (0..12).map(|_| rng.normal() + 0.5).collect();
-        let (every, some) = (all(&differences), drawn(&differences, 4));
+        let (every, some) = (Relabelled::of_subsets(&differences), drawn(&differences, 4));
         assert!((every.p_two_sided(0.0) - some.p_two_sided(0.0)).abs() < 0.01);
         let (every, some) = (every.interval(0.9).unwrap(), some.interval(0.9).unwrap());
         assert!((every.lower - some.lower).abs() < 0.03 && (every.upper - some.upper).abs() < 0.03);
