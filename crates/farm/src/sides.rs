@@ -242,8 +242,8 @@ fn by_day(of: &BoardDays) -> Vec<UnitDays> {
     spread(&all, MOST_DAYS).into_iter().map(unit).collect()
 }
 
-/// The boards of each side whose days are read, no more than a comparison takes: those of both sides
-/// first, which are compared with themselves, then others, both evenly spread by name.
+/// The boards of each side whose days are read, no more than a comparison takes: those of both
+/// sides first, which are compared with themselves, then others, both evenly spread by name.
 pub fn boards_to_read(named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
     let shared: Vec<&String> = named[0].intersection(named[1]).collect();
     let shared = spread(&shared, MOST_BOARDS);
