@@ -14,15 +14,15 @@ use crate::board_settings::{BoardSettings, BoardState, FarmBudgets, lab_of};
 const DAY: i64 = 86_400;
 
 impl FarmStore {
-    /// What is said of each board, by its number; of one where it is named.
-    pub async fn settings(&self, board: &str) -> Result<BTreeMap<i64, BoardSettings>> {
+    /// What is said of each board from one to another by their names, by its number.
+    pub async fn settings(&self, first: &str, last: &str) -> Result<BTreeMap<i64, BoardSettings>> {
         type Row = (i64, String, i64, String, Option<i64>);
         let rows: Vec<Row> = sqlx::query_as(
             "select s.board_id, s.state, s.since, s.tags, s.budget_ns from board_setting s \
-             join board b on b.id = s.board_id where $1 = '' or b.key = $2",
+             join board b on b.id = s.board_id where b.key >= $1 and b.key <= $2",
         )
-        .bind(board)
-        .bind(board)
+        .bind(first)
+        .bind(last)
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
@@ -99,22 +99,22 @@ impl FarmStore {
     }
 
     /// The largest latency of the 24 hours up to each board's last sample; a run without rows of
-    /// five minutes counts for when it began. Of one board where it is named.
-    pub async fn last_day_maxima(&self, board: &str) -> Result<BTreeMap<i64, Nanos>> {
+    /// five minutes counts for when it began. Of the boards from one to another by their names.
+    pub async fn last_day_maxima(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Nanos>> {
         // Board by board, so that the index is asked for a day of each and not read as a whole.
         let hours = "select s.board_id, \
              (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1), \
              (select max(h.max_ns) from hist h where h.board_id = s.board_id and h.tier = 1 and h.t > $1 + \
              (select max(l.t) from hist l where l.board_id = s.board_id and l.tier = 1)) \
-             from board_setting s join board b on b.id = s.board_id where $2 = '' or b.key = $3";
+             from board_setting s join board b on b.id = s.board_id where b.key >= $2 and b.key <= $3";
         let runs = "select s.board_id, \
              (select max(l.started) from run l where l.board_id = s.board_id), \
              (select max(r.max_ns) from run r where r.board_id = s.board_id and r.started > $1 + \
              (select max(l.started) from run l where l.board_id = s.board_id)) \
-             from board_setting s join board b on b.id = s.board_id where $2 = '' or b.key = $3";
+             from board_setting s join board b on b.id = s.board_id where b.key >= $2 and b.key <= $3";
         let mut found: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
         for statement in [hours, runs] {
-            let rows = sqlx::query_as(statement).bind(-DAY).bind(board).bind(board);
+            let rows = sqlx::query_as(statement).bind(-DAY).bind(first).bind(last);
             let rows: Vec<(i64, Option<i64>, Option<i64>)> =
                 rows.fetch_all(&self.pool).await.map_err(trouble)?;
             for (id, last, max) in rows {
@@ -154,7 +154,14 @@ mod tests {
             };
             assert!(!store.set_settings("b", "B", &wanted).await.unwrap());
             assert!(store.set_settings("a", "Ann's", &wanted).await.unwrap());
-            assert_eq!(store.settings("").await.unwrap().into_values().collect::<Vec<_>>(), [wanted.clone()]);
+            assert!(store.settings("b", "z").await.unwrap().is_empty());
+            let maxima = store.last_day_maxima("a", "a").await.unwrap();
+            assert_eq!(maxima.into_values().collect::<Vec<_>>(), record.run.max_ns.as_slice());
+            assert!(store.last_day_maxima("b", "z").await.unwrap().is_empty());
+            assert_eq!(
+                store.settings("", "z").await.unwrap().into_values().collect::<Vec<_>>(),
+                [wanted.clone()]
+            );
             wanted.own_budget = None;
             assert!(store.set_settings("a", "A", &wanted).await.unwrap());
             let board = store.boards_of(Some("a")).await.unwrap().remove(0);

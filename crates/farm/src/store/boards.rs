@@ -70,8 +70,7 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         let mut days = self.days(first, last).await?;
-        let only = if first == last { first } else { "" };
-        let mut settings = self.settings_with_budgets(only).await?;
+        let mut settings = self.settings_with_budgets(first, last).await?;
         let board = |(id, board, name, runs, last, model, release, preempt, environment): Row| {
             let days = days.remove(&id).unwrap_or_default();
             let max_ns = days.iter().map(|day| day.max_ns).max();
@@ -98,11 +97,15 @@ impl FarmStore {
 
     /// What is said of a board by its number, with the budget that holds for it and what is held
     /// against that.
-    async fn settings_with_budgets(&self, board: &str) -> Result<impl FnMut(i64) -> BoardSettings> {
-        let mut said = self.settings(board).await?;
+    async fn settings_with_budgets(
+        &self,
+        first: &str,
+        last: &str,
+    ) -> Result<impl FnMut(i64) -> BoardSettings> {
+        let mut said = self.settings(first, last).await?;
         let budgets = self.budgets().await?;
         let has_any = budgets != FarmBudgets::default() || said.values().any(|one| one.own_budget.is_some());
-        let maxima = if has_any { self.last_day_maxima(board).await? } else { BTreeMap::new() };
+        let maxima = if has_any { self.last_day_maxima(first, last).await? } else { BTreeMap::new() };
         Ok(move |id: i64| {
             let mut one = said.remove(&id).unwrap_or_default();
             budgets.apply(&mut one);

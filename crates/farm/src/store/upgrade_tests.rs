@@ -231,7 +231,7 @@ fn what_came_with_the_third_version_works_on_stores_of_those_before() {
         assert_eq!(store.labels("a", 9).await.unwrap()[0].value, "7");
         store.add_code(&[7], 100, &["lab=x".into()]).await.unwrap();
         store.enrol(&[7], 50, "c", "C", &[8]).await.unwrap();
-        let settings = store.settings("c").await.unwrap();
+        let settings = store.settings("c", "c").await.unwrap();
         assert!(settings.values().any(|one| one.tags == ["lab=x"]), "{settings:?}");
     });
 }
