@@ -279,6 +279,24 @@ pub struct EnvironmentRecord {
     pub settings: String,
 }
 
+/// The runs of a board in an environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnvironmentRuns {
+    pub digest: String,
+    /// When the first and the last of them began, in seconds since 1970.
+    pub first: i64,
+    pub last: i64,
+}
+
+impl EnvironmentRuns {
+    /// At the latest then the board was something else, by all that it was.
+    pub fn until(&self, all: &[EnvironmentRuns]) -> i64 {
+        let others = all.iter().filter(|one| one.digest != self.digest);
+        let after = others.flat_map(|one| [one.first, one.last]).filter(|at| *at > self.last);
+        after.min().unwrap_or(i64::MAX)
+    }
+}
+
 /// An environment that a board had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoardEnvironment {

@@ -89,7 +89,7 @@ impl FarmSide {
             "" => Ok(without),
             text => nanos_of(&format!("{text}T00:00:00Z"))
                 .map(|at| at.0.div_euclid(Nanos::SECOND.0))
-                .ok_or("a date is none: write it like 2026-11-02"),
+                .ok_or("a date is none from 1970 to 2262: write it like 2026-11-02"),
         };
         let stretch = day(&self.from, 0)?..day(&self.before, i64::MAX)?;
         match stretch.is_empty() {
@@ -230,16 +230,24 @@ fn by_board<'a>(of: impl Iterator<Item = (&'a String, &'a Vec<i64>)>) -> Vec<Uni
     spread(&all, MOST_BOARDS).into_iter().map(unit).collect()
 }
 
+/// Of each board as many days as of the others, as far as it has them.
 fn by_day(of: &BoardDays) -> Vec<UnitDays> {
-    let days = of.iter().flat_map(|(board, days)| days.iter().map(move |day| (*day, board)));
-    let mut all: Vec<(i64, &String)> = days.collect();
-    all.sort_unstable();
+    let mut boards: Vec<(&String, &Vec<i64>)> = of.iter().collect();
+    // What those with few days leave is for the others.
+    boards.sort_by_key(|(_, days)| days.len());
+    let (mut taken, mut left) = (Vec::new(), boards.len());
+    for (board, days) in boards {
+        let share = MOST_DAYS.saturating_sub(taken.len()) / left;
+        left -= 1;
+        taken.extend(spread(days, share.max(1)).into_iter().map(|day| (day, board)));
+    }
+    taken.sort_unstable();
     let unit = |(day, board): (i64, &String)| UnitDays {
         title: format!("{board} {}", date(day)),
         board: board.clone(),
         days: vec![day],
     };
-    spread(&all, MOST_DAYS).into_iter().map(unit).collect()
+    taken.into_iter().map(unit).collect()
 }
 
 /// The boards of each side whose days are read, no more than a comparison takes: those of both
@@ -254,10 +262,15 @@ pub fn boards_to_read(named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
     })
 }
 
-/// At most this number of a list, evenly spread over it.
+/// At most this number of a list, one of each of so many stretches of it. Its place in the stretch
+/// changes from one to the next, by the golden section: of weeks each would be of the same day.
 fn spread<T: Copy>(all: &[T], most: usize) -> Vec<T> {
     let taken = all.len().min(most);
-    (0..taken).filter_map(|at| all.get((2 * at + 1) * all.len() / (2 * taken)).copied()).collect()
+    let one = |at: usize| {
+        let (begin, end) = (at * all.len() / taken, (at + 1) * all.len() / taken);
+        all.get(begin + (end - begin) * (at * 618 % 1_000) / 1_000).copied()
+    };
+    (0..taken).filter_map(one).collect()
 }
 
 impl ChosenUnits {
@@ -417,6 +430,18 @@ mod tests {
         let first = days.a[0].days[0] / DAY;
         let last = days.a[27].days[0] / DAY;
         assert!(first <= 3 && last >= 96, "{first} {last}");
+        // No board goes unseen, and days are of the whole week.
+        let few = choose(&boards(&["a", "b"], 0..28), &boards(&["a", "b", "c"], 28..84)).unwrap();
+        let of = |units: &[UnitDays], board: &str| units.iter().filter(|one| one.board == board).count();
+        assert_eq!((of(&few.a, "a"), of(&few.a, "b"), few.a.len()), (14, 14, 28));
+        assert_eq!(["a", "b", "c"].map(|board| of(&few.b, board)), [9, 9, 10]);
+        let mut uneven = boards(&["a"], 0..100);
+        uneven.extend(boards(&["b"], 0..3));
+        assert_eq!(by_day(&uneven).len(), 28);
+        assert_eq!(of(&by_day(&uneven), "b"), 3);
+        let year = spread(&(0..28 * 7).collect::<Vec<_>>(), 28);
+        let weekdays: BTreeSet<i64> = year.iter().map(|day| day % 7).collect();
+        assert!(weekdays.len() == 7 && year.windows(2).all(|two| two[0] < two[1]), "{year:?}");
         assert!(choose(&before, &boards(&["a"], 99..101)).unwrap_err().contains("both sides"));
         assert!(choose(&before, &BoardDays::new()).unwrap().b.is_empty());
     }

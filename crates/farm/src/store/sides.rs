@@ -7,7 +7,7 @@ use model::units::Nanos;
 
 use super::tiers::made;
 use super::{FarmStore, TimeStretch, trouble};
-use crate::records::{EnvironmentRecord, SeriesKey, TierRow};
+use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesKey, TierRow};
 
 impl FarmStore {
     /// The first boards by name, and no more than a number of them.
@@ -37,17 +37,23 @@ impl FarmStore {
         Ok(rows.into_iter().map(one).collect())
     }
 
-    /// Boards with the digests of the environments that a run of theirs had which counts. All of it
-    /// is in the index `run_counted`.
-    pub async fn boards_of_environments(&self) -> Result<Vec<(String, String)>> {
-        sqlx::query_as(
-            "select b.key, e.digest from (select distinct environment_id, board_id from run \
-             where invalid = 0 and complete = 1) r join board b on b.id = r.board_id \
-             join environment e on e.id = r.environment_id order by b.key, e.digest",
+    /// The first and the last run that counts of each board in each environment. All of it is in
+    /// the index `run_counted`.
+    pub async fn environment_runs(&self) -> Result<BTreeMap<String, Vec<EnvironmentRuns>>> {
+        let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
+            "select b.key, e.digest, r.first, r.last from (select environment_id, board_id, \
+             min(started) as first, max(started) as last from run where invalid = 0 and complete = 1 \
+             group by environment_id, board_id) r join board b on b.id = r.board_id \
+             join environment e on e.id = r.environment_id order by b.key, r.first",
         )
         .fetch_all(&self.pool)
         .await
-        .map_err(trouble)
+        .map_err(trouble)?;
+        let mut all: BTreeMap<String, Vec<EnvironmentRuns>> = BTreeMap::new();
+        for (board, digest, first, last) in rows {
+            all.entry(board).or_default().push(EnvironmentRuns { digest, first, last });
+        }
+        Ok(all)
     }
 
     /// From when on a board had which environment, by its digest, oldest first: its runs say so.

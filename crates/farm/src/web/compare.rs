@@ -54,8 +54,15 @@ fn put_field(form: &mut ComparisonForm, name: &str, value: &str) {
         Some(("b", field)) => Some((1, field)),
         _ => None,
     };
-    let field = side.and_then(|(side, field)| form.sides[side].field(field));
-    field.into_iter().for_each(|field| value.clone_into(field));
+    let Some((side, field)) = side else { return };
+    let Some(text) = form.sides[side].field(field) else { return };
+    // Boards may be named one by one; of anything else there is one.
+    if field == "board" && !text.is_empty() {
+        *text += ",";
+        *text += value;
+    } else {
+        value.clone_into(text);
+    }
 }
 
 /// Whether both sides are there. Two alike are a form to begin with.
@@ -119,8 +126,12 @@ fn parse_limit(text: &str) -> Result<Nanos, Refusal> {
 
 /// Where the runs of a side lie, each with its id.
 async fn bundles(app: &App, names: &[String]) -> Result<Vec<(String, BundleLease)>, Refusal> {
+    let too_many = || Refusal::bad(format!("a side has at most {MOST_RUNS} runs: name fewer"));
+    if names.len() > MOST_RUNS {
+        return Err(too_many());
+    }
     let mut chosen = Vec::new();
-    for name in names.iter().take(MOST_RUNS) {
+    for name in names {
         if let Some(run) = app.store.run(name).await? {
             chosen.push(run);
             continue;
@@ -135,7 +146,7 @@ async fn bundles(app: &App, names: &[String]) -> Result<Vec<(String, BundleLease
         chosen.extend(runs);
     }
     if chosen.len() > MOST_RUNS {
-        return Err(Refusal::bad(format!("a side has at most {MOST_RUNS} runs: name fewer")));
+        return Err(too_many());
     }
     let mut bundles = Vec::new();
     for run in chosen {
@@ -199,10 +210,14 @@ mod tests {
         );
         let days = super::form(vec![
             pair("a_board", " west "),
+            pair("a_board", "east"),
             pair("b_before", "2026-01-02"),
             pair("c_board", "x"),
         ]);
-        assert_eq!((days.sides[0].board.as_str(), days.sides[1].before.as_str()), ("west", "2026-01-02"));
+        assert_eq!(
+            (days.sides[0].board.as_str(), days.sides[1].before.as_str()),
+            ("west,east", "2026-01-02")
+        );
         assert!(days.is_of_days() && is_asked(&days) && !read.is_of_days());
         assert!(!is_asked(&super::form(vec![pair("a", "x"), pair("b_nothing", "y"), pair("a_board", " ")])));
         assert!(!is_asked(&super::form(vec![pair("a_board", "x"), pair("b_board", "x")])));

@@ -40,7 +40,13 @@ pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) ->
             && (form.plan.is_empty() || key.plan == form.plan)
     };
     let Some(series) = shared.iter().find(|one| is_asked(&one.key)) else {
-        return Err(Refusal::bad(a.nothing_shared(&b)));
+        return Err(Refusal::bad(match &shared[..] {
+            [] => a.nothing_shared(&b),
+            _ => {
+                let all: Vec<String> = shared.iter().map(words_of).collect();
+                format!("of that series one side has no maxima of five minutes: both have {}", all.join("; "))
+            }
+        }));
     };
     let (days_a, days_b) = (a.days_of(&series.key), b.days_of(&series.key));
     let chosen = choose(&days_a, &days_b).map_err(Refusal::bad)?;

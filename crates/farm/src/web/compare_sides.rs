@@ -4,33 +4,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::answer::Refusal;
-use crate::records::{EnvironmentRecord, SeriesKey, SeriesOfBoard};
+use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesKey, SeriesOfBoard};
 use crate::sides::{BoardDays, FarmSide, UnitDays, boards_to_read, days_of, environment_on};
 use crate::store::{FarmStore, TimeStretch};
 
 /// Series of a board that are looked at, those with most days first.
-const MOST_SERIES: usize = 6;
+const MOST_SERIES: usize = 32;
 
 /// What boards were, as far as their runs say.
 struct KnownEnvironments {
     by_digest: BTreeMap<String, EnvironmentRecord>,
-    /// Boards with the digests of what they were.
-    of_boards: Vec<(String, String)>,
+    of_boards: BTreeMap<String, Vec<EnvironmentRuns>>,
 }
 
 impl KnownEnvironments {
     async fn of(store: &FarmStore) -> Result<KnownEnvironments, Refusal> {
         let all = store.environment_records().await?;
         let by_digest = all.into_iter().map(|one| (one.digest.clone(), one)).collect();
-        Ok(KnownEnvironments { by_digest, of_boards: store.boards_of_environments().await? })
+        Ok(KnownEnvironments { by_digest, of_boards: store.environment_runs().await? })
     }
 
-    /// The boards that ever were what a side asks for.
-    fn boards(&self, side: &FarmSide) -> BTreeSet<String> {
+    /// The boards that may have been what a side asks for in its time.
+    fn boards(&self, side: &FarmSide, within: &Range<i64>) -> BTreeSet<String> {
         let asked: BTreeSet<&String> =
             self.by_digest.values().filter(|one| side.has(one)).map(|one| &one.digest).collect();
-        let of = self.of_boards.iter().filter(|(_, digest)| asked.contains(digest));
-        of.map(|(board, _)| board.clone()).collect()
+        let is_of_side = |of: &&EnvironmentRuns| asked.contains(&of.digest);
+        let was = |all: &Vec<EnvironmentRuns>| {
+            all.iter().filter(is_of_side).any(|one| one.first < within.end && one.until(all) > within.start)
+        };
+        self.of_boards.iter().filter(|(_, all)| was(all)).map(|(board, _)| board.clone()).collect()
     }
 }
 
@@ -85,8 +87,8 @@ impl FoundSide {
         let known = KnownEnvironments::of(store).await?;
         let within = [asked[0].stretch().map_err(Refusal::bad)?, asked[1].stretch().map_err(Refusal::bad)?];
         let named = [
-            boards_of(store, &known, "A", &asked[0]).await?,
-            boards_of(store, &known, "B", &asked[1]).await?,
+            boards_of(store, &known, "A", &asked[0], &within[0]).await?,
+            boards_of(store, &known, "B", &asked[1], &within[1]).await?,
         ];
         let read = boards_to_read(named.each_ref());
         let all: Vec<&String> = read.iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
@@ -186,6 +188,7 @@ async fn boards_of(
     known: &KnownEnvironments,
     name: &str,
     side: &FarmSide,
+    within: &Range<i64>,
 ) -> Result<BTreeSet<String>, Refusal> {
     let named = side.boards();
     for board in &named {
@@ -204,11 +207,11 @@ async fn boards_of(
             "{name} may be any board: name some, or a machine, kernel, setting or environment"
         )));
     }
-    let found = known.boards(side);
+    let found = known.boards(side, within);
     match found.is_empty() {
         true => Err(Refusal::not_found(format!(
-            "no board was ever what {name} asks for: a setting is NAME=VALUE, as a board's environments have \
-             it"
+            "no board was what {name} asks for at that time: a setting is NAME=VALUE, as a board's \
+             environments have it"
         ))),
         false => Ok(found),
     }

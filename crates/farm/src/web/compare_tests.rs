@@ -157,17 +157,18 @@ fn what_cannot_be_compared_is_said_with_the_form() {
             (format!("a_board={board}&a_before=today&b_board=x"), 400, "a date is none"),
             (format!("a_board={board}&b_board=nobody"), 404, "no board is called nobody"),
             (format!("a_board={board}&b_from=2026-11-14"), 400, "B may be any board"),
-            (format!("a_board={board}&b_setting=none%3D1"), 404, "no board was ever"),
+            (format!("a_board={board}&b_setting=none%3D1"), 404, "no board was what"),
             (
                 format!("a_board={board}&a_before=1999-01-01&b_board={board}&b_from=2026-01-01"),
                 400,
                 "is of A",
             ),
             (format!("a=run&a_board={board}"), 400, "give either"),
+            (format!("{}b={board}", "a=run&".repeat(41)), 400, "at most 40 runs"),
             (
                 format!("a_board={board}&a_before=2026-11-14&b_board={board}&b_from=2026-11-14&series=none"),
                 400,
-                "share no series",
+                "both have measure",
             ),
         ] {
             let (code, text) = get(&app, &format!("/v1/compare?{query}")).await;

@@ -97,13 +97,8 @@ impl Relabelled {
 
     /// Values this close are one value: sums of the same numbers differ by their order.
     fn tolerance(&self) -> f64 {
-        1e-10
-            * self
-                .values
-                .ends()
-                .unwrap_or_default()
-                .into_iter()
-                .fold(0.0, |size: f64, end| size.max(end.abs()))
+        let [least, largest] = self.values.ends().unwrap_or_default();
+        1e-13 * least.abs().max(largest.abs())
     }
 
     /// One-sided p against a shift of at most `at`.

@@ -5,7 +5,7 @@
 //! pointers count the pairs: 2^(n/2) steps for 2^n subsets (Horowitz and Sahni 1974, J. ACM 21).
 
 /// Two ends of a search this close, as a part of the largest mean, are one value.
-const CLOSE: f64 = 1e-12;
+const CLOSE: f64 = 1e-14;
 /// Halvings of a stretch down to that.
 const MOST_HALVINGS: usize = 64;
 
@@ -174,7 +174,7 @@ mod tests {
             let numbers: Vec<f64> = numbers.iter().map(|&n| f64::from(n) * scale).collect();
             let (means, all) = (SubsetMeans::new(&numbers), listed(&numbers));
             prop_assert_eq!(means.len(), all.len());
-            let close = 1e-10 * all[0].abs().max(all[all.len() - 1].abs());
+            let close = 1e-13 * all[0].abs().max(all[all.len() - 1].abs());
             for index in (0..all.len()).step_by(all.len() / 40 + 1) {
                 let found = means.nth(index).unwrap();
                 prop_assert!((found - all[index]).abs() <= close, "{index}: {found} for {}", all[index]);
