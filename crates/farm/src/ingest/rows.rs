@@ -60,20 +60,26 @@ pub struct RowsOf {
 
 /// Reads lines; a header may stand before them, and must be of the same.
 ///
-/// A last line without its newline does not count.
+/// What is sent comes whole or not at all, so that a last line without its newline is a line like
+/// the others: no row that was sent is left out without a word.
 pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
     let mut header = HeaderLine::default();
     let mut rows: Vec<ReceivedRow> = Vec::new();
-    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(&[][..], |end| &text[..end]);
-    for (at, line) in whole.split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+    let lines = text.split(|&byte| byte == b'\n');
+    for (at, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
         let fault = |detail: String| LineFault { line: at + 1, detail };
         if line.len() > LINE_LIMIT || rows.len() >= MOST_LINES {
             return Err(fault(format!(
                 "more than {MOST_LINES} lines, or one of more than {LINE_LIMIT} bytes: send fewer"
             )));
         }
-        let malformed =
-            |error: serde_json::Error| fault(excerpt(&format!("no row ({error}): leave the line out")));
+        let malformed = |error: serde_json::Error| {
+            let remedy = match error.is_eof() {
+                true => "it is cut off, send it whole",
+                false => "leave the line out",
+            };
+            fault(excerpt(&format!("no row ({error}): {remedy}")))
+        };
         if line.starts_with(b"{\"schema\"") {
             header = serde_json::from_slice(line).map_err(malformed)?;
             check(&header, of).map_err(fault)?;
@@ -191,12 +197,26 @@ mod tests {
     );
 
     #[test]
-    fn lines_are_rows_and_a_torn_one_does_not_count() {
-        let text = format!("{HEADER}{}{}{}", line(1, 0, &[(200, 3)]), line(2, 1, &[(9, 1)]), "{\"seq\":3");
+    fn lines_are_rows_and_the_last_counts_without_its_newline() {
+        let text = format!("{HEADER}{}{}", line(1, 0, &[(200, 3)]), line(2, 1, &[(9, 1)]));
         let rows = read(&of(), text.as_bytes()).unwrap();
         assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2]);
         let part = &rows[0].parts[0];
         assert_eq!((part.key.plan.as_str(), part.sums.n, part.peaks[0].max_ns), ("p", 3, Some(Nanos(200))));
+        // The same row, so that it counts once whichever way it comes.
+        assert_eq!(read(&of(), text.trim_end().as_bytes()).unwrap(), rows);
+        assert!(read(&of(), b"").unwrap().is_empty() && read(&of(), b"\n\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_line_that_is_cut_off_is_refused_wherever_it_is_cut() {
+        let text = format!("{HEADER}{}{}", line(1, 0, &[(200, 3)]), line(2, 1, &[(9, 1)]));
+        let last = text.trim_end().rfind('\n').unwrap() + 1;
+        for end in last + 1..text.len() - 1 {
+            let fault = read(&of(), &text.as_bytes()[..end]).unwrap_err();
+            assert!(fault.line == 3 && fault.detail.contains("send it whole"), "{end}: {}", fault.detail);
+        }
+        assert_eq!(read(&of(), &HEADER.as_bytes()[..20]).unwrap_err().line, 1);
     }
 
     #[test]
