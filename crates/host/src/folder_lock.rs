@@ -1,5 +1,6 @@
 //! The lock of a folder: one process at a time writes to the journal, or to a record.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
@@ -26,8 +27,13 @@ const BETWEEN: Duration = Duration::from_millis(5);
 
 /// Takes the lock of a folder; who has it where it is taken, 0 where that cannot be told.
 pub fn lock_folder(folder: impl AsFd) -> io::Result<Result<FolderLock, LockOwner>> {
+    lock_file(folder, OsStr::new("lock"))
+}
+
+/// Takes the lock that is a file of a name; it is made if it is not there, and stays.
+pub fn lock_file(folder: impl AsFd, name: &OsStr) -> io::Result<Result<FolderLock, LockOwner>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let fd = rustix::fs::openat(&folder, "lock", flags, Mode::from_raw_mode(0o600))?;
+    let fd = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o600))?;
     let mut file = File::from(fd);
     // What is at the end of a link or a pipe is no lock of ours.
     if !file.metadata()?.is_file() {

@@ -1,6 +1,7 @@
 //! The folder of a record that grows for months: files are looked up in it and nowhere else, no
 //! link is followed, and what has to outlast a loss of power is flushed by name.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::folder_lock::{FolderLock, LockOwner, lock_folder};
+use crate::folder_lock::{FolderLock, LockOwner, lock_file, lock_folder};
 use crate::trusted_path::{self, CreatedDirs, Target};
 
 /// Files as a record needs them: the folder of a machine, or one made up by tests.
@@ -83,6 +84,11 @@ impl RecordFolder {
     /// Keeps other processes from writing here, or says which one does.
     pub fn lock(&self) -> io::Result<Result<FolderLock, LockOwner>> {
         lock_folder(&self.fd)
+    }
+
+    /// The same for one file of the folder, by a lock beside it that has this name.
+    pub fn lock_as(&self, name: &OsStr) -> io::Result<Result<FolderLock, LockOwner>> {
+        lock_file(&self.fd, name)
     }
 
     fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
@@ -194,6 +200,9 @@ mod tests {
         let held = folder.lock().unwrap();
         assert!(held.is_ok());
         assert_eq!(again.lock().unwrap().err().map(|owner| owner.pid), Some(std::process::id()));
+        // A file's lock is another one.
+        let of_file = folder.lock_as("a.db.lock".as_ref()).unwrap();
+        assert!(of_file.is_ok() && again.lock_as("a.db.lock".as_ref()).unwrap().is_err());
         drop(held);
         assert!(again.lock().unwrap().is_ok());
     }

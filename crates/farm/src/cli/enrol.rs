@@ -3,11 +3,13 @@
 use std::io::Write;
 
 use model::error::{Exit, Failure, Result};
+use model::text::clean;
 
 use super::FarmEnvironment;
 use super::store_flag::StorePlace;
 use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
+use crate::ingest::find::board_key;
 use crate::web::sender::{digest_of, now};
 
 /// How long a code is good.
@@ -18,9 +20,8 @@ const GOOD_FOR_S: i64 = 86_400;
 /// A board sends its code and its name to /v1/enrol, and gets a token of its own. The store keeps
 /// digests alone: a code or token that is lost is made anew.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  onbeat-farm enrol --count 10 --lab west\n  onbeat-farm enrol --revoke press-3"
-)]
+#[command(after_help = "Examples:\n  onbeat-farm enrol --count 10 --lab west\n  onbeat-farm enrol --name \
+     press-3\n  onbeat-farm enrol --revoke press-3")]
 pub struct Args {
     /// How many codes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser =
@@ -29,6 +30,10 @@ pub struct Args {
     /// Where the boards that enrol with them are: each gets the tag lab=NAME
     #[arg(long, value_name = "NAME", conflicts_with = "revoke")]
     lab: Option<String>,
+    /// Print a code for this board alone, which may be one that is there: it was revoked, or its
+    /// runs were imported. It keeps its runs, rows and tags
+    #[arg(long, value_name = "BOARD", conflicts_with_all = ["count", "revoke"])]
+    name: Option<String>,
     /// Make the tokens of this board void instead
     #[arg(long, value_name = "BOARD", conflicts_with = "count")]
     revoke: Option<String>,
@@ -49,15 +54,35 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     let tags = lab_tag(args.lab.as_deref().unwrap_or_default());
     let tags = tags.map_err(|why| Failure::usage(format!("--lab: {why}")))?;
+    let board = args.name.as_deref().map(key_of).transpose()?;
     for _ in 0..args.count {
         let secret = host::secret().map_err(|error| {
             Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
         })?;
         let code = hex(&secret[..16]);
-        store.add_code(&digest_of(&code), now() + GOOD_FOR_S, &tags).await?;
+        let (digest, until) = (digest_of(&code), now() + GOOD_FOR_S);
+        match &board {
+            None => store.add_code(&digest, until, &tags).await?,
+            Some(board) => {
+                let made = store.add_code_for(board, &digest, until, &tags).await?;
+                if !made {
+                    return Err(Failure::usage(format!(
+                        "--name: {board} has a token: revoke it first (onbeat-farm enrol --revoke {board})"
+                    )));
+                }
+            }
+        }
         // A code that could not be printed is of no use.
         writeln!(std::io::stdout(), "{code}")
             .map_err(|error| Failure::internal(format!("cannot print the code ({error}): try again")))?;
     }
     Ok(Exit::Ok)
+}
+
+/// A board's name as it is in addresses.
+fn key_of(name: &str) -> Result<String> {
+    match clean(name.trim()) {
+        name if name.is_empty() => Err(Failure::usage("--name: a board has a name: give it")),
+        name => Ok(board_key(&name)),
+    }
 }

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use host::MachineFiles;
 use host::dir::Dir;
-use host::{MachineFiles, RecordFolder};
 use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 use model::units::{Bare, Nanos, parse_span};
@@ -90,13 +90,16 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if let Some(bucket) = &bucket {
         sweep_bucket(&store, bucket, dry).await?;
     }
-    let Ok(folder) = RecordFolder::open(&place.bundles) else { return Ok(exit_of(&pruned)) };
-    match folder.lock() {
-        Ok(Ok(_alone)) => {
+    if !host::is_dir(&place.bundles).unwrap_or(false) {
+        return Ok(exit_of(&pruned));
+    }
+    let turn = store.free_turn().await?;
+    match turn.and_then(|turn| Some((turn, place.lock_idle()?))) {
+        Some(_alone) => {
             let swept = sweep(&store, &place.bundles, bucket.is_some(), dry).await?;
             say(&format!("onbeat-farm: {} of no run {gone}", several(swept, "folder", "folders")));
         }
-        _ => say("onbeat-farm: a server runs: what boards sent in part is left for it"),
+        None => say("onbeat-farm: a server runs: what boards sent in part is left for it"),
     }
     Ok(exit_of(&pruned))
 }

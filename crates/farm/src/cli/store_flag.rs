@@ -1,11 +1,13 @@
 //! `--store`: where the farm keeps what it knows.
 
+use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use model::error::{Failure, Result};
-use model::text::quoted_value;
+use model::error::{Exit, Failure, Result};
+use model::text::{quoted, quoted_value};
 
-use host::RecordFolder;
+use host::{FolderLock, LockOwner, RecordFolder};
 
 use super::FarmEnvironment;
 use crate::store::FarmStore;
@@ -72,9 +74,9 @@ impl StorePlace {
         if !host::is_dir(folder).unwrap_or(false) {
             host::dir::Dir::create(folder).map_err(|error| {
                 Failure::of_call(
-                    format!("cannot make {}", model::text::quoted(folder)),
+                    format!("cannot make {}", quoted(folder)),
                     &error,
-                    model::error::Exit::Usage,
+                    Exit::Usage,
                     "name a file in a folder of your own with --store",
                 )
             })?;
@@ -86,28 +88,74 @@ impl StorePlace {
     pub async fn open_existing(&self) -> Result<FarmStore> {
         match &self.address {
             StoreAddress::File(file) if host::identity(file).is_none() => {
-                let shown = model::text::quoted(file);
+                let shown = quoted(file);
                 Err(Failure::usage(format!("there is no store {shown}: name one with --store sqlite:PATH")))
             }
             _ => self.open().await,
         }
     }
 
-    /// Makes this the only server of the store, as long as the lock lives.
-    pub fn lock(&self) -> Result<host::FolderLock> {
-        let shown = model::text::quoted(&self.bundles);
-        let locked = RecordFolder::make(&self.bundles).and_then(|folder| folder.lock());
-        let locked = locked.map_err(|error| {
-            let what = format!("cannot write to {shown}");
-            Failure::of_call(what, &error, model::error::Exit::Usage, "name a store in a folder of your own")
-        })?;
-        locked.map_err(|owner| {
-            Failure::not_permitted(format!(
-                "{shown} has a server already, process {}: end that one first",
-                owner.pid
-            ))
-        })
+    /// Makes this the only server of the store and of its bundles, as long as the locks live.
+    pub fn lock(&self) -> Result<ServerLocks> {
+        let store = match &self.address {
+            StoreAddress::Postgres(_) => None,
+            StoreAddress::File(file) => Some(held(file, lock_store(file))?),
+        };
+        let bundles = RecordFolder::make(&self.bundles).and_then(|folder| folder.lock());
+        Ok(ServerLocks { _store: store, _bundles: held(&self.bundles, bundles)? })
     }
+
+    /// The same for who needs that no server runs; none where one does. It makes no lock of the
+    /// store: a server could not open one that is root's.
+    pub fn lock_idle(&self) -> Option<ServerLocks> {
+        let store = match &self.address {
+            StoreAddress::File(file) if has_lock(file) => Some(lock_store(file).ok()?.ok()?),
+            _ => None,
+        };
+        let bundles = RecordFolder::open(&self.bundles).and_then(|folder| folder.lock());
+        Some(ServerLocks { _store: store, _bundles: bundles.ok()?.ok()? })
+    }
+}
+
+/// That nothing else serves a store, or sweeps its folder of bundles.
+pub struct ServerLocks {
+    /// None for a database, which has its own (`ServerTurn`).
+    _store: Option<FolderLock>,
+    _bundles: FolderLock,
+}
+
+type Locked = io::Result<std::result::Result<FolderLock, LockOwner>>;
+
+/// Where the lock of a store in a file is: beside it, because the folder of bundles may be another
+/// one, or be taken away while the server runs.
+fn lock_of(file: &Path) -> io::Result<(PathBuf, OsString)> {
+    // A link is the store that it leads to.
+    let file = host::whole_path(file)?;
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    Ok((file.parent().unwrap_or(Path::new("/")).to_owned(), name))
+}
+
+/// Whether a server has made the lock, now or earlier.
+fn has_lock(file: &Path) -> bool {
+    lock_of(file).is_ok_and(|(folder, name)| host::identity(&folder.join(name)).is_some())
+}
+
+fn lock_store(file: &Path) -> Locked {
+    let (folder, name) = lock_of(file)?;
+    RecordFolder::open(&folder)?.lock_as(&name)
+}
+
+/// A lock that was taken, or who has it.
+fn held(what: &Path, locked: Locked) -> Result<FolderLock> {
+    let shown = quoted(what);
+    let locked = locked.map_err(|error| {
+        let what = format!("cannot lock {shown}");
+        Failure::of_call(what, &error, Exit::Usage, "name a store in a folder of your own")
+    })?;
+    locked.map_err(|LockOwner { pid }| {
+        Failure::not_permitted(format!("{shown} has a server already, process {pid}: end that one first"))
+    })
 }
 
 /// The folder of what is kept between runs.
@@ -142,5 +190,48 @@ mod tests {
             let refused = of(Some(text)).err().unwrap().message;
             assert!(refused.contains("sqlite:PATH") && !refused.contains("secret"), "{refused}");
         }
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)] // A test makes files of its own.
+    fn a_store_in_a_file_has_one_server_wherever_its_bundles_are() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        for name in ["farm.db", "other.db"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink(at("farm.db"), at("link.db")).unwrap();
+        let place = |name: &str, bundles: &str| StorePlace::file(at(name)).with_bundles(Some(&at(bundles)));
+        let server = place("farm.db", "a").lock().unwrap();
+        std::fs::create_dir(at("c")).unwrap();
+        let own = format!("process {}:", std::process::id());
+        for (name, bundles) in [("farm.db", "a"), ("farm.db", "b"), ("link.db", "c"), ("other.db", "a")] {
+            let refused = place(name, bundles).lock().err().unwrap();
+            assert_eq!(refused.exit, Exit::NotPermitted);
+            assert!(refused.message.contains(&own), "{}", refused.message);
+            assert!(place(name, bundles).lock_idle().is_none(), "{name} {bundles}");
+        }
+        // The folder of bundles is lost, and made anew.
+        std::fs::remove_dir_all(at("a")).unwrap();
+        std::fs::create_dir(at("a")).unwrap();
+        assert!(place("farm.db", "a").lock().is_err() && place("farm.db", "a").lock_idle().is_none());
+        assert!(place("other.db", "c").lock_idle().is_some());
+        drop(server);
+        let idle = place("link.db", "a").lock_idle();
+        assert!(idle.is_some() && place("farm.db", "c").lock().is_err());
+        drop(idle);
+        assert!(place("farm.db", "c").lock().is_ok());
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)] // A test makes files of its own.
+    fn who_only_sweeps_leaves_no_lock_of_the_store() {
+        let top = tempfile::tempdir().unwrap();
+        std::fs::write(top.path().join("farm.db"), "").unwrap();
+        let place = StorePlace::file(top.path().join("farm.db"));
+        assert!(place.lock_idle().is_none(), "no folder of bundles");
+        std::fs::create_dir(&place.bundles).unwrap();
+        assert!(place.lock_idle().is_some() && !top.path().join("farm.db.lock").exists());
+        assert!(place.lock().is_ok() && top.path().join("farm.db.lock").exists());
     }
 }

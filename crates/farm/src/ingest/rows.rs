@@ -60,12 +60,13 @@ pub struct RowsOf {
 
 /// Reads lines; a header may stand before them, and must be of the same.
 ///
-/// A last line without its newline does not count.
+/// A last line counts without its newline too; one that is cut off does not (see [`cut_off`]).
 pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
     let mut header = HeaderLine::default();
     let mut rows: Vec<ReceivedRow> = Vec::new();
-    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(&[][..], |end| &text[..end]);
-    for (at, line) in whole.split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+    let whole = &text[..text.len() - cut_off(text)];
+    let lines = whole.split(|&byte| byte == b'\n');
+    for (at, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
         let fault = |detail: String| LineFault { line: at + 1, detail };
         if line.len() > LINE_LIMIT || rows.len() >= MOST_LINES {
             return Err(fault(format!(
@@ -87,6 +88,15 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
         rows.push(received(&header, of, &row, line).map_err(fault)?);
     }
     Ok(rows)
+}
+
+/// The bytes of a last line that is cut off: what is recorded may have been sent while it was
+/// written.
+pub fn cut_off(text: &[u8]) -> usize {
+    let begin = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    let last = &text[begin..];
+    let is_cut = serde_json::from_slice::<serde::de::IgnoredAny>(last).is_err_and(|error| error.is_eof());
+    if is_cut { last.len() } else { 0 }
 }
 
 /// The line of a row, both as they are counted: lines from 1, rows from 0.
@@ -191,12 +201,31 @@ mod tests {
     );
 
     #[test]
-    fn lines_are_rows_and_a_torn_one_does_not_count() {
-        let text = format!("{HEADER}{}{}{}", line(1, 0, &[(200, 3)]), line(2, 1, &[(9, 1)]), "{\"seq\":3");
+    fn lines_are_rows_and_the_last_counts_without_its_newline() {
+        let text = format!("{HEADER}{}{}", line(1, 0, &[(200, 3)]), line(2, 1, &[(9, 1)]));
         let rows = read(&of(), text.as_bytes()).unwrap();
         assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2]);
         let part = &rows[0].parts[0];
         assert_eq!((part.key.plan.as_str(), part.sums.n, part.peaks[0].max_ns), ("p", 3, Some(Nanos(200))));
+        // The same row, so that it counts once whichever way it comes.
+        assert_eq!(read(&of(), text.trim_end().as_bytes()).unwrap(), rows);
+        assert!(read(&of(), b"").unwrap().is_empty() && read(&of(), b"\n\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_last_line_that_is_cut_off_does_not_count_and_is_told() {
+        let text = format!("{HEADER}{}{}", line(1, 0, &[(200, 3)]), line(2, 1, &[(9, 1)]));
+        let last = text.trim_end().rfind('\n').unwrap() + 1;
+        for end in last + 1..text.len() - 1 {
+            let cut = &text.as_bytes()[..end];
+            assert_eq!((read(&of(), cut).unwrap().len(), cut_off(cut)), (1, end - last));
+        }
+        let begun = &HEADER.as_bytes()[..20];
+        assert_eq!((read(&of(), begun).unwrap().len(), cut_off(begun)), (0, 20));
+        assert_eq!((cut_off(text.as_bytes()), cut_off(text.trim_end().as_bytes()), cut_off(b"")), (0, 0, 0));
+        // One that stands before others is damaged.
+        let torn = [begun, b"\n", line(1, 0, &[(200, 3)]).as_bytes()].concat();
+        assert_eq!(read(&of(), &torn).unwrap_err().line, 1);
     }
 
     #[test]

@@ -185,7 +185,8 @@ fn codes(of: &AdminView) -> Markup {
                 button type="submit" { "Make" }
             }
             p.muted { "On the board: " code { "onbeat-push enrol URL CODE" } ". A token is revoked on the \
-             page of its board." }
+             page of its board. A board that is here and has none enrols with a code that is its own: "
+                code { "onbeat-farm enrol --name BOARD" } "." }
         } @else {
             p { "This farm keeps nothing that boards send: start it with "
                 code { "--store sqlite:PATH" } "." }

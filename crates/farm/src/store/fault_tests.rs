@@ -204,6 +204,24 @@ fn a_code_is_used_up_with_its_board_or_not_at_all() {
 }
 
 #[test]
+fn a_board_that_is_there_gets_its_new_token_whole_or_not_at_all() {
+    on_each_engine(async |faulty, clean| {
+        for store in [&faulty.0, &clean.0] {
+            store.put(&fixture("a")).await.unwrap();
+        }
+        let make =
+            async |store: &FarmStore| store.add_code_for("a", &[1], 100, &[]).await.is_ok_and(|made| made);
+        let enrol = async |store: &FarmStore| {
+            store.enrol(&[1], 50, "a", "A", &[2]).await.is_ok_and(|outcome| outcome == EnrolOutcome::Enrolled)
+        };
+        assert_eq!(faulty.in_spite_of_faults(make).await, 2);
+        assert!(faulty.in_spite_of_faults(enrol).await >= 2);
+        assert!(make(&clean.0).await && enrol(&clean.0).await);
+        assert_eq!(faulty.content().await, clean.content().await);
+    });
+}
+
+#[test]
 fn what_is_damaged_is_not_written_over() {
     engines::on_each_engine(async |store| {
         store.put_rows(&[batch(0, 3, 10)]).await.unwrap();

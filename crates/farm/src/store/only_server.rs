@@ -24,7 +24,7 @@ const LOOKS: usize = 36;
 /// That this is the only server of a store.
 pub struct ServerTurn {
     store: FarmStore,
-    /// None for a store in a file: the lock of its folder says the same.
+    /// None for a store in a file: the lock beside it says the same.
     connection: Option<AnyConnection>,
 }
 
@@ -42,6 +42,13 @@ impl FarmStore {
             tokio::time::sleep(SOON).await;
         }
         Err(Failure::not_permitted("the database has a server already: end that one first"))
+    }
+
+    /// The same where no server has it now, else none.
+    pub async fn free_turn(&self) -> Result<Option<ServerTurn>> {
+        let mut turn = ServerTurn { store: self.clone(), connection: None };
+        let is_free = self.engine == StoreEngine::Sqlite || turn.take().await.map_err(trouble)?;
+        Ok(is_free.then_some(turn))
     }
 }
 

@@ -11,7 +11,7 @@ use super::engine::{StoreEngine, checked};
 use super::{FarmStore, trouble};
 
 /// The version of the schema that this program writes.
-pub const VERSION: i64 = 4;
+pub const VERSION: i64 = 5;
 
 /// What `create .. if not exists` cannot do for a store of an earlier version: the version that
 /// brought it, and its statement. New tables need a new version alone.

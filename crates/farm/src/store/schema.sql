@@ -83,6 +83,7 @@ create table if not exists thinned (
     board_id bigint not null, run text not null, parts text not null, t bigint not null,
     primary key (board_id, run));
 create table if not exists code_tag (hash blob primary key, tags text not null);
+create table if not exists code_board (hash blob primary key, board text not null);
 create index if not exists hist_hour on hist (board_id, t, max_ns, tier) where tier = 1;
 insert into board_setting (board_id, state, since, tags)
     select id, 'active', 0, '' from board where true on conflict do nothing

@@ -133,6 +133,7 @@ fn a_database_is_read_again_and_a_newer_one_refused() {
         assert_eq!(again.totals().await.unwrap(), (1, 1));
         // Others may look, and no other may serve.
         assert_eq!(again.server_turn().await.err().unwrap().exit, Exit::NotPermitted);
+        assert!(again.free_turn().await.unwrap().is_none());
         drop(turn);
         assert!(again.server_turn().await.is_ok());
         sqlx::query("update meta set value = 99").execute(&again.pool).await.unwrap();

@@ -1,6 +1,7 @@
 //! Codes that enrol a board once, tokens by which it is known afterwards; of both only digests.
 
 use model::error::Result;
+use sqlx::{Any, Transaction};
 
 use super::{FarmStore, trouble};
 use crate::board_settings::BoardState;
@@ -13,29 +14,43 @@ pub struct TokenOwner {
 }
 
 /// How an enrolment ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnrolOutcome {
     Enrolled,
     /// The code is used, too old, or none.
     BadCode,
-    /// A board of this name is there.
+    /// A board of this name is there, and the code was not made for it.
     NameTaken,
+    /// The code was made for this board, which has a valid token.
+    HasToken,
+    /// The code was made for this other board.
+    OtherBoard(String),
 }
 
 impl FarmStore {
     /// Makes a code good until a time; the board that enrols with it gets these tags.
     pub async fn add_code(&self, hash: &[u8], until: i64, tags: &[String]) -> Result<()> {
         let mut all = self.begin().await?;
-        let insert = sqlx::query("insert into code (hash, until, used) values ($1, $2, 0)");
-        insert.bind(hash).bind(until).execute(&mut *all).await.map_err(trouble)?;
-        if !tags.is_empty() {
-            let insert = sqlx::query("insert into code_tag (hash, tags) values ($1, $2)");
-            insert.bind(hash).bind(tags.join(" ")).execute(&mut *all).await.map_err(trouble)?;
-        }
+        put_code(&mut all, hash, until, tags).await?;
         all.commit().await.map_err(trouble)
     }
 
-    /// Uses a code up and makes the board with its token, or nothing at all.
+    /// The same for one board alone, which may be there already: it keeps what it has, its tags
+    /// too. False, and no code, where a token of it is valid.
+    pub async fn add_code_for(&self, board: &str, hash: &[u8], until: i64, tags: &[String]) -> Result<bool> {
+        let mut all = self.begin().await?;
+        if has_token(&mut all, board).await? {
+            return Ok(false);
+        }
+        put_code(&mut all, hash, until, tags).await?;
+        let insert = sqlx::query("insert into code_board (hash, board) values ($1, $2)");
+        insert.bind(hash).bind(board).execute(&mut *all).await.map_err(trouble)?;
+        all.commit().await.map_err(trouble)?;
+        Ok(true)
+    }
+
+    /// Uses a code up and makes the board's token, and the board where there is none; or nothing at
+    /// all.
     pub async fn enrol(
         &self,
         code: &[u8],
@@ -50,10 +65,25 @@ impl FarmStore {
         if used.rows_affected() != 1 {
             return Ok(EnrolOutcome::BadCode);
         }
+        let made_for: Option<String> = sqlx::query_scalar("select board from code_board where hash = $1")
+            .bind(code)
+            .fetch_optional(&mut *all)
+            .await
+            .map_err(trouble)?;
+        let is_named = made_for.is_some();
+        if let Some(other) = made_for.filter(|board| board != key) {
+            return Ok(EnrolOutcome::OtherBoard(other));
+        }
         let made = sqlx::query("insert into board (key, name) values ($1, $2) on conflict do nothing");
         let made = made.bind(key).bind(name).execute(&mut *all).await.map_err(trouble)?;
         if made.rows_affected() != 1 {
-            return Ok(EnrolOutcome::NameTaken);
+            // Whoever has a code for any board must not take the place of one that is there.
+            if !is_named {
+                return Ok(EnrolOutcome::NameTaken);
+            }
+            if has_token(&mut all, key).await? {
+                return Ok(EnrolOutcome::HasToken);
+            }
         }
         sqlx::query(
             "insert into token (hash, board_id, created, revoked) select $1, id, $2, 0 from board where \
@@ -68,7 +98,7 @@ impl FarmStore {
         sqlx::query(
             "insert into board_setting (board_id, state, since, tags) \
              select b.id, $1, 0, coalesce(c.tags, '') from board b \
-             left join code_tag c on c.hash = $2 where b.key = $3",
+             left join code_tag c on c.hash = $2 where b.key = $3 on conflict do nothing",
         )
         .bind(BoardState::Active.word())
         .bind(code)
@@ -110,4 +140,31 @@ impl FarmStore {
         );
         Ok(revoke.bind(now).bind(board).execute(&self.pool).await.map_err(trouble)?.rows_affected())
     }
+}
+
+async fn put_code(
+    all: &mut Transaction<'static, Any>,
+    hash: &[u8],
+    until: i64,
+    tags: &[String],
+) -> Result<()> {
+    let insert = sqlx::query("insert into code (hash, until, used) values ($1, $2, 0)");
+    insert.bind(hash).bind(until).execute(&mut **all).await.map_err(trouble)?;
+    if !tags.is_empty() {
+        let insert = sqlx::query("insert into code_tag (hash, tags) values ($1, $2)");
+        insert.bind(hash).bind(tags.join(" ")).execute(&mut **all).await.map_err(trouble)?;
+    }
+    Ok(())
+}
+
+/// Whether a token of a board is valid.
+async fn has_token(all: &mut Transaction<'static, Any>, board: &str) -> Result<bool> {
+    let valid: i64 = sqlx::query_scalar(
+        "select count(*) from token t join board b on b.id = t.board_id where b.key = $1 and t.revoked = 0",
+    )
+    .bind(board)
+    .fetch_one(&mut **all)
+    .await
+    .map_err(trouble)?;
+    Ok(valid > 0)
 }

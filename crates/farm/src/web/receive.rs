@@ -62,15 +62,26 @@ pub async fn enrol(State(app): State<Arc<App>>, body: Bytes) -> Received {
     let code = digest_of(asked.code.trim());
     match app.store.enrol(&code, now(), &key, &name, &digest_of(&token)).await? {
         EnrolOutcome::Enrolled => with(StatusCode::CREATED, &json!({ "board": key, "token": token })),
-        EnrolOutcome::NameTaken => Err(Refusal::new(
-            StatusCode::CONFLICT,
-            "a board of this name is there: choose another, the code stays good",
-        )),
+        EnrolOutcome::NameTaken => Err(conflict(format!(
+            "a board of this name is there: choose another, or where it is this board have a code made for \
+             it (onbeat-farm enrol --name {key}); this code stays good"
+        ))),
+        EnrolOutcome::HasToken => Err(conflict(format!(
+            "{key} has a token: have it revoked first (onbeat-farm enrol --revoke {key}); the code stays good"
+        ))),
+        EnrolOutcome::OtherBoard(other) => Err(conflict(format!(
+            "the code was made for {other}: enrol under that name (onbeat-push enrol --name {other}), or \
+             have one made for this board; the code stays good"
+        ))),
         EnrolOutcome::BadCode => {
             intake.count_wrong_code(now()).await;
             Err(Refusal::new(StatusCode::FORBIDDEN, "the code is used up or too old: have a new one made"))
         }
     }
+}
+
+fn conflict(detail: String) -> Refusal {
+    Refusal::new(StatusCode::CONFLICT, detail)
 }
 
 pub async fn me(State(app): State<Arc<App>>, BoardSender(owner): BoardSender) -> Received {
@@ -124,7 +135,11 @@ pub async fn put_rows(
         (true, 0) => StatusCode::OK,
         _ => StatusCode::CREATED,
     };
-    with(status, &json!(answer))
+    let mut told = json!(answer);
+    if rows::cut_off(&text) > 0 {
+        told["cut_off"] = json!(rows::cut_off(&text));
+    }
+    with(status, &told)
 }
 
 pub async fn put_piece(

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use super::answer::Refusal;
@@ -136,7 +136,8 @@ pub fn content(headers: &HeaderMap, body: &Bytes, limit: u64) -> Result<Vec<u8>,
     let packed = headers.get(header::CONTENT_ENCODING).is_some_and(|value| value == "gzip");
     let mut bytes = Vec::new();
     if packed {
-        let read = GzDecoder::new(&body[..]).take(limit + 1).read_to_end(&mut bytes);
+        // A file of gzip may be several, one after the other (RFC 1952, 2.2).
+        let read = MultiGzDecoder::new(&body[..]).take(limit + 1).read_to_end(&mut bytes);
         read.map_err(|error| Refusal::bad(format!("the content is no gzip ({error}): send it again")))?;
     } else {
         bytes.extend_from_slice(body);

@@ -89,4 +89,13 @@ fn what_a_board_has_is_what_the_farm_shows() {
     let revoked = super::server::farm(&["enrol", "--revoke", "press-3", "--store", &store]).status().unwrap();
     assert!(revoked.success());
     assert_eq!(push(&home, &["--once", "--when", "always"]), 4);
+    // Its name is its own with a code that was made for it.
+    let made = || super::server::farm(&["enrol", "--name", "press-3", "--store", &store]).output().unwrap();
+    let code = String::from_utf8(made().stdout).unwrap();
+    assert_eq!(push(&home, &["enrol", &url, code.trim(), "--name", "press-3"]), 0);
+    assert_eq!(push(&home, &["--once", "--when", "always"]), 0);
+    let (refused, said) = (made(), |bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!((refused.status.code(), said(refused.stdout)), (Some(2), String::new()));
+    let words = said(refused.stderr);
+    assert!(words.lines().count() == 1 && words.contains("enrol --revoke press-3"), "{words}");
 }

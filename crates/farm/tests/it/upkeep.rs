@@ -77,6 +77,29 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     assert_eq!(told(&["export", "--store", &copy]).1, csv);
 }
 
+#[test]
+fn a_store_has_one_server_also_where_its_folder_is_lost_or_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (store, elsewhere) = (format!("sqlite:{}", at("farm.db")), at("elsewhere"));
+    let server = Server::start(&store);
+    fs::remove_dir_all(at("farm.db.bundles")).unwrap();
+    fs::create_dir_all(at("farm.db.bundles/x+0/host")).unwrap();
+    let serve = ["serve", "--store", &store, "--listen", "127.0.0.1:0"];
+    for more in [&["--objects", elsewhere.as_str()][..], &[]] {
+        let (code, out, said) = told(&[&serve[..], more].concat());
+        assert_eq!((code, out.as_str(), said.lines().count()), (4, "", 1), "{said}");
+        assert!(said.contains(&format!("process {}:", server.pid())), "{said}");
+    }
+    let (code, _, said) = told(&["prune", "--store", &store]);
+    assert!(code == 0 && said.contains("a server runs"), "{said}");
+    assert!(Path::new(&at("farm.db.bundles/x+0/host")).exists());
+    drop(server);
+    let (code, _, said) = told(&["prune", "--store", &store]);
+    assert!(code == 0 && said.contains("1 folder"), "{said}");
+    drop(Server::with(&store, &["--objects", &elsewhere]));
+}
+
 /// Sets when a file was written, in days before now.
 fn set_age(file: &Path, days: u64) {
     let came = std::time::SystemTime::now() - std::time::Duration::from_secs(days * 86_400);

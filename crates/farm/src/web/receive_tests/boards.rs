@@ -1,6 +1,8 @@
 //! Who may send: codes, tokens, what boards and their labels are called.
 
 use super::*;
+use crate::ingest::find::FoundBundle;
+use crate::store::PutOutcome;
 
 #[test]
 fn a_code_enrols_once_and_a_revoked_token_ends() {
@@ -37,6 +39,85 @@ fn a_code_enrols_once_and_a_revoked_token_ends() {
         for (method, address) in [("PUT", "/v1/rows/b/r/s/none"), ("DELETE", "/v1/me")] {
             let (status, answer) = farm.ask(method, address, &token, "").await;
             assert_eq!(answer["status"], json!(status), "{answer}");
+        }
+    });
+}
+
+/// A code for one board, as the command line makes it; whether it was made.
+async fn code_for(farm: &Farm, board: &str, code: &str) -> bool {
+    farm.app.store.add_code_for(board, &digest_of(code), now() + 60, &[]).await.unwrap()
+}
+
+async fn enrol(farm: &Farm, code: &str, name: &str) -> (u16, Value) {
+    farm.ask("POST", "/v1/enrol", "", json!({ "code": code, "name": name }).to_string()).await
+}
+
+#[test]
+fn a_board_that_was_revoked_enrols_again_and_goes_on() {
+    on_each_engine(1 << 30, async |farm| {
+        let old = farm.enrolled("press-7").await;
+        let (id, files) = fixture("measured");
+        assert_eq!(farm.send(&old, &id, &files).await.0, 201);
+        assert_eq!(farm.ask("PUT", "/v1/rows/b/r/timer/0", &old, line(0, &[(200, 1)])).await.0, 201);
+        assert!(!code_for(&farm, "press-7", "early").await, "it has a token");
+        assert_eq!(enrol(&farm, "early", "press-7").await.0, 403);
+        assert_eq!(farm.app.store.revoke("press-7", now()).await.unwrap(), 1);
+        // A code for any board does not take its place.
+        farm.app.store.add_code(&digest_of("any"), now() + 60, &[]).await.unwrap();
+        let (status, answer) = enrol(&farm, "any", "press-7").await;
+        let detail = answer["detail"].as_str().unwrap();
+        assert!(status == 409 && detail.contains("onbeat-farm enrol --name press-7"), "{detail}");
+        assert_eq!(enrol(&farm, "any", "press-8").await.0, 201, "the code stays good");
+        assert!(code_for(&farm, "press-7", "again").await);
+        let (status, answer) = enrol(&farm, "again", "press-9").await;
+        let detail = answer["detail"].as_str().unwrap();
+        assert!(status == 409 && detail.contains("--name press-7"), "{detail}");
+        let (status, answer) = enrol(&farm, "again", "press-7").await;
+        assert_eq!((status, &answer["board"]), (201, &json!("press-7")));
+        let new = answer["token"].as_str().unwrap();
+        assert_eq!(farm.ask("GET", "/v1/me", &old, "").await.0, 401);
+        // What it sent before is its own, and counts once.
+        assert_eq!(farm.send(new, &id, &files).await.0, 200);
+        assert_eq!(farm.ask("PUT", "/v1/rows/b/r/timer/0", new, line(0, &[(200, 1)])).await.0, 200);
+        let (_, boards) = farm.ask("GET", "/v1/boards", "", "").await;
+        assert_eq!(boards["boards"].as_array().unwrap().len(), 2, "{boards}");
+        assert_eq!(farm.app.store.faults().await.unwrap(), [""; 0]);
+    });
+}
+
+#[test]
+fn a_board_whose_runs_were_imported_enrols_with_a_code_of_its_own() {
+    on_each_engine(1 << 30, async |farm| {
+        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let found = FoundBundle { place, board: Some("press-7".into()) };
+        let (record, _) = crate::ingest::bundle::read(&found).unwrap();
+        assert_eq!(farm.app.store.put(&record).await.unwrap(), PutOutcome::Stored);
+        farm.app.store.add_code(&digest_of("any"), now() + 60, &[]).await.unwrap();
+        assert_eq!(enrol(&farm, "any", "press-7").await.0, 409);
+        assert!(code_for(&farm, "press-7", "code").await);
+        let (status, answer) = enrol(&farm, "code", "press-7").await;
+        assert_eq!(status, 201, "{answer}");
+        let token = answer["token"].as_str().unwrap();
+        let (id, files) = fixture("measured");
+        assert_eq!(farm.send(token, &id, &files).await.0, 200);
+        // A name that nobody has is as good.
+        assert!(code_for(&farm, "press-8", "new").await);
+        assert_eq!(enrol(&farm, "new", "press-8").await.0, 201);
+    });
+}
+
+#[test]
+fn of_two_boards_that_use_codes_of_one_name_at_once_one_is_enrolled() {
+    on_each_engine(1 << 30, async |farm| {
+        for (board, codes, refused) in [("a", ["one", "one"], 403), ("b", ["two", "three"], 409)] {
+            for code in codes.iter().collect::<std::collections::BTreeSet<_>>() {
+                assert!(code_for(&farm, board, code).await);
+            }
+            let both = tokio::join!(enrol(&farm, codes[0], board), enrol(&farm, codes[1], board));
+            let mut seen = [both.0.0, both.1.0];
+            seen.sort_unstable();
+            assert_eq!(seen, [201, refused]);
+            assert_eq!(farm.app.store.tokens().await.unwrap().get(board), Some(&1));
         }
     });
 }

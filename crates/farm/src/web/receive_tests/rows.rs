@@ -43,6 +43,46 @@ fn rows_are_stored_once_in_whatever_cuts() {
 }
 
 #[test]
+fn no_row_is_left_out_because_its_newline_is_missing() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let put = async |body: Vec<u8>, packed: bool| {
+            let request = Request::put("/v1/rows/b/r/timer/0")
+                .header(header::AUTHORIZATION, format!("Bearer {token}"))
+                .header(header::CONTENT_ENCODING, if packed { "gzip" } else { "identity" });
+            let request = request.body(Body::from(body)).unwrap();
+            let response = router(farm.app.clone()).oneshot(request).await.unwrap();
+            let status = response.status().as_u16();
+            let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            (status, serde_json::from_slice::<Value>(&bytes).unwrap_or_default())
+        };
+        let zipped = |text: &str| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+            std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        let first = line(0, &[(200, 1)]);
+        let second = line(1, &[(300, 2)]);
+        let (status, answer) = put(first.trim_end().into(), false).await;
+        assert_eq!((status, &answer["stored"]), (201, &json!(1)), "{answer}");
+        // With its newline it is the same row.
+        assert_eq!(put(zipped(&first), true).await.0, 200);
+        let cut = format!("{first}{}", &second[..second.len() - 9]);
+        for (body, packed) in [(cut.clone().into_bytes(), false), (zipped(&cut), true)] {
+            let (status, answer) = put(body, packed).await;
+            assert_eq!((status, &answer["had"]), (200, &json!(1)), "{answer}");
+            assert_eq!(answer["cut_off"], json!(second.len() - 9), "{answer}");
+        }
+        // What is packed in several pieces is all of it, and what is packed in part is refused.
+        let pieces = [zipped(&first), zipped(second.trim_end())].concat();
+        let torn = pieces[..pieces.len() - 12].to_vec();
+        assert_eq!(put(torn, true).await.0, 400);
+        let (status, answer) = put(pieces, true).await;
+        assert_eq!((status, &answer["stored"], &answer["had"]), (201, &json!(1), &json!(1)), "{answer}");
+    });
+}
+
+#[test]
 fn clocks_that_are_wrong_place_rows_right_and_the_future_is_refused() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
