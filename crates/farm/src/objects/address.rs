@@ -50,14 +50,17 @@ pub struct BucketAddress {
 }
 
 impl BucketAddress {
-    /// The bucket that `--objects` names; none where it names a folder.
+    /// The bucket that `--objects` names; none where it names a folder. A word and a colon are no
+    /// folder: a slash that was left out must not make one.
     pub fn of(objects: &Path) -> Result<Option<BucketAddress>> {
-        let Some(text) = objects.to_str().filter(|text| text.contains("://")) else { return Ok(None) };
+        let text = objects.to_string_lossy();
+        let Some(scheme) = scheme_of(&text) else { return Ok(None) };
         let wrong = || {
             Failure::usage(format!(
-                "--objects: {} is neither a folder nor a bucket: write s3://BUCKET or s3://BUCKET/PREFIX",
+                "--objects: {}: is neither a folder nor a bucket: write s3://BUCKET/PREFIX, or ./ before \
+                 the name of a folder",
                 // What looks like an address may hold a password.
-                quoted_value(text.split_once("://").map_or(text, |(scheme, _)| scheme))
+                quoted_value(scheme)
             ))
         };
         let rest = text.strip_prefix(SCHEME).ok_or_else(wrong)?.trim_end_matches('/');
@@ -127,6 +130,13 @@ impl fmt::Display for BucketAddress {
     }
 }
 
+/// What stands before a colon as the scheme of an address does (RFC 3986); none where there is none.
+fn scheme_of(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once(':')?;
+    let is_plain = scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    (is_plain && scheme.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(scheme)
+}
+
 fn text_of<'a>(value: &'a Option<OsString>, name: &str) -> Result<Option<&'a str>> {
     let Some(value) = value.as_ref().filter(|value| !value.is_empty()) else { return Ok(None) };
     let text = value.to_str().filter(|text| !text.chars().any(char::is_control));
@@ -153,6 +163,7 @@ fn is_encrypted(endpoint: &str) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::error::Exit;
 
     fn keys(endpoint: &str) -> ObjectKeys {
         let of = |text: &str| Some(OsString::from(text));
@@ -164,11 +175,21 @@ mod tests {
         let of = |text: &str| BucketAddress::of(Path::new(text));
         assert_eq!(of("s3://runs").unwrap().unwrap().to_string(), "s3://runs");
         assert_eq!(of("s3://runs/a/b/").unwrap().unwrap().to_string(), "s3://runs/a/b");
-        assert_eq!(of("/srv/objects").unwrap(), None);
+        for text in ["/srv/objects", "objects", "./s3:/runs", "../s3:", "/srv/s3://x", "a/b:c", "4:x", "ü:x"]
+        {
+            assert_eq!(of(text).unwrap(), None, "{text}");
+        }
         for text in ["s3://", "s3:///x", "s3://b//x", "s3://b/../x", "s3://u:hidden@b", "gs://b", "http://x"]
         {
             let refused = of(text).unwrap_err().message;
             assert!(refused.contains("s3://BUCKET") && !refused.contains("hidden"), "{refused}");
+        }
+        for text in ["s3:/runs/lab", "s3:runs", "s3:", "S3://runs", "S3:runs", "gs:b", "u:hidden@b", "C:/x"] {
+            let refused = of(text).unwrap_err();
+            assert_eq!(refused.exit, Exit::Usage, "{text}");
+            let told = refused.message;
+            assert!(told.contains("write s3://BUCKET/PREFIX") && !told.contains("hidden"), "{told}");
+            assert!(!told.contains('\n'), "{told}");
         }
     }
 
