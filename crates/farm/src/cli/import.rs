@@ -129,10 +129,10 @@ impl KeptIn {
     }
 }
 
-/// A bucket that does not answer ends the command; what else is wrong is the run's.
+/// A bucket that does not answer or refuses ends the command; what else is wrong is the run's.
 fn words_of<T>(outcome: std::result::Result<T, BucketFault>) -> Result<Result<T, String>> {
     match outcome {
-        Err(fault @ BucketFault::Unreachable(_)) => Err(fault.into()),
+        Err(fault) if fault.is_of_bucket() => Err(fault.into()),
         Err(fault) => Ok(Err(fault.words().to_owned())),
         Ok(of) => Ok(Ok(of)),
     }

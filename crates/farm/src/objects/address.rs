@@ -136,15 +136,15 @@ impl fmt::Display for BucketAddress {
     }
 }
 
-/// What stands before a colon as the scheme of an address does (RFC 3986); none where there is none.
+/// What stands before a colon as the scheme of an address does (RFC 3986); none where nothing does.
 fn scheme_of(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once(':')?;
     let is_plain = scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     (is_plain && scheme.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(scheme)
 }
 
-/// What is wrong with the name of a bucket, or with what stands between two slashes of a prefix. The
-/// part itself is not shown: it may be a password.
+/// What is wrong with the name of a bucket, or with what stands between two slashes of a prefix.
+/// The part itself is not shown: it may be a password.
 fn fault_of(part: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     match part.chars().find(|c| !is_plain(*c)) {

@@ -216,7 +216,7 @@ impl BundleCache {
             let local = blocking(move || Ok(run_digest(&place))).await.unwrap_or_default();
             let is_there = match self.bucket.manifest(&name).await {
                 // Before it is known what the bucket has, nothing goes.
-                Err(BucketFault::Unreachable(_)) => return,
+                Err(fault) if fault.is_of_bucket() => return,
                 Ok(Some(manifest)) => local.is_none() || manifest.run_digest() == local.as_deref(),
                 _ => false,
             };

@@ -11,7 +11,7 @@ use crate::ingest::environment::hex;
 
 impl ObjectBucket {
     /// What is wrong with a bundle, in sentences; with `deep` each piece is fetched and compared.
-    /// The fault is the bucket's, which does not answer.
+    /// The fault is the bucket's, which does not answer or refuses.
     pub async fn faults(
         self: &Arc<Self>,
         name: &str,
@@ -21,7 +21,7 @@ impl ObjectBucket {
         let manifest = match self.manifest(name).await {
             Ok(Some(manifest)) => manifest,
             Ok(None) => return Ok(vec![self.missing(name, "no manifest").words().to_owned()]),
-            Err(fault @ BucketFault::Unreachable(_)) => return Err(fault),
+            Err(fault) if fault.is_of_bucket() => return Err(fault),
             Err(fault) => return Ok(vec![fault.words().to_owned()]),
         };
         let mut faults = Vec::new();
@@ -55,7 +55,7 @@ impl ObjectBucket {
             let (bucket, name, found) = (self.clone(), name.to_owned(), found.clone());
             async move {
                 match bucket.piece(&name, &digest).await {
-                    Err(BucketFault::Unreachable(words)) => return Err(BucketFault::Unreachable(words)),
+                    Err(fault) if fault.is_of_bucket() => return Err(fault),
                     Err(fault) => {
                         found.lock().unwrap_or_else(PoisonError::into_inner).push(fault.words().to_owned());
                     }

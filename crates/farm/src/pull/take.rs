@@ -15,7 +15,7 @@ use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::keep;
 use crate::ingest::unpack::{UnpackedRuns, remove_tree};
-use crate::objects::{BucketFault, ObjectBucket};
+use crate::objects::ObjectBucket;
 use crate::records::BundleRecord;
 use crate::store::{FarmStore, PutOutcome};
 
@@ -172,7 +172,7 @@ async fn take_in(
         let kept = match &place.bucket {
             None => blocking(move || keep(&from, &id, &bundles).map(|(kept, _)| kept)).await?,
             Some(bucket) => match bucket.put_folder(&id, &from, &record.digest).await {
-                Err(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
+                Err(fault) if fault.is_of_bucket() => return Err(fault.into()),
                 Err(fault) => Err(fault.words().to_owned()),
                 Ok(_) => Ok(bundles.join(&id)),
             },
