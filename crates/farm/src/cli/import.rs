@@ -118,14 +118,16 @@ impl KeptIn {
         Ok(Ok(()))
     }
 
-    /// Removes from the bucket what was put for a run and then not stored, unless another state of
-    /// it is there.
-    async fn take_back(&self, id: &str, place: Option<&str>) {
-        let is_its = |place: &str| Path::new(place).file_name().is_some_and(|name| name == id);
-        if let (Some(bucket), false) = (&self.bucket, place.is_some_and(is_its)) {
+    /// Removes from the bucket what was put for a run and then not stored, unless the store has a
+    /// run in it: by now, for another program may have put the same and stored it.
+    async fn take_back(&self, store: &FarmStore, id: &str) -> Result<()> {
+        let Some(bucket) = &self.bucket else { return Ok(()) };
+        let is_its = |run: &FarmRun| Path::new(&run.place).file_name().is_some_and(|name| name == id);
+        if !store.run(id).await?.as_ref().is_some_and(is_its) {
             // What stays there is of no run.
             let _ = bucket.remove(id).await;
         }
+        Ok(())
     }
 }
 
@@ -154,7 +156,6 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
     {
         return Ok(to.put_back(&one.place, &record, known).await?.map(|_| PutOutcome::Had));
     }
-    let had = known.as_ref().map(|known| known.place.clone());
     if known.is_none_or(|known| !known.complete) && is_id(&record.run.id) {
         match to.keep(&one.place, &record).await? {
             Ok((place, left_out)) => {
@@ -172,7 +173,7 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
     }
     let outcome = store.put(&record).await?;
     if !matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
-        to.take_back(&record.run.id, had.as_deref()).await;
+        to.take_back(store, &record.run.id).await?;
     }
     Ok(match outcome {
         PutOutcome::Refused(reason) => Err(reason),
@@ -216,6 +217,34 @@ mod tests {
             assert_eq!(faults().await.len(), 1);
             assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
             assert_eq!(faults().await, [""; 0]);
+        });
+    }
+
+    #[test]
+    fn what_another_program_has_stored_meanwhile_stays_in_the_bucket() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
+            let folder = tempfile::tempdir().unwrap();
+            let to = KeptIn { bundles: folder.path().to_owned(), bucket: Some(bucket.clone()) };
+            let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let one = FoundBundle { place: place.clone(), board: Some("a".into()) };
+            let record = read(&one).unwrap().0;
+            let id = &record.run.id;
+            // Both look before either has stored it.
+            let (first, second) = tokio::join!(take_in(&store, &one, &to), take_in(&store, &one, &to));
+            let outcomes = [first.unwrap().unwrap(), second.unwrap().unwrap()];
+            assert!(outcomes.contains(&PutOutcome::Stored) && outcomes.contains(&PutOutcome::Had));
+            assert_eq!(bucket.faults(id, &record.digest, true).await.unwrap(), [""; 0]);
+            to.take_back(&store, id).await.unwrap();
+            assert_eq!(bucket.faults(id, &record.digest, true).await.unwrap(), [""; 0]);
+            // No run is in this one, or the run is in another bundle.
+            bucket.put_folder("none", &place, &record.digest).await.unwrap();
+            to.take_back(&store, "none").await.unwrap();
+            assert_eq!(bucket.manifest("none").await.unwrap(), None);
+            store.moved(id, "/elsewhere/sent+1").await.unwrap();
+            to.take_back(&store, id).await.unwrap();
+            assert_eq!(bucket.manifest(id).await.unwrap(), None);
         });
     }
 }
