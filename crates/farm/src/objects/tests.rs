@@ -19,6 +19,7 @@ use super::{BucketBundle, BucketFault, BundleCache, ObjectBucket, manifest_of, s
 use crate::ingest::bundle::read;
 use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
+use crate::ingest::keep::keep;
 use crate::ingest::stored::{StoredBytes, stored_files};
 use crate::ingest::thin::WindowsKept;
 use crate::store::FarmStore;
@@ -77,6 +78,22 @@ impl PlannedFaults {
 
 pub fn in_memory() -> Arc<ObjectBucket> {
     Arc::new(ObjectBucket::new(Arc::new(InMemory::new()), "s3://runs/lab".into(), "lab"))
+}
+
+/// A state of the hunt before its end, so many cycles short; where it is, below a folder.
+pub fn hunt_that_is_on(folder: &Path, short: u64) -> PathBuf {
+    let place = keep(&fixture("hunt"), &format!("short-{short}"), folder).unwrap().0;
+    let document = place.join("run.json");
+    let mut run: serde_json::Value = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
+    run["complete"] = false.into();
+    let cpu = &mut run["cpus"][0];
+    cpu["cycles"] = (cpu["cycles"].as_u64().unwrap() - short).into();
+    cpu["missed"] = (cpu["missed"].as_u64().unwrap() + short).into();
+    let rows = cpu["histogram"].as_array_mut().unwrap();
+    let row = rows.iter_mut().find(|row| row[2].as_u64() > Some(short)).unwrap();
+    row[2] = (row[2].as_u64().unwrap() - short).into();
+    fs::write(&document, serde_json::to_vec(&run).unwrap()).unwrap();
+    place
 }
 
 fn block_on<F: Future>(future: F) -> F::Output {
