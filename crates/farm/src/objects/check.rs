@@ -26,11 +26,8 @@ impl ObjectBucket {
         };
         let mut faults = Vec::new();
         // One of several pieces is compared where they are fetched.
-        if manifest.run_digest().is_some_and(|known| known != hex(digest)) {
-            faults.push(format!(
-                "the bucket {} has another run.json of {name} than the store: import it again",
-                self.name()
-            ));
+        if let Err(fault) = self.check_document(name, manifest.run_digest(), digest) {
+            faults.push(fault.words().to_owned());
         }
         let there: BTreeMap<String, u64> =
             self.objects(name).await?.into_iter().map(|object| (object.name, object.bytes)).collect();
@@ -43,6 +40,23 @@ impl ObjectBucket {
             faults.extend(self.damaged_pieces(name, places.into_keys()).await?);
         }
         Ok(faults)
+    }
+
+    /// A fault where a bundle has another document than the store knows, by their digests: its
+    /// manifest may be another run's. What is not known passes.
+    pub(super) fn check_document(
+        &self,
+        name: &str,
+        found: Option<&str>,
+        digest: &[u8],
+    ) -> Result<(), BucketFault> {
+        match found {
+            Some(found) if found != hex(digest) => Err(BucketFault::Damaged(format!(
+                "the bucket {} has another run.json of {name} than the store: import it again",
+                self.name()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     async fn damaged_pieces(

@@ -360,6 +360,44 @@ fn what_is_damaged_or_missing_is_a_line_and_is_found_by_the_check() {
 }
 
 #[test]
+fn a_bundle_of_another_run_is_not_shown_as_the_one_that_was_asked_for() {
+    block_on(async {
+        let bucket = in_memory();
+        let (run, other) = (made("run"), made("other"));
+        let digest = digest_of(run.path());
+        bucket.put_folder("run", run.path(), &digest).await.unwrap();
+        let cached = Cached::new(&bucket, 1 << 30);
+        let open = async || {
+            let lease = cached.cache.open(&cached.folder.path().join("run"), Some(&digest)).await?;
+            Ok::<_, BucketFault>(content(&lease))
+        };
+        let told = async || {
+            let fault = open().await.unwrap_err();
+            assert!(matches!(fault, BucketFault::Damaged(_)), "{fault:?}");
+            assert!(fault.words().contains("another run.json of run") && !fault.words().contains('\n'));
+            assert!(!cached.names().1, "nothing half is left");
+        };
+        assert_eq!(open().await.unwrap(), content(run.path()));
+        bucket.put_folder("run", other.path(), &digest_of(other.path())).await.unwrap();
+        // The copy is the one that the store knows: the bucket is not asked.
+        assert_eq!(open().await.unwrap(), content(run.path()));
+        fs::remove_dir_all(cached.folder.path().join("run")).unwrap();
+        told().await;
+        assert_eq!(cached.names().0, [""; 0]);
+        // Nor is a copy shown that is of the other run, too.
+        assert_eq!(cached.content("run").await.unwrap(), content(other.path()));
+        told().await;
+        // A document of two pieces, whose digest no manifest has.
+        fs::write(other.path().join("run.json"), "other".repeat(PIECE as usize / 5 + 9)).unwrap();
+        bucket.put_folder("run", other.path(), &digest_of(other.path())).await.unwrap();
+        assert_eq!(bucket.manifest("run").await.unwrap().unwrap().run_digest(), None);
+        told().await;
+        bucket.put_folder("run", run.path(), &digest).await.unwrap();
+        assert_eq!(open().await.unwrap(), content(run.path()));
+    });
+}
+
+#[test]
 fn what_was_not_read_for_longest_goes_and_what_is_read_stays() {
     block_on(async {
         let bucket = in_memory();
