@@ -37,6 +37,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         return Err(Failure::usage("--deep: is for a bucket: name it with --objects s3://BUCKET"));
     }
     let store = place.open_existing().await?;
+    if let Some(bucket) = &bucket {
+        // Also where no run is in it yet.
+        bucket.probe().await?;
+    }
     let mut faults = store.faults().await?;
     let places = store.places().await?;
     for (id, at, digest) in &places {

@@ -9,7 +9,7 @@ use model::text::{quoted, several};
 use super::objects_flag::ObjectsFlag;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
-use crate::ingest::bundle::{is_id, read};
+use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, bundles};
 use crate::ingest::keep::keep;
 use crate::objects::{BucketFault, ObjectBucket};
@@ -102,12 +102,15 @@ impl KeptIn {
     /// Puts a run back that the store has and the bucket has not.
     async fn put_back(
         &self,
+        store: &FarmStore,
         from: &Path,
         record: &BundleRecord,
-        known: &FarmRun,
     ) -> Result<Result<(), String>> {
-        let name = Path::new(&known.place).file_name().and_then(|name| name.to_str());
-        let (Some(bucket), Some(name)) = (&self.bucket, name) else { return Ok(Ok(())) };
+        let Some(bucket) = &self.bucket else { return Ok(Ok(())) };
+        let known = store.run(&record.run.id).await?;
+        let place = known.as_ref().map(|known| Path::new(&known.place));
+        let name = place.and_then(|place| place.file_name()?.to_str());
+        let Some(name) = name else { return Ok(Ok(())) };
         if bucket.faults(name, &record.digest, false).await?.is_empty() {
             return Ok(Ok(()));
         }
@@ -118,21 +121,23 @@ impl KeptIn {
         Ok(Ok(()))
     }
 
-    /// Removes from the bucket what was put for a run and then not stored, unless another state of
-    /// it is there.
-    async fn take_back(&self, id: &str, place: Option<&str>) {
-        let is_its = |place: &str| Path::new(place).file_name().is_some_and(|name| name == id);
-        if let (Some(bucket), false) = (&self.bucket, place.is_some_and(is_its)) {
+    /// Removes from the bucket what was put for a run and then not stored, unless the store has a
+    /// run in it: by now, for another program may have put the same and stored it.
+    async fn take_back(&self, store: &FarmStore, id: &str) -> Result<()> {
+        let Some(bucket) = &self.bucket else { return Ok(()) };
+        let is_its = |run: &FarmRun| Path::new(&run.place).file_name().is_some_and(|name| name == id);
+        if !store.run(id).await?.as_ref().is_some_and(is_its) {
             // What stays there is of no run.
             let _ = bucket.remove(id).await;
         }
+        Ok(())
     }
 }
 
-/// A bucket that does not answer ends the command; what else is wrong is the run's.
+/// A bucket that does not answer or refuses ends the command; what else is wrong is the run's.
 fn words_of<T>(outcome: std::result::Result<T, BucketFault>) -> Result<Result<T, String>> {
     match outcome {
-        Err(fault @ BucketFault::Unreachable(_)) => Err(fault.into()),
+        Err(fault) if fault.is_of_bucket() => Err(fault.into()),
         Err(fault) => Ok(Err(fault.words().to_owned())),
         Ok(of) => Ok(Ok(of)),
     }
@@ -147,32 +152,27 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
     for remark in remarks {
         say(&format!("onbeat-farm: {}: {remark}", quoted(&one.place)));
     }
-    // What is there and over is not copied once more.
-    let known = store.run(&record.run.id).await?;
-    if let Some(known) = known.as_ref().filter(|_| to.bucket.is_some())
-        && store.run_digest(&known.id).await?.as_deref() == Some(&record.digest)
-    {
-        return Ok(to.put_back(&one.place, &record, known).await?.map(|_| PutOutcome::Had));
-    }
-    let had = known.as_ref().map(|known| known.place.clone());
-    if known.is_none_or(|known| !known.complete) && is_id(&record.run.id) {
-        match to.keep(&one.place, &record).await? {
-            Ok((place, left_out)) => {
-                record.run.place = place.to_string_lossy().into_owned();
-                if left_out > 0 {
-                    let files = several(left_out, "file", "files");
-                    say(&format!(
-                        "onbeat-farm: {}: {files} left out: links, or unreadable",
-                        quoted(&one.place)
-                    ));
-                }
-            }
-            Err(reason) => return Ok(Err(reason)),
+    // What is refused, or there already, does not touch the copy of what is stored.
+    match store.outcome_of(&record).await? {
+        PutOutcome::Refused(reason) => return Ok(Err(reason)),
+        PutOutcome::Had => {
+            return Ok(to.put_back(store, &one.place, &record).await?.map(|()| PutOutcome::Had));
         }
+        PutOutcome::Stored | PutOutcome::Replaced => {}
+    }
+    match to.keep(&one.place, &record).await? {
+        Ok((place, left_out)) => {
+            record.run.place = place.to_string_lossy().into_owned();
+            if left_out > 0 {
+                let files = several(left_out, "file", "files");
+                say(&format!("onbeat-farm: {}: {files} left out: links, or unreadable", quoted(&one.place)));
+            }
+        }
+        Err(reason) => return Ok(Err(reason)),
     }
     let outcome = store.put(&record).await?;
     if !matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
-        to.take_back(&record.run.id, had.as_deref()).await;
+        to.take_back(store, &record.run.id).await?;
     }
     Ok(match outcome {
         PutOutcome::Refused(reason) => Err(reason),
@@ -183,7 +183,8 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::tests::{PlannedFault, in_memory};
+    use crate::objects::tests::{PlannedFault, hunt_that_is_on, in_memory};
+    use sha2::{Digest, Sha256};
 
     #[test]
     fn a_run_goes_into_the_bucket_before_it_is_stored_and_is_put_back_where_it_was_lost() {
@@ -216,6 +217,82 @@ mod tests {
             assert_eq!(faults().await.len(), 1);
             assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
             assert_eq!(faults().await, [""; 0]);
+        });
+    }
+
+    #[test]
+    fn what_is_refused_does_not_touch_the_copy_of_what_is_stored() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            for bucket in [None, Some(in_memory())] {
+                let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
+                let bundles = folder.path().join("bundles");
+                let to = KeptIn { bundles: bundles.clone(), bucket: bucket.clone() };
+                let of = |place: &Path, board: &str| FoundBundle {
+                    place: place.to_owned(),
+                    board: Some(board.into()),
+                };
+                let (later, earlier) = (hunt_that_is_on(folder.path(), 0), hunt_that_is_on(folder.path(), 1));
+                let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+                let id = read(&of(&over, "a")).unwrap().0.run.id;
+                // Whether the copy is of this state.
+                let is_copy_of = async |place: &PathBuf| {
+                    let digest = read(&of(place, "a")).unwrap().0.digest;
+                    match &bucket {
+                        Some(bucket) => bucket.faults(&id, &digest, true).await.unwrap().is_empty(),
+                        None => {
+                            let copy = bundles.join(&id).join("run.json");
+                            let text = host::read_user_file(&copy, bundle::manifest::RUN_LIMIT).unwrap();
+                            Sha256::digest(&text)[..] == digest[..]
+                        }
+                    }
+                };
+                let refused = async |place: &PathBuf, board: &str| {
+                    take_in(&store, &of(place, board), &to).await.unwrap().unwrap_err()
+                };
+                let stored = take_in(&store, &of(&later, "a"), &to).await.unwrap();
+                assert_eq!(stored, Ok(PutOutcome::Stored));
+                let why = refused(&earlier, "a").await;
+                assert!(why.contains("a later state") && !why.contains("is over"), "{why}");
+                for place in [&later, &over] {
+                    let why = refused(place, "other").await;
+                    assert!(why.contains("a run of a already"), "{why}");
+                }
+                assert!(is_copy_of(&later).await);
+                let stored = take_in(&store, &of(&over, "a"), &to).await.unwrap();
+                assert_eq!(stored, Ok(PutOutcome::Replaced));
+                let why = refused(&later, "a").await;
+                assert!(why.contains("a run that is over does not change"), "{why}");
+                assert!(is_copy_of(&over).await);
+            }
+        });
+    }
+
+    #[test]
+    fn what_another_program_has_stored_meanwhile_stays_in_the_bucket() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
+            let folder = tempfile::tempdir().unwrap();
+            let to = KeptIn { bundles: folder.path().to_owned(), bucket: Some(bucket.clone()) };
+            let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let one = FoundBundle { place: place.clone(), board: Some("a".into()) };
+            let record = read(&one).unwrap().0;
+            let id = &record.run.id;
+            // Both look before either has stored it.
+            let (first, second) = tokio::join!(take_in(&store, &one, &to), take_in(&store, &one, &to));
+            let outcomes = [first.unwrap().unwrap(), second.unwrap().unwrap()];
+            assert!(outcomes.contains(&PutOutcome::Stored) && outcomes.contains(&PutOutcome::Had));
+            assert_eq!(bucket.faults(id, &record.digest, true).await.unwrap(), [""; 0]);
+            to.take_back(&store, id).await.unwrap();
+            assert_eq!(bucket.faults(id, &record.digest, true).await.unwrap(), [""; 0]);
+            // No run is in this one, or the run is in another bundle.
+            bucket.put_folder("none", &place, &record.digest).await.unwrap();
+            to.take_back(&store, "none").await.unwrap();
+            assert_eq!(bucket.manifest("none").await.unwrap(), None);
+            store.moved(id, "/elsewhere/sent+1").await.unwrap();
+            to.take_back(&store, id).await.unwrap();
+            assert_eq!(bucket.manifest(id).await.unwrap(), None);
         });
     }
 }

@@ -71,6 +71,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         windows: before("--windows", &args.windows)?,
         now: now(),
     };
+    if let Some(bucket) = &bucket {
+        // Before anything goes.
+        bucket.probe().await?;
+    }
     let (dry, mut dropped) = (args.dry_run, 0);
     for (tier, before) in tiers {
         dropped += if dry { store.prunable(tier, before).await? } else { store.prune(tier, before).await? };

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use super::objects_flag::name_in_bucket;
 use super::retention::{PrunedBundles, RetentionTimes, StayingWindows, Thinning, step_by_step, thin};
 use crate::ingest::unpack::remove_tree;
-use crate::objects::{BucketBundle, BucketFault, ObjectBucket};
+use crate::objects::{BucketBundle, ObjectBucket};
 use crate::store::{FarmStore, KeptBundle, ThinnedPart};
 
 /// Where bundles are worked on, next to their copies.
@@ -37,7 +37,7 @@ pub async fn thin_out_of_bucket(
         let name = name_in_bucket(Path::new(&bundle.place), folder);
         let Some(name) = name.filter(|_| !may_go.is_empty()) else { continue };
         let found = match BucketBundle::look(bucket, &name).await {
-            Err(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
+            Err(fault) if fault.is_of_bucket() => return Err(fault.into()),
             Err(fault) => {
                 pruned.failed.push((bundle.run.clone(), fault.words().to_owned()));
                 continue;
@@ -71,7 +71,7 @@ pub async fn thin_out_of_bucket(
             }
             Thinning::Done => {}
             Thinning::Pinned => pruned.pinned += 1,
-            Thinning::Failed(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
+            Thinning::Failed(fault) if fault.is_of_bucket() => return Err(fault.into()),
             Thinning::Failed(fault) => pruned.failed.push((bundle.run.clone(), fault.words().to_owned())),
         }
     }

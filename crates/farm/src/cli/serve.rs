@@ -16,7 +16,7 @@ use super::store_flag::StorePlace;
 use super::tls_flags::{TlsFlags, keep_certificate};
 use super::webhook_flags::WebhookFlags;
 use super::{FarmEnvironment, say};
-use crate::objects::{BundleCache, ObjectBucket};
+use crate::objects::{BucketFault, BundleCache, ObjectBucket};
 use crate::store::FarmStore;
 use crate::web::{
     AccessPolicy, App, FarmExposure, Intake, PublicReading, ServerCertificate, TlsListener, keep_changes,
@@ -103,9 +103,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let policy = AccessPolicy { public: args.public, metrics_open: args.metrics_open };
     let keeps = intake.is_some();
     let has_people = store.has_people().await?;
-    if let Some(cache) = &cache {
-        tokio::spawn(tell_of_bucket(cache.bucket.clone()));
-    }
+    let bucket = cache.as_ref().map(|cache| cache.bucket.clone());
     let app = Arc::new(App::new(store, exposure, intake).with_policy(policy).with_cache(cache));
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         Failure::of_call(
@@ -136,6 +134,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         () = turn.lost() => Err(Failure::not_permitted(
             "another server has taken the database: end that one, then start this one again",
         )),
+        failure = watch_bucket(bucket) => Err(failure),
     }
 }
 
@@ -224,9 +223,14 @@ async fn watch(app: Arc<App>, roots: Vec<PathBuf>) {
     }
 }
 
-/// Says once that the bucket does not answer, and once that it does again.
-async fn tell_of_bucket(bucket: Arc<ObjectBucket>) {
+/// Says once that the bucket does not answer, and once that it does again. Ends where it refuses at
+/// the start what the server was given: waiting does not help then.
+async fn watch_bucket(bucket: Option<Arc<ObjectBucket>>) -> Failure {
+    let Some(bucket) = bucket else { return std::future::pending().await };
     let (mut trouble, mut said) = (bucket.trouble(), false);
+    if let Err(fault @ (BucketFault::Refused(_) | BucketFault::NoBucket(_))) = bucket.probe().await {
+        return fault.into();
+    }
     let mut looks = tokio::time::interval(EVERY);
     loop {
         tokio::select! {

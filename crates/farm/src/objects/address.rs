@@ -19,6 +19,8 @@ use crate::this_machine::is_this_machine;
 const SCHEME: &str = "s3://";
 /// Where no other region is named, as the tools of S3 have it.
 const REGION: &str = "us-east-1";
+/// Of the name of a bucket, and of what stands between two slashes of a prefix.
+const LONGEST_PART: usize = 100;
 /// One more than this is tried, within this time.
 const RETRIES: usize = 2;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,26 +52,33 @@ pub struct BucketAddress {
 }
 
 impl BucketAddress {
-    /// The bucket that `--objects` names; none where it names a folder.
+    /// The bucket that `--objects` names; none where it names a folder. A word and a colon are no
+    /// folder: a slash that was left out must not make one.
     pub fn of(objects: &Path) -> Result<Option<BucketAddress>> {
-        let Some(text) = objects.to_str().filter(|text| text.contains("://")) else { return Ok(None) };
+        let text = objects.to_string_lossy();
+        let Some(scheme) = scheme_of(&text) else { return Ok(None) };
         let wrong = || {
             Failure::usage(format!(
-                "--objects: {} is neither a folder nor a bucket: write s3://BUCKET or s3://BUCKET/PREFIX",
+                "--objects: {}: is neither a folder nor a bucket: write s3://BUCKET/PREFIX, or ./ before \
+                 the name of a folder",
                 // What looks like an address may hold a password.
-                quoted_value(text.split_once("://").map_or(text, |(scheme, _)| scheme))
+                quoted_value(scheme)
             ))
         };
         let rest = text.strip_prefix(SCHEME).ok_or_else(wrong)?.trim_end_matches('/');
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let plain = |part: &str| {
-            let letter = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-            (1..=100).contains(&part.len()) && part.chars().all(letter) && !part.starts_with('.')
+        let check = |what: &str, part: &str| match fault_of(part) {
+            None => Ok(()),
+            Some(fault) => Err(Failure::usage(format!(
+                "--objects: {what} {fault}: write s3://BUCKET/PREFIX, whose parts are 1 to {LONGEST_PART} of \
+                 A-Z, a-z, 0-9, '.', '_' and '-', the first of them no '.'"
+            ))),
         };
-        match plain(bucket) && (prefix.is_empty() || prefix.split('/').all(plain)) {
-            true => Ok(Some(BucketAddress { bucket: bucket.to_owned(), prefix: prefix.to_owned() })),
-            false => Err(wrong()),
+        check("the name of the bucket", bucket)?;
+        if !prefix.is_empty() {
+            prefix.split('/').try_for_each(|part| check("a part of the prefix", part))?;
         }
+        Ok(Some(BucketAddress { bucket: bucket.to_owned(), prefix: prefix.to_owned() }))
     }
 
     /// The bucket, by the keys of the environment. Nothing is asked yet.
@@ -127,6 +136,27 @@ impl fmt::Display for BucketAddress {
     }
 }
 
+/// What stands before a colon as the scheme of an address does (RFC 3986); none where nothing does.
+fn scheme_of(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once(':')?;
+    let is_plain = scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    (is_plain && scheme.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(scheme)
+}
+
+/// What is wrong with the name of a bucket, or with what stands between two slashes of a prefix.
+/// The part itself is not shown: it may be a password.
+fn fault_of(part: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    match part.chars().find(|c| !is_plain(*c)) {
+        Some(' ') => Some("has a blank in it".to_owned()),
+        Some(other) => Some(format!("has {} in it", quoted_value(&other.to_string()))),
+        None if part.is_empty() => Some("is empty".to_owned()),
+        None if part.len() > LONGEST_PART => Some(format!("is {} characters long", part.len())),
+        None if part.starts_with('.') => Some("begins with '.'".to_owned()),
+        None => None,
+    }
+}
+
 fn text_of<'a>(value: &'a Option<OsString>, name: &str) -> Result<Option<&'a str>> {
     let Some(value) = value.as_ref().filter(|value| !value.is_empty()) else { return Ok(None) };
     let text = value.to_str().filter(|text| !text.chars().any(char::is_control));
@@ -153,6 +183,7 @@ fn is_encrypted(endpoint: &str) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::error::Exit;
 
     fn keys(endpoint: &str) -> ObjectKeys {
         let of = |text: &str| Some(OsString::from(text));
@@ -164,12 +195,43 @@ mod tests {
         let of = |text: &str| BucketAddress::of(Path::new(text));
         assert_eq!(of("s3://runs").unwrap().unwrap().to_string(), "s3://runs");
         assert_eq!(of("s3://runs/a/b/").unwrap().unwrap().to_string(), "s3://runs/a/b");
-        assert_eq!(of("/srv/objects").unwrap(), None);
+        for text in ["/srv/objects", "objects", "./s3:/runs", "../s3:", "/srv/s3://x", "a/b:c", "4:x", "ü:x"]
+        {
+            assert_eq!(of(text).unwrap(), None, "{text}");
+        }
         for text in ["s3://", "s3:///x", "s3://b//x", "s3://b/../x", "s3://u:hidden@b", "gs://b", "http://x"]
         {
             let refused = of(text).unwrap_err().message;
             assert!(refused.contains("s3://BUCKET") && !refused.contains("hidden"), "{refused}");
         }
+        for text in ["s3:/runs/lab", "s3:runs", "s3:", "S3://runs", "S3:runs", "gs:b", "u:hidden@b", "C:/x"] {
+            let refused = of(text).unwrap_err();
+            assert_eq!(refused.exit, Exit::Usage, "{text}");
+            let told = refused.message;
+            assert!(told.contains("write s3://BUCKET/PREFIX") && !told.contains("hidden"), "{told}");
+            assert!(!told.contains('\n'), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_prefix_is_said_with_what_is_allowed() {
+        let long = format!("s3://runs/lab/{}", "x".repeat(LONGEST_PART + 1));
+        for (text, words) in [
+            ("s3://runs/prüfstand", "a part of the prefix has 'ü' in it"),
+            ("s3://runs/test lab", "a part of the prefix has a blank in it"),
+            (long.as_str(), "a part of the prefix is 101 characters long"),
+            ("s3://runs/a//b", "a part of the prefix is empty"),
+            ("s3://runs/a/.b", "a part of the prefix begins with '.'"),
+            ("s3://lab:runs/a", "the name of the bucket has : in it"),
+            ("s3:///a", "the name of the bucket is empty"),
+        ] {
+            let refused = BucketAddress::of(Path::new(text)).unwrap_err();
+            assert_eq!(refused.exit, Exit::Usage, "{text}");
+            let told = refused.message;
+            assert!(told.contains(words) && told.contains("1 to 100 of A-Z, a-z, 0-9"), "{told}");
+        }
+        let longest = format!("s3://runs/{}", "x".repeat(LONGEST_PART));
+        assert_eq!(BucketAddress::of(Path::new(&longest)).unwrap().unwrap().to_string(), longest);
     }
 
     #[test]

@@ -20,8 +20,12 @@ const MOST_OBJECTS: usize = 100_000;
 /// What is wrong, in a line with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BucketFault {
-    /// The bucket does not answer, or refuses: to be tried again.
+    /// The bucket does not answer: to be tried again.
     Unreachable(String),
+    /// It refuses the keys.
+    Refused(String),
+    /// There is no such bucket.
+    NoBucket(String),
     /// It does not have the bundle, or a part of it.
     Missing(String),
     /// It has other bytes than its manifest says.
@@ -34,17 +38,25 @@ impl BucketFault {
     pub fn words(&self) -> &str {
         match self {
             BucketFault::Unreachable(words)
+            | BucketFault::Refused(words)
+            | BucketFault::NoBucket(words)
             | BucketFault::Missing(words)
             | BucketFault::Damaged(words)
             | BucketFault::Here(words) => words,
         }
+    }
+
+    /// Whether it is the bucket's, not a bundle's: what is asked next fails as well.
+    pub fn is_of_bucket(&self) -> bool {
+        matches!(self, BucketFault::Unreachable(_) | BucketFault::Refused(_) | BucketFault::NoBucket(_))
     }
 }
 
 impl From<BucketFault> for Failure {
     fn from(fault: BucketFault) -> Failure {
         let exit = match &fault {
-            BucketFault::Missing(_) | BucketFault::Damaged(_) => Exit::Usage,
+            BucketFault::Refused(_) => Exit::NotPermitted,
+            BucketFault::NoBucket(_) | BucketFault::Missing(_) | BucketFault::Damaged(_) => Exit::Usage,
             BucketFault::Unreachable(_) | BucketFault::Here(_) => Exit::Internal,
         };
         Failure { exit, message: fault.words().to_owned() }
@@ -94,9 +106,10 @@ impl ObjectBucket {
         self.trouble.subscribe()
     }
 
-    /// Asks for something that is not there, so that it is known whether the bucket answers.
+    /// Asks for something that is not there, so that it is known whether the bucket answers. It is
+    /// fetched: the answer to a HEAD has no words, and a missing bucket would look the same.
     pub async fn probe(&self) -> Result<(), BucketFault> {
-        self.put_at("probe", "manifest.json").await.map(|_| ())
+        self.get_object("probe", "none", 0).await.map(|_| ())
     }
 
     /// A fault while the bucket does not answer; where it did, it is not asked.
@@ -212,7 +225,7 @@ impl ObjectBucket {
         let outcome = self.planned.or_fail(request).await;
         #[cfg(not(test))]
         let outcome = request.await;
-        let trouble = match outcome {
+        let fault = match outcome {
             Ok(found) => {
                 self.note(None);
                 return Ok(Some(found));
@@ -222,30 +235,28 @@ impl ObjectBucket {
                 self.note(None);
                 return Ok(None);
             }
-            Err(error) => self.words(&error),
+            Err(error) => self.fault_of(&error),
         };
-        self.note(Some(trouble.clone()));
-        Err(BucketFault::Unreachable(trouble))
+        self.note(Some(fault.words().to_owned()));
+        Err(fault)
     }
 
-    fn words(&self, error: &object_store::Error) -> String {
+    fn fault_of(&self, error: &object_store::Error) -> BucketFault {
         let name = &self.name;
-        match error {
-            object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
-                format!(
-                    "the bucket {name} refuses the keys of the environment: set AWS_ACCESS_KEY_ID and \
-                     AWS_SECRET_ACCESS_KEY to some that may read, write, list and remove there"
-                )
-            }
-            object_store::Error::NotFound { .. } => {
-                format!("there is no bucket {name}: make it, or name another")
-            }
-            error => format!(
-                "the bucket {name} is not reached ({}): look whether it runs, and at AWS_ENDPOINT_URL and \
-                 AWS_REGION",
-                excerpt(&root_of(error).to_string())
-            ),
+        if is_no_bucket(error) {
+            return BucketFault::NoBucket(format!("there is no bucket {name}: make it, or name another"));
         }
+        if is_refusal(error) {
+            return BucketFault::Refused(format!(
+                "the bucket {name} refuses the keys of the environment: set AWS_ACCESS_KEY_ID and \
+                 AWS_SECRET_ACCESS_KEY to some that may read, write, list and remove there"
+            ));
+        }
+        BucketFault::Unreachable(format!(
+            "the bucket {name} is not reached ({}): look whether it runs, and at AWS_ENDPOINT_URL and \
+             AWS_REGION",
+            excerpt(&root_of(error).to_string())
+        ))
     }
 
     fn note(&self, trouble: Option<String>) {
@@ -260,8 +271,8 @@ impl ObjectBucket {
 }
 
 /// What an error comes from: what is around it names requests that people did not make.
-fn root_of(error: &object_store::Error) -> &dyn std::error::Error {
-    let mut root: &dyn std::error::Error = error;
+fn root_of(error: &(dyn std::error::Error + 'static)) -> &(dyn std::error::Error + 'static) {
+    let mut root = error;
     while let Some(source) = root.source() {
         root = source;
     }
@@ -269,14 +280,19 @@ fn root_of(error: &object_store::Error) -> &dyn std::error::Error {
 }
 
 fn is_no_bucket(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(one) = next {
-        if one.to_string().contains("NoSuchBucket") {
-            return true;
+    // The server's answer; what is around it names the bucket, which may be called anything.
+    root_of(error).to_string().contains("NoSuchBucket")
+}
+
+fn is_refusal(error: &object_store::Error) -> bool {
+    match error {
+        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => true,
+        // The library tells the status of a list in words alone.
+        error => {
+            let words = root_of(error).to_string();
+            ["403", "401"].iter().any(|status| words.contains(&format!("status code: {status} ")))
         }
-        next = one.source();
     }
-    false
 }
 
 /// Does work for each of many, some at a time; the first fault ends it.

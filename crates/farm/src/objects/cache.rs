@@ -87,7 +87,8 @@ impl BundleCache {
     }
 
     /// Where a run's bundle can be read, for as long as the lease lives. The digest is that of its
-    /// document, by which a copy is known that is older than the bucket's.
+    /// document as the store has it: a copy with another is fetched again, and a bundle in the
+    /// bucket with another is a fault.
     pub async fn open(
         self: &Arc<Self>,
         place: &Path,
@@ -112,11 +113,11 @@ impl BundleCache {
             (None, None) => Err(self.bucket.missing(name, "nothing")),
             // It was here before there was a bucket, or it is newer than what the store knows.
             (None, Some(_)) => Ok(lease),
-            (Some(manifest), Some(local)) if manifest.run_digest() == Some(&local) => Ok(lease),
             (Some(manifest), _) => {
                 // It goes on where who asked has gone meanwhile.
-                let (cache, of) = (self.clone(), name.to_owned());
-                let taken = tokio::spawn(async move { cache.take(&of, manifest).await }).await;
+                let (cache, of, digest) = (self.clone(), name.to_owned(), digest.map(<[u8]>::to_vec));
+                let taken =
+                    tokio::spawn(async move { cache.take(&of, manifest, digest.as_deref()).await }).await;
                 let failed = |_| Err(BucketFault::Here("a thread failed: try again".to_owned()));
                 taken.unwrap_or_else(failed).map(|()| lease)
             }
@@ -168,15 +169,20 @@ impl BundleCache {
     }
 
     /// Fetches a bundle and puts it into its place.
-    async fn take(self: &Arc<Self>, name: &str, mut manifest: BundleManifest) -> Result<(), BucketFault> {
+    async fn take(
+        self: &Arc<Self>,
+        name: &str,
+        mut manifest: BundleManifest,
+        digest: Option<&[u8]>,
+    ) -> Result<(), BucketFault> {
         let _turn = self.fetches.acquire().await;
         let hidden = format!("{FETCHED}/{name}.{:016x}", host::random_u64());
-        let mut outcome = self.fetch_hidden(name, &hidden, &manifest).await;
+        let mut outcome = self.fetch_hidden(name, &hidden, &manifest, digest).await;
         if matches!(outcome, Err(BucketFault::Missing(_))) {
             // It may have been thinned or replaced meanwhile, by another program.
             match self.bucket.manifest(name).await {
                 Ok(Some(newer)) if newer != manifest => {
-                    outcome = self.fetch_hidden(name, &hidden, &newer).await;
+                    outcome = self.fetch_hidden(name, &hidden, &newer, digest).await;
                     manifest = newer;
                 }
                 _ => {}
@@ -202,10 +208,18 @@ impl BundleCache {
         name: &str,
         hidden: &str,
         manifest: &BundleManifest,
+        digest: Option<&[u8]>,
     ) -> Result<(), BucketFault> {
+        if let Some(digest) = digest {
+            self.bucket.check_document(name, manifest.run_digest(), digest)?;
+        }
         let (folder, of) = (self.folder.clone(), hidden.to_owned());
         let into = blocking(move || made_empty(&folder, &of)).await?;
-        self.bucket.fetch(name, manifest.files.clone(), &into).await
+        self.bucket.fetch(name, manifest.files.clone(), &into).await?;
+        let Some(digest) = digest else { return Ok(()) };
+        // A document of several pieces has its digest in no manifest.
+        let found = blocking(move || Ok(run_digest(&into))).await?;
+        self.bucket.check_document(name, found.as_deref(), digest)
     }
 
     /// Takes away what was not read for longest, until the rest fits.
@@ -216,7 +230,7 @@ impl BundleCache {
             let local = blocking(move || Ok(run_digest(&place))).await.unwrap_or_default();
             let is_there = match self.bucket.manifest(&name).await {
                 // Before it is known what the bucket has, nothing goes.
-                Err(BucketFault::Unreachable(_)) => return,
+                Err(fault) if fault.is_of_bucket() => return,
                 Ok(Some(manifest)) => local.is_none() || manifest.run_digest() == local.as_deref(),
                 _ => false,
             };

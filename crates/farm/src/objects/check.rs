@@ -11,7 +11,7 @@ use crate::ingest::environment::hex;
 
 impl ObjectBucket {
     /// What is wrong with a bundle, in sentences; with `deep` each piece is fetched and compared.
-    /// The fault is the bucket's, which does not answer.
+    /// The fault is the bucket's, which does not answer or refuses.
     pub async fn faults(
         self: &Arc<Self>,
         name: &str,
@@ -21,16 +21,13 @@ impl ObjectBucket {
         let manifest = match self.manifest(name).await {
             Ok(Some(manifest)) => manifest,
             Ok(None) => return Ok(vec![self.missing(name, "no manifest").words().to_owned()]),
-            Err(fault @ BucketFault::Unreachable(_)) => return Err(fault),
+            Err(fault) if fault.is_of_bucket() => return Err(fault),
             Err(fault) => return Ok(vec![fault.words().to_owned()]),
         };
         let mut faults = Vec::new();
         // One of several pieces is compared where they are fetched.
-        if manifest.run_digest().is_some_and(|known| known != hex(digest)) {
-            faults.push(format!(
-                "the bucket {} has another run.json of {name} than the store: import it again",
-                self.name()
-            ));
+        if let Err(fault) = self.check_document(name, manifest.run_digest(), digest) {
+            faults.push(fault.words().to_owned());
         }
         let there: BTreeMap<String, u64> =
             self.objects(name).await?.into_iter().map(|object| (object.name, object.bytes)).collect();
@@ -45,6 +42,23 @@ impl ObjectBucket {
         Ok(faults)
     }
 
+    /// A fault where a bundle has another document than the store knows, by their digests: its
+    /// manifest may be another run's. What is not known passes.
+    pub(super) fn check_document(
+        &self,
+        name: &str,
+        found: Option<&str>,
+        digest: &[u8],
+    ) -> Result<(), BucketFault> {
+        match found {
+            Some(found) if found != hex(digest) => Err(BucketFault::Damaged(format!(
+                "the bucket {} has another run.json of {name} than the store: import it again",
+                self.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     async fn damaged_pieces(
         self: &Arc<Self>,
         name: &str,
@@ -55,7 +69,7 @@ impl ObjectBucket {
             let (bucket, name, found) = (self.clone(), name.to_owned(), found.clone());
             async move {
                 match bucket.piece(&name, &digest).await {
-                    Err(BucketFault::Unreachable(words)) => return Err(BucketFault::Unreachable(words)),
+                    Err(fault) if fault.is_of_bucket() => return Err(fault),
                     Err(fault) => {
                         found.lock().unwrap_or_else(PoisonError::into_inner).push(fault.words().to_owned());
                     }

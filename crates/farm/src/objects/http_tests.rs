@@ -12,9 +12,10 @@ use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use model::error::{Exit, Failure};
 use sha2::{Digest, Sha256};
 
-use super::{BucketAddress, BucketFault, BundleCache, ObjectKeys};
+use super::{BucketAddress, BundleCache, ObjectKeys};
 use crate::ingest::environment::hex;
 use crate::ingest::stored::stored_files;
 
@@ -135,19 +136,28 @@ fn requests_are_signed_and_a_bundle_comes_back_over_http() {
         assert!(server.lock().unwrap().objects.is_empty());
         let methods: Vec<String> = server.lock().unwrap().methods.keys().cloned().collect();
         assert_eq!(methods, ["DELETE", "GET", "PUT"]);
-        // What is wrong is said with its remedy, and a redirect is not followed.
-        let fault = async |name: &str, endpoint: &str| {
-            let fault = of(name, endpoint).put_object("run", "x", "x".into()).await.unwrap_err();
-            assert!(
-                matches!(fault, BucketFault::Unreachable(_)) && !fault.words().contains('\n'),
-                "{fault:?}"
-            );
-            fault.words().to_owned()
+        // What is wrong is said with its remedy and has its exit code, whatever was asked; and no
+        // redirect is followed.
+        let told = async |name: &str, endpoint: &str, words: &str, exit: Exit| {
+            let bucket = of(name, endpoint);
+            let faults = [
+                bucket.put_object("run", "x", "x".into()).await.unwrap_err(),
+                bucket.manifest("run").await.unwrap_err(),
+                bucket.objects("run").await.unwrap_err(),
+                bucket.bundles().await.unwrap_err(),
+                bucket.probe().await.unwrap_err(),
+            ];
+            for fault in faults {
+                assert!(fault.is_of_bucket() && fault.words().contains(words), "{fault:?}");
+                assert!(!fault.words().contains('\n'), "{fault:?}");
+                assert_eq!(Failure::from(fault).exit, exit, "{name}");
+            }
         };
-        assert!(fault("s3://others", &endpoint).await.contains("refuses the keys"));
-        assert!(fault("s3://none", &endpoint).await.contains("make it"));
-        assert!(fault("s3://moved", &endpoint).await.contains("is not reached"));
+        told("s3://others", &endpoint, "refuses the keys", Exit::NotPermitted).await;
+        told("s3://none", &endpoint, "make it", Exit::Usage).await;
+        told("s3://moved", &endpoint, "is not reached", Exit::Internal).await;
         let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        assert!(fault("s3://runs", &format!("http://{closed}")).await.contains("is not reached"));
+        let closed = format!("http://{closed}");
+        told("s3://runs", &closed, "is not reached", Exit::Internal).await;
     });
 }

@@ -19,6 +19,7 @@ use super::{BucketBundle, BucketFault, BundleCache, ObjectBucket, manifest_of, s
 use crate::ingest::bundle::read;
 use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
+use crate::ingest::keep::keep;
 use crate::ingest::stored::{StoredBytes, stored_files};
 use crate::ingest::thin::WindowsKept;
 use crate::store::FarmStore;
@@ -77,6 +78,22 @@ impl PlannedFaults {
 
 pub fn in_memory() -> Arc<ObjectBucket> {
     Arc::new(ObjectBucket::new(Arc::new(InMemory::new()), "s3://runs/lab".into(), "lab"))
+}
+
+/// A state of the hunt before its end, so many cycles short; where it is, below a folder.
+pub fn hunt_that_is_on(folder: &Path, short: u64) -> PathBuf {
+    let place = keep(&fixture("hunt"), &format!("short-{short}"), folder).unwrap().0;
+    let document = place.join("run.json");
+    let mut run: serde_json::Value = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
+    run["complete"] = false.into();
+    let cpu = &mut run["cpus"][0];
+    cpu["cycles"] = (cpu["cycles"].as_u64().unwrap() - short).into();
+    cpu["missed"] = (cpu["missed"].as_u64().unwrap() + short).into();
+    let rows = cpu["histogram"].as_array_mut().unwrap();
+    let row = rows.iter_mut().find(|row| row[2].as_u64() > Some(short)).unwrap();
+    row[2] = (row[2].as_u64().unwrap() - short).into();
+    fs::write(&document, serde_json::to_vec(&run).unwrap()).unwrap();
+    place
 }
 
 fn block_on<F: Future>(future: F) -> F::Output {
@@ -339,6 +356,44 @@ fn what_is_damaged_or_missing_is_a_line_and_is_found_by_the_check() {
         }
         bucket.remove_object("run", MANIFEST).await.unwrap();
         told("nothing", false).await;
+    });
+}
+
+#[test]
+fn a_bundle_of_another_run_is_not_shown_as_the_one_that_was_asked_for() {
+    block_on(async {
+        let bucket = in_memory();
+        let (run, other) = (made("run"), made("other"));
+        let digest = digest_of(run.path());
+        bucket.put_folder("run", run.path(), &digest).await.unwrap();
+        let cached = Cached::new(&bucket, 1 << 30);
+        let open = async || {
+            let lease = cached.cache.open(&cached.folder.path().join("run"), Some(&digest)).await?;
+            Ok::<_, BucketFault>(content(&lease))
+        };
+        let told = async || {
+            let fault = open().await.unwrap_err();
+            assert!(matches!(fault, BucketFault::Damaged(_)), "{fault:?}");
+            assert!(fault.words().contains("another run.json of run") && !fault.words().contains('\n'));
+            assert!(!cached.names().1, "nothing half is left");
+        };
+        assert_eq!(open().await.unwrap(), content(run.path()));
+        bucket.put_folder("run", other.path(), &digest_of(other.path())).await.unwrap();
+        // The copy is the one that the store knows: the bucket is not asked.
+        assert_eq!(open().await.unwrap(), content(run.path()));
+        fs::remove_dir_all(cached.folder.path().join("run")).unwrap();
+        told().await;
+        assert_eq!(cached.names().0, [""; 0]);
+        // Nor is a copy shown that is of the other run, too.
+        assert_eq!(cached.content("run").await.unwrap(), content(other.path()));
+        told().await;
+        // A document of two pieces, whose digest no manifest has.
+        fs::write(other.path().join("run.json"), "other".repeat(PIECE as usize / 5 + 9)).unwrap();
+        bucket.put_folder("run", other.path(), &digest_of(other.path())).await.unwrap();
+        assert_eq!(bucket.manifest("run").await.unwrap().unwrap().run_digest(), None);
+        told().await;
+        bucket.put_folder("run", run.path(), &digest).await.unwrap();
+        assert_eq!(open().await.unwrap(), content(run.path()));
     });
 }
 

@@ -15,7 +15,7 @@ use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::keep;
 use crate::ingest::unpack::{UnpackedRuns, remove_tree};
-use crate::objects::{BucketFault, ObjectBucket};
+use crate::objects::ObjectBucket;
 use crate::records::BundleRecord;
 use crate::store::{FarmStore, PutOutcome};
 
@@ -165,22 +165,24 @@ async fn take_in(
         Ok(read) => read,
         Err(why) => return Ok(Err(why)),
     };
-    // What is there and over, or another board's, is refused before its folder is touched.
-    let there = known.run(&record.run.id).await?;
-    if there.as_ref().is_none_or(|there| !there.complete && there.board == record.run.board) {
-        let id = record.run.id.clone();
-        let kept = match &place.bucket {
-            None => blocking(move || keep(&from, &id, &bundles).map(|(kept, _)| kept)).await?,
-            Some(bucket) => match bucket.put_folder(&id, &from, &record.digest).await {
-                Err(fault @ BucketFault::Unreachable(_)) => return Err(fault.into()),
-                Err(fault) => Err(fault.words().to_owned()),
-                Ok(_) => Ok(bundles.join(&id)),
-            },
-        };
-        match kept {
-            Ok(kept) => record.run.place = kept.to_string_lossy().into_owned(),
-            Err(why) => return Ok(Err(why)),
-        }
+    // What is refused, or there already, does not touch the copy of what is stored.
+    match known.outcome_of(&record).await? {
+        PutOutcome::Refused(why) => return Ok(Err(why)),
+        PutOutcome::Had => return Ok(Ok(PutOutcome::Had)),
+        PutOutcome::Stored | PutOutcome::Replaced => {}
+    }
+    let id = record.run.id.clone();
+    let kept = match &place.bucket {
+        None => blocking(move || keep(&from, &id, &bundles).map(|(kept, _)| kept)).await?,
+        Some(bucket) => match bucket.put_folder(&id, &from, &record.digest).await {
+            Err(fault) if fault.is_of_bucket() => return Err(fault.into()),
+            Err(fault) => Err(fault.words().to_owned()),
+            Ok(_) => Ok(bundles.join(&id)),
+        },
+    };
+    match kept {
+        Ok(kept) => record.run.place = kept.to_string_lossy().into_owned(),
+        Err(why) => return Ok(Err(why)),
     }
     Ok(match known.put_pulled(&record, bytes).await? {
         PutOutcome::Refused(why) => Err(why),
@@ -230,7 +232,7 @@ fn emptied(place: &Path) -> std::result::Result<Dir, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::tests::{PlannedFault, in_memory};
+    use crate::objects::tests::{PlannedFault, hunt_that_is_on, in_memory};
 
     #[test]
     fn a_run_that_was_fetched_is_in_the_bucket_before_it_is_stored() {
@@ -260,6 +262,44 @@ mod tests {
             let kept = place.store.run(&id).await.unwrap().unwrap().place;
             assert_eq!(Path::new(&kept), folder.path().join(&id));
             assert!(!Path::new(&kept).exists(), "the folder is a cache");
+        });
+    }
+
+    #[test]
+    fn an_earlier_state_does_not_touch_the_copy_of_a_later_one() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+            for bucket in [None, Some(in_memory())] {
+                let folder = tempfile::tempdir().unwrap();
+                let place = PullPlace {
+                    store: FarmStore::in_memory().await.unwrap(),
+                    bundles: folder.path().join("bundles"),
+                    bucket: bucket.clone(),
+                    quota: 1 << 30,
+                    always: true,
+                };
+                let take = async |from: &PathBuf, board: &str| {
+                    let record = read(&FoundBundle { place: from.to_owned(), board: None }).unwrap().0;
+                    let run = ListedRun { name: record.run.id, digest: hex(&record.digest) };
+                    take_in(&place, board, &run, 9, from).await.unwrap()
+                };
+                let (later, earlier) = (hunt_that_is_on(folder.path(), 0), hunt_that_is_on(folder.path(), 1));
+                assert_eq!(take(&later, "a").await, Ok(PutOutcome::Stored));
+                assert!(take(&earlier, "a").await.unwrap_err().contains("a later state"));
+                assert!(take(&later, "b").await.unwrap_err().contains("a run of a already"));
+                assert_eq!(take(&later, "a").await, Ok(PutOutcome::Had));
+                let record = read(&FoundBundle { place: later, board: None }).unwrap().0;
+                let id = &record.run.id;
+                match &bucket {
+                    Some(bucket) => {
+                        assert_eq!(bucket.faults(id, &record.digest, true).await.unwrap(), [""; 0]);
+                    }
+                    None => {
+                        let copy = FoundBundle { place: place.bundles.join(id), board: None };
+                        assert_eq!(read(&copy).unwrap().0.digest, record.digest);
+                    }
+                }
+            }
         });
     }
 }

@@ -1,7 +1,7 @@
 //! What a bundle adds, in one transaction.
 
 use model::error::{Failure, Result};
-use sqlx::{Any, Transaction};
+use sqlx::{Any, AnyConnection, Transaction};
 
 use super::labels::put_run_labels;
 use super::tiers::{SlotPlace, TierPlace, damaged, put_slots, put_tiers, tier_row};
@@ -46,6 +46,13 @@ impl FarmStore {
         Ok(outcome)
     }
 
+    /// What storing a bundle would come to now, for who has to know it before a copy is touched.
+    pub async fn outcome_of(&self, record: &BundleRecord) -> Result<PutOutcome> {
+        let mut one = self.pool.acquire().await.map_err(trouble)?;
+        let known = known(&mut one, &record.run.id).await.map_err(trouble)?;
+        Ok(judged(known.as_ref(), record))
+    }
+
     /// Says that a run lies elsewhere now.
     pub async fn moved(&self, id: &str, place: &str) -> Result<()> {
         let moved = sqlx::query("update run set place = $1 where id = $2").bind(place).bind(id);
@@ -59,24 +66,11 @@ impl FarmStore {
 
 pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) -> sqlx::Result<PutOutcome> {
     let known = known(all, &record.run.id).await?;
-    let mut outcome = PutOutcome::Stored;
-    if let Some(known) = known {
-        if known.board_key != record.run.board {
-            return Ok(PutOutcome::Refused(format!(
-                "it is a run of {} already: a run is of one board",
-                known.board_key
-            )));
-        }
-        if known.digest == record.digest {
-            return Ok(PutOutcome::Had);
-        }
-        if known.complete || to_i64(record.run.cycles) < known.cycles {
-            return Ok(PutOutcome::Refused(
-                "a run of this id is there with other content: a run that is over does not change".to_owned(),
-            ));
-        }
-        take_out(all, &known, &record.run.id).await?;
-        outcome = PutOutcome::Replaced;
+    let outcome = judged(known.as_ref(), record);
+    match (&outcome, &known) {
+        (PutOutcome::Had | PutOutcome::Refused(_), _) => return Ok(outcome),
+        (_, Some(known)) => take_out(all, known, &record.run.id).await?,
+        (_, None) => {}
     }
     let board = board_id(all, &record.run.board, &record.board_name).await?;
     let environment = environment_id(all, &record.environment).await?;
@@ -90,14 +84,34 @@ pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) 
     Ok(outcome)
 }
 
-async fn known(all: &mut Transaction<'static, Any>, id: &str) -> sqlx::Result<Option<Known>> {
+/// What becomes of a bundle beside what is known of its run: a later state replaces an earlier one,
+/// as long as the run is on.
+fn judged(known: Option<&Known>, record: &BundleRecord) -> PutOutcome {
+    let Some(known) = known else { return PutOutcome::Stored };
+    let refused = |why: &str| PutOutcome::Refused(why.to_owned());
+    if known.board_key != record.run.board {
+        return refused(&format!("it is a run of {} already: a run is of one board", known.board_key));
+    }
+    if known.digest == record.digest {
+        return PutOutcome::Had;
+    }
+    if known.complete {
+        return refused("a run of this id is there with other content: a run that is over does not change");
+    }
+    if to_i64(record.run.cycles) < known.cycles {
+        return refused("a later state of this run is there: an earlier one does not replace it");
+    }
+    PutOutcome::Replaced
+}
+
+async fn known(by: &mut AnyConnection, id: &str) -> sqlx::Result<Option<Known>> {
     type Row = (i64, String, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Vec<u8>);
     let row: Option<Row> = sqlx::query_as(
         "select r.board_id, b.key, r.complete, r.cycles, r.started, r.missed, r.series, r.plan, r.digest, \
          r.whole from run r join board b on b.id = r.board_id where r.id = $1",
     )
     .bind(id)
-    .fetch_optional(&mut **all)
+    .fetch_optional(by)
     .await?;
     Ok(row.map(|(board, board_key, complete, cycles, started, missed, series, plan, digest, whole)| Known {
         board,

@@ -103,6 +103,35 @@ fn the_same_twice_adds_nothing_and_what_contradicts_is_refused() {
 }
 
 #[test]
+fn what_storing_would_come_to_is_known_before() {
+    on_each_engine(async |store| {
+        let mut told = Vec::new();
+        for (board, samples, complete) in [
+            ("a", 5, false),
+            ("a", 5, false),
+            ("a", 4, false),
+            ("b", 6, false),
+            ("a", 6, false),
+            ("a", 6, true),
+            ("a", 7, true),
+        ] {
+            let record = made("r", board, 3, samples, complete);
+            let outcome = store.outcome_of(&record).await.unwrap();
+            assert_eq!(store.put(&record).await.unwrap(), outcome);
+            told.push(match outcome {
+                PutOutcome::Refused(why) => why,
+                outcome => format!("{outcome:?}"),
+            });
+        }
+        let words = ["Stored", "Had", "a later state", "run of a already", "Replaced", "Replaced", "is over"];
+        for (told, words) in told.iter().zip(words) {
+            assert!(told.contains(words), "{told}");
+            assert_eq!(told.contains("is over"), words == "is over", "{told}");
+        }
+    });
+}
+
+#[test]
 fn a_file_is_read_again_and_a_newer_one_refused() {
     runtime().block_on(async {
         let folder = tempfile::tempdir().unwrap();

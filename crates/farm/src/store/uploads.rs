@@ -85,6 +85,12 @@ impl FarmStore {
         digest.fetch_optional(&self.pool).await.map_err(trouble)
     }
 
+    /// The same, where the run's bundle is still at a place.
+    pub async fn run_digest_at(&self, run: &str, place: &str) -> Result<Option<Vec<u8>>> {
+        let digest = sqlx::query_scalar("select digest from run where id = $1 and place = $2");
+        digest.bind(run).bind(place).fetch_optional(&self.pool).await.map_err(trouble)
+    }
+
     /// What the runs of a board take that it sent, but for one.
     pub async fn kept_bytes(&self, board_id: i64, but: &str) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar(

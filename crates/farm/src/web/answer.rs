@@ -105,7 +105,11 @@ impl From<BucketFault> for Refusal {
         let status = match &fault {
             BucketFault::Missing(_) => StatusCode::NOT_FOUND,
             BucketFault::Damaged(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            BucketFault::Unreachable(_) | BucketFault::Here(_) => StatusCode::SERVICE_UNAVAILABLE,
+            // Who sent something keeps it until the farm has its keys or its bucket again.
+            BucketFault::Unreachable(_)
+            | BucketFault::Refused(_)
+            | BucketFault::NoBucket(_)
+            | BucketFault::Here(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal::new(status, fault.words())
     }

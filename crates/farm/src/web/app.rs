@@ -104,7 +104,8 @@ impl App {
     pub async fn bundle(&self, run: &FarmRun) -> Result<BundleLease, Refusal> {
         let place = Path::new(&run.place);
         let Some(cache) = &self.cache else { return Ok(BundleLease::of_folder(place)) };
-        let digest = self.store.run_digest(&run.id).await?;
+        // None where another state has replaced it since it was asked for.
+        let digest = self.store.run_digest_at(&run.id, &run.place).await?;
         Ok(cache.open(place, digest.as_deref()).await?)
     }
 

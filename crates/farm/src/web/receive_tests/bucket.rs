@@ -2,6 +2,8 @@
 //! lost.
 
 use super::*;
+use crate::ingest::bundle::read;
+use crate::ingest::find::FoundBundle;
 use crate::objects::tests::{PlannedFault, in_memory};
 use crate::objects::{BundleCache, ObjectBucket};
 
@@ -126,6 +128,15 @@ fn a_cache_that_was_lost_is_fetched_and_a_bucket_that_lost_is_a_line() {
         );
         bucket.planned.plan(None);
         let name = Path::new(&run.place).file_name().unwrap().to_str().unwrap();
+        // What is another run's is not shown as this one's.
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let other = FoundBundle { place: place.clone(), board: None };
+        let digest = read(&other).unwrap().0.digest;
+        bucket.put_folder(name, &place, &digest).await.unwrap();
+        for address in &addresses {
+            let (status, text) = farm.shown(address).await;
+            assert!(status == 422 && text.contains("another run.json"), "{address}: {status} {text}");
+        }
         bucket.remove(name).await.unwrap();
         let (status, text) = farm.shown(&addresses[0]).await;
         assert!(status == 404 && text.contains("backup of the bucket"), "{text}");
