@@ -271,7 +271,7 @@ impl ObjectBucket {
 }
 
 /// What an error comes from: what is around it names requests that people did not make.
-fn root_of(error: &(dyn std::error::Error + 'static)) -> &(dyn std::error::Error + 'static) {
+fn root_of<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
     let mut root = error;
     while let Some(source) = root.source() {
         root = source;
