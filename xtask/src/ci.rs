@@ -13,8 +13,21 @@ use crate::{armv7, browser, dist, docs, experiments, failures, live};
 /// The test target of packages that starts their programs.
 const PROGRAMS: &str = "it";
 
+/// Cargo's variable for what it keeps to build less the next time ("Environment Variables").
+const INCREMENTAL: &str = "CARGO_INCREMENTAL";
+
+/// In an empty clone there is nothing to go on from, and most likely no next time: keeping it would
+/// take longer and fill the disk.
+fn builds_once() -> Result<bool> {
+    Ok(std::env::var_os(INCREMENTAL).is_none() && !target("debug")?.join("onbeat-farm").exists())
+}
+
 /// Runs everything; the last line counts it.
 pub fn run() -> Result<()> {
+    if builds_once()? {
+        let this = std::env::current_exe().map_err(|error| error.to_string())?;
+        return Tool::new(this).args(["ci"]).env(INCREMENTAL, "0").dir(&root()).show();
+    }
     let mut tally = Tally::default();
     step(&mut tally, "format", || cargo(&["fmt", "--all", "--check"]));
     let built = step(&mut tally, "clippy", || {
