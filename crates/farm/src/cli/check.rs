@@ -39,7 +39,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let store = place.open_existing().await?;
     if let Some(bucket) = &bucket {
         // Also where no run is in it yet.
-        bucket.probe().await?;
+        bucket.check_owner(store.identity().await?).await?;
     }
     let mut faults = store.faults().await?;
     let places = store.places().await?;

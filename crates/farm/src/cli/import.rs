@@ -42,6 +42,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let place = StorePlace::of(args.store.as_deref(), environment)?;
     let (place, bucket) = args.objects.open(place, environment)?;
     let store = place.open().await?;
+    if let Some(bucket) = &bucket {
+        bucket.claim(store.identity().await?).await?;
+    }
     let to = KeptIn { bundles: place.bundles, bucket };
     let (mut stored, mut had, mut refused) = (0, 0, 0);
     for folder in &args.folders {

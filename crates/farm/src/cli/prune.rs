@@ -73,7 +73,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     };
     if let Some(bucket) = &bucket {
         // Before anything goes.
-        bucket.probe().await?;
+        match args.dry_run {
+            true => drop(bucket.check_owner(store.identity().await?).await?),
+            false => bucket.claim(store.identity().await?).await?,
+        }
     }
     let (dry, mut dropped) = (args.dry_run, 0);
     for (tier, before) in tiers {

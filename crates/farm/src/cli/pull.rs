@@ -52,8 +52,12 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let hosts = args.hosts()?;
     let place = StorePlace::of(args.store.as_deref(), environment)?;
     let (place, bucket) = args.objects.open(place, environment)?;
+    let store = place.open().await?;
+    if let Some(bucket) = &bucket {
+        bucket.claim(store.identity().await?).await?;
+    }
     let to = Arc::new(PullPlace {
-        store: place.open().await?,
+        store,
         bundles: place.bundles,
         bucket,
         quota: args.board_quota << 30,

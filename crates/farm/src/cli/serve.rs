@@ -103,7 +103,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let policy = AccessPolicy { public: args.public, metrics_open: args.metrics_open };
     let keeps = intake.is_some();
     let has_people = store.has_people().await?;
-    let bucket = cache.as_ref().map(|cache| cache.bucket.clone());
+    let bucket = match &cache {
+        Some(cache) => Some((cache.bucket.clone(), store.identity().await?)),
+        None => None,
+    };
     let app = Arc::new(App::new(store, exposure, intake).with_policy(policy).with_cache(cache));
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         Failure::of_call(
@@ -225,11 +228,12 @@ async fn watch(app: Arc<App>, roots: Vec<PathBuf>) {
 
 /// Says once that the bucket does not answer, and once that it does again. Ends where it refuses at
 /// the start what the server was given: waiting does not help then.
-async fn watch_bucket(bucket: Option<Arc<ObjectBucket>>) -> Failure {
-    let Some(bucket) = bucket else { return std::future::pending().await };
+async fn watch_bucket(bucket: Option<(Arc<ObjectBucket>, i64)>) -> Failure {
+    let Some((bucket, owner)) = bucket else { return std::future::pending().await };
     let (mut trouble, mut said) = (bucket.trouble(), false);
-    if let Err(fault @ (BucketFault::Refused(_) | BucketFault::NoBucket(_))) = bucket.probe().await {
-        return fault.into();
+    match bucket.claim(owner).await {
+        Ok(()) | Err(BucketFault::Unreachable(_)) => {}
+        Err(fault) => return fault.into(),
     }
     let mut looks = tokio::time::interval(EVERY);
     loop {
@@ -238,7 +242,7 @@ async fn watch_bucket(bucket: Option<Arc<ObjectBucket>>) -> Failure {
                 // As long as no bundle is asked for, no request tells that the bucket is away.
                 let bucket = bucket.clone();
                 tokio::spawn(async move {
-                    let _ = bucket.probe().await;
+                    let _ = bucket.claim(owner).await;
                 });
             }
             Ok(()) = trouble.changed() => {

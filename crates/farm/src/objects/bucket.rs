@@ -26,6 +26,8 @@ pub enum BucketFault {
     Refused(String),
     /// There is no such bucket.
     NoBucket(String),
+    /// What is there is another store's.
+    OtherStore(String),
     /// It does not have the bundle, or a part of it.
     Missing(String),
     /// It has other bytes than its manifest says.
@@ -40,6 +42,7 @@ impl BucketFault {
             BucketFault::Unreachable(words)
             | BucketFault::Refused(words)
             | BucketFault::NoBucket(words)
+            | BucketFault::OtherStore(words)
             | BucketFault::Missing(words)
             | BucketFault::Damaged(words)
             | BucketFault::Here(words) => words,
@@ -48,7 +51,8 @@ impl BucketFault {
 
     /// Whether it is the bucket's, not a bundle's: what is asked next fails as well.
     pub fn is_of_bucket(&self) -> bool {
-        matches!(self, BucketFault::Unreachable(_) | BucketFault::Refused(_) | BucketFault::NoBucket(_))
+        use BucketFault::{NoBucket, OtherStore, Refused, Unreachable};
+        matches!(self, Unreachable(_) | Refused(_) | NoBucket(_) | OtherStore(_))
     }
 }
 
@@ -56,7 +60,10 @@ impl From<BucketFault> for Failure {
     fn from(fault: BucketFault) -> Failure {
         let exit = match &fault {
             BucketFault::Refused(_) => Exit::NotPermitted,
-            BucketFault::NoBucket(_) | BucketFault::Missing(_) | BucketFault::Damaged(_) => Exit::Usage,
+            BucketFault::NoBucket(_)
+            | BucketFault::OtherStore(_)
+            | BucketFault::Missing(_)
+            | BucketFault::Damaged(_) => Exit::Usage,
             BucketFault::Unreachable(_) | BucketFault::Here(_) => Exit::Internal,
         };
         Failure { exit, message: fault.words().to_owned() }
@@ -128,8 +135,16 @@ impl ObjectBucket {
         object: &str,
         bytes: Bytes,
     ) -> Result<(), BucketFault> {
-        let path = self.path(bundle, object);
-        self.asked(async { self.store.put(&path, PutPayload::from_bytes(bytes)).await.map(|_| ()) }).await?;
+        self.put_to(&self.path(bundle, object), bytes).await
+    }
+
+    /// Beside the bundles.
+    pub(super) async fn put_at_top(&self, object: &str, bytes: Bytes) -> Result<(), BucketFault> {
+        self.put_to(&self.prefix.clone().join(object), bytes).await
+    }
+
+    async fn put_to(&self, path: &ObjectPath, bytes: Bytes) -> Result<(), BucketFault> {
+        self.asked(async { self.store.put(path, PutPayload::from_bytes(bytes)).await.map(|_| ()) }).await?;
         Ok(())
     }
 
@@ -140,18 +155,28 @@ impl ObjectBucket {
         object: &str,
         most: u64,
     ) -> Result<Option<Bytes>, BucketFault> {
-        let path = self.path(bundle, object);
+        match self.get_from(&self.path(bundle, object), most).await? {
+            Some(None) => Err(self.damaged(bundle, &format!("{object} has more than {most} bytes"))),
+            found => Ok(found.flatten()),
+        }
+    }
+
+    /// Of one beside the bundles; what is too large has no bytes.
+    pub(super) async fn get_at_top(&self, object: &str, most: u64) -> Result<Option<Bytes>, BucketFault> {
+        let found = self.get_from(&self.prefix.clone().join(object), most).await?;
+        Ok(found.map(Option::unwrap_or_default))
+    }
+
+    /// The bytes of an object, where there is one, and where it is not too large.
+    async fn get_from(&self, path: &ObjectPath, most: u64) -> Result<Option<Option<Bytes>>, BucketFault> {
         let bytes = self.asked(async {
-            let found = self.store.get(&path).await?;
+            let found = self.store.get(path).await?;
             match found.meta.size > most {
                 true => Ok(None),
                 false => found.bytes().await.map(Some),
             }
         });
-        match bytes.await? {
-            Some(None) => Err(self.damaged(bundle, &format!("{object} has more than {most} bytes"))),
-            found => Ok(found.flatten()),
-        }
+        bytes.await
     }
 
     /// When an object was put, in seconds since 1970.

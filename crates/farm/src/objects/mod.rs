@@ -12,6 +12,7 @@ mod check;
 mod fetch;
 mod files;
 mod http;
+mod owner;
 mod put;
 mod sweep;
 mod thin;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::error::Result;
+use model::error::{Failure, Result};
 
 use super::{FarmStore, StoreEngine, to_u64, trouble};
 use crate::encoding::{unpack_peaks, unpack_rows};
@@ -18,6 +18,18 @@ type Key = (i64, String, String, String);
 type Days = BTreeMap<i64, i64>;
 
 impl FarmStore {
+    /// A number that no other store has; a copy of this one has the same.
+    pub async fn identity(&self) -> Result<i64> {
+        let drawn = host::secret().map_err(|error| {
+            Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
+        })?;
+        let drawn = i64::from_le_bytes(std::array::from_fn(|at| drawn[at]));
+        let add = sqlx::query("insert into meta (name, value) values ('store', $1) on conflict do nothing");
+        add.bind(drawn).execute(&self.pool).await.map_err(trouble)?;
+        let known = sqlx::query_scalar("select value from meta where name = 'store'");
+        known.fetch_one(&self.pool).await.map_err(trouble)
+    }
+
     /// What is wrong, in sentences.
     pub async fn faults(&self) -> Result<Vec<String>> {
         let mut faults: Vec<String> = Vec::new();

@@ -109,6 +109,7 @@ impl From<BucketFault> for Refusal {
             BucketFault::Unreachable(_)
             | BucketFault::Refused(_)
             | BucketFault::NoBucket(_)
+            | BucketFault::OtherStore(_)
             | BucketFault::Here(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal::new(status, fault.words())
