@@ -11,8 +11,8 @@ pub(super) const OWNER: &str = "onbeat-farm-store";
 const MOST_BYTES: u64 = 64;
 
 impl ObjectBucket {
-    /// Makes this part of the bucket a store's, by the number that no other store has. A fault where
-    /// it is another's.
+    /// Makes this part of the bucket a store's, by the number that no other store has. A fault
+    /// where it is another's.
     pub async fn claim(&self, store: i64) -> Result<(), BucketFault> {
         if self.check_owner(store).await? {
             return Ok(());
