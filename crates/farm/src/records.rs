@@ -289,7 +289,8 @@ pub struct EnvironmentRuns {
 }
 
 impl EnvironmentRuns {
-    /// At the latest then the board was something else, by all that it was.
+    /// The latest second up to which the board can have been in this environment, by the runs in
+    /// all of its environments.
     pub fn until(&self, all: &[EnvironmentRuns]) -> i64 {
         let others = all.iter().filter(|one| one.digest != self.digest);
         let after = others.flat_map(|one| [one.first, one.last]).filter(|at| *at > self.last);

@@ -105,8 +105,8 @@ impl StorePlace {
         Ok(ServerLocks { _store: store, _bundles: held(&self.bundles, bundles)? })
     }
 
-    /// The same for who needs that no server runs; none where one does. It makes no lock of the
-    /// store: a server could not open one that is root's.
+    /// Takes the same locks for a command that needs that no server runs; none where one does. It
+    /// makes no lock file of the store: a server could not open one that root owns.
     pub fn lock_idle(&self) -> Option<ServerLocks> {
         let store = match &self.address {
             StoreAddress::File(file) if has_lock(file) => Some(lock_store(file).ok()?.ok()?),

@@ -22,7 +22,7 @@ impl ObjectBucket {
         self.check_owner(store).await.map(|_| ())
     }
 
-    /// Whether it is that store's; not so while it is nobody's, and a fault where it is another's.
+    /// Whether this store has claimed it; false while no store has, a fault where another has.
     pub async fn check_owner(&self, store: i64) -> Result<bool, BucketFault> {
         match self.get_at_top(OWNER, MOST_BYTES).await? {
             None => Ok(false),

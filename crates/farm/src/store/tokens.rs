@@ -77,7 +77,7 @@ impl FarmStore {
         let made = sqlx::query("insert into board (key, name) values ($1, $2) on conflict do nothing");
         let made = made.bind(key).bind(name).execute(&mut *all).await.map_err(trouble)?;
         if made.rows_affected() != 1 {
-            // Whoever has a code for any board must not take the place of one that is there.
+            // A code without a name must not give its sender the runs of a known board.
             if !is_named {
                 return Ok(EnrolOutcome::NameTaken);
             }

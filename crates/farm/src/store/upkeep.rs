@@ -18,7 +18,7 @@ type Key = (i64, String, String, String);
 type Days = BTreeMap<i64, i64>;
 
 impl FarmStore {
-    /// A number that no other store has; a copy of this one has the same.
+    /// The store's own number, drawn at random when it is first asked for; a backup has the same.
     pub async fn identity(&self) -> Result<i64> {
         let drawn = host::secret().map_err(|error| {
             Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))

@@ -5,9 +5,9 @@
 //! runs are exchangeable between A and B but for the shift, so each run is one number and one fresh
 //! start.
 //!
-//! Exact while there are at most 200 000 splits, beyond by seeded draws as in `flip`. A two-sided p
-//! is twice the smaller one-sided p, also for groups of unequal size, so that it agrees with the
-//! interval.
+//! Exact while there are at most 200 000 splits, beyond by seeded draws as in `sign_flip`. A
+//! two-sided p is twice the smaller one-sided p, also for groups of unequal size, so that it agrees
+//! with the interval.
 
 use super::inversion::{Relabelled, draws_for};
 use crate::rng::{Rng, SEED};

@@ -100,7 +100,7 @@ fn a_board_whose_runs_were_imported_enrols_with_a_code_of_its_own() {
         let token = answer["token"].as_str().unwrap();
         let (id, files) = fixture("measured");
         assert_eq!(farm.send(token, &id, &files).await.0, 200);
-        // A name that nobody has is as good.
+        // A code may be made for a board that the store does not know.
         assert!(code_for(&farm, "press-8", "new").await);
         assert_eq!(enrol(&farm, "new", "press-8").await.0, 201);
     });
