@@ -37,8 +37,8 @@ impl FarmStore {
         Ok(rows.into_iter().map(one).collect())
     }
 
-    /// The first and the last run that counts of each board in each environment. All of it is in
-    /// the index `run_counted`.
+    /// The first and the last run that counts of each board in each environment, by way of the
+    /// index `run_counted`.
     pub async fn environment_runs(&self) -> Result<BTreeMap<String, Vec<EnvironmentRuns>>> {
         let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
             "select b.key, e.digest, r.first, r.last from (select environment_id, board_id, \
