@@ -135,7 +135,8 @@ fn framed(pages: &[(&str, u32, String)]) -> String {
         )
     };
     let frames: String = pages.iter().map(frame).collect();
-    format!("<!DOCTYPE html><html><body>{frames}</body></html>")
+    // Where a file does not say its encoding, the browser guesses it from what it read first.
+    format!("<!DOCTYPE html><html><head><meta charset=\"utf-8\"></head><body>{frames}</body></html>")
 }
 
 /// The same where no window is shown.
