@@ -18,7 +18,8 @@ use farm::fixture::MadeFleet;
 use farm::ingest::bundle::read;
 use farm::ingest::find::FoundBundle;
 use farm::people::{FarmPerson, PasswordCost, Role, digest_password};
-use farm::records::{BundleRecord, SeriesKey, Tier};
+use farm::records::{BundleRecord, EnvironmentRecord, SeriesKey, Tier};
+use farm::sides::FarmSide;
 use farm::store::{AuditEntry, FarmStore, TimeStretch};
 use farm::web::sender::digest_of;
 use farm::web::{App, FarmExposure, router};
@@ -206,7 +207,8 @@ async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
             all.push(format!("/compare?a={}&b={}", a.id, b.id));
         }
         // Days of a board before and after another environment.
-        if let [.., before, after] = &store.environment_steps(name).await?[..] {
+        let steps = store.environment_steps(&[name]).await?.remove(name).unwrap_or_default();
+        if let [.., before, after] = &steps[..] {
             let (a, b) = (&before.1, &after.1);
             all.push(format!("/compare?b_board={name}&b_environment={b}&a_board={name}&a_environment={a}"));
         }
@@ -214,6 +216,8 @@ async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
     let records = store.environment_records().await?;
     if let [first, .., last] = &records[..] {
         all.push(format!("/compare?a_kernel={}&b_kernel={}", first.release, last.release));
+        let machine = |of: &EnvironmentRecord| FarmSide { machine: of.model.clone(), ..FarmSide::default() };
+        all.push(format!("/compare?{}&{}", machine(first).query("a"), machine(last).query("b")));
     }
     let culprits = store.culprits(None, 1).await?;
     all.extend(culprits.iter().map(|one| format!("/culprits/{}", one.fingerprint)));

@@ -32,6 +32,16 @@ pub struct SeriesOfBoard {
     pub last: i64,
 }
 
+/// A series with the days of a board that have maxima of five minutes: their first seconds, oldest
+/// first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeriesDays {
+    pub key: SeriesKey,
+    /// The conditions, for people.
+    pub words: String,
+    pub days: Vec<i64>,
+}
+
 /// A run, as lists show it; times are seconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FarmRun {

@@ -19,6 +19,8 @@ const STEPS: &[(i64, &str)] = &[
     // A run's id is one board's by the look-up before it is stored; a unique index without the
     // board could not be distributed.
     (2, "drop index if exists run_by_id"),
+    // It has a day's series since, so that a comparison need not read each day's histogram.
+    (5, "drop index if exists hist_day"),
 ];
 
 /// Waiting for a connection ends before who asked has gone.

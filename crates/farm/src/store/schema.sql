@@ -30,7 +30,7 @@ create table if not exists hist (
     board_id bigint not null, series text not null, plan text not null, tier bigint not null,
     t bigint not null, n bigint not null, missed bigint not null, max_ns bigint, cpus blob not null,
     primary key (board_id, series, plan, tier, t));
-create index if not exists hist_day on hist (board_id, t, max_ns) where tier = 2;
+create index if not exists hist_day on hist (board_id, t, max_ns, series, plan) where tier = 2;
 create table if not exists culprit (
     id integer primary key, fingerprint text not null unique, rule text not null, name text not null,
     kind text not null, remedy text not null);

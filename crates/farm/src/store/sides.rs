@@ -7,7 +7,7 @@ use model::units::Nanos;
 
 use super::tiers::made;
 use super::{FarmStore, TimeStretch, trouble};
-use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesKey, TierRow};
+use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, TierRow};
 
 impl FarmStore {
     /// The first boards by name, and no more than a number of them.
@@ -56,36 +56,55 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// From when on a board had which environment, by its digest, oldest first: its runs say so.
-    pub async fn environment_steps(&self, board: &str) -> Result<Vec<(i64, String)>> {
-        sqlx::query_as(
-            "select s.started, e.digest from (select r.started, r.id, r.environment_id, \
-             lag(r.environment_id) over (order by r.started, r.id) as before \
-             from run r join board b on b.id = r.board_id where b.key = $1) s \
-             join environment e on e.id = s.environment_id \
-             where s.before is null or s.before <> s.environment_id order by s.started, s.id",
-        )
-        .bind(board)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)
+    /// From when on boards had which environment, by its digest, oldest first: their runs say so.
+    pub async fn environment_steps(&self, boards: &[&str]) -> Result<BTreeMap<String, Vec<(i64, String)>>> {
+        let steps = "select s.key, s.started, e.digest from (select b.key, r.started, r.id, r.environment_id, \
+                     lag(r.environment_id) over (partition by r.board_id order by r.started, r.id) as before \
+                     from run r join board b on b.id = r.board_id \
+                     where b.key in ($1, $2, $3, $4, $5, $6, $7, $8)) s \
+                     join environment e on e.id = s.environment_id \
+                     where s.before is null or s.before <> s.environment_id \
+                     order by s.key, s.started, s.id";
+        let mut all: BTreeMap<String, Vec<(i64, String)>> = BTreeMap::new();
+        for boards in eights(boards) {
+            let query = boards.iter().fold(sqlx::query_as(steps), |query, board| query.bind(*board));
+            let rows: Vec<(String, i64, String)> = query.fetch_all(&self.pool).await.map_err(trouble)?;
+            for (board, from, digest) in rows {
+                all.entry(board).or_default().push((from, digest));
+            }
+        }
+        Ok(all)
     }
 
-    /// The first seconds of the days of a stretch that have maxima of five minutes, oldest first.
+    /// What boards measured in a stretch, as far as maxima of five minutes are there.
     pub async fn days_with_slots(
         &self,
-        board: &str,
-        key: &SeriesKey,
+        boards: &[&str],
         within: TimeStretch,
-    ) -> Result<Vec<i64>> {
-        let days = "select string_agg(cast(h.t as text), ' ' order by h.t) from hist h \
-                    join board b on b.id = h.board_id where b.key = $1 and h.series = $2 \
-                    and h.plan = $3 and h.tier = 2 and h.t >= $4 and h.t < $5 \
-                    and exists (select 1 from slot s where s.board_id = h.board_id \
-                    and s.series = h.series and s.plan = h.plan and s.t >= h.t and s.t < h.t + 86400)";
-        let query = sqlx::query_scalar(days).bind(board).bind(&key.series).bind(&key.plan);
-        let query = query.bind(within.from).bind(within.to);
-        Ok(numbers(query.fetch_one(&self.pool).await.map_err(trouble)?))
+    ) -> Result<BTreeMap<String, Vec<SeriesDays>>> {
+        // A row for each day would take longer than to find it.
+        let days = "select b.key, h.series, h.plan, coalesce(p.words, ''), \
+                    string_agg(cast(h.t as text), ' ') from board b cross join hist h \
+                    left join plan p on p.series = h.series and p.plan = h.plan \
+                    where b.key in ($1, $2, $3, $4, $5, $6, $7, $8) and h.board_id = b.id and h.tier = 2 \
+                    and h.t >= $9 and h.t < $10 and exists (select 1 from slot s \
+                    where s.board_id = h.board_id and s.series = h.series and s.plan = h.plan \
+                    and s.t >= h.t and s.t < h.t + 86400) \
+                    group by h.board_id, b.key, h.series, h.plan, p.words";
+        type Row = (String, String, String, String, Option<String>);
+        let mut all: BTreeMap<String, Vec<SeriesDays>> = BTreeMap::new();
+        for boards in eights(boards) {
+            let query = boards.iter().fold(sqlx::query_as(days), |query, board| query.bind(*board));
+            let query = query.bind(within.from).bind(within.to);
+            let rows: Vec<Row> = query.fetch_all(&self.pool).await.map_err(trouble)?;
+            for (board, series, plan, words, days) in rows {
+                let mut days = numbers(days);
+                days.sort_unstable();
+                let found = SeriesDays { key: SeriesKey { series, plan }, words, days };
+                all.entry(board).or_default().push(found);
+            }
+        }
+        Ok(all)
     }
 
     /// The largest latency of each five minutes of some days that has one, oldest first.
@@ -97,18 +116,17 @@ impl FarmStore {
                       and h.t in ($4, $5, $6, $7, $8, $9, $10, $11) and s.board_id = h.board_id \
                       and s.series = h.series and s.plan = h.plan and s.t >= h.t and s.t < h.t + 86400 \
                       and s.max_ns is not null";
-        let mut largest = BTreeMap::new();
+        let mut slots: Vec<(i64, i64)> = Vec::new();
         for days in eights(days) {
             let query = sqlx::query_scalar(maxima).bind(board).bind(&key.series).bind(&key.plan);
             let query = days.iter().fold(query, |query, day| query.bind(*day));
             let found = numbers(query.fetch_one(&self.pool).await.map_err(trouble)?);
-            // Two recordings may have the same five minutes.
-            for slot in found.chunks_exact(2) {
-                let max = largest.entry(slot[0]).or_insert(slot[1]);
-                *max = slot[1].max(*max);
-            }
+            slots.extend(found.chunks_exact(2).map(|slot| (slot[0], slot[1])));
         }
-        Ok(largest.into_values().map(Nanos).collect())
+        slots.sort_unstable_by_key(|&(t, max_ns)| (t, std::cmp::Reverse(max_ns)));
+        // Two recordings may have the same five minutes: the larger one is first.
+        slots.dedup_by_key(|&mut (t, _)| t);
+        Ok(slots.into_iter().map(|(_, max_ns)| Nanos(max_ns)).collect())
     }
 
     /// The histograms of some days, oldest first.
@@ -132,9 +150,9 @@ impl FarmStore {
     }
 }
 
-/// Days for statements that take eight: the last one stands there again.
-fn eights(days: &[i64]) -> impl Iterator<Item = [i64; 8]> + '_ {
-    days.chunks(8).map(|some| std::array::from_fn(|at| some[at.min(some.len() - 1)]))
+/// For statements that take eight: the last one stands there again.
+fn eights<T: Copy>(all: &[T]) -> impl Iterator<Item = [T; 8]> + '_ {
+    all.chunks(8).map(|some| std::array::from_fn(|at| some[at.min(some.len() - 1)]))
 }
 
 /// Numbers that came as one text with blanks between: a row for each takes ten times as long as to
@@ -172,7 +190,12 @@ mod tests {
                 record.slots = vec![slot];
                 store.put(&record).await.unwrap();
             }
-            assert_eq!(store.days_with_slots("a", &key, ALL).await.unwrap(), days);
+            let found = store.days_with_slots(&["a", "of which there is nothing"], ALL).await.unwrap();
+            assert_eq!(found.keys().collect::<Vec<_>>(), ["a"]);
+            assert_eq!(found["a"].iter().map(|one| &one.key).collect::<Vec<_>>(), [&key]);
+            assert_eq!(found["a"][0].days, days);
+            let within = TimeStretch { from: days[2], to: days[4] };
+            assert_eq!(store.days_with_slots(&["a"], within).await.unwrap()["a"][0].days, days[2..4]);
             let maxima = async |days: &[i64]| store.maxima_of_days("a", &key, days).await.unwrap();
             let wanted: Vec<Nanos> = (0..9).chain([10]).map(|number| Nanos(1_000 + number)).collect();
             assert_eq!(maxima(&days).await, wanted);

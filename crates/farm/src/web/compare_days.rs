@@ -19,7 +19,7 @@ use study::compare::ComparisonAnswer;
 
 use super::answer::Refusal;
 use super::app::App;
-use super::compare_sides::FoundSide;
+use super::compare_sides::{FoundSide, beside_each_other, quarters};
 use crate::pages::compare::ComparisonForm;
 use crate::records::{EnvironmentRecord, SLOT, SeriesKey, SeriesOfBoard};
 use crate::sides::{FarmUnit, UnitDays, choose, differences};
@@ -50,10 +50,10 @@ pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) ->
     };
     let (days_a, days_b) = (a.days_of(&series.key), b.days_of(&series.key));
     let chosen = choose(&days_a, &days_b).map_err(Refusal::bad)?;
-    let (read_a, read_b) = tokio::try_join!(
-        units(&app.store, &series.key, &chosen.a),
-        units(&app.store, &series.key, &chosen.b),
-    )?;
+    let all: Vec<&UnitDays> = chosen.a.iter().chain(&chosen.b).collect();
+    let parts = quarters(&all).map(|some| units(&app.store, &series.key, some));
+    let mut read_a = beside_each_other(parts).await?;
+    let read_b = read_a.split_off(chosen.a.len());
     let mut remarks = vec![format!("What was measured: {}.", words_of(series))];
     remarks.extend(chosen.remarks(&days_a, &days_b));
     remarks.extend([&a, &b].into_iter().filter_map(|side| side.remark.clone()));
@@ -86,7 +86,7 @@ struct ReadUnit {
     max_ns: Option<Nanos>,
 }
 
-async fn units(store: &FarmStore, key: &SeriesKey, all: &[UnitDays]) -> Result<Vec<ReadUnit>, Refusal> {
+async fn units(store: &FarmStore, key: &SeriesKey, all: &[&UnitDays]) -> Result<Vec<ReadUnit>, Refusal> {
     let mut read = Vec::new();
     for unit in all {
         let maxima = store.maxima_of_days(&unit.board, key, &unit.days).await?;

@@ -1,10 +1,11 @@
 //! The sides of a comparison of days: which boards are of them, and which of their days.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::answer::Refusal;
-use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesKey, SeriesOfBoard};
+use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard};
 use crate::sides::{BoardDays, FarmSide, UnitDays, boards_to_read, days_of, environment_on};
 use crate::store::{FarmStore, TimeStretch};
 
@@ -39,30 +40,41 @@ impl KnownEnvironments {
 /// What the store has of a board.
 struct FoundBoard {
     steps: Vec<(i64, EnvironmentRecord)>,
-    /// What it measured, with the days that have maxima.
-    series: Vec<(SeriesOfBoard, Vec<i64>)>,
+    series: Vec<SeriesDays>,
 }
 
-/// Reads boards one after the other.
 async fn found_boards(
     store: &FarmStore,
     known: &KnownEnvironments,
-    names: &[&String],
+    names: &[&str],
     within: TimeStretch,
-) -> Result<BTreeMap<String, FoundBoard>, Refusal> {
-    let mut found = BTreeMap::new();
-    for &board in names {
-        let steps = store.environment_steps(board).await?;
-        let record = |(from, digest): (i64, String)| Some((from, known.by_digest.get(&digest)?.clone()));
-        let steps: Vec<_> = steps.into_iter().filter_map(record).collect();
-        let mut series = Vec::new();
-        for one in store.series(board).await?.into_iter().take(MOST_SERIES) {
-            let days = store.days_with_slots(board, &one.key, within).await?;
-            series.push((one, days));
-        }
-        found.insert(board.clone(), FoundBoard { steps, series });
-    }
-    Ok(found)
+) -> Result<Vec<(String, FoundBoard)>, Refusal> {
+    let mut steps = store.environment_steps(names).await?;
+    let mut days = store.days_with_slots(names, within).await?;
+    let record = |(from, digest): (i64, String)| Some((from, known.by_digest.get(&digest)?.clone()));
+    let board = |name: &&str| {
+        let steps = steps.remove(*name).unwrap_or_default().into_iter().filter_map(record).collect();
+        let mut series = days.remove(*name).unwrap_or_default();
+        series.sort_by_key(|one| Reverse(one.days.len()));
+        series.truncate(MOST_SERIES);
+        ((*name).to_owned(), FoundBoard { steps, series })
+    };
+    Ok(names.iter().map(board).collect())
+}
+
+/// The parts of a list that are read beside each other, as many as a store on SQLite has
+/// connections: most of a short statement's time is the way to the database and back.
+pub fn quarters<T>(all: &[T]) -> [&[T]; 4] {
+    std::array::from_fn(|at| &all[at * all.len() / 4..(at + 1) * all.len() / 4])
+}
+
+/// What was read of the parts, one after the other.
+pub async fn beside_each_other<T>(
+    parts: [impl Future<Output = Result<Vec<T>, Refusal>>; 4],
+) -> Result<Vec<T>, Refusal> {
+    let [first, second, third, last] = parts;
+    let (first, second, third, last) = tokio::try_join!(first, second, third, last)?;
+    Ok([first, second, third, last].into_iter().flatten().collect())
 }
 
 /// A board as it is on a side.
@@ -91,15 +103,12 @@ impl FoundSide {
             boards_of(store, &known, "B", &asked[1], &within[1]).await?,
         ];
         let read = boards_to_read(named.each_ref());
-        let all: Vec<&String> = read.iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
+        let all: BTreeSet<&str> = read.iter().flatten().map(String::as_str).collect();
+        let all: Vec<&str> = all.into_iter().collect();
         let any =
             TimeStretch { from: within[0].start.min(within[1].start), to: within[0].end.max(within[1].end) };
-        let (some, others) = all.split_at(all.len() / 2);
-        let (mut found, others) = tokio::try_join!(
-            found_boards(store, &known, some, any),
-            found_boards(store, &known, others, any)
-        )?;
-        found.extend(others);
+        let found = quarters(&all).map(|some| found_boards(store, &known, some, any));
+        let found = beside_each_other(found).await?.into_iter().collect();
         let side = |at: usize, name| {
             let mut side = FoundSide::of(name, &asked[at], &within[at], &read[at], &found);
             side.remark = left_out(name, named[at].len(), read[at].len());
@@ -118,8 +127,9 @@ impl FoundSide {
         let mut words = BTreeMap::new();
         let mut of_side = |board: &FoundBoard| {
             let mut days = BTreeMap::new();
-            for (series, there) in &board.series {
-                let there: Vec<i64> = there.iter().copied().filter(|day| within.contains(day)).collect();
+            for series in &board.series {
+                let there: Vec<i64> =
+                    series.days.iter().copied().filter(|day| within.contains(day)).collect();
                 days.insert(series.key.clone(), days_of(side, &there, &board.steps));
                 words.insert(series.key.clone(), series.words.clone());
             }
@@ -149,7 +159,7 @@ impl FoundSide {
             (days > 0).then(|| SeriesOfBoard { key: key.clone(), words: words.clone(), days, last: 0 })
         };
         let mut all: Vec<SeriesOfBoard> = self.words.iter().filter_map(one).collect();
-        all.sort_by_key(|one| std::cmp::Reverse(one.days));
+        all.sort_by_key(|one| Reverse(one.days));
         all
     }
 

@@ -66,7 +66,7 @@ fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
         }
         assert!(page.matches("<svg").count() >= 2);
         // Its days are told apart by what it was.
-        let steps = app.store.environment_steps(&board).await.unwrap();
+        let steps = app.store.environment_steps(&[&board]).await.unwrap().remove(&board).unwrap();
         assert!(steps.len() >= 3, "{steps:?}");
         let (old, new) = (&steps[0].1, &steps[steps.len() - 1].1);
         let found =

@@ -4,10 +4,12 @@
 //! one of the first half and one of the second, and with the sums of both halves in order two
 //! pointers count the pairs: 2^(n/2) steps for 2^n subsets (Horowitz and Sahni 1974, J. ACM 21).
 
+use std::collections::BTreeSet;
+
 /// Two ends of a search this close, as a part of the largest mean, are one value.
 const CLOSE: f64 = 1e-14;
-/// Halvings of a stretch down to that.
-const MOST_HALVINGS: usize = 64;
+/// Of a search down to that, in which every second step is a halving.
+const MOST_STEPS: usize = 128;
 
 /// The numbers, of which there are fewer than 64.
 #[derive(Clone, Debug)]
@@ -53,42 +55,50 @@ impl SubsetMeans {
         if index >= self.len() {
             return None;
         }
-        if self.at_most(low) > index {
+        let mut counted = [self.at_most(low), self.len()];
+        if counted[0] > index {
             return Some(low);
         }
         let close = CLOSE * low.abs().max(high.abs());
-        for _ in 0..MOST_HALVINGS {
-            if high - low <= close {
+        for step in 0..MOST_STEPS {
+            if high - low <= close || counted[1] - counted[0] <= 1 {
                 break;
             }
-            let middle = low + (high - low) / 2.0;
-            if self.at_most(middle) > index { high = middle } else { low = middle }
+            // Means lie about evenly between two close bounds; a halving in turns bounds the steps.
+            let share = match step % 2 {
+                0 => (index - counted[0]) as f64 / (counted[1] - counted[0]) as f64,
+                _ => 0.5,
+            };
+            let between = low + (high - low) * share;
+            let at_most = self.at_most(between);
+            if at_most > index {
+                (high, counted[1]) = (between, at_most);
+            } else {
+                (low, counted[0]) = (between, at_most);
+            }
         }
-        Some(self.within(low, high, close).unwrap_or(high))
+        Some(self.within(low, high).unwrap_or(high))
     }
 
-    /// A mean above the first bound and up to the second, as far as rounding tells.
-    fn within(&self, low: f64, high: f64, close: f64) -> Option<f64> {
-        let (first, second) = self.numbers.split_at(self.numbers.len() / 2);
-        let partners = |bound| {
-            let halves = self.halves(bound);
-            let mut of_set = vec![0; 1 << first.len()];
-            pairs(&halves, |sum| sum <= 0.0)
-                .for_each(|(left, others)| of_set[left.1 as usize] = others.len());
+    /// A mean that is counted at the second bound and not at the first.
+    fn within(&self, low: f64, high: f64) -> Option<f64> {
+        let [before, after] = [low, high].map(|bound| self.halves(bound));
+        let partners = |halves| {
+            let mut of_set = vec![0; 1 << (self.numbers.len() / 2)];
+            pairs(halves, |sum| sum <= 0.0).for_each(|(left, others)| of_set[left.1 as usize] = others.len());
             of_set
         };
-        let (before, after) = (partners(low), partners(high));
-        let left = before.iter().zip(&after).position(|(before, after)| after > before)?;
-        let mean = |right: usize| {
-            let chosen = |half: &[f64], set: usize| {
-                let of_set = half.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
-                of_set.map(|(_, number)| *number).collect::<Vec<_>>()
-            };
-            let chosen = [chosen(first, left), chosen(second, right)].concat();
-            chosen.iter().sum::<f64>() / chosen.len() as f64
+        let (fewer, more) = (partners(&before), partners(&after));
+        let left = fewer.iter().zip(&more).position(|(fewer, more)| more > fewer)?;
+        let known: BTreeSet<u32> = before[1][..fewer[left]].iter().map(|(_, set)| *set).collect();
+        let right = after[1][..more[left]].iter().map(|(_, set)| *set).find(|set| !known.contains(set))?;
+        let (first, second) = self.numbers.split_at(self.numbers.len() / 2);
+        let chosen = |half: &[f64], set: u32| {
+            let of_set = half.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
+            of_set.map(|(_, number)| *number).collect::<Vec<_>>()
         };
-        let means = (0..1 << second.len()).map(mean).filter(|mean| *mean <= high + close);
-        means.max_by(f64::total_cmp).filter(|mean| *mean > low - close)
+        let chosen = [chosen(first, left as u32), chosen(second, right)].concat();
+        Some(chosen.iter().sum::<f64>() / chosen.len() as f64)
     }
 
     /// The sums of both halves, each number less a shift.
