@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::five_minutes::{FIVE_MINUTES, FiveMinutes};
 use super::{explained, folder_of, recover};
 use model::error::{Exit, Failure, Result};
 use model::run::{Block, Peak, Run, SCHEMA};
@@ -37,6 +38,7 @@ pub struct Bundle {
     /// What had to be repaired or left out, as text; empty for a complete bundle.
     pub remarks: Vec<String>,
     blocks: PathBuf,
+    rows: PathBuf,
 }
 
 impl Bundle {
@@ -49,7 +51,8 @@ impl Bundle {
         let run = parse_run(&bytes).map_err(|what| {
             Failure::usage(format!("{} is not a run that this version reads: {what}", quoted(&file)))
         })?;
-        let mut bundle = Bundle { run, remarks: Vec::new(), blocks: dir.join("blocks.jsonl") };
+        let (blocks, rows) = (dir.join("blocks.jsonl"), dir.join(FIVE_MINUTES));
+        let mut bundle = Bundle { run, remarks: Vec::new(), blocks, rows };
         if !bundle.run.complete {
             bundle.recover(&dir.join("tail"))?;
         }
@@ -69,6 +72,11 @@ impl Bundle {
     /// As [`Bundle::each_block`], of each record only its largest latency: a third of the time.
     pub fn each_peak(&self, mut f: impl FnMut(&Peak)) -> Result<u64> {
         each_line(&self.blocks, |peak: Peak| f(&peak))
+    }
+
+    /// Goes through the histograms of five minutes as they were written; older runs have none.
+    pub fn each_five_minutes(&self, f: impl FnMut(FiveMinutes)) -> Result<u64> {
+        each_line(&self.rows, f)
     }
 
     fn put_spikes_back(&mut self, folder: &Path) -> Result<()> {

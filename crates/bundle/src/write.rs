@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::document::Document;
 use super::events::Events;
 use super::explained::Explained;
+use super::five_minutes::{FIVE_MINUTES, FiveMinuteSums};
 use super::host_files::HostFiles;
 use super::tail::Tail;
 use host::CreatedDirs;
@@ -44,6 +45,9 @@ pub struct BundleWriter {
     kept: bool,
     host: HostFiles,
     blocks: Option<File>,
+    five_minutes: FiveMinuteSums,
+    /// Made with its first line.
+    rows: Option<File>,
     tail: Option<File>,
     spare: Option<File>,
     spare_bytes: u64,
@@ -61,6 +65,8 @@ impl BundleWriter {
             kept: false,
             host: HostFiles::default(),
             blocks: None,
+            five_minutes: FiveMinuteSums::default(),
+            rows: None,
             tail: None,
             spare: None,
             spare_bytes: SPARE_BYTES + SPARE_BYTES_PER_CPU * cpus as u64,
@@ -99,7 +105,8 @@ impl BundleWriter {
         Events::create(&self.dir).map_err(|error| refusal(&self.path, &error))
     }
 
-    /// Appends the blocks of a second, and the same in full to the tail.
+    /// Appends the blocks of a second, the same in full to the tail, and what five minutes ended
+    /// with it.
     pub fn second(&mut self, blocks: &[Block], tails: &[Tail]) -> Result<(), String> {
         self.lines.clear();
         tails.iter().for_each(|tail| tail.encode(&mut self.lines));
@@ -107,7 +114,20 @@ impl BundleWriter {
         self.lines.clear();
         let written =
             write_lines(&mut self.lines, blocks).and_then(|()| append(self.blocks.as_mut(), &self.lines));
-        kept.and(written).map_err(|error| self.lost("block records", &error))
+        self.lines.clear();
+        let added = self.five_minutes.add(tails, &mut self.lines).and_then(|()| self.append_rows());
+        kept.and(written).map_err(|error| self.lost("block records", &error))?;
+        added.map_err(|error| self.lost("the histograms of five minutes", &error))
+    }
+
+    fn append_rows(&mut self) -> io::Result<()> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        if self.rows.is_none() {
+            self.rows = Some(self.dir.new_file(FIVE_MINUTES)?);
+        }
+        append(self.rows.as_mut(), &self.lines)
     }
 
     /// Replaces `run.json`, and empties the tail, which it now contains.
@@ -120,7 +140,10 @@ impl BundleWriter {
     /// run that is on needs.
     pub fn finish<S: Serialize>(mut self, run: &Run, spikes: &S) -> Result<PathBuf> {
         // Records may wait in memory of the kernel; a run marked as complete must not lose them.
-        let flushed = self.blocks.as_ref().map_or(Ok(()), File::sync_all);
+        self.lines.clear();
+        let last = self.five_minutes.finish(&mut self.lines).and_then(|()| self.append_rows());
+        let files = [&self.blocks, &self.rows];
+        let flushed = files.into_iter().flatten().try_for_each(File::sync_all).and(last);
         let placed = match self.replace_run(&Document::of(run, spikes), true) {
             Ok(()) => {
                 Explained::remove(&self.dir);
@@ -233,7 +256,7 @@ impl Drop for BundleWriter {
         if self.kept {
             return;
         }
-        for name in [RUN, SPARE, NEXT_SPARE, TAIL, BLOCKS] {
+        for name in [RUN, SPARE, NEXT_SPARE, TAIL, BLOCKS, FIVE_MINUTES] {
             self.dir.remove(name);
         }
         Events::remove(&self.dir);

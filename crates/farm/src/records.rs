@@ -376,6 +376,8 @@ pub struct BundleRecord {
     pub slots: Vec<FarmSlot>,
     /// All of the run.
     pub whole: TierRow,
+    /// The same by slots; empty where the run does not say it.
+    pub rows: Vec<TierRow>,
     pub culprits: Vec<CulpritOfRun>,
     /// SHA-256 of its `run.json`.
     pub digest: Vec<u8>,

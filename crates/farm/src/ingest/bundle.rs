@@ -18,8 +18,9 @@ use sha2::{Digest, Sha256};
 
 use super::environment::{environment, hex};
 use super::find::{FoundBundle, board_key};
-use super::slots::SlotFold;
-use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, SeriesKey, TierRow};
+use super::run_rows::RunRows;
+use super::slots::{SlotFold, offset};
+use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, FarmSlot, SeriesKey, TierRow};
 
 /// Names of culprits that a run may have.
 const MOST_CULPRITS: usize = 200;
@@ -41,7 +42,8 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     if !is_id(&bundle.run.id) {
         return Err("its id is no name of a run: letters, digits, '.', '_' and '-', at most 128".to_owned());
     }
-    let mut fold = SlotFold::of(&bundle.run);
+    let run_rows = RunRows::of(&bundle)?;
+    let mut fold = SlotFold::of(&bundle.run, Some(&run_rows));
     let unread = bundle.each_block(|block| fold.add(block)).map_err(|failure| failure.message)?;
     if unread > 0 {
         bundle
@@ -57,6 +59,8 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
         bundle.remarks.push(format!("{labels} left out: too many, or none that onbeat takes"));
     }
     let slots = fold.finish(&bundle.run);
+    let whole = whole(&bundle.run);
+    let rows = rows_of(&mut bundle, &run_rows, &slots, &whole);
     let run = &bundle.run;
     let environment = environment(run, &host_files(&found.place));
     let board_name = board_name(found.board.as_deref(), run);
@@ -66,11 +70,29 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
         plan_words: plan_words(run),
         environment,
         slots,
-        whole: whole(run),
+        whole,
+        rows,
         culprits: run.culprits.iter().take(MOST_CULPRITS).map(culprit).collect(),
         digest: Sha256::digest(&document).to_vec(),
     };
     Ok((record, bundle.remarks))
+}
+
+/// The histograms of its five minutes. A run that is on is replaced by a later state of it, which
+/// has to take out what this one adds: the histogram of the whole.
+fn rows_of(bundle: &mut Bundle, of: &RunRows, slots: &[FarmSlot], whole: &TierRow) -> Vec<TierRow> {
+    if of.is_empty() || !bundle.run.complete {
+        return Vec::new();
+    }
+    let rows = offset(&bundle.run).and_then(|offset| of.of_slots(offset, slots, whole));
+    if rows.is_none() {
+        bundle.remarks.push(
+            "its rows.jsonl does not add up to the rest of it: its histogram counts for the day on which it \
+             began"
+                .to_owned(),
+        );
+    }
+    rows.unwrap_or_default()
 }
 
 /// What stands in addresses and names folders.

@@ -9,6 +9,7 @@ use model::run::{Block, Run, Spike};
 use model::units::Nanos;
 use model::wall_time::nanos_of;
 
+use super::run_rows::RunRows;
 use crate::records::{FarmSlot, SLOT, SlotPeak};
 
 /// No run lasts longer: ten years.
@@ -16,7 +17,9 @@ const MOST_SLOTS: usize = 1_051_200;
 const SECOND: i64 = Nanos::SECOND.0;
 
 /// Slots being made.
-pub struct SlotFold {
+pub struct SlotFold<'a> {
+    /// Has the edges of the run's five minutes; none where the run has no rows of them.
+    rows: Option<&'a RunRows>,
     /// What is added to CLOCK_MONOTONIC for the time in UTC; none where the run does not say.
     offset: Option<i64>,
     slots: BTreeMap<i64, BTreeMap<u32, SlotPeak>>,
@@ -24,15 +27,16 @@ pub struct SlotFold {
     pub unplaced: u64,
 }
 
-impl SlotFold {
-    pub fn of(run: &Run) -> SlotFold {
-        SlotFold { offset: offset(run), slots: BTreeMap::new(), unplaced: 0 }
+impl SlotFold<'_> {
+    pub fn of<'a>(run: &Run, rows: Option<&'a RunRows>) -> SlotFold<'a> {
+        SlotFold { rows, offset: offset(run), slots: BTreeMap::new(), unplaced: 0 }
     }
 
     /// Adds a block.
     pub fn add(&mut self, block: &Block) {
         let wall = |mono: Nanos| self.offset.and_then(|offset| mono.0.checked_add(offset));
-        let Some(begin) = wall(block.mono_ns).map(|ns| ns.div_euclid(SLOT * SECOND) * SLOT) else {
+        let within = self.rows.and_then(|rows| rows.middle(block.mono_ns)).unwrap_or(block.mono_ns);
+        let Some(begin) = wall(within).map(|ns| ns.div_euclid(SLOT * SECOND) * SLOT) else {
             self.unplaced += 1;
             return;
         };
@@ -138,7 +142,7 @@ mod tests {
     #[test]
     fn a_block_counts_where_it_began() {
         let run = run();
-        let mut fold = SlotFold::of(&run);
+        let mut fold = SlotFold::of(&run, None);
         [block(1, 0, 10, 40), block(1, 1, 20, 30), block(2, 2, 5, 90)].iter().for_each(|one| fold.add(one));
         let slots = fold.finish(&run);
         assert_eq!(slots.len(), 2);
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn without_a_time_nothing_is_placed_and_that_is_counted() {
         let run = Run::default();
-        let mut fold = SlotFold::of(&run);
+        let mut fold = SlotFold::of(&run, None);
         fold.add(&block(0, 0, 1, 1));
         assert_eq!(fold.unplaced, 1);
         assert!(fold.finish(&run).is_empty());
@@ -162,7 +166,7 @@ mod tests {
         fn no_sample_is_lost(blocks in prop::collection::vec((0u32..4, 0i64..4_000, 0u64..5_000,
             0i64..99_999), 0..99)) {
             let run = run();
-            let mut fold = SlotFold::of(&run);
+            let mut fold = SlotFold::of(&run, None);
             for &(cpu, second, n, max) in &blocks {
                 fold.add(&block(cpu, second, n, max));
             }

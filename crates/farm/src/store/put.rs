@@ -4,7 +4,7 @@ use model::error::{Failure, Result};
 use sqlx::{Any, AnyConnection, Transaction};
 
 use super::labels::put_run_labels;
-use super::tiers::{SlotPlace, TierPlace, damaged, put_slots, put_tiers, tier_row};
+use super::tiers::{SlotPlace, TierPlace, add_to_tiers, damaged, put_slots, put_tiers, tier_row};
 use super::{FarmStore, plain, storable, to_i64, trouble};
 use crate::encoding::{pack_rows, unpack_rows};
 use crate::records::{BundleRecord, EnvironmentRecord, SeriesKey, Tier, TierRow};
@@ -78,7 +78,12 @@ pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) 
     let key = &record.run.key;
     let slots = (0..).zip(&record.slots).map(|(seq, slot)| (SlotPlace { board, key, seq }, slot));
     put_slots(all, &slots.collect::<Vec<_>>()).await?;
-    add_to_day(all, board, &record.run.key, &record.whole).await?;
+    if record.rows.is_empty() {
+        add_to_day(all, board, key, &record.whole).await?;
+    } else {
+        let rows = record.rows.iter().map(|row| (board, key, row.t, row));
+        add_to_tiers(all, &rows.collect::<Vec<_>>()).await?;
+    }
     put_culprits(all, record, board).await?;
     put_run_labels(all, board, &record.run.id, &record.run.labels).await?;
     Ok(outcome)

@@ -9,10 +9,10 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::labels::{LabelledRow, put_row_labels};
 use super::many::{by_keys, pieces, values};
-use super::tiers::{SlotPlace, TierPlace, put_slots, put_tiers, tier_rows};
+use super::tiers::{SlotPlace, add_to_tiers, put_slots};
 use super::{FarmStore, to_i64, trouble};
 use crate::ingest::rows::{ReceivedRow, RowPart, RowsOf};
-use crate::records::{FarmSlot, SlotPeak, Tier, TierRow};
+use crate::records::{FarmSlot, SlotPeak, Tier};
 
 /// The board's clocks as a request tells them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,11 @@ async fn put_batches(
     });
     let new = new_rows(all, rows.collect(), &mut answers).await?;
     add_slots(all, &new, name).await?;
-    add_to_tiers(all, &new).await?;
+    let mut parts = Vec::new();
+    for row in &new {
+        parts.extend(row.row.parts.iter().map(|part| (row.batch.board_id, &part.key, row.t(), &part.sums)));
+    }
+    add_to_tiers(all, &parts).await?;
     put_row_labels(all, &labelled(&new, name)).await?;
     Ok(answers)
 }
@@ -322,23 +326,4 @@ impl PlacedRow<'_> {
     fn t(&self) -> i64 {
         self.row.mono_ns.0.saturating_add(self.offset).div_euclid(Nanos::SECOND.0)
     }
-}
-
-/// Adds rows to the histograms that they are part of, each read and written once.
-async fn add_to_tiers(all: &mut Transaction<'static, Any>, rows: &[PlacedRow<'_>]) -> sqlx::Result<()> {
-    let mut added: BTreeMap<TierPlace, TierRow> = BTreeMap::new();
-    for row in rows {
-        for (part, tier) in row.row.parts.iter().flat_map(|part| Tier::ALL.map(|tier| (part, tier))) {
-            let t = tier.begin(row.t());
-            let place = TierPlace { board: row.batch.board_id, key: part.key.clone(), tier, t };
-            added.entry(place).or_insert_with(|| TierRow { t, ..TierRow::default() }).add(&part.sums);
-        }
-    }
-    let places: Vec<TierPlace> = added.keys().cloned().collect();
-    for (place, known) in tier_rows(all, &places).await? {
-        if let Some(sum) = added.get_mut(&place) {
-            sum.add(&known);
-        }
-    }
-    put_tiers(all, &added.iter().collect::<Vec<_>>()).await
 }

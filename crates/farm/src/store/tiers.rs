@@ -123,6 +123,29 @@ pub async fn put_tiers(
     Ok(())
 }
 
+/// Adds histograms of five minutes to all that they are part of, each of which is read and written
+/// once: a board's number, what was measured, when, and the histogram.
+pub async fn add_to_tiers(
+    all: &mut Transaction<'static, Any>,
+    rows: &[(i64, &SeriesKey, i64, &TierRow)],
+) -> sqlx::Result<()> {
+    let mut added: BTreeMap<TierPlace, TierRow> = BTreeMap::new();
+    for &(board, key, t, row) in rows {
+        for tier in Tier::ALL {
+            let t = tier.begin(t);
+            let place = TierPlace { board, key: key.clone(), tier, t };
+            added.entry(place).or_insert_with(|| TierRow { t, ..TierRow::default() }).add(row);
+        }
+    }
+    let places: Vec<TierPlace> = added.keys().cloned().collect();
+    for (place, known) in tier_rows(all, &places).await? {
+        if let Some(sum) = added.get_mut(&place) {
+            sum.add(&known);
+        }
+    }
+    put_tiers(all, &added.iter().collect::<Vec<_>>()).await
+}
+
 /// A stretch of time, its end not included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeStretch {

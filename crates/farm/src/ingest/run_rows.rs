@@ -1,0 +1,255 @@
+//! The histograms of each five minutes of a run, from its `rows.jsonl`.
+//!
+//! They are taken only where they add up to what the run's other files say, to the sample: what
+//! counts for a day is then the same whichever file it is from.
+
+use std::collections::BTreeMap;
+
+use bundle::five_minutes::{CpuFiveMinutes, FiveMinutes, SPAN};
+use bundle::read::Bundle;
+use model::rows::{RowCounts, RowSums};
+use model::units::{Cpu, Nanos};
+
+use crate::records::{CpuRows, FarmSlot, SLOT, TierRow};
+
+/// What they may take in memory: a year of 4 CPUs; they come from elsewhere.
+const MOST_BYTES: usize = 64 << 20;
+/// What an entry takes besides its histogram.
+const ENTRY_BYTES: usize = 64;
+
+/// What was read of them.
+#[derive(Debug, Default)]
+pub struct RunRows {
+    /// Where the first line begins, CLOCK_MONOTONIC.
+    edge: Option<Nanos>,
+    /// By their number from the first edge on.
+    sums: BTreeMap<i64, BTreeMap<Cpu, RowCounts>>,
+    bytes: usize,
+    /// Lines that could not be read, or are not of these five minutes.
+    unread: u64,
+}
+
+impl RunRows {
+    /// Reads them; older runs have none.
+    pub fn of(bundle: &Bundle) -> Result<RunRows, String> {
+        let mut rows = RunRows::default();
+        let unread = bundle.each_five_minutes(|line| rows.add(line)).map_err(|failure| failure.message)?;
+        rows.unread += unread;
+        Ok(rows)
+    }
+
+    fn add(&mut self, line: FiveMinutes) {
+        let edge = *self.edge.get_or_insert(line.mono_ns);
+        let from = line.mono_ns.0.saturating_sub(edge.0);
+        let number = from.div_euclid(SPAN.0);
+        let taken = |cpu: &CpuFiveMinutes| cpu.hist.bytes().len() + ENTRY_BYTES;
+        self.bytes += ENTRY_BYTES + line.cpus.iter().map(taken).sum::<usize>();
+        if line.span_ns != SPAN || from % SPAN.0 != 0 || self.bytes > MOST_BYTES {
+            self.unread += 1;
+            return;
+        }
+        let cpus = self.sums.entry(number).or_default();
+        for CpuFiveMinutes { cpu, hist, .. } in line.cpus {
+            let known = cpus.entry(cpu).or_default();
+            *known = if known.is_empty() { hist } else { sum([known, &hist]) };
+        }
+    }
+
+    /// Whether there is anything.
+    pub fn is_empty(&self) -> bool {
+        self.edge.is_none() && self.unread == 0
+    }
+
+    /// Which five minutes a time of CLOCK_MONOTONIC is in, as the time in their middle: however the
+    /// clock is set while a run is on, two of them are never one.
+    pub fn middle(&self, mono: Nanos) -> Option<Nanos> {
+        let edge = self.edge?;
+        let number = mono.0.checked_sub(edge.0)?.div_euclid(SPAN.0);
+        edge.0.checked_add(number.checked_mul(SPAN.0)?)?.checked_add(SPAN.0 / 2).map(Nanos)
+    }
+
+    /// Of each slot its histograms; nothing where one has other samples, or where all together are
+    /// not those of the run.
+    pub fn of_slots(&self, offset: i64, slots: &[FarmSlot], whole: &TierRow) -> Option<Vec<TierRow>> {
+        let by_time: BTreeMap<i64, &BTreeMap<Cpu, RowCounts>> = self
+            .sums
+            .iter()
+            .filter_map(|(number, cpus)| {
+                let begin = self.edge?.0.checked_add(number.checked_mul(SPAN.0)?)?;
+                let wall = self.middle(Nanos(begin))?.0.checked_add(offset)?;
+                Some((wall.div_euclid(SLOT * Nanos::SECOND.0) * SLOT, cpus))
+            })
+            .collect();
+        if self.unread > 0 || by_time.len() != slots.len() {
+            return None;
+        }
+        let row = |slot: &FarmSlot| {
+            let there = by_time.get(&slot.t)?;
+            let cpus: Vec<CpuRows> =
+                there.iter().map(|(cpu, rows)| CpuRows { cpu: *cpu, rows: rows.clone() }).collect();
+            let counts = cpus.iter().map(|one| (one.cpu, one.rows.total()));
+            let is_same = counts.eq(slot.cpus.iter().map(|peak| (peak.cpu, peak.n)));
+            let row = TierRow { t: slot.t, n: slot.n, missed: slot.missed, max_ns: slot.max_ns, cpus };
+            is_same.then_some(row)
+        };
+        let rows: Vec<TierRow> = slots.iter().map(row).collect::<Option<_>>()?;
+        let mut all: BTreeMap<Cpu, RowSums> = BTreeMap::new();
+        for cpu in rows.iter().flat_map(|row| &row.cpus) {
+            all.entry(cpu.cpu).or_default().add_all(&cpu.rows);
+        }
+        let is_whole = all.len() == whole.cpus.len()
+            && whole.cpus.iter().all(|cpu| all.get(&cpu.cpu).is_some_and(|sums| sums.counts() == cpu.rows));
+        is_whole.then_some(rows)
+    }
+}
+
+fn sum<'a>(of: impl IntoIterator<Item = &'a RowCounts>) -> RowCounts {
+    let mut sums = RowSums::default();
+    of.into_iter().for_each(|counts| sums.add_all(counts));
+    sums.counts()
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    use bundle::tail::Tail;
+    use bundle::write::BundleWriter;
+    use model::histogram::{Counts, bucket_of, buckets_of};
+    use model::run::{Block, CpuRun, Run, SCHEMA, Worst};
+
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use crate::records::{BundleRecord, Tier};
+    use crate::store::TimeStretch;
+    use crate::store::engines::on_each_engine;
+
+    const SECOND: i64 = Nanos::SECOND.0;
+    /// Each block has so many wake-ups, of which one is early.
+    const WAKEUPS: u64 = 3;
+    /// A block every 25 s from 22:30 on, until 03:10 of the next day.
+    const BLOCKS: i64 = 672;
+    const STARTED: &str = "2026-11-20T22:30:07.000000Z";
+
+    fn latencies(at: i64) -> [Nanos; 3] {
+        [Nanos(-5), Nanos(900 + at), Nanos(1 << (10 + at % 12))]
+    }
+
+    /// A bundle as `onbeat measure` writes it; the clock of the machine is set ahead in its middle.
+    fn written(place: &Path, complete: bool) {
+        let mut run = Run { schema: SCHEMA.into(), id: "night".into(), ..Run::default() };
+        run.command = "measure".into();
+        run.started = STARTED.into();
+        let mut writer = BundleWriter::create(place, 2).unwrap();
+        writer.begin(&run).unwrap();
+        let wall = model::wall_time::nanos_of(STARTED).unwrap();
+        let mut counts = Counts::default();
+        for at in 0..BLOCKS {
+            let of_cpu = |cpu: u32| {
+                let start = Nanos(25 * SECOND * at + i64::from(cpu) * SECOND / 2);
+                let wall_offset = wall + Nanos(if at > BLOCKS / 2 { 7 * SECOND } else { 0 });
+                let rows = latencies(at).iter().map(|&one| (bucket_of(one), 1)).collect();
+                let block = Block {
+                    cpu: Cpu(cpu),
+                    mono_ns: start,
+                    n: WAKEUPS,
+                    max_ns: latencies(at).iter().max().copied(),
+                    ..Block::default()
+                };
+                (block, Tail { cpu: Cpu(cpu), start, wall_offset, rows, ..Tail::default() })
+            };
+            latencies(at).iter().for_each(|&one| counts.add(bucket_of(one), 1));
+            let (blocks, tails): (Vec<_>, Vec<_>) = [of_cpu(0), of_cpu(3)].into_iter().unzip();
+            writer.second(&blocks, &tails).unwrap();
+        }
+        run.cpus = [0, 3].map(|cpu| CpuRun { cpu: Cpu(cpu), ..whole_cpu(&counts, wall) }).to_vec();
+        run.plan.cpus = vec![Cpu(0), Cpu(3)];
+        run.complete = complete;
+        writer.finish(&run, &[(); 0]).unwrap();
+    }
+
+    fn whole_cpu(counts: &Counts, wall: Nanos) -> CpuRun {
+        let min = Nanos(-5);
+        let mut cpu = CpuRun {
+            cycles: WAKEUPS * BLOCKS as u64,
+            early: Some(BLOCKS as u64),
+            min_ns: Some(min),
+            max_ns: Some(Nanos(1 << 21)),
+            histogram: buckets_of(counts, min),
+            worst: vec![Worst {
+                latency_ns: Some(Nanos(1 << 21)),
+                mono_ns: Some(Nanos(0)),
+                time: model::wall_time::wall_time(wall),
+                ..Worst::default()
+            }],
+            ..CpuRun::default()
+        };
+        cpu.fill_quantiles();
+        cpu
+    }
+
+    fn record(place: &Path) -> (BundleRecord, Vec<String>) {
+        read(&FoundBundle { place: place.to_owned(), board: Some("a".into()) }).unwrap()
+    }
+
+    #[test]
+    fn a_night_is_of_two_days_and_counted_once() {
+        let folder = tempfile::tempdir().unwrap();
+        written(&folder.path().join("night"), true);
+        let (night, remarks) = record(&folder.path().join("night"));
+        assert_eq!(remarks, [] as [&str; 0]);
+        assert_eq!((night.rows.len(), night.slots.len()), (56, 56));
+        on_each_engine(async |store| {
+            store.put(&night).await.unwrap();
+            store.put(&night).await.unwrap();
+            let all = TimeStretch { from: i64::MIN, to: i64::MAX };
+            let of = async |tier| store.tiers("a", &night.run.key, tier, all).await.unwrap();
+            let (days, hours, slots) = (of(Tier::Day).await, of(Tier::Hour).await, of(Tier::Slot).await);
+            assert_eq!((days.len(), hours.len(), slots.len()), (2, 6, 56));
+            // 89 min 53 s are of the first day.
+            assert_eq!(days[0].n, 2 * WAKEUPS * 216);
+            for (row, slot) in slots.iter().zip(&night.slots) {
+                assert_eq!((row.t, row.n, row.max_ns), (slot.t, slot.n, slot.max_ns));
+            }
+            for tier in [days, hours, slots] {
+                for (at, cpu) in night.whole.cpus.iter().enumerate() {
+                    assert_eq!(sum(tier.iter().map(|row| &row.cpus[at].rows)), cpu.rows);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn rows_that_do_not_add_up_are_told_and_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("night");
+        written(&place, true);
+        let text = fs::read_to_string(place.join("rows.jsonl")).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let without_last = lines[..lines.len() - 1].join("\n");
+        let twice = format!("{text}{}\n", lines[3]);
+        let other_span = text.replacen("\"span_ns\":300000000000", "\"span_ns\":1000000000", 1);
+        let shifted = text.replacen("\"mono_ns\":", "\"mono_ns\":1", 2);
+        for damaged in [&without_last, &twice, &other_span, &shifted, "{}", "\u{0}", &text[..text.len() / 2]]
+        {
+            fs::write(place.join("rows.jsonl"), damaged).unwrap();
+            let (night, remarks) = record(&place);
+            assert!(night.rows.is_empty() && remarks.len() == 1, "{remarks:?}");
+            assert!(remarks[0].contains("rows.jsonl does not add up"), "{remarks:?}");
+        }
+        // An earlier version wrote none.
+        fs::remove_file(place.join("rows.jsonl")).unwrap();
+        let (night, remarks) = record(&place);
+        assert!(night.rows.is_empty() && remarks.is_empty() && night.slots.len() == 56, "{remarks:?}");
+    }
+
+    #[test]
+    fn of_a_run_that_is_on_the_whole_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        written(&folder.path().join("night"), false);
+        assert!(record(&folder.path().join("night")).0.rows.is_empty());
+    }
+}
