@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use bundle::events::{SPIKES, WindowHead, each_window_line};
+use bundle::five_minutes::FIVE_MINUTES;
 use bundle::read::Bundle;
 use host::dir::Dir;
 use model::run::{Culprit, Run, Slice, Spike};
@@ -13,8 +14,8 @@ use model::run::{Culprit, Run, Slice, Spike};
 use super::bundle::fingerprint;
 use super::stored::stored_file;
 
-/// The file of a bundle that has its seconds, and that of its windows.
-pub const BLOCKS: &str = "blocks.jsonl";
+/// The files of a bundle that have its seconds and its five minutes, and that of its windows.
+pub const TIMES: [&str; 2] = ["blocks.jsonl", FIVE_MINUTES];
 pub const WINDOWS: &str = "events/spikes.jsonl";
 const EVENTS: &str = "events";
 /// What the spikes that stay may take: a window has at most some megabytes.
@@ -39,16 +40,17 @@ pub struct ThinnedBundle {
     pub windows_kept: u64,
 }
 
-/// The bytes of the seconds of a bundle; removes them where this is no try.
+/// The bytes of the seconds and five minutes of a bundle; removes them where this is no try.
 pub fn thin_blocks(place: &Path, dry: bool) -> Result<u64, String> {
-    let Some(file) = stored_file(place, BLOCKS) else { return Ok(0) };
-    if !dry {
-        Dir::existing(place).map_err(|error| trouble(&error))?.remove(BLOCKS);
-        if stored_file(place, BLOCKS).is_some() {
-            return Err("its blocks.jsonl cannot be removed: run this as who runs the server".to_owned());
+    let there = TIMES.into_iter().filter_map(|name| Some((name, stored_file(place, name)?.bytes)));
+    let there: Vec<(&str, u64)> = there.collect();
+    for (name, _) in there.iter().filter(|_| !dry) {
+        Dir::existing(place).map_err(|error| trouble(&error))?.remove(name);
+        if stored_file(place, name).is_some() {
+            return Err(format!("its {name} cannot be removed: run this as who runs the server"));
         }
     }
-    Ok(file.bytes)
+    Ok(there.iter().map(|(_, bytes)| bytes).sum())
 }
 
 /// Takes the windows out that do not stay, where this is no try.
@@ -157,11 +159,12 @@ mod tests {
             (record.run.cycles, record.whole, record.culprits, record.digest)
         };
         let before = whole(at);
-        let bytes = fs::metadata(at.join(BLOCKS)).unwrap().len();
+        fs::write(at.join(FIVE_MINUTES), "{}\n").unwrap();
+        let bytes = TIMES.iter().map(|name| fs::metadata(at.join(name)).unwrap().len()).sum();
         assert_eq!(thin_blocks(at, true), Ok(bytes));
-        assert!(at.join(BLOCKS).exists());
+        assert!(TIMES.iter().all(|name| at.join(name).exists()));
         assert_eq!((thin_blocks(at, false), thin_blocks(at, false)), (Ok(bytes), Ok(0)));
-        assert!(!at.join(BLOCKS).exists());
+        assert!(TIMES.iter().all(|name| !at.join(name).exists()));
         assert_eq!(whole(at), before);
         assert!(study::page::ReportedRun::open(at).is_ok());
     }
