@@ -37,7 +37,7 @@ pub fn spikes(of: &FarmRun) -> Markup {
         @if of.spikes > 0 {
             p {
                 @if of.spikes == 1 { "Its spike:" }
-                @else { (several(of.spikes, "spike", "spikes")) ", the latest first:" }
+                @else { (several(of.spikes, "spike", "spikes")) ", worst first:" }
                 @for number in 1..=of.spikes.min(NAMED) { " "
                     a href={ "/runs/" (escaped(&of.id)) "/spike/" (number) } { (number) } }
                 @if of.spikes > NAMED { " and on" } "." }
