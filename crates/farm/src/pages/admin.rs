@@ -50,8 +50,8 @@ pub fn admin(of: &AdminView) -> String {
         p.lead { (several(of.of as u64, "board", "boards")) ", "
             (several(of.tokens.len() as u64, "may send", "may send")) ", "
             @match of.refusals.len() as u64 {
-                0 => "none had a request refused",
-                n => (several(n, "had a request refused", "had requests refused")),
+                0 => { "none had a request refused" }
+                n => { (several(n, "had a request refused", "had requests refused")) }
             } "." }
         @if let Some(words) = of.bucket_trouble {
             div.next role="status" { p { strong { "No run is taken in: " } (words) "." } }
@@ -182,8 +182,8 @@ fn codes(of: &AdminView) -> Markup {
     html! {
         @if of.keeps {
             p { @match of.open_codes {
-                0 => "No code is waiting to be used.",
-                n => (several(n, "code is", "codes are")) " still valid and unused.",
+                0 => { "No code is waiting to be used." }
+                n => { (several(n, "code is", "codes are")) " still valid and unused." }
             } }
             form.line action="/admin/codes" method="post" {
                 label { "Codes " input type="number" name="count" value="1" min="1" max="100" size="4"; }
