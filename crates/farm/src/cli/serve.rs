@@ -187,12 +187,7 @@ impl Args {
 }
 
 /// What is to be known of who can read, where that may not be what was meant.
-fn who_reads(
-    policy: &AccessPolicy,
-    exposure: FarmExposure,
-    has_people: bool,
-    flag: &str,
-) -> Option<String> {
+fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool, flag: &str) -> Option<String> {
     let add = format!("onbeat-farm person add NAME --role admin {flag}");
     match (policy.public, exposure, has_people) {
         (None, FarmExposure::Loopback, false) => Some(format!(
