@@ -80,6 +80,7 @@ enum PushCommand {
     Enrol {
         /// Its address: https, or http on this machine
         url: String,
+        /// The code that the farm printed for this board, good once and for a day
         code: String,
         /// The board's name there [default: this machine's]
         #[arg(long)]

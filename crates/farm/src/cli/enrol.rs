@@ -5,8 +5,8 @@ use std::io::Write;
 use model::error::{Exit, Failure, Result};
 use model::text::clean;
 
-use super::FarmEnvironment;
 use super::store_flag::StorePlace;
+use super::{FarmEnvironment, say};
 use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
 use crate::ingest::find::board_key;
@@ -18,7 +18,7 @@ const GOOD_FOR_S: i64 = 86_400;
 /// Print codes with which boards enrol, each good once and for a day
 ///
 /// A board sends its code and its name to /v1/enrol, and gets a token of its own. The store keeps
-/// digests alone: a code or token that is lost is made anew.
+/// digests alone: a lost code or token is replaced by a new one.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  onbeat-farm enrol --count 10 --lab west\n  onbeat-farm enrol --name \
      press-3\n  onbeat-farm enrol --revoke press-3")]
@@ -76,6 +76,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         writeln!(std::io::stdout(), "{code}")
             .map_err(|error| Failure::internal(format!("cannot print the code ({error}): try again")))?;
     }
+    let each = if args.count == 1 { "this code is" } else { "each code is" };
+    say(&format!(
+        "onbeat-farm: {each} for one board, once and for a day: run `onbeat-push enrol URL CODE` there"
+    ));
     Ok(Exit::Ok)
 }
 

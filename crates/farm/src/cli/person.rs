@@ -74,7 +74,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
                 return Err(Failure::usage("there is somebody of this name: choose another"));
             }
             let person = FarmPerson { name: name.clone(), role: *role, created: now() };
-            let digest = new_password(*generate).await?;
+            let digest = new_password(name, *generate).await?;
             let added = store.add_person(&person, &digest).await?;
             (added, format!("added {name}, {}", role.word()))
         }
@@ -86,7 +86,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             if store.password_of(name).await?.is_none() {
                 return Err(nobody());
             }
-            let digest = new_password(*generate).await?;
+            let digest = new_password(name, *generate).await?;
             (store.set_password(name, &digest).await?, format!("gave {name} another password"))
         }
     };
@@ -116,7 +116,7 @@ async fn list(store: &FarmStore) -> Result<Exit> {
 }
 
 /// The digest of a password that is made, typed or read.
-async fn new_password(generate: bool) -> Result<String> {
+async fn new_password(name: &str, generate: bool) -> Result<String> {
     let secret = host::secret().map_err(|error| {
         Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
     })?;
@@ -131,6 +131,7 @@ async fn new_password(generate: bool) -> Result<String> {
         // One that could not be printed is of no use.
         writeln!(std::io::stdout(), "{password}")
             .map_err(|error| Failure::internal(format!("cannot print the password ({error}): try again")))?;
+        say(&format!("onbeat-farm: this is the password of {name}, shown this once: log in with both"));
     }
     digest.ok_or_else(|| Failure::internal("there is not enough memory for the digest: try again"))
 }

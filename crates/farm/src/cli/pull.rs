@@ -87,6 +87,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 /// Says what came; whether nothing was left out.
 fn tell(host: &PullHost, outcome: &PullOutcome) -> bool {
     let name = clean(&host.target);
+    if let Some(why) = &outcome.unasked {
+        say(&format!("onbeat-farm: {name}: {}", clean(why)));
+        return false;
+    }
     for why in &outcome.refused {
         say(&format!("onbeat-farm: {name}: {}", clean(why)));
     }

@@ -87,13 +87,14 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             "--runs: {shown} is no folder: name the one that holds the runs"
         )));
     }
-    let mut cache = None;
+    let (mut cache, mut flag) = (None, String::new());
     let (_alone, store, intake) = match (&args.store, args.runs.is_empty()) {
         (None, false) => (None, FarmStore::in_memory().await?, None),
         (given, _) => {
             let place = StorePlace::of(given.as_deref(), environment)?;
             let (place, bucket) = args.objects.open(place, environment)?;
             let store = place.open().await?;
+            flag = place.flag();
             let alone = place.lock()?;
             cache = bucket.map(|bucket| BundleCache::start(bucket, &place.bundles, args.cache << 30));
             (Some(alone), store.clone(), Some(Intake::start(store, &place.bundles, args.board_quota << 30)))
@@ -119,7 +120,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let at = listener.local_addr().unwrap_or(args.listen);
     let scheme = if certificate.is_some() { "https" } else { "http" };
     say(&format!("onbeat-farm: the boards are at {scheme}{}{at}/", "://"));
-    if let Some(words) = who_reads(&policy, exposure, has_people).filter(|_| keeps) {
+    if let Some(words) = who_reads(&policy, exposure, has_people, &flag).filter(|_| keeps) {
         say(&format!("onbeat-farm: {words}"));
     }
     if !args.runs.is_empty() {
@@ -186,16 +187,15 @@ impl Args {
 }
 
 /// What is to be known of who can read, where that may not be what was meant.
-fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool) -> Option<&'static str> {
+fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool, flag: &str) -> Option<String> {
+    let add = format!("onbeat-farm person add NAME --role admin {flag}");
     match (policy.public, exposure, has_people) {
-        (None, FarmExposure::Loopback, false) => Some(
+        (None, FarmExposure::Loopback, false) => Some(format!(
             "nobody has to log in: whoever is on this machine reads everything, until there is somebody who \
-             can (onbeat-farm person add NAME --role admin)",
-        ),
+             can ({add})"
+        )),
         (Some(PublicReading::Read | PublicReading::All), ..) | (.., true) => None,
-        (_, _, false) => {
-            Some("nobody can log in yet: add somebody with onbeat-farm person add NAME --role admin")
-        }
+        (_, _, false) => Some(format!("nobody can log in yet: add somebody with {add}")),
     }
 }
 
@@ -309,10 +309,12 @@ mod tests {
         );
         assert!(!of(None, true) && !of(Some(PublicReading::None), false));
         let said = |public, exposure, people| {
-            who_reads(&AccessPolicy { public, metrics_open: false }, exposure, people).unwrap_or_default()
+            let policy = AccessPolicy { public, metrics_open: false };
+            who_reads(&policy, exposure, people, "--store sqlite:/f.db").unwrap_or_default()
         };
         assert!(said(None, FarmExposure::Loopback, false).contains("nobody has to log in"));
-        assert!(said(None, FarmExposure::BehindProxy, false).contains("nobody can log in yet"));
+        let none = said(None, FarmExposure::BehindProxy, false);
+        assert!(none.contains("nobody can log in yet") && none.ends_with(" --store sqlite:/f.db"), "{none}");
         assert_eq!(said(None, FarmExposure::BehindProxy, true), "");
         assert_eq!(said(Some(PublicReading::Read), FarmExposure::BehindProxy, false), "");
     }

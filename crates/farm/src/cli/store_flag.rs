@@ -56,6 +56,18 @@ impl StorePlace {
         matches!(self.address, StoreAddress::Postgres(_))
     }
 
+    /// The flag that names it to another command, to be copied from a line; what may hold a password
+    /// is left out.
+    pub fn flag(&self) -> String {
+        match &self.address {
+            StoreAddress::Postgres(_) => "--store postgres://..".to_owned(),
+            StoreAddress::File(file) => {
+                let whole = host::whole_path(file).unwrap_or_else(|_| file.clone());
+                format!("--store sqlite:{}", quoted(&whole))
+            }
+        }
+    }
+
     /// With the bundles in a folder that is named.
     pub fn with_bundles(mut self, folder: Option<&Path>) -> StorePlace {
         if let Some(folder) = folder {

@@ -49,7 +49,10 @@ pub fn admin(of: &AdminView) -> String {
         }
         p.lead { (several(of.of as u64, "board", "boards")) ", "
             (several(of.tokens.len() as u64, "may send", "may send")) ", "
-            (several(of.refusals.len() as u64, "was refused something", "were refused something")) "." }
+            @match of.refusals.len() as u64 {
+                0 => { "none had a request refused" }
+                n => { (several(n, "had a request refused", "had requests refused")) }
+            } "." }
         @if let Some(words) = of.bucket_trouble {
             div.next role="status" { p { strong { "No run is taken in: " } (words) "." } }
         }
@@ -178,7 +181,10 @@ fn people(of: &AdminView) -> Markup {
 fn codes(of: &AdminView) -> Markup {
     html! {
         @if of.keeps {
-            p { (several(of.open_codes, "code is", "codes are")) " good and not used." }
+            p { @match of.open_codes {
+                0 => { "No code is waiting to be used." }
+                n => { (several(n, "code is", "codes are")) " still valid and unused." }
+            } }
             form.line action="/admin/codes" method="post" {
                 label { "Codes " input type="number" name="count" value="1" min="1" max="100" size="4"; }
                 label { "Lab " input name="lab" maxlength="28" size="10" autocapitalize="none"; }
@@ -207,9 +213,11 @@ fn storage(of: &AdminView) -> Markup {
     html! {
         p { "The database takes " (of.database_bytes.map_or_else(|| UNKNOWN.to_owned(), bytes))
             ", runs that boards sent take " (bytes(of.sent_bytes)) "." }
-        p { "Maxima of five minutes, histograms of days and runs stay. " code { "onbeat-farm prune" }
-            " drops histograms of five minutes after 30 days and of hours after a year; their samples are in \
-             those of days." }
+        p { "Maxima of five minutes, histograms of days, and each run with its own histogram stay. "
+            code { "onbeat-farm prune" } " drops histograms of five minutes after 30 days and of hours after \
+             a year; their samples are in those of days. It drops the seconds of a run after 30 days, and \
+             what was traced around its spikes after 90 days, but for the spike of the first run that shows \
+             a culprit and the worst of a board's week. Runs that are pinned stay whole." }
     }
 }
 

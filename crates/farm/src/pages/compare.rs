@@ -3,8 +3,8 @@
 
 use maud::{Markup, html};
 use report::html::PageParts;
-use report::words::capitalised;
 
+use super::frame::as_sentence;
 use super::parts::escaped;
 use super::{Section, page};
 use crate::records::{EnvironmentRecord, SeriesKey, SeriesOfBoard};
@@ -66,7 +66,7 @@ impl ComparisonChoices {
 /// The form alone, or with why there is no answer.
 pub fn form_page(form: &ComparisonForm, choices: &ComparisonChoices, refused: Option<&str>) -> String {
     let body = html! {
-        @if let Some(reason) = refused { p.banner { (capitalised(reason)) } }
+        @if let Some(reason) = refused { p.banner { (as_sentence(reason)) } }
         p.lead { "Is B better than A?" }
         (forms(form, choices, ""))
     };

@@ -49,7 +49,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         (spikes(of.spikes))
         @if let Some(why) = of.unread { p { "Spikes of a run are not shown: " (why) "." } }
         h2 { "The day around it" }
-        @if of.day.rows.is_empty() { p.muted { "Histograms of this day are not kept." } } @else {
+        @if of.day.rows.is_empty() { p.muted { "There are no histograms of hours of this day." } } @else {
             (figure("Each column is an hour, all CPUs added up; the dots are the exact largest latencies.",
                 |size| long_term::draw(of.day, size, &PAGE)))
         }

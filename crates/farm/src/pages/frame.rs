@@ -67,14 +67,36 @@ pub fn refusal(status: u16, detail: &str) -> String {
         400 | 422 => "This cannot be shown",
         401 | 403 => "Not for everybody",
         429 => "Too often",
+        refused if refused < 500 => "Not done",
         _ => "The farm failed",
     };
-    page(None, heading, html! { p.lead { (capitalised(detail)) } p { a href="/" { "All boards" } } })
+    page(None, heading, html! { p.lead { (as_sentence(detail)) } p { a href="/" { "All boards" } } })
+}
+
+/// A reason with a capital letter, unless it begins with what may be a name: that stays as it is.
+pub fn as_sentence(reason: &str) -> String {
+    let first = reason.split(' ').next().unwrap_or_default();
+    match first.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        true => capitalised(reason),
+        false => reason.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_the_farms_own_fault_is_its_failure_and_names_stay_as_they_are() {
+        for (status, heading) in [(404, "Not found"), (409, "Not done"), (413, "Not done")] {
+            let text = refusal(status, "too much: send less");
+            assert!(text.contains(heading) && text.contains("Too much") && !text.contains("failed"));
+        }
+        assert!(refusal(503, "s3://x is away").contains("The farm failed"));
+        for name in ["s3://x is away", "press-3 has a token", "--store: none", ""] {
+            assert_eq!(as_sentence(name), name);
+        }
+    }
 
     #[test]
     fn a_page_needs_no_script_and_names_no_other_address() {

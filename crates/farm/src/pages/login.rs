@@ -10,6 +10,8 @@ pub struct LoginView<'a> {
     pub person: Option<&'a FarmPerson>,
     /// Whether anybody can log in.
     pub has_people: bool,
+    /// Whether there is a store that keeps people.
+    pub keeps: bool,
     /// Where it leads.
     pub next: &'a str,
     /// Why it was refused.
@@ -21,10 +23,16 @@ pub fn login(of: &LoginView) -> String {
     let body = match of.person {
         Some(person) => known(person),
         None if of.has_people => form(of),
-        None => html! {
+        None if of.keeps => html! {
             p.lead { "Nobody can log in yet." }
             p { "Whoever runs the farm adds the first person, on its machine: "
-                code { "onbeat-farm person add NAME --role admin" } "." }
+                code { "onbeat-farm person add NAME --role admin --store URL" }
+                ", with the " code { "--store" } " of the server." }
+        },
+        None => html! {
+            p.lead { "This farm has no store: nobody can be added, and nobody can log in." }
+            p { "It only shows runs in folders. Serve it with " code { "--store" }
+                " too, and people can be added." }
         },
     };
     page(Some(Section::Account), if of.person.is_some() { "Account" } else { "Log in" }, body)
@@ -58,8 +66,9 @@ fn form(of: &LoginView) -> Markup {
                 required maxlength="256"; }
             p { button type="submit" { "Log in" } }
         }
-        p.muted { "A password that is lost is made anew by whoever runs the farm: "
-            code { "onbeat-farm person password NAME" } "." }
+        p.muted { "A lost password is replaced by a new one by whoever runs the farm: "
+            code { "onbeat-farm person password NAME --store URL" }
+            ", with the " code { "--store" } " of the server." }
     }
 }
 
@@ -69,10 +78,13 @@ mod tests {
 
     #[test]
     fn where_it_leads_stays_text_and_nobody_is_told_what_to_do() {
-        let view = LoginView { person: None, has_people: true, next: "/x?\"><b>", refused: Some("<i>no") };
+        let refused = Some("<i>no");
+        let view = LoginView { person: None, has_people: true, keeps: true, next: "/x?\"><b>", refused };
         let text = login(&view);
         assert!(!text.contains("<b>") && !text.contains("<i>") && text.contains("name=\"next\""));
         assert!(login(&LoginView { has_people: false, ..view }).contains("person add"));
+        let none = login(&LoginView { has_people: false, keeps: false, ..view });
+        assert!(none.contains("no store") && !none.contains("person add"));
         let ann = FarmPerson { name: "ann".into(), role: Role::Operator, created: 0 };
         let known = login(&LoginView { person: Some(&ann), ..view });
         assert!(known.contains("ann") && known.contains("/logout") && !known.contains("password"));

@@ -48,14 +48,18 @@ pub fn runs(of: &RunsView) -> String {
 
 /// How many there are, and the largest latency of them.
 fn answer(of: &RunsView) -> String {
-    let which = if of.more || of.filter.before.is_some() { " of more" } else { "" };
-    let runs = several(of.runs.len() as u64, "run", "runs");
+    let n = of.runs.len() as u64;
+    let runs = match (of.filter.before.is_some(), of.more) {
+        (true, _) => format!("{} before that time, the latest first", several(n, "run", "runs")),
+        (false, true) => format!("The latest {}", several(n, "run", "runs")),
+        (false, false) => format!("{}, the latest first", several(n, "run", "runs")),
+    };
     let worst = of.runs.iter().filter(|run| run.max_ns.is_some()).max_by_key(|run| run.max_ns);
     match worst.and_then(|run| Some((run.max_ns?, &run.board))) {
         Some((max, board)) => {
-            format!("{runs}{which}, the latest first; the largest latency is {}, on {board}.", max.spaced())
+            format!("{runs}; the largest latency is {}, on {board}.", max.spaced())
         }
-        None => format!("{runs}{which}, the latest first."),
+        None => format!("{runs}."),
     }
 }
 
@@ -89,7 +93,7 @@ mod tests {
         let text = runs(&RunsView { filter: &filter, runs: &[run], more: true });
         let query = "board=a&amp;label=build%3D%3C1%3E%262";
         assert!(
-            text.contains("1 run of more, the latest first.")
+            text.contains("The latest 1 run.")
                 && text.contains(&format!("/v1/runs.csv?{query}"))
                 && text.contains("before=7&amp;before_run=r"),
             "{text}"

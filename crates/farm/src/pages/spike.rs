@@ -18,7 +18,7 @@ pub fn spike(of: &FarmRun, number: u64, parts: PageParts) -> String {
         p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", run " a href=(run) { (of.id) } ", "
             (moment(of.started)) " UTC" }
         ul.spans {
-            @if number > 1 { li { a rel="prev" href={ (run) "/spike/" (number - 1) } { "the later one" } } }
+            @if number > 1 { li { a rel="prev" href={ (run) "/spike/" (number - 1) } { "the worse one" } } }
             @if number < of.spikes {
                 li { a rel="next" href={ (run) "/spike/" (number + 1) } { "the next" } }
             }
@@ -37,7 +37,7 @@ pub fn spikes(of: &FarmRun) -> Markup {
         @if of.spikes > 0 {
             p {
                 @if of.spikes == 1 { "Its spike:" }
-                @else { (several(of.spikes, "spike", "spikes")) ", the latest first:" }
+                @else { (several(of.spikes, "spike", "spikes")) ", worst first:" }
                 @for number in 1..=of.spikes.min(NAMED) { " "
                     a href={ "/runs/" (escaped(&of.id)) "/spike/" (number) } { (number) } }
                 @if of.spikes > NAMED { " and on" } "." }

@@ -159,7 +159,7 @@ fn ended(program: PipedProgram) -> Result<(Option<i32>, String), RemoteFault> {
 fn failed(code: Option<i32>, said: &str) -> RemoteFault {
     let last = excerpt(said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default());
     let why = match code {
-        Some(NO_CONNECTION) => format!("ssh does not get there ({last}): try `ssh -oBatchMode=yes` by hand"),
+        Some(NO_CONNECTION) => format!("host not reached ({last}): try `ssh -oBatchMode=yes` by hand"),
         Some(code) => format!("it cannot be asked, code {code} ({last}): it takes sh, tar and sha256sum"),
         None => "ssh was ended by a signal: try again".to_owned(),
     };

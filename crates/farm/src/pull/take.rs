@@ -42,6 +42,8 @@ pub struct PullOutcome {
     pub had: u64,
     /// What was left out, each with its reason.
     pub refused: Vec<String>,
+    /// Why it could not be reached or asked: nothing is known of its runs then.
+    pub unasked: Option<String>,
     pub measures: bool,
     /// Links and files that are no part of a bundle.
     pub left_out: u64,
@@ -55,7 +57,8 @@ pub async fn pull_from(place: &PullPlace, target: &str, board: &str) -> Result<P
     let (listed, foreign) = match listed {
         Ok(listed) => listed,
         Err(RemoteFault::Measures) => return Ok(PullOutcome { measures: true, ..outcome }),
-        Err(RemoteFault::Failed(why) | RemoteFault::Refused(why)) => {
+        Err(RemoteFault::Failed(why)) => return Ok(PullOutcome { unasked: Some(why), ..outcome }),
+        Err(RemoteFault::Refused(why)) => {
             outcome.refused.push(why);
             return Ok(outcome);
         }

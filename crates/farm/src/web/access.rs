@@ -111,10 +111,10 @@ pub async fn visitor_of(app: &App, headers: &HeaderMap) -> Result<Visitor, Refus
 fn refused(need: RouteNeed, visitor: &Visitor, request: &Request) -> Response {
     if let (Some(person), RouteNeed::Role(role)) = (&visitor.person, need) {
         let detail = format!(
-            "{} is {}, and this needs {}: ask somebody who may",
+            "this needs {}, and {} is {}: ask somebody who may",
+            role.word(),
             person.name,
-            person.role.word(),
-            role.word()
+            person.role.word()
         );
         return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
     }

@@ -140,7 +140,7 @@ async fn bundles(app: &App, names: &[String]) -> Result<Vec<(String, BundleLease
         if runs.is_empty() {
             let shown = model::text::excerpt(name);
             return Err(Refusal::not_found(format!(
-                "{shown} is neither a run nor a board: take them from the board's page"
+                "there is neither a run nor a board {shown}: take them from the board's page"
             )));
         }
         chosen.extend(runs);

@@ -174,7 +174,7 @@ fn judged(
     let body = html! {
         (body)
         details {
-            summary { "How it was reckoned" }
+            summary { "How it was calculated" }
             ul { @for line in numbers(&found.compared) { li { (line) } } }
         }
     };
@@ -197,7 +197,8 @@ fn next(verdict: Verdict) -> &'static str {
              --change RULE=VALUE` shows whether a setting is the cause."
         }
         Verdict::Equivalent => {
-            "Whatever differs below made no difference here: what was compared stays within the margin."
+            "The rate of exceedances differs by less than the margin, whatever differs below; the largest \
+             latency may differ all the same."
         }
         Verdict::Inconclusive => {
             "More days or boards of each may decide it. Where the sides differ by a setting, `onbeat prove \

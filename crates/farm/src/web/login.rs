@@ -41,6 +41,7 @@ pub async fn page(
     let view = LoginView {
         person: visitor.person.as_ref(),
         has_people: app.store.has_people().await?,
+        keeps: app.intake.is_some(),
         next: own_address(&query.next),
         refused: None,
     };
@@ -78,7 +79,7 @@ pub async fn enter(
         }
     }
     let refused = Some("There is no such name, or the password is another one.");
-    let view = LoginView { person: None, has_people: true, next, refused };
+    let view = LoginView { person: None, has_people: true, keeps: true, next, refused };
     Ok((StatusCode::UNAUTHORIZED, WebAnswer::page(login(&view))).into_response())
 }
 

@@ -63,8 +63,9 @@ pub async fn enrol(State(app): State<Arc<App>>, body: Bytes) -> Received {
     match app.store.enrol(&code, now(), &key, &name, &digest_of(&token)).await? {
         EnrolOutcome::Enrolled => with(StatusCode::CREATED, &json!({ "board": key, "token": token })),
         EnrolOutcome::NameTaken => Err(conflict(format!(
-            "a board of this name is there: choose another, or where it is this board have a code made for \
-             it (onbeat-farm enrol --name {key}); this code stays good"
+            "a board of this name is there: choose another, or where it is this board have its token \
+             revoked, if it has one (onbeat-farm enrol --revoke {key}), then a code made for it (onbeat-farm \
+             enrol --name {key}); this code stays good"
         ))),
         EnrolOutcome::HasToken => Err(conflict(format!(
             "{key} has a token: have it revoked first (onbeat-farm enrol --revoke {key}); the code stays good"

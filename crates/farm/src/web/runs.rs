@@ -42,7 +42,7 @@ fn filter_of(asked: &[(String, String)]) -> Result<(RunFilter, i64), Refusal> {
     let mut most = SHOWN;
     for (name, value) in asked.iter().filter(|(_, value)| !value.is_empty()) {
         let number = || {
-            let why = format!("{name} is no number: write it in digits");
+            let why = format!("the field {name} is no number: write it in digits");
             value.parse::<i64>().map_err(|_| Refusal::bad(why))
         };
         match name.as_str() {

@@ -166,7 +166,8 @@ fn what_a_host_sends_is_held_to_the_limits() {
     let (code, said) = hosts.pull(&["--always", "thief"]);
     assert!(code == 7 && said.contains("run of bad already"), "{said}");
     let (code, said) = hosts.pull(&["--always", "gone", "bare"]);
-    assert!(code == 7 && said.contains("no route") && said.contains("no folder of runs"), "{said}");
+    assert!(code == 7 && said.contains("host not reached") && said.contains("no route"), "{said}");
+    assert!(said.contains("no folder of runs") && !said.contains("refused"), "{said}");
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn can_show(compared: &Compared) -> String {
     };
     let margin = size(compared.margin);
     let more = needed.map_or_else(String::new, |n| format!("; for {margin} it takes {n}"));
-    format!("so few {many} miss even {shown} one time in five{more}")
+    format!("with so few {many} even {shown} is missed one time in five{more}")
 }
 
 /// Whether A and B were measured under the same conditions.

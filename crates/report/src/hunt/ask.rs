@@ -109,7 +109,7 @@ pub fn table(run: &Run) -> Markup {
     html! {
         details id="ask-list" open {
             summary {
-                "All " (several(run.spikes.len() as u64, "kept spike", "kept spikes")) ", latest first"
+                "All " (several(run.spikes.len() as u64, "kept spike", "kept spikes")) ", worst first"
             }
             (scroll("All kept spikes", html! {
                 table {

@@ -7,7 +7,9 @@ use super::{kinds, section, sentences, typical};
 use crate::html::PageParts;
 use crate::prose::prose;
 use crate::words::{clean, span};
-use model::run::{Run, Spike};
+use model::run::{Culprit, Run, Spike};
+use model::slice::SliceKind;
+use trace::timeline::is_outside;
 use trace::window::Window;
 
 /// What the page has below its heading; none where the run has no spike of this number, 1 for the
@@ -21,8 +23,11 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
         p class="lead" { (prose(&lead(spike))) }
         @for (at, ns) in concerned {
             @let culprit = &run.culprits[at];
-            h2 { (clean(&culprit.name)) }
-            p { "It took " (span(ns)) " of this spike. In all it took " (span(culprit.total_ns))
+            @let known = is_known(spike, culprit);
+            h2 { @if !known { "Perhaps: " } (clean(&culprit.name)) }
+            p { @if known { "It took " (span(ns)) " of this spike." }
+                @else { "No event says what took " (span(ns)) " of this spike; this run shows such a cause." }
+                " In all it took " (span(culprit.total_ns))
                 " of this run's late wake-ups, "
                 (sentences::percent(culprit.share)) " of their time." }
             @match sentences::cure(&run.culprits, at) {
@@ -47,6 +52,12 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
 
 /// Culprits of a spike that are named with their cures: more are no answer.
 pub(super) const NAMED: usize = 3;
+
+/// Whether it is known that a culprit took its part of this very spike: time without an event is
+/// put beside each such culprit of the run, and may be another's.
+pub(super) fn is_known(spike: &Spike, culprit: &Culprit) -> bool {
+    culprit.kind != SliceKind::Unexplained || is_outside(&spike.unexplained_why)
+}
 
 /// How late it was, and what took most of that.
 pub(super) fn lead(spike: &Spike) -> String {
@@ -79,6 +90,16 @@ mod tests {
             assert!(text.contains("<svg") && text.contains("is not kept of this spike"));
         }
         assert!(parts(&run, 0, None).is_none() && parts(&run, run.spikes.len() + 1, None).is_none());
+    }
+
+    #[test]
+    fn time_without_an_event_is_no_culprits_for_certain_where_it_cannot_be_told() {
+        let culprit = Culprit { kind: SliceKind::Unexplained.into(), ..Culprit::default() };
+        let spike = |why: &str| Spike { unexplained_why: why.into(), ..Spike::default() };
+        assert!(!is_known(&spike("it cannot be told: x"), &culprit) && !is_known(&spike(""), &culprit));
+        assert!(is_known(&spike("stopped from outside: x"), &culprit));
+        let thread = Culprit { kind: SliceKind::Thread.into(), ..culprit };
+        assert!(is_known(&spike("it cannot be told: x"), &thread));
     }
 
     #[test]

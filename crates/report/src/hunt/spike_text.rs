@@ -2,7 +2,7 @@
 //! took most.
 
 use super::parts::{by_latency, share};
-use super::spike_page::{NAMED, lead};
+use super::spike_page::{NAMED, is_known, lead};
 use super::{next_step, spike_rows, typical};
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, Palette};
@@ -31,7 +31,9 @@ pub fn render(run: &Run, number: usize, place: RunPlace, columns: usize, color: 
         concerned.filter(|(rank, (_, ns))| *rank == 0 || share(*ns, spike.latency_ns) >= LEAST)
     {
         let name = if rank == 0 { "who" } else { " " };
-        answer.styled(name, format!("{}: {} of it", clean(&run.culprits[at].name), span(ns)), BOLD);
+        let culprit = &run.culprits[at];
+        let perhaps = if is_known(spike, culprit) { "" } else { "perhaps " };
+        answer.styled(name, format!("{perhaps}{}: {} of it", clean(&culprit.name), span(ns)), BOLD);
         let step = next_step::first_step(&run.culprits, at);
         // It is looked at already.
         answer.below(if next_step::looks_at_a_spike(&step) { String::new() } else { step }, 2);
