@@ -32,7 +32,7 @@ pub struct FarmSide {
     pub board: String,
     /// A machine's model.
     pub machine: String,
-    /// What a kernel's release begins with.
+    /// What a kernel's release begins with, in whole parts: `6.1` is not the beginning of `6.12`.
     pub kernel: String,
     /// A setting of the environment and its value, `NAME=VALUE`; without one it is not there.
     pub setting: String,
@@ -103,7 +103,7 @@ impl FarmSide {
         let is = |asked: &str, known: &str| asked.is_empty() || asked == known;
         is(&self.machine, &of.model)
             && is(&self.environment, &of.digest)
-            && of.release.starts_with(&self.kernel)
+            && is_of_kernel(&self.kernel, &of.release)
             && self.has_setting(of)
     }
 
@@ -131,6 +131,12 @@ impl FarmSide {
         let part = |(name, value): (&&str, &str)| format!("{side}_{name}={}", escaped(value));
         parts.map(|(name, value)| part((name, value))).collect::<Vec<_>>().join("&")
     }
+}
+
+/// Whether a release begins with what is asked, and a part of it ends there.
+fn is_of_kernel(asked: &str, release: &str) -> bool {
+    let goes_on = |c: char| c.is_ascii_alphanumeric();
+    release.strip_prefix(asked).is_some_and(|rest| !(asked.ends_with(goes_on) && rest.starts_with(goes_on)))
 }
 
 fn settings_of(of: &EnvironmentRecord) -> BTreeMap<String, String> {
@@ -355,7 +361,13 @@ mod tests {
             ("machine", "board x", true),
             ("machine", "board", false),
             ("kernel", "6.12", true),
+            ("kernel", "6.12.9-rt", true),
+            ("kernel", "6.12.", true),
+            ("kernel", "6.12.9-", true),
+            ("kernel", "6.12.9-r", false),
+            ("kernel", "6.1", false),
             ("kernel", "6.1.", false),
+            ("kernel", "12", false),
             ("setting", "cmdline isolcpus=2-3", true),
             ("setting", "cmdline isolcpus=", false),
             ("setting", "nohz_full", true),
