@@ -37,14 +37,15 @@ impl FarmStore {
         Ok(rows.into_iter().map(one).collect())
     }
 
-    /// The first and the last run that counts of each board in each environment, by way of the
-    /// index `run_counted`.
+    /// The first and the last run of each board in each environment, by way of the index
+    /// `run_of_environment`: also one that failed says what the board was, as in
+    /// [`FarmStore::environment_steps`].
     pub async fn environment_runs(&self) -> Result<BTreeMap<String, Vec<EnvironmentRuns>>> {
         let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
             "select b.key, e.digest, r.first, r.last from (select environment_id, board_id, \
-             min(started) as first, max(started) as last from run where invalid = 0 and complete = 1 \
-             group by environment_id, board_id) r join board b on b.id = r.board_id \
-             join environment e on e.id = r.environment_id order by b.key, r.first",
+             min(started) as first, max(started) as last from run group by environment_id, board_id) r \
+             join board b on b.id = r.board_id join environment e on e.id = r.environment_id \
+             order by b.key, r.first",
         )
         .fetch_all(&self.pool)
         .await
@@ -89,7 +90,7 @@ impl FarmStore {
                     where b.key in ($1, $2, $3, $4, $5, $6, $7, $8) and h.board_id = b.id and h.tier = 2 \
                     and h.t >= $9 and h.t < $10 and exists (select 1 from slot s \
                     where s.board_id = h.board_id and s.series = h.series and s.plan = h.plan \
-                    and s.t >= h.t and s.t < h.t + 86400) \
+                    and s.t >= h.t and s.t < h.t + 86400 and s.max_ns is not null) \
                     group by h.board_id, b.key, h.series, h.plan, p.words";
         type Row = (String, String, String, String, Option<String>);
         let mut all: BTreeMap<String, Vec<SeriesDays>> = BTreeMap::new();
@@ -171,13 +172,58 @@ mod tests {
 
     const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
 
+    fn measured() -> crate::records::BundleRecord {
+        let place =
+            std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0
+    }
+
+    /// What a board was is known from each of its runs, whether they count or not.
+    #[test]
+    fn runs_that_do_not_count_say_what_a_board_was() {
+        on_each_engine(async |store| {
+            let mut record = measured();
+            let begin = record.run.started;
+            record.slots.clear();
+            for (day, (complete, invalid)) in [(false, 0), (true, 0), (true, 1)].into_iter().enumerate() {
+                record.run.id = format!("r{day}");
+                record.run.started = begin + day as i64 * 86_400;
+                (record.run.complete, record.run.invalid) = (complete, invalid);
+                store.put(&record).await.unwrap();
+            }
+            let all = store.environment_runs().await.unwrap();
+            let steps = store.environment_steps(&["a"]).await.unwrap();
+            assert_eq!((all["a"].len(), steps["a"].len()), (1, 1));
+            assert_eq!((all["a"][0].first, all["a"][0].last), (begin, begin + 2 * 86_400));
+            assert_eq!(steps["a"][0], (begin, all["a"][0].digest.clone()));
+        });
+    }
+
+    /// Five minutes in which nothing was measured are no day.
+    #[test]
+    fn days_without_a_maximum_are_none() {
+        on_each_engine(async |store| {
+            let mut record = measured();
+            let first = record.slots[0].clone();
+            for (day, max_ns) in [None, Some(Nanos(1_000)), None].into_iter().enumerate() {
+                record.run.id = format!("r{day}");
+                let mut slot = first.clone();
+                slot.run.clone_from(&record.run.id);
+                (slot.t, slot.max_ns) = (Tier::Day.begin(first.t) + day as i64 * 86_400 + 600, max_ns);
+                (record.run.started, record.whole.t) = (slot.t, slot.t);
+                record.slots = vec![slot];
+                store.put(&record).await.unwrap();
+            }
+            let found = store.days_with_slots(&["a"], ALL).await.unwrap();
+            assert_eq!(found["a"][0].days, [Tier::Day.begin(first.t) + 86_400]);
+        });
+    }
+
     /// Ten days with a run each; of the last one two recordings have the same five minutes.
     #[test]
     fn five_minutes_of_days_have_the_largest_of_their_recordings() {
         on_each_engine(async |store| {
-            let place = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-                .join("../../tests/fixtures/runs/measured");
-            let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+            let mut record = measured();
             let (key, first) = (record.run.key.clone(), record.slots[0].clone());
             let begin = Tier::Day.begin(first.t);
             let days: Vec<i64> = (0..10).map(|day| begin + day * Tier::Day.seconds()).collect();

@@ -190,7 +190,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
         fn swapped_sides_mirror_also_where_splits_are_drawn(
-            a in proptest::collection::vec(0f64..9.0, 11..14), b in proptest::collection::vec(2f64..11.0, 11..14),
+            a in proptest::collection::vec(0f64..9.0, 11..14),
+            b in proptest::collection::vec(2f64..11.0, 11..14),
         ) {
             let (there, back) = (relabelled(&a, &b), relabelled(&b, &a));
             prop_assert!(!there.exact && !back.exact);
