@@ -18,7 +18,9 @@ use crate::records::{EnvironmentRecord, Tier};
 /// Days of a side where each is a unit.
 const MOST_DAYS: usize = 28;
 /// Boards of a side, and days of each where the board is the unit.
-const MOST_BOARDS: usize = 20;
+pub const MOST_BOARDS: usize = 20;
+/// Boards of a side that are looked at for maxima before those are chosen.
+const MOST_LOOKED_AT: usize = 200;
 const DAYS_OF_BOARD: usize = 8;
 /// Digits of a digest that people are shown.
 const SHORT_DIGEST: usize = 10;
@@ -256,14 +258,24 @@ fn by_day(of: &BoardDays) -> Vec<UnitDays> {
     taken.into_iter().map(unit).collect()
 }
 
-/// The boards of each side whose days are read, no more than a comparison takes: those of both
-/// sides first, which are compared with themselves, then others, both evenly spread by name.
-pub fn boards_to_read(named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
+/// The boards of each side that are asked whether they have maxima at all.
+pub fn boards_to_look_at(named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
+    at_most(MOST_LOOKED_AT, named)
+}
+
+/// Of those that have, the boards of each side whose days are read: no more than a comparison takes.
+pub fn boards_to_read(measured: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
+    at_most(MOST_BOARDS, measured)
+}
+
+/// The boards of both sides first, which are compared with themselves, then others, both evenly
+/// spread by name.
+fn at_most(most: usize, named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
     let shared: Vec<&String> = named[0].intersection(named[1]).collect();
-    let shared = spread(&shared, MOST_BOARDS);
+    let shared = spread(&shared, most);
     named.map(|side| {
         let others: Vec<&String> = side.iter().filter(|name| !shared.contains(name)).collect();
-        let others = spread(&others, MOST_BOARDS - shared.len());
+        let others = spread(&others, most - shared.len());
         shared.iter().copied().chain(others).cloned().collect()
     })
 }
@@ -469,6 +481,8 @@ mod tests {
         assert!(a[..2] == b[..2] && b[2..].iter().any(|name| name.as_str() > "b280"), "{b:?}");
         let [a, b] = boards_to_read([&named(0..2), &named(0..0)]);
         assert_eq!((a.len(), b.len()), (2, 0));
+        let [a, b] = boards_to_look_at([&named(0..150), &named(0..900)]);
+        assert_eq!((a.len(), b.len()), (150, 200));
     }
 
     #[test]

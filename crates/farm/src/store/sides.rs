@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::error::Result;
 use model::units::Nanos;
+use sqlx::AssertSqlSafe;
 
 use super::tiers::made;
 use super::{FarmStore, TimeStretch, trouble};
@@ -74,6 +75,25 @@ impl FarmStore {
                 all.entry(board).or_default().push((from, digest));
             }
         }
+        Ok(all)
+    }
+
+    /// Of boards, each with a stretch of time, those that have a maximum of five minutes in it.
+    pub async fn boards_with_maxima(&self, boards: &[(&str, TimeStretch)]) -> Result<Vec<String>> {
+        let probes: Vec<String> = (0..8).map(|at| probe(3 * at + 1)).collect();
+        let probes = probes.join(" union all ");
+        let mut all = Vec::new();
+        for boards in eights(boards) {
+            let query = sqlx::query_scalar(AssertSqlSafe(probes.clone()));
+            let query = boards
+                .iter()
+                .fold(query, |query, (board, within)| query.bind(*board).bind(within.from).bind(within.to));
+            let found: Vec<String> = query.fetch_all(&self.pool).await.map_err(trouble)?;
+            all.extend(found);
+        }
+        // A board that filled up the last eight is there more than once.
+        all.sort_unstable();
+        all.dedup();
         Ok(all)
     }
 
@@ -151,6 +171,17 @@ impl FarmStore {
     }
 }
 
+/// Whether a board has a maximum within a stretch: it ends at the first day that has one.
+fn probe(first: usize) -> String {
+    let (from, to) = (first + 1, first + 2);
+    format!(
+        "select p.key from (select b.key from board b cross join hist h where b.key = ${first} \
+         and h.board_id = b.id and h.tier = 2 and h.t >= ${from} and h.t < ${to} and exists (select 1 \
+         from slot s where s.board_id = h.board_id and s.series = h.series and s.plan = h.plan \
+         and s.t >= h.t and s.t < h.t + 86400 and s.max_ns is not null) limit 1) p"
+    )
+}
+
 /// For statements that take eight: the last one stands there again.
 fn eights<T: Copy>(all: &[T]) -> impl Iterator<Item = [T; 8]> + '_ {
     all.chunks(8).map(|some| std::array::from_fn(|at| some[at.min(some.len() - 1)]))
@@ -215,7 +246,16 @@ mod tests {
                 store.put(&record).await.unwrap();
             }
             let found = store.days_with_slots(&["a"], ALL).await.unwrap();
-            assert_eq!(found["a"][0].days, [Tier::Day.begin(first.t) + 86_400]);
+            let day = Tier::Day.begin(first.t) + 86_400;
+            assert_eq!(found["a"][0].days, [day]);
+            for (from, to, wanted) in
+                [(0, i64::MAX, true), (day, day + 1, true), (0, day, false), (day + 1, i64::MAX, false)]
+            {
+                let asked = [("a", TimeStretch { from, to }), ("of which there is nothing", ALL)];
+                let found = store.boards_with_maxima(&asked).await.unwrap();
+                assert_eq!(found, ["a"].into_iter().filter(|_| wanted).collect::<Vec<_>>(), "{from} {to}");
+            }
+            assert!(store.boards_with_maxima(&[]).await.unwrap().is_empty());
         });
     }
 
