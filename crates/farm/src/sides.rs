@@ -18,7 +18,9 @@ use crate::records::{EnvironmentRecord, Tier};
 /// Days of a side where each is a unit.
 const MOST_DAYS: usize = 28;
 /// Boards of a side, and days of each where the board is the unit.
-const MOST_BOARDS: usize = 20;
+pub const MOST_BOARDS: usize = 20;
+/// Boards of a side that are looked at for maxima before those are chosen.
+const MOST_LOOKED_AT: usize = 200;
 const DAYS_OF_BOARD: usize = 8;
 /// Digits of a digest that people are shown.
 const SHORT_DIGEST: usize = 10;
@@ -32,7 +34,7 @@ pub struct FarmSide {
     pub board: String,
     /// A machine's model.
     pub machine: String,
-    /// What a kernel's release begins with.
+    /// What a kernel's release begins with, in whole parts: `6.1` is not the beginning of `6.12`.
     pub kernel: String,
     /// A setting of the environment and its value, `NAME=VALUE`; without one it is not there.
     pub setting: String,
@@ -103,7 +105,7 @@ impl FarmSide {
         let is = |asked: &str, known: &str| asked.is_empty() || asked == known;
         is(&self.machine, &of.model)
             && is(&self.environment, &of.digest)
-            && of.release.starts_with(&self.kernel)
+            && is_of_kernel(&self.kernel, &of.release)
             && self.has_setting(of)
     }
 
@@ -131,6 +133,12 @@ impl FarmSide {
         let part = |(name, value): (&&str, &str)| format!("{side}_{name}={}", escaped(value));
         parts.map(|(name, value)| part((name, value))).collect::<Vec<_>>().join("&")
     }
+}
+
+/// Whether a release begins with what is asked, and a part of it ends there.
+fn is_of_kernel(asked: &str, release: &str) -> bool {
+    let goes_on = |c: char| c.is_ascii_alphanumeric();
+    release.strip_prefix(asked).is_some_and(|rest| !(asked.ends_with(goes_on) && rest.starts_with(goes_on)))
 }
 
 fn settings_of(of: &EnvironmentRecord) -> BTreeMap<String, String> {
@@ -250,14 +258,24 @@ fn by_day(of: &BoardDays) -> Vec<UnitDays> {
     taken.into_iter().map(unit).collect()
 }
 
-/// The boards of each side whose days are read, no more than a comparison takes: those of both
-/// sides first, which are compared with themselves, then others, both evenly spread by name.
-pub fn boards_to_read(named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
+/// The boards of each side that are asked whether they have maxima at all.
+pub fn boards_to_look_at(named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
+    at_most(MOST_LOOKED_AT, named)
+}
+
+/// Of those that have, the boards of each side whose days are read: no more than a comparison takes.
+pub fn boards_to_read(measured: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
+    at_most(MOST_BOARDS, measured)
+}
+
+/// The boards of both sides first, which are compared with themselves, then others, both evenly
+/// spread by name.
+fn at_most(most: usize, named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
     let shared: Vec<&String> = named[0].intersection(named[1]).collect();
-    let shared = spread(&shared, MOST_BOARDS);
+    let shared = spread(&shared, most);
     named.map(|side| {
         let others: Vec<&String> = side.iter().filter(|name| !shared.contains(name)).collect();
-        let others = spread(&others, MOST_BOARDS - shared.len());
+        let others = spread(&others, most - shared.len());
         shared.iter().copied().chain(others).cloned().collect()
     })
 }
@@ -355,7 +373,13 @@ mod tests {
             ("machine", "board x", true),
             ("machine", "board", false),
             ("kernel", "6.12", true),
+            ("kernel", "6.12.9-rt", true),
+            ("kernel", "6.12.", true),
+            ("kernel", "6.12.9-", true),
+            ("kernel", "6.12.9-r", false),
+            ("kernel", "6.1", false),
             ("kernel", "6.1.", false),
+            ("kernel", "12", false),
             ("setting", "cmdline isolcpus=2-3", true),
             ("setting", "cmdline isolcpus=", false),
             ("setting", "nohz_full", true),
@@ -457,6 +481,8 @@ mod tests {
         assert!(a[..2] == b[..2] && b[2..].iter().any(|name| name.as_str() > "b280"), "{b:?}");
         let [a, b] = boards_to_read([&named(0..2), &named(0..0)]);
         assert_eq!((a.len(), b.len()), (2, 0));
+        let [a, b] = boards_to_look_at([&named(0..150), &named(0..900)]);
+        assert_eq!((a.len(), b.len()), (150, 200));
     }
 
     #[test]

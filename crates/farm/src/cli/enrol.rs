@@ -3,13 +3,14 @@
 use std::io::Write;
 
 use model::error::{Exit, Failure, Result};
-use model::text::clean;
+use model::text::{clean, several};
 
 use super::store_flag::StorePlace;
-use super::{FarmEnvironment, say};
+use super::{FarmEnvironment, note, say};
 use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
 use crate::ingest::find::board_key;
+use crate::store::FarmStore;
 use crate::web::sender::{digest_of, now};
 
 /// How long a code is good.
@@ -27,7 +28,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser =
         clap::value_parser!(u16).range(1..=1000))]
     count: u16,
-    /// Where the boards that enrol with them are: each gets the tag lab=NAME
+    /// Where the boards that enrol with them are: each gets the tag lab=NAME. Refused for a board
+    /// that is there, which keeps its tags
     #[arg(long, value_name = "NAME", conflicts_with = "revoke")]
     lab: Option<String>,
     /// Print a code for this board alone, which may be one that is there: it was revoked, or its
@@ -45,16 +47,39 @@ pub struct Args {
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let store = StorePlace::of(args.store.as_deref(), environment)?.open().await?;
     if let Some(board) = &args.revoke {
-        return match store.revoke(board, now()).await? {
-            0 => {
-                Err(Failure::usage("--revoke: no board of this name has a token: look at the list of boards"))
-            }
-            _ => Ok(Exit::Ok),
-        };
+        revoke(&store, board).await?;
+        return Ok(Exit::Ok);
     }
+    for code in made(&store, args).await? {
+        // A code that could not be printed is of no use.
+        writeln!(std::io::stdout(), "{code}")
+            .map_err(|error| Failure::internal(format!("cannot print the code ({error}): try again")))?;
+    }
+    let each = if args.count == 1 { "this code is" } else { "each code is" };
+    say(&format!(
+        "onbeat-farm: {each} for one board, once and for a day: run `onbeat-push enrol URL CODE` there"
+    ));
+    Ok(Exit::Ok)
+}
+
+async fn revoke(store: &FarmStore, board: &str) -> Result<()> {
+    if store.revoke(board, now()).await? == 0 {
+        return Err(Failure::usage(
+            "--revoke: no board of this name has a token: look at the list of boards",
+        ));
+    }
+    note(store, format!("revoked the token of {board}")).await
+}
+
+/// The codes that are asked for, which the store knows from now on.
+async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
     let tags = lab_tag(args.lab.as_deref().unwrap_or_default());
     let tags = tags.map_err(|why| Failure::usage(format!("--lab: {why}")))?;
     let board = args.name.as_deref().map(key_of).transpose()?;
+    if let Some(board) = &board {
+        look_at(store, board, &tags).await?;
+    }
+    let mut codes = Vec::new();
     for _ in 0..args.count {
         let secret = host::secret().map_err(|error| {
             Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
@@ -72,21 +97,87 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
                 }
             }
         }
-        // A code that could not be printed is of no use.
-        writeln!(std::io::stdout(), "{code}")
-            .map_err(|error| Failure::internal(format!("cannot print the code ({error}): try again")))?;
+        codes.push(code);
     }
-    let each = if args.count == 1 { "this code is" } else { "each code is" };
-    say(&format!(
-        "onbeat-farm: {each} for one board, once and for a day: run `onbeat-push enrol URL CODE` there"
-    ));
-    Ok(Exit::Ok)
+    let whom = board.as_deref().unwrap_or("boards");
+    let tag = tags.first().map(|tag| format!(", {tag}")).unwrap_or_default();
+    let many = several(codes.len() as u64, "code", "codes");
+    note(store, format!("made {many} to enrol {whom} with{tag}")).await?;
+    Ok(codes)
+}
+
+/// A board that is there keeps its tags; of one that is not it is said, since its name may be
+/// mistyped.
+async fn look_at(store: &FarmStore, board: &str, tags: &[String]) -> Result<()> {
+    let is_there = !store.boards_between(board, board).await?.is_empty();
+    if is_there && !tags.is_empty() {
+        return Err(Failure::usage(format!(
+            "--lab: {board} is there and keeps its tags: leave --lab out, and change them on its page"
+        )));
+    }
+    if !is_there {
+        say(&format!("onbeat-farm: there is no board {board} yet: the code makes a new one"));
+    }
+    Ok(())
 }
 
 /// A board's name as it is in addresses.
 fn key_of(name: &str) -> Result<String> {
-    match clean(name.trim()) {
-        name if name.is_empty() => Err(Failure::usage("--name: a board has a name: give it")),
-        name => Ok(board_key(&name)),
+    let name = clean(name.trim());
+    match name.chars().any(|c| c.is_ascii_alphanumeric()) {
+        true => Ok(board_key(&name)),
+        false => Err(Failure::usage("--name: a board's name has a letter from a to z or a digit: give one")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::EnrolOutcome;
+    use crate::store::engines::on_each_engine;
+
+    fn asked(name: Option<&str>, lab: Option<&str>, count: u16) -> Args {
+        Args { count, lab: lab.map(str::to_owned), name: name.map(str::to_owned), revoke: None, store: None }
+    }
+
+    #[test]
+    fn what_was_made_and_revoked_is_noted() {
+        on_each_engine(async |store| {
+            assert_eq!(made(&store, &asked(None, Some("West"), 3)).await.unwrap().len(), 3);
+            let codes = made(&store, &asked(Some("press 3"), Some("west"), 1)).await.unwrap();
+            let enrolled = store.enrol(&digest_of(&codes[0]), now(), "press-3", "press 3", &[1]).await;
+            assert_eq!(enrolled.unwrap(), EnrolOutcome::Enrolled);
+            revoke(&store, "press-3").await.unwrap();
+            assert!(revoke(&store, "press-3").await.is_err());
+            let noted: Vec<String> = store.audit(9).await.unwrap().into_iter().map(|one| one.what).collect();
+            assert_eq!(
+                noted,
+                [
+                    "revoked the token of press-3",
+                    "made 1 code to enrol press-3 with, lab=west",
+                    "made 3 codes to enrol boards with, lab=west",
+                ]
+            );
+        });
+    }
+
+    #[test]
+    fn a_board_that_is_there_gets_no_lab_and_a_name_is_one() {
+        on_each_engine(async |store| {
+            let codes = made(&store, &asked(Some("press-3"), None, 1)).await.unwrap();
+            store.enrol(&digest_of(&codes[0]), now(), "press-3", "press-3", &[1]).await.unwrap();
+            revoke(&store, "press-3").await.unwrap();
+            for (name, lab, why) in [
+                ("press-3", Some("west"), "leave --lab out"),
+                ("///", None, "a letter"),
+                (" ", None, "a letter"),
+                ("\u{fc}", None, "a letter"),
+            ] {
+                let refused = made(&store, &asked(Some(name), lab, 1)).await.unwrap_err();
+                assert!(refused.exit == Exit::Usage && refused.message.contains(why), "{name}: {refused}");
+            }
+            assert_eq!(store.audit(9).await.unwrap().len(), 2);
+            assert_eq!(made(&store, &asked(Some("press-3"), None, 1)).await.unwrap().len(), 1);
+        });
     }
 }

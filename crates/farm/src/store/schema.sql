@@ -21,6 +21,7 @@ create index if not exists run_by_time on run (board_id, started);
 create index if not exists run_counted on run (
     environment_id, series, started desc, id desc, board_id, length_ns, p9999_ns, max_ns)
     where invalid = 0 and complete = 1;
+create index if not exists run_of_environment on run (environment_id, board_id, started);
 create table if not exists slot (
     board_id bigint not null, series text not null, plan text not null, t bigint not null,
     recording text not null, seq bigint not null, n bigint not null, missed bigint not null,

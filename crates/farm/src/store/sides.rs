@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::error::Result;
 use model::units::Nanos;
+use sqlx::AssertSqlSafe;
 
 use super::tiers::made;
 use super::{FarmStore, TimeStretch, trouble};
@@ -37,14 +38,15 @@ impl FarmStore {
         Ok(rows.into_iter().map(one).collect())
     }
 
-    /// The first and the last run that counts of each board in each environment, by way of the
-    /// index `run_counted`.
+    /// The first and the last run of each board in each environment, by way of the index
+    /// `run_of_environment`: also one that failed says what the board was, as in
+    /// [`FarmStore::environment_steps`].
     pub async fn environment_runs(&self) -> Result<BTreeMap<String, Vec<EnvironmentRuns>>> {
         let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
             "select b.key, e.digest, r.first, r.last from (select environment_id, board_id, \
-             min(started) as first, max(started) as last from run where invalid = 0 and complete = 1 \
-             group by environment_id, board_id) r join board b on b.id = r.board_id \
-             join environment e on e.id = r.environment_id order by b.key, r.first",
+             min(started) as first, max(started) as last from run group by environment_id, board_id) r \
+             join board b on b.id = r.board_id join environment e on e.id = r.environment_id \
+             order by b.key, r.first",
         )
         .fetch_all(&self.pool)
         .await
@@ -76,6 +78,25 @@ impl FarmStore {
         Ok(all)
     }
 
+    /// Of boards, each with a stretch of time, those that have a maximum of five minutes in it.
+    pub async fn boards_with_maxima(&self, boards: &[(&str, TimeStretch)]) -> Result<Vec<String>> {
+        let probes: Vec<String> = (0..8).map(|at| probe(3 * at + 1)).collect();
+        let probes = probes.join(" union all ");
+        let mut all = Vec::new();
+        for boards in eights(boards) {
+            let query = sqlx::query_scalar(AssertSqlSafe(probes.clone()));
+            let query = boards
+                .iter()
+                .fold(query, |query, (board, within)| query.bind(*board).bind(within.from).bind(within.to));
+            let found: Vec<String> = query.fetch_all(&self.pool).await.map_err(trouble)?;
+            all.extend(found);
+        }
+        // A board that filled up the last eight is there more than once.
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
+    }
+
     /// What boards measured in a stretch, as far as maxima of five minutes are there.
     pub async fn days_with_slots(
         &self,
@@ -89,7 +110,7 @@ impl FarmStore {
                     where b.key in ($1, $2, $3, $4, $5, $6, $7, $8) and h.board_id = b.id and h.tier = 2 \
                     and h.t >= $9 and h.t < $10 and exists (select 1 from slot s \
                     where s.board_id = h.board_id and s.series = h.series and s.plan = h.plan \
-                    and s.t >= h.t and s.t < h.t + 86400) \
+                    and s.t >= h.t and s.t < h.t + 86400 and s.max_ns is not null) \
                     group by h.board_id, b.key, h.series, h.plan, p.words";
         type Row = (String, String, String, String, Option<String>);
         let mut all: BTreeMap<String, Vec<SeriesDays>> = BTreeMap::new();
@@ -150,6 +171,17 @@ impl FarmStore {
     }
 }
 
+/// Whether a board has a maximum within a stretch: it ends at the first day that has one.
+fn probe(first: usize) -> String {
+    let (from, to) = (first + 1, first + 2);
+    format!(
+        "select p.key from (select b.key from board b cross join hist h where b.key = ${first} \
+         and h.board_id = b.id and h.tier = 2 and h.t >= ${from} and h.t < ${to} and exists (select 1 \
+         from slot s where s.board_id = h.board_id and s.series = h.series and s.plan = h.plan \
+         and s.t >= h.t and s.t < h.t + 86400 and s.max_ns is not null) limit 1) p"
+    )
+}
+
 /// For statements that take eight: the last one stands there again.
 fn eights<T: Copy>(all: &[T]) -> impl Iterator<Item = [T; 8]> + '_ {
     all.chunks(8).map(|some| std::array::from_fn(|at| some[at.min(some.len() - 1)]))
@@ -171,13 +203,67 @@ mod tests {
 
     const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
 
+    fn measured() -> crate::records::BundleRecord {
+        let place =
+            std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0
+    }
+
+    /// What a board was is known from each of its runs, whether they count or not.
+    #[test]
+    fn runs_that_do_not_count_say_what_a_board_was() {
+        on_each_engine(async |store| {
+            let mut record = measured();
+            let begin = record.run.started;
+            record.slots.clear();
+            for (day, (complete, invalid)) in [(false, 0), (true, 0), (true, 1)].into_iter().enumerate() {
+                record.run.id = format!("r{day}");
+                record.run.started = begin + day as i64 * 86_400;
+                (record.run.complete, record.run.invalid) = (complete, invalid);
+                store.put(&record).await.unwrap();
+            }
+            let all = store.environment_runs().await.unwrap();
+            let steps = store.environment_steps(&["a"]).await.unwrap();
+            assert_eq!((all["a"].len(), steps["a"].len()), (1, 1));
+            assert_eq!((all["a"][0].first, all["a"][0].last), (begin, begin + 2 * 86_400));
+            assert_eq!(steps["a"][0], (begin, all["a"][0].digest.clone()));
+        });
+    }
+
+    /// Five minutes in which nothing was measured are no day.
+    #[test]
+    fn days_without_a_maximum_are_none() {
+        on_each_engine(async |store| {
+            let mut record = measured();
+            let first = record.slots[0].clone();
+            for (day, max_ns) in [None, Some(Nanos(1_000)), None].into_iter().enumerate() {
+                record.run.id = format!("r{day}");
+                let mut slot = first.clone();
+                slot.run.clone_from(&record.run.id);
+                (slot.t, slot.max_ns) = (Tier::Day.begin(first.t) + day as i64 * 86_400 + 600, max_ns);
+                (record.run.started, record.whole.t) = (slot.t, slot.t);
+                record.slots = vec![slot];
+                store.put(&record).await.unwrap();
+            }
+            let found = store.days_with_slots(&["a"], ALL).await.unwrap();
+            let day = Tier::Day.begin(first.t) + 86_400;
+            assert_eq!(found["a"][0].days, [day]);
+            for (from, to, wanted) in
+                [(0, i64::MAX, true), (day, day + 1, true), (0, day, false), (day + 1, i64::MAX, false)]
+            {
+                let asked = [("a", TimeStretch { from, to }), ("of which there is nothing", ALL)];
+                let found = store.boards_with_maxima(&asked).await.unwrap();
+                assert_eq!(found, ["a"].into_iter().filter(|_| wanted).collect::<Vec<_>>(), "{from} {to}");
+            }
+            assert!(store.boards_with_maxima(&[]).await.unwrap().is_empty());
+        });
+    }
+
     /// Ten days with a run each; of the last one two recordings have the same five minutes.
     #[test]
     fn five_minutes_of_days_have_the_largest_of_their_recordings() {
         on_each_engine(async |store| {
-            let place = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-                .join("../../tests/fixtures/runs/measured");
-            let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+            let mut record = measured();
             let (key, first) = (record.run.key.clone(), record.slots[0].clone());
             let begin = Tier::Day.begin(first.t);
             let days: Vec<i64> = (0..10).map(|day| begin + day * Tier::Day.seconds()).collect();

@@ -5,12 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::answer::Refusal;
-use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard};
-use crate::sides::{BoardDays, FarmSide, UnitDays, boards_to_read, days_of, environment_on};
+use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard, Tier};
+use crate::sides::{
+    BoardDays, FarmSide, MOST_BOARDS, UnitDays, boards_to_look_at, boards_to_read, days_of, environment_on,
+};
 use crate::store::{FarmStore, TimeStretch};
 
 /// Series of a board that are looked at, those with most days first.
 const MOST_SERIES: usize = 32;
+
+/// Boards with the time in which they may have days of a side.
+type BoardTimes = BTreeMap<String, TimeStretch>;
 
 /// What boards were, as far as their runs say.
 struct KnownEnvironments {
@@ -25,15 +30,20 @@ impl KnownEnvironments {
         Ok(KnownEnvironments { by_digest, of_boards: store.environment_runs().await? })
     }
 
-    /// The boards that may have been what a side asks for in its time.
-    fn boards(&self, side: &FarmSide, within: &Range<i64>) -> BTreeSet<String> {
+    /// The boards that may have been what a side asks for in its time, and when.
+    fn times(&self, side: &FarmSide, within: &Range<i64>) -> BoardTimes {
         let asked: BTreeSet<&String> =
             self.by_digest.values().filter(|one| side.has(one)).map(|one| &one.digest).collect();
-        let is_of_side = |of: &&EnvironmentRuns| asked.contains(&of.digest);
-        let was = |all: &Vec<EnvironmentRuns>| {
-            all.iter().filter(is_of_side).any(|one| one.first < within.end && one.until(all) > within.start)
+        let time = |all: &Vec<EnvironmentRuns>| {
+            let of_side = all.iter().filter(|one| {
+                asked.contains(&one.digest) && one.first < within.end && one.until(all) > within.start
+            });
+            // The day of its first run is one of its days.
+            let from = Tier::Day.begin(of_side.clone().map(|one| one.first).min()?);
+            let to = of_side.map(|one| one.until(all)).max()?;
+            Some(TimeStretch { from: from.max(within.start), to: to.min(within.end) })
         };
-        self.of_boards.iter().filter(|(_, all)| was(all)).map(|(board, _)| board.clone()).collect()
+        self.of_boards.iter().filter_map(|(board, all)| Some((board.clone(), time(all)?))).collect()
     }
 }
 
@@ -102,7 +112,8 @@ impl FoundSide {
             boards_of(store, &known, "A", &asked[0], &within[0]).await?,
             boards_of(store, &known, "B", &asked[1], &within[1]).await?,
         ];
-        let read = boards_to_read(named.each_ref());
+        let chosen = ChosenBoards::of(store, &named).await?;
+        let read = &chosen.read;
         let all: BTreeSet<&str> = read.iter().flatten().map(String::as_str).collect();
         let all: Vec<&str> = all.into_iter().collect();
         let any =
@@ -111,7 +122,7 @@ impl FoundSide {
         let found = beside_each_other(found).await?.into_iter().collect();
         let side = |at: usize, name| {
             let mut side = FoundSide::of(name, &asked[at], &within[at], &read[at], &found);
-            side.remark = left_out(name, named[at].len(), read[at].len());
+            side.remark = chosen.left_out(name, at);
             side
         };
         Ok([side(0, "A"), side(1, "B")])
@@ -187,19 +198,70 @@ impl FoundSide {
     }
 }
 
-fn left_out(name: &str, named: usize, read: usize) -> Option<String> {
-    let spread = "those of both sides first, evenly spread by name";
-    (read < named).then(|| format!("Of {named} boards of {name} {read} are taken, {spread}."))
+/// The boards of both sides whose days are read, and how many were left out on the way.
+struct ChosenBoards {
+    named: [usize; 2],
+    looked_at: [usize; 2],
+    measured: [usize; 2],
+    read: [Vec<String>; 2],
 }
 
-/// The boards of a side, by name.
+impl ChosenBoards {
+    /// Chosen among those that have maxima in their time: others would take the place of these.
+    /// Where all that are named are read, none is asked.
+    async fn of(store: &FarmStore, named: &[BoardTimes; 2]) -> Result<ChosenBoards, Refusal> {
+        let names = named.each_ref().map(|side| side.keys().cloned().collect::<BTreeSet<_>>());
+        let counts = names.each_ref().map(BTreeSet::len);
+        let (mut looked_at, mut measured) = (counts, names);
+        if counts.iter().any(|count| *count > MOST_BOARDS) {
+            let boards = boards_to_look_at(measured.each_ref());
+            looked_at = boards.each_ref().map(Vec::len);
+            measured = [
+                with_maxima(store, &boards[0], &named[0]).await?,
+                with_maxima(store, &boards[1], &named[1]).await?,
+            ];
+        }
+        let read = boards_to_read(measured.each_ref());
+        Ok(ChosenBoards { named: counts, looked_at, measured: measured.each_ref().map(BTreeSet::len), read })
+    }
+
+    fn left_out(&self, name: &str, at: usize) -> Option<String> {
+        let (named, looked_at, measured) = (self.named[at], self.looked_at[at], self.measured[at]);
+        if named <= MOST_BOARDS {
+            return None;
+        }
+        let spread = "those of both sides first, evenly spread by name";
+        let read = self.read[at].len();
+        let looked = format!("Of {named} boards of {name} {looked_at} are looked at, {spread}.");
+        let have = format!("Of {looked_at} boards of {name} {measured} have maxima of five minutes then.");
+        let taken = format!("Of {measured} boards of {name} {read} are taken, {spread}.");
+        let parts = [(looked_at < named, looked), (measured < looked_at, have), (read < measured, taken)];
+        let parts: Vec<String> =
+            parts.into_iter().filter(|(is_left_out, _)| *is_left_out).map(|(_, words)| words).collect();
+        (!parts.is_empty()).then(|| parts.join(" "))
+    }
+}
+
+async fn with_maxima(
+    store: &FarmStore,
+    boards: &[String],
+    times: &BoardTimes,
+) -> Result<BTreeSet<String>, Refusal> {
+    let all: Vec<(&str, TimeStretch)> =
+        boards.iter().filter_map(|board| Some((board.as_str(), *times.get(board)?))).collect();
+    let asked =
+        quarters(&all).map(|some| async move { Ok::<_, Refusal>(store.boards_with_maxima(some).await?) });
+    Ok(beside_each_other(asked).await?.into_iter().collect())
+}
+
+/// The boards of a side, by name, and when they may have days of it.
 async fn boards_of(
     store: &FarmStore,
     known: &KnownEnvironments,
     name: &str,
     side: &FarmSide,
     within: &Range<i64>,
-) -> Result<BTreeSet<String>, Refusal> {
+) -> Result<BoardTimes, Refusal> {
     let named = side.boards();
     for board in &named {
         if store.boards_between(board, board).await?.is_empty() {
@@ -209,15 +271,22 @@ async fn boards_of(
             )));
         }
     }
+    let stretch = TimeStretch { from: within.start, to: within.end };
     if !named.is_empty() {
-        return Ok(named);
+        let times = known.times(side, within);
+        let never = TimeStretch { to: within.start, ..stretch };
+        let time = |board: &String| match side.asks_what_it_was() {
+            true => times.get(board).copied().unwrap_or(never),
+            false => stretch,
+        };
+        return Ok(named.iter().map(|board| (board.clone(), time(board))).collect());
     }
     if !side.asks_what_it_was() {
         return Err(Refusal::bad(format!(
             "{name} may be any board: name some, or a machine, kernel, setting or environment"
         )));
     }
-    let found = known.boards(side, within);
+    let found = known.times(side, within);
     match found.is_empty() {
         true => Err(Refusal::not_found(format!(
             "no board was what {name} asks for at that time: a setting is NAME=VALUE, as a board's \

@@ -147,6 +147,30 @@ fn boards_on_both_sides_are_compared_with_themselves() {
     });
 }
 
+/// Boards that have no maxima, because they have runs alone, take the place of none that has.
+#[test]
+fn boards_are_chosen_among_those_with_maxima() {
+    on_each_engine(async |store| {
+        let app = app_of(store, 6, 8).await;
+        let mut record = bundle("measured");
+        assert!(record.environment.release.starts_with("6."));
+        record.slots.clear();
+        // On 2026-11-17 and 2026-11-21.
+        for (number, started) in (0..120).map(|number| (number, 1_794_873_600 + number % 2 * 345_600)) {
+            record.run.id = format!("retired{number}");
+            record.run.board = format!("a{:02}", number / 2);
+            record.board_name.clone_from(&record.run.board);
+            (record.run.started, record.whole.t) = (started, started);
+            app.store.put(&record).await.unwrap();
+        }
+        let found = json(&app, "a_kernel=6&a_before=2026-11-19&b_kernel=6&b_from=2026-11-19").await;
+        assert_eq!((found["design"].as_str(), found["units"].as_u64()), (Some("paired"), Some(6)));
+        let remarks = found["remarks"].to_string();
+        assert!(remarks.contains("Of 66 boards of A 6 have maxima"), "{remarks}");
+        assert!(remarks.contains("Of 66 boards of B 6 have maxima"), "{remarks}");
+    });
+}
+
 #[test]
 fn what_cannot_be_compared_is_said_with_the_form() {
     on_each_engine(async |store| {

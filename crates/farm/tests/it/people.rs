@@ -107,6 +107,28 @@ fn budgets_are_set_and_printed() {
 }
 
 #[test]
+fn codes_for_a_board_say_whether_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("farm.db").display());
+    let runs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    let imported = given(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()], "");
+    assert_eq!(imported.0, 0, "{}", imported.2);
+    let enrol = |words: &[&str]| given(&[&["enrol"], words, &["--store", &store]].concat(), "");
+    for (words, wanted, said_lines) in [
+        (&["--name", "a"][..], 0, 0),
+        (&["--name", "MILL-002", "--lab", "west"], 0, 1),
+        (&["--name", "a", "--lab", "west"], 2, 1),
+        (&["--name", "///"], 2, 1),
+    ] {
+        let (code, printed, said) = enrol(words);
+        assert_eq!((code, said.lines().count()), (wanted, said_lines), "{words:?}: {said}");
+        assert_eq!(printed.lines().count(), usize::from(wanted == 0), "{words:?}");
+    }
+    let said = enrol(&["--name", "MILL-002"]).2;
+    assert_eq!(said, "onbeat-farm: there is no board MILL-002 yet: the code makes a new one\n");
+}
+
+#[test]
 fn a_farm_that_nobody_could_read_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let runs = folder.path().to_str().unwrap();

@@ -9,6 +9,8 @@
 //! two-sided p is twice the smaller one-sided p, also for groups of unequal size, so that it agrees
 //! with the interval.
 
+use std::cmp::Ordering;
+
 use super::inversion::{Relabelled, draws_for};
 use crate::rng::{Rng, SEED};
 
@@ -42,15 +44,26 @@ pub fn runs_needed(alpha: f64) -> usize {
 /// Exchanging r runs of A for r of B leaves the difference at least as large as it was exactly when
 /// the shift is at or above the difference of their means: that is the split's typical value.
 pub fn relabelled(a: &[f64], b: &[f64]) -> Relabelled {
+    if !is_mirrored(a, b) {
+        return of_first(a, b);
+    }
+    let negated = |side: &[f64]| side.iter().map(|value| -value).collect::<Vec<_>>();
+    of_first(&negated(b), &negated(a))
+}
+
+/// Whether B's runs take the place of A's, with the other sign. A split is identified by its
+/// smaller group, which keeps the work small when the groups are lopsided; of equal groups the
+/// lesser in an order is taken, so that the same splits are drawn when A and B are swapped.
+fn is_mirrored(a: &[f64], b: &[f64]) -> bool {
+    let values = || a.iter().zip(b).map(|(one, other)| one.total_cmp(other)).find(|order| order.is_ne());
+    a.len().cmp(&b.len()).then_with(|| values().unwrap_or(Ordering::Equal)).is_gt()
+}
+
+/// The splits by which of the runs are A's.
+fn of_first(a: &[f64], b: &[f64]) -> Relabelled {
     let (Some(&origin), false) = (a.first(), b.is_empty()) else {
         return Relabelled::new(Vec::new(), 1, true);
     };
-    if a.len() > b.len() {
-        // A split is identified by its smaller group, which keeps the work small when the groups
-        // are lopsided.
-        let negated = |side: &[f64]| side.iter().map(|value| -value).collect::<Vec<_>>();
-        return relabelled(&negated(b), &negated(a));
-    }
     // Near the origin, sums of large values keep the digits that differ.
     let pooled: Vec<f64> = a.iter().chain(b).map(|value| value - origin).collect();
     match splits(pooled.len(), a.len()) {
@@ -171,6 +184,24 @@ mod tests {
         assert!((every.p_two_sided(0.0) - some.p_two_sided(0.0)).abs() < 0.015);
         let many: Vec<f64> = (0..60).map(|run| f64::from(run % 7)).collect();
         assert!(!relabelled(&many[..30], &many[30..]).exact);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn swapped_sides_mirror_also_where_splits_are_drawn(
+            a in proptest::collection::vec(0f64..9.0, 11..14),
+            b in proptest::collection::vec(2f64..11.0, 11..14),
+        ) {
+            let (there, back) = (relabelled(&a, &b), relabelled(&b, &a));
+            prop_assert!(!there.exact && !back.exact);
+            for shift in [-1.0, 0.0, 1.5] {
+                prop_assert_eq!(there.p_greater(shift), back.p_less(-shift));
+                prop_assert_eq!(there.p_two_sided(shift), back.p_two_sided(-shift));
+            }
+            let (there, back) = (there.interval(0.95).unwrap(), back.interval(0.95).unwrap());
+            prop_assert_eq!((there.lower, there.upper), (-back.upper, -back.lower));
+        }
     }
 
     proptest! {
