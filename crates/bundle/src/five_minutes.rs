@@ -27,17 +27,17 @@ const MOST_CPUS: usize = 64;
 /// A line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct FiveMinutes {
+pub struct FiveMinuteLine {
     /// CLOCK_MONOTONIC of its beginning.
     pub mono_ns: Nanos,
     pub span_ns: Nanos,
-    pub cpus: Vec<CpuFiveMinutes>,
+    pub cpus: Vec<CpuFiveMinuteLine>,
 }
 
 /// The histogram of a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CpuFiveMinutes {
+pub struct CpuFiveMinuteLine {
     pub cpu: Cpu,
     /// Its wake-ups.
     pub n: u64,
@@ -62,8 +62,8 @@ struct OpenSums {
 
 impl OpenSums {
     /// What there is, and none from here on.
-    fn take(&mut self, cpu: Cpu) -> CpuFiveMinutes {
-        let taken = CpuFiveMinutes { cpu, n: self.n, hist: self.rows.counts() };
+    fn take(&mut self, cpu: Cpu) -> CpuFiveMinuteLine {
+        let taken = CpuFiveMinuteLine { cpu, n: self.n, hist: self.rows.counts() };
         self.n = 0;
         self.rows.clear();
         taken
@@ -73,7 +73,7 @@ impl OpenSums {
 impl FiveMinuteSums {
     /// Adds blocks, those of a CPU in the order of time; what they end is written.
     pub fn add(&mut self, blocks: &[Tail], into: &mut Vec<u8>) -> io::Result<()> {
-        let mut ended: BTreeMap<i64, Vec<CpuFiveMinutes>> = BTreeMap::new();
+        let mut ended: BTreeMap<i64, Vec<CpuFiveMinuteLine>> = BTreeMap::new();
         for block in blocks {
             let edge = *self.edge.get_or_insert_with(|| begin_of(block));
             let number = block.start.0.saturating_sub(edge.0).div_euclid(SPAN.0);
@@ -92,7 +92,7 @@ impl FiveMinuteSums {
 
     /// The last ones.
     pub fn finish(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
-        let mut ended: BTreeMap<i64, Vec<CpuFiveMinutes>> = BTreeMap::new();
+        let mut ended: BTreeMap<i64, Vec<CpuFiveMinuteLine>> = BTreeMap::new();
         for (cpu, sums) in &mut self.cpus {
             ended.entry(sums.number).or_default().push(sums.take(*cpu));
         }
@@ -100,12 +100,12 @@ impl FiveMinuteSums {
         self.write(ended, into)
     }
 
-    fn write(&self, ended: BTreeMap<i64, Vec<CpuFiveMinutes>>, into: &mut Vec<u8>) -> io::Result<()> {
+    fn write(&self, ended: BTreeMap<i64, Vec<CpuFiveMinuteLine>>, into: &mut Vec<u8>) -> io::Result<()> {
         let edge = self.edge.unwrap_or_default().0;
         for (number, cpus) in ended {
             let mono_ns = Nanos(edge.saturating_add(number.saturating_mul(SPAN.0)));
             for cpus in cpus.chunks(MOST_CPUS) {
-                let line = FiveMinutes { mono_ns, span_ns: SPAN, cpus: cpus.to_vec() };
+                let line = FiveMinuteLine { mono_ns, span_ns: SPAN, cpus: cpus.to_vec() };
                 serde_json::to_writer(&mut *into, &line)?;
                 into.push(b'\n');
             }
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    fn lines(text: &[u8]) -> Vec<FiveMinutes> {
+    fn lines(text: &[u8]) -> Vec<FiveMinuteLine> {
         text.split(|&byte| byte == b'\n')
             .filter(|line| !line.is_empty())
             .map(|line| serde_json::from_slice(line).unwrap())
@@ -159,7 +159,7 @@ mod tests {
         assert!(found.iter().all(|line| line.span_ns == SPAN && line.cpus.len() == 2));
         assert_eq!(
             found[2].cpus[1],
-            CpuFiveMinutes { cpu: Cpu(3), n: 102, hist: RowCounts::of_rows([(row_of(Nanos(90)), 102)]) }
+            CpuFiveMinuteLine { cpu: Cpu(3), n: 102, hist: RowCounts::of_rows([(row_of(Nanos(90)), 102)]) }
         );
         let mut more = Vec::new();
         sums.finish(&mut more).unwrap();
@@ -180,7 +180,9 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_lost_and_nothing_is_counted_twice(
-            blocks in proptest::collection::vec((0u32..3, 1i64..400, proptest::collection::vec(-9i64..1 << 40, 0..4)), 0..60),
+            blocks in proptest::collection::vec(
+                (0u32..3, 1i64..400, proptest::collection::vec(-9i64..1 << 40, 0..4)), 0..60,
+            ),
             offset in -(1i64 << 60)..1 << 60, at_once in 1usize..9,
         ) {
             let (mut now, mut all) = ([0; 3], Vec::new());

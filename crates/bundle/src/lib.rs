@@ -1,8 +1,9 @@
 //! The bundle: a directory that serves as a run, a bug report and a test fixture.
 //!
 //! `run.json` holds the statistics, `blocks.jsonl` one line per CPU and second, `rows.jsonl` the
-//! histograms of each five minutes, `host/` the files of the kernel that were read. A capture has `capture.json` in place of the first two. See
-//! `docs/bundle.md`. What `onbeat watch` writes for months is a [`record`].
+//! histograms of each five minutes, `host/` the files of the kernel that were read. A capture has
+//! `capture.json` in place of the first two. See `docs/bundle.md`. What `onbeat watch` writes for
+//! months is a [`record`].
 
 pub mod capture;
 pub mod document;

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::five_minutes::{FIVE_MINUTES, FiveMinutes};
+use super::five_minutes::{FIVE_MINUTES, FiveMinuteLine};
 use super::{explained, folder_of, recover};
 use model::error::{Exit, Failure, Result};
 use model::run::{Block, Peak, Run, SCHEMA};
@@ -75,7 +75,7 @@ impl Bundle {
     }
 
     /// Goes through the histograms of five minutes as they were written; older runs have none.
-    pub fn each_five_minutes(&self, f: impl FnMut(FiveMinutes)) -> Result<u64> {
+    pub fn each_five_minutes(&self, f: impl FnMut(FiveMinuteLine)) -> Result<u64> {
         each_line(&self.rows, f)
     }
 

@@ -263,7 +263,8 @@ pub fn boards_to_look_at(named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
     at_most(MOST_LOOKED_AT, named)
 }
 
-/// Of those that have, the boards of each side whose days are read: no more than a comparison takes.
+/// Of those that have, the boards of each side whose days are read: no more than a comparison
+/// takes.
 pub fn boards_to_read(measured: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
     at_most(MOST_BOARDS, measured)
 }

@@ -56,8 +56,8 @@ impl StorePlace {
         matches!(self.address, StoreAddress::Postgres(_))
     }
 
-    /// The flag that names it to another command, to be copied from a line; what may hold a password
-    /// is left out.
+    /// The flag that names it to another command, to be copied from a line; what may hold a
+    /// password is left out.
     pub fn flag(&self) -> String {
         match &self.address {
             StoreAddress::Postgres(_) => "--store postgres://..".to_owned(),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use bundle::five_minutes::{CpuFiveMinutes, FiveMinutes, SPAN};
+use bundle::five_minutes::{CpuFiveMinuteLine, FiveMinuteLine, SPAN};
 use bundle::read::Bundle;
 use model::rows::{RowCounts, RowSums};
 use model::units::{Cpu, Nanos};
@@ -38,18 +38,18 @@ impl RunRows {
         Ok(rows)
     }
 
-    fn add(&mut self, line: FiveMinutes) {
+    fn add(&mut self, line: FiveMinuteLine) {
         let edge = *self.edge.get_or_insert(line.mono_ns);
         let from = line.mono_ns.0.saturating_sub(edge.0);
         let number = from.div_euclid(SPAN.0);
-        let taken = |cpu: &CpuFiveMinutes| cpu.hist.bytes().len() + ENTRY_BYTES;
+        let taken = |cpu: &CpuFiveMinuteLine| cpu.hist.bytes().len() + ENTRY_BYTES;
         self.bytes += ENTRY_BYTES + line.cpus.iter().map(taken).sum::<usize>();
         if line.span_ns != SPAN || from % SPAN.0 != 0 || self.bytes > MOST_BYTES {
             self.unread += 1;
             return;
         }
         let cpus = self.sums.entry(number).or_default();
-        for CpuFiveMinutes { cpu, hist, .. } in line.cpus {
+        for CpuFiveMinuteLine { cpu, hist, .. } in line.cpus {
             let known = cpus.entry(cpu).or_default();
             *known = if known.is_empty() { hist } else { sum([known, &hist]) };
         }

@@ -1,5 +1,5 @@
-//! The commands of `docs/farm-setup.md`, in their order, but for those that change the machine. Those
-//! of onbeat that take root there have the folders of the test, and need none here.
+//! The commands of `docs/farm-setup.md`, in their order, but for those that change the machine.
+//! Those of onbeat that take root there have the folders of the test, and need none here.
 
 use std::ffi::OsString;
 use std::fs;
