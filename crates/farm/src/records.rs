@@ -99,6 +99,8 @@ pub struct FarmBoard {
     pub last: i64,
     /// The first second of the last day that it has samples of.
     pub last_day: i64,
+    /// Whether it has a valid token: it is to send.
+    pub sends: bool,
     pub model: String,
     pub release: String,
     pub preempt: String,

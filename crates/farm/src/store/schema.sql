@@ -50,6 +50,7 @@ create table if not exists code (
     hash blob primary key, until bigint not null, used bigint not null);
 create table if not exists token (
     hash blob primary key, board_id bigint not null, created bigint not null, revoked bigint not null);
+create index if not exists token_of_board on token (board_id, revoked);
 create table if not exists upload (
     board_id bigint not null, run text not null, manifest blob not null, primary key (board_id, run));
 create table if not exists kept (

@@ -68,9 +68,7 @@ impl FoundChanges {
             return self.all(store, &store.boards().await?).await.map(|_| ());
         }
         let known = self.of_many.lock().await.0;
-        let now = host::clock::monotonic() + host::clock::wall_offset();
-        let today = Tier::Day.begin(now.0.div_euclid(Nanos::SECOND.0));
-        let day = if known > 0 { known } else { today };
+        let day = if known > 0 { known } else { today() };
         let (mut after, mut last, mut all, mut of) = (String::new(), 0, Vec::new(), 0);
         while let Some((first, end)) = store.next_boards(&after, PART).await? {
             let began = host::clock::monotonic();
@@ -103,7 +101,7 @@ impl FoundChanges {
 
     /// What is known of boards that are to be heard of, and how many these are.
     async fn heard(&self, boards: &[FarmBoard], newest: i64) -> (Vec<FarmChange>, usize) {
-        let by_board = self.by_board.lock().await;
+        let (today, by_board) = (today(), self.by_board.lock().await);
         let mut all = Vec::new();
         // Of the others nobody wants to hear.
         let heard: Vec<&FarmBoard> = boards.iter().filter(|board| !board.settings.state.is_quiet()).collect();
@@ -111,11 +109,19 @@ impl FoundChanges {
             if let Some((_, found)) = by_board.get(&board.board) {
                 all.extend(found.iter().filter(|one| one.t > newest - SHOWN_DAYS * DAY).cloned());
             }
-            all.extend(silent(board, newest));
+            // What was imported is as old as its last copy; what sends is late by the clock.
+            let now = if board.sends { newest.max(today) } else { newest };
+            all.extend(silent(board, now));
             all.extend(over_budget(board).filter(|one| one.t > newest - SHOWN_DAYS * DAY));
         }
         (all, heard.len())
     }
+}
+
+/// The first second of this day.
+fn today() -> i64 {
+    let now = host::clock::monotonic() + host::clock::wall_offset();
+    Tier::Day.begin(now.0.div_euclid(Nanos::SECOND.0))
 }
 
 fn newest(boards: &[FarmBoard]) -> i64 {
@@ -176,4 +182,49 @@ async fn step(
     let within = TimeStretch { from: begin - 7 * DAY, to: begin + 8 * DAY };
     let slots = store.slots(board, key, within, 20_000).await?;
     Ok(effect(&EnvironmentStep { board, before, after, slots: &slots }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    use crate::changes::ChangeKind;
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use crate::store::EnrolOutcome;
+    use crate::store::engines::on_each_engine;
+
+    /// Five days of a board, long ago.
+    async fn put_days(store: &FarmStore, board: &str) {
+        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let (mut record, _) = read(&FoundBundle { place, board: Some(board.into()) }).unwrap();
+        let begin = record.run.started - 400 * DAY;
+        for day in 0..5 {
+            record.run.id = format!("{board}-{day}");
+            (record.run.started, record.whole.t) = (begin + day * DAY, begin + day * DAY);
+            record.slots.clear();
+            store.put(&record).await.unwrap();
+        }
+    }
+
+    #[test]
+    fn a_farm_of_which_no_board_sends_any_more_says_so() {
+        on_each_engine(async |store| {
+            store.add_code(b"code", i64::MAX, &[]).await.unwrap();
+            let enrolled = store.enrol(b"code", 1, "sends", "sends", b"token").await.unwrap();
+            assert_eq!(enrolled, EnrolOutcome::Enrolled);
+            put_days(&store, "sends").await;
+            put_days(&store, "imported").await;
+            let silent = async |store: &FarmStore| {
+                let all = FoundChanges::default().all(store, &store.boards().await.unwrap()).await;
+                let all = all.unwrap_or_else(|_| panic!("no changes"));
+                let of = all.into_iter().filter(|one| one.kind == ChangeKind::Silent);
+                of.map(|one| one.board).collect::<Vec<_>>()
+            };
+            assert_eq!(silent(&store).await, ["sends"]);
+            store.revoke("sends", 2).await.unwrap();
+            assert!(silent(&store).await.is_empty());
+        });
+    }
 }

@@ -1,10 +1,14 @@
 //! Runs of the measuring loop, ended, refused and limited from outside. None of them needs
 //! privilege, or a time to keep.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use bundle::read::Bundle;
+use model::rows::{RowCounts, RowSums, row_of};
+use model::units::{Cpu, Nanos};
 use serde_json::Value;
 
 use super::place::{Place, refused};
@@ -16,6 +20,21 @@ const PLAIN: &str = "measure -p 0 --idle as-is -i 5000 -q";
 
 fn run_in(folder: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap()
+}
+
+/// The lines of `rows.jsonl` are the run's histogram, to the sample.
+fn five_minutes_add_up(folder: &Path) {
+    let bundle = Bundle::open(folder).unwrap();
+    let mut sums: BTreeMap<Cpu, RowSums> = BTreeMap::new();
+    let unread = bundle.each_five_minutes(|line| {
+        line.cpus.iter().for_each(|cpu| sums.entry(cpu.cpu).or_default().add_all(&cpu.hist));
+    });
+    assert_eq!(unread.unwrap(), 0);
+    for cpu in &bundle.run.cpus {
+        let rows = cpu.histogram.iter().map(|bucket| (row_of(bucket.upper - Nanos(1)), bucket.count));
+        assert_eq!(sums.remove(&cpu.cpu).unwrap_or_default().counts(), RowCounts::of_rows(rows));
+    }
+    assert!(sums.is_empty(), "{sums:?}");
 }
 
 fn shell(script: &str) -> std::process::Output {
@@ -32,6 +51,7 @@ fn signals_that_were_ignored_stay_ignored() {
     ));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(run_in(&folder)["ended"], "duration");
+    five_minutes_add_up(&folder);
 }
 
 #[test]
@@ -53,6 +73,7 @@ fn a_signal_at_any_time_leaves_a_whole_run_or_none() {
             (Some(6), true) => {
                 let run = run_in(&folder);
                 assert_eq!((&run["complete"], &run["ended"]), (&Value::from(true), &Value::from("signal")));
+                five_minutes_add_up(&folder);
             }
             other => panic!("after {delay} ms: {other:?}"),
         }
