@@ -59,7 +59,7 @@ pub struct Args {
     #[command(flatten)]
     webhook: WebhookFlags,
     /// What people see who do not log in: nothing, latencies without names, or all [default:
-    /// nothing, and all on this machine as long as nobody can log in]
+    /// nothing, and all on this machine while no account exists]
     #[arg(long, value_name = "WHAT")]
     public: Option<PublicReading>,
     /// Let /metrics be read without logging in
@@ -179,7 +179,7 @@ impl Args {
         match keeps || open || default {
             true => Ok(()),
             false => Err(Failure::usage(
-                "--runs alone keeps nothing, so that nobody can log in: say --public read or --public all, \
+                "--runs alone keeps no accounts to log in with: say --public read or --public all, \
                  or give it a --store",
             )),
         }
@@ -191,11 +191,11 @@ fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool, fl
     let add = format!("onbeat-farm person add NAME --role admin {flag}");
     match (policy.public, exposure, has_people) {
         (None, FarmExposure::Loopback, false) => Some(format!(
-            "nobody has to log in: whoever is on this machine reads everything, until there is somebody who \
-             can ({add})"
+            "no login is needed: every user of this machine reads everything, until the first account is \
+             added ({add})"
         )),
         (Some(PublicReading::Read | PublicReading::All), ..) | (.., true) => None,
-        (_, _, false) => Some(format!("nobody can log in yet: add somebody with {add}")),
+        (_, _, false) => Some(format!("no account exists yet: add one with {add}")),
     }
 }
 
@@ -312,9 +312,9 @@ mod tests {
             let policy = AccessPolicy { public, metrics_open: false };
             who_reads(&policy, exposure, people, "--store sqlite:/f.db").unwrap_or_default()
         };
-        assert!(said(None, FarmExposure::Loopback, false).contains("nobody has to log in"));
+        assert!(said(None, FarmExposure::Loopback, false).contains("no login is needed"));
         let none = said(None, FarmExposure::BehindProxy, false);
-        assert!(none.contains("nobody can log in yet") && none.ends_with(" --store sqlite:/f.db"), "{none}");
+        assert!(none.contains("no account exists yet") && none.ends_with(" --store sqlite:/f.db"), "{none}");
         assert_eq!(said(None, FarmExposure::BehindProxy, true), "");
         assert_eq!(said(Some(PublicReading::Read), FarmExposure::BehindProxy, false), "");
     }

@@ -14,8 +14,9 @@ use model::run::{Culprit, Run, Slice, Spike};
 use super::bundle::fingerprint;
 use super::stored::stored_file;
 
-/// The files of a bundle that have its seconds and its five minutes, and that of its windows.
-pub const TIMES: [&str; 2] = ["blocks.jsonl", FIVE_MINUTES];
+/// The files of a bundle with its blocks, and with the histograms of their five minutes.
+pub const BLOCK_FILES: [&str; 2] = ["blocks.jsonl", FIVE_MINUTES];
+/// The file with its windows.
 pub const WINDOWS: &str = "events/spikes.jsonl";
 const EVENTS: &str = "events";
 /// What the spikes that stay may take: a window has at most some megabytes.
@@ -42,7 +43,7 @@ pub struct ThinnedBundle {
 
 /// The bytes of the seconds and five minutes of a bundle; removes them where this is no try.
 pub fn thin_blocks(place: &Path, dry: bool) -> Result<u64, String> {
-    let there = TIMES.into_iter().filter_map(|name| Some((name, stored_file(place, name)?.bytes)));
+    let there = BLOCK_FILES.into_iter().filter_map(|name| Some((name, stored_file(place, name)?.bytes)));
     let there: Vec<(&str, u64)> = there.collect();
     for (name, _) in there.iter().filter(|_| !dry) {
         Dir::existing(place).map_err(|error| trouble(&error))?.remove(name);
@@ -160,11 +161,11 @@ mod tests {
         };
         let before = whole(at);
         fs::write(at.join(FIVE_MINUTES), "{}\n").unwrap();
-        let bytes = TIMES.iter().map(|name| fs::metadata(at.join(name)).unwrap().len()).sum();
+        let bytes = BLOCK_FILES.iter().map(|name| fs::metadata(at.join(name)).unwrap().len()).sum();
         assert_eq!(thin_blocks(at, true), Ok(bytes));
-        assert!(TIMES.iter().all(|name| at.join(name).exists()));
+        assert!(BLOCK_FILES.iter().all(|name| at.join(name).exists()));
         assert_eq!((thin_blocks(at, false), thin_blocks(at, false)), (Ok(bytes), Ok(0)));
-        assert!(TIMES.iter().all(|name| !at.join(name).exists()));
+        assert!(BLOCK_FILES.iter().all(|name| !at.join(name).exists()));
         assert_eq!(whole(at), before);
         assert!(study::page::ReportedRun::open(at).is_ok());
     }

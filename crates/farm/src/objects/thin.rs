@@ -11,7 +11,7 @@ use host::dir::Dir;
 use super::bucket::{BucketFault, ObjectBucket, blocking};
 use super::fetch::here;
 use super::files::manifest_of;
-use crate::ingest::thin::{TIMES, ThinnedBundle, WINDOWS, WindowsKept, thin_windows};
+use crate::ingest::thin::{BLOCK_FILES, ThinnedBundle, WINDOWS, WindowsKept, thin_windows};
 use crate::ingest::unpack::remove_tree;
 use crate::store::ThinnedPart;
 
@@ -60,8 +60,8 @@ impl BucketBundle {
             }
             ThinnedPart::Windows => {}
             ThinnedPart::Blocks => {
-                of.blocks = TIMES.into_iter().filter_map(has).map(|file| file.bytes).sum();
-                left.files.retain(|file| !TIMES.contains(&file.path.as_str()));
+                of.blocks = BLOCK_FILES.into_iter().filter_map(has).map(|file| file.bytes).sum();
+                left.files.retain(|file| !BLOCK_FILES.contains(&file.path.as_str()));
             }
         }
         if !dry && left != self.manifest {

@@ -153,9 +153,9 @@ fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices, again: &str)
         h2 { (again) "Boards, kernels, settings, spans of time" }
         form action="/compare" method="get" {
             p { "What is left empty may be anything. A kernel is what its release begins with, in whole \
-             parts; a setting is one of a board's environment with its value, as the page of its environments \
-             names them. Of six boards or more a board is the unit, and one that is on both sides is compared \
-             with itself; of fewer a day is." }
+             parts; a setting is one of a board's environment with its value, as the page of its \
+             environments names them. Of six boards or more a board is the unit, and one that is on both \
+             sides is compared with itself; of fewer a day is." }
             div.sides {
                 @for (name, title, side) in [("a", "A", &form.sides[0]), ("b", "B", &form.sides[1])] {
                     fieldset { legend { (title) } (fields(name, side)) }

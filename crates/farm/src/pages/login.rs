@@ -24,15 +24,15 @@ pub fn login(of: &LoginView) -> String {
         Some(person) => known(person),
         None if of.has_people => form(of),
         None if of.keeps => html! {
-            p.lead { "Nobody can log in yet." }
-            p { "Whoever runs the farm adds the first person, on its machine: "
+            p.lead { "No account exists yet." }
+            p { "The farm's administrator adds the first person, on its machine: "
                 code { "onbeat-farm person add NAME --role admin --store URL" }
                 ", with the " code { "--store" } " of the server." }
         },
         None => html! {
-            p.lead { "This farm has no store: nobody can be added, and nobody can log in." }
+            p.lead { "This farm has no store, so it has no accounts and no login." }
             p { "It only shows runs in folders. Serve it with " code { "--store" }
-                " too, and people can be added." }
+                " too, and accounts can be added." }
         },
     };
     page(Some(Section::Account), if of.person.is_some() { "Account" } else { "Log in" }, body)
@@ -66,7 +66,7 @@ fn form(of: &LoginView) -> Markup {
                 required maxlength="256"; }
             p { button type="submit" { "Log in" } }
         }
-        p.muted { "A lost password is replaced by a new one by whoever runs the farm: "
+        p.muted { "The farm's administrator replaces a lost password by a new one: "
             code { "onbeat-farm person password NAME --store URL" }
             ", with the " code { "--store" } " of the server." }
     }

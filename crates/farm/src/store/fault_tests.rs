@@ -3,14 +3,12 @@
 
 use super::engines::{self, database};
 use super::*;
-use crate::ingest::bundle::read;
-use crate::ingest::find::FoundBundle;
+use crate::fixture::recorded_run;
 use crate::ingest::rows::{self, RowsOf};
 use crate::records::BundleRecord;
 use model::rows::RowCounts;
 use model::units::Cpu;
 use model::watch::WatchRow;
-use std::path::PathBuf;
 
 /// A store in which a chosen write fails; each row that a statement writes is one.
 struct Faulty(FarmStore);
@@ -150,8 +148,7 @@ fn batch(from: u64, to: u64, samples: u64) -> RowBatch {
 }
 
 fn fixture(board: &str) -> BundleRecord {
-    let runs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
-    let mut record = read(&FoundBundle { place: runs.join("hunt"), board: Some(board.into()) }).unwrap().0;
+    let mut record = recorded_run("hunt", board);
     record.run.labels = [("build".to_owned(), "1".to_owned())].into_iter().collect();
     record
 }

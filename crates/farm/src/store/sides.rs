@@ -60,7 +60,8 @@ impl FarmStore {
 
     /// From when on boards had which environment, by its digest, oldest first: their runs say so.
     pub async fn environment_steps(&self, boards: &[&str]) -> Result<BTreeMap<String, Vec<(i64, String)>>> {
-        let steps = "select s.key, s.started, e.digest from (select b.key, r.started, r.id, r.environment_id, \
+        let steps = "select s.key, s.started, e.digest from \
+                     (select b.key, r.started, r.id, r.environment_id, \
                      lag(r.environment_id) over (partition by r.board_id order by r.started, r.id) as before \
                      from run r join board b on b.id = r.board_id \
                      where b.key in ($1, $2, $3, $4, $5, $6, $7, $8)) s \
@@ -196,24 +197,17 @@ fn numbers(text: Option<String>) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ingest::bundle::read;
-    use crate::ingest::find::FoundBundle;
+    use crate::fixture::recorded_run;
     use crate::records::Tier;
     use crate::store::engines::on_each_engine;
 
     const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
 
-    fn measured() -> crate::records::BundleRecord {
-        let place =
-            std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
-        read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0
-    }
-
     /// What a board was is known from each of its runs, whether they count or not.
     #[test]
     fn runs_that_do_not_count_say_what_a_board_was() {
         on_each_engine(async |store| {
-            let mut record = measured();
+            let mut record = recorded_run("measured", "a");
             let begin = record.run.started;
             record.slots.clear();
             for (day, (complete, invalid)) in [(false, 0), (true, 0), (true, 1)].into_iter().enumerate() {
@@ -234,7 +228,7 @@ mod tests {
     #[test]
     fn days_without_a_maximum_are_none() {
         on_each_engine(async |store| {
-            let mut record = measured();
+            let mut record = recorded_run("measured", "a");
             let first = record.slots[0].clone();
             for (day, max_ns) in [None, Some(Nanos(1_000)), None].into_iter().enumerate() {
                 record.run.id = format!("r{day}");
@@ -263,7 +257,7 @@ mod tests {
     #[test]
     fn five_minutes_of_days_have_the_largest_of_their_recordings() {
         on_each_engine(async |store| {
-            let mut record = measured();
+            let mut record = recorded_run("measured", "a");
             let (key, first) = (record.run.key.clone(), record.slots[0].clone());
             let begin = Tier::Day.begin(first.t);
             let days: Vec<i64> = (0..10).map(|day| begin + day * Tier::Day.seconds()).collect();

@@ -2,19 +2,12 @@
 
 use super::engines::{database, on_each_engine};
 use super::*;
-use crate::ingest::bundle::read;
-use crate::ingest::find::FoundBundle;
+use crate::fixture::recorded_run;
 use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, Tier, TierRow};
 use model::error::Exit;
 use model::rows::RowCounts;
 use model::units::Cpu;
 use proptest::prelude::*;
-use std::path::PathBuf;
-
-fn fixture(name: &str) -> BundleRecord {
-    let runs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
-    read(&FoundBundle { place: runs.join(name), board: Some("a".into()) }).unwrap().0
-}
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
@@ -24,7 +17,7 @@ const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
 
 /// A run with some samples, on a day.
 fn made(id: &str, board: &str, day: i64, samples: u64, complete: bool) -> BundleRecord {
-    let mut record = fixture("measured");
+    let mut record = recorded_run("measured", "a");
     let t = day * 86_400 + 60;
     let rows = RowCounts::of_rows([(200, samples)]);
     record.run.id = id.to_owned();
@@ -57,7 +50,7 @@ fn made(id: &str, board: &str, day: i64, samples: u64, complete: bool) -> Bundle
 fn what_is_stored_is_found_again() {
     on_each_engine(async |store| {
         assert!(store.answers().await && store.boards().await.unwrap().is_empty());
-        let hunt = fixture("hunt");
+        let hunt = recorded_run("hunt", "a");
         assert_eq!(store.put(&hunt).await.unwrap(), PutOutcome::Stored);
         assert_eq!(store.run(&hunt.run.id).await.unwrap().unwrap(), hunt.run);
         assert_eq!(store.runs("a", 9).await.unwrap(), std::slice::from_ref(&hunt.run));
@@ -88,7 +81,7 @@ fn what_is_stored_is_found_again() {
 #[test]
 fn the_same_twice_adds_nothing_and_what_contradicts_is_refused() {
     on_each_engine(async |store| {
-        let record = fixture("hunt");
+        let record = recorded_run("hunt", "a");
         store.put(&record).await.unwrap();
         assert_eq!(store.put(&record).await.unwrap(), PutOutcome::Had);
         let other = BundleRecord { digest: b"other".to_vec(), ..record.clone() };

@@ -127,7 +127,8 @@ impl FarmStore {
     /// Rows are counted in their slot, hour and day: the sums are the same.
     async fn sum_faults(&self, key: &Key, faults: &mut Vec<String>) -> Result<()> {
         let (board, name, series, plan) = key;
-        // A run's histogram is that of the day on which it began, its slots are where they were.
+        // A run without rows of five minutes counts for the day on which it began, its slots are
+        // where they were.
         let runs: i64 =
             sqlx::query_scalar("select count(*) from run where board_id = $1 and series = $2 and plan = $3")
                 .bind(board)

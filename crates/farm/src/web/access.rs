@@ -111,7 +111,7 @@ pub async fn visitor_of(app: &App, headers: &HeaderMap) -> Result<Visitor, Refus
 fn refused(need: RouteNeed, visitor: &Visitor, request: &Request) -> Response {
     if let (Some(person), RouteNeed::Role(role)) = (&visitor.person, need) {
         let detail = format!(
-            "this needs {}, and {} is {}: ask somebody who may",
+            "this needs {}, and {} is {}: ask an administrator for that role",
             role.word(),
             person.name,
             person.role.word()

@@ -1,6 +1,5 @@
 //! Days of boards against days, over a made-up board whose kernel changes twice.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
@@ -8,21 +7,13 @@ use axum::http::{Request, StatusCode, header};
 use tower::ServiceExt;
 
 use super::{App, FarmExposure, router};
-use crate::fixture::MadeFleet;
-use crate::ingest::bundle::read;
-use crate::ingest::find::FoundBundle;
-use crate::records::BundleRecord;
+use crate::fixture::{MadeFleet, recorded_run};
 use crate::store::FarmStore;
 use crate::store::engines::on_each_engine;
 
-fn bundle(name: &str) -> BundleRecord {
-    let runs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
-    read(&FoundBundle { place: runs.join(name), board: Some("a".into()) }).unwrap().0
-}
-
 /// Days up to 2026-11-22.
 async fn app_of(store: FarmStore, boards: usize, days: i64) -> Arc<App> {
-    let (measured, hunt) = (bundle("measured"), bundle("hunt"));
+    let (measured, hunt) = (recorded_run("measured", "a"), recorded_run("hunt", "a"));
     let fleet = MadeFleet { boards, days, end: 1_795_392_000, measured, hunt, fine: true };
     fleet.fill(&store, |_| ()).await.unwrap();
     Arc::new(App::new(store, FarmExposure::Loopback, None))
@@ -152,7 +143,7 @@ fn boards_on_both_sides_are_compared_with_themselves() {
 fn boards_are_chosen_among_those_with_maxima() {
     on_each_engine(async |store| {
         let app = app_of(store, 6, 8).await;
-        let mut record = bundle("measured");
+        let mut record = recorded_run("measured", "a");
         assert!(record.environment.release.starts_with("6."));
         record.slots.clear();
         // On 2026-11-17 and 2026-11-21.

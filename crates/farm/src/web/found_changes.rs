@@ -187,18 +187,14 @@ async fn step(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
-
     use crate::changes::ChangeKind;
-    use crate::ingest::bundle::read;
-    use crate::ingest::find::FoundBundle;
+    use crate::fixture::recorded_run;
     use crate::store::EnrolOutcome;
     use crate::store::engines::on_each_engine;
 
     /// Five days of a board, long ago.
     async fn put_days(store: &FarmStore, board: &str) {
-        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
-        let (mut record, _) = read(&FoundBundle { place, board: Some(board.into()) }).unwrap();
+        let mut record = recorded_run("measured", board);
         let begin = record.run.started - 400 * DAY;
         for day in 0..5 {
             record.run.id = format!("{board}-{day}");

@@ -28,7 +28,7 @@ pub enum FarmView {
 /// What the farm was told about who may read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessPolicy {
-    /// None: on loopback everything while nobody can log in, else nothing.
+    /// None: on loopback everything while no account exists, else nothing.
     pub public: Option<PublicReading>,
     /// Whether a monitoring system need not log in.
     pub metrics_open: bool,

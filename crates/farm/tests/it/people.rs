@@ -88,13 +88,19 @@ fn who_is_added_logs_in_and_who_is_removed_does_not() {
     }
 }
 
-#[test]
-fn budgets_are_set_and_printed() {
+/// A store with the fixture's runs of a board, and its folder.
+fn store_of_board_a() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("farm.db").display());
     let runs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
     let imported = given(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()], "");
     assert_eq!(imported.0, 0, "{}", imported.2);
+    (folder, store)
+}
+
+#[test]
+fn budgets_are_set_and_printed() {
+    let (_folder, store) = store_of_board_a();
     let budget = |words: &[&str]| given(&[&["budget"], words, &["--store", &store]].concat(), "");
     assert_eq!((budget(&["200us"]).0, budget(&["1.5us", "--tag", "ARM"]).0), (0, 0));
     assert_eq!(budget(&["1ms", "--board", "a"]).0, 0);
@@ -108,11 +114,7 @@ fn budgets_are_set_and_printed() {
 
 #[test]
 fn codes_for_a_board_say_whether_it_is_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = format!("sqlite:{}", folder.path().join("farm.db").display());
-    let runs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
-    let imported = given(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()], "");
-    assert_eq!(imported.0, 0, "{}", imported.2);
+    let (_folder, store) = store_of_board_a();
     let enrol = |words: &[&str]| given(&[&["enrol"], words, &["--store", &store]].concat(), "");
     for (words, wanted, said_lines) in [
         (&["--name", "a"][..], 0, 1),
