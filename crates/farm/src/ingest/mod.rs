@@ -5,7 +5,7 @@ pub mod environment;
 pub mod find;
 pub mod keep;
 pub mod rows;
-mod run_rows;
+pub mod run_rows;
 pub mod slots;
 pub mod spikes;
 pub mod staging;

@@ -25,8 +25,8 @@ pub struct RunRows {
     /// By their number from the first edge on.
     sums: BTreeMap<i64, BTreeMap<Cpu, RowCounts>>,
     bytes: usize,
-    /// Lines that could not be read, or are not of these five minutes.
-    unread: u64,
+    /// Lines that could not be read, do not add up, or are not of these five minutes.
+    pub unread: u64,
 }
 
 impl RunRows {
@@ -38,13 +38,15 @@ impl RunRows {
         Ok(rows)
     }
 
-    fn add(&mut self, line: FiveMinuteLine) {
+    /// Adds a line.
+    pub fn add(&mut self, line: FiveMinuteLine) {
         let edge = *self.edge.get_or_insert(line.mono_ns);
         let from = line.mono_ns.0.saturating_sub(edge.0);
         let number = from.div_euclid(SPAN.0);
         let taken = |cpu: &CpuFiveMinuteLine| cpu.hist.bytes().len() + ENTRY_BYTES;
         self.bytes += ENTRY_BYTES + line.cpus.iter().map(taken).sum::<usize>();
-        if line.span_ns != SPAN || from % SPAN.0 != 0 || self.bytes > MOST_BYTES {
+        let is_sum = line.cpus.iter().all(|cpu| cpu.n == cpu.hist.total());
+        if !is_sum || line.span_ns != SPAN || from % SPAN.0 != 0 || self.bytes > MOST_BYTES {
             self.unread += 1;
             return;
         }

@@ -27,6 +27,7 @@ mod retention;
 mod rows;
 mod runs;
 mod sides;
+mod sums;
 mod tiers;
 mod tokens;
 mod told;

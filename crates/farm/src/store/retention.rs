@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use model::error::Result;
 
 use super::{FarmStore, to_i64, trouble};
-use crate::records::Tier;
 
 /// A bundle, by its run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,14 +159,6 @@ impl FarmStore {
         let back = back.bind(of.bundle.board_id).bind(&of.bundle.run);
         back.execute(&self.pool).await.map_err(trouble)?;
         Ok(())
-    }
-
-    /// How many histograms of a tier [`FarmStore::prune`] would drop.
-    pub async fn prunable(&self, tier: Tier, before: i64) -> Result<u64> {
-        let count = sqlx::query_scalar("select count(*) from hist where tier = $1 and t < $2");
-        let count = count.bind(tier.number()).bind(Tier::Day.begin(before));
-        let count: i64 = count.fetch_one(&self.pool).await.map_err(trouble)?;
-        Ok(super::to_u64(count))
     }
 }
 

@@ -1,7 +1,5 @@
 //! Looks whether the store is as it was written, and thins out what is old.
 
-use std::collections::BTreeMap;
-
 use model::error::{Failure, Result};
 
 use super::{FarmStore, StoreEngine, to_u64, trouble};
@@ -13,9 +11,7 @@ const DAY: i64 = 86_400;
 const AT_ONCE: i64 = 2_000;
 
 /// Whose rows they are.
-type Key = (i64, String, String, String);
-/// Samples by day.
-type Days = BTreeMap<i64, i64>;
+pub type CheckedSeries = (i64, String, String, String);
 
 impl FarmStore {
     /// The store's own number, drawn at random when it is first asked for; a backup has the same.
@@ -39,7 +35,7 @@ impl FarmStore {
             faults = look.fetch_all(&self.pool).await.map_err(trouble)?;
             faults.retain(|line| line != "ok");
         }
-        let keys: Vec<Key> = sqlx::query_as(
+        let keys: Vec<CheckedSeries> = sqlx::query_as(
             "select distinct h.board_id, b.key, h.series, h.plan from hist h \
              join board b on b.id = h.board_id order by b.key, h.series, h.plan",
         )
@@ -53,7 +49,7 @@ impl FarmStore {
         Ok(faults)
     }
 
-    async fn blob_faults(&self, key: &Key, faults: &mut Vec<String>) -> Result<()> {
+    async fn blob_faults(&self, key: &CheckedSeries, faults: &mut Vec<String>) -> Result<()> {
         let (board, name, series, plan) = key;
         for tier in Tier::ALL {
             let mut last = i64::MIN;
@@ -90,7 +86,11 @@ impl FarmStore {
         self.peak_faults(key, faults).await
     }
 
-    async fn peak_faults(&self, (board, name, series, plan): &Key, faults: &mut Vec<String>) -> Result<()> {
+    async fn peak_faults(
+        &self,
+        (board, name, series, plan): &CheckedSeries,
+        faults: &mut Vec<String>,
+    ) -> Result<()> {
         let mut from = Some(i64::MIN);
         while let Some(begin) = from {
             let next: Option<i64> = sqlx::query_scalar(
@@ -122,76 +122,6 @@ impl FarmStore {
             from = (end > begin).then_some(end);
         }
         Ok(())
-    }
-
-    /// Rows are counted in their slot, hour and day: the sums are the same.
-    async fn sum_faults(&self, key: &Key, faults: &mut Vec<String>) -> Result<()> {
-        let (board, name, series, plan) = key;
-        // A run without rows of five minutes counts for the day on which it began, its slots are
-        // where they were.
-        let runs: i64 =
-            sqlx::query_scalar("select count(*) from run where board_id = $1 and series = $2 and plan = $3")
-                .bind(board)
-                .bind(series)
-                .bind(plan)
-                .fetch_one(&self.pool)
-                .await
-                .map_err(trouble)?;
-        if runs > 0 {
-            return Ok(());
-        }
-        let slots = self.slot_days(key).await?;
-        for tier in Tier::ALL {
-            let days = self.tier_days(key, tier).await?;
-            for (day, n) in &slots {
-                let there = days.get(day).copied();
-                // Only days are kept for ever.
-                if there != Some(*n) && (there.is_some() || tier == Tier::Day) {
-                    let there = there.unwrap_or_default();
-                    faults.push(format!(
-                        "{name}: {series} has {n} samples on the day of {day}, and {there} in {tier:?}s"
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn slot_days(&self, (board, _, series, plan): &Key) -> Result<Days> {
-        let rows: Vec<(i64, i64)> = sqlx::query_as(
-            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n) as bigint) from slot \
-             where board_id = $1 and series = $2 and plan = $3 group by 1",
-        )
-        .bind(board)
-        .bind(series)
-        .bind(plan)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        Ok(rows.into_iter().collect())
-    }
-
-    async fn tier_days(&self, (board, _, series, plan): &Key, tier: Tier) -> Result<Days> {
-        let rows: Vec<(i64, i64)> = sqlx::query_as(
-            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n) as bigint) from hist \
-             where board_id = $1 and series = $2 and plan = $3 and tier = $4 group by 1",
-        )
-        .bind(board)
-        .bind(series)
-        .bind(plan)
-        .bind(tier.number())
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
-        Ok(rows.into_iter().collect())
-    }
-
-    /// Drops the histograms of a tier from before a day, whole days only: how many. Their samples
-    /// are in the next tier.
-    pub async fn prune(&self, tier: Tier, before: i64) -> Result<u64> {
-        let drop = sqlx::query("delete from hist where tier = $1 and t < $2");
-        let drop = drop.bind(tier.number()).bind(Tier::Day.begin(before));
-        Ok(drop.execute(&self.pool).await.map_err(trouble)?.rows_affected())
     }
 
     /// Copies a store in a file into one that is not there yet, as it is at one moment.

@@ -1,0 +1,248 @@
+//! What is counted in several places: whether the sums are the same, and dropping the finer ones.
+
+use std::collections::BTreeMap;
+
+use model::error::Result;
+
+use super::upkeep::CheckedSeries;
+use super::{FarmStore, to_u64, trouble};
+use crate::records::Tier;
+
+/// Samples by day.
+type Days = BTreeMap<i64, i64>;
+
+/// The name in `meta` of the day up to which histograms were dropped.
+fn dropped_until(tier: Tier) -> String {
+    format!("dropped {}", tier.number())
+}
+
+fn plural(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Slot => "histograms of five minutes",
+        Tier::Hour => "those of hours",
+        Tier::Day => "those of days",
+    }
+}
+
+impl FarmStore {
+    /// Rows are counted in their slot, hour and day: the sums are the same.
+    pub(super) async fn sum_faults(&self, key: &CheckedSeries, faults: &mut Vec<String>) -> Result<()> {
+        let (_, name, series, _) = key;
+        let slots = self.slot_days(key).await?;
+        let of_runs = self.cycles(key).await?;
+        let mut finer: Option<Days> = None;
+        for tier in Tier::ALL {
+            let days = self.tier_days(key, tier).await?;
+            if let (Tier::Day, Some(cycles)) = (tier, of_runs) {
+                // A run without rows of five minutes counts for the day on which it began, its
+                // slots are where they were: only all days together are as many.
+                let there: i128 = days.values().map(|&n| i128::from(n)).sum();
+                if there != cycles {
+                    let those = plural(tier);
+                    faults.push(format!(
+                        "{name}: the runs of {series} have {cycles} samples, and {there} in {those}"
+                    ));
+                }
+                continue;
+            }
+            // Rows may have come for a day whose other histograms were dropped before.
+            let from = self.dropped_until(tier).await?;
+            let all: Days = slots.iter().chain(&days).map(|(day, _)| (*day, 0)).collect();
+            for day in all.into_keys().filter(|day| *day >= from) {
+                let (n, there) = (slots.get(&day).copied().unwrap_or_default(), days.get(&day).copied());
+                let is_right = match (there, of_runs.and(finer.as_ref()).and_then(|finer| finer.get(&day))) {
+                    (Some(there), Some(&finer)) => there == finer,
+                    (Some(there), None) if of_runs.is_some() => there <= n,
+                    (Some(there), None) => there == n,
+                    // An earlier version dropped them without saying so.
+                    (None, _) => of_runs.is_some() || tier != Tier::Day,
+                };
+                if !is_right {
+                    let (there, those) = (there.unwrap_or_default(), plural(tier));
+                    faults.push(format!(
+                        "{name}: {series} has {n} samples on the day of {day}, and {there} in {those}"
+                    ));
+                }
+            }
+            finer = Some(days.into_iter().filter(|(day, _)| *day >= from).collect());
+        }
+        Ok(())
+    }
+
+    /// All samples of a series' runs; none where it has no run, but rows that a board sent.
+    async fn cycles(&self, (board, _, series, plan): &CheckedSeries) -> Result<Option<i128>> {
+        let all: Vec<i64> =
+            sqlx::query_scalar("select cycles from run where board_id = $1 and series = $2 and plan = $3")
+                .bind(board)
+                .bind(series)
+                .bind(plan)
+                .fetch_all(&self.pool)
+                .await
+                .map_err(trouble)?;
+        Ok((!all.is_empty()).then(|| all.into_iter().map(i128::from).sum()))
+    }
+
+    async fn slot_days(&self, (board, _, series, plan): &CheckedSeries) -> Result<Days> {
+        let rows: Vec<(i64, i64)> = sqlx::query_as(
+            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n) as bigint) from slot \
+             where board_id = $1 and series = $2 and plan = $3 group by 1",
+        )
+        .bind(board)
+        .bind(series)
+        .bind(plan)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(rows.into_iter().collect())
+    }
+
+    async fn tier_days(&self, (board, _, series, plan): &CheckedSeries, tier: Tier) -> Result<Days> {
+        let rows: Vec<(i64, i64)> = sqlx::query_as(
+            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n) as bigint) from hist \
+             where board_id = $1 and series = $2 and plan = $3 and tier = $4 group by 1",
+        )
+        .bind(board)
+        .bind(series)
+        .bind(plan)
+        .bind(tier.number())
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(rows.into_iter().collect())
+    }
+
+    async fn dropped_until(&self, tier: Tier) -> Result<i64> {
+        let until = sqlx::query_scalar("select value from meta where name = $1").bind(dropped_until(tier));
+        let until: Option<i64> = until.fetch_optional(&self.pool).await.map_err(trouble)?;
+        Ok(until.unwrap_or(i64::MIN))
+    }
+
+    /// Drops the histograms of a tier from before a day, whole days only: how many. Their samples
+    /// are in the next tier.
+    pub async fn prune(&self, tier: Tier, before: i64) -> Result<u64> {
+        let day = Tier::Day.begin(before);
+        let mut all = self.begin().await?;
+        sqlx::query(
+            "insert into meta (name, value) values ($1, $2) on conflict (name) do update \
+             set value = case when excluded.value > meta.value then excluded.value else meta.value end",
+        )
+        .bind(dropped_until(tier))
+        .bind(day)
+        .execute(&mut *all)
+        .await
+        .map_err(trouble)?;
+        let drop = sqlx::query("delete from hist where tier = $1 and t < $2").bind(tier.number()).bind(day);
+        let dropped = drop.execute(&mut *all).await.map_err(trouble)?.rows_affected();
+        all.commit().await.map_err(trouble)?;
+        Ok(dropped)
+    }
+
+    /// How many histograms of a tier [`FarmStore::prune`] would drop.
+    pub async fn prunable(&self, tier: Tier, before: i64) -> Result<u64> {
+        let count = sqlx::query_scalar("select count(*) from hist where tier = $1 and t < $2");
+        let count = count.bind(tier.number()).bind(Tier::Day.begin(before));
+        let count: i64 = count.fetch_one(&self.pool).await.map_err(trouble)?;
+        Ok(to_u64(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use crate::ingest::rows::{self, RowsOf};
+    use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, TierRow};
+    use crate::store::RowBatch;
+    use crate::store::engines::on_each_engine;
+    use model::rows::RowCounts;
+    use model::units::{Cpu, Nanos};
+    use model::watch::WatchRow;
+
+    const DAY: i64 = 86_400;
+
+    /// A run over midnight, with histograms of its five minutes or without.
+    fn run(id: &str, has_rows: bool) -> BundleRecord {
+        let place =
+            std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+        let row = |t: i64, n: u64| {
+            let rows = RowCounts::of_rows([(200, n)]);
+            TierRow { t, n, cpus: vec![CpuRows { cpu: Cpu(0), rows }], ..TierRow::default() }
+        };
+        record.rows = [(DAY - 300, 70), (DAY, 30)].map(|(t, n)| row(t, n)).to_vec();
+        let slot = |row: &TierRow| FarmSlot {
+            t: row.t,
+            run: id.to_owned(),
+            n: row.n,
+            cpus: vec![SlotPeak { n: row.n, ..SlotPeak::default() }],
+            ..FarmSlot::default()
+        };
+        record.slots = record.rows.iter().map(slot).collect();
+        record.whole = row(DAY - 300, 100);
+        (record.run.id, record.run.cycles, record.run.started) = (id.to_owned(), 100, DAY - 300);
+        if !has_rows {
+            record.rows.clear();
+        }
+        record
+    }
+
+    #[test]
+    fn sums_of_runs_with_rows_and_without_are_looked_at() {
+        on_each_engine(async |store| {
+            store.put(&run("with", true)).await.unwrap();
+            store.put(&run("without", false)).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            let change = async |text: String| {
+                sqlx::query(sqlx::AssertSqlSafe(text)).execute(&store.pool).await.unwrap();
+            };
+            for tier in Tier::ALL {
+                let of = tier.number();
+                for by in ["+ 1", "- 1"] {
+                    change(format!("update hist set n = n {by} where tier = {of}")).await;
+                    let faults = store.faults().await.unwrap();
+                    // Beside that the histograms contradict their own number.
+                    let is_told = faults.iter().any(|fault| !fault.contains("has another sum"));
+                    assert!(is_told, "{tier:?} {by}: {faults:?}");
+                    let back = if by == "+ 1" { "- 1" } else { "+ 1" };
+                    change(format!("update hist set n = n {back} where tier = {of}")).await;
+                }
+            }
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+        });
+    }
+
+    /// A row of each of the first five minutes of two days, as a board sends them.
+    fn batch(recording: &str) -> RowBatch {
+        let of = RowsOf { boot: "b".into(), recording: recording.into(), series: "timer".into() };
+        let line = |seq: u64| {
+            let hist = RowCounts::of_rows([(200, 3 + seq)]);
+            let row = WatchRow { cpu: Some(Cpu(0)), n: hist.total(), hist, ..WatchRow::default() };
+            let mono = seq as i64 * DAY * Nanos::SECOND.0;
+            serde_json::json!({ "seq": seq, "mono_ns": mono, "wall_ns": mono, "cpus": [row] }).to_string()
+                + "\n"
+        };
+        let text: String = (0..2).map(line).collect();
+        let rows = rows::read(&of, text.as_bytes()).unwrap();
+        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+    }
+
+    #[test]
+    fn rows_that_come_after_their_day_was_dropped_are_no_fault() {
+        on_each_engine(async |store| {
+            store.put(&run("a-board", true)).await.unwrap();
+            store.put_rows(&[batch("first")]).await.unwrap();
+            for (tier, dropped) in [(Tier::Slot, 2), (Tier::Hour, 2)] {
+                assert_eq!(store.prunable(tier, DAY + 7).await.unwrap(), dropped);
+                assert_eq!(store.prune(tier, DAY + 7).await.unwrap(), dropped);
+                // An earlier limit takes nothing back.
+                assert_eq!(store.prune(tier, 7).await.unwrap(), 0);
+            }
+            store.put_rows(&[batch("late")]).await.unwrap();
+            assert_eq!(store.faults().await.unwrap(), [""; 0]);
+            let damage = "update hist set n = n + 1 where series = 'timer' and tier = 1 and t >= 86400";
+            sqlx::query(damage).execute(&store.pool).await.unwrap();
+            assert!(store.faults().await.unwrap().join("; ").contains("hours"));
+        });
+    }
+}
