@@ -2,13 +2,15 @@
 
 use maud::html;
 
-use super::parts::by_latency;
+use super::next_step::{looks_at_a_spike, next_step};
+use super::parts::{by_latency, share};
 use super::{kinds, section, sentences, typical};
 use crate::html::PageParts;
 use crate::prose::prose;
 use crate::words::{clean, span};
 use model::run::{Culprit, Run, Spike};
 use model::slice::SliceKind;
+use model::units::Nanos;
 use trace::timeline::is_outside;
 use trace::window::Window;
 
@@ -17,11 +19,10 @@ use trace::window::Window;
 pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PageParts> {
     let at = number.checked_sub(1).and_then(|at| by_latency(run).get(at).copied())?;
     let spike = run.spikes.get(at)?;
-    let concerned = typical::concerned(run, spike).into_iter().take(NAMED);
     let body = html! {
         (kinds::hatches())
         p class="lead" { (prose(&lead(spike))) }
-        @for (at, ns) in concerned {
+        @for (at, ns) in named(run, spike) {
             @let culprit = &run.culprits[at];
             @let known = is_known(spike, culprit);
             h2 { @if !known { "Perhaps: " } (clean(&culprit.name)) }
@@ -33,6 +34,11 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
             @match sentences::cure(&run.culprits, at) {
                 sentences::Cure::As(above) => {
                     p { "The cure is that of " (clean(&run.culprits[above].name)) "." }
+                }
+                sentences::Cure::Remedy(remedy, knobs) if remedy.is_empty() && knobs.is_empty() => {
+                    @let step = next_step(&run.culprits, at);
+                    // It is looked at already.
+                    @if !looks_at_a_spike(&step) { p class="next" { (prose(&step)) } }
                 }
                 sentences::Cure::Remedy(remedy, knobs) => {
                     p class="next" { strong { "What cures it: " } (prose(&remedy))
@@ -50,8 +56,20 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
     Some(PageParts { heading, body, script: None })
 }
 
-/// Culprits of a spike that are named with their cures: more are no answer.
-pub(super) const NAMED: usize = 3;
+/// Culprits of a spike that are named with their cures: more, or smaller ones, are no answer.
+const NAMED: usize = 3;
+/// The least share of its time.
+const LEAST: f64 = 0.01;
+
+/// The culprits of a spike that are worth naming by their places, the largest first, which is there
+/// however small it is.
+pub(super) fn named(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
+    let mut all = typical::concerned(run, spike);
+    let is_large = |ns: Nanos| share(ns, spike.latency_ns) >= LEAST;
+    let large = all.iter().take_while(|(_, ns)| is_large(*ns)).count();
+    all.truncate(large.clamp(1, NAMED));
+    all
+}
 
 /// Whether it is known that a culprit took its part of this very spike: time without an event is
 /// put beside each such culprit of the run, and may be another's.
@@ -88,6 +106,7 @@ mod tests {
             assert_eq!(text.matches("<section class=\"spike\"").count(), 1);
             assert!(text.contains("class=\"lead\""), "{text}");
             assert!(text.contains("<svg") && text.contains("is not kept of this spike"));
+            assert!(!text.contains("What cures it: </strong></p>"), "{text}");
         }
         assert!(parts(&run, 0, None).is_none() && parts(&run, run.spikes.len() + 1, None).is_none());
     }
@@ -100,6 +119,31 @@ mod tests {
         assert!(is_known(&spike("stopped from outside: x"), &culprit));
         let thread = Culprit { kind: SliceKind::Thread.into(), ..culprit };
         assert!(is_known(&spike("it cannot be told: x"), &thread));
+    }
+
+    #[test]
+    fn a_culprit_without_a_cure_has_a_next_step_and_a_small_one_is_not_named() {
+        let run = fixture::run();
+        let spike = &run.spikes[by_latency(&run)[0]];
+        for (at, ns) in named(&run, spike).into_iter().skip(1) {
+            assert!(share(ns, spike.latency_ns) >= LEAST, "{at}");
+        }
+        let mut run = run.clone();
+        let without_cure = |run: &mut Run, rule: &str| {
+            for slice in run.spikes.iter_mut().flat_map(|spike| &mut spike.slices) {
+                slice.rule = Some(rule.into());
+            }
+            for culprit in &mut run.culprits {
+                (culprit.remedy, culprit.rule) = (String::new(), Some(rule.into()));
+                culprit.knobs.clear();
+            }
+        };
+        let page = |run: &Run| parts(run, 1, None).unwrap().body.into_string();
+        without_cure(&mut run, "realtime-thread");
+        let text = page(&run);
+        assert!(!text.contains("What cures it") && text.contains("onbeat rules realtime-thread"), "{text}");
+        without_cure(&mut run, "no such rule");
+        assert!(page(&run).contains(" of this spike.") && !page(&run).contains("class=\"next\""));
     }
 
     #[test]

@@ -1,16 +1,13 @@
 //! One spike for the terminal, whole: how late it was, every part of it, and what cures those who
 //! took most.
 
-use super::parts::{by_latency, share};
-use super::spike_page::{NAMED, is_known, lead};
-use super::{next_step, spike_rows, typical};
+use super::parts::by_latency;
+use super::spike_page::{is_known, lead, named};
+use super::{next_step, spike_rows};
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, Palette};
 use crate::words::{clean, filled, span};
 use model::run::{Run, Spike};
-
-/// A culprit with a smaller share of the spike is not named, unless it has the largest.
-const LEAST: f64 = 0.01;
 
 /// The spike of a number, 1 for the worst, as text of up to this number of columns; none where the
 /// run has no such spike.
@@ -26,10 +23,7 @@ pub fn render(run: &Run, number: usize, place: RunPlace, columns: usize, color: 
     }
     let mut answer = LastLines::default();
     answer.styled("late", lead(spike), BOLD);
-    let concerned = typical::concerned(run, spike).into_iter().take(NAMED).enumerate();
-    for (rank, (at, ns)) in
-        concerned.filter(|(rank, (_, ns))| *rank == 0 || share(*ns, spike.latency_ns) >= LEAST)
-    {
+    for (rank, (at, ns)) in named(run, spike).into_iter().enumerate() {
         let name = if rank == 0 { "who" } else { " " };
         let culprit = &run.culprits[at];
         let perhaps = if is_known(spike, culprit) { "" } else { "perhaps " };
