@@ -7,6 +7,7 @@
 
 pub mod capture;
 pub mod document;
+pub mod environment;
 pub mod events;
 pub mod explained;
 pub mod five_minutes;

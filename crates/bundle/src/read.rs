@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::five_minutes::{FIVE_MINUTES, FiveMinuteLine};
+use super::five_minutes::{FIVE_MINUTES, FiveMinuteLine, FiveMinuteLineKind};
 use super::{explained, folder_of, recover};
 use model::error::{Exit, Failure, Result};
 use model::run::{Block, Peak, Run, SCHEMA};
@@ -75,8 +75,14 @@ impl Bundle {
     }
 
     /// Goes through the histograms of five minutes as they were written; older runs have none.
-    pub fn each_five_minutes(&self, f: impl FnMut(FiveMinuteLine)) -> Result<u64> {
-        each_line(&self.rows, f)
+    pub fn each_five_minutes(&self, mut f: impl FnMut(FiveMinuteLine)) -> Result<u64> {
+        let mut foreign = 0;
+        let unread = each_line(&self.rows, |line: FiveMinuteLine| match line.kind() {
+            FiveMinuteLineKind::Rows => f(line),
+            FiveMinuteLineKind::Header => {}
+            FiveMinuteLineKind::Foreign => foreign += 1,
+        })?;
+        Ok(unread + foreign)
     }
 
     fn put_spikes_back(&mut self, folder: &Path) -> Result<()> {

@@ -85,6 +85,7 @@ impl BundleWriter {
 
     /// Writes a first `run.json`, so that a kill at any moment leaves a bundle.
     pub fn begin(&mut self, run: &Run) -> Result<()> {
+        self.five_minutes = FiveMinuteSums::of(run);
         let written = self.dir.new_file(RUN).and_then(|mut file| file.write_all(&serde_json::to_vec(run)?));
         written.map_err(|error| refusal(&self.path, &error))
     }
@@ -115,7 +116,7 @@ impl BundleWriter {
         let written =
             write_lines(&mut self.lines, blocks).and_then(|()| append(self.blocks.as_mut(), &self.lines));
         self.lines.clear();
-        let added = self.five_minutes.add(tails, &mut self.lines).and_then(|()| self.append_rows());
+        let added = self.five_minutes.add(blocks, tails, &mut self.lines).and_then(|()| self.append_rows());
         kept.and(written).map_err(|error| self.lost("block records", &error))?;
         added.map_err(|error| self.lost("the histograms of five minutes", &error))
     }

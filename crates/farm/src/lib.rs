@@ -16,6 +16,7 @@ pub mod fixture;
 pub mod ingest;
 pub mod objects;
 pub mod pages;
+pub mod parts_of_run;
 pub mod people;
 pub mod pictures;
 pub mod pull;

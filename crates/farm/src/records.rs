@@ -234,7 +234,7 @@ impl TierRow {
         self.cpus.sort_by_key(|known| known.cpu);
     }
 
-    /// Takes out what was added before; the maximum stays, because what replaces it has it too.
+    /// Takes out what was added before; the maximum stays.
     pub fn take_out(&mut self, other: &TierRow) {
         self.n = self.n.saturating_sub(other.n);
         self.missed = self.missed.saturating_sub(other.missed);
@@ -383,6 +383,17 @@ pub struct BundleRecord {
     pub culprits: Vec<CulpritOfRun>,
     /// SHA-256 of its `run.json`.
     pub digest: Vec<u8>,
+}
+
+impl BundleRecord {
+    /// What it adds, and to what: a run without rows of five minutes has one histogram, which
+    /// counts for the day on which it began.
+    pub fn counted(&self) -> (&'static [Tier], &[TierRow]) {
+        match self.rows.as_slice() {
+            [] => (&[Tier::Day], std::slice::from_ref(&self.whole)),
+            rows => (&Tier::ALL, rows),
+        }
+    }
 }
 
 #[cfg(test)]

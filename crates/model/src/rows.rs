@@ -157,6 +157,14 @@ impl RowCounts {
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
+
+    /// What is left of it without another; none where the other has more of a row.
+    pub fn without(&self, other: &RowCounts) -> Option<RowCounts> {
+        let mut left = RowSums::default();
+        left.add_all(self);
+        other.iter().try_for_each(|(row, count)| left.take(row, count))?;
+        Some(left.counts())
+    }
 }
 
 impl Serialize for RowCounts {
@@ -193,6 +201,12 @@ impl RowSums {
     /// Adds a histogram.
     pub fn add_all(&mut self, counts: &RowCounts) {
         counts.iter().for_each(|(row, count)| self.add(row, count));
+    }
+
+    fn take(&mut self, row: usize, count: u64) -> Option<()> {
+        let sum = self.rows.get_mut(row)?;
+        *sum = sum.checked_sub(count)?;
+        Some(())
     }
 
     /// The rows that have samples, in ascending order.

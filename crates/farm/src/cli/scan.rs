@@ -66,10 +66,11 @@ async fn take_in(
                     PutOutcome::Had => outcome.had += 1,
                     _ => outcome.stored += 1,
                 }
-                let named =
-                    remarks.into_iter().map(|remark| format!("{}: {remark}", model::text::quoted(&place)));
-                outcome.remarks.extend(named);
                 if complete {
+                    // A run that is on is read again and again, and is incomplete each time.
+                    let named =
+                        remarks.into_iter().map(|remark| format!("{}: {remark}", model::text::quoted(&place)));
+                    outcome.remarks.extend(named);
                     seen.over.insert(place, identity);
                 }
                 return Ok(());

@@ -211,6 +211,7 @@ async fn watch(app: Arc<App>, roots: Vec<PathBuf>) {
                 Ok(outcome) => {
                     stored += outcome.stored;
                     had += outcome.had;
+                    outcome.remarks.iter().for_each(|remark| say(&format!("onbeat-farm: {remark}")));
                     refused.extend(outcome.refused);
                 }
                 Err(failure) => say(&format!("onbeat-farm: {failure}")),

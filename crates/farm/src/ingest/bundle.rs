@@ -43,24 +43,25 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
         return Err("its id is no name of a run: letters, digits, '.', '_' and '-', at most 128".to_owned());
     }
     let run_rows = RunRows::of(&bundle)?;
-    let mut fold = SlotFold::of(&bundle.run, Some(&run_rows));
-    let unread = bundle.each_block(|block| fold.add(block)).map_err(|failure| failure.message)?;
-    if unread > 0 {
-        bundle
-            .remarks
-            .push(format!("{} of blocks.jsonl could not be read", several(unread, "line", "lines")));
+    let whole = whole(&bundle.run);
+    let mut read = SlotsRead::of(&bundle, Some(&run_rows))?;
+    let mut rows = Vec::new();
+    if !run_rows.is_empty() {
+        match rows_of(&bundle, &run_rows, &read.slots, &whole) {
+            Ok(found) => rows = found,
+            Err(why) => {
+                // What is not believed has no part in where the maxima are, either.
+                read = SlotsRead::of(&bundle, None)?;
+                bundle.remarks.push(why);
+            }
+        }
     }
-    if fold.unplaced > 0 {
-        let blocks = several(fold.unplaced, "second", "seconds");
-        bundle.remarks.push(format!("{blocks} have no place in time: the run does not say when it was"));
-    }
+    read.remarks(&mut bundle.remarks);
+    let slots = read.slots;
     if let (_, left_out @ 1..) = bundle.run.labels.fit() {
         let labels = several(left_out as u64, "label", "labels");
         bundle.remarks.push(format!("{labels} left out: too many, or none that onbeat takes"));
     }
-    let slots = fold.finish(&bundle.run);
-    let whole = whole(&bundle.run);
-    let rows = rows_of(&mut bundle, &run_rows, &slots, &whole);
     let run = &bundle.run;
     let environment = environment(run, &host_files(&found.place));
     let board_name = board_name(found.board.as_deref(), run);
@@ -78,21 +79,55 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     Ok((record, bundle.remarks))
 }
 
-/// The histograms of its five minutes. A run that is on is replaced by a later state of it, which
-/// has to take out what this one adds: the histogram of the whole.
-fn rows_of(bundle: &mut Bundle, of: &RunRows, slots: &[FarmSlot], whole: &TierRow) -> Vec<TierRow> {
-    if of.is_empty() || !bundle.run.complete {
-        return Vec::new();
+/// What its blocks say.
+struct SlotsRead {
+    slots: Vec<FarmSlot>,
+    /// Lines that could not be read.
+    unread: u64,
+    /// Blocks that have no place in time.
+    unplaced: u64,
+}
+
+impl SlotsRead {
+    fn of(bundle: &Bundle, rows: Option<&RunRows>) -> Result<SlotsRead, String> {
+        let mut fold = SlotFold::of(&bundle.run, rows);
+        let unread = bundle.each_block(|block| fold.add(block)).map_err(|failure| failure.message)?;
+        let unplaced = fold.unplaced;
+        Ok(SlotsRead { slots: fold.finish(&bundle.run), unread, unplaced })
     }
-    let rows = offset(&bundle.run).and_then(|offset| of.of_slots(offset, slots, whole));
-    if rows.is_none() {
-        bundle.remarks.push(
-            "its rows.jsonl does not add up to the rest of it: its histogram counts for the day on which it \
-             began"
-                .to_owned(),
-        );
+
+    fn remarks(&self, remarks: &mut Vec<String>) {
+        if self.unread > 0 {
+            let lines = several(self.unread, "line", "lines");
+            remarks.push(format!("{lines} of blocks.jsonl could not be read"));
+        }
+        if self.unplaced > 0 {
+            let blocks = several(self.unplaced, "second", "seconds");
+            remarks.push(format!("{blocks} have no place in time: the run does not say when it was"));
+        }
     }
-    rows.unwrap_or_default()
+}
+
+/// The histograms of its five minutes; why they are not taken, in a line.
+fn rows_of(
+    bundle: &Bundle,
+    of: &RunRows,
+    slots: &[FarmSlot],
+    whole: &TierRow,
+) -> Result<Vec<TierRow>, String> {
+    const FOR_THE_DAY: &str = "its histogram counts for the day on which it began";
+    if of.is_too_long {
+        return Err(format!("its rows.jsonl takes more memory than is given to one: {FOR_THE_DAY}"));
+    }
+    let Some(offset) = offset(&bundle.run) else {
+        return Err(format!("the run does not say when it was: {FOR_THE_DAY}"));
+    };
+    of.of_slots(offset, slots, whole, !bundle.run.complete).ok_or_else(|| {
+        format!(
+            "its rows.jsonl does not add up to the rest of it: {FOR_THE_DAY}; where another copy of the bundle \
+             is whole, that one is to be taken"
+        )
+    })
 }
 
 /// What stands in addresses and names folders.

@@ -10,7 +10,8 @@ use bundle::read::Bundle;
 use model::rows::{RowCounts, RowSums};
 use model::units::{Cpu, Nanos};
 
-use crate::records::{CpuRows, FarmSlot, SLOT, TierRow};
+use crate::parts_of_run::rows_of_slots;
+use crate::records::{CpuRows, FarmSlot, SLOT, SlotPeak, TierRow};
 
 /// What they may take in memory: a year of 4 CPUs; they come from elsewhere.
 const MOST_BYTES: usize = 64 << 20;
@@ -25,6 +26,8 @@ pub struct RunRows {
     /// By their number from the first edge on.
     sums: BTreeMap<i64, BTreeMap<Cpu, RowCounts>>,
     bytes: usize,
+    /// They take more than they may, and are not all here.
+    pub is_too_long: bool,
     /// Lines that could not be read, do not add up, or are not of these five minutes.
     pub unread: u64,
 }
@@ -46,7 +49,8 @@ impl RunRows {
         let taken = |cpu: &CpuFiveMinuteLine| cpu.hist.bytes().len() + ENTRY_BYTES;
         self.bytes += ENTRY_BYTES + line.cpus.iter().map(taken).sum::<usize>();
         let is_sum = line.cpus.iter().all(|cpu| cpu.n == cpu.hist.total());
-        if !is_sum || line.span_ns != SPAN || from % SPAN.0 != 0 || self.bytes > MOST_BYTES {
+        self.is_too_long |= self.bytes > MOST_BYTES;
+        if !is_sum || line.span_ns != SPAN || from % SPAN.0 != 0 || self.is_too_long {
             self.unread += 1;
             return;
         }
@@ -71,8 +75,18 @@ impl RunRows {
     }
 
     /// Of each slot its histograms; nothing where one has other samples, or where all together are
-    /// not those of the run.
-    pub fn of_slots(&self, offset: i64, slots: &[FarmSlot], whole: &TierRow) -> Option<Vec<TierRow>> {
+    /// not those of the run. Of a run that is on the last line of each CPU is not written yet, and
+    /// one that was killed lacks it.
+    pub fn of_slots(
+        &self,
+        offset: i64,
+        slots: &[FarmSlot],
+        whole: &TierRow,
+        is_on: bool,
+    ) -> Option<Vec<TierRow>> {
+        if self.unread > 0 && !is_on {
+            return None;
+        }
         let by_time: BTreeMap<i64, &BTreeMap<Cpu, RowCounts>> = self
             .sums
             .iter()
@@ -82,26 +96,20 @@ impl RunRows {
                 Some((wall.div_euclid(SLOT * Nanos::SECOND.0) * SLOT, cpus))
             })
             .collect();
-        if self.unread > 0 || by_time.len() != slots.len() {
-            return None;
-        }
-        let row = |slot: &FarmSlot| {
-            let there = by_time.get(&slot.t)?;
-            let cpus: Vec<CpuRows> =
-                there.iter().map(|(cpu, rows)| CpuRows { cpu: *cpu, rows: rows.clone() }).collect();
-            let counts = cpus.iter().map(|one| (one.cpu, one.rows.total()));
-            let is_same = counts.eq(slot.cpus.iter().map(|peak| (peak.cpu, peak.n)));
-            let row = TierRow { t: slot.t, n: slot.n, missed: slot.missed, max_ns: slot.max_ns, cpus };
-            is_same.then_some(row)
+        let none = BTreeMap::new();
+        let given: Vec<(&[SlotPeak], &BTreeMap<Cpu, RowCounts>)> = slots
+            .iter()
+            .map(|slot| (slot.cpus.as_slice(), by_time.get(&slot.t).copied().unwrap_or(&none)))
+            .collect();
+        let all = rows_of_slots(&given, &whole.cpus, is_on)?;
+        let row = |(slot, cpus): (&FarmSlot, Vec<CpuRows>)| TierRow {
+            t: slot.t,
+            n: slot.n,
+            missed: slot.missed,
+            max_ns: slot.max_ns,
+            cpus,
         };
-        let rows: Vec<TierRow> = slots.iter().map(row).collect::<Option<_>>()?;
-        let mut all: BTreeMap<Cpu, RowSums> = BTreeMap::new();
-        for cpu in rows.iter().flat_map(|row| &row.cpus) {
-            all.entry(cpu.cpu).or_default().add_all(&cpu.rows);
-        }
-        let is_whole = all.len() == whole.cpus.len()
-            && whole.cpus.iter().all(|cpu| all.get(&cpu.cpu).is_some_and(|sums| sums.counts() == cpu.rows));
-        is_whole.then_some(rows)
+        Some(slots.iter().zip(all).map(row).collect())
     }
 }
 
@@ -126,8 +134,8 @@ mod tests {
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::records::{BundleRecord, Tier};
-    use crate::store::TimeStretch;
     use crate::store::engines::on_each_engine;
+    use crate::store::{FarmStore, TimeStretch};
 
     const SECOND: i64 = Nanos::SECOND.0;
     /// Each block has so many wake-ups, of which one is early.
@@ -140,18 +148,30 @@ mod tests {
         [Nanos(-5), Nanos(900 + at), Nanos(1 << (10 + at % 12))]
     }
 
-    /// A bundle as `onbeat measure` writes it; the clock of the machine is set ahead in its middle.
-    fn written(place: &Path, complete: bool) {
+    /// A run as `onbeat measure` writes it; the clock of the machine is set ahead in its middle.
+    #[derive(Clone, Copy)]
+    struct MadeRun {
+        started: &'static str,
+        /// From there to its first block.
+        first: i64,
+        blocks: i64,
+        /// Whether it is over; else it is as at a checkpoint.
+        is_over: bool,
+    }
+
+    const NIGHT: MadeRun = MadeRun { started: STARTED, first: 0, blocks: BLOCKS, is_over: true };
+
+    fn written(place: &Path, made: MadeRun) {
         let mut run = Run { schema: SCHEMA.into(), id: "night".into(), ..Run::default() };
         run.command = "measure".into();
-        run.started = STARTED.into();
+        run.started = made.started.into();
         let mut writer = BundleWriter::create(place, 2).unwrap();
         writer.begin(&run).unwrap();
-        let wall = model::wall_time::nanos_of(STARTED).unwrap();
+        let wall = model::wall_time::nanos_of(made.started).unwrap();
         let mut counts = Counts::default();
-        for at in 0..BLOCKS {
+        for at in 0..made.blocks {
             let of_cpu = |cpu: u32| {
-                let start = Nanos(25 * SECOND * at + i64::from(cpu) * SECOND / 2);
+                let start = Nanos(made.first * SECOND + 25 * SECOND * at + i64::from(cpu) * SECOND / 2);
                 let wall_offset = wall + Nanos(if at > BLOCKS / 2 { 7 * SECOND } else { 0 });
                 let rows = latencies(at).iter().map(|&one| (bucket_of(one), 1)).collect();
                 let block = Block {
@@ -167,24 +187,28 @@ mod tests {
             let (blocks, tails): (Vec<_>, Vec<_>) = [of_cpu(0), of_cpu(3)].into_iter().unzip();
             writer.second(&blocks, &tails).unwrap();
         }
-        run.cpus = [0, 3].map(|cpu| CpuRun { cpu: Cpu(cpu), ..whole_cpu(&counts, wall) }).to_vec();
+        run.cpus = [0, 3].map(|cpu| CpuRun { cpu: Cpu(cpu), ..whole_cpu(made, &counts) }).to_vec();
         run.plan.cpus = vec![Cpu(0), Cpu(3)];
-        run.complete = complete;
-        writer.finish(&run, &[(); 0]).unwrap();
+        run.complete = made.is_over;
+        match made.is_over {
+            true => drop(writer.finish(&run, &[(); 0]).unwrap()),
+            false => writer.checkpoint(&run).unwrap(),
+        }
     }
 
-    fn whole_cpu(counts: &Counts, wall: Nanos) -> CpuRun {
+    fn whole_cpu(made: MadeRun, counts: &Counts) -> CpuRun {
         let min = Nanos(-5);
+        let max = (0..made.blocks).flat_map(latencies).max();
         let mut cpu = CpuRun {
-            cycles: WAKEUPS * BLOCKS as u64,
-            early: Some(BLOCKS as u64),
+            cycles: WAKEUPS * made.blocks as u64,
+            early: Some(made.blocks as u64),
             min_ns: Some(min),
-            max_ns: Some(Nanos(1 << 21)),
+            max_ns: max,
             histogram: buckets_of(counts, min),
             worst: vec![Worst {
-                latency_ns: Some(Nanos(1 << 21)),
+                latency_ns: max,
                 mono_ns: Some(Nanos(0)),
-                time: model::wall_time::wall_time(wall),
+                time: model::wall_time::wall_time(model::wall_time::nanos_of(made.started).unwrap()),
                 ..Worst::default()
             }],
             ..CpuRun::default()
@@ -200,7 +224,7 @@ mod tests {
     #[test]
     fn a_night_is_of_two_days_and_counted_once() {
         let folder = tempfile::tempdir().unwrap();
-        written(&folder.path().join("night"), true);
+        written(&folder.path().join("night"), NIGHT);
         let (night, remarks) = record(&folder.path().join("night"));
         assert_eq!(remarks, [] as [&str; 0]);
         assert_eq!((night.rows.len(), night.slots.len()), (56, 56));
@@ -228,14 +252,17 @@ mod tests {
     fn rows_that_do_not_add_up_are_told_and_left() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("night");
-        written(&place, true);
+        written(&place, NIGHT);
         let text = fs::read_to_string(place.join("rows.jsonl")).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let without_last = lines[..lines.len() - 1].join("\n");
         let twice = format!("{text}{}\n", lines[3]);
-        let other_span = text.replacen("\"span_ns\":300000000000", "\"span_ns\":1000000000", 1);
-        let shifted = text.replacen("\"mono_ns\":", "\"mono_ns\":1", 2);
-        for damaged in [&without_last, &twice, &other_span, &shifted, "{}", "\u{0}", &text[..text.len() / 2]]
+        let other_span =
+            text.replacen("\"span_ns\":300000000000,\"time\"", "\"span_ns\":1000000000,\"time\"", 1);
+        let shifted = text.replacen("\"seq\":0,\"mono_ns\":", "\"seq\":0,\"mono_ns\":1", 1);
+        let newer = text.replacen("onbeat.rows/1", "onbeat.rows/2", 1);
+        for damaged in
+            [&without_last, &twice, &other_span, &shifted, &newer, "{}", "\u{0}", &text[..text.len() / 2]]
         {
             fs::write(place.join("rows.jsonl"), damaged).unwrap();
             let (night, remarks) = record(&place);
@@ -249,9 +276,54 @@ mod tests {
     }
 
     #[test]
-    fn of_a_run_that_is_on_the_whole_counts() {
+    fn a_refused_file_moves_no_maximum() {
         let folder = tempfile::tempdir().unwrap();
-        written(&folder.path().join("night"), false);
-        assert!(record(&folder.path().join("night")).0.rows.is_empty());
+        let place = folder.path().join("night");
+        written(&place, NIGHT);
+        let text = fs::read_to_string(place.join("rows.jsonl")).unwrap();
+        fs::remove_file(place.join("rows.jsonl")).unwrap();
+        let (without, _) = record(&place);
+        fs::write(place.join("rows.jsonl"), format!("{{}}\n{text}")).unwrap();
+        let (with, remarks) = record(&place);
+        assert_eq!((with.slots, remarks.len()), (without.slots, 1));
+    }
+
+    /// Whatever states of it were stored while it was on: in the end it counts as if it had been
+    /// stored once.
+    #[test]
+    fn a_run_that_is_on_counts_by_its_five_minutes_and_later_states_replace_earlier_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        // The second begins before midnight, and its first block after it.
+        for (number, started, first) in [(0, STARTED, 0), (1, "2026-11-19T23:59:52.000000Z", 12)] {
+            let states: Vec<BundleRecord> =
+                [(3, false), (100, false), (333, false), (340, false), (BLOCKS, true)]
+                    .into_iter()
+                    .map(|(blocks, is_over)| {
+                        let place = folder.path().join(format!("{number}-{blocks}"));
+                        written(&place, MadeRun { started, first, blocks, is_over });
+                        let (state, remarks) = record(&place);
+                        assert!(is_over || remarks.len() == 1, "{remarks:?}");
+                        // Of the first five minutes there is no line yet.
+                        assert_eq!(state.rows.is_empty(), blocks == 3);
+                        assert_eq!(state.rows.iter().map(|row| row.n).sum::<u64>() > 0, blocks > 3);
+                        state
+                    })
+                    .collect();
+            on_each_engine(async |store| {
+                let all = TimeStretch { from: i64::MIN, to: i64::MAX };
+                for state in &states {
+                    store.put(state).await.unwrap();
+                    assert_eq!(store.faults().await.unwrap(), [""; 0]);
+                }
+                let once = FarmStore::in_memory().await.unwrap();
+                once.put(&states[4]).await.unwrap();
+                for tier in Tier::ALL {
+                    let of = async |store: &FarmStore| {
+                        store.tiers("a", &states[4].run.key, tier, all).await.unwrap()
+                    };
+                    assert_eq!(of(&store).await, of(&once).await, "{number} {tier:?}");
+                }
+            });
+        }
     }
 }

@@ -11,6 +11,7 @@ mod boards;
 mod bulk;
 mod changes;
 mod culprits;
+mod earlier;
 mod engine;
 mod environments;
 mod kernels;

@@ -1,13 +1,14 @@
 //! What a bundle adds, in one transaction.
 
 use model::error::{Failure, Result};
-use sqlx::{Any, AnyConnection, Transaction};
+use sqlx::{Any, Transaction};
 
+use super::earlier::{ON_BY_ROWS, earlier_run, judged};
 use super::labels::put_run_labels;
-use super::tiers::{SlotPlace, TierPlace, add_to_tiers, damaged, put_slots, put_tiers, tier_row};
+use super::tiers::{SlotPlace, add_to_tiers, put_slots};
 use super::{FarmStore, plain, storable, to_i64, trouble};
-use crate::encoding::{pack_rows, unpack_rows};
-use crate::records::{BundleRecord, EnvironmentRecord, SeriesKey, Tier, TierRow};
+use crate::encoding::pack_rows;
+use crate::records::{BundleRecord, EnvironmentRecord};
 
 /// What became of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,18 +21,6 @@ pub enum PutOutcome {
     Had,
     /// It is there with other content, or is another board's: why.
     Refused(String),
-}
-
-struct Known {
-    board: i64,
-    board_key: String,
-    complete: bool,
-    cycles: i64,
-    started: i64,
-    missed: i64,
-    key: SeriesKey,
-    digest: Vec<u8>,
-    whole: Vec<u8>,
 }
 
 impl FarmStore {
@@ -49,7 +38,7 @@ impl FarmStore {
     /// What storing a bundle would come to now, for who has to know it before a copy is touched.
     pub async fn outcome_of(&self, record: &BundleRecord) -> Result<PutOutcome> {
         let mut one = self.pool.acquire().await.map_err(trouble)?;
-        let known = known(&mut one, &record.run.id).await.map_err(trouble)?;
+        let known = earlier_run(&mut one, &record.run.id).await.map_err(trouble)?;
         Ok(judged(known.as_ref(), record))
     }
 
@@ -65,11 +54,11 @@ impl FarmStore {
 }
 
 pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) -> sqlx::Result<PutOutcome> {
-    let known = known(all, &record.run.id).await?;
+    let known = earlier_run(all, &record.run.id).await?;
     let outcome = judged(known.as_ref(), record);
     match (&outcome, &known) {
         (PutOutcome::Had | PutOutcome::Refused(_), _) => return Ok(outcome),
-        (_, Some(known)) => take_out(all, known, &record.run.id).await?,
+        (_, Some(known)) => known.take_out(all, record).await?,
         (_, None) => {}
     }
     let board = board_id(all, &record.run.board, &record.board_name).await?;
@@ -78,82 +67,12 @@ pub async fn put_in(all: &mut Transaction<'static, Any>, record: &BundleRecord) 
     let key = &record.run.key;
     let slots = (0..).zip(&record.slots).map(|(seq, slot)| (SlotPlace { board, key, seq }, slot));
     put_slots(all, &slots.collect::<Vec<_>>()).await?;
-    if record.rows.is_empty() {
-        add_to_day(all, board, key, &record.whole).await?;
-    } else {
-        let rows = record.rows.iter().map(|row| (board, key, row.t, row));
-        add_to_tiers(all, &rows.collect::<Vec<_>>()).await?;
-    }
+    let (tiers, counted) = record.counted();
+    let rows: Vec<_> = counted.iter().map(|row| (board, key, row.t, row)).collect();
+    add_to_tiers(all, tiers, &rows).await?;
     put_culprits(all, record, board).await?;
     put_run_labels(all, board, &record.run.id, &record.run.labels).await?;
     Ok(outcome)
-}
-
-/// What becomes of a bundle beside what is known of its run: a later state replaces an earlier one,
-/// as long as the run is on.
-fn judged(known: Option<&Known>, record: &BundleRecord) -> PutOutcome {
-    let Some(known) = known else { return PutOutcome::Stored };
-    let refused = |why: &str| PutOutcome::Refused(why.to_owned());
-    if known.board_key != record.run.board {
-        return refused(&format!("it is a run of {} already: a run is of one board", known.board_key));
-    }
-    if known.digest == record.digest {
-        return PutOutcome::Had;
-    }
-    if known.complete {
-        return refused("a run of this id is there with other content: a run that is over does not change");
-    }
-    if to_i64(record.run.cycles) < known.cycles {
-        return refused("a later state of this run is there: an earlier one does not replace it");
-    }
-    PutOutcome::Replaced
-}
-
-async fn known(by: &mut AnyConnection, id: &str) -> sqlx::Result<Option<Known>> {
-    type Row = (i64, String, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Vec<u8>);
-    let row: Option<Row> = sqlx::query_as(
-        "select r.board_id, b.key, r.complete, r.cycles, r.started, r.missed, r.series, r.plan, r.digest, \
-         r.whole from run r join board b on b.id = r.board_id where r.id = $1",
-    )
-    .bind(id)
-    .fetch_optional(by)
-    .await?;
-    Ok(row.map(|(board, board_key, complete, cycles, started, missed, series, plan, digest, whole)| Known {
-        board,
-        board_key,
-        complete: complete != 0,
-        cycles,
-        started,
-        missed: missed.unwrap_or_default(),
-        key: SeriesKey { series, plan },
-        digest,
-        whole,
-    }))
-}
-
-/// Takes out what a checkpoint had added, before a later one adds its own.
-async fn take_out(all: &mut Transaction<'static, Any>, known: &Known, id: &str) -> sqlx::Result<()> {
-    let t = Tier::Day.begin(known.started);
-    let place = TierPlace { board: known.board, key: known.key.clone(), tier: Tier::Day, t };
-    if let Some(mut day) = tier_row(all, &place).await? {
-        day.take_out(&TierRow {
-            n: super::to_u64(known.cycles),
-            missed: super::to_u64(known.missed),
-            cpus: unpack_rows(&known.whole).ok_or_else(|| damaged("run", known.started))?,
-            ..TierRow::default()
-        });
-        put_tiers(all, &[(&place, &day)]).await?;
-    }
-    for statement in [
-        "delete from slot where board_id = $1 and recording = $2",
-        "delete from culprit_run where board_id = $1 and run = $2",
-        "delete from thinned where board_id = $1 and run = $2",
-        "delete from label where board_id = $1 and recording = $2",
-        "delete from run where board_id = $1 and id = $2",
-    ] {
-        sqlx::query(statement).bind(known.board).bind(id).execute(&mut **all).await?;
-    }
-    Ok(())
 }
 
 async fn board_id(all: &mut Transaction<'static, Any>, key: &str, name: &str) -> sqlx::Result<i64> {
@@ -215,7 +134,7 @@ async fn put_run(
     .bind(&run.key.plan)
     .bind(run.started)
     .bind(plain(run.length_ns))
-    .bind(i64::from(run.complete))
+    .bind(if !run.complete && !record.rows.is_empty() { ON_BY_ROWS } else { i64::from(run.complete) })
     .bind(to_i64(run.cpus))
     .bind(to_i64(run.cycles))
     .bind(run.missed.map(to_i64))
@@ -229,21 +148,6 @@ async fn put_run(
     .execute(&mut **all)
     .await?;
     Ok(())
-}
-
-/// Without rows of five minutes a run has one histogram: it counts for the day on which it began.
-async fn add_to_day(
-    all: &mut Transaction<'static, Any>,
-    board: i64,
-    key: &SeriesKey,
-    whole: &TierRow,
-) -> sqlx::Result<()> {
-    let t = Tier::Day.begin(whole.t);
-    let place = TierPlace { board, key: key.clone(), tier: Tier::Day, t };
-    let mut day = tier_row(all, &place).await?.unwrap_or_default();
-    day.add(whole);
-    day.t = t;
-    put_tiers(all, &[(&place, &day)]).await
 }
 
 async fn put_culprits(

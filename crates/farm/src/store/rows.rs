@@ -130,7 +130,7 @@ async fn put_batches(
     for row in &new {
         parts.extend(row.row.parts.iter().map(|part| (row.batch.board_id, &part.key, row.t(), &part.sums)));
     }
-    add_to_tiers(all, &parts).await?;
+    add_to_tiers(all, &Tier::ALL, &parts).await?;
     put_row_labels(all, &labelled(&new, name)).await?;
     Ok(answers)
 }

@@ -5,6 +5,7 @@ use model::labels::Labels;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::earlier::OVER;
 use super::{FarmStore, nanos, to_u64, trouble};
 use crate::records::{FarmRun, SeriesKey};
 
@@ -25,7 +26,7 @@ fn made(row: &AnyRow) -> sqlx::Result<FarmRun> {
         key: SeriesKey { series: row.try_get("series")?, plan: row.try_get("plan")? },
         started: row.try_get("started")?,
         length_ns: nanos(row.try_get("length_ns")?),
-        complete: row.try_get::<i64, _>("complete")? != 0,
+        complete: row.try_get::<i64, _>("complete")? == OVER,
         cpus: count("cpus")?,
         cycles: count("cycles")?,
         missed: row.try_get::<Option<i64>, _>("missed")?.map(to_u64),
@@ -91,13 +92,13 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        Ok(rows.into_iter().map(|(id, complete, digest)| (id, complete != 0, digest)).collect())
+        Ok(rows.into_iter().map(|(id, complete, digest)| (id, complete == OVER, digest)).collect())
     }
 
     /// How many runs there are, and how many of them are complete.
     pub async fn totals(&self) -> Result<(u64, u64)> {
         let row: (i64, i64) =
-            sqlx::query_as("select count(*), cast(coalesce(sum(complete), 0) as bigint) from run")
+            sqlx::query_as("select count(*), count(case when complete = 1 then 1 end) from run")
                 .fetch_one(&self.pool)
                 .await
                 .map_err(trouble)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::error::Result;
-use model::units::Cpu;
+use model::units::{Cpu, Nanos};
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::labels::slot_has;
@@ -93,14 +93,6 @@ pub async fn tier_rows(
     Ok(found)
 }
 
-/// One of them.
-pub async fn tier_row(
-    all: &mut Transaction<'static, Any>,
-    place: &TierPlace,
-) -> sqlx::Result<Option<TierRow>> {
-    Ok(tier_rows(all, std::slice::from_ref(place)).await?.remove(place))
-}
-
 /// Puts histograms into the places of what was there; each place comes once.
 pub async fn put_tiers(
     all: &mut Transaction<'static, Any>,
@@ -123,20 +115,29 @@ pub async fn put_tiers(
     Ok(())
 }
 
-/// Adds histograms of five minutes to all that they are part of, each of which is read and written
-/// once: a board's number, what was measured, when, and the histogram.
-pub async fn add_to_tiers(
-    all: &mut Transaction<'static, Any>,
-    rows: &[(i64, &SeriesKey, i64, &TierRow)],
-) -> sqlx::Result<()> {
-    let mut added: BTreeMap<TierPlace, TierRow> = BTreeMap::new();
+/// Histograms with a board's number, what was measured, and when.
+pub type PlacedRows<'a> = [(i64, &'a SeriesKey, i64, &'a TierRow)];
+
+/// What they come to in each histogram of these tiers that they are part of.
+fn by_place(tiers: &[Tier], rows: &PlacedRows<'_>) -> BTreeMap<TierPlace, TierRow> {
+    let mut all: BTreeMap<TierPlace, TierRow> = BTreeMap::new();
     for &(board, key, t, row) in rows {
-        for tier in Tier::ALL {
+        for &tier in tiers {
             let t = tier.begin(t);
             let place = TierPlace { board, key: key.clone(), tier, t };
-            added.entry(place).or_insert_with(|| TierRow { t, ..TierRow::default() }).add(row);
+            all.entry(place).or_insert_with(|| TierRow { t, ..TierRow::default() }).add(row);
         }
     }
+    all
+}
+
+/// Adds histograms to all that they are part of, each of which is read and written once.
+pub async fn add_to_tiers(
+    all: &mut Transaction<'static, Any>,
+    tiers: &[Tier],
+    rows: &PlacedRows<'_>,
+) -> sqlx::Result<()> {
+    let mut added = by_place(tiers, rows);
     let places: Vec<TierPlace> = added.keys().cloned().collect();
     for (place, known) in tier_rows(all, &places).await? {
         if let Some(sum) = added.get_mut(&place) {
@@ -144,6 +145,79 @@ pub async fn add_to_tiers(
         }
     }
     put_tiers(all, &added.iter().collect::<Vec<_>>()).await
+}
+
+/// Takes out what was added before, which something else replaces then; what was dropped meanwhile
+/// stays away. The slots of what goes have to be gone.
+pub async fn take_out_of_tiers(
+    all: &mut Transaction<'static, Any>,
+    gone: (&[Tier], &PlacedRows<'_>),
+    later: (&[Tier], &PlacedRows<'_>),
+) -> sqlx::Result<()> {
+    let (gone, later) = (by_place(gone.0, gone.1), by_place(later.0, later.1));
+    let places: Vec<TierPlace> = gone.keys().cloned().collect();
+    let mut left: BTreeMap<TierPlace, TierRow> = BTreeMap::new();
+    for (place, mut row) in tier_rows(all, &places).await? {
+        let Some(gone) = gone.get(&place) else { continue };
+        row.take_out(gone);
+        let later = later.get(&place);
+        if later.is_none() && row.n == 0 && row.missed == 0 {
+            drop_tier(all, &place).await?;
+            continue;
+        }
+        if row.max_ns == gone.max_ns && later.and_then(|later| later.max_ns) < gone.max_ns {
+            row.max_ns = maximum(all, &place, gone.max_ns).await?;
+        }
+        left.insert(place, row);
+    }
+    put_tiers(all, &left.iter().collect::<Vec<_>>()).await
+}
+
+async fn drop_tier(all: &mut Transaction<'static, Any>, place: &TierPlace) -> sqlx::Result<()> {
+    let drop = sqlx::query(
+        "delete from hist where board_id = $1 and series = $2 and plan = $3 and tier = $4 and t = $5",
+    );
+    let drop = drop.bind(place.board).bind(&place.key.series).bind(&place.key.plan);
+    drop.bind(place.tier.number()).bind(place.t).execute(&mut **all).await?;
+    Ok(())
+}
+
+/// The largest latency of the slots of a histogram's time, and of the runs that count for the day
+/// on which they began.
+async fn maximum(
+    all: &mut Transaction<'static, Any>,
+    place: &TierPlace,
+    most: Option<Nanos>,
+) -> sqlx::Result<Option<Nanos>> {
+    let end = place.t.saturating_add(place.tier.seconds());
+    let of_slots: Option<i64> = sqlx::query_scalar(
+        "select max(max_ns) from slot where board_id = $1 and series = $2 and plan = $3 \
+         and t >= $4 and t < $5",
+    )
+    .bind(place.board)
+    .bind(&place.key.series)
+    .bind(&place.key.plan)
+    .bind(place.t)
+    .bind(end)
+    .fetch_one(&mut **all)
+    .await?;
+    let mut found = nanos(of_slots);
+    if place.tier == Tier::Day {
+        let of_runs: Option<i64> = sqlx::query_scalar(
+            "select max(max_ns) from run where board_id = $1 and series = $2 and plan = $3 \
+             and started >= $4 and started < $5 and max_ns <= $6",
+        )
+        .bind(place.board)
+        .bind(&place.key.series)
+        .bind(&place.key.plan)
+        .bind(place.t)
+        .bind(end)
+        .bind(plain(most))
+        .fetch_one(&mut **all)
+        .await?;
+        found = found.max(nanos(of_runs));
+    }
+    Ok(found)
 }
 
 /// A stretch of time, its end not included.

@@ -1,0 +1,165 @@
+//! An earlier state of a run: what is known of it, and taking out what it had added before a later
+//! one adds its own.
+
+use std::collections::BTreeMap;
+
+use sqlx::{Any, AnyConnection, Transaction};
+
+use super::put::PutOutcome;
+use super::tiers::{damaged, take_out_of_tiers};
+use super::{nanos, to_i64, to_u64};
+use crate::encoding::{unpack_peaks, unpack_rows};
+use crate::parts_of_run::rows_of_slots;
+use crate::records::{BundleRecord, SeriesKey, SlotPeak, Tier, TierRow};
+
+/// What `run.complete` holds of a run that is over; 0 is one that is on, or was killed,
+pub const OVER: i64 = 1;
+/// and this one that counts by its five minutes nevertheless.
+pub const ON_BY_ROWS: i64 = 2;
+
+/// A run that is there.
+pub struct EarlierRun {
+    board: i64,
+    board_key: String,
+    complete: i64,
+    cycles: i64,
+    started: i64,
+    key: SeriesKey,
+    digest: Vec<u8>,
+    whole: TierRow,
+    /// Where it counts by its five minutes: these.
+    slots: Vec<EarlierSlot>,
+}
+
+struct EarlierSlot {
+    t: i64,
+    n: u64,
+    missed: u64,
+    peaks: Vec<SlotPeak>,
+}
+
+/// What becomes of a bundle beside what is known of its run: a later state replaces an earlier one,
+/// as long as the run is on.
+pub fn judged(known: Option<&EarlierRun>, record: &BundleRecord) -> PutOutcome {
+    let Some(known) = known else { return PutOutcome::Stored };
+    let refused = |why: &str| PutOutcome::Refused(why.to_owned());
+    if known.board_key != record.run.board {
+        return refused(&format!("it is a run of {} already: a run is of one board", known.board_key));
+    }
+    if known.digest == record.digest {
+        return PutOutcome::Had;
+    }
+    if known.complete == OVER {
+        return refused("a run of this id is there with other content: a run that is over does not change");
+    }
+    if to_i64(record.run.cycles) < known.cycles {
+        return refused("a later state of this run is there: an earlier one does not replace it");
+    }
+    if known.added(record).is_none() {
+        return refused(
+            "its rows.jsonl does not go on from that of the earlier state, which is kept: copy the bundle again, \
+             as a whole",
+        );
+    }
+    PutOutcome::Replaced
+}
+
+/// Looks for a run.
+pub async fn earlier_run(by: &mut AnyConnection, id: &str) -> sqlx::Result<Option<EarlierRun>> {
+    type Row = (i64, String, i64, i64, i64, Option<i64>, String, String, Vec<u8>, Option<i64>, Vec<u8>);
+    let row: Option<Row> = sqlx::query_as(
+        "select r.board_id, b.key, r.complete, r.cycles, r.started, r.missed, r.series, r.plan, r.digest, \
+         r.max_ns, r.whole from run r join board b on b.id = r.board_id where r.id = $1",
+    )
+    .bind(id)
+    .fetch_optional(&mut *by)
+    .await?;
+    let Some((board, board_key, complete, cycles, started, missed, series, plan, digest, max, whole)) = row
+    else {
+        return Ok(None);
+    };
+    let slots = if complete == ON_BY_ROWS { slots(by, board, id).await? } else { Vec::new() };
+    let cpus = unpack_rows(&whole).ok_or_else(|| damaged("run", started))?;
+    let whole = TierRow {
+        t: Tier::Day.begin(started),
+        n: to_u64(cycles),
+        missed: to_u64(missed.unwrap_or_default()),
+        max_ns: nanos(max),
+        cpus,
+    };
+    let key = SeriesKey { series, plan };
+    Ok(Some(EarlierRun { board, board_key, complete, cycles, started, key, digest, whole, slots }))
+}
+
+async fn slots(by: &mut AnyConnection, board: i64, id: &str) -> sqlx::Result<Vec<EarlierSlot>> {
+    let rows: Vec<(i64, i64, i64, Vec<u8>)> = sqlx::query_as(
+        "select t, n, missed, peaks from slot where board_id = $1 and recording = $2 order by t",
+    )
+    .bind(board)
+    .bind(id)
+    .fetch_all(by)
+    .await?;
+    let slot = |(t, n, missed, peaks): (i64, i64, i64, Vec<u8>)| {
+        let peaks = unpack_peaks(&peaks).ok_or_else(|| damaged("slot", t))?;
+        Ok(EarlierSlot { t, n: to_u64(n), missed: to_u64(missed), peaks })
+    };
+    rows.into_iter().map(slot).collect()
+}
+
+impl EarlierRun {
+    /// What it had added; none where that cannot be told any more.
+    ///
+    /// The later state has all the samples of this one, so that five minutes with as many are the
+    /// same, and of those in which this one ended the rest of its whole is known. The clock may
+    /// have been set in between: they are the same by their order, not by their time.
+    fn added(&self, later: &BundleRecord) -> Option<Vec<TierRow>> {
+        if self.complete != ON_BY_ROWS {
+            return Some(vec![self.whole.clone()]);
+        }
+        let given: Vec<BTreeMap<_, _>> = later
+            .rows
+            .iter()
+            .map(|row| row.cpus.iter().map(|cpu| (cpu.cpu, cpu.rows.clone())).collect())
+            .collect();
+        if given.len() < self.slots.len() {
+            return None;
+        }
+        let slots: Vec<_> = self.slots.iter().map(|slot| slot.peaks.as_slice()).zip(&given).collect();
+        let all = rows_of_slots(&slots, &self.whole.cpus, true)?;
+        let row = |(slot, cpus): (&EarlierSlot, Vec<_>)| TierRow {
+            t: slot.t,
+            n: slot.n,
+            missed: slot.missed,
+            max_ns: slot.peaks.iter().filter_map(|peak| peak.max_ns).max(),
+            cpus,
+        };
+        Some(self.slots.iter().zip(all).map(row).collect())
+    }
+
+    fn placed<'a>(&'a self, rows: &'a [TierRow]) -> Vec<(i64, &'a SeriesKey, i64, &'a TierRow)> {
+        rows.iter().map(|row| (self.board, &self.key, row.t, row)).collect()
+    }
+
+    /// Takes out what it had added.
+    pub async fn take_out(
+        &self,
+        all: &mut Transaction<'static, Any>,
+        later: &BundleRecord,
+    ) -> sqlx::Result<()> {
+        let rows = self.added(later).ok_or_else(|| damaged("run", self.started))?;
+        for statement in [
+            "delete from slot where board_id = $1 and recording = $2",
+            "delete from culprit_run where board_id = $1 and run = $2",
+            "delete from thinned where board_id = $1 and run = $2",
+            "delete from label where board_id = $1 and recording = $2",
+            "delete from run where board_id = $1 and id = $2",
+        ] {
+            sqlx::query(statement).bind(self.board).bind(&later.run.id).execute(&mut **all).await?;
+        }
+        let tiers: &[Tier] = if self.complete == ON_BY_ROWS { &Tier::ALL } else { &[Tier::Day] };
+        let gone = self.placed(&rows);
+        let (of_later, rows) = later.counted();
+        let later = if self.key == later.run.key { self.placed(rows) } else { Vec::new() };
+        take_out_of_tiers(all, (tiers, &gone), (of_later, &later)).await
+    }
+}
