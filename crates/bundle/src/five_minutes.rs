@@ -149,7 +149,7 @@ impl FiveMinuteSums {
             boot: run.boot.clone(),
             recording: run.id.clone(),
             plan,
-            interval_ns: SPAN,
+            interval_ns: run.plan.interval_ns.unwrap_or_default(),
             utc_offset_s: run.utc_offset_s,
             labels: run.labels.clone(),
         };
