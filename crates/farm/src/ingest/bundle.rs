@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::environment::{environment, hex};
 use super::find::{FoundBundle, board_key};
+use super::fingerprint::{fingerprint_of, plain_name};
 use super::run_rows::RunRows;
 use super::slots::{SlotFold, offset};
 use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, FarmSlot, SeriesKey, TierRow};
@@ -235,9 +236,7 @@ fn whole(run: &Run) -> TierRow {
 
 /// What stands for a culprit in all runs.
 pub fn fingerprint(of: &Culprit) -> String {
-    let rule = of.rule.as_deref().unwrap_or_default();
-    let name = if rule.is_empty() { of.name.as_str() } else { "" };
-    hex(&Sha256::digest(format!("{rule}\0{}\0{name}", of.kind.as_str()))[..8])
+    fingerprint_of(of.rule.as_deref().unwrap_or_default(), of.kind.as_str(), &of.name)
 }
 
 fn culprit(of: &Culprit) -> CulpritOfRun {
@@ -245,7 +244,7 @@ fn culprit(of: &Culprit) -> CulpritOfRun {
     CulpritOfRun {
         fingerprint: fingerprint(of),
         rule: excerpt(&rule),
-        name: excerpt(&of.name),
+        name: plain_name(&of.name),
         kind: of.kind.as_str().to_owned(),
         spikes: of.spikes,
         total_ns: of.total_ns,

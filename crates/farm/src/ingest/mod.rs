@@ -3,6 +3,7 @@
 pub mod bundle;
 pub mod environment;
 pub mod find;
+pub mod fingerprint;
 pub mod keep;
 pub mod rows;
 pub mod run_rows;

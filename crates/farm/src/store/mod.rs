@@ -24,6 +24,7 @@ mod overview;
 mod people;
 mod pins;
 mod put;
+mod renewed;
 mod retention;
 mod rows;
 mod runs;

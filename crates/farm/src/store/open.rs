@@ -8,13 +8,15 @@ use sqlx::any::AnyPoolOptions;
 use sqlx::{Any, AssertSqlSafe, Connection, Executor, Transaction};
 
 use super::engine::{StoreEngine, checked};
+use super::renewed::renew_culprits;
 use super::{FarmStore, trouble};
 
 /// The version of the schema that this program writes.
-pub const VERSION: i64 = 5;
+pub const VERSION: i64 = 6;
 
 /// What `create .. if not exists` cannot do for a store of an earlier version: the version that
-/// brought it, and its statement. New tables need a new version alone.
+/// brought it, and its statement. New tables need a new version alone; what takes more than
+/// statements is in [`super::renewed`].
 const STEPS: &[(i64, &str)] = &[
     // A run's id is one board's by the look-up before it is stored; a unique index without the
     // board could not be distributed.
@@ -129,6 +131,9 @@ pub async fn prepare(store: &FarmStore) -> Result<()> {
     }
     for statement in rest.split(";\n") {
         tell(&mut all, statement).await?;
+    }
+    if found.is_some_and(|found| found < 6) {
+        renew_culprits(&mut all).await.map_err(trouble)?;
     }
     sqlx::query(
         "insert into meta (name, value) values ('schema', $1) \

@@ -158,7 +158,7 @@ async fn put_culprits(
     for one in &record.culprits {
         sqlx::query(
             "insert into culprit (fingerprint, rule, name, kind, remedy) values ($1, $2, $3, $4, $5) \
-             on conflict (fingerprint) do update set remedy = excluded.remedy",
+             on conflict (fingerprint) do update set name = excluded.name, remedy = excluded.remedy",
         )
         .bind(&one.fingerprint)
         .bind(storable(&one.rule))

@@ -1,6 +1,7 @@
 //! Stores of earlier versions, each made by its own schema and with rows in all its tables: this
 //! program opens them, keeps what is there, and serves.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,14 +10,17 @@ use axum::http::{Request, StatusCode, header};
 use model::rows::RowCounts;
 use model::units::Cpu;
 use model::watch::WatchRow;
+use sha2::{Digest, Sha256};
 use tower::ServiceExt;
 
-use super::engines::database;
+use super::engines::{database, on_each_engine};
 use super::*;
 use crate::board_settings::{BoardSettings, BoardState};
 use crate::changes::{Acknowledgement, ChangeIdentity};
 use crate::ingest::bundle::read;
+use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
+use crate::ingest::fingerprint::fingerprint_of;
 use crate::ingest::rows::{self, RowsOf};
 use crate::people::{FarmPerson, Role};
 use crate::records::BundleRecord;
@@ -28,6 +32,7 @@ const EARLIER: [&str; open::VERSION as usize - 1] = [
     include_str!("../../tests/schema_2.sql"),
     include_str!("../../tests/schema_3.sql"),
     include_str!("../../tests/schema_4.sql"),
+    include_str!("../../tests/schema_5.sql"),
 ];
 const NOW: &str = include_str!("schema.sql");
 
@@ -236,6 +241,72 @@ fn what_came_with_the_third_version_works_on_stores_of_those_before() {
         store.enrol(&[7], 50, "c", "C", &[8]).await.unwrap();
         let settings = store.settings("c", "c").await.unwrap();
         assert!(settings.values().any(|one| one.tags == ["lab=x"]), "{settings:?}");
+    });
+}
+
+/// What stood for a culprit before the sixth version.
+fn fingerprint_of_before(rule: &str, kind: &str, name: &str) -> String {
+    let name = if rule.is_empty() { name } else { "" };
+    hex(&Sha256::digest(format!("{rule}\0{kind}\0{name}"))[..8])
+}
+
+#[test]
+fn culprits_of_before_have_names_of_their_own_and_stay_known() {
+    const HOG: (&str, &str) = ("realtime-thread", "a real-time thread that goes first: fault_hogger");
+    on_each_engine(async |store| {
+        store.put(&hunt()).await.unwrap();
+        for table in ["culprit_run", "culprit"] {
+            tell(&store, format!("delete from {table}")).await;
+        }
+        let culprits = [HOG, ("", "irq/35-eth0"), ("", "irq/36-eth0")];
+        let before = culprits.map(|(rule, name)| fingerprint_of_before(rule, "thread", name));
+        for (id, ((rule, name), was)) in (100..).zip(culprits.iter().zip(&before)) {
+            tell(
+                &store,
+                format!(
+                    "insert into culprit (id, fingerprint, rule, name, kind, remedy) \
+                     values ({id}, '{was}', '{rule}', '{name}', 'thread', 'what to do')"
+                ),
+            )
+            .await;
+        }
+        for (run, culprit, t, spikes) in
+            [("r1", 100, 100, 3), ("r1", 101, 100, 3), ("r1", 102, 100, 4), ("r0", 102, 50, 1)]
+        {
+            tell(&store, format!("insert into culprit_run values (1, '{run}', {culprit}, {t}, {spikes}, 9)"))
+                .await;
+        }
+        let notice = |fingerprint: &str| {
+            let (board, subject) = ("a".to_owned(), format!("culprit {fingerprint}"));
+            let identity = ChangeIdentity { board, kind: "new-culprit".into(), subject, began: 100 };
+            ChangeNotice { identity, document: "{}".into() }
+        };
+        for was in &before[..2] {
+            let by = Acknowledgement { who: "ann".into(), note: String::new(), at: 200 };
+            let subject = format!("culprit {was}");
+            let change = AcknowledgedChange { board: "a".into(), subject, t: 100, by };
+            store.acknowledge(&change).await.unwrap();
+            store.note_changes(&[notice(was)], 200, 9).await.unwrap();
+        }
+        tell(&store, "update meta set value = 5 where name = 'schema'".to_owned()).await;
+        open::prepare(&store).await.unwrap();
+
+        let [hog, irq] = [HOG, ("", "irq/99-eth0")].map(|(rule, name)| fingerprint_of(rule, "thread", name));
+        assert_eq!(store.culprits(None, 9).await.unwrap().len(), 2);
+        let (one, both) = (store.culprit(&hog).await.unwrap(), store.culprit(&irq).await.unwrap());
+        let (one, both) = (one.unwrap(), both.unwrap());
+        assert_eq!((one.name.as_str(), one.runs, one.spikes), (HOG.1, 1, 3));
+        assert_eq!((both.name.as_str(), both.runs, both.spikes, both.first), ("irq/N-eth0", 2, 8, 50));
+        // A change of it is found where its first run began, and was looked at.
+        let looked = store.acknowledged(0).await.unwrap();
+        let looked = looked.into_iter().map(|one| (one.subject, one.t)).collect::<BTreeMap<_, _>>();
+        let wanted = [(format!("culprit {hog}"), 100), (format!("culprit {irq}"), 50)];
+        assert_eq!(looked, BTreeMap::from(wanted));
+        let again = [notice(&hog), notice(&irq)];
+        assert_eq!(store.note_changes(&again, 300, 9).await.unwrap(), NoticesNoted::default());
+        // Another program of the same rule is another culprit, and told.
+        let zeta = fingerprint_of(HOG.0, "thread", "a real-time thread that goes first: zeta_thread");
+        assert_eq!(store.note_changes(&[notice(&zeta)], 300, 9).await.unwrap().new, 1);
     });
 }
 
