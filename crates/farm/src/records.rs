@@ -263,9 +263,25 @@ pub struct FarmCulprit {
     pub total_ns: Nanos,
     pub first: i64,
     pub last: i64,
-    /// A run that shows it.
+    /// A run that shows it; empty where none does.
     pub example: String,
     pub remedy: String,
+    /// Five minutes of recorders whose largest latency it had a part in: they are no spikes, and may
+    /// be small. Of the series of a recorder that which has most of them counts.
+    pub five_minutes: u64,
+}
+
+/// A day on which a board's recorder named a culprit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CulpritDay {
+    pub board: String,
+    /// The day, and the first five minutes of it with the culprit, in seconds since 1970.
+    pub t: i64,
+    pub first: i64,
+    /// The series of the recorder that shows it most.
+    pub series: String,
+    pub five_minutes: u64,
+    pub total_ns: Nanos,
 }
 
 /// What a run says of a culprit.

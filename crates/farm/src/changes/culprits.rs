@@ -5,10 +5,14 @@ use report::words::{capitalised, several};
 use super::{ChangeKind, FarmChange};
 use crate::pages::parts::{date, escaped, known};
 
-/// Hunts without it before the first that has it: who was hardly looked at may have had it long.
-const LEAST_HUNTS: u64 = 10;
+/// Hunts, or days of a recorder, without it before the first that has it: who was hardly looked at
+/// may have had it long.
+const LEAST_BEFORE: u64 = 10;
 /// Fewer spikes may be one bad moment.
 const LEAST_SPIKES: u64 = 3;
+/// A recorder names one for the largest latency of each five minutes, however small that is: an hour
+/// of them is no accident.
+const LEAST_FIVE_MINUTES: u64 = 12;
 
 /// A culprit on a board.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,37 +20,68 @@ pub struct CulpritSeen {
     pub board: String,
     pub fingerprint: String,
     pub name: String,
-    /// When the first run with it began.
+    /// When the first run with it began, or the first five minutes of a recorder.
     pub first: i64,
     pub spikes: u64,
-    /// Hunts of the board that began before that one.
+    /// Hunts of the board that began before the first run with it.
     pub hunts_before: u64,
-    /// The first run with it.
+    /// The first run with it; empty where no run has it.
     pub run: String,
+    /// Five minutes of the recorder that name it, the series of the first of them where no run was
+    /// before it, and the days with names before that one.
+    pub five_minutes: u64,
+    pub series: String,
+    pub days_before: u64,
+}
+
+impl CulpritSeen {
+    fn is_new_in_hunts(&self) -> bool {
+        self.spikes >= LEAST_SPIKES && self.hunts_before >= LEAST_BEFORE
+    }
+
+    fn is_new_in_rows(&self) -> bool {
+        self.five_minutes >= LEAST_FIVE_MINUTES && self.days_before >= LEAST_BEFORE
+    }
 }
 
 /// Those that came within the days that are shown.
 pub fn new_culprits(all: &[CulpritSeen], since: i64) -> Vec<FarmChange> {
-    let fits = |one: &&CulpritSeen| {
-        one.first >= since && one.spikes >= LEAST_SPIKES && one.hunts_before >= LEAST_HUNTS
-    };
+    let fits = |one: &&CulpritSeen| one.first >= since && (one.is_new_in_hunts() || one.is_new_in_rows());
     all.iter().filter(fits).map(change).collect()
 }
 
 fn change(one: &CulpritSeen) -> FarmChange {
+    let mut evidence = Vec::new();
+    if one.spikes > 0 {
+        evidence.push(format!("It had a part in {} since then.", several(one.spikes, "spike", "spikes")));
+    }
+    if one.hunts_before > 0 {
+        let hunts = several(one.hunts_before, "hunt", "hunts");
+        evidence.push(format!("{hunts} of this board before it had none of it."));
+    }
+    if one.five_minutes > 0 {
+        evidence.push(format!(
+            "The recorder names it for the largest latency of a CPU in {} five minutes since then.",
+            one.five_minutes
+        ));
+    }
+    if one.days_before > 0 {
+        let days = several(one.days_before, "day", "days");
+        evidence.push(format!("{days} of the recorder before it had none of it."));
+    }
     FarmChange {
         board: one.board.clone(),
         kind: ChangeKind::NewCulprit,
         t: one.first,
         from: one.first,
         says: capitalised(&format!("{} takes time since {}.", known(&one.name), date(one.first))),
-        evidence: vec![
-            format!("It had a part in {} since then.", several(one.spikes, "spike", "spikes")),
-            format!("{} of this board before it had none of it.", several(one.hunts_before, "hunt", "hunts")),
-        ],
+        evidence,
         p: None,
         settings: Vec::new(),
-        address: format!("/runs/{}", escaped(&one.run)),
+        address: match one.series.as_str() {
+            "" => format!("/runs/{}", escaped(&one.run)),
+            series => format!("/b/{}/at/{}?series={}", escaped(&one.board), one.first, escaped(series)),
+        },
         subject: format!("culprit {}", one.fingerprint),
         acknowledged: None,
     }
@@ -70,5 +105,25 @@ mod tests {
             new_culprits(&[seen(10, 3, 100), seen(9, 3, 100), seen(10, 2, 100), seen(10, 3, 99)], 100);
         assert_eq!(found.len(), 1);
         assert!(found[0].says.contains("lb-flush takes") && found[0].address == "/runs/r%201");
+        assert_eq!(found[0].evidence.len(), 2);
+    }
+
+    #[test]
+    fn a_recorder_that_names_it_for_an_hour_after_ten_days_without_says_so() {
+        let seen = |five_minutes, days_before| CulpritSeen {
+            board: "a".into(),
+            name: "hog".into(),
+            series: "wakeup".into(),
+            first: 300,
+            five_minutes,
+            days_before,
+            ..CulpritSeen::default()
+        };
+        let found = new_culprits(&[seen(12, 10), seen(11, 10), seen(12, 9)], 100);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].address, "/b/a/at/300?series=wakeup");
+        let evidence = found[0].evidence.join(" ");
+        assert!(evidence.contains("12 five minutes") && evidence.contains("10 days"), "{evidence}");
+        assert!(!evidence.contains("hunt") && !evidence.contains("spike"), "{evidence}");
     }
 }

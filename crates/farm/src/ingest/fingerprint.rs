@@ -47,6 +47,16 @@ pub fn plain_name(name: &str) -> String {
     excerpt(name).split(' ').map(plain_word).collect::<Vec<_>>().join(" ")
 }
 
+/// What a hunt calls a culprit that a watch names: behind its rule's title.
+pub fn name_in_hunts(rule: &str, name: &str) -> String {
+    use Grouping::{Function, Irq, Thread};
+    match find(rule).filter(|rule| matches!(rule.grouping, Function | Thread | Irq)) {
+        // The title stands for a name that is not known.
+        Some(known) if name != known.title => format!("{}: {name}", known.title),
+        _ => name.to_owned(),
+    }
+}
+
 /// What tells a culprit from others of its rule, without the rule's title, which another version
 /// words in another way.
 fn own_name<'a>(rule: &str, name: &'a str) -> &'a str {
@@ -162,6 +172,22 @@ mod tests {
         assert_ne!(
             fingerprint_of("a-new-rule", "thread", "app2"),
             fingerprint_of("a-new-rule", "thread", "app1")
+        );
+    }
+
+    #[test]
+    fn a_watch_and_a_hunt_mean_the_same_culprit() {
+        let title = find("realtime-thread").unwrap().title;
+        let hunted = format!("{title}: hog: 1");
+        assert_eq!(name_in_hunts("realtime-thread", "hog: 1"), hunted);
+        assert_eq!(name_in_hunts("realtime-thread", title), title);
+        assert_eq!(
+            (name_in_hunts("", "hog"), name_in_hunts("a-new-rule", "hog")),
+            ("hog".into(), "hog".into())
+        );
+        assert_ne!(
+            fingerprint_of("realtime-thread", "thread", &hunted),
+            fingerprint_of("realtime-thread", "thread", &format!("{title}: 1"))
         );
     }
 

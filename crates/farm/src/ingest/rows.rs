@@ -8,8 +8,11 @@ use model::watch::WatchRow;
 use report::watch::summary::WaitClass;
 use sha2::{Digest, Sha256};
 
-use crate::records::{CpuRows, SeriesKey, SlotPeak, TierRow};
+use super::fingerprint::{fingerprint_of, name_in_hunts, plain_name};
+use crate::records::{CpuRows, CulpritOfRun, SeriesKey, SlotPeak, TierRow};
 
+/// Names of culprits that a series of a line may have.
+const MOST_CULPRITS: usize = 64;
 /// Lines in one request: a day, and what a day has more.
 const MOST_LINES: usize = 400;
 /// No line is longer: sixty-four CPUs, each with the fullest histogram.
@@ -40,6 +43,9 @@ pub struct RowPart {
     pub peaks: Vec<SlotPeak>,
     pub victim: String,
     pub culprit: String,
+    /// Who took the time of the largest wake-ups: each counts once in a line, whose five minutes are
+    /// its one spike. Of those for which a thread of the kernel waited none is named.
+    pub culprits: Vec<CulpritOfRun>,
 }
 
 /// Why a line is no row.
@@ -161,6 +167,7 @@ fn add(part: &mut RowPart, row: &WatchRow) {
         part.victim = excerpt(&row.victim.comm);
         part.culprit = excerpt(row.culprit.rule.as_ref().unwrap_or(&row.culprit.name));
     }
+    count_culprit(&mut part.culprits, row);
     let cpus = vec![CpuRows { cpu, rows: row.hist.clone() }];
     part.sums.add(&TierRow { t: 0, n: row.n, missed: row.missed, max_ns: row.max_ns, cpus });
     let at = part.peaks.iter().position(|peak| peak.cpu == cpu).unwrap_or_else(|| {
@@ -175,11 +182,31 @@ fn add(part: &mut RowPart, row: &WatchRow) {
     }
 }
 
+fn count_culprit(culprits: &mut Vec<CulpritOfRun>, row: &WatchRow) {
+    let (named, waited) = (&row.culprit, WaitClass::of(&row.holder, &row.victims));
+    if named.name.is_empty() || waited == WaitClass::KernelThreads {
+        return;
+    }
+    let rule = excerpt(named.rule.as_deref().unwrap_or_default());
+    let (name, kind) = (name_in_hunts(&rule, &named.name), excerpt(named.kind.as_str()));
+    let fingerprint = fingerprint_of(&rule, &kind, &name);
+    let share = named.share.unwrap_or_default().clamp(0.0, 1.0);
+    let took = (row.max_ns.unwrap_or_default().0.max(0) as f64 * share) as i64;
+    if let Some(known) = culprits.iter_mut().find(|known| known.fingerprint == fingerprint) {
+        known.total_ns = Nanos(known.total_ns.0.saturating_add(took));
+    } else if culprits.len() < MOST_CULPRITS {
+        let remedy = rules::culprits::find(&rule).map_or_else(String::new, |rule| rule.remedy.to_owned());
+        let (name, total_ns) = (plain_name(&name), Nanos(took));
+        culprits.push(CulpritOfRun { fingerprint, rule, name, kind, spikes: 1, total_ns, remedy });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::rows::RowCounts;
     use model::units::Cpu;
+    use model::watch::{Holder, Victims, WatchCulprit};
     use proptest::prelude::*;
 
     fn of() -> RowsOf {
@@ -243,6 +270,48 @@ mod tests {
             assert_eq!(fault.line, at, "{}", fault.detail);
             assert!(!fault.detail.contains('\n') && fault.detail.len() < 400);
         }
+    }
+
+    #[test]
+    fn a_culprit_counts_once_in_a_line_by_its_part_of_each_largest_wakeup() {
+        let row = |cpu: u32, name: &str, share: Option<f64>| WatchRow {
+            cpu: Some(Cpu(cpu)),
+            max_ns: Some(Nanos(1_000)),
+            culprit: WatchCulprit {
+                rule: Some("realtime-thread".into()),
+                name: name.into(),
+                kind: "thread".into(),
+                share,
+                ..WatchCulprit::default()
+            },
+            ..WatchRow::default()
+        };
+        let by_kernel = WatchRow { victims: Victims::Kernel.into(), ..row(3, "hog", Some(1.0)) };
+        let higher = WatchRow { holder: Holder::Higher.into(), ..row(4, "hog", Some(0.5)) };
+        let cpus = vec![
+            row(0, "hog", Some(0.5)),
+            row(1, "hog", Some(7.0)),
+            row(2, "other", None),
+            row(5, "", Some(1.0)),
+            by_kernel,
+            higher,
+        ];
+        let line = serde_json::to_string(&RowsLine { cpus, ..RowsLine::default() }).unwrap();
+        let parts = read(&of(), line.as_bytes()).unwrap().remove(0).parts;
+        let told = |series: &str| -> Vec<(String, u64, i64)> {
+            let part = parts.iter().find(|part| part.key.series == series).unwrap();
+            let one = |one: &CulpritOfRun| (one.name.clone(), one.spikes, one.total_ns.0);
+            part.culprits.iter().map(one).collect()
+        };
+        let title = rules::culprits::find("realtime-thread").unwrap().title;
+        let (hog, other) = (format!("{title}: hog"), format!("{title}: other"));
+        assert_eq!(told("measure"), [(hog.clone(), 1, 1_500), (other, 1, 0)]);
+        assert_eq!(told("measure.priority"), [(hog.clone(), 1, 500)]);
+        assert!(told("measure.kernel").is_empty());
+        // It is the one that hunts name.
+        let known = &parts[0].culprits[0];
+        assert_eq!(known.fingerprint, fingerprint_of("realtime-thread", "thread", &hog));
+        assert!(!known.remedy.is_empty());
     }
 
     proptest! {

@@ -1,39 +1,37 @@
 //! Who took the time, over all boards; and one of them.
 
-use maud::html;
-use report::html::pairs;
+use maud::{Markup, html};
+use model::units::Nanos;
+use report::html::{cards, pairs};
 use report::prose::prose;
 use report::words::several;
 
-use super::parts::{culprits as table, date, known, runs};
+use super::parts::{culprits as table, date, escaped, known, runs};
 use super::{Section, page};
-use crate::records::{FarmCulprit, FarmRun};
+use crate::records::{CulpritDay, FarmCulprit, FarmRun};
 
 /// All culprits.
 pub fn culprits(all: &[FarmCulprit]) -> String {
     let body = html! {
         @if all.is_empty() {
-            p.lead { "No run has named a culprit yet." }
+            p.lead { "No run and no recorder has named a culprit yet." }
             p { code { "onbeat hunt --over 100us -D 10m" } " on a board names who took the time; its \
-             runs show up here." }
+             runs show up here, and what " code { "onbeat watch" } " names on boards that send its record." }
         } @else {
             p.lead { "Who took the time of late wake-ups, over all boards, those that took most first." }
             (table(all, true))
-            p.muted { "Only runs of " code { "onbeat hunt" } " name culprits. Times are of late wake-ups \
-             alone." }
+            p.muted { "Runs of " code { "onbeat hunt" } " name culprits of spikes. " code { "onbeat watch" }
+                " names one for each CPU's largest latency of five minutes, however small it is. Times are of \
+                 these wake-ups alone." }
         }
     };
     page(Some(Section::Culprits), "Culprits", body)
 }
 
-/// One, with the runs that saw it.
-pub fn culprit(of: &FarmCulprit, seen: &[FarmRun]) -> String {
-    let took = format!("{:.3} ms", of.total_ns.0 as f64 / 1e6);
-    let lead = format!(
-        "It took {took} of {} on {}.",
-        several(of.spikes, "spike", "spikes"),
-        several(of.boards, "board", "boards")
-    );
+/// One, with the runs that saw it and the days on which recorders named it.
+pub fn culprit(of: &FarmCulprit, seen: &[FarmRun], recorded: &[CulpritDay]) -> String {
+    let took = ms(of.total_ns);
+    let lead = format!("It took {took} ms of {} on {}.", late(of), several(of.boards, "board", "boards"));
     let facts = [
         ("kind", known(&of.kind).to_owned()),
         ("rule", known(&of.rule).to_owned()),
@@ -43,10 +41,51 @@ pub fn culprit(of: &FarmCulprit, seen: &[FarmRun]) -> String {
         p.lead { (lead) }
         (pairs(&facts))
         @if !of.remedy.is_empty() { p.next { strong { "What to do: " } (prose(&of.remedy)) } }
-        h2 { "Runs that show it" }
-        (runs(seen, true))
+        @if !seen.is_empty() || recorded.is_empty() {
+            h2 { "Runs that show it" }
+            (runs(seen, true))
+        }
+        @if !recorded.is_empty() { h2 { "Days on which recorders name it" } (days(recorded)) }
     };
     page(Some(Section::Culprits), known(&of.name), body)
+}
+
+fn ms(of: Nanos) -> String {
+    format!("{:.3}", of.0 as f64 / 1e6)
+}
+
+/// What it had a part in.
+fn late(of: &FarmCulprit) -> String {
+    let spikes = several(of.spikes, "spike", "spikes");
+    let largest = format!("the largest latencies of {} five minutes", of.five_minutes);
+    match (of.spikes, of.five_minutes) {
+        (_, 0) => spikes,
+        (0, _) => largest,
+        _ => format!("{spikes} and {largest}"),
+    }
+}
+
+fn days(of: &[CulpritDay]) -> Markup {
+    cards(
+        "Days on which recorders name it, the latest first",
+        html! {
+            table {
+                thead { tr {
+                    th.left { "day" } th.left { "board" } th { "five minutes" } th { "took, ms" }
+                } }
+                tbody { @for one in of { tr {
+                    th.left { a href=(first_of(one)) { (date(one.t)) } }
+                    td.left data-of="board" { a href={ "/b/" (escaped(&one.board)) } { (one.board) } }
+                    td data-of="five minutes" { (one.five_minutes) }
+                    td.top data-of="took, ms" { (ms(one.total_ns)) }
+                } } }
+            }
+        },
+    )
+}
+
+fn first_of(one: &CulpritDay) -> String {
+    format!("/b/{}/at/{}?series={}", escaped(&one.board), one.first, escaped(&one.series))
 }
 
 #[cfg(test)]
@@ -58,6 +97,27 @@ mod tests {
         let one = FarmCulprit { name: "<b>irq".into(), fingerprint: "ab".into(), ..FarmCulprit::default() };
         let text = culprits(std::slice::from_ref(&one));
         assert!(!text.contains("<b>") && text.contains("/culprits/ab"));
-        assert!(!culprit(&one, &[]).contains("<b>") && culprits(&[]).contains("onbeat hunt"));
+        assert!(!culprit(&one, &[], &[]).contains("<b>") && culprits(&[]).contains("onbeat hunt"));
+    }
+
+    #[test]
+    fn five_minutes_of_recorders_are_no_spikes() {
+        let of = |spikes, five_minutes| FarmCulprit {
+            name: "hog".into(),
+            boards: 1,
+            spikes,
+            five_minutes,
+            ..FarmCulprit::default()
+        };
+        let day =
+            CulpritDay { board: "a b".into(), first: 600, series: "wakeup".into(), ..CulpritDay::default() };
+        let text = culprit(&of(0, 12), &[], &[day]);
+        assert!(text.contains("of the largest latencies of 12 five minutes on 1 board"), "{text}");
+        assert!(text.contains("/b/a%20b/at/600?series=wakeup") && !text.contains("Runs that show it"));
+        assert!(
+            culprit(&of(3, 12), &[], &[]).contains("3 spikes and the largest latencies of 12 five minutes")
+        );
+        assert!(culprits(&[of(3, 1)]).contains("data-of=\"five minutes\""));
+        assert!(!culprits(&[of(3, 0)]).contains("data-of=\"five minutes\""));
     }
 }

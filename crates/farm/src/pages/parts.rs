@@ -106,6 +106,7 @@ fn state(run: &FarmRun) -> &'static str {
 
 /// Culprits, those that took most first.
 pub fn culprits(of: &[FarmCulprit], with_boards: bool) -> Markup {
+    let recorded = of.iter().any(|one| one.five_minutes > 0);
     // A name is a sentence at times: beside four numbers a telephone has a letter's width for it.
     cards(
         "Culprits, by the time they took",
@@ -113,13 +114,15 @@ pub fn culprits(of: &[FarmCulprit], with_boards: bool) -> Markup {
             table {
                 thead { tr {
                     th.left { "culprit" } th.left.more { "kind" } @if with_boards { th { "boards" } }
-                    th.more { "runs" } th { "spikes" } th { "took, ms" }
+                    th.more { "runs" } th { "spikes" } @if recorded { th { "five minutes" } }
+                    th { "took, ms" }
                     th.left.more { "first" } th.left { "last" }
                 } }
                 tbody { @for one in of { tr {
                     th.left { a href={ "/culprits/" (escaped(&one.fingerprint)) } { (known(&one.name)) } }
                     td.left.more { (one.kind) } @if with_boards { td data-of="boards" { (one.boards) } }
                     td.more { (one.runs) } td data-of="spikes" { (one.spikes) }
+                    @if recorded { td data-of="five minutes" { (one.five_minutes) } }
                     td.top data-of="took, ms" { (format!("{:.3}", one.total_ns.0 as f64 / 1e6)) }
                     td.left.more { (date(one.first)) }
                     td.left.when data-of="last" { (date(one.last)) }

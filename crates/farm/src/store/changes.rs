@@ -1,13 +1,56 @@
 //! What changes are found from: culprits and when each board first had them.
 
+use std::collections::BTreeMap;
+
 use model::error::Result;
 
 use super::{FarmStore, to_u64, trouble};
 use crate::changes::CulpritSeen;
 
+const DAY: i64 = 86_400;
+
+/// What a board's recorder says of a culprit.
+struct RecordedCulprit {
+    fingerprint: String,
+    name: String,
+    first: i64,
+    five_minutes: u64,
+    /// When the first run with it began.
+    run_first: Option<i64>,
+    /// The series of the first five minutes.
+    series: String,
+}
+
 impl FarmStore {
-    /// Culprits of a board whose first run began at some time or later.
+    /// Culprits of a board that no run and no five minutes of its recorder had before some time.
     pub async fn culprits_since(&self, board: &str, since: i64) -> Result<Vec<CulpritSeen>> {
+        let in_runs = self.culprits_of_runs_since(board, since).await?.into_iter();
+        let mut all: BTreeMap<String, CulpritSeen> =
+            in_runs.map(|one| (one.fingerprint.clone(), one)).collect();
+        let recorded = self.culprits_of_recorder(board).await?;
+        let is_first = |one: &RecordedCulprit| one.run_first.is_none_or(|first| one.first < first);
+        let some = recorded.iter().any(|one| is_first(one) && one.first >= since);
+        let days = if some { self.days_with_culprits(board).await? } else { Vec::new() };
+        for one in recorded {
+            let is_first = is_first(&one);
+            if is_first && one.first < since {
+                all.remove(&one.fingerprint);
+            } else if is_first {
+                let seen = all.entry(one.fingerprint.clone()).or_default();
+                (seen.board, seen.fingerprint, seen.name) = (board.to_owned(), one.fingerprint, one.name);
+                (seen.first, seen.five_minutes, seen.series) = (one.first, one.five_minutes, one.series);
+                seen.days_before = days.iter().filter(|day| **day + DAY <= one.first).count() as u64;
+            } else if let Some(seen) = all.get_mut(&one.fingerprint) {
+                seen.five_minutes = one.five_minutes;
+            }
+        }
+        let mut all: Vec<CulpritSeen> = all.into_values().collect();
+        all.sort_by(|a, b| (a.first, &a.fingerprint).cmp(&(b.first, &b.fingerprint)));
+        Ok(all)
+    }
+
+    /// Those whose first run began at some time or later.
+    async fn culprits_of_runs_since(&self, board: &str, since: i64) -> Result<Vec<CulpritSeen>> {
         type Row = (String, String, String, i64, i64, i64, String);
         let rows: Vec<Row> = sqlx::query_as(
             "select b.key, c.fingerprint, c.name, f.first, f.spikes, \
@@ -34,7 +77,140 @@ impl FarmStore {
             spikes: to_u64(spikes),
             hunts_before: to_u64(hunts),
             run,
+            ..CulpritSeen::default()
         };
         Ok(rows.into_iter().map(seen).collect())
+    }
+
+    async fn culprits_of_recorder(&self, board: &str) -> Result<Vec<RecordedCulprit>> {
+        type Row = (String, String, i64, i64, Option<i64>, String);
+        let rows: Vec<Row> = sqlx::query_as(
+            "select c.fingerprint, c.name, d.first, d.slots, \
+             (select min(k.t) from culprit_run k where k.board_id = d.board_id and \
+              k.culprit_id = d.culprit_id), \
+             (select min(x.series) from culprit_day x where x.board_id = d.board_id and \
+              x.culprit_id = d.culprit_id and x.t = d.day and x.from_t = d.first) \
+             from (select board_id, culprit_id, min(t) as day, min(first) as first, \
+              cast(sum(slots) as bigint) as slots from \
+              (select board_id, culprit_id, t, max(slots) as slots, min(from_t) as first from culprit_day \
+               where board_id = (select id from board where key = $1) group by board_id, culprit_id, t) s \
+              group by board_id, culprit_id) d join culprit c on c.id = d.culprit_id order by c.fingerprint",
+        )
+        .bind(board)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let one = |(fingerprint, name, first, slots, run_first, series): Row| RecordedCulprit {
+            fingerprint,
+            name,
+            first,
+            five_minutes: to_u64(slots),
+            run_first,
+            series,
+        };
+        Ok(rows.into_iter().map(one).collect())
+    }
+
+    /// The days on which its recorder named any.
+    async fn days_with_culprits(&self, board: &str) -> Result<Vec<i64>> {
+        let days = sqlx::query_scalar(
+            "select distinct t from culprit_day where board_id = (select id from board where key = $1)",
+        );
+        days.bind(board).fetch_all(&self.pool).await.map_err(trouble)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::ingest::rows::{self, RowsOf};
+    use crate::store::RowBatch;
+    use crate::store::engines::on_each_engine;
+    use model::rows::RowCounts;
+    use model::units::{Cpu, Nanos};
+    use model::watch::{WatchCulprit, WatchRow};
+
+    /// Rows of a day, each of which names a culprit for what it took of the largest latency.
+    fn day(series: &str, day: u64, named: impl Fn(u64) -> &'static str) -> RowBatch {
+        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: series.into() };
+        let line = |seq: u64| {
+            let hist = RowCounts::of_rows([(200, 1)]);
+            let culprit = WatchCulprit {
+                rule: Some("realtime-thread".into()),
+                name: named(seq % 288).into(),
+                kind: "thread".into(),
+                share: Some(0.5),
+                ..WatchCulprit::default()
+            };
+            let (cpu, n, max_ns) = (Some(Cpu(0)), hist.total(), Some(Nanos(200)));
+            let row = WatchRow { cpu, n, max_ns, hist, culprit, ..WatchRow::default() };
+            let mono = seq as i64 * 300 * Nanos::SECOND.0;
+            let line = serde_json::json!({ "seq": seq, "mono_ns": mono, "wall_ns": mono, "cpus": [row] });
+            line.to_string() + "\n"
+        };
+        let text: String = (day * 288..(day + 1) * 288).map(line).collect();
+        let rows = rows::read(&of, text.as_bytes()).unwrap();
+        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+    }
+
+    #[test]
+    fn what_recorders_name_counts_once_and_is_new_after_days_without() {
+        on_each_engine(async |store| {
+            store.put(&recorded_run("hunt", "a")).await.unwrap();
+            let hunted = store.culprits(None, 99).await.unwrap();
+            let hog = |seq: u64| if seq < 200 { "hog" } else { "" };
+            let first: Vec<RowBatch> = (0..10).map(|at| day("wakeup", at, hog)).collect();
+            for batch in first.iter().chain(&first) {
+                store.put_rows(std::slice::from_ref(batch)).await.unwrap();
+            }
+            // The same wake-ups in another series.
+            let fewer = |seq: u64| if seq < 100 { "hog" } else { "" };
+            store.put_rows(&[day("timer+wakeup", 0, fewer)]).await.unwrap();
+            let late = |seq: u64| if (20..32).contains(&seq) { "zeta" } else { "hog" };
+            store.put_rows(&[day("wakeup", 10, late)]).await.unwrap();
+
+            let all = store.culprits(Some("a"), 99).await.unwrap();
+            assert_eq!(all.len(), hunted.len() + 2);
+            let of = |name: &str| all.iter().find(|one| one.name.ends_with(name)).unwrap().clone();
+            let (hog, zeta) = (of(": hog"), of(": zeta"));
+            assert_eq!((hog.five_minutes, hog.total_ns), (10 * 200 + 276, Nanos(100 * (10 * 200 + 276))));
+            assert_eq!((hog.runs, hog.spikes, hog.boards, hog.first), (0, 0, 1, 0));
+            assert_eq!((zeta.five_minutes, zeta.first), (12, 10 * DAY + 20 * 300));
+            assert_eq!((zeta.last, zeta.example.as_str()), (10 * DAY + 31 * 300, ""));
+            assert!(!zeta.remedy.is_empty());
+            assert_eq!(store.culprit(&zeta.fingerprint).await.unwrap().unwrap(), zeta);
+            let days = store.culprit_days(&hog.fingerprint, 99).await.unwrap();
+            assert_eq!((days.len(), days[10].five_minutes, days[10].series.as_str()), (11, 200, "wakeup"));
+            assert!(store.culprits(Some("b"), 9).await.unwrap().is_empty());
+
+            let seen = store.culprits_since("a", 10 * DAY).await.unwrap();
+            let seen: BTreeMap<_, _> = seen.iter().map(|one| (one.fingerprint.as_str(), one)).collect();
+            assert!(!seen.contains_key(hog.fingerprint.as_str()), "it was there before");
+            let new = seen[zeta.fingerprint.as_str()];
+            assert_eq!((new.five_minutes, new.days_before, new.series.as_str()), (12, 10, "wakeup"));
+            assert_eq!(crate::changes::new_culprits(&[new.clone()], 0).len(), 1);
+            // What hunts found is as before.
+            assert_eq!(seen.len(), 1 + hunted.len());
+            assert!(hunted.iter().all(|one| seen[one.fingerprint.as_str()].spikes == one.spikes));
+        });
+    }
+
+    #[test]
+    fn a_hunt_and_a_recorder_that_name_the_same_thread_name_one_culprit() {
+        on_each_engine(async |store| {
+            let hunt = recorded_run("hunt", "a");
+            store.put(&hunt).await.unwrap();
+            store.put_rows(&[day("wakeup", 0, |_| "fault_hogger")]).await.unwrap();
+            let all = store.culprits(None, 99).await.unwrap();
+            assert_eq!(all.len(), hunt.culprits.len());
+            let both = all.iter().find(|one| one.five_minutes > 0).unwrap();
+            assert_eq!((both.five_minutes, both.runs, both.boards), (288, 1, 1));
+            let known = hunt.culprits.iter().find(|one| one.fingerprint == both.fingerprint).unwrap();
+            assert_eq!((&both.name, both.spikes), (&known.name, known.spikes));
+            // The recorder had it first: of the time after it nothing is new.
+            let seen = store.culprits_since("a", DAY).await.unwrap();
+            assert!(seen.iter().all(|one| one.fingerprint != both.fingerprint));
+        });
     }
 }

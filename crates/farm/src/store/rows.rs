@@ -7,6 +7,7 @@ use model::error::Result;
 use model::units::Nanos;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
+use super::culprits::{RowCulprit, put_row_culprits};
 use super::labels::{LabelledRow, put_row_labels};
 use super::many::{by_keys, pieces, values};
 use super::tiers::{SlotPlace, add_to_tiers, put_slots};
@@ -131,6 +132,7 @@ async fn put_batches(
         parts.extend(row.row.parts.iter().map(|part| (row.batch.board_id, &part.key, row.t(), &part.sums)));
     }
     add_to_tiers(all, &Tier::ALL, &parts).await?;
+    put_row_culprits(all, &culprits(&new)).await?;
     put_row_labels(all, &labelled(&new, name)).await?;
     Ok(answers)
 }
@@ -307,6 +309,19 @@ fn slot(row: &PlacedRow<'_>, part: &RowPart, name: SlotName) -> FarmSlot {
         run: name.of(&row.batch.of),
         cpus,
     }
+}
+
+/// Who took the time in each of them.
+fn culprits<'a>(rows: &'a [PlacedRow<'a>]) -> Vec<RowCulprit<'a>> {
+    let mut all = Vec::new();
+    for row in rows {
+        let (board, t) = (row.batch.board_id, Tier::Slot.begin(row.t()));
+        for part in &row.row.parts {
+            let series = part.key.series.as_str();
+            all.extend(part.culprits.iter().map(|of| RowCulprit { board, series, t, of }));
+        }
+    }
+    all
 }
 
 /// Those that have labels.

@@ -39,6 +39,11 @@ create table if not exists culprit_run (
     board_id bigint not null, run text not null, culprit_id bigint not null, t bigint not null,
     spikes bigint not null, total_ns bigint not null, primary key (board_id, run, culprit_id));
 create index if not exists culprit_by_run on culprit_run (culprit_id, t);
+create table if not exists culprit_day (
+    board_id bigint not null, culprit_id bigint not null, t bigint not null, series text not null,
+    slots bigint not null, total_ns bigint not null, from_t bigint not null, to_t bigint not null,
+    primary key (board_id, culprit_id, t, series)) /* clustered */;
+create index if not exists culprit_day_by_culprit on culprit_day (culprit_id, t);
 create table if not exists row_key (
     board_id bigint not null, boot text not null, recording text not null, series text not null,
     seq bigint not null, digest blob not null,

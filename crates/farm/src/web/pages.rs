@@ -243,7 +243,8 @@ pub async fn culprit(State(app): State<Arc<App>>, Path(fingerprint): Path<String
         return Err(Refusal::not_found("no culprit has this address: choose one of the list of culprits"));
     };
     let runs = app.store.runs_with(&fingerprint, RUNS_SHOWN).await?;
-    Ok(WebAnswer::page(pages::culprits::culprit(&found, &runs)))
+    let days = app.store.culprit_days(&fingerprint, RUNS_SHOWN).await?;
+    Ok(WebAnswer::page(pages::culprits::culprit(&found, &runs, &days)))
 }
 
 pub async fn styles() -> WebAnswer {

@@ -40,7 +40,7 @@ pub async fn boards(State(app): State<Arc<App>>, Extension(visitor): Extension<V
 }
 
 pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {
-    const COLUMNS: [&str; 11] = [
+    const COLUMNS: [&str; 12] = [
         "fingerprint",
         "rule",
         "name",
@@ -52,6 +52,7 @@ pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {
         "first",
         "last",
         "example",
+        "five_minutes",
     ];
     table(&COLUMNS, &app.store.culprits(None, 1_000).await?)
 }
