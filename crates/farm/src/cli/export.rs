@@ -4,9 +4,9 @@ use std::io::{self, BufWriter, Write};
 
 use model::error::{Exit, Failure, Result};
 
-use super::FarmEnvironment;
 use super::export_results::ResultFlags;
 use super::store_flag::StorePlace;
+use super::{FarmEnvironment, say};
 use crate::records::{FarmBoard, SeriesOfBoard, Tier};
 use crate::store::{FarmStore, TimeStretch};
 use crate::web::data::{HistogramDocument, csv_head, csv_row};
@@ -73,15 +73,17 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if tier.is_none() {
         writeln!(out, "board,series,plan,{}", csv_head()).map_err(failed)?;
     }
+    let mut left_out = 0;
     for board in &boards {
         for series in store.series(&board.board).await? {
-            export(&store, board, &series, tier, args, &mut out).await?;
+            left_out += export(&store, board, &series, tier, args, &mut out).await?;
         }
     }
     out.flush().map_err(failed)?;
-    Ok(Exit::Ok)
+    Ok(if left_out > 0 { Exit::Inconclusive } else { Exit::Ok })
 }
 
+/// Prints a series; how many stretches of it could not be read.
 async fn export(
     store: &FarmStore,
     board: &FarmBoard,
@@ -89,15 +91,24 @@ async fn export(
     tier: Option<Tier>,
     args: &Args,
     out: &mut impl Write,
-) -> Result<()> {
+) -> Result<u64> {
     let failed = |error: io::Error| Failure::internal(format!("cannot print it ({error}): try again"));
     let key = &series.key;
-    let Some((first, last)) = store.extent(&board.board, key).await? else { return Ok(()) };
+    let Some((first, last)) = store.extent(&board.board, key).await? else { return Ok(0) };
+    let mut left_out = 0;
     let (mut from, to) = (args.from.max(first), args.to.min(last.saturating_add(1)));
     while from < to {
         let within = TimeStretch { from, to: to.min(from.saturating_add(STRETCH)) };
         if let Some(tier) = tier {
-            for row in store.tiers(&board.board, key, tier, within).await? {
+            let rows = store.tiers(&board.board, key, tier, within).await;
+            let is_damaged = rows.is_err() && store.answers().await;
+            // What is damaged is of one board: all others are handed out.
+            if let (Err(failure), true) = (&rows, is_damaged) {
+                let (board, to) = (&board.board, within.to);
+                say(&format!("onbeat-farm: {board}: {from} to {to} left out: {failure}"));
+                left_out += 1;
+            }
+            for row in if is_damaged { Vec::new() } else { rows? } {
                 let document = HistogramDocument::of(row, None);
                 let line = serde_json::json!({
                     "board": board.board, "series": key.series, "plan": key.plan, "histogram": document,
@@ -112,5 +123,5 @@ async fn export(
         }
         from = within.to;
     }
-    Ok(())
+    Ok(left_out)
 }

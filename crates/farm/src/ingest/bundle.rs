@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use super::environment::{environment, hex};
 use super::find::{FoundBundle, board_key};
 use super::fingerprint::{fingerprint_of, plain_name};
+use super::plausible;
 use super::run_rows::RunRows;
 use super::slots::{SlotFold, offset};
 use crate::records::{BundleRecord, CpuRows, CulpritOfRun, FarmRun, FarmSlot, SeriesKey, TierRow};
@@ -43,6 +44,8 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     if !is_id(&bundle.run.id) {
         return Err("its id is no name of a run: letters, digits, '.', '_' and '-', at most 128".to_owned());
     }
+    let clock = (host::clock::monotonic() + host::clock::wall_offset()).0.div_euclid(Nanos::SECOND.0);
+    plausible::run(&bundle.run, clock)?;
     let run_rows = RunRows::of(&bundle)?;
     let whole = whole(&bundle.run);
     let mut read = SlotsRead::of(&bundle, Some(&run_rows))?;
@@ -63,6 +66,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
         let labels = several(left_out as u64, "label", "labels");
         bundle.remarks.push(format!("{labels} left out: too many, or none that onbeat takes"));
     }
+    plausible::slots(&slots, clock)?;
     let run = &bundle.run;
     let environment = environment(run, &host_files(&found.place));
     let board_name = board_name(found.board.as_deref(), run);

@@ -5,6 +5,7 @@ pub mod environment;
 pub mod find;
 pub mod fingerprint;
 pub mod keep;
+pub mod plausible;
 pub mod rows;
 pub mod run_rows;
 pub mod slots;

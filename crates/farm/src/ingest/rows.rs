@@ -9,6 +9,7 @@ use report::watch::summary::WaitClass;
 use sha2::{Digest, Sha256};
 
 use super::fingerprint::{fingerprint_of, name_in_hunts, plain_name};
+use super::plausible;
 use crate::records::{CpuRows, CulpritOfRun, SeriesKey, SlotPeak, TierRow};
 
 /// Names of culprits that a series of a line may have.
@@ -88,6 +89,7 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
             continue;
         }
         let row: RowsLine = serde_json::from_slice(line).map_err(malformed)?;
+        plausible::line(&row).map_err(fault)?;
         if rows.last().is_some_and(|last| last.seq >= row.at.seq) {
             return Err(fault("the numbers of rows do not ascend: send them in their order".to_owned()));
         }
@@ -218,7 +220,7 @@ mod tests {
         let max_ns = counts.iter().map(|count| Nanos(count.0 as i64)).max();
         let row = WatchRow { cpu: Some(Cpu(cpu)), n: hist.total(), max_ns, hist, ..WatchRow::default() };
         let mut line = RowsLine { cpus: vec![row], ..RowsLine::default() };
-        line.at.seq = seq;
+        (line.at.seq, line.at.span_ns) = (seq, Nanos(300 * Nanos::SECOND.0));
         serde_json::to_string(&line).unwrap() + "\n"
     }
 
@@ -264,6 +266,8 @@ mod tests {
             (HEADER.replace("\"b\"", "\"other\""), 1),
             (HEADER.replace("rows/1", "rows/2"), 1),
             (good.replace("\"n\":1", "\"n\":2"), 1),
+            (format!("{good}{}", line(6, 0, &[(1, 1 << 50)])), 2),
+            (good.replace("\"span_ns\":300000000000", "\"span_ns\":0"), 1),
             ((0..=MOST_LINES as u64).map(|seq| line(seq, 0, &[])).collect(), MOST_LINES + 1),
         ] {
             let fault = read(&of(), text.as_bytes()).unwrap_err();

@@ -139,7 +139,8 @@ fn batch(from: u64, to: u64, samples: u64) -> RowBatch {
             ..WatchRow::default()
         };
         let mono = seq as i64 * 300 * Nanos::SECOND.0;
-        let line = serde_json::json!({ "seq": seq, "mono_ns": mono, "wall_ns": mono, "cpus": [row] });
+        let line =
+            serde_json::json!({ "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row] });
         line.to_string() + "\n"
     };
     let text: String = (from..to).map(line).collect();

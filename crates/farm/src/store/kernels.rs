@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::error::Result;
 use model::units::Nanos;
 
+use super::large_sums::shown;
 use super::{FarmStore, nanos, to_u64, trouble};
 use crate::records::KernelRecord;
 
@@ -24,12 +25,12 @@ impl FarmStore {
             let (model, release, preempt) = environments.get(&environment)?.clone();
             Some([model, series.to_owned(), release, preempt])
         };
-        for (environment, series, board, runs, length, max) in self.counted_runs().await? {
+        for (environment, series, board, runs, length, low, max) in self.counted_runs().await? {
             let Some(key) = place(environment, &series) else { continue };
             let group = groups.entry(key).or_default();
             group.boards.insert(board);
             group.record.runs += to_u64(runs);
-            group.record.length_ns = group.record.length_ns.saturating_add(to_u64(length));
+            group.record.length_ns = group.record.length_ns.saturating_add(to_u64(shown(length, low)));
             if nanos(max) > group.record.max_ns {
                 group.record.max_ns = nanos(max);
                 group.worst.clear();
@@ -89,10 +90,11 @@ impl FarmStore {
         Ok(rows.into_iter().map(|(id, model, release, preempt)| (id, (model, release, preempt))).collect())
     }
 
-    async fn counted_runs(&self) -> Result<Vec<(i64, String, i64, i64, i64, Option<i64>)>> {
+    async fn counted_runs(&self) -> Result<Vec<(i64, String, i64, i64, i64, i64, Option<i64>)>> {
         sqlx::query_as(
             "select environment_id, series, board_id, count(*), \
-             cast(coalesce(sum(length_ns), 0) as bigint), max(max_ns) from run \
+             cast(coalesce(sum(length_ns / 4294967296), 0) as bigint), \
+             cast(coalesce(sum(length_ns % 4294967296), 0) as bigint), max(max_ns) from run \
              where invalid = 0 and complete = 1 group by environment_id, series, board_id",
         )
         .fetch_all(&self.pool)

@@ -16,10 +16,12 @@ mod engine;
 mod environments;
 mod kernels;
 mod labels;
+mod large_sums;
 mod many;
 mod moments;
 mod only_server;
 mod open;
+mod out_of_range;
 mod overview;
 mod people;
 mod pins;
@@ -87,6 +89,13 @@ fn trouble(error: sqlx::Error) -> Failure {
     if code == "22021" {
         // PostgreSQL has none in a text, and no name here has one.
         return Failure::usage("a text holds a NUL: leave it out");
+    }
+    // 22003 is PostgreSQL's numeric_value_out_of_range; SQLite has no code of its own for it.
+    if code == "22003" || said.contains("integer overflow") {
+        return Failure::internal(format!(
+            "a number in the store is out of range ({said}): `onbeat-farm check` names it with its board and \
+             run"
+        ));
     }
     Failure::internal(match code.get(..2) {
         Some("53") => format!("the store has no room ({said}): give its database disk and connections"),

@@ -67,7 +67,7 @@ impl FarmStore {
     pub async fn gaps(&self, board: &str) -> Result<(u64, u64)> {
         let row: (i64, i64) = sqlx::query_as(
             "select cast(coalesce(sum(k.there), 0) as bigint), \
-             cast(coalesce(sum(k.last - k.first + 1 - k.there), 0) as bigint) from \
+             cast(coalesce(sum(k.last - k.first - k.there + 1), 0) as bigint) from \
              (select count(*) as there, min(seq) as first, max(seq) as last from row_key \
               where board_id = (select id from board where key = $1) group by boot, recording, series) k",
         )

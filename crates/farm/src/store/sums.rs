@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use model::error::Result;
 
+use super::large_sums::of_halves;
 use super::upkeep::CheckedSeries;
 use super::{FarmStore, to_u64, trouble};
 use crate::records::Tier;
 
 /// Samples by day.
-type Days = BTreeMap<i64, i64>;
+type Days = BTreeMap<i64, i128>;
 
 /// The name in `meta` of the day up to which histograms were dropped.
 fn dropped_until(tier: Tier) -> String {
@@ -36,7 +37,7 @@ impl FarmStore {
             if let (Tier::Day, Some(cycles)) = (tier, of_runs) {
                 // A run without rows of five minutes counts for the day on which it began, its
                 // slots are where they were: only all days together are as many.
-                let there: i128 = days.values().map(|&n| i128::from(n)).sum();
+                let there: i128 = days.values().sum();
                 if there != cycles {
                     let those = plural(tier);
                     faults.push(format!(
@@ -83,8 +84,9 @@ impl FarmStore {
     }
 
     async fn slot_days(&self, (board, _, series, plan): &CheckedSeries) -> Result<Days> {
-        let rows: Vec<(i64, i64)> = sqlx::query_as(
-            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n) as bigint) from slot \
+        let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
+            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n / 4294967296) as bigint), \
+             cast(sum(n % 4294967296) as bigint) from slot \
              where board_id = $1 and series = $2 and plan = $3 group by 1",
         )
         .bind(board)
@@ -93,12 +95,13 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        Ok(rows.into_iter().collect())
+        Ok(rows.into_iter().map(|(day, high, low)| (day, of_halves(high, low))).collect())
     }
 
     async fn tier_days(&self, (board, _, series, plan): &CheckedSeries, tier: Tier) -> Result<Days> {
-        let rows: Vec<(i64, i64)> = sqlx::query_as(
-            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n) as bigint) from hist \
+        let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
+            "select t - ((t % 86400) + 86400) % 86400 as day, cast(sum(n / 4294967296) as bigint), \
+             cast(sum(n % 4294967296) as bigint) from hist \
              where board_id = $1 and series = $2 and plan = $3 and tier = $4 group by 1",
         )
         .bind(board)
@@ -108,7 +111,7 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        Ok(rows.into_iter().collect())
+        Ok(rows.into_iter().map(|(day, high, low)| (day, of_halves(high, low))).collect())
     }
 
     async fn dropped_until(&self, tier: Tier) -> Result<i64> {
@@ -219,8 +222,10 @@ mod tests {
             let hist = RowCounts::of_rows([(200, 3 + seq)]);
             let row = WatchRow { cpu: Some(Cpu(0)), n: hist.total(), hist, ..WatchRow::default() };
             let mono = seq as i64 * DAY * Nanos::SECOND.0;
-            serde_json::json!({ "seq": seq, "mono_ns": mono, "wall_ns": mono, "cpus": [row] }).to_string()
-                + "\n"
+            let line = serde_json::json!({
+                "seq": seq, "mono_ns": mono, "span_ns": 300, "wall_ns": mono, "cpus": [row],
+            });
+            line.to_string() + "\n"
         };
         let text: String = (0..2).map(line).collect();
         let rows = rows::read(&of, text.as_bytes()).unwrap();

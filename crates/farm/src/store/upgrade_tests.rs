@@ -67,7 +67,9 @@ fn batch(board_id: i64, from: u64, to: u64) -> RowBatch {
         let hist = RowCounts::of_rows([(200, 10 + seq)]);
         let row = WatchRow { cpu: Some(Cpu(0)), n: hist.total(), hist, ..WatchRow::default() };
         let mono = seq as i64 * 300 * Nanos::SECOND.0;
-        serde_json::json!({ "seq": seq, "mono_ns": mono, "wall_ns": mono, "cpus": [row] }).to_string() + "\n"
+        let line =
+            serde_json::json!({ "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row] });
+        line.to_string() + "\n"
     };
     let text: String = (from..to).map(line).collect();
     let rows = rows::read(&of, text.as_bytes()).unwrap();

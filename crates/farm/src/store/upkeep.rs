@@ -191,8 +191,10 @@ mod tests {
             let hist = RowCounts::of_rows([(200, 3 + seq)]);
             let row = WatchRow { cpu: Some(Cpu(0)), n: hist.total(), hist, ..WatchRow::default() };
             let mono = seq as i64 * 300 * Nanos::SECOND.0;
-            serde_json::json!({ "seq": seq, "mono_ns": mono, "wall_ns": mono, "cpus": [row] }).to_string()
-                + "\n"
+            let line = serde_json::json!({
+                "seq": seq, "mono_ns": mono, "span_ns": 300, "wall_ns": mono, "cpus": [row],
+            });
+            line.to_string() + "\n"
         };
         let text: String = (0..400).map(line).collect();
         let rows = rows::read(&of, text.as_bytes()).unwrap();

@@ -92,7 +92,12 @@ impl FoundChanges {
                 self.by_board.lock().await.get(&board.board).is_some_and(|(known, _)| *known == state);
             if !fresh {
                 // Not under the lock: others see meanwhile what is known.
-                let found = of_board(store, board, newest).await?;
+                let found = of_board(store, board, newest).await;
+                // What is damaged of one board hides no other's: its own page says so.
+                if found.is_err() && store.answers().await {
+                    continue;
+                }
+                let found = found?;
                 self.by_board.lock().await.insert(board.board.clone(), (state, found));
             }
         }

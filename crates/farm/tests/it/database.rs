@@ -29,7 +29,9 @@ fn without_its_database_a_farm_says_so_and_comes_back_by_itself() {
     let (status, answer) = ask(&server.address, "POST", "/v1/enrol", "", "", &asked).unwrap();
     assert_eq!(status, 201, "{answer}");
     let token = answer["token"].as_str().unwrap().to_owned();
-    let row = |seq: u64| json!({ "seq": seq, "mono_ns": seq, "wall_ns": seq, "cpus": [] }).to_string() + "\n";
+    let row = |seq: u64| {
+        json!({ "seq": seq, "mono_ns": seq, "span_ns": 1, "wall_ns": seq, "cpus": [] }).to_string() + "\n"
+    };
     let put = |seq: u64| {
         let path = format!("/v1/rows/b/r/timer/{seq}");
         ask(&server.address, "PUT", &path, &token, "", row(seq)).unwrap()

@@ -78,13 +78,18 @@ fn a_run_that_came_on_a_stick_is_there() {
 fn what_is_no_bundle_is_one_line_there_and_here_and_the_next_is_stored() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
-        let bad: [(&str, Damage); 7] = [
+        let bad: [(&str, Damage); 9] = [
             ("cut short", Box::new(|text| text[..text.len() / 2].to_owned())),
             ("expected a run", Box::new(|text| text.replace("onbeat.run/1", "other.tool/7"))),
             ("newer", Box::new(|text| text.replace("onbeat.run/1", "onbeat.run/2"))),
             ("another id", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"x", 1))),
             ("its id", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"../\\u001b[2J", 1))),
             ("nested", Box::new(|_| "[".repeat(100_000))),
+            ("in the future", Box::new(|text| text.replacen("\"started\":\"2026", "\"started\":\"2099", 1))),
+            (
+                "elapsed_ns is 9000000008466175545",
+                Box::new(|text| text.replacen("\"elapsed_ns\":", "\"elapsed_ns\":900000000", 1)),
+            ),
             ("contradicts", Box::new(|text| text.replacen("\"cycles\":", "\"cycles\":9", 1))),
         ];
         for (words, of) in &bad {
