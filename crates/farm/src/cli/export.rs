@@ -108,7 +108,8 @@ async fn export(
                 say(&format!("onbeat-farm: {board}: {from} to {to} left out: {failure}"));
                 left_out += 1;
             }
-            for row in if is_damaged { Vec::new() } else { rows? } {
+            let rows = if is_damaged { Vec::new() } else { rows? };
+            for row in rows {
                 let document = HistogramDocument::of(row, None);
                 let line = serde_json::json!({
                     "board": board.board, "series": key.series, "plan": key.plan, "histogram": document,

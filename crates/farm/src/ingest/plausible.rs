@@ -31,10 +31,14 @@ const DAY: i64 = 86_400;
 /// Machines without a clock chip begin in 1970, and their runs are not to be refused for that.
 const WRITTEN: i64 = 1_795_651_200;
 
-/// What the farm takes for the time at most, in seconds since 1970, by its own clock: a day more,
-/// as for rows of five minutes.
+/// What the farm takes for the time, in seconds since 1970, by its own clock.
+pub fn believed(clock: i64) -> i64 {
+    clock.max(WRITTEN)
+}
+
+/// The latest time that a run may be of: a day more, as for rows of five minutes.
 pub fn latest(clock: i64) -> i64 {
-    clock.max(WRITTEN).saturating_add(DAY)
+    believed(clock).saturating_add(DAY)
 }
 
 /// Why a run is none that onbeat wrote, by the farm's clock in seconds since 1970.

@@ -5,14 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use model::units::Nanos;
 use tokio::sync::Mutex;
 
 use super::answer::Refusal;
+use super::wall_clock::now;
 use crate::changes::{
     EnvironmentStep, FarmChange, READ_DAYS, RateHistory, SHOWN_DAYS, effect, hold, new_culprits, over_budget,
     rate_changes, silent,
 };
+use crate::ingest::plausible::believed;
 use crate::pages::environments::{SettingChange, changes};
 use crate::records::{BoardEnvironment, FarmBoard, SeriesKey, Tier};
 use crate::store::{FarmStore, TimeStretch};
@@ -125,12 +126,14 @@ impl FoundChanges {
 
 /// The first second of this day.
 fn today() -> i64 {
-    let now = host::clock::monotonic() + host::clock::wall_offset();
-    Tier::Day.begin(now.0.div_euclid(Nanos::SECOND.0))
+    Tier::Day.begin(now())
 }
 
-fn newest(boards: &[FarmBoard]) -> i64 {
-    boards.iter().map(|board| board.last_day).max().unwrap_or_default()
+/// The first second of the last day that any board has, or of this one: a board whose clock is
+/// wrong does not make everything else old.
+pub fn newest(boards: &[FarmBoard]) -> i64 {
+    let last = boards.iter().map(|board| board.last_day).max().unwrap_or_default();
+    last.min(Tier::Day.begin(believed(now())))
 }
 
 async fn of_board(store: &FarmStore, board: &FarmBoard, newest: i64) -> Result<Vec<FarmChange>, Refusal> {
@@ -192,10 +195,13 @@ async fn step(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board_settings::BoardSettings;
     use crate::changes::ChangeKind;
     use crate::fixture::recorded_run;
+    use crate::records::DayMaximum;
     use crate::store::EnrolOutcome;
     use crate::store::engines::on_each_engine;
+    use model::units::Nanos;
 
     /// Five days of a board, long ago.
     async fn put_days(store: &FarmStore, board: &str) {
@@ -207,6 +213,31 @@ mod tests {
             record.slots.clear();
             store.put(&record).await.unwrap();
         }
+    }
+
+    /// As a store may have it from a version that took runs of the future.
+    #[test]
+    fn a_board_whose_clock_is_wrong_hides_nothing_of_others() {
+        let today = Tier::Day.begin(believed(now()));
+        let board = |name: &str, last: i64| FarmBoard {
+            board: name.to_owned(),
+            last_day: last,
+            days: (0..5).map(|day| DayMaximum { t: last - day * DAY, max_ns: Nanos(900) }).collect(),
+            settings: BoardSettings { budget_ns: Some(Nanos(100)), ..BoardSettings::default() },
+            ..FarmBoard::default()
+        };
+        let (near, far) = (board("near", today - 3 * DAY), board("far", today + 27_000 * DAY));
+        assert_eq!(newest(std::slice::from_ref(&near)), today - 3 * DAY);
+        assert_eq!((newest(&[near.clone(), far.clone()]), newest(&[])), (today, 0));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let open = async |boards: &[FarmBoard]| {
+                let mut all = FoundChanges::default().known(boards).await;
+                all.retain(|one| one.board == "near" && one.kind == ChangeKind::OverBudget);
+                all.len()
+            };
+            assert_eq!((open(&[near.clone()]).await, open(&[near, far]).await), (1, 1));
+        });
     }
 
     #[test]

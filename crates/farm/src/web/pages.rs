@@ -12,6 +12,7 @@ use study::page::ReportedRun;
 use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::found_changes::newest;
 use super::protection::POLICY;
 use super::unnamed;
 use super::visitor::Visitor;
@@ -57,7 +58,7 @@ pub async fn fleet(
     unnamed::changes(&visitor, &mut changes);
     let worst =
         boards.iter().filter(|board| board.max_ns.is_some()).max_by_key(|board| board.max_ns).cloned();
-    let newest = boards.iter().map(|board| board.last_day).max().unwrap_or_default();
+    let newest = newest(&boards);
     let (of, order) = (boards.len(), BoardOrder::of_word(&query.sort));
     let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
     boards.retain(|board| matches(board, &query.q));
