@@ -9,6 +9,17 @@ use crate::records::{DayMaximum, FarmBoard, Tier};
 /// Days within the budget after which the next one that is not begins another change.
 const APART: i64 = 7;
 
+/// Whose budget it is, where it is a tag's: `that of the tag NAME`.
+const OF_THE: &str = "that of the ";
+
+/// What a change stands on, without the name of the tag whose budget it is.
+pub fn without_tag(evidence: &mut [String]) {
+    let named = format!("The budget is {OF_THE}tag ");
+    for one in evidence.iter_mut().filter(|one| one.starts_with(&named)) {
+        "The budget is that of a tag.".clone_into(one);
+    }
+}
+
 /// Whether a budget is broken, by the daily maxima of a board's last days.
 pub fn over_budget(board: &FarmBoard) -> Option<FarmChange> {
     let limit = board.settings.budget_ns?;
@@ -24,7 +35,7 @@ pub fn over_budget(board: &FarmBoard) -> Option<FarmChange> {
     let whose = match board.settings.budget_of.as_str() {
         "board" => "the board's own".to_owned(),
         "fleet" => "that of all boards".to_owned(),
-        tag => format!("that of the {tag}"),
+        tag => format!("{OF_THE}{tag}"),
     };
     let when =
         if first.t == last.t { format!("on {}", date(first.t)) } else { format!("since {}", date(first.t)) };

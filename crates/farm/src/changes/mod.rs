@@ -16,7 +16,7 @@ use stats::pair::adjusted_p::benjamini_hochberg;
 
 use crate::pages::environments::SettingChange;
 
-pub use budget::over_budget;
+pub use budget::{over_budget, without_tag};
 pub use culprits::{CulpritSeen, new_culprits};
 pub use environment::{EnvironmentStep, effect};
 pub use identity::ChangeIdentity;

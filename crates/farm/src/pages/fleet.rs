@@ -62,8 +62,10 @@ pub struct Fleet<'a> {
     pub newest: i64,
     /// and what changed on them.
     pub changes: &'a [FarmChange],
-    /// Whether names of machines and kernels are left out.
+    /// Whether names of machines and kernels are left out,
     pub unnamed: bool,
+    /// and how many boards for that.
+    pub hidden: usize,
 }
 
 /// The page.
@@ -71,7 +73,8 @@ pub fn fleet(of: &Fleet) -> String {
     let boards = several(of.of as u64, "board", "boards");
     let runs = several(of.runs, "run", "runs");
     let body = html! {
-        @if of.of == 0 { (nothing()) } @else {
+        @if of.of == 0 && of.hidden == 0 { (nothing()) }
+        @if of.of > 0 {
             (answer(of))
             (form(of))
             (table(of))
@@ -80,6 +83,10 @@ pub fn fleet(of: &Fleet) -> String {
              across is 100 us." }
         }
         @if of.unnamed { (left_out()) }
+        @if of.hidden > 0 {
+            p.muted { (several(of.hidden as u64, "board is", "boards are")) " called after the machine, and \
+             left out: " code { "DIR/BOARD/RUN" } " gives a board its own name." }
+        }
         (refused(of.refused))
     };
     page(Some(Section::Boards), "Boards", body)
@@ -270,12 +277,15 @@ mod tests {
             newest: 1,
             changes: &[],
             unnamed: false,
+            hidden: 0,
         };
         let text = fleet(&of);
         assert!(!text.contains("<img") && !text.contains("<script>") && !text.contains("<b>"));
         assert!(text.contains("kernel") && !text.contains("log in"));
         let public = fleet(&Fleet { unnamed: true, ..of });
         assert!(!public.contains(">kernel<") && public.contains("log in"));
+        let hidden = fleet(&Fleet { boards: &[], of: 0, unnamed: true, hidden: 2, ..of });
+        assert!(hidden.contains("2 boards are called after") && !hidden.contains("onbeat measure"));
         let empty = Fleet { boards: &[], of: 0, runs: 0, filter: "", refused: &[], ..of };
         assert!(fleet(&empty).contains("onbeat measure"));
     }

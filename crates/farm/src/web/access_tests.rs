@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
+use model::units::Nanos;
 use tower::ServiceExt;
 
 use super::access::RouteNeed;
 use super::routes::routes;
 use super::{AccessPolicy, App, FarmExposure, Intake, PublicReading, router};
+use crate::board_settings::BoardSettings;
+use crate::fixture::recorded_run;
 use crate::ingest::bundle::read;
-use crate::ingest::find::FoundBundle;
+use crate::ingest::find::{FoundBundle, board_key};
 use crate::people::{FarmPerson, PasswordCost, Role, digest_password};
 use crate::store::FarmStore;
 
@@ -268,6 +271,35 @@ fn what_is_too_large_or_no_form_is_refused() {
     });
 }
 
+/// What is in a name that the public may not see.
+const PLANTED: &str = "planted";
+
+/// Plants it where a name can come from that no recorded run has: the command and the path of a
+/// load, a lab, a tag that has a budget, a label; and makes a board that its machine names.
+async fn plant(app: &Arc<App>) {
+    let mut loaded = recorded_run("hunt", "east");
+    loaded.run.id = "loaded".to_owned();
+    loaded.run.key.plan = "0123456789ab".to_owned();
+    loaded.run.labels = [("build".to_owned(), PLANTED.to_owned())].into_iter().collect();
+    loaded.plan_words = format!("every 1 ms, load disk:2,path=/{PLANTED}, load cmd:sh -c 'a, {PLANTED}'");
+    loaded.slots.clear();
+    app.store.put(&loaded).await.unwrap();
+    let found = FoundBundle {
+        place: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured"),
+        board: None,
+    };
+    let mut of_machine = read(&found).unwrap().0;
+    of_machine.run.id = "of-machine".to_owned();
+    of_machine.slots.iter_mut().for_each(|slot| slot.run = "of-machine".to_owned());
+    app.store.put(&of_machine).await.unwrap();
+    let (lab, tag) = (format!("lab={PLANTED}"), format!("{PLANTED}-tag"));
+    app.store.set_budget(&tag, Some(Nanos(1_000))).await.unwrap();
+    for name in ["west", "east"] {
+        let settings = BoardSettings { tags: vec![lab.clone(), tag.clone()], ..BoardSettings::default() };
+        assert!(app.store.set_settings(name, name, &settings).await.unwrap());
+    }
+}
+
 /// What the public may not see, as it is in the store.
 async fn names(app: &Arc<App>) -> Vec<String> {
     let mut names = Vec::new();
@@ -280,6 +312,9 @@ async fn names(app: &Arc<App>) -> Vec<String> {
         }
     }
     names.extend(app.store.culprits(None, 99).await.unwrap().into_iter().map(|one| one.name));
+    // The board that its machine names is in its address as this.
+    let key = board_key(&names[0]);
+    names.extend([PLANTED.to_owned(), key]);
     names.retain(|name| name.len() > 3);
     names
 }
@@ -288,12 +323,18 @@ async fn names(app: &Arc<App>) -> Vec<String> {
 fn the_public_sees_latencies_and_no_names() {
     block_on(async {
         let app = farm(Some(PublicReading::Read)).await;
+        plant(&app).await;
         let names = names(&app).await;
         assert!(names.len() > 6, "{names:?}");
-        let (west, east) =
-            (app.store.runs("west", 1).await.unwrap(), app.store.runs("east", 1).await.unwrap());
+        let boards = app.store.boards().await.unwrap();
+        assert_eq!(boards.len(), 3);
+        let mut runs = Vec::new();
+        for board in &boards {
+            runs.extend(app.store.runs(&board.board, 9).await.unwrap());
+        }
+        assert_eq!(runs.len(), 4);
         let mut seen = 0;
-        for run in west.iter().chain(&east) {
+        for run in &runs {
             for route in routes().into_iter().filter(|route| route.method == "GET") {
                 let address = route.path.replace("{board}", &run.board).replace("{id}", &run.id);
                 let address = address.replace("{t}", &run.started.to_string()).replace("{fingerprint}", "x");
@@ -310,13 +351,23 @@ fn the_public_sees_latencies_and_no_names() {
             }
         }
         assert!(seen > 40, "{seen}");
+        let fleet = ask(&app, "GET", "/", OWN, "").await.text;
+        assert!(fleet.contains("1 board is called after the machine"), "{fleet}");
+        let changes = ask(&app, "GET", "/v1/changes", OWN, "").await.text;
+        assert!(changes.contains("that of a tag"), "{changes}");
         let page = ask(&app, "GET", "/b/east", OWN, "").await.text;
         assert!(page.contains("The largest latency") && page.contains("log in"), "{page}");
+        assert!(page.contains("load disk:2, load cmd<") || page.contains("load disk:2, load cmd "), "{page}");
         assert!(!page.contains("unknown"), "what is left out is not said to be unknown: {page}");
         // With a cookie of somebody everything is there.
         let cookie = logged_in(&app, "viewer").await;
         let page = ask(&app, "GET", "/b/east", Browser { cookie: &cookie, ..OWN }, "").await.text;
-        assert!(names.iter().any(|name| page.contains(name)));
+        assert!(names.iter().any(|name| page.contains(name)) && page.contains(PLANTED));
+        // What was planted is where it was looked for.
+        for address in ["/", "/v1/boards", "/v1/boards.csv", "/v1/boards/east", "/v1/changes", "/changes"] {
+            let text = ask(&app, "GET", address, Browser { cookie: &cookie, ..OWN }, "").await.text;
+            assert!(text.contains(PLANTED), "{address}: {text}");
+        }
     });
 }
 

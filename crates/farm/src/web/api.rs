@@ -38,7 +38,8 @@ pub async fn board(
     Path(name): Path<String>,
 ) -> WebOutcome {
     let board = known_board(&app, &visitor, &name).await?;
-    let series = app.store.series(&board.board).await?;
+    let mut series = app.store.series(&board.board).await?;
+    unnamed::series(&visitor, &mut series);
     let mut runs = app.store.runs(&board.board, 1_000).await?;
     let mut culprits = app.store.culprits(Some(&board.board), 200).await?;
     unnamed::runs(&visitor, &mut runs);
@@ -64,6 +65,10 @@ pub async fn run(
     }
     match app.store.run(&id).await? {
         Some(mut run) => {
+            // One of a board that is not shown is not shown either.
+            if visitor.is_unnamed() {
+                known_board(&app, &visitor, &run.board).await?;
+            }
             unnamed::runs(&visitor, std::slice::from_mut(&mut run));
             Ok(WebAnswer::json(&run)?.into_response())
         }

@@ -93,9 +93,10 @@ fn fits(one: &FarmChange, query: &ChangesQuery) -> bool {
 }
 
 async fn found(app: &App, visitor: &Visitor) -> Result<(Vec<FarmBoard>, Vec<FarmChange>), Refusal> {
-    let boards = app.store.boards().await?;
+    let mut boards = app.store.boards().await?;
     let mut all = app.changes.all(&app.store, &boards).await?;
     mark(app, &mut all).await?;
-    unnamed::changes(visitor, &mut all);
+    unnamed::boards(visitor, &mut boards);
+    unnamed::changes(visitor, &boards, &mut all);
     Ok((boards, all))
 }

@@ -42,7 +42,8 @@ pub async fn page(
     let time = || t.parse::<i64>().ok().filter(|t| (0..1 << 40).contains(t));
     let asked = time().ok_or_else(|| Refusal::bad("this is no time: give seconds since 1970"))?;
     let board = known_board(&app, &visitor, &name).await?;
-    let all = app.store.series(&board.board).await?;
+    let mut all = app.store.series(&board.board).await?;
+    unnamed::series(&visitor, &mut all);
     let fits = |one: &&SeriesOfBoard| {
         (query.series.is_empty() || one.key.series == query.series)
             && (query.plan.is_empty() || one.key.plan == query.plan)

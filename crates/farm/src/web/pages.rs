@@ -54,8 +54,10 @@ pub async fn fleet(
     let mut boards = app.store.boards().await?;
     let mut changes = app.changes.known(&boards).await;
     mark(&app, &mut changes).await?;
+    let before = boards.len();
     unnamed::boards(&visitor, &mut boards);
-    unnamed::changes(&visitor, &mut changes);
+    unnamed::changes(&visitor, &boards, &mut changes);
+    let hidden = before - boards.len();
     let worst =
         boards.iter().filter(|board| board.max_ns.is_some()).max_by_key(|board| board.max_ns).cloned();
     let newest = newest(&boards);
@@ -75,6 +77,7 @@ pub async fn fleet(
         newest,
         changes: &changes,
         unnamed: visitor.is_unnamed(),
+        hidden,
     };
     Ok(WebAnswer::page(pages::fleet::fleet(&view)))
 }
@@ -94,7 +97,8 @@ pub async fn board(
     Query(query): Query<BoardQuery>,
 ) -> WebOutcome {
     let board = known_board(&app, &visitor, &name).await?;
-    let series = app.store.series(&board.board).await?;
+    let mut series = app.store.series(&board.board).await?;
+    unnamed::series(&visitor, &mut series);
     let chosen = chosen(&series, &query.series, &query.plan)?;
     let span = BoardSpan::of_word(&query.span);
     let last = series.iter().find(|one| one.key == chosen).map_or(board.last, |one| one.last);
@@ -111,7 +115,7 @@ pub async fn board(
     let mut changes = app.changes.of_board(&app.store, &board.board).await?;
     mark(&app, &mut changes).await?;
     changes.retain(|one| one.is_open());
-    unnamed::changes(&visitor, &mut changes);
+    unnamed::changes(&visitor, std::slice::from_ref(&board), &mut changes);
     unnamed::slots(&visitor, &mut worst);
     unnamed::runs(&visitor, &mut runs);
     if visitor.is_unnamed() {

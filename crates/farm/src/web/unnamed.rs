@@ -1,18 +1,29 @@
 //! What the public sees where it may read: latencies and times. Names of programs, machines,
 //! kernels and people are taken out of the values, before anything is made of them.
 
+use std::collections::BTreeSet;
+
 use model::labels::Labels;
 
 use super::visitor::Visitor;
-use crate::changes::{ChangeKind, FarmChange};
+use crate::changes::{ChangeKind, FarmChange, without_tag};
+use crate::ingest::find::board_key;
 use crate::pages::parts::escaped;
-use crate::records::{FarmBoard, FarmRun, FarmSlot};
+use crate::records::{FarmBoard, FarmRun, FarmSlot, SeriesOfBoard};
 
-/// Boards without what they are.
-pub fn boards(visitor: &Visitor, all: &mut [FarmBoard]) {
+/// Boards without what they are. One whose runs lie in no folder is called after its machine, in
+/// each of its addresses: it is left out.
+pub fn boards(visitor: &Visitor, all: &mut Vec<FarmBoard>) {
     if visitor.is_unnamed() {
+        all.retain(|board| !is_called_after_machine(board));
         all.iter_mut().for_each(without_host);
     }
+}
+
+fn is_called_after_machine(board: &FarmBoard) -> bool {
+    // As `ingest::bundle` makes a name of it.
+    let name: String = board.model.chars().take(64).collect();
+    !name.trim().is_empty() && board_key(name.trim()) == board.board
 }
 
 fn without_host(board: &mut FarmBoard) {
@@ -21,6 +32,33 @@ fn without_host(board: &mut FarmBoard) {
     }
     board.settings.tags.clear();
     board.settings.lab.clear();
+    if board.settings.budget_of.starts_with("tag ") {
+        "tag".clone_into(&mut board.settings.budget_of);
+    }
+}
+
+/// Series without the commands and paths of their loads: which load it was stays.
+pub fn series(visitor: &Visitor, all: &mut [SeriesOfBoard]) {
+    if visitor.is_unnamed() {
+        all.iter_mut().for_each(|one| one.words = without_commands(&one.words));
+    }
+}
+
+fn without_commands(words: &str) -> String {
+    let mut kept = Vec::new();
+    for part in words.split(", ") {
+        let Some(load) = part.strip_prefix("load ") else {
+            kept.push(part.to_owned());
+            continue;
+        };
+        // A command goes on up to the end of its load, whatever is in it.
+        if load == "cmd" || load.starts_with("cmd:") {
+            kept.push("load cmd".to_owned());
+            break;
+        }
+        kept.push(format!("load {}", load.split(',').next().unwrap_or_default()));
+    }
+    kept.join(", ")
 }
 
 /// Runs without what they ran on.
@@ -44,9 +82,11 @@ pub fn slots(visitor: &Visitor, all: &mut [FarmSlot]) {
     }
 }
 
-/// Changes without what else changed, and who takes the time.
-pub fn changes(visitor: &Visitor, all: &mut [FarmChange]) {
+/// Changes of the boards that are shown, without what else changed, and who takes the time.
+pub fn changes(visitor: &Visitor, shown: &[FarmBoard], all: &mut Vec<FarmChange>) {
     if visitor.is_unnamed() {
+        let shown: BTreeSet<&str> = shown.iter().map(|board| board.board.as_str()).collect();
+        all.retain(|one| shown.contains(one.board.as_str()));
         all.iter_mut().for_each(without_names);
     }
 }
@@ -54,6 +94,7 @@ pub fn changes(visitor: &Visitor, all: &mut [FarmChange]) {
 fn without_names(one: &mut FarmChange) {
     one.settings.clear();
     one.subject.clear();
+    without_tag(&mut one.evidence);
     if let Some(by) = &mut one.acknowledged {
         (by.who, by.note) = (String::new(), String::new());
     }
@@ -66,4 +107,45 @@ fn without_names(one: &mut FarmChange) {
     };
     says.clone_into(&mut one.says);
     one.address = format!("/b/{}", escaped(&one.board));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_load_its_kind_and_amount_stay() {
+        for (words, wanted) in [
+            ("every 1 ms, fifo 80", "every 1 ms, fifo 80"),
+            ("every 1 ms, load cmd:md5sum /dev/zero", "every 1 ms, load cmd"),
+            ("load cpu:2x1M, load cmd:sh -c 'a, load b, c', load net", "load cpu:2x1M, load cmd"),
+            ("load cmd", "load cmd"),
+            ("load disk:2@5,path=/srv/secret, load net", "load disk:2@5, load net"),
+            ("load cmdline:3", "load cmdline:3"),
+            ("", ""),
+        ] {
+            assert_eq!(without_commands(words), wanted);
+        }
+    }
+
+    #[test]
+    fn a_board_that_is_called_after_its_machine_is_known_by_its_address() {
+        let board = |key: &str, model: &str| FarmBoard {
+            board: key.to_owned(),
+            model: model.to_owned(),
+            ..FarmBoard::default()
+        };
+        let long = "An M".repeat(40);
+        let shortened: String = long.chars().take(64).collect();
+        for (board, is) in [
+            (board("QEMU-TCG-CPU-version-2.5", "QEMU TCG CPU version 2.5+"), true),
+            (board(&board_key(&shortened), &long), true),
+            (board("press-3", "QEMU TCG CPU version 2.5+"), false),
+            // What an empty name becomes.
+            (board("board", ""), false),
+            (board("board", " "), false),
+        ] {
+            assert_eq!(is_called_after_machine(&board), is, "{}", board.board);
+        }
+    }
 }
