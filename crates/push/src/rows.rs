@@ -2,71 +2,19 @@
 
 use std::path::Path;
 
-use bundle::record::lines::{HeaderLine, ROWS_SCHEMA};
+use bundle::record::cuts::RowCut;
 use bundle::record::read::{RecordReader, is_record};
 use bundle::record::texts::RowText;
 use host::RecordFolder;
-use model::keyword::Word;
 use model::record::RecordTier;
 use model::text::{excerpt, quoted, several};
-use model::watch::{WatchRun, WatchSeries};
+use model::watch::WatchSeries;
 
 use super::link::LinkFault;
 use super::sent::SentLog;
 use super::session::{PushAllowance, PushRound, RoundEnd};
 
-/// Bytes and lines of a request: half of what a farm takes, and a day.
-const MOST_BYTES: usize = 512 << 10;
-const MOST_LINES: usize = 288;
-
 type Sent = Result<(), RoundEnd>;
-
-/// Rows of one boot and plan, which go in one request.
-struct RowCut {
-    series: WatchSeries,
-    run: WatchRun,
-    env: String,
-    rows: Vec<(u64, Vec<u8>)>,
-    bytes: usize,
-}
-
-impl RowCut {
-    fn of(series: WatchSeries, text: RowText) -> RowCut {
-        let mut cut = RowCut { series, run: text.run, env: text.at.env, rows: Vec::new(), bytes: 0 };
-        cut.push(text.at.seq, text.line);
-        cut
-    }
-
-    fn takes(&self, text: &RowText) -> bool {
-        let ascends = self.rows.last().is_none_or(|last| last.0 < text.at.seq);
-        self.run == text.run
-            && ascends
-            && self.rows.len() < MOST_LINES
-            && self.bytes + text.line.len() < MOST_BYTES
-    }
-
-    fn push(&mut self, seq: u64, line: Vec<u8>) {
-        self.bytes += line.len() + 1;
-        self.rows.push((seq, line));
-    }
-
-    fn text(&self) -> serde_json::Result<Vec<u8>> {
-        let header = HeaderLine {
-            schema: ROWS_SCHEMA.to_owned(),
-            run: self.run.clone(),
-            span_ns: self.run.interval_ns,
-            series: Word::Known(self.series),
-            env: self.env.clone(),
-        };
-        let mut text = serde_json::to_vec(&header)?;
-        for (_, line) in &self.rows {
-            text.push(b'\n');
-            text.extend_from_slice(line);
-        }
-        text.push(b'\n');
-        Ok(text)
-    }
-}
 
 /// Sends the last row of each series.
 pub fn send_newest(round: &mut PushRound<'_>, record: &Path) -> Sent {
@@ -87,16 +35,9 @@ pub fn send_newest(round: &mut PushRound<'_>, record: &Path) -> Sent {
 pub fn send_backlog(round: &mut PushRound<'_>, record: &Path) -> Sent {
     for &series in WatchSeries::ALL {
         let mut open: Option<RowCut> = None;
-        each_open(round, record, series, |round, text| {
-            match open.as_mut().filter(|cut| cut.takes(&text)) {
-                Some(cut) => cut.push(text.at.seq, text.line),
-                None => {
-                    if let Some(full) = open.replace(RowCut::of(series, text)) {
-                        send(round, full)?;
-                    }
-                }
-            }
-            Ok(())
+        each_open(round, record, series, |round, text| match RowCut::join(&mut open, series, text) {
+            Some(full) => send(round, full),
+            None => Ok(()),
         })?;
         if let Some(rest) = open {
             send(round, rest)?;
@@ -197,10 +138,8 @@ fn send(round: &mut PushRound<'_>, mut cut: RowCut) -> Sent {
                 _ => return Err(refused(answer.status, &detail)),
             },
             413 if cut.rows.len() > 1 => {
-                let half = cut.rows.split_off(cut.rows.len() / 2);
-                let (series, run, env) = (cut.series, cut.run.clone(), cut.env.clone());
-                send(round, RowCut { series, run, env, rows: std::mem::take(&mut cut.rows), bytes: 0 })?;
-                cut.rows = half;
+                let half = cut.first_half();
+                send(round, half)?;
             }
             413 => set_aside(round, &mut cut, 0, &detail),
             status => return Err(refused(status, &detail)),

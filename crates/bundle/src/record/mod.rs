@@ -9,6 +9,7 @@
 //! at any moment, and what is left of a damaged one.
 
 mod close;
+pub mod cuts;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fake;
 mod faults;

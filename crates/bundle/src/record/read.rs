@@ -49,7 +49,11 @@ struct ListedFile {
 /// Whether a folder is a record, whole or not.
 pub fn is_record(path: &Path) -> bool {
     let Ok(folder) = RecordFolder::open(path) else { return false };
-    let names = folder.names().unwrap_or_default();
+    is_record_of(&folder.names().unwrap_or_default())
+}
+
+/// The same of a folder whose files have these names.
+pub fn is_record_of(names: &[String]) -> bool {
     names.iter().any(|name| name == MANIFEST || is_record_file(name) && !name.ends_with(".json"))
 }
 

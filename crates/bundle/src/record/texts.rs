@@ -1,13 +1,14 @@
 //! The lines of rows as they were written, for who passes them on.
 
 use std::io;
+use std::path::Path;
 
-use host::RecordDisk;
+use host::{RecordDisk, RecordFolder};
 use model::record::RecordTier;
 use model::watch::{WatchRun, WatchSeries};
 
 use super::lines::LineSpan;
-use super::manifest::RecordSegment;
+use super::manifest::{MANIFEST, RecordSegment, is_record_file};
 use super::read::RecordReader;
 
 /// A line of rows, and what it is of.
@@ -18,6 +19,20 @@ pub struct RowText {
     pub at: LineSpan,
     /// Without its newline; it is the same bytes wherever the record keeps it.
     pub line: Vec<u8>,
+}
+
+/// The files of a record with their lengths: others as soon as an interval is added.
+pub fn record_state(path: &Path) -> io::Result<Vec<(String, u64)>> {
+    let folder = RecordFolder::open(path)?;
+    let mut names = folder.names()?;
+    names.retain(|name| name == MANIFEST || is_record_file(name));
+    names.sort_unstable();
+    // A file may be merged or dropped meanwhile: then there is another state anyway.
+    let with_length = |name: String| {
+        let length = folder.length(&name).unwrap_or(0);
+        (name, length)
+    };
+    Ok(names.into_iter().map(with_length).collect())
 }
 
 impl<D: RecordDisk> RecordReader<D> {
@@ -37,5 +52,30 @@ impl<D: RecordDisk> RecordReader<D> {
         let done = segments.filter(|segment| is_done(segment)).flat_map(|segment| &segment.files);
         let names: Vec<String> = done.map(|file| file.name.clone()).collect();
         self.drop_files(&names);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::made::MadeRecord;
+    use crate::record::write::{DEFAULT_SIZE, RecordWriter};
+    use model::units::Nanos;
+
+    #[test]
+    fn each_interval_makes_another_state() {
+        let made = MadeRecord { cpus: 1, span: Nanos(300 * Nanos::SECOND.0), reboot: 9, wakeups: 1_000 };
+        let place = tempfile::tempdir().unwrap();
+        let record = place.path().join("watch");
+        assert!(record_state(&record).is_err());
+        let (mut writer, _) = RecordWriter::open_folder(&record, DEFAULT_SIZE).unwrap();
+        let mut states = vec![record_state(&record).unwrap()];
+        for n in 0..20 {
+            writer.append(&made.run(n), &made.interval(n)).unwrap();
+            let state = record_state(&record).unwrap();
+            assert_eq!(record_state(&record).unwrap(), state);
+            assert!(!states.contains(&state), "{n}");
+            states.push(state);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `onbeat-farm import`: bundles from a folder or a stick into the store.
+//! `onbeat-farm import`: bundles and records from a folder or a stick into the store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use model::text::{quoted, several};
 
 use super::objects_flag::ObjectsFlag;
 use super::store_flag::StorePlace;
+use super::take_record::{TakenRecord, take_record};
 use super::{FarmEnvironment, say};
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, bundles};
@@ -16,16 +17,18 @@ use crate::objects::{BucketFault, ObjectBucket};
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, PutOutcome};
 
-/// Take runs from folders into the store, as from a stick
+/// Take runs and records from folders into the store, as from a stick
 ///
-/// The bundles are copied next to the store, or into the bucket of --objects. Importing the same
-/// again adds nothing, but for what the bucket has lost.
+/// The bundles are copied next to the store, or into the bucket of --objects; of a record of
+/// `onbeat watch` its rows are taken. Importing the same again adds nothing, but for what the
+/// bucket has lost and what a record has more.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat-farm import /media/stick/runs\n  onbeat-farm import --board press-3 RUN"
+    after_help = "Examples:\n  onbeat-farm import /media/stick/runs\n  onbeat-farm import --board press-3 RUN\n  \
+     onbeat-farm import --board press-3 /var/lib/onbeat/watch"
 )]
 pub struct Args {
-    /// Folders with runs: DIR/BOARD/RUN, or DIR/RUN
+    /// Folders with runs and records: DIR/BOARD/RUN, or DIR/RUN
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
     /// All of them are of this board
@@ -46,40 +49,90 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         bucket.claim(store.identity().await?).await?;
     }
     let to = KeptIn { bundles: place.bundles, bucket };
-    let (mut stored, mut had, mut refused) = (0, 0, 0);
+    let mut done = ImportOutcome::default();
     for folder in &args.folders {
         let root = host::whole_path(folder).map_err(|error| {
             let what = format!("cannot read {}", quoted(folder));
-            Failure::of_call(what, &error, Exit::Usage, "name a folder that holds runs")
+            Failure::of_call(what, &error, Exit::Usage, "name a folder that holds runs or a record")
         })?;
-        let (found, cut) = bundles(&root);
-        if cut {
+        let found = bundles(&root);
+        if found.cut {
             say(&format!(
                 "onbeat-farm: {}: more files than are looked at: name a folder that holds runs alone",
                 quoted(folder)
             ));
-            refused += 1;
+            done.refused += 1;
         }
-        for mut one in found {
+        for mut one in found.runs {
             one.board = args.board.clone().or(one.board);
             match take_in(&store, &one, &to).await? {
-                Ok(PutOutcome::Had) => had += 1,
-                Ok(_) => stored += 1,
+                Ok(PutOutcome::Had) => done.had += 1,
+                Ok(_) => done.stored += 1,
                 Err(reason) => {
                     say(&format!("onbeat-farm: {}: {reason}", quoted(&one.place)));
-                    refused += 1;
+                    done.refused += 1;
                 }
             }
         }
+        for mut one in found.records {
+            one.board = args.board.clone().or(one.board);
+            done.add_record(&store, &one).await?;
+        }
     }
-    say(&format!(
-        "onbeat-farm: {} stored, {had} there already, {refused} refused",
-        several(stored, "run", "runs")
-    ));
-    if stored + had + refused == 0 {
-        return Err(Failure::usage("no run was found: name a folder that holds bundles, as DIR/BOARD/RUN"));
+    say(&format!("onbeat-farm: {}", done.words()));
+    done.exit()
+}
+
+/// What became of what was found.
+#[derive(Debug, Default)]
+struct ImportOutcome {
+    stored: u64,
+    had: u64,
+    refused: u64,
+    records: u64,
+    /// Rows of records that were new,
+    rows: u64,
+    /// and those that were there.
+    rows_had: u64,
+    /// Whether something of a record was not taken.
+    left_out: bool,
+}
+
+impl ImportOutcome {
+    async fn add_record(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<()> {
+        let mut taken = TakenRecord::default();
+        let remarks = take_record(store, one, &mut taken).await?;
+        let reasons = taken.reasons();
+        self.left_out |= !reasons.is_empty();
+        for line in remarks.into_iter().chain(reasons) {
+            say(&format!("onbeat-farm: {}: {line}", quoted(&one.place)));
+        }
+        self.records += 1;
+        self.rows += taken.stored;
+        self.rows_had += taken.had;
+        Ok(())
     }
-    Ok(if refused > 0 { Exit::Inconclusive } else { Exit::Ok })
+
+    fn words(&self) -> String {
+        let runs = several(self.stored, "run", "runs");
+        let mut words = format!("{runs} stored, {} there already, {} refused", self.had, self.refused);
+        if self.records > 0 {
+            let (records, rows) =
+                (several(self.records, "record", "records"), several(self.rows, "row", "rows"));
+            words += &format!("; {records}: {rows} stored, {} there already", self.rows_had);
+        }
+        words
+    }
+
+    fn exit(&self) -> Result<Exit> {
+        if self.stored + self.had + self.refused + self.records == 0 {
+            return Err(Failure::usage(
+                "no run and no record was found: name a folder that holds bundles, as DIR/BOARD/RUN, or a \
+                 record of `onbeat watch`",
+            ));
+        }
+        Ok(if self.refused > 0 || self.left_out { Exit::Inconclusive } else { Exit::Ok })
+    }
 }
 
 /// Where copies of bundles go.
@@ -221,6 +274,21 @@ mod tests {
             assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
             assert_eq!(faults().await, [""; 0]);
         });
+    }
+
+    #[test]
+    fn an_import_says_what_it_took_and_whether_something_was_left_out() {
+        let mut done = ImportOutcome { stored: 2, had: 1, ..ImportOutcome::default() };
+        assert_eq!(done.words(), "2 runs stored, 1 there already, 0 refused");
+        assert_eq!(done.exit().unwrap(), Exit::Ok);
+        (done.records, done.rows, done.rows_had) = (1, 8_640, 3);
+        let words = "2 runs stored, 1 there already, 0 refused; 1 record: 8640 rows stored, 3 there already";
+        assert_eq!((done.words().as_str(), done.exit().unwrap()), (words, Exit::Ok));
+        done.left_out = true;
+        assert_eq!(done.exit().unwrap(), Exit::Inconclusive);
+        let record = ImportOutcome { records: 1, ..ImportOutcome::default() };
+        assert_eq!(record.exit().unwrap(), Exit::Ok);
+        assert_eq!(ImportOutcome::default().exit().unwrap_err().exit, Exit::Usage);
     }
 
     #[test]

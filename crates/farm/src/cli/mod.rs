@@ -18,6 +18,7 @@ mod retention_bucket;
 mod scan;
 mod serve;
 mod store_flag;
+mod take_record;
 mod tls_flags;
 mod webhook_flags;
 

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use bundle::record::texts::record_state;
 use model::error::Result;
 
+use super::take_record::{TakenRecord, take_record};
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, bundles};
 use crate::pages::fleet::RefusedBundle;
@@ -16,33 +18,69 @@ use crate::store::{FarmStore, PutOutcome};
 pub struct ScanOutcome {
     pub stored: u64,
     pub had: u64,
+    /// Records that were looked at for the first time, and those that are known.
+    pub new_records: u64,
+    pub known_records: u64,
     pub refused: Vec<RefusedBundle>,
-    /// What is to be known of runs that were taken in, with their place.
+    /// What is to be known of what was taken in, with its place.
     pub remarks: Vec<String>,
 }
 
 /// Which runs have been looked at and do not change any more: by the file that `run.json` is, which
-/// is another one whenever it is replaced.
+/// is another one whenever it is replaced. Of records how far they were taken, and what their files
+/// were then.
 #[derive(Default)]
 pub struct SeenRuns {
     over: BTreeMap<PathBuf, (u64, u64)>,
     refused: BTreeMap<PathBuf, ((u64, u64), String)>,
+    records: BTreeMap<PathBuf, (TakenRecord, Vec<(String, u64)>)>,
 }
 
 /// Looks through a folder once.
 pub async fn scan(store: &FarmStore, root: &Path, seen: &mut SeenRuns) -> Result<ScanOutcome> {
     let folder = root.to_owned();
-    let found = tokio::task::spawn_blocking(move || bundles(&folder)).await;
-    let (found, cut) = found.unwrap_or_default();
+    let found = tokio::task::spawn_blocking(move || bundles(&folder)).await.unwrap_or_default();
     let mut outcome = ScanOutcome::default();
-    if cut {
+    if found.cut {
         let reason = "more files than are looked at: give a folder that holds runs alone".to_owned();
         outcome.refused.push(RefusedBundle { place: root.display().to_string(), reason });
     }
-    for one in found {
+    for one in found.runs {
         take_in(store, one, seen, &mut outcome).await?;
     }
+    for one in found.records {
+        take_rows(store, one, seen, &mut outcome).await?;
+    }
     Ok(outcome)
+}
+
+/// Takes what a record has more than at the last look.
+async fn take_rows(
+    store: &FarmStore,
+    one: FoundBundle,
+    seen: &mut SeenRuns,
+    outcome: &mut ScanOutcome,
+) -> Result<()> {
+    let Ok(state) = record_state(&one.place) else { return Ok(()) };
+    let is_new = !seen.records.contains_key(&one.place);
+    let (taken, known) = seen.records.entry(one.place.clone()).or_default();
+    if *known != state {
+        let remarks = take_record(store, &one, taken).await?;
+        let named =
+            remarks.into_iter().map(|remark| format!("{}: {remark}", model::text::quoted(&one.place)));
+        outcome.remarks.extend(named);
+        *known = state;
+    }
+    match is_new {
+        true => outcome.new_records += 1,
+        false => outcome.known_records += 1,
+    }
+    let reason = taken.reasons().join("; ");
+    if !reason.is_empty() {
+        let place = model::text::clean(&one.place.to_string_lossy());
+        outcome.refused.push(RefusedBundle { place, reason });
+    }
+    Ok(())
 }
 
 async fn take_in(
@@ -100,4 +138,61 @@ async fn put(store: &FarmStore, one: FoundBundle) -> Result<Result<Taken, String
         PutOutcome::Refused(reason) => Err(reason),
         stored => Ok((record.run.complete, stored, remarks)),
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::*;
+    use bundle::record::made::MadeRecord;
+    use bundle::record::write::{DEFAULT_SIZE, RecordWriter};
+    use model::units::Nanos;
+
+    const MADE: MadeRecord =
+        MadeRecord { cpus: 1, span: Nanos(300 * Nanos::SECOND.0), reboot: 99, wakeups: 1_000 };
+
+    fn record(place: &Path, (from, to): (u64, u64)) {
+        let (mut writer, _) = RecordWriter::open_folder(place, DEFAULT_SIZE).unwrap();
+        for n in from..to {
+            writer.append(&MADE.run(n), &MADE.interval(n)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_record_is_shown_and_looked_at_again_where_it_grew() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = FarmStore::in_memory().await.unwrap();
+            let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
+            let place = root.path().join("west/watch");
+            let look = async |seen: &mut SeenRuns| {
+                let outcome = scan(&store, root.path(), seen).await.unwrap();
+                let rows = store.boards().await.unwrap();
+                let id = match rows.first() {
+                    Some(board) => store.board_for(&board.board, &board.name).await.unwrap(),
+                    None => return (outcome, 0),
+                };
+                let rows = store.rows_of(id).await.unwrap();
+                (outcome, rows.iter().map(|(_, first, last)| last - first + 1).sum::<i64>())
+            };
+            let (outcome, rows) = look(&mut seen).await;
+            assert_eq!((outcome, rows), (ScanOutcome::default(), 0));
+            std::fs::create_dir(root.path().join("west")).unwrap();
+            record(&place, (0, 9));
+            let (outcome, rows) = look(&mut seen).await;
+            assert_eq!((outcome.new_records, outcome.refused.len(), rows), (1, 0, 9));
+            let (outcome, rows) = look(&mut seen).await;
+            assert_eq!((outcome.known_records, rows), (1, 9));
+            record(&place, (9, 12));
+            let (outcome, rows) = look(&mut seen).await;
+            assert_eq!((outcome.known_records, outcome.refused.len(), rows), (1, 0, 12));
+            assert_eq!(store.boards().await.unwrap()[0].board, "west");
+            std::fs::write(place.join("record.json"), "{\"schema\":\"onbeat.watch/99\"}").unwrap();
+            for _ in 0..2 {
+                let (outcome, rows) = look(&mut seen).await;
+                assert!(outcome.refused.len() == 1 && outcome.refused[0].reason.contains("newer onbeat"));
+                assert_eq!(rows, 12);
+            }
+        });
+    }
 }

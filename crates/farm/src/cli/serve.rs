@@ -28,9 +28,9 @@ const EVERY: Duration = Duration::from_secs(30);
 
 /// Show runs and boards in a browser
 ///
-/// With --runs and without --store nothing is kept: the pages show what lies in the folders, and
-/// new runs as they come. DIR/BOARD/RUN says whose a run is; one that lies in DIR itself is of the
-/// board that its machine's model names.
+/// With --runs and without --store nothing is kept: the pages show what lies in the folders, runs
+/// and records of `onbeat watch`, and new ones as they come. DIR/BOARD/RUN says whose a run is; one
+/// that lies in DIR itself is of the board that its machine's model names.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm serve --runs ~/.local/state/onbeat/runs\n  onbeat-farm serve \
@@ -39,7 +39,7 @@ const EVERY: Duration = Duration::from_secs(30);
      onbeat-farm serve --runs /srv/runs --listen 127.0.0.1:9000"
 )]
 pub struct Args {
-    /// Show the runs below this folder; may be given several times
+    /// Show the runs and records below this folder; may be given several times
     #[arg(long, value_name = "DIR")]
     runs: Vec<PathBuf>,
     /// The store that `import` fills, sqlite:PATH or postgres://.. [default with no --runs:
@@ -205,21 +205,26 @@ async fn watch(app: Arc<App>, roots: Vec<PathBuf>) {
     let mut first = true;
     loop {
         let mut refused = Vec::new();
-        let (mut stored, mut had) = (0, 0);
+        let (mut stored, mut had, mut new_records, mut records) = (0, 0, 0, 0);
         for root in &roots {
             match scan(&app.store, root, &mut seen).await {
                 Ok(outcome) => {
                     stored += outcome.stored;
                     had += outcome.had;
                     outcome.remarks.iter().for_each(|remark| say(&format!("onbeat-farm: {remark}")));
+                    new_records += outcome.new_records;
+                    records += outcome.new_records + outcome.known_records;
                     refused.extend(outcome.refused);
                 }
                 Err(failure) => say(&format!("onbeat-farm: {failure}")),
             }
         }
-        if first || stored > 0 {
-            let runs = several(stored + had, "run", "runs");
-            say(&format!("onbeat-farm: {runs} shown, {} refused", refused.len()));
+        if first || stored + new_records > 0 {
+            let mut shown = several(stored + had, "run", "runs");
+            if records > 0 {
+                shown += &format!(" and {}", several(records, "record", "records"));
+            }
+            say(&format!("onbeat-farm: {shown} shown, {} refused", refused.len()));
         }
         app.set_refused(refused);
         first = false;

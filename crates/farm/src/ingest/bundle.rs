@@ -69,7 +69,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     plausible::slots(&slots, clock)?;
     let run = &bundle.run;
     let environment = environment(run, &host_files(&found.place));
-    let board_name = board_name(found.board.as_deref(), run);
+    let board_name = board_name(found.board.as_deref().unwrap_or(&run.host.model));
     let record = BundleRecord {
         run: farm_run(run, &board_name, &environment.digest, &found.place),
         board_name,
@@ -141,8 +141,8 @@ pub fn is_id(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.chars().all(plain) && !id.starts_with('.')
 }
 
-fn board_name(folder: Option<&str>, run: &Run) -> String {
-    let named = folder.unwrap_or(&run.host.model);
+/// What a board is called, from the name of its folder or the model of its machine.
+pub fn board_name(named: &str) -> String {
     let name: String = model::text::clean(named).chars().take(64).collect();
     match name.trim() {
         "" => "unnamed machine".to_owned(),

@@ -1,10 +1,11 @@
-//! Which folders below a given one hold runs, and whose they are.
+//! Which folders below a given one hold runs or are records, and whose they are.
 //!
 //! `DIR/BOARD/RUN` says which board it is by its first folder; a run that lies in the given folder
 //! itself is of the board that its machine's model names.
 
 use std::path::{Path, PathBuf};
 
+use bundle::record::read::is_record_of;
 use host::MachineFiles;
 
 /// Folders below the given one.
@@ -12,7 +13,7 @@ const DEEPEST: usize = 4;
 /// Names that are looked at.
 const MOST_NAMES: usize = 200_000;
 
-/// A folder with a `run.json`.
+/// A folder with a `run.json`, or a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundBundle {
     pub place: PathBuf,
@@ -20,28 +21,42 @@ pub struct FoundBundle {
     pub board: Option<String>,
 }
 
-/// The runs below a folder, in the order of their names; whether there were too many to look at.
-pub fn bundles(root: &Path) -> (Vec<FoundBundle>, bool) {
+/// What lies below a folder, in the order of the names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundBundles {
+    pub runs: Vec<FoundBundle>,
+    /// Records of `onbeat watch`, whole or damaged.
+    pub records: Vec<FoundBundle>,
+    /// Whether there was too much to look at.
+    pub cut: bool,
+}
+
+/// Looks below a folder, and at itself; no link is followed.
+pub fn bundles(root: &Path) -> FoundBundles {
     let files = MachineFiles::folder(root);
-    let (mut found, mut seen) = (Vec::new(), 0);
+    let (mut found, mut seen) = (FoundBundles::default(), 0);
     let mut left = vec![(String::new(), 0)];
     while let Some((folder, depth)) = left.pop() {
         let names = files.list(&format!("{folder}/.")).known().cloned().unwrap_or_default();
         seen += names.len();
         if seen > MOST_NAMES {
-            return (found, true);
+            found.cut = true;
+            break;
         }
+        let below = folder.trim_start_matches('/');
+        let board = below.split_once('/').map(|(first, _)| first.to_owned());
+        let one = FoundBundle { place: root.join(below), board };
         if names.iter().any(|name| name == "run.json") {
-            let below = folder.trim_start_matches('/');
-            let board = below.split_once('/').map(|(first, _)| first.to_owned());
-            found.push(FoundBundle { place: root.join(below), board });
+            found.runs.push(one);
+        } else if is_record_of(&names) {
+            found.records.push(one);
         } else if depth < DEEPEST {
             // A stack: the last pushed is the next.
             let inner = names.iter().rev().filter(|name| !name.starts_with('.'));
             left.extend(inner.map(|name| (format!("{folder}/{name}"), depth + 1)));
         }
     }
-    (found, false)
+    found
 }
 
 /// What stands for a name in an address: letters, digits and what needs no escape.
@@ -64,22 +79,30 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn runs_are_found_with_their_boards() {
+    fn runs_and_records_are_found_with_their_boards() {
         let root = tempfile::tempdir().unwrap();
         for run in ["x1", "west/a1", "west/2026/a2", "east/b/c/d/e/too-deep", ".hidden/h"] {
             fs::create_dir_all(root.path().join(run)).unwrap();
             fs::write(root.path().join(run).join("run.json"), "{}").unwrap();
         }
-        let (found, cut) = bundles(root.path());
-        let names: Vec<_> = found
-            .iter()
-            .map(|one| (one.place.strip_prefix(root.path()).unwrap().to_str().unwrap(), one.board.as_deref()))
-            .collect();
-        let wanted = [("west/2026/a2", Some("west")), ("west/a1", Some("west")), ("x1", None)];
-        assert_eq!((&names[..], cut), (&wanted[..], false));
-        let (itself, _) = bundles(&root.path().join("x1"));
-        assert_eq!(itself[0].board, None);
-        assert!(bundles(&root.path().join("nowhere")).0.is_empty());
+        for (record, file) in [("watch", "record.json"), ("east/w", "00000007.interval.timer.rows.jsonl")] {
+            fs::create_dir_all(root.path().join(record)).unwrap();
+            fs::write(root.path().join(record).join(file), "").unwrap();
+        }
+        std::os::unix::fs::symlink(root.path().join("watch"), root.path().join("west/link")).unwrap();
+        fn names<'a>(root: &Path, found: &'a [FoundBundle]) -> Vec<(&'a str, Option<&'a str>)> {
+            let name = |one: &'a FoundBundle| one.place.strip_prefix(root).unwrap().to_str().unwrap();
+            found.iter().map(|one| (name(one), one.board.as_deref())).collect()
+        }
+        let found = bundles(root.path());
+        let runs = [("west/2026/a2", Some("west")), ("west/a1", Some("west")), ("x1", None)];
+        assert_eq!((names(root.path(), &found.runs), found.cut), (runs.to_vec(), false));
+        assert_eq!(names(root.path(), &found.records), [("east/w", Some("east")), ("watch", None)]);
+        let itself = bundles(&root.path().join("x1"));
+        assert_eq!((itself.runs[0].board.as_deref(), itself.records.len()), (None, 0));
+        let itself = bundles(&root.path().join("east/w"));
+        assert_eq!((itself.runs.len(), itself.records[0].board.as_deref()), (0, None));
+        assert_eq!(bundles(&root.path().join("nowhere")), FoundBundles::default());
     }
 
     #[test]

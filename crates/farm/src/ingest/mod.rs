@@ -6,6 +6,7 @@ pub mod find;
 pub mod fingerprint;
 pub mod keep;
 pub mod plausible;
+pub mod record_rows;
 pub mod rows;
 pub mod run_rows;
 pub mod slots;

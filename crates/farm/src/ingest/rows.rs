@@ -58,7 +58,7 @@ pub struct LineFault {
 }
 
 /// Which rows are sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowsOf {
     pub boot: String,
     pub recording: String,

@@ -220,7 +220,7 @@ fn refused(all: &[RefusedBundle]) -> Markup {
         @if !all.is_empty() {
             h2 { "Not shown" }
             p { (several(all.len() as u64, "folder holds", "folders hold"))
-                " a run that could not be taken in:" }
+                " what could not be taken in, or not all of it:" }
             ul.plain { @for one in all.iter().take(50) { li { code { (one.place) } ": " (one.reason) } } }
             @if all.len() > 50 { p.muted { (all.len() - 50) " more are in " a href="/v1/refused" {
                 "the list as JSON" } "." } }

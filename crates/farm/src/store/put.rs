@@ -35,6 +35,14 @@ impl FarmStore {
         Ok(outcome)
     }
 
+    /// The number of the board of a key; it is made where there is none.
+    pub async fn board_for(&self, key: &str, name: &str) -> Result<i64> {
+        let mut all = self.begin().await?;
+        let id = board_id(&mut all, key, name).await.map_err(trouble)?;
+        all.commit().await.map_err(trouble)?;
+        Ok(id)
+    }
+
     /// What storing a bundle would come to now, for who has to know it before a copy is touched.
     pub async fn outcome_of(&self, record: &BundleRecord) -> Result<PutOutcome> {
         let mut one = self.pool.acquire().await.map_err(trouble)?;

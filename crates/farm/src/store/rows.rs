@@ -11,7 +11,7 @@ use super::culprits::{RowCulprit, put_row_culprits};
 use super::labels::{LabelledRow, put_row_labels};
 use super::many::{by_keys, pieces, values};
 use super::tiers::{SlotPlace, add_to_tiers, put_slots};
-use super::{FarmStore, to_i64, trouble};
+use super::{FarmStore, to_i64, to_u64, trouble};
 use crate::ingest::rows::{ReceivedRow, RowPart, RowsOf};
 use crate::records::{FarmSlot, SlotPeak, Tier};
 
@@ -101,6 +101,24 @@ impl FarmStore {
         let answers = put_batches(&mut all, batches, name).await?;
         all.commit().await?;
         Ok(answers)
+    }
+
+    /// How many rows the farm has of one number up to another, both included.
+    pub async fn count_rows(&self, board_id: i64, of: &RowsOf, from: u64, to: u64) -> Result<u64> {
+        let count: i64 = sqlx::query_scalar(
+            "select count(*) from row_key where board_id = $1 and boot = $2 and recording = $3 and \
+             series = $4 and seq >= $5 and seq <= $6",
+        )
+        .bind(board_id)
+        .bind(&of.boot)
+        .bind(&of.recording)
+        .bind(&of.series)
+        .bind(to_i64(from))
+        .bind(to_i64(to))
+        .fetch_one(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(to_u64(count))
     }
 
     /// What the farm has of a board's rows: boot, first and last number.

@@ -1,0 +1,358 @@
+//! Takes the rows of a record into the store, as if its board had sent them.
+
+use model::error::Result;
+use model::text::several;
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use crate::ingest::bundle::board_name;
+use crate::ingest::find::{FoundBundle, board_key};
+use crate::ingest::record_rows::{RecordPart, RowsTaken, model_of, read};
+use crate::ingest::rows::{ReceivedRow, RowsOf};
+use crate::store::{FarmStore, RowBatch};
+use crate::web::sender::now_ns;
+
+/// Parts of a record that are read ahead.
+const AHEAD: usize = 2;
+
+/// What was taken of a record until now: a later look takes what was added since.
+#[derive(Debug, Default)]
+pub struct TakenRecord {
+    board: Option<i64>,
+    up_to: RowsTaken,
+    /// Rows that were new,
+    pub stored: u64,
+    /// and those that the store had.
+    pub had: u64,
+    /// Rows that were not taken, and why the first of them was not.
+    pub left_out: u64,
+    why: String,
+    /// Rows that there are as hours or days alone, and the store has not.
+    merged: u64,
+    /// Why reading it ended early the last time.
+    fault: Option<String>,
+}
+
+impl TakenRecord {
+    /// Whether something of it is not in the store; sentences that say why.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut reasons: Vec<String> = self.fault.clone().into_iter().collect();
+        if self.left_out > 0 {
+            let rows = several(self.left_out, "row is", "rows are");
+            reasons.push(format!("{rows} left out: {}", self.why));
+        }
+        if self.merged > 0 {
+            let rows = several(self.merged, "row is", "rows are");
+            reasons.push(format!(
+                "{rows} there as hours or days alone, which are not taken: take a record in, or have it sent, \
+                 before it merges them"
+            ));
+        }
+        reasons
+    }
+
+    fn leave_out(&mut self, rows: u64, why: String) {
+        if self.left_out == 0 {
+            self.why = why;
+        }
+        self.left_out = self.left_out.saturating_add(rows);
+    }
+
+    /// The board that it is of; it is made as soon as there is a row of it.
+    async fn board(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<i64> {
+        if let Some(board) = self.board {
+            return Ok(board);
+        }
+        let named = match &one.board {
+            Some(board) => board.clone(),
+            None => {
+                let place = one.place.clone();
+                spawn_blocking(move || model_of(&place)).await.unwrap_or_default()
+            }
+        };
+        let name = board_name(&named);
+        let board = store.board_for(&board_key(&name), &name).await?;
+        self.board = Some(board);
+        Ok(board)
+    }
+
+    async fn put(
+        &mut self,
+        store: &FarmStore,
+        board_id: i64,
+        of: RowsOf,
+        rows: Vec<ReceivedRow>,
+    ) -> Result<()> {
+        let last = rows.last().map(|row| row.seq);
+        // Its boot's clock is not known here: the first row says when it was, as the board took it.
+        let mut batch = RowBatch { board_id, of, clock: None, received_ns: now_ns().0, rows };
+        while !batch.rows.is_empty() {
+            let answer = store.put_rows(std::slice::from_ref(&batch)).await?.pop().unwrap_or_default();
+            if let Some(at) = answer.future {
+                let row = batch.rows.remove(at);
+                self.leave_out(1, format!("row {} of {} is of the future", row.seq, batch.of.series));
+                continue;
+            }
+            self.stored += answer.stored;
+            self.had += answer.had;
+            if let Some(first) = answer.seq.first() {
+                let why = format!("row {first} of {} is there with other content", batch.of.series);
+                self.leave_out(answer.seq.len() as u64, why);
+            }
+            break;
+        }
+        if let Some(last) = last {
+            self.mark(batch.of, last);
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, of: RowsOf, last: u64) {
+        let up_to = self.up_to.entry(of).or_default();
+        *up_to = last.max(*up_to);
+    }
+
+    async fn add(&mut self, store: &FarmStore, one: &FoundBundle, part: RecordPart) -> Result<()> {
+        match part {
+            RecordPart::LeftOut { of, up_to, rows, why } => {
+                self.leave_out(rows, why);
+                self.mark(of, up_to);
+            }
+            RecordPart::Rows(of, rows) => {
+                let board = self.board(store, one).await?;
+                self.put(store, board, of, rows).await?;
+            }
+            RecordPart::Merged(of, (first, last)) => {
+                let board = self.board(store, one).await?;
+                let had = store.count_rows(board, &of, first, last).await?;
+                let all = last.saturating_sub(first).saturating_add(1);
+                self.merged = self.merged.saturating_add(all.saturating_sub(had));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes what a record has beyond what was taken of it, and returns remarks on what is damaged;
+/// fails where the store does. Rows that are read again after that are there already.
+pub async fn take_record(
+    store: &FarmStore,
+    one: &FoundBundle,
+    taken: &mut TakenRecord,
+) -> Result<Vec<String>> {
+    let (to, mut parts) = mpsc::channel(AHEAD);
+    let (place, up_to) = (one.place.clone(), taken.up_to.clone());
+    // What comes from elsewhere must not end the server: a parser that fails ends its own task.
+    let reading = spawn_blocking(move || read(&place, &up_to, |part| to.blocking_send(part).is_ok()));
+    (taken.merged, taken.fault) = (0, None);
+    while let Some(part) = parts.recv().await {
+        taken.add(store, one, part).await?;
+    }
+    let read =
+        reading.await.unwrap_or_else(|_| Err("its parser failed: report this, with the record".to_owned()));
+    Ok(read.unwrap_or_else(|why| {
+        taken.fault = Some(why);
+        Vec::new()
+    }))
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    use bundle::record::cuts::RowCut;
+    use bundle::record::made::MadeRecord;
+    use bundle::record::read::RecordReader;
+    use bundle::record::write::{DEFAULT_SIZE, LEAST_SIZE, RecordWriter};
+    use model::units::Nanos;
+    use model::watch::WatchSeries;
+
+    use crate::ingest::rows;
+    use crate::records::{SeriesKey, Tier};
+    use crate::store::engines::on_each_engine;
+    use crate::store::{BoardClock, TimeStretch};
+
+    const MADE: MadeRecord =
+        MadeRecord { cpus: 2, span: Nanos(300 * Nanos::SECOND.0), reboot: 25, wakeups: 3_000 };
+    /// The made-up record has three series.
+    const SERIES: u64 = 3;
+
+    /// Intervals from one number to before another.
+    fn record(place: &Path, (from, to): (u64, u64), size: u64) {
+        let (mut writer, _) = RecordWriter::open_folder(place, size).unwrap();
+        for n in from..to {
+            writer.append(&MADE.run(n), &MADE.interval(n)).unwrap();
+        }
+    }
+
+    fn of(place: &Path) -> FoundBundle {
+        FoundBundle { place: place.to_owned(), board: Some("press-3".into()) }
+    }
+
+    /// A look by who knows nothing of it: what was new, what was there, why something is missing.
+    async fn afresh(store: &FarmStore, place: &Path) -> (u64, u64, Vec<String>) {
+        let mut taken = TakenRecord::default();
+        take_record(store, &of(place), &mut taken).await.unwrap();
+        (taken.stored, taken.had, taken.reasons())
+    }
+
+    async fn samples(store: &FarmStore, tier: Tier) -> u64 {
+        let all = TimeStretch { from: i64::MIN, to: i64::MAX };
+        let key = SeriesKey { series: "wakeup".into(), plan: "all".into() };
+        let rows = store.tiers("press-3", &key, tier, all).await.unwrap();
+        rows.iter().map(|row| row.n).sum()
+    }
+
+    #[test]
+    fn each_row_counts_once_and_what_grew_is_taken_further() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let place = folder.path().join("watch");
+            record(&place, (0, 40), DEFAULT_SIZE);
+            let mut taken = TakenRecord::default();
+            assert_eq!(take_record(&store, &of(&place), &mut taken).await.unwrap(), [""; 0]);
+            assert_eq!((taken.stored, taken.had, taken.reasons().len()), (40 * SERIES, 0, 0));
+            assert_eq!(afresh(&store, &place).await, (0, 40 * SERIES, vec![]));
+            record(&place, (40, 47), DEFAULT_SIZE);
+            take_record(&store, &of(&place), &mut taken).await.unwrap();
+            // The others were not even read again.
+            assert_eq!((taken.stored, taken.had), (47 * SERIES, 0));
+            assert_eq!(afresh(&store, &place).await, (0, 47 * SERIES, vec![]));
+            for tier in Tier::ALL {
+                assert_eq!(samples(&store, tier).await, 47 * 2 * MADE.wakeups, "{tier:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn what_the_board_sent_before_is_there() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let place = folder.path().join("watch");
+            record(&place, (0, 30), DEFAULT_SIZE);
+            let board_id = store.board_for("press-3", "press-3").await.unwrap();
+            // What `onbeat-push` has in its requests.
+            let mut cuts = Vec::new();
+            let mut reader = RecordReader::open_folder(&place).unwrap();
+            let mut begun = None;
+            reader
+                .each_row_text(WatchSeries::Wakeup, |text| {
+                    cuts.extend(RowCut::join(&mut begun, WatchSeries::Wakeup, text));
+                })
+                .unwrap();
+            cuts.extend(begun);
+            assert_eq!(cuts.len(), 2, "one of each boot");
+            for cut in cuts {
+                let (boot, recording) = (cut.run.boot.clone(), cut.run.recording.clone());
+                let of = RowsOf { boot: boot.clone(), recording, series: "wakeup".into() };
+                let rows = rows::read(&of, &cut.text().unwrap()).unwrap();
+                // It is wrong, and the time at which the rows came counts.
+                let days = if boot.ends_with('1') { 3 } else { 1 };
+                let clock = BoardClock { boot, mono_ns: days * 86_400 * Nanos::SECOND.0, wall_ns: 0 };
+                let clock = Some(clock);
+                let batch = RowBatch { board_id, of, clock, received_ns: now_ns().0, rows };
+                store.put_rows(&[batch]).await.unwrap();
+            }
+            assert_eq!(afresh(&store, &place).await, (60, 30, vec![]));
+            assert_eq!(samples(&store, Tier::Day).await, 30 * 2 * MADE.wakeups);
+            // Another board's is another's.
+            let other = FoundBundle { board: Some("other".into()), ..of(&place) };
+            let mut taken = TakenRecord::default();
+            take_record(&store, &other, &mut taken).await.unwrap();
+            assert_eq!((taken.stored, taken.had), (30 * SERIES, 0));
+        });
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_with_its_count() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let place = folder.path().join("watch");
+            let (mut writer, _) = RecordWriter::open_folder(&place, DEFAULT_SIZE).unwrap();
+            for n in 0..5 {
+                let mut interval = MADE.interval(n);
+                // A histogram that does not add up.
+                interval.series[0].cpus[1].n += u64::from(n == 3);
+                writer.append(&MADE.run(n), &interval).unwrap();
+            }
+            let later = MADE.interval(5);
+            let wall_ns = Nanos(4_300_000_000 * Nanos::SECOND.0);
+            let run = model::watch::WatchRun { boot: "of-2106".into(), ..MADE.run(5) };
+            writer.append(&run, &model::watch::WatchInterval { wall_ns, ..later }).unwrap();
+            drop(writer);
+            let (stored, had, reasons) = afresh(&store, &place).await;
+            assert_eq!((stored, had, reasons.len()), (5 * SERIES - 1, 0, 1));
+            assert!(reasons[0].starts_with("4 rows are left out: row 4 of timer"), "{reasons:?}");
+            // A line that is damaged is told, and the others are taken.
+            let tail = fs::read_dir(&place).unwrap().map(|file| file.unwrap().path());
+            let tail = tail.filter(|path| path.extension().is_some_and(|end| end == "tail")).max().unwrap();
+            let bytes = fs::read(&tail).unwrap();
+            fs::write(&tail, &bytes[..bytes.len() - 9]).unwrap();
+            let mut taken = TakenRecord::default();
+            let remarks = take_record(&store, &of(&place), &mut taken).await.unwrap();
+            assert!(remarks.len() == 1 && remarks[0].contains("not complete"), "{remarks:?}");
+            assert_eq!((taken.had, taken.left_out), (5 * SERIES - 1, 1));
+            // The next look does not count it again.
+            take_record(&store, &of(&place), &mut taken).await.unwrap();
+            assert_eq!((taken.had, taken.left_out), (5 * SERIES - 1, 1));
+            // Of one that is not read no board is made.
+            fs::write(place.join("record.json"), "{\"schema\":\"onbeat.watch/99\"}\n").unwrap();
+            let newer = FoundBundle { board: Some("newer".into()), ..of(&place) };
+            let mut taken = TakenRecord::default();
+            assert_eq!(take_record(&store, &newer, &mut taken).await.unwrap(), [""; 0]);
+            assert!(taken.reasons()[0].contains("newer onbeat"), "{:?}", taken.reasons());
+            assert!(store.boards_of(Some("newer")).await.unwrap().is_empty());
+        });
+    }
+
+    #[test]
+    fn rows_that_were_merged_are_missing_only_where_they_were_not_taken_before() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let place = folder.path().join("watch");
+            let (store, late) =
+                (FarmStore::in_memory().await.unwrap(), FarmStore::in_memory().await.unwrap());
+            let mut taken = TakenRecord::default();
+            for n in (0..1_500).step_by(10) {
+                record(&place, (n, n + 10), LEAST_SIZE);
+                take_record(&store, &of(&place), &mut taken).await.unwrap();
+            }
+            assert_eq!((taken.stored, taken.reasons().len()), (1_500 * SERIES, 0));
+            assert_eq!(samples(&store, Tier::Day).await, 1_500 * 2 * MADE.wakeups);
+            assert_eq!(afresh(&store, &place).await.2, [""; 0]);
+            let (stored, _, reasons) = afresh(&late, &place).await;
+            assert!(stored > 0 && stored < 1_500 * SERIES, "{stored}");
+            assert!(reasons.len() == 1 && reasons[0].contains("as hours or days alone"), "{reasons:?}");
+        });
+    }
+
+    #[test]
+    fn a_record_that_no_folder_names_is_of_its_machines_model() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let (mut writer, _) = RecordWriter::open_folder(folder.path(), DEFAULT_SIZE).unwrap();
+            let mut interval = MADE.interval(0);
+            let environment = interval.environment.as_mut().unwrap();
+            environment.settings.insert("model".into(), "Press Board (2)".into());
+            writer.append(&MADE.run(0), &interval).unwrap();
+            let one = FoundBundle { board: None, ..of(folder.path()) };
+            take_record(&store, &one, &mut TakenRecord::default()).await.unwrap();
+            let boards = store.boards().await.unwrap();
+            assert_eq!(
+                (boards[0].board.as_str(), boards[0].name.as_str()),
+                ("Press-Board-2", "Press Board (2)")
+            );
+            // One whose environment does not tell it.
+            let other = tempfile::tempdir().unwrap();
+            record(other.path(), (0, 1), DEFAULT_SIZE);
+            let one = FoundBundle { board: None, ..of(other.path()) };
+            take_record(&store, &one, &mut TakenRecord::default()).await.unwrap();
+            let boards = store.boards().await.unwrap();
+            assert!(boards.iter().any(|board| board.name == "unnamed machine"));
+        });
+    }
+}

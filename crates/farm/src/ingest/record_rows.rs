@@ -1,0 +1,131 @@
+//! The rows of a record, read where it lies: the same lines that `onbeat-push` sends, so that each
+//! counts once whichever way it comes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bundle::record::cuts::RowCut;
+use bundle::record::read::{RecordItem, RecordReader};
+use host::RecordFolder;
+use model::record::RecordTier;
+use model::watch::{WatchRun, WatchSeries};
+
+use super::bundle::is_id;
+use super::rows::{self, ReceivedRow, RowsOf};
+
+/// Something that a record holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RecordPart {
+    /// Rows, their numbers ascending.
+    Rows(RowsOf, Vec<ReceivedRow>),
+    /// The first and the last of rows that were added up to one of an hour or a day: of themselves
+    /// they are not there any more.
+    Merged(RowsOf, (u64, u64)),
+    /// Rows up to a number of which so many are none to a farm, and why.
+    LeftOut { of: RowsOf, up_to: u64, rows: u64, why: String },
+}
+
+/// The last number that was taken, of each boot, recording and series.
+pub type RowsTaken = BTreeMap<RowsOf, u64>;
+
+/// Hands over what a record holds beyond what was taken, until `take` says that it wants no more;
+/// the remarks are on what is damaged.
+pub fn read(
+    place: &Path,
+    taken: &RowsTaken,
+    mut take: impl FnMut(RecordPart) -> bool,
+) -> Result<Vec<String>, String> {
+    let mut remarks: Vec<String> = Vec::new();
+    for &series in WatchSeries::ALL {
+        let mut reader = open(place, series, taken)?;
+        let (mut begun, mut goes_on) = (None, true);
+        let read = reader.each_row_text(series, |text| {
+            let of = rows_of(series, &text.run);
+            let (first, last) = (text.at.seq, text.at.last_seq());
+            if !goes_on || taken.get(&of).is_some_and(|taken| last <= *taken) {
+                return;
+            }
+            match text.tier {
+                RecordTier::Interval => {
+                    let full = RowCut::join(&mut begun, series, text);
+                    goes_on = full.is_none_or(|cut| hand_over(&cut, &mut take));
+                }
+                _ => goes_on = take(RecordPart::Merged(of, (first, last))),
+            }
+        });
+        for remark in reader.remarks {
+            if !remarks.contains(&remark) {
+                remarks.push(remark);
+            }
+        }
+        goes_on = goes_on && begun.is_none_or(|cut| hand_over(&cut, &mut take));
+        read.map_err(|error| format!("it cannot be read any further ({error})"))?;
+        if !goes_on {
+            break;
+        }
+    }
+    Ok(remarks)
+}
+
+/// The machine's model as the last environment of a record has it; empty where none tells it.
+pub fn model_of(place: &Path) -> String {
+    let mut model = String::new();
+    if let Ok(mut reader) = RecordReader::open_folder(place) {
+        // What cannot be read is told where the rows are.
+        let _ = reader.each_item(|item| {
+            if let RecordItem::Environment(environment) = item
+                && let Some(named) = environment.settings.get("model")
+            {
+                model.clone_from(named);
+            }
+        });
+    }
+    model
+}
+
+fn rows_of(series: WatchSeries, run: &WatchRun) -> RowsOf {
+    RowsOf { boot: run.boot.clone(), recording: run.recording.clone(), series: series.name().to_owned() }
+}
+
+fn open(place: &Path, series: WatchSeries, taken: &RowsTaken) -> Result<RecordReader<RecordFolder>, String> {
+    let mut reader = RecordReader::open_folder(place).map_err(|failure| failure.message)?;
+    let recording = reader.manifest().map(|manifest| manifest.recording.clone()).unwrap_or_default();
+    reader.leave_out(|segment| {
+        let run =
+            WatchRun { boot: segment.from.boot.clone(), recording: recording.clone(), ..WatchRun::default() };
+        segment.from.boot == segment.to.boot
+            && taken.get(&rows_of(series, &run)).is_some_and(|taken| segment.to.seq <= *taken)
+    });
+    Ok(reader)
+}
+
+/// Hands over a cut, without the rows in it that are none; whether more is wanted.
+fn hand_over(cut: &RowCut, take: &mut impl FnMut(RecordPart) -> bool) -> bool {
+    let of = rows_of(cut.series, &cut.run);
+    if !is_id(&of.boot) || !is_id(&of.recording) {
+        let up_to = cut.rows.last().map_or(0, |row| row.0);
+        let why = "the header before them is damaged: it names no boot or no recording".to_owned();
+        return take(RecordPart::LeftOut { of, up_to, rows: cut.rows.len() as u64, why });
+    }
+    if let Ok(rows) = received(cut, &of, &cut.rows) {
+        return take(RecordPart::Rows(of, rows));
+    }
+    // One is no row: each by itself.
+    let (mut rows, mut left_out) = (Vec::new(), Vec::new());
+    for one in &cut.rows {
+        match received(cut, &of, std::slice::from_ref(one)) {
+            Ok(row) => rows.extend(row),
+            Err(why) => {
+                let why = format!("row {} of {}: {why}", one.0, of.series);
+                left_out.push(RecordPart::LeftOut { of: of.clone(), up_to: one.0, rows: 1, why });
+            }
+        }
+    }
+    (rows.is_empty() || take(RecordPart::Rows(of, rows))) && left_out.into_iter().all(take)
+}
+
+/// Rows as a farm receives them: by the same lines, so that they have the same digests.
+fn received(cut: &RowCut, of: &RowsOf, rows: &[(u64, Vec<u8>)]) -> Result<Vec<ReceivedRow>, String> {
+    let text = cut.text_of(rows).map_err(|error| error.to_string())?;
+    rows::read(of, &text).map_err(|fault| fault.detail)
+}
