@@ -5,11 +5,12 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
+use bundle::record::read::is_record;
 use clap::{Parser, Subcommand, ValueEnum};
 use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
 use model::size;
-use model::text::{clean, several};
+use model::text::{clean, quoted, several};
 use model::units::Nanos;
 
 use super::address::FarmAddress;
@@ -18,6 +19,7 @@ use super::enrolment::{Enrolment, PushFolder};
 use super::link::{FarmAnswer, HttpLink, LinkFault};
 use super::quiet::is_measuring;
 use super::round::{PushSources, run_round};
+use super::runs::found;
 use super::sent::SentLog;
 use super::session::{PushAllowance, PushRound, RoundEnd, RoundOutcome};
 use super::spool::hold;
@@ -56,7 +58,8 @@ struct PushCli {
     /// Go on sending; this is the default
     #[arg(long, conflicts_with = "once")]
     follow: bool,
-    /// A folder of runs; may be given several times [default: onbeat/runs in the state folder]
+    /// A folder of runs, or of folders of runs; may be given several times [default: onbeat/runs and
+    /// onbeat/suites in the state folder]
     #[arg(long, value_name = "DIR")]
     runs: Vec<PathBuf>,
     /// A record of `onbeat watch`; may be given several times [default: onbeat/watch there]
@@ -66,7 +69,8 @@ struct PushCli {
     #[arg(long, value_enum, default_value_t = PushTime::AfterRun)]
     when: PushTime,
     /// Hold the runs in these folders to so many bytes, as 64MiB: those that the farm has are
-    /// removed first, then the oldest that wait, which is told [default: nothing is removed]
+    /// removed first, then the oldest that wait, which is told; the phases of suites stay [default:
+    /// nothing is removed]
     #[arg(long, value_name = "BYTES")]
     spool: Option<String>,
     /// Where the token and what was acknowledged are kept [default: onbeat/push there]
@@ -197,6 +201,7 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
         Some(PathBuf::from(&enrolment.authorities)).filter(|_| !enrolment.authorities.is_empty());
     let mut link = HttpLink::new(&address, &enrolment.token, authorities.as_deref())?;
     let sources = sources(cli, environment);
+    empty(cli, &sources).iter().for_each(|line| say(line));
     let spool = cli.spool.as_deref().map(size::parse).transpose();
     let spool = spool.map_err(|why| Failure::usage(format!("--spool: {why}")))?;
     let machine = MachineFiles::live();
@@ -265,20 +270,37 @@ fn keep(round: &PushRound<'_>) -> Result<()> {
 
 fn sources(cli: &PushCli, environment: &PushEnvironment) -> PushSources {
     let state = state(environment);
-    let named = |given: &[PathBuf], flag: &str, usual: &str| -> Vec<PathBuf> {
-        if given.is_empty() {
-            return vec![state.join(usual)];
-        }
-        let whole = |folder: &PathBuf| {
-            // A record may be begun later.
-            host::whole_path(folder).unwrap_or_else(|error| {
-                say(&format!("{flag}: {} cannot be read yet ({error})", model::text::quoted(folder)));
-                folder.clone()
-            })
-        };
-        given.iter().map(whole).collect()
+    let whole = |folder: &PathBuf, flag: &str| {
+        // A record may be begun later.
+        host::whole_path(folder).unwrap_or_else(|error| {
+            say(&format!("{flag}: {} cannot be read yet ({error})", quoted(folder)));
+            folder.clone()
+        })
     };
-    PushSources { runs: named(&cli.runs, "--runs", "runs"), records: named(&cli.record, "--record", "watch") }
+    let named = |given: &[PathBuf], flag: &str, usual: &[&str]| -> Vec<PathBuf> {
+        match given.is_empty() {
+            true => usual.iter().map(|name| state.join(name)).collect(),
+            false => given.iter().map(|folder| whole(folder, flag)).collect(),
+        }
+    };
+    PushSources {
+        runs: named(&cli.runs, "--runs", &["runs", "suites"]),
+        records: named(&cli.record, "--record", &["watch"]),
+    }
+}
+
+/// What is to be said of folders that were named and in which there is nothing to send.
+fn empty(cli: &PushCli, sources: &PushSources) -> Vec<String> {
+    let is_there = |folder: &&PathBuf| host::is_dir(folder).unwrap_or(false);
+    let runs = sources.runs.iter().filter(|_| !cli.runs.is_empty()).filter(is_there);
+    let runs = runs.filter(|folder| found(folder).0.is_empty()).map(|folder| {
+        format!("--runs: {} holds no run: name the folder that runs or suites are in", quoted(folder))
+    });
+    let records = sources.records.iter().filter(|_| !cli.record.is_empty()).filter(is_there);
+    let records = records
+        .filter(|folder| !is_record(folder))
+        .map(|folder| format!("--record: {} is no record of `onbeat watch` yet", quoted(folder)));
+    runs.chain(records).collect()
 }
 
 /// What is still as the round before found it is not told again.
@@ -293,5 +315,37 @@ fn tell(outcome: &RoundOutcome, told: &[String]) {
     if outcome.rows + outcome.runs > 0 {
         let (rows, runs) = (several(outcome.rows, "row", "rows"), several(outcome.runs, "run", "runs"));
         say(&format!("{rows} and {runs} sent"));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make folders of their own.
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn runs_suites_and_the_record_of_the_state_folder_are_sent_unless_others_are_named() {
+        let of = |words: &[&str], home: &str| {
+            let environment = PushEnvironment { state_home: None, home: Some(home.into()) };
+            let cli = PushCli::try_parse_from(["onbeat-push"].iter().chain(words)).unwrap();
+            let sources = sources(&cli, &environment);
+            (empty(&cli, &sources), sources)
+        };
+        let (said, usual) = of(&[], "/home/x");
+        let state = std::path::Path::new("/home/x/.local/state/onbeat");
+        assert_eq!(usual.runs, [state.join("runs"), state.join("suites")]);
+        assert_eq!((usual.records, said.len()), (vec![state.join("watch")], 0));
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name).display().to_string();
+        fs::create_dir_all(at("suites/enea/none-cpu")).unwrap();
+        let (suites, later) = (at("suites"), at("later"));
+        let words = ["--runs", suites.as_str(), "--record", suites.as_str(), "--runs", later.as_str()];
+        let (said, named) = of(&words, "/home/x");
+        assert_eq!((named.runs.len(), named.records.len(), said.len()), (2, 1, 2), "{said:?}");
+        assert!(said[0].starts_with("--runs: ") && said[0].contains("holds no run"), "{said:?}");
+        assert!(said[1].starts_with("--record: ") && said[1].contains("no record"), "{said:?}");
+        fs::write(place.path().join("suites/enea/none-cpu/run.json"), "{}").unwrap();
+        assert_eq!(of(&["--runs", suites.as_str()], "/home/x").0, [""; 0]);
     }
 }

@@ -1,7 +1,8 @@
 //! The runs of a folder: a manifest, the pieces that the farm lacks, the manifest again.
 
+use std::collections::BTreeSet;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bundle::manifest::{BundleManifest, PIECE};
 use host::MachineFiles;
@@ -14,6 +15,10 @@ use super::manifest::{hex, manifest_of, place_of};
 use super::parts::FilePart;
 use super::session::{PushAllowance, PushRound, RoundEnd};
 
+/// Folders below a given one: that of a suite holds those of its phases.
+const DEEPEST: usize = 2;
+/// Names that are looked at.
+const MOST_NAMES: usize = 200_000;
 /// How often a run is sent that changes meanwhile.
 const TRIES: usize = 3;
 
@@ -27,12 +32,43 @@ struct RunHead {
     complete: bool,
 }
 
+/// The runs in a folder and in the folders there, in the order of their names, and whether there
+/// were too many names to look at; no link is followed.
+pub fn found(folder: &Path) -> (Vec<PathBuf>, bool) {
+    let files = MachineFiles::folder(folder);
+    let (mut found, mut seen) = (Vec::new(), 0);
+    let mut left = vec![(String::new(), 0)];
+    while let Some((inside, depth)) = left.pop() {
+        if files.link(&inside).known().is_some() {
+            continue;
+        }
+        if files.size(&format!("{inside}/run.json")).known().is_some() {
+            let below = Path::new(inside.trim_start_matches('/'));
+            found.push(folder.components().chain(below.components()).collect());
+        } else if depth < DEEPEST {
+            let names = files.list(&format!("{inside}/.")).known().cloned().unwrap_or_default();
+            seen += names.len();
+            if seen > MOST_NAMES {
+                return (found, true);
+            }
+            // A stack: the last pushed is the next.
+            let inner = names.iter().rev().filter(|name| !name.starts_with('.'));
+            left.extend(inner.map(|name| (format!("{inside}/{name}"), depth + 1)));
+        }
+    }
+    (found, false)
+}
+
 /// Sends the runs of a folder, the newest first: their names begin with their time.
 pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
-    let names = MachineFiles::folder(folder).list("/.").known().cloned().unwrap_or_default();
-    forget_gone(round, folder, &names);
-    for name in names.iter().rev() {
-        let place = folder.join(name);
+    let (places, cut) = found(folder);
+    if cut {
+        round.outcome.left = true;
+        round.remark(format!("{} holds more files than are looked at: name folders in it", quoted(folder)));
+    } else {
+        forget_gone(round, folder, &places);
+    }
+    for place in places.iter().rev() {
         let Some(identity) = host::identity(&place.join("run.json")) else { continue };
         let key = place.to_string_lossy().into_owned();
         let done = [round.log.runs.get(&key), round.passed_over.get(&key)];
@@ -40,18 +76,18 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
             continue;
         }
         round.log.refused.remove(&key);
-        match send_run(round, &place)? {
+        match send_run(round, place)? {
             RunEnd::Sent => round.outcome.runs += 1,
             RunEnd::Had => {}
             RunEnd::StillOn => continue,
             RunEnd::SetAside(why) => {
                 round.outcome.refused += 1;
                 round.log.refused.insert(key.clone());
-                round.remark(format!("{} is left out: {why}", quoted(&place)));
+                round.remark(format!("{} is left out: {why}", quoted(place)));
             }
             RunEnd::PassedOver(why) => {
                 round.outcome.left = true;
-                round.remark(format!("{} is not sent: {why}", quoted(&place)));
+                round.remark(format!("{} is not sent: {why}", quoted(place)));
                 round.passed_over.insert(key, identity);
                 continue;
             }
@@ -63,11 +99,14 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
 }
 
 /// Runs that are removed need not be known any more.
-fn forget_gone(round: &mut PushRound<'_>, folder: &Path, names: &[String]) {
+fn forget_gone(round: &mut PushRound<'_>, folder: &Path, places: &[PathBuf]) {
+    let there: BTreeSet<&Path> = places.iter().map(PathBuf::as_path).collect();
     let is_there = |key: &String| {
         let place = Path::new(key);
-        let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        place.parent() != Some(folder) || names.binary_search(&name).is_ok()
+        match place.strip_prefix(folder).map(|below| below.components().count()) {
+            Ok(depth) if depth <= DEEPEST => there.contains(place),
+            _ => true,
+        }
     };
     round.log.runs.retain(|key, _| is_there(key));
     round.log.refused.retain(is_there);

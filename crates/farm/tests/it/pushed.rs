@@ -31,10 +31,12 @@ fn what_a_board_has_is_what_the_farm_shows() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("board");
     let state = home.join(".local/state/onbeat");
-    fs::create_dir_all(state.join("runs/measured")).unwrap();
-    let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
-    for file in ["run.json", "blocks.jsonl"] {
-        fs::copy(fixture.join(file), state.join("runs/measured").join(file)).unwrap();
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    for (run, place) in [("measured", "runs/measured"), ("hunt", "suites/enea/none-cpu")] {
+        fs::create_dir_all(state.join(place)).unwrap();
+        for file in ["run.json", "blocks.jsonl"] {
+            fs::copy(fixtures.join(run).join(file), state.join(place).join(file)).unwrap();
+        }
     }
     let (mut writer, _) = RecordWriter::open_folder(&state.join("watch"), DEFAULT_SIZE).unwrap();
     for n in 0..intervals() {
@@ -69,7 +71,7 @@ fn what_a_board_has_is_what_the_farm_shows() {
             answer
         };
         let board = get("/v1/boards/press-3");
-        assert_eq!(board["runs"].as_array().unwrap().len(), 1);
+        assert_eq!(board["runs"].as_array().unwrap().len(), 2);
         let series = board["series"].as_array().unwrap();
         let of_wakeups = series.iter().filter(|one| one["series"].as_str().unwrap().starts_with("wakeup"));
         let total: u64 = of_wakeups

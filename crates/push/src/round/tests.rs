@@ -49,9 +49,13 @@ impl Board {
     }
 
     fn add_run(&self, name: &str) -> PathBuf {
+        self.add_run_as(name, &format!("runs/{name}"))
+    }
+
+    fn add_run_as(&self, name: &str, place: &str) -> PathBuf {
         let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
-        let to = self.place.path().join("runs").join(name);
-        fs::create_dir(&to).unwrap();
+        let to = self.place.path().join(place);
+        fs::create_dir_all(&to).unwrap();
         for file in ["run.json", "blocks.jsonl"] {
             fs::copy(fixture.join(file), to.join(file)).unwrap();
         }
@@ -184,6 +188,32 @@ fn a_run_is_sent_in_pieces_and_once() {
     board.send_all(&mut farm);
     let text = fs::read_to_string(board.place.path().join("push/sent.json")).unwrap();
     assert!(text.contains("runs/hunt"), "{text}");
+}
+
+#[test]
+fn the_phases_of_suites_are_sent_and_no_link_is_followed() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    board.sources.runs.push(board.place.path().join("suites"));
+    let phase = board.add_run_as("measured", "suites/enea-20260302/none-cpu");
+    board.add_run_as("hunt", "suites/enea-20260302/none-none");
+    board.add_run_as("hunt", "suites/x/y/too-deep");
+    board.add_run_as("hunt", "elsewhere/linked");
+    let at = |name: &str| board.place.path().join(name);
+    std::os::unix::fs::symlink(at("elsewhere"), at("runs/link")).unwrap();
+    std::os::unix::fs::symlink("enea-20260302", at("suites/link")).unwrap();
+    assert_eq!(board.send_all(&mut farm).runs, 2);
+    let known = || fs::read_to_string(at("push/sent.json")).unwrap();
+    assert!(known().contains("none-cpu") && known().contains("none-none"), "{}", known());
+    assert!(!known().contains("/link") && !known().contains("too-deep"), "{}", known());
+    let requests = farm.requests;
+    assert_eq!((board.send_all(&mut farm).runs, farm.requests), (0, requests));
+    // What is gone is forgotten.
+    fs::remove_dir_all(phase).unwrap();
+    let itself = board.add_run_as("measured", "suites/enea-20260302/again");
+    board.send_all(&mut farm);
+    assert!(!known().contains("none-cpu") && known().contains("again"), "{}", known());
+    // A run that is named by itself is the one in its folder.
+    assert_eq!(crate::runs::found(&itself), (vec![itself.clone()], false));
 }
 
 #[test]
