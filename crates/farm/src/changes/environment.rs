@@ -4,15 +4,15 @@
 //! that the verdict says what came with the change and not that it is the cause.
 
 use model::units::Nanos;
-use report::words::span;
+use report::words::{capitalised, several, span};
 use stats::compare::{CompareQuestion, Metric, compare};
 use stats::pair::verdict::{Design, Verdict};
 use stats::series::Series;
 
-use super::{ChangeKind, FarmChange};
+use super::{ChangeKind, FALSE_SHARE, FarmChange};
 use crate::pages::environments::{SettingChange, changes};
 use crate::pages::parts::{date, escaped};
-use crate::records::{BoardEnvironment, FarmSlot, SLOT, Tier};
+use crate::records::{BoardEnvironment, SLOT, Tier};
 
 /// Days of each side.
 pub const DAYS: i64 = 7;
@@ -27,21 +27,34 @@ pub struct EnvironmentStep<'a> {
     pub board: &'a str,
     pub before: &'a BoardEnvironment,
     pub after: &'a BoardEnvironment,
-    /// The maxima of five minutes of the days around it, oldest first.
-    pub slots: &'a [FarmSlot],
+    /// What was measured around it.
+    pub series: &'a [SeriesAround],
 }
 
-/// The change, and what is seen of its effect.
+/// A series of a board in the days around another environment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeriesAround {
+    /// As sentences name it.
+    pub name: String,
+    /// The first second of each five minutes and their largest latency, oldest first.
+    pub maxima: Vec<(i64, Nanos)>,
+}
+
+/// What is seen in a series.
+struct SeriesEffect<'a> {
+    name: &'a str,
+    kind: ChangeKind,
+    p: Option<f64>,
+    evidence: Vec<String>,
+}
+
+/// The days of a series on both sides.
+type Sides = (Vec<Series>, Vec<Series>);
+
+/// The change, and what is seen of its effect in any of the series.
 pub fn effect(of: &EnvironmentStep) -> FarmChange {
     let t = of.after.first;
     let settings = changes(&of.before.record.settings, &of.after.record.settings);
-    let begin = Tier::Day.begin(t);
-    // The day of the change is of both.
-    let side = |from: i64, to: i64| days(of.slots, from, to);
-    let (a, b) = (
-        side(begin - DAYS * Tier::Day.seconds(), begin),
-        side(begin + Tier::Day.seconds(), begin + (DAYS + 1) * Tier::Day.seconds()),
-    );
     let mut found = FarmChange {
         board: of.board.to_owned(),
         kind: ChangeKind::Environment,
@@ -55,46 +68,106 @@ pub fn effect(of: &EnvironmentStep) -> FarmChange {
         subject: format!("environment {}", of.after.record.digest),
         acknowledged: None,
     };
-    if a.len() < LEAST_DAYS || b.len() < LEAST_DAYS {
-        found.evidence.push(format!(
+    let sides: Vec<(&str, Sides)> =
+        of.series.iter().map(|one| (one.name.as_str(), sides(&one.maxima, t))).collect();
+    let is_enough = |(a, b): &Sides| a.len() >= LEAST_DAYS && b.len() >= LEAST_DAYS;
+    let judged: Vec<SeriesEffect> = sides
+        .iter()
+        .filter(|(_, sides)| is_enough(sides))
+        .map(|(name, sides)| effect_in(name, sides, t))
+        .collect();
+    if let Some((kind, p)) = verdict(&judged) {
+        (found.kind, found.p) = (kind, p);
+    }
+    found.evidence = evidence(&sides, judged);
+    found
+}
+
+/// The verdict of the series that shows it most, with the chance that any of them would by chance
+/// (Bonferroni). One that is worse is not hidden by another that is better.
+fn verdict(judged: &[SeriesEffect]) -> Option<(ChangeKind, Option<f64>)> {
+    let of_any = |one: &SeriesEffect| one.p.map(|p| (p * judged.len() as f64).min(1.0));
+    let order = |a: &&SeriesEffect, b: &&SeriesEffect| {
+        let key = |one: &SeriesEffect| (one.kind == ChangeKind::Environment, of_any(one).unwrap_or(1.0));
+        let (a, b) = (key(a), key(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    };
+    let worse =
+        |one: &&SeriesEffect| one.kind == ChangeKind::Worse && of_any(one).is_some_and(|p| p <= FALSE_SHARE);
+    let most = judged.iter().filter(worse).min_by(order).or_else(|| judged.iter().min_by(order))?;
+    Some((most.kind, of_any(most)))
+}
+
+fn evidence(sides: &[(&str, Sides)], judged: Vec<SeriesEffect>) -> Vec<String> {
+    let without = sides.len() - judged.len();
+    if let ([(_, (a, b))], 1) = (sides, without) {
+        return vec![format!(
             "Its effect is not known: {} days before and {} days after it have samples, and {LEAST_DAYS} of \
              each are needed.",
             a.len(),
             b.len()
-        ));
-        return found;
+        )];
     }
-    let limit = rare(&a, &b);
+    if judged.is_empty() {
+        return vec![format!(
+            "Its effect is not known: no series of the board has samples of {LEAST_DAYS} days before and of \
+             {LEAST_DAYS} days after it."
+        )];
+    }
+    let is_alone = sides.len() == 1;
+    let mut all: Vec<String> = judged
+        .into_iter()
+        .flat_map(|one| match is_alone {
+            true => one.evidence,
+            false => vec![format!("{}: {}", capitalised(one.name), one.evidence.join(" "))],
+        })
+        .collect();
+    if without > 0 {
+        all.push(format!(
+            "Of {} its effect is not known: fewer than {LEAST_DAYS} days before or after it have samples.",
+            several(without as u64, "other series", "other series")
+        ));
+    }
+    all
+}
+
+/// The days before and after a time; the day that it is in is of both.
+fn sides(maxima: &[(i64, Nanos)], t: i64) -> Sides {
+    let (begin, day) = (Tier::Day.begin(t), Tier::Day.seconds());
+    (days(maxima, begin - DAYS * day, begin), days(maxima, begin + day, begin + (DAYS + 1) * day))
+}
+
+fn effect_in<'a>(name: &'a str, (a, b): &Sides, t: i64) -> SeriesEffect<'a> {
+    let limit = rare(a, b);
     let question = CompareQuestion { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
     let compared = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question);
-    found.kind = match compared.verdict {
+    let kind = match compared.verdict {
         Verdict::Worse => ChangeKind::Worse,
         Verdict::Better => ChangeKind::Better,
         Verdict::Equivalent | Verdict::Inconclusive => ChangeKind::Environment,
     };
-    found.p = compared.p_value;
     let max = |side: &[Series]| side.iter().filter_map(Series::worst).map(|block| block.max).max();
-    found.evidence.push(format!(
+    let mut evidence = vec![format!(
         "{} days before against {} days after {}: {}.",
         a.len(),
         b.len(),
         date(t),
         compared.verdict.name()
-    ));
+    )];
     if let (Some(ratio), Some(limit)) = (compared.rate_ratio, compared.limit_ns) {
-        found.evidence.push(format!(
+        evidence.push(format!(
             "Five minutes whose largest latency is {} or more come {ratio:.2} times as often.",
             span(limit)
         ));
     }
-    if let (Some(before), Some(after)) = (max(&a), max(&b)) {
-        found.evidence.push(format!(
+    if let (Some(before), Some(after)) = (max(a), max(b)) {
+        evidence.push(format!(
             "The largest latency was {} before and is {} after.",
             span(before),
             span(after)
         ));
     }
-    found
+    SeriesEffect { name, kind, p: compared.p_value, evidence }
 }
 
 fn says(settings: &[SettingChange]) -> String {
@@ -124,14 +197,14 @@ fn rare(a: &[Series], b: &[Series]) -> Option<Nanos> {
 }
 
 /// One series per day.
-fn days(slots: &[FarmSlot], from: i64, to: i64) -> Vec<Series> {
+fn days(maxima: &[(i64, Nanos)], from: i64, to: i64) -> Vec<Series> {
     let mut all = Vec::new();
     let mut day = from;
     while day < to {
-        let of_day: Vec<Option<Nanos>> = slots
+        let of_day: Vec<Option<Nanos>> = maxima
             .iter()
-            .filter(|slot| (day..day + Tier::Day.seconds()).contains(&slot.t) && slot.max_ns.is_some())
-            .map(|slot| slot.max_ns)
+            .filter(|(t, _)| (day..day + Tier::Day.seconds()).contains(t))
+            .map(|&(_, max)| Some(max))
             .collect();
         if !of_day.is_empty() {
             all.push(Series::of_list(&of_day, Nanos(SLOT * Nanos::SECOND.0), Nanos(1)));
@@ -156,27 +229,50 @@ mod tests {
         BoardEnvironment { record, first, last: first, runs: 1, example: "r".into() }
     }
 
-    /// How many slots of a thousand have a late wake-up, before and after day 10.
-    fn slots(before: usize, after: usize) -> Vec<FarmSlot> {
+    /// How many five minutes of a thousand have a late wake-up, before and after day 10.
+    fn series(name: &str, before: usize, after: usize) -> SeriesAround {
         let mut rng = Rng::new(SEED);
         let one = |at: i64| {
             let late = rng.below(1_000) < if at < 10 * 288 { before } else { after };
-            let max_ns = Some(Nanos(if late { 90_000 } else { 20_000 } + rng.below(9_000) as i64));
-            FarmSlot { t: at * SLOT, n: 1, max_ns, ..FarmSlot::default() }
+            (at * SLOT, Nanos(if late { 90_000 } else { 20_000 } + rng.below(9_000) as i64))
         };
-        (0..20 * 288).map(one).collect()
+        SeriesAround { name: name.into(), maxima: (0..20 * 288).map(one).collect() }
+    }
+
+    fn step(series: &[SeriesAround]) -> FarmChange {
+        let (old, new) = (environment("6.1", 0), environment("6.12", 10 * 86_400 + 9));
+        effect(&EnvironmentStep { board: "a", before: &old, after: &new, series })
     }
 
     #[test]
     fn what_an_environment_did_is_told_and_what_it_did_not_is_not() {
-        let (old, new) = (environment("6.1", 0), environment("6.12", 10 * 86_400 + 9));
-        let step =
-            |slots: &[FarmSlot]| effect(&EnvironmentStep { board: "a", before: &old, after: &new, slots });
-        let worse = step(&slots(20, 90));
+        let of = |before, after| step(&[series("measure", before, after)]);
+        let worse = of(20, 90);
         assert_eq!(worse.kind, ChangeKind::Worse, "{worse:?}");
         assert!(worse.says.contains("from 6.1 to 6.12") && worse.evidence.len() == 3);
-        assert_eq!(step(&slots(90, 20)).kind, ChangeKind::Better);
-        assert_eq!(step(&slots(50, 50)).kind, ChangeKind::Environment);
+        assert_eq!(of(90, 20).kind, ChangeKind::Better);
+        assert_eq!(of(50, 50).kind, ChangeKind::Environment);
         assert!(step(&[]).evidence[0].contains("not known"));
+        assert!(step(&[SeriesAround::default()]).evidence[0].contains("0 days before and 0 days after"));
+    }
+
+    #[test]
+    fn each_series_is_judged_and_the_worst_of_them_is_told() {
+        let few = SeriesAround { name: "switch".into(), maxima: series("", 1, 1).maxima[..9 * 288].to_vec() };
+        let alone = step(&[series("wakeup", 20, 90)]);
+        let steady = ["timer", "timer+wakeup", "hunt"].map(|name| series(name, 50, 50));
+        let many = step(&[&steady[..], &[series("wakeup", 20, 90), few]].concat());
+        assert_eq!(many.kind, ChangeKind::Worse, "{many:?}");
+        // Four were asked: the one that shows it has to be four times as sure.
+        let (p, of_four) = (alone.p.unwrap(), many.p.unwrap());
+        assert!((of_four - (4.0 * p).min(1.0)).abs() < 1e-12, "{p} {of_four}");
+        assert_eq!(many.evidence.len(), 5, "{many:?}");
+        assert!(
+            many.evidence[3].starts_with("Wakeup: 7 days before against 7 days after 1970-01-11: worse.")
+        );
+        assert!(many.evidence[4].starts_with("Of 1 other series its effect is not known"));
+        // One that is better takes nothing from one that is worse.
+        let both = step(&[series("timer", 150, 5), series("wakeup", 20, 90)]);
+        assert_eq!(both.kind, ChangeKind::Worse, "{both:?}");
     }
 }

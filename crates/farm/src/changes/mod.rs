@@ -15,16 +15,20 @@ use serde::Serialize;
 use stats::pair::adjusted_p::benjamini_hochberg;
 
 use crate::pages::environments::SettingChange;
+use crate::records::SeriesOfBoard;
 
 pub use budget::{over_budget, without_tag};
 pub use culprits::{CulpritSeen, new_culprits};
-pub use environment::{EnvironmentStep, effect};
+pub use environment::{EnvironmentStep, SeriesAround, effect};
 pub use identity::ChangeIdentity;
-pub use rate::{READ_DAYS, RateHistory, rate_changes};
+pub use rate::{READ_DAYS, RateHistory, is_judged, rate_changes};
 pub use silence::silent;
 
 /// Days that the page looks back.
 pub const SHOWN_DAYS: i64 = 90;
+/// Series of a board that are looked at, those first that are still measured: each is read by
+/// itself. How many there are beyond is told.
+pub const MOST_SERIES: usize = 32;
 /// The largest share of the changes shown that may be chance.
 const FALSE_SHARE: f64 = 0.05;
 
@@ -89,7 +93,8 @@ pub struct FarmChange {
     pub says: String,
     /// What it stands on, sentence by sentence.
     pub evidence: Vec<String>,
-    /// How likely a report like this one is by chance, of one board in the days that are shown.
+    /// How likely a report like this one is by chance, of one series of one board in the days that
+    /// are shown; of an environment, in any of the series for which its effect was judged.
     pub p: Option<f64>,
     /// What else changed on the board about then.
     pub settings: Vec<SettingChange>,
@@ -127,9 +132,36 @@ impl FarmChange {
     }
 }
 
-/// Leaves out what may be chance among so many boards: Benjamini and Hochberg over those of the
-/// same kind of test, each board that reports nothing counted too. Newest first.
-pub fn hold(mut all: Vec<FarmChange>, boards: usize) -> Vec<FarmChange> {
+/// How many series had their rates judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct JudgedSeries {
+    pub judged: usize,
+    /// Those with too few days, or too few wake-ups.
+    pub too_few: usize,
+    /// Those of boards that have more than are looked at.
+    pub left_out: usize,
+}
+
+impl JudgedSeries {
+    /// Adds those of another board.
+    pub fn add(&mut self, other: JudgedSeries) {
+        self.judged += other.judged;
+        self.too_few += other.too_few;
+        self.left_out += other.left_out;
+    }
+}
+
+/// A series, as sentences name it.
+pub fn series_name(of: &SeriesOfBoard) -> String {
+    match of.words.as_str() {
+        "" => of.key.series.clone(),
+        words => format!("{} ({words})", of.key.series),
+    }
+}
+
+/// Leaves out what may be chance among so many series: Benjamini and Hochberg over those of the
+/// same kind of test, each series that reports nothing counted too. Newest first.
+pub fn hold(mut all: Vec<FarmChange>, series: usize) -> Vec<FarmChange> {
     for kinds in [
         &[ChangeKind::MoreOften, ChangeKind::LessOften][..],
         &[ChangeKind::Worse, ChangeKind::Better, ChangeKind::Environment],
@@ -137,9 +169,9 @@ pub fn hold(mut all: Vec<FarmChange>, boards: usize) -> Vec<FarmChange> {
         let tested: Vec<usize> =
             (0..all.len()).filter(|&at| kinds.contains(&all[at].kind) && all[at].p.is_some()).collect();
         let mut p: Vec<f64> = tested.iter().filter_map(|&at| all[at].p).collect();
-        // An environment that did not change is not tested; a rate is, on every board.
+        // An environment that did not change is not tested; a rate is, of every series.
         if kinds[0] == ChangeKind::MoreOften {
-            p.resize(p.len().max(boards), 1.0);
+            p.resize(p.len().max(series), 1.0);
         }
         for (at, adjusted) in tested.into_iter().zip(benjamini_hochberg(&p)) {
             all[at].p = Some(adjusted);
@@ -156,7 +188,7 @@ pub fn hold(mut all: Vec<FarmChange>, boards: usize) -> Vec<FarmChange> {
     all
 }
 
-/// What is left of a verdict that the number of boards does not carry.
+/// What is left of a verdict that the number of changes does not carry.
 fn by_chance(kind: ChangeKind) -> ChangeKind {
     match kind {
         ChangeKind::Worse | ChangeKind::Better => ChangeKind::Environment,
@@ -167,6 +199,7 @@ fn by_chance(kind: ChangeKind) -> ChangeKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::SeriesKey;
 
     fn change(board: &str, kind: ChangeKind, p: Option<f64>) -> FarmChange {
         FarmChange {
@@ -185,13 +218,22 @@ mod tests {
     }
 
     #[test]
-    fn what_one_of_a_thousand_boards_shows_by_chance_is_left_out() {
+    fn what_one_of_a_thousand_series_shows_by_chance_is_left_out() {
         let rate = |p| change("a", ChangeKind::MoreOften, Some(p));
         assert_eq!(hold(vec![rate(0.004)], 1).len(), 1);
         assert!(hold(vec![rate(0.004)], 1_000).is_empty());
         assert!(hold(vec![rate(1e-6)], 1_000)[0].p.is_some_and(|p| (p - 1e-3).abs() < 1e-9));
         // Where many changed, one that is as likely is believed.
         assert_eq!(hold(vec![rate(0.004); 100], 1_000).len(), 100);
+    }
+
+    #[test]
+    fn series_are_named_with_what_is_known_of_them() {
+        let key = SeriesKey { series: "wakeup".into(), plan: "p".into() };
+        let mut one = SeriesOfBoard { key, words: String::new(), days: 1, last: 9 };
+        assert_eq!(series_name(&one), "wakeup");
+        one.words = "every 1 ms".into();
+        assert_eq!(series_name(&one), "wakeup (every 1 ms)");
     }
 
     #[test]

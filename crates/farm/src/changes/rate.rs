@@ -6,7 +6,7 @@
 use model::rows::row_edges;
 use report::words::span;
 use stats::pair::conditional_binomial::Exposure;
-use stats::time::onset::{Direction, LEAST, onsets, smallest_factor};
+use stats::time::onset::{Direction, LEAST, RECENT, onsets, smallest_factor};
 
 use super::{ChangeKind, FarmChange, SHOWN_DAYS};
 use crate::pages::five_minutes::address;
@@ -23,7 +23,14 @@ const A_DAY: f64 = 10.0;
 pub struct RateHistory<'a> {
     pub board: &'a str,
     pub key: &'a SeriesKey,
+    /// What sentences call the series; `""` where the board has no other.
+    pub name: &'a str,
     pub days: &'a [TierRow],
+}
+
+/// Whether there are days enough, and wake-ups enough in them, for a change to be found.
+pub fn is_judged(days: &[TierRow]) -> bool {
+    days.len() >= LEAST + RECENT && level(days).is_some()
 }
 
 /// The changes that were seen in the last days that are shown.
@@ -35,6 +42,7 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
     let one = |onset: &stats::time::onset::RateOnset| {
         let (from, seen) = (days[onset.from].0, days[onset.seen].0);
         let limit = span(row_edges(level).0);
+        let whose = if of.name.is_empty() { String::new() } else { format!(" of {}", of.name) };
         let more = onset.direction == Direction::More;
         let often = if more { "more often" } else { "less often" };
         let mut evidence = vec![
@@ -57,7 +65,7 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
             kind: if more { ChangeKind::MoreOften } else { ChangeKind::LessOften },
             t: seen,
             from,
-            says: format!("Latencies from {limit} on come {often} since {}.", date(from)),
+            says: format!("Latencies{whose} from {limit} on come {often} since {}.", date(from)),
             evidence,
             p: Some((onset.p_day * SHOWN_DAYS as f64).min(1.0)),
             settings: Vec::new(),
@@ -125,12 +133,17 @@ mod tests {
     fn a_doubling_is_told_with_its_numbers_and_one_rate_is_not() {
         let key = SeriesKey { series: "measure".into(), plan: "p".into() };
         let days = history(&[(15.0, 100), (34.0, 12)]);
-        let found = rate_changes(&RateHistory { board: "a", key: &key, days: &days });
+        let of = |days, name| rate_changes(&RateHistory { board: "a", key: &key, name, days });
+        let found = of(&days, "");
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].kind, ChangeKind::MoreOften);
         assert!(found[0].evidence[0].contains("a day before") && found[0].address.contains("series=measure"));
+        assert!(found[0].says.starts_with("Latencies from "), "{}", found[0].says);
+        let named = of(&days, "wakeup");
+        assert!(named[0].says.starts_with("Latencies of wakeup from "), "{}", named[0].says);
         let steady = history(&[(15.0, 112)]);
-        assert!(rate_changes(&RateHistory { board: "a", key: &key, days: &steady }).is_empty());
-        assert!(rate_changes(&RateHistory { board: "a", key: &key, days: &days[..30] }).is_empty());
+        assert!(of(&steady, "").is_empty() && of(&days[..30], "").is_empty());
+        assert!(is_judged(&days[..56]) && !is_judged(&days[..55]) && !is_judged(&history(&[(15.0, 9)])));
+        assert!(!is_judged(&vec![TierRow::default(); 112]), "without a wake-up there is no rate");
     }
 }

@@ -5,7 +5,7 @@ use report::words::several;
 
 use super::parts::{date, escaped, moment};
 use super::{Section, page};
-use crate::changes::{ChangeKind, FarmChange, SHOWN_DAYS};
+use crate::changes::{ChangeKind, FarmChange, JudgedSeries, MOST_SERIES, SHOWN_DAYS};
 
 /// Settings that are listed of a change.
 const MOST_SETTINGS: usize = 12;
@@ -15,10 +15,12 @@ const MOST: usize = 200;
 /// What the page shows.
 pub struct ChangesView<'a> {
     pub all: &'a [FarmChange],
-    /// How many there are without the filter,
+    /// How many there are without the filter.
     pub of: usize,
-    /// on how many boards.
+    /// The boards that were asked for,
     pub boards: usize,
+    /// and their series.
+    pub judged: JudgedSeries,
     /// The board that was asked for; `""` for all.
     pub board: &'a str,
     pub only: ChangesShown,
@@ -59,7 +61,7 @@ pub fn changes(of: &ChangesView) -> String {
         @if of.all.len() > MOST {
             p.muted { (of.all.len() - MOST) " more are in " a href="/v1/changes" { "the list as JSON" } "." }
         }
-        (how(of.boards))
+        (how(of))
     };
     page(Some(Section::Changes), "Changes", body)
 }
@@ -181,7 +183,7 @@ fn way(kind: ChangeKind) -> Option<&'static str> {
 fn chance(p: f64) -> String {
     match p {
         p if p < 0.001 => "By chance alone this is less likely than 1 in 1,000.".to_owned(),
-        p => format!("By chance alone: p {p:.3}, adjusted for the number of boards or changes."),
+        p => format!("By chance alone: p {p:.3}, adjusted for the number of series or changes."),
     }
 }
 
@@ -210,17 +212,23 @@ fn settings(one: &FarmChange) -> Markup {
     }
 }
 
-fn how(boards: usize) -> Markup {
+fn how(of: &ChangesView) -> Markup {
+    let JudgedSeries { judged, too_few, left_out } = of.judged;
+    let series = |count: usize| format!("{count} series");
     html! {
         h2 { "How these are found" }
         ul.plain {
             li { "Late more or less often: the wake-ups of each day from a latency on that about ten of \
              them a day had in the first six weeks, against the days before; a doubling is seen within a \
-             week. Of "
-                (several(boards as u64, "board", "boards"))
-                ", at most one report in twenty is chance." }
+             week. " (series(judged)) " of " (several(of.boards as u64, "board", "boards")) " "
+                @if judged == 1 { "is" } @else { "are" } " judged: over the whole fleet at most one report in \
+                 twenty is chance."
+                @if too_few > 0 { " " (series(too_few)) " with samples of these " (SHOWN_DAYS) " days "
+                    @if too_few == 1 { "is" } @else { "are" } " not: too few days so far, or too few wake-ups." }
+                @if left_out > 0 { " " strong { (series(left_out)) " " @if left_out == 1 { "is" } @else { "are" }
+                    " not looked at" } ": of a board the first " (MOST_SERIES) " are." } }
             li { "Worse or better: the five minutes of seven days before another environment against those \
-             of seven days after it. What came with a change need not come from it." }
+             of seven days after it, of each series. What came with a change need not come from it." }
             li { "New culprit: three spikes or more of a cause that ten hunts of the board did not see." }
             li { "Silent: nothing for three times as long as is usual for the board, and two days at least." }
             li { "Over budget: a day whose largest latency is above the budget of the board, of one of its \
@@ -257,6 +265,7 @@ mod tests {
             all: std::slice::from_ref(&one),
             of: 1,
             boards: 3,
+            judged: JudgedSeries { judged: 9, too_few: 1, left_out: 2 },
             board: "",
             only: ChangesShown::Open,
             may_acknowledge: false,
@@ -271,6 +280,11 @@ mod tests {
         let none = ChangesView { all: &[], board: "press", ..view };
         assert!(changes(&none).contains("No change of press"));
         assert!(!text.contains("/changes/acknowledge"));
+        assert!(text.contains("9 series of 3 boards are judged") && text.contains("1 series with samples"));
+        assert!(text.contains("<strong>2 series are not looked at</strong>: of a board the first 32 are."));
+        let whole = ChangesView { judged: JudgedSeries { judged: 1, ..JudgedSeries::default() }, ..view };
+        let whole = changes(&whole);
+        assert!(whole.contains("1 series of 3 boards is judged") && !whole.contains("not looked at"));
         let by = Acknowledgement { who: "ann".into(), note: "<b>seen".into(), at: 86_400 };
         let looked_at = [FarmChange { acknowledged: Some(by), ..one }];
         let view =

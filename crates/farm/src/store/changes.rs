@@ -1,11 +1,14 @@
-//! What changes are found from: culprits and when each board first had them.
+//! What changes are found from: the largest latency of each five minutes, culprits and when each
+//! board first had them.
 
 use std::collections::BTreeMap;
 
 use model::error::Result;
+use model::units::Nanos;
 
-use super::{FarmStore, to_u64, trouble};
+use super::{FarmStore, TimeStretch, to_u64, trouble};
 use crate::changes::CulpritSeen;
+use crate::records::SeriesKey;
 
 const DAY: i64 = 86_400;
 
@@ -22,6 +25,30 @@ struct RecordedCulprit {
 }
 
 impl FarmStore {
+    /// The five minutes of a stretch, oldest first: the first second and the largest latency of
+    /// each, of all recordings that have it.
+    pub async fn slot_maxima(
+        &self,
+        board: &str,
+        key: &SeriesKey,
+        within: TimeStretch,
+    ) -> Result<Vec<(i64, Nanos)>> {
+        let rows: Vec<(i64, i64)> = sqlx::query_as(
+            "select s.t, max(s.max_ns) from slot s join board b on b.id = s.board_id \
+             where b.key = $1 and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5 \
+             and s.max_ns is not null group by s.t order by s.t",
+        )
+        .bind(board)
+        .bind(&key.series)
+        .bind(&key.plan)
+        .bind(within.from)
+        .bind(within.to)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(rows.into_iter().map(|(t, max)| (t, Nanos(max))).collect())
+    }
+
     /// Culprits of a board that no run and no five minutes of its recorder had before some time.
     pub async fn culprits_since(&self, board: &str, since: i64) -> Result<Vec<CulpritSeen>> {
         let in_runs = self.culprits_of_runs_since(board, since).await?.into_iter();

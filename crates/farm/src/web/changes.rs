@@ -52,10 +52,12 @@ pub async fn page(
 ) -> WebOutcome {
     let (boards, all) = found(&app, &visitor).await?;
     let shown: Vec<FarmChange> = all.iter().filter(|one| fits(one, &query)).cloned().collect();
+    let judged = app.changes.judged(&boards, &query.board).await;
     let view = ChangesView {
         all: &shown,
         of: all.len(),
-        boards: boards.len(),
+        boards: if query.board.is_empty() { boards.len() } else { 1 },
+        judged,
         board: &query.board,
         only: query.only(),
         may_acknowledge: visitor.role() >= Some(Role::Operator),
@@ -68,8 +70,12 @@ pub async fn json(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<ChangesQuery>,
 ) -> WebOutcome {
-    let all = asked_for(&app, &visitor, &query).await?;
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-changes/1", "days": SHOWN_DAYS, "changes": all }))
+    let (boards, mut all) = found(&app, &visitor).await?;
+    all.retain(|one| fits(one, &query));
+    let series = app.changes.judged(&boards, &query.board).await;
+    WebAnswer::json(&json!({
+        "schema": "onbeat.farm-changes/1", "days": SHOWN_DAYS, "changes": all, "series": series,
+    }))
 }
 
 /// The changes that a request names, as who asks may see them.
