@@ -101,6 +101,8 @@ pub struct FarmBoard {
     pub last_day: i64,
     /// Whether it has a valid token: it is to send.
     pub sends: bool,
+    /// When that was made, in seconds since 1970; 0 where it has none.
+    pub enrolled: i64,
     pub model: String,
     pub release: String,
     pub preempt: String,

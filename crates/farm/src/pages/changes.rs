@@ -230,7 +230,9 @@ fn how(of: &ChangesView) -> Markup {
             li { "Worse or better: the five minutes of seven days before another environment against those \
              of seven days after it, of each series. What came with a change need not come from it." }
             li { "New culprit: three spikes or more of a cause that ten hunts of the board did not see." }
-            li { "Silent: nothing for three times as long as is usual for the board, and two days at least." }
+            li { "Silent: nothing for three times as long as is usual for the board, and two days at least; \
+             of a board with a token that sent on two days at most, or never since it was enrolled, three \
+             days." }
             li { "Over budget: a day whose largest latency is above the budget of the board, of one of its \
              tags, or of all boards." }
             li { "Nothing of boards that are muted, in maintenance or retired." }

@@ -53,11 +53,13 @@ impl FarmStore {
 
     /// Those from one to another, by their names.
     pub async fn boards_between(&self, first: &str, last: &str) -> Result<Vec<FarmBoard>> {
-        type Row = (i64, String, String, i64, i64, i64, String, String, String, String);
+        type Row = (i64, String, String, i64, i64, i64, i64, String, String, String, String);
         let rows: Vec<Row> = sqlx::query_as(
             "select b.id, b.key, b.name, (select count(*) from run r where r.board_id = s.board_id), \
              coalesce((select max(r.started) from run r where r.board_id = s.board_id), 0), \
              (select count(*) from token t where t.board_id = s.board_id and t.revoked = 0), \
+             coalesce((select max(t.created) from token t where t.board_id = s.board_id \
+               and t.revoked = 0), 0), \
              coalesce(e.model, ''), coalesce(e.release, ''), coalesce(e.preempt, ''), \
              coalesce(e.digest, '') from board b join board_setting s on s.board_id = b.id \
              left join run l on l.board_id = s.board_id and l.id = \
@@ -72,7 +74,8 @@ impl FarmStore {
         .map_err(trouble)?;
         let mut days = self.days(first, last).await?;
         let mut settings = self.settings_with_budgets(first, last).await?;
-        let board = |(id, board, name, runs, last, tokens, model, release, preempt, environment): Row| {
+        let board = |row: Row| {
+            let (id, board, name, runs, last, tokens, enrolled, model, release, preempt, environment) = row;
             let days = days.remove(&id).unwrap_or_default();
             let max_ns = days.iter().map(|day| day.max_ns).max();
             let last_day = days.last().map_or(0, |day: &DayMaximum| day.t).max(Tier::Day.begin(last));
@@ -85,6 +88,7 @@ impl FarmStore {
                 last,
                 last_day,
                 sends: tokens > 0,
+                enrolled,
                 model,
                 release,
                 preempt,

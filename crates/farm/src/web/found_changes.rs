@@ -357,6 +357,15 @@ mod tests {
                 of.map(|one| one.board).collect::<Vec<_>>()
             };
             assert_eq!(silent(&store).await, ["sends"]);
+            store.add_code(b"more", i64::MAX, &[]).await.unwrap();
+            store.enrol(b"more", 86_400, "never", "never", b"other").await.unwrap();
+            let boards = store.boards().await.unwrap();
+            let enrolled = boards.iter().map(|board| (board.board.as_str(), board.enrolled));
+            assert_eq!(enrolled.collect::<Vec<_>>(), [("imported", 0), ("never", 86_400), ("sends", 1)]);
+            let mut both = silent(&store).await;
+            both.sort_unstable();
+            assert_eq!(both, ["never", "sends"]);
+            store.revoke("never", 2).await.unwrap();
             store.revoke("sends", 2).await.unwrap();
             assert!(silent(&store).await.is_empty());
         });
