@@ -17,6 +17,7 @@ mod environments;
 mod kernels;
 mod labels;
 mod large_sums;
+mod latest;
 mod many;
 mod moments;
 mod only_server;

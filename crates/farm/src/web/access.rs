@@ -61,13 +61,21 @@ impl RouteNeed {
 /// Lets a request through to its handler, with who asks, or answers it.
 pub async fn admit(
     State((app, need)): State<(Arc<App>, RouteNeed)>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    if need == RouteNeed::Token {
-        return as_board(&app, request, next).await;
+    let response = match need {
+        RouteNeed::Token => as_board(&app, request, next).await,
+        _ => as_visitor(&app, need, request, next).await,
+    };
+    if matches!(need, RouteNeed::Token | RouteNeed::Code) {
+        app.counters.refused_requests.note(need, response.status());
     }
-    let visitor = match visitor_of(&app, request.headers()).await {
+    response
+}
+
+async fn as_visitor(app: &Arc<App>, need: RouteNeed, mut request: Request, next: Next) -> Response {
+    let visitor = match visitor_of(app, request.headers()).await {
         Ok(visitor) => visitor,
         Err(refusal) => return refusal.into_response(),
     };
@@ -76,7 +84,7 @@ pub async fn admit(
         let detail = "this was not sent from a page of this farm: open the page and send it from there";
         return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
     }
-    if !need.is_met(&app, &visitor) {
+    if !need.is_met(app, &visitor) {
         return refused(need, &visitor, &request);
     }
     request.extensions_mut().insert(visitor);

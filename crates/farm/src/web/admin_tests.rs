@@ -111,6 +111,10 @@ fn of_a_board_that_is_muted_nothing_is_reported_and_its_page_says_so() {
             let page = ann.get("/b/west").await.text;
             assert_eq!(page.contains("is not reported"), state.is_quiet());
             assert_eq!(page.contains("hardware was replaced"), state == BoardState::Replaced);
+            let metrics = ann.get("/metrics").await.text;
+            let said = format!("\nonbeat_board_state{{board=\"west\",state=\"{}\"}} 1\n", state.word());
+            assert!(metrics.contains(&said), "{metrics}");
+            assert_eq!(metrics.contains("onbeat_over_budget{board=\"west\"}"), !state.is_quiet());
         }
         let said = ann.json("/v1/boards/west").await["board"].clone();
         assert_eq!((&said["state"], &said["budget_of"]), (&"replaced".into(), &"board".into()));

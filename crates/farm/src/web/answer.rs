@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use model::error::{Exit, Failure};
 use serde::Serialize;
 
+use crate::ingest::staging::StagingFault;
 use crate::objects::BucketFault;
 
 /// A document.
@@ -113,6 +114,16 @@ impl From<BucketFault> for Refusal {
             | BucketFault::Here(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal::new(status, fault.words())
+    }
+}
+
+impl From<StagingFault> for Refusal {
+    fn from(fault: StagingFault) -> Refusal {
+        match fault {
+            StagingFault::Refused(detail) => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail),
+            StagingFault::Full(detail) => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
+            StagingFault::Failed(detail) => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail),
+        }
     }
 }
 

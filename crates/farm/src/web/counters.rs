@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::refused_requests::RefusedRequests;
+
 /// Counted since the server started; `pending` is what waits now.
 #[derive(Debug, Default)]
 pub struct FarmCounters {
@@ -15,6 +17,8 @@ pub struct FarmCounters {
     /// Changes that were never told, after all tries or because too many waited.
     pub webhook_given_up: AtomicU64,
     pub webhook_pending: AtomicU64,
+    /// Of boards.
+    pub refused_requests: RefusedRequests,
 }
 
 impl FarmCounters {

@@ -11,6 +11,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::answer::Refusal;
 use super::clones::LiveBoots;
+use super::last_write::LastWrite;
 use super::rate::RateLimit;
 use crate::ingest::staging::Staging;
 use crate::store::{FarmStore, RowBatch, RowsStored};
@@ -36,6 +37,10 @@ pub struct Intake {
     /// The bytes of bundles that a board may have here.
     pub quota: u64,
     pub rows_stored: Arc<AtomicU64>,
+    /// Of rows and runs into the store,
+    pub store_write: Arc<LastWrite>,
+    /// and of pieces and runs into the folder of bundles.
+    pub bundle_write: LastWrite,
 }
 
 impl Intake {
@@ -43,7 +48,9 @@ impl Intake {
     pub fn start(store: FarmStore, bundles: &Path, quota: u64) -> Intake {
         let (rows, waiting) = mpsc::channel(QUEUE);
         let rows_stored = Arc::new(AtomicU64::new(0));
-        tokio::spawn(write(store, waiting, rows_stored.clone()));
+        let store_write = Arc::new(LastWrite::default());
+        let writer = RowWriter { store, stored: rows_stored.clone(), last: store_write.clone() };
+        tokio::spawn(writer.write(waiting));
         Intake {
             rows,
             staging: Staging::new(bundles),
@@ -53,6 +60,8 @@ impl Intake {
             boots: LiveBoots::default(),
             quota,
             rows_stored,
+            store_write,
+            bundle_write: LastWrite::default(),
         }
     }
 
@@ -83,52 +92,63 @@ fn busy() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait: send it again later")
 }
 
-/// Takes what waits together, and commits once.
-async fn write(store: FarmStore, mut waiting: mpsc::Receiver<Waiting>, stored: Arc<AtomicU64>) {
-    let mut together: Vec<Waiting> = Vec::new();
-    while waiting.recv_many(&mut together, TOGETHER).await > 0 {
-        let (batches, senders): (Vec<RowBatch>, Vec<_>) = together.drain(..).unzip();
-        match store.put_rows(&batches).await {
-            Ok(answers) => {
-                for (sender, answer) in senders.into_iter().zip(answers) {
-                    stored.fetch_add(answer.stored, Ordering::Relaxed);
-                    let _ = sender.send(Ok(answer));
+/// The one task that writes rows.
+struct RowWriter {
+    store: FarmStore,
+    /// Rows that were new.
+    stored: Arc<AtomicU64>,
+    last: Arc<LastWrite>,
+}
+
+impl RowWriter {
+    /// Takes what waits together, and commits once.
+    async fn write(self, mut waiting: mpsc::Receiver<Waiting>) {
+        let mut together: Vec<Waiting> = Vec::new();
+        while waiting.recv_many(&mut together, TOGETHER).await > 0 {
+            let (batches, senders): (Vec<RowBatch>, Vec<_>) = together.drain(..).unzip();
+            match self.put(&batches).await {
+                Ok(answers) => {
+                    for (sender, answer) in senders.into_iter().zip(answers) {
+                        self.stored.fetch_add(answer.stored, Ordering::Relaxed);
+                        let _ = sender.send(Ok(answer));
+                    }
                 }
-            }
-            // What one of them has may be the reason: each by itself. What is there nevertheless,
-            // because only the answer to the commit was lost, is known by its key.
-            Err(failure) => {
-                let mut away = (!store.answers().await).then_some(failure);
-                for (batch, sender) in batches.into_iter().zip(senders) {
-                    let answer = match &away {
-                        Some(failure) => Err(later(failure)),
-                        None => alone(&store, batch, &stored, &mut away).await,
-                    };
-                    let _ = sender.send(answer);
+                // What one of them has may be the reason: each by itself. What is there
+                // nevertheless, because only the answer to the commit was lost, is known by its key.
+                Err(failure) => {
+                    let mut away = (!self.store.answers().await).then_some(failure);
+                    for (batch, sender) in batches.into_iter().zip(senders) {
+                        let answer = match &away {
+                            Some(failure) => Err(later(failure)),
+                            None => self.alone(batch, &mut away).await,
+                        };
+                        let _ = sender.send(answer);
+                    }
                 }
             }
         }
     }
-}
 
-/// Stores the rows of one request; where the store went away meanwhile, that is kept for the
-/// others.
-async fn alone(
-    store: &FarmStore,
-    batch: RowBatch,
-    stored: &AtomicU64,
-    away: &mut Option<Failure>,
-) -> Result<RowsStored, Refusal> {
-    match store.put_rows(&[batch]).await {
-        Ok(mut answers) => {
-            let answer = answers.pop().unwrap_or_default();
-            stored.fetch_add(answer.stored, Ordering::Relaxed);
-            Ok(answer)
-        }
-        Err(failure) => {
-            let refusal = later(&failure);
-            *away = (!store.answers().await).then_some(failure);
-            Err(refusal)
+    async fn put(&self, batches: &[RowBatch]) -> Result<Vec<RowsStored>, Failure> {
+        let outcome = self.store.put_rows(batches).await;
+        self.last.note(&outcome);
+        outcome
+    }
+
+    /// Stores the rows of one request; where the store went away meanwhile, that is kept for the
+    /// others.
+    async fn alone(&self, batch: RowBatch, away: &mut Option<Failure>) -> Result<RowsStored, Refusal> {
+        match self.put(&[batch]).await {
+            Ok(mut answers) => {
+                let answer = answers.pop().unwrap_or_default();
+                self.stored.fetch_add(answer.stored, Ordering::Relaxed);
+                Ok(answer)
+            }
+            Err(failure) => {
+                let refusal = later(&failure);
+                *away = (!self.store.answers().await).then_some(failure);
+                Err(refusal)
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,6 +11,7 @@ use model::units::Nanos;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::counters::of;
 use super::pages::WebOutcome;
 use crate::board_settings::BoardSettings;
 use crate::changes::{ChangeKind, FarmChange};
@@ -19,18 +20,28 @@ use crate::records::FarmBoard;
 /// Boards with numbers of their own.
 const MOST_BOARDS: usize = 1_000;
 
+/// Labels and the value of each sample.
+type Samples = Vec<(String, f64)>;
+
 pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
-    match app.store.answers().await {
-        true => Ok(WebAnswer::text("text/plain; charset=utf-8", "the store answers\n".to_owned())),
-        false => Err(Refusal::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the store does not answer: look at its disk, or whether its database runs",
-        )),
+    let away = |detail: &str| Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail));
+    if !app.store.answers().await {
+        return away("the store does not answer: look at its disk, or whether its database runs");
+    }
+    let now = host::clock::monotonic();
+    match &app.intake {
+        Some(intake) if intake.store_write.fails_at(now) => {
+            away("the store did not take what a board sent last: look whether its disk has room")
+        }
+        Some(intake) if intake.bundle_write.fails_at(now) => {
+            away("what a board sent last could not be written into the folder of bundles: make room there")
+        }
+        _ => Ok(WebAnswer::text("text/plain; charset=utf-8", "the store answers\n".to_owned())),
     }
 }
 
 /// The latest change of each board and kind, as far as they were found already.
-fn latest(all: &[FarmChange]) -> Vec<(String, f64)> {
+fn latest(all: &[FarmChange]) -> Samples {
     let mut latest: BTreeMap<(&str, ChangeKind), i64> = BTreeMap::new();
     for one in all.iter().filter(|one| one.kind.is_bad()) {
         let t = latest.entry((&one.board, one.kind)).or_insert(one.t);
@@ -42,72 +53,136 @@ fn latest(all: &[FarmChange]) -> Vec<(String, f64)> {
         .collect()
 }
 
+/// OpenMetrics text, family by family.
+#[derive(Default)]
+struct MetricsText(String);
+
+impl MetricsText {
+    /// A gauge with labels; without a sample there is its head alone.
+    fn gauge(&mut self, name: &str, help: &str, samples: &[(String, f64)]) {
+        let _ = writeln!(self.0, "# TYPE {name} gauge\n# HELP {name} {help}");
+        for (labels, value) in samples {
+            let _ = writeln!(self.0, "{name}{labels} {value}");
+        }
+    }
+
+    /// A gauge of the whole farm.
+    fn alone(&mut self, name: &str, help: &str, value: f64) {
+        self.gauge(name, help, &[(String::new(), value)]);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.counters(name, help, &[(String::new(), value)]);
+    }
+
+    /// What only grows; its samples end in `_total`, its head does not.
+    fn counters(&mut self, name: &str, help: &str, samples: &[(String, u64)]) {
+        let _ = writeln!(self.0, "# TYPE {name} counter\n# HELP {name} {help}");
+        for (labels, value) in samples {
+            let _ = writeln!(self.0, "{name}_total{labels} {value}");
+        }
+    }
+}
+
 pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     let (runs, complete) = app.store.totals().await?;
     let boards = app.store.boards().await?;
-    let mut text = String::new();
-    let mut gauge = |name: &str, help: &str, rows: &[(String, f64)]| {
-        let _ = writeln!(text, "# TYPE {name} gauge\n# HELP {name} {help}");
-        for (labels, value) in rows {
-            let _ = writeln!(text, "{name}{labels} {value}");
-        }
-    };
-    let alone = |value: f64| vec![(String::new(), value)];
-    gauge("onbeat_farm_boards", "Boards with runs.", &alone(boards.len() as f64));
-    gauge("onbeat_farm_runs", "Runs in the store.", &alone(runs as f64));
-    gauge("onbeat_farm_runs_complete", "Of these, runs that came to their end.", &alone(complete as f64));
-    gauge("onbeat_farm_refused", "Folders that could not be taken in.", &alone(app.refused().len() as f64));
+    let mut text = MetricsText::default();
+    text.alone("onbeat_farm_boards", "Boards that the farm knows.", boards.len() as f64);
+    text.alone("onbeat_farm_runs", "Runs in the store.", runs as f64);
+    text.alone("onbeat_farm_runs_complete", "Of these, runs that came to their end.", complete as f64);
+    let refused = app.refused().len();
+    text.alone("onbeat_farm_refused", "Folders that could not be taken in.", refused as f64);
     let shown = &boards[..boards.len().min(MOST_BOARDS)];
-    let labels = |board: &str| format!("{{board=\"{board}\"}}");
-    let maxima: Vec<_> =
-        shown.iter().filter_map(|board| Some((labels(&board.board), board.max_ns?.0 as f64 / 1e9))).collect();
-    gauge("onbeat_max_seconds", "Largest latency of the last 30 days with runs.", &maxima);
-    let last: Vec<_> = shown.iter().map(|board| (labels(&board.board), board.last as f64)).collect();
-    gauge("onbeat_last_run_timestamp_seconds", "When the last run began.", &last);
-    let of = |value: fn(&BoardSettings) -> Option<Nanos>| -> Vec<_> {
-        let one = |board: &FarmBoard| Some((labels(&board.board), value(&board.settings)?.0 as f64 / 1e9));
+    let rows = match (shown.first(), shown.last()) {
+        (Some(first), Some(last)) => app.store.last_rows(&first.board, &last.board).await?,
+        _ => BTreeMap::new(),
+    };
+    of_boards(&mut text, shown, &rows);
+    let known = app.changes.known(&boards).await;
+    let help = "When a change for the worse was seen last.";
+    text.gauge("onbeat_change_timestamp_seconds", help, &latest(&known));
+    of_farm(&mut text, &app);
+    counted(&mut text, &app);
+    text.0.push_str("# EOF\n");
+    Ok(WebAnswer::text("application/openmetrics-text; version=1.0.0; charset=utf-8", text.0))
+}
+
+/// What there is of each board; what a board has not has no sample, so that no alert is of it.
+fn of_boards(text: &mut MetricsText, shown: &[FarmBoard], rows: &BTreeMap<String, i64>) {
+    let each = |value: &dyn Fn(&FarmBoard) -> Option<f64>| -> Samples {
+        let one = |board: &FarmBoard| Some((format!("{{board=\"{}\"}}", board.board), value(board)?));
         shown.iter().filter_map(one).collect()
     };
-    let (budgets, last24) = (of(|of| of.budget_ns), of(|of| of.max24_ns));
-    let over: Vec<_> = shown
-        .iter()
-        .filter(|board| board.settings.budget_ns.is_some())
-        .map(|board| (labels(&board.board), f64::from(u8::from(board.settings.is_over()))))
-        .collect();
-    gauge("onbeat_budget_seconds", "The budget that holds for a board.", &budgets);
-    gauge("onbeat_max24_seconds", "Largest latency of a board with a budget in its last 24 hours.", &last24);
-    gauge("onbeat_over_budget", "Whether that is over the budget.", &over);
-    let known = app.changes.known(&boards).await;
-    gauge("onbeat_change_timestamp_seconds", "When a change for the worse was seen last.", &latest(&known));
-    let pending = app.counters.webhook_pending.load(Ordering::Relaxed);
-    gauge("onbeat_farm_webhook_pending", "Changes that wait for the webhook.", &alone(pending as f64));
+    let seconds = |value: Option<Nanos>| value.map(|value| value.0 as f64 / 1e9);
+    let state = |board: &FarmBoard| {
+        let state = board.settings.state.word();
+        (format!("{{board=\"{}\",state=\"{state}\"}}", board.board), 1.0)
+    };
+    let states: Samples = shown.iter().map(state).collect();
+    text.gauge("onbeat_board_state", "What the board is doing, as people say.", &states);
+    let maxima = each(&|board| seconds(board.max_ns));
+    text.gauge("onbeat_max_seconds", "Largest latency of the last 30 days with runs.", &maxima);
+    let last = each(&|board| (board.runs > 0).then_some(board.last as f64));
+    text.gauge("onbeat_last_run_timestamp_seconds", "When the last run began.", &last);
+    let last = each(&|board| rows.get(&board.board).map(|t| *t as f64));
+    let help = "When the last five minutes of a watch began.";
+    text.gauge("onbeat_last_rows_timestamp_seconds", help, &last);
+    let budgets = each(&|board| seconds(board.settings.budget_ns));
+    text.gauge("onbeat_budget_seconds", "The budget that holds for a board.", &budgets);
+    let last24 = each(&|board| seconds(board.settings.max24_ns));
+    let help = "Largest latency of a board with a budget in its last 24 hours.";
+    text.gauge("onbeat_max24_seconds", help, &last24);
+    let over = |of: &BoardSettings| {
+        let is_judged = of.budget_ns.is_some() && !of.state.is_quiet();
+        is_judged.then(|| f64::from(u8::from(of.is_over())))
+    };
+    let over = each(&|board| over(&board.settings));
+    let help = "Whether that is over the budget, of boards whose changes are reported.";
+    text.gauge("onbeat_over_budget", help, &over);
+}
+
+fn of_farm(text: &mut MetricsText, app: &App) {
+    let yes = |is_so: bool| f64::from(u8::from(is_so));
+    let pending = of(&app.counters.webhook_pending);
+    text.alone("onbeat_farm_webhook_pending", "Changes that wait for the webhook.", pending as f64);
     if let Some(cache) = &app.cache {
         let is_away = cache.bucket.trouble().borrow().is_some();
-        let help = "Whether the bucket of bundles does not answer.";
-        gauge("onbeat_farm_bucket_away", help, &alone(f64::from(u8::from(is_away))));
+        text.alone("onbeat_farm_bucket_away", "Whether the bucket of bundles does not answer.", yes(is_away));
     }
-    let mut counter = |name: &str, help: &str, value: u64| {
-        let _ = writeln!(text, "# TYPE {name} counter\n# HELP {name} {help}\n{name}_total {value}");
-    };
-    counter("onbeat_farm_requests", "Requests.", app.requests.load(Ordering::Relaxed));
-    counter(
-        "onbeat_farm_parser_failures",
-        "Reports that a parser failed on.",
-        app.failures.load(Ordering::Relaxed),
-    );
-    app.counters.counted().into_iter().for_each(|(name, help, value)| counter(name, help, value));
     if let Some(intake) = &app.intake {
-        let stored = intake.rows_stored.load(Ordering::Relaxed);
-        counter("onbeat_farm_rows", "Rows of five minutes that were stored.", stored);
+        let sample = |of: &str, has_failed: bool| (format!("{{of=\"{of}\"}}"), yes(has_failed));
+        let (store, bundles) = (intake.store_write.has_failed(), intake.bundle_write.has_failed());
+        let last = [sample("store", store), sample("bundles", bundles)];
+        let help = "Whether what a board sent last could not be written.";
+        text.gauge("onbeat_farm_write_failed", help, &last);
+    }
+}
+
+fn counted(text: &mut MetricsText, app: &App) {
+    text.counter("onbeat_farm_requests", "Requests.", of(&app.requests));
+    text.counter("onbeat_farm_parser_failures", "Reports that a parser failed on.", of(&app.failures));
+    for (name, help, value) in app.counters.counted() {
+        text.counter(name, help, value);
+    }
+    let refused = app.counters.refused_requests.counted();
+    let refused = refused.map(|(reason, count)| (format!("{{reason=\"{reason}\"}}"), count));
+    let help = "Requests of boards that were refused, by the reason.";
+    text.counters("onbeat_farm_refused_requests", help, &refused);
+    if let Some(intake) = &app.intake {
+        let stored = of(&intake.rows_stored);
+        text.counter("onbeat_farm_rows", "Rows of five minutes that were stored.", stored);
     }
     if let Some(cache) = &app.cache {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        counter("onbeat_farm_bundles_fetched", "Bundles fetched from the bucket.", of(&cache.fetched));
-        let bytes = of(&cache.fetched_bytes);
-        counter("onbeat_farm_bundles_fetched_bytes", "Bytes of these.", bytes);
-        let evicted = of(&cache.evicted);
-        counter("onbeat_farm_bundles_evicted", "Bundles that made room for others on this machine.", evicted);
+        let all: [(&str, &str, &AtomicU64); 3] = [
+            ("onbeat_farm_bundles_fetched", "Bundles fetched from the bucket.", &cache.fetched),
+            ("onbeat_farm_bundles_fetched_bytes", "Bytes of these.", &cache.fetched_bytes),
+            (
+                "onbeat_farm_bundles_evicted",
+                "Bundles that made room for others on this machine.",
+                &cache.evicted,
+            ),
+        ];
+        all.into_iter().for_each(|(name, help, count)| text.counter(name, help, of(count)));
     }
-    text.push_str("# EOF\n");
-    Ok(WebAnswer::text("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
 }

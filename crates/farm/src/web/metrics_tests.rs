@@ -16,9 +16,32 @@ fn named(text: &str) -> BTreeSet<String> {
     words.filter(|word| word.starts_with("onbeat_")).map(str::to_owned).collect()
 }
 
+/// The families of a text that is as OpenMetrics has it: each begins with its type and its help and
+/// is there once, its samples follow, and those of a counter end in `_total`.
+fn families(text: &str) -> BTreeSet<String> {
+    let lines: Vec<&str> = text.strip_suffix("# EOF\n").expect("the text is whole").lines().collect();
+    let (mut found, mut sample) = (BTreeSet::new(), String::new());
+    for (at, line) in lines.iter().enumerate() {
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+            sample = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
+            assert!(!name.ends_with("_total") && ["counter", "gauge"].contains(&kind), "{line}");
+            assert!(lines[at + 1].starts_with(&format!("# HELP {name} ")), "{line}");
+            assert!(found.insert(sample.clone()), "{name} is there twice");
+        } else if !line.starts_with("# HELP ") {
+            let (named, value) = line.rsplit_once(' ').expect("a sample has a value");
+            let name = named.split('{').next().unwrap_or_default();
+            assert!(name == sample && value.parse::<f64>().is_ok(), "{line}");
+            assert!(named == name || named.ends_with("\"}"), "{line}");
+        }
+    }
+    found
+}
+
 async fn offered() -> BTreeSet<String> {
     let folder = tempfile::tempdir().unwrap();
     let store = FarmStore::in_memory().await.unwrap();
+    store.add_code(&[1], i64::MAX, &[]).await.unwrap();
+    store.enrol(&[1], 0, "a", "A", &[2]).await.unwrap();
     let intake = Intake::start(store.clone(), folder.path(), 1);
     let policy = AccessPolicy { public: None, metrics_open: true };
     let app = App::new(store, FarmExposure::BehindProxy, Some(intake)).with_policy(policy);
@@ -26,12 +49,7 @@ async fn offered() -> BTreeSet<String> {
     let request = Request::get("/metrics").header(header::HOST, "localhost").body(Body::empty()).unwrap();
     let body = router(app).oneshot(request).await.unwrap().into_body();
     let text = String::from_utf8(to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap();
-    assert!(text.ends_with("# EOF\n"));
-    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
-    types
-        .filter_map(|line| line.split_once(' '))
-        .map(|(name, kind)| if kind == "counter" { format!("{name}_total") } else { name.to_owned() })
-        .collect()
+    families(&text)
 }
 
 #[test]

@@ -21,7 +21,6 @@ use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::hex;
 use crate::ingest::find::{FoundBundle, board_key};
 use crate::ingest::rows::{self, RowsOf};
-use crate::ingest::staging::StagingFault;
 use crate::store::{EnrolOutcome, PutOutcome, RowBatch, SentBundle, TokenOwner};
 
 const ROWS_LIMIT: u64 = 1 << 20;
@@ -150,10 +149,12 @@ pub async fn put_piece(
     headers: HeaderMap,
     body: Bytes,
 ) -> Received {
-    let staging = intake(&app)?.staging.clone();
+    let intake = intake(&app)?;
+    let staging = intake.staging.clone();
     let bytes = content(&headers, &body, PIECE)?;
-    let new = app.heavy(move || staging.put(&owner.board, &name, &bytes).map_err(refusal)).await?;
-    with(if new { StatusCode::CREATED } else { StatusCode::OK }, &json!({}))
+    let new = app.heavy(move || staging.put(&owner.board, &name, &bytes).map_err(Refusal::from)).await;
+    intake.bundle_write.note_file(&new);
+    with(if new? { StatusCode::CREATED } else { StatusCode::OK }, &json!({}))
 }
 
 pub async fn put_run(
@@ -229,7 +230,8 @@ async fn take_in(
     manifest: &BundleManifest,
     sent: &SentBundle,
 ) -> Result<PutOutcome, Refusal> {
-    let staging = intake(app)?.staging.clone();
+    let intake = intake(app)?;
+    let staging = intake.staging.clone();
     let (board, run, of) = (owner.board.clone(), id.to_owned(), manifest.clone());
     // A folder for each state of a run: the one before is whole until this one is stored.
     let name = format!("{id}+{}", hex(&sent.manifest[..8]));
@@ -238,7 +240,7 @@ async fn take_in(
     let named = name.clone();
     let assembling = staging.clone();
     let record = app.heavy(move || {
-        let place = assembling.assemble(&board, &name, &of).map_err(refusal)?;
+        let place = assembling.assemble(&board, &name, &of).map_err(Refusal::from)?;
         let unreadable = |detail| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
         let (mut record, _) = read(&FoundBundle { place, board: Some(board.clone()) }).map_err(unreadable)?;
         if record.run.id != run {
@@ -249,9 +251,15 @@ async fn take_in(
         record.run.board = board;
         Ok(record)
     });
-    let stored = match record.await {
+    let record = record.await;
+    intake.bundle_write.note_file(&record);
+    let stored = match record {
         Ok(record) => match in_bucket(app, &named, manifest, &place).await {
-            Ok(()) => app.store.put_sent(&record, sent).await.map_err(Refusal::from),
+            Ok(()) => {
+                let stored = app.store.put_sent(&record, sent).await;
+                intake.store_write.note(&stored);
+                stored.map_err(Refusal::from)
+            }
             Err(refusal) => Err(refusal),
         },
         Err(refusal) => Err(refusal),
@@ -287,12 +295,4 @@ async fn in_bucket(
 ) -> Result<(), Refusal> {
     let Some(cache) = &app.cache else { return Ok(()) };
     Ok(cache.bucket.put(name, manifest, place, &BTreeSet::new()).await?)
-}
-
-fn refusal(fault: StagingFault) -> Refusal {
-    match fault {
-        StagingFault::Refused(detail) => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail),
-        StagingFault::Full(detail) => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, detail),
-        StagingFault::Failed(detail) => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail),
-    }
 }

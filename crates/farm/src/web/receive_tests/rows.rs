@@ -162,10 +162,40 @@ fn a_full_disk_is_said_to_the_board_and_here_and_ends_with_room() {
         assert!(*status == 503 && detail.contains("look at its disk") && !detail.contains('\n'), "{answer}");
         assert_eq!(farm.app.refusals.all()[0].detail, detail);
         assert_eq!(farm.shown("/").await.0, 200, "pages go on");
+        assert_eq!(answers.last().unwrap().0, 503);
+        let failed = |yes: u8| format!("\nonbeat_farm_write_failed{{of=\"store\"}} {yes}\n");
+        assert!(farm.shown("/metrics").await.1.contains(&failed(1)));
+        assert_eq!(farm.shown("/healthz").await.0, 503);
         farm.app.store.fill_up(false).await;
         for (at, before) in (0..).zip(&answers) {
             let again = put(at * 100).await;
             assert_eq!(again.0, if before.0 == 201 { 200 } else { 201 }, "{again:?}");
+        }
+        assert!(farm.shown("/metrics").await.1.contains(&failed(0)));
+        assert_eq!(farm.shown("/healthz").await.0, 200);
+    });
+}
+
+#[test]
+fn a_board_that_only_records_has_the_time_of_its_rows_and_none_of_a_run() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        farm.enrolled("b").await;
+        let before = farm.shown("/metrics").await.1;
+        assert!(before.contains("\nonbeat_board_state{board=\"b\",state=\"active\"} 1\n"), "{before}");
+        assert!(!before.contains("_timestamp_seconds{"), "{before}");
+        let text: String = (0..3).map(|seq| line(seq, &[(200, 7)])).collect();
+        assert_eq!(farm.ask("PUT", "/v1/rows/b/r/timer/0", &token, text).await.0, 201);
+        assert_eq!(farm.ask("PUT", "/v1/rows/b/r/timer/9", &token, line(3, &[(200, 7)])).await.0, 400);
+        assert_eq!(farm.ask("PUT", "/v1/rows/b/r/timer/3", "obt_none", "").await.0, 401);
+        let wrong = json!({ "code": "none", "name": "c" }).to_string();
+        assert_eq!(farm.ask("POST", "/v1/enrol", "", wrong).await.0, 403);
+        let after = farm.shown("/metrics").await.1;
+        assert!(after.contains("\nonbeat_last_rows_timestamp_seconds{board=\"a\"} 600\n"), "{after}");
+        assert_eq!(after.matches("_timestamp_seconds{").count(), 1, "{after}");
+        for (reason, count) in [("token", 1), ("code", 1), ("content", 1), ("conflict", 0)] {
+            let said = format!("\nonbeat_farm_refused_requests_total{{reason=\"{reason}\"}} {count}\n");
+            assert!(after.contains(&said), "{after}");
         }
     });
 }

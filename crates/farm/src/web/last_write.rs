@@ -1,0 +1,82 @@
+//! Whether what boards send could be kept the last time: a full disk is seen before a board says so.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use axum::http::StatusCode;
+use model::error::{Exit, Failure};
+use model::units::Nanos;
+
+use super::answer::Refusal;
+
+/// A board that is refused comes again within ten minutes; a failure that no board repeats says
+/// nothing of now.
+const HOLDS: Nanos = Nanos(15 * 60 * Nanos::SECOND.0);
+
+/// How the last write ended, into the store or into the folder of bundles.
+#[derive(Debug, Default)]
+pub struct LastWrite {
+    /// When it failed by the monotonic clock, in ns; 0 where it did not.
+    failed_ns: AtomicI64,
+}
+
+impl LastWrite {
+    /// Notes the end of a write to the store. What was refused for its content says nothing of it.
+    pub fn note<T>(&self, outcome: &Result<T, Failure>) {
+        match outcome {
+            Ok(_) => self.went_well(),
+            Err(failure) if failure.exit == Exit::Usage => {}
+            Err(_) => self.failed(),
+        }
+    }
+
+    /// Notes that of a file, whose failure is a refusal already.
+    pub fn note_file<T>(&self, outcome: &Result<T, Refusal>) {
+        match outcome {
+            Ok(_) => self.went_well(),
+            Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => self.failed(),
+            Err(_) => {}
+        }
+    }
+
+    fn went_well(&self) {
+        self.failed_ns.store(0, Ordering::Relaxed);
+    }
+
+    fn failed(&self) {
+        self.failed_ns.store(host::clock::monotonic().0.max(1), Ordering::Relaxed);
+    }
+
+    /// Whether it failed.
+    pub fn has_failed(&self) -> bool {
+        self.failed_ns.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether it failed within the last fifteen minutes.
+    pub fn fails_at(&self, now: Nanos) -> bool {
+        let at = self.failed_ns.load(Ordering::Relaxed);
+        at != 0 && now.0.saturating_sub(at) < HOLDS.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_holds_until_a_write_goes_well_and_not_for_ever() {
+        let last = LastWrite::default();
+        last.note::<()>(&Err(Failure::usage("a text holds a NUL: leave it out")));
+        last.note_file::<()>(&Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "over its quota")));
+        assert!(!last.has_failed());
+        last.note::<()>(&Err(Failure::internal("the store failed")));
+        let now = host::clock::monotonic();
+        assert!(last.has_failed() && last.fails_at(now));
+        assert!(!last.fails_at(now + HOLDS), "no board repeats it");
+        last.note(&Ok(()));
+        assert!(!last.has_failed() && !last.fails_at(now));
+        last.note_file::<()>(&Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no room")));
+        assert!(last.has_failed());
+        last.note_file(&Ok(true));
+        assert!(!last.has_failed());
+    }
+}

@@ -1,0 +1,68 @@
+//! How often boards were refused since the server was started, by the reason; no board is named.
+
+use std::sync::atomic::AtomicU64;
+
+use axum::http::StatusCode;
+
+use super::access::RouteNeed;
+use super::counters::{add, of};
+
+/// The reasons, as they stand in the metrics.
+const REASONS: [&str; 9] =
+    ["token", "code", "machine", "content", "conflict", "size", "rate", "unavailable", "other"];
+
+/// A count for each reason.
+#[derive(Debug, Default)]
+pub struct RefusedRequests {
+    counts: [AtomicU64; REASONS.len()],
+}
+
+impl RefusedRequests {
+    /// Counts the answer to a request of a board, where it was refused.
+    pub fn note(&self, need: RouteNeed, status: StatusCode) {
+        let Some(reason) = reason(need, status) else { return };
+        if let Some(at) = REASONS.iter().position(|known| *known == reason) {
+            add(&self.counts[at], 1);
+        }
+    }
+
+    /// Each reason with its count; those that never were have 0.
+    pub fn counted(&self) -> [(&'static str, u64); REASONS.len()] {
+        std::array::from_fn(|at| (REASONS[at], of(&self.counts[at])))
+    }
+}
+
+fn reason(need: RouteNeed, status: StatusCode) -> Option<&'static str> {
+    if !status.is_client_error() && !status.is_server_error() {
+        return None;
+    }
+    Some(match status {
+        StatusCode::UNAUTHORIZED => "token",
+        StatusCode::FORBIDDEN if need == RouteNeed::Code => "code",
+        // Two machines with one token.
+        StatusCode::FORBIDDEN => "machine",
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => "content",
+        StatusCode::CONFLICT => "conflict",
+        StatusCode::PAYLOAD_TOO_LARGE => "size",
+        StatusCode::TOO_MANY_REQUESTS => "rate",
+        StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+        _ => "other",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_is_counted_by_itself_and_no_answer_that_went_well() {
+        let refused = RefusedRequests::default();
+        for status in [200, 202, 401, 403, 409, 413, 422, 429, 503, 501] {
+            refused.note(RouteNeed::Token, StatusCode::from_u16(status).unwrap());
+        }
+        refused.note(RouteNeed::Code, StatusCode::FORBIDDEN);
+        assert!(refused.counted().iter().all(|(_, count)| *count == 1), "{:?}", refused.counted());
+        refused.note(RouteNeed::Token, StatusCode::BAD_REQUEST);
+        assert_eq!(refused.counted()[3], ("content", 2));
+    }
+}
