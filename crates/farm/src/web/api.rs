@@ -18,6 +18,7 @@ use super::pages::{WebOutcome, chosen, known_board};
 use super::runs::{RunsAsked, labels_of};
 use super::unnamed;
 use super::visitor::Visitor;
+use crate::pages::parts::escaped;
 use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier};
 use crate::store::TimeStretch;
 
@@ -120,11 +121,11 @@ pub async fn slots(
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
     Query(asked): RunsAsked,
-) -> WebOutcome {
+) -> Result<Response, Refusal> {
     let (key, slots) = found_slots(&app, &visitor, &name, (&query, &asked)).await?;
-    WebAnswer::json(
-        &json!({ "schema": "onbeat.farm-slots/1", "series": key.series, "plan": key.plan, "slots": slots }),
-    )
+    // Which series it is, as an address has it: a header holds no other letters.
+    let of = [("onbeat-series", escaped(&key.series)), ("onbeat-plan", escaped(&key.plan))];
+    Ok((of, WebAnswer::json(&slots)?).into_response())
 }
 
 pub async fn slots_csv(

@@ -138,8 +138,13 @@ fn data_is_json_and_csv() {
         assert_eq!(json("/v1/boards/west").await["runs"][0]["id"], run.id);
         assert_eq!(json(&format!("/v1/runs/{}", run.id)).await["cycles"], run.cycles);
         let slots = json("/v1/boards/west/slots").await;
-        let total: u64 =
-            slots["slots"].as_array().unwrap().iter().map(|slot| slot["n"].as_u64().unwrap()).sum();
+        let total: u64 = slots.as_array().unwrap().iter().map(|slot| slot["n"].as_u64().unwrap()).sum();
+        let contract = ["t", "n", "missed", "max_ns", "max_cpu", "max_at", "culprit", "victim"];
+        assert!(contract.iter().all(|name| slots[0].get(*name).is_some()), "{slots}");
+        let response = get(&app, "/v1/boards/west/slots").await;
+        let key = app.store.series("west").await.unwrap().remove(0).key;
+        assert_eq!(header_of(&response, "onbeat-series"), key.series);
+        assert_eq!(header_of(&response, "onbeat-plan"), key.plan);
         let histograms = json("/v1/boards/west/histograms?tier=1d").await;
         assert_eq!(histograms["histograms"][0]["n"], run.cycles);
         assert!(total > 0 && total <= run.cycles);

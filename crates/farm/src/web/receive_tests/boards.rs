@@ -231,7 +231,7 @@ fn labels_come_with_runs_and_rows_and_lists_go_by_them() {
         let slots = async |query: &str| {
             let (_, answer) =
                 farm.ask("GET", &format!("/v1/boards/a/slots?series=timer{query}"), "", "").await;
-            answer["slots"].as_array().map_or(0, Vec::len)
+            answer.as_array().unwrap().len()
         };
         assert_eq!(
             (slots("").await, slots("&label=image=i7").await, slots("&label=image=x").await),
