@@ -21,7 +21,7 @@ use super::quiet::is_measuring;
 use super::round::{PushSources, run_round};
 use super::runs::found;
 use super::sent::SentLog;
-use super::session::{PushAllowance, PushRound, RoundEnd, RoundOutcome};
+use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd, RoundOutcome};
 use super::spool::hold;
 
 /// Between two looks at what there is.
@@ -213,6 +213,7 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
         measuring: &|| is_measuring(&machine),
         passed_over: BTreeMap::new(),
         known: None,
+        comparison: FarmComparison::Due,
         outcome: RoundOutcome::default(),
     };
     let (mut backoff, mut said, mut tries) = (Backoff::default(), String::new(), 0);

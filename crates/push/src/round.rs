@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::session::{PushRound, RoundEnd, RoundOutcome};
-use super::{rows, runs};
+use super::{known, rows, runs};
 
 /// Where what is to be sent lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,12 +19,14 @@ pub struct PushSources {
 pub fn run_round(round: &mut PushRound<'_>, sources: &PushSources) -> Result<(), RoundEnd> {
     round.outcome = RoundOutcome::default();
     round.link.say_dropped(round.log.dropped_runs, round.log.dropped_rows);
+    known::compare_rows(round)?;
     for record in &sources.records {
         rows::send_newest(round, record)?;
     }
     for record in &sources.records {
         rows::send_backlog(round, record)?;
     }
+    known::compare_runs(round)?;
     for folder in &sources.runs {
         runs::send_runs(round, folder)?;
     }

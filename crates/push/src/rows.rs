@@ -110,7 +110,7 @@ fn note_merged(round: &mut PushRound<'_>, series: WatchSeries, text: &RowText) {
     if missing > 0 {
         round.outcome.lost = round.outcome.lost.saturating_add(missing);
         round.log.dropped_rows = round.log.dropped_rows.saturating_add(missing);
-        round.log.insert(recording, boot, series.name(), (text.at.seq, text.at.last_seq()));
+        round.log.leave_out(recording, boot, series.name(), (text.at.seq, text.at.last_seq()));
     }
 }
 
@@ -168,7 +168,7 @@ fn set_aside(round: &mut PushRound<'_>, cut: &mut RowCut, at: usize, detail: &st
     let (seq, _) = cut.rows.remove(at);
     round.outcome.refused += 1;
     round.remark(format!("row {seq} of {} is left out: {detail}", cut.series.name()));
-    note_done(round, cut, &[seq]);
+    round.log.leave_out(&cut.run.recording, &cut.run.boot, cut.series.name(), (seq, seq));
 }
 
 fn note_done(round: &mut PushRound<'_>, cut: &RowCut, rows: &[u64]) {

@@ -1,6 +1,6 @@
 //! The runs of a folder: a manifest, the pieces that the farm lacks, the manifest again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use model::text::{excerpt, quoted};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use super::known::learn;
 use super::link::LinkFault;
 use super::manifest::{hex, manifest_of, place_of};
 use super::parts::FilePart;
@@ -123,19 +124,8 @@ enum RunEnd {
     PassedOver(String),
 }
 
-/// Asks what the farm has, where that is not known here.
-fn learn(round: &mut PushRound<'_>) -> Sent<()> {
-    round.may(PushAllowance::Rows)?;
-    let answer = round.link.get("/v1/me")?;
-    let runs = answer.body["runs"].as_array().cloned().unwrap_or_default();
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    round.known = Some(runs.iter().map(|run| (text(&run["id"]), text(&run["digest"]))).collect());
-    Ok(())
-}
-
 fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
     let files = MachineFiles::folder(place);
-    let document = |files| FilePart::new(files, "/run.json", 0, bundle::manifest::RUN_LIMIT);
     let head: RunHead = match serde_json::from_reader(document(&files)) {
         Ok(head) => head,
         Err(error) => {
@@ -154,18 +144,33 @@ fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
     if round.known.is_none() && round.log.runs.is_empty() {
         learn(round)?;
     }
-    if let Some(known) = round.known.as_ref().and_then(|known| known.get(&head.id)) {
-        let mut sum = Sha256::new();
-        let mut buffer = vec![0; 32 << 10];
-        let mut part = document(&files);
-        while let Ok(n @ 1..) = part.read(&mut buffer) {
-            sum.update(&buffer[..n]);
-        }
-        if *known == hex(&sum.finalize()) {
-            return Ok(RunEnd::Had);
-        }
+    match round.known.as_ref().and_then(|known| known.get(&head.id)) {
+        Some(known) if *known == digest(&files) => Ok(RunEnd::Had),
+        _ => upload(round, &files, &head.id),
     }
-    upload(round, &files, &head.id)
+}
+
+fn document(files: &MachineFiles) -> FilePart<'_> {
+    FilePart::new(files, "/run.json", 0, bundle::manifest::RUN_LIMIT)
+}
+
+/// The SHA-256 of a run's document.
+fn digest(files: &MachineFiles) -> String {
+    let mut sum = Sha256::new();
+    let mut buffer = vec![0; 32 << 10];
+    let mut part = document(files);
+    while let Ok(n @ 1..) = part.read(&mut buffer) {
+        sum.update(&buffer[..n]);
+    }
+    hex(&sum.finalize())
+}
+
+/// Whether the farm lacks the run of a folder, or has another state of it; of what cannot be read
+/// it lacks nothing.
+pub fn is_lacking(known: &BTreeMap<String, String>, place: &Path) -> bool {
+    let files = MachineFiles::folder(place);
+    let head = serde_json::from_reader::<_, RunHead>(document(&files));
+    head.is_ok_and(|head| known.get(&head.id).is_none_or(|known| *known != digest(&files)))
 }
 
 fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<RunEnd> {

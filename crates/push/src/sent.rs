@@ -38,6 +38,8 @@ pub struct SentRows {
     pub boot: String,
     pub series: String,
     pub done: SeqRanges,
+    /// Those of them that the farm never gets: it refused them, or they were merged here first.
+    pub left_out: SeqRanges,
 }
 
 impl SentLog {
@@ -46,7 +48,8 @@ impl SentLog {
         let bytes = host::read_user_file(&folder.0.join(FILE), LIMIT).unwrap_or_default();
         let log: SentLog = serde_json::from_slice(&bytes).unwrap_or_default();
         let is_own = log.farm == farm && log.board == board;
-        match is_own && log.rows.iter().all(|rows| rows.done.is_ordered()) {
+        let is_ordered = |rows: &SentRows| rows.done.is_ordered() && rows.left_out.is_ordered();
+        match is_own && log.rows.iter().all(is_ordered) {
             true => log,
             false => SentLog { farm: farm.to_owned(), board: board.to_owned(), ..SentLog::default() },
         }
@@ -72,17 +75,42 @@ impl SentLog {
 
     /// Notes rows as done.
     pub fn insert(&mut self, recording: &str, boot: &str, series: &str, (from, to): (u64, u64)) {
+        self.of(recording, boot, series).done.insert(from, to);
+    }
+
+    /// Notes rows as done that the farm never gets.
+    pub fn leave_out(&mut self, recording: &str, boot: &str, series: &str, (from, to): (u64, u64)) {
+        let rows = self.of(recording, boot, series);
+        rows.done.insert(from, to);
+        rows.left_out.insert(from, to);
+    }
+
+    /// Forgets the rows that the farm has not, but for those that it never gets: how many.
+    pub fn forget_but(&mut self, there: &[SentRows]) -> u64 {
+        let mut forgotten = 0u64;
+        for rows in &mut self.rows {
+            let known = there.iter().find(|one| one.is(&rows.recording, &rows.boot, &rows.series));
+            let mut kept = known.map(|known| known.done.common(&rows.done)).unwrap_or_default();
+            kept.add(&rows.left_out);
+            forgotten = forgotten.saturating_add(rows.done.count().saturating_sub(kept.count()));
+            rows.done = kept;
+        }
+        forgotten
+    }
+
+    fn of(&mut self, recording: &str, boot: &str, series: &str) -> &mut SentRows {
         let at = self.rows.iter().position(|rows| rows.is(recording, boot, series)).unwrap_or_else(|| {
             let (recording, boot, series) = (recording.to_owned(), boot.to_owned(), series.to_owned());
-            self.rows.push(SentRows { recording, boot, series, done: SeqRanges::default() });
+            self.rows.push(SentRows { recording, boot, series, ..SentRows::default() });
             self.rows.len() - 1
         });
-        self.rows[at].done.insert(from, to);
+        &mut self.rows[at]
     }
 }
 
 impl SentRows {
-    fn is(&self, recording: &str, boot: &str, series: &str) -> bool {
+    /// Whether they are of this boot, recording and series.
+    pub fn is(&self, recording: &str, boot: &str, series: &str) -> bool {
         self.boot == boot && self.recording == recording && self.series == series
     }
 }

@@ -39,6 +39,27 @@ impl SeqRanges {
         (to.saturating_sub(from) + 1).saturating_sub(there)
     }
 
+    /// How many numbers are in it.
+    pub fn count(&self) -> u64 {
+        self.0.iter().fold(0, |sum, &(from, to)| sum.saturating_add((to - from).saturating_add(1)))
+    }
+
+    /// The numbers that both have.
+    pub fn common(&self, other: &SeqRanges) -> SeqRanges {
+        let (mut both, mut left, mut right) = (SeqRanges::default(), self.0.iter(), other.0.iter());
+        let (mut a, mut b) = (left.next(), right.next());
+        while let (Some(&one), Some(&two)) = (a, b) {
+            both.insert(one.0.max(two.0), one.1.min(two.1));
+            if one.1 < two.1 { a = left.next() } else { b = right.next() }
+        }
+        both
+    }
+
+    /// Adds the numbers of another.
+    pub fn add(&mut self, other: &SeqRanges) {
+        other.0.iter().for_each(|&(from, to)| self.insert(from, to));
+    }
+
     /// Whether it is as a set is written: another's file may hold anything.
     pub fn is_ordered(&self) -> bool {
         self.0.iter().all(|&(from, to)| from <= to)
@@ -66,6 +87,29 @@ mod tests {
             }
             let missing = (10..=50).filter(|seq| !set.contains(seq)).count() as u64;
             prop_assert_eq!(ranges.missing(10, 50), missing);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn two_have_what_is_in_both(
+            a in prop::collection::vec((0u64..60, 0u64..9), 0..20),
+            b in prop::collection::vec((0u64..60, 0u64..9), 0..20),
+        ) {
+            let of = |spans: &[(u64, u64)]| {
+                let mut ranges = SeqRanges::default();
+                spans.iter().for_each(|&(from, length)| ranges.insert(from, from + length));
+                ranges
+            };
+            let (a, b) = (of(&a), of(&b));
+            let (both, mut either) = (a.common(&b), a.clone());
+            either.add(&b);
+            prop_assert!(both.is_ordered() && either.is_ordered());
+            for seq in 0..80 {
+                prop_assert_eq!(both.contains(seq), a.contains(seq) && b.contains(seq));
+                prop_assert_eq!(either.contains(seq), a.contains(seq) || b.contains(seq));
+            }
+            prop_assert_eq!(both.count() + either.count(), a.count() + b.count());
         }
     }
 

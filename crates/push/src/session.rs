@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::error::{Failure, Result};
+use model::units::Nanos;
 
 use super::enrolment::PushFolder;
 use super::link::{FarmLink, LinkFault};
@@ -15,6 +16,17 @@ pub enum PushAllowance {
     /// Rows are small; runs that are still on change.
     Rows,
     All,
+}
+
+/// How far what is noted as sent was compared with what the farm has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FarmComparison {
+    /// The farm is still to be asked.
+    Due,
+    /// Rows were; runs wait until nothing measures.
+    RunsLeft,
+    /// Both were, and are again a day after this instant of CLOCK_MONOTONIC.
+    Done(Nanos),
 }
 
 /// What a round did.
@@ -66,6 +78,8 @@ pub struct PushRound<'a> {
     /// Runs that the farm says it has, with the digests of their `run.json`; it is asked where
     /// nothing is noted.
     pub known: Option<BTreeMap<String, String>>,
+    /// What is noted as sent is compared with what the farm has: it may have gone back to a backup.
+    pub comparison: FarmComparison,
     pub outcome: RoundOutcome,
 }
 

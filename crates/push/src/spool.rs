@@ -136,7 +136,7 @@ mod tests {
     use crate::round::fake_farm::{FakeFarm, Trouble};
     use crate::round::{PushSources, run_round};
     use crate::sent::SentLog;
-    use crate::session::{PushAllowance, RoundOutcome};
+    use crate::session::{FarmComparison, PushAllowance, RoundOutcome};
     use std::collections::BTreeMap;
     use std::fs;
 
@@ -179,6 +179,7 @@ mod tests {
                 measuring: &|| measuring,
                 passed_over: BTreeMap::new(),
                 known: Some(BTreeMap::new()),
+                comparison: FarmComparison::Done(host::clock::monotonic()),
                 outcome: RoundOutcome::default(),
             };
             let _ = run_round(&mut round, &sources);

@@ -121,10 +121,14 @@ impl FarmStore {
         Ok(to_u64(count))
     }
 
-    /// What the farm has of a board's rows: boot, first and last number.
-    pub async fn rows_of(&self, board_id: i64) -> Result<Vec<(String, i64, i64)>> {
+    /// What the farm has of a board's rows: boot, recording, series, and the first and last number
+    /// of each stretch without a gap; at most 10,000 stretches.
+    pub async fn row_stretches(&self, board_id: i64) -> Result<Vec<(String, String, String, i64, i64)>> {
         sqlx::query_as(
-            "select boot, min(seq), max(seq) from row_key where board_id = $1 group by boot order by boot",
+            "select boot, recording, series, min(seq), max(seq) from (select boot, recording, series, seq, \
+             seq - row_number() over (partition by boot, recording, series order by seq) as stretch \
+             from row_key where board_id = $1) k group by boot, recording, series, stretch \
+             order by boot, recording, series, min(seq) limit 10000",
         )
         .bind(board_id)
         .fetch_all(&self.pool)

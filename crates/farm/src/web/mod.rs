@@ -23,6 +23,7 @@ mod intake;
 mod kernels;
 mod last_write;
 mod login;
+mod me;
 mod metrics;
 mod pages;
 mod pins;

@@ -84,22 +84,6 @@ fn conflict(detail: String) -> Refusal {
     Refusal::new(StatusCode::CONFLICT, detail)
 }
 
-pub async fn me(State(app): State<Arc<App>>, BoardSender(owner): BoardSender) -> Received {
-    let rows: Vec<_> = app.store.rows_of(owner.board_id).await?;
-    let rows: Vec<_> = rows
-        .into_iter()
-        .map(|(boot, first, last)| {
-            json!({ "boot": boot, "first": first, "last": last
-            })
-        })
-        .collect();
-    let runs = app.store.run_digests(owner.board_id).await?.into_iter();
-    let runs: Vec<_> = runs
-        .map(|(id, complete, digest)| json!({ "id": id, "complete": complete, "digest": hex(&digest) }))
-        .collect();
-    with(StatusCode::OK, &json!({ "board": owner.board, "rows": rows, "runs": runs }))
-}
-
 pub async fn put_rows(
     State(app): State<Arc<App>>,
     BoardSender(owner): BoardSender,

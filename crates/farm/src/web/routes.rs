@@ -10,8 +10,8 @@ use axum::routing::{MethodRouter, get, post, put};
 use super::access::{RouteNeed, admit};
 use super::app::App;
 use super::{
-    acknowledge, admin, admin_people, api, changes, compare, files, five_minutes, kernels, login, metrics,
-    pages, pins, receive, runs, tables,
+    acknowledge, admin, admin_people, api, changes, compare, files, five_minutes, kernels, login, me,
+    metrics, pages, pins, receive, runs, tables,
 };
 use crate::people::Role;
 
@@ -117,7 +117,7 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/v1/changes", RouteNeed::Reading, changes::json),
         read("/v1/compare", RouteNeed::Names, compare::json),
         read("/v1/refused", RouteNeed::Names, api::refused),
-        read("/v1/me", RouteNeed::Token, receive::me),
+        read("/v1/me", RouteNeed::Token, me::me),
         send("/v1/enrol", RouteNeed::Code, receive::enrol),
         store("/v1/runs/{id}", receive::put_run),
         store("/v1/rows/{boot}/{recording}/{series}/{seq}", receive::put_rows),

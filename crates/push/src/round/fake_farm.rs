@@ -30,6 +30,10 @@ pub struct FakeFarm {
     pub runs: BTreeMap<String, BundleManifest>,
     pub pieces: BTreeSet<String>,
     pub requests: u64,
+    /// How often it was asked what it has.
+    pub asked: u64,
+    /// It names a part of what it has.
+    pub is_cut: bool,
     /// Runs and rows that the board dropped.
     pub dropped: (u64, u64),
     /// Rows that it calls malformed.
@@ -122,13 +126,20 @@ impl FarmLink for FakeFarm {
 
     fn get(&mut self, path: &str) -> Answered {
         assert_eq!(path, "/v1/me");
+        self.asked += 1;
         self.troubled(|farm| {
+            let stretch = |(of, seq): &(String, u64)| {
+                let names: Vec<&str> = of.split('/').collect();
+                let [boot, recording, series] = names[..] else { panic!("{of}") };
+                json!({ "boot": boot, "recording": recording, "series": series, "first": seq, "last": seq })
+            };
+            let stretches: Vec<Value> = farm.rows.keys().map(stretch).collect();
             let runs: Vec<Value> = farm
                 .runs
                 .iter()
                 .map(|(id, manifest)| json!({ "id": id, "digest": manifest.run_digest() }))
                 .collect();
-            answer(200, json!({ "runs": runs }))
+            answer(200, json!({ "runs": runs, "stretches": stretches, "whole": !farm.is_cut }))
         })
     }
 

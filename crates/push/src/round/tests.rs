@@ -16,7 +16,7 @@ use super::fake_farm::{FakeFarm, Trouble};
 use super::*;
 use crate::enrolment::PushFolder;
 use crate::sent::SentLog;
-use crate::session::PushAllowance;
+use crate::session::{FarmComparison, PushAllowance};
 
 const MADE: MadeRecord =
     MadeRecord { cpus: 2, span: Nanos(300 * Nanos::SECOND.0), reboot: 25, wakeups: 300_000 };
@@ -28,6 +28,12 @@ struct Board {
     sources: PushSources,
     recorded: u64,
     measuring: bool,
+    /// Where each round begins.
+    comparison: FarmComparison,
+}
+
+fn compared() -> FarmComparison {
+    FarmComparison::Done(host::clock::monotonic())
 }
 
 impl Board {
@@ -37,7 +43,7 @@ impl Board {
         fs::create_dir(at("push")).unwrap();
         fs::create_dir(at("runs")).unwrap();
         let sources = PushSources { runs: vec![at("runs")], records: vec![at("watch")] };
-        Board { place, sources, recorded: 0, measuring: false }
+        Board { place, sources, recorded: 0, measuring: false, comparison: compared() }
     }
 
     fn record(&mut self, intervals: u64, size: u64) {
@@ -77,6 +83,7 @@ impl Board {
             measuring: &|| self.measuring,
             passed_over: BTreeMap::new(),
             known: None,
+            comparison: self.comparison,
             outcome: RoundOutcome::default(),
         };
         let end = run_round(&mut round, &self.sources);
@@ -214,6 +221,46 @@ fn the_phases_of_suites_are_sent_and_no_link_is_followed() {
     assert!(!known().contains("none-cpu") && known().contains("again"), "{}", known());
     // A run that is named by itself is the one in its folder.
     assert_eq!(crate::runs::found(&itself), (vec![itself.clone()], false));
+}
+
+#[test]
+fn what_the_farm_lost_is_sent_again_and_nothing_else() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    board.comparison = FarmComparison::Due;
+    board.record(24, DEFAULT_SIZE);
+    board.add_run("measured");
+    board.add_run("hunt");
+    farm.malformed = [3].into();
+    // Nothing is noted yet: the farm is asked by the first run alone.
+    board.send_all(&mut farm);
+    assert_eq!((farm.asked, farm.rows.len(), farm.runs.len()), (1, 23 * SERIES, 2));
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome, farm.asked), (RoundOutcome::default(), 2));
+    // It goes back to an earlier state of itself: the end is missing, one in the middle, and a run.
+    let is_there = |key: &(String, u64)| key.1 < 20 && key.1 != 7;
+    farm.rows.retain(|key, _| is_there(key));
+    farm.runs.pop_first();
+    let lost = (23 * SERIES - farm.rows.len()) as u64;
+    board.comparison = compared();
+    assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
+    board.comparison = FarmComparison::Due;
+    farm.had = 0;
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.rows, outcome.runs, outcome.refused, outcome.lost), (lost, 1, 0, 0), "{outcome:?}");
+    assert_eq!((farm.rows.len(), farm.runs.len(), farm.had), (23 * SERIES, 2, 0));
+    assert_eq!(outcome.remarks.len(), 2, "{:?}", outcome.remarks);
+    // While onbeat measures rows are compared, and runs when it is over.
+    farm.rows.clear();
+    farm.runs.clear();
+    let (outcome, end) = board.round(&mut farm, &|| PushAllowance::Rows);
+    assert!(
+        matches!(end, Err(RoundEnd::Quiet)) && outcome.rows == 23 * SERIES as u64 && farm.runs.is_empty()
+    );
+    assert_eq!(board.send_all(&mut farm).runs, 2);
+    // A farm that names a part says nothing of the rest.
+    farm.runs.clear();
+    farm.is_cut = true;
+    assert_eq!(board.send_all(&mut farm).runs, 0);
 }
 
 #[test]

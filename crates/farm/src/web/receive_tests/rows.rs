@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn stretch(first: u64, last: u64) -> Value {
+    json!({ "boot": "boot-1", "recording": "rec", "series": "timer", "first": first, "last": last })
+}
+
 #[test]
 fn rows_are_stored_once_in_whatever_cuts() {
     on_each_engine(1 << 30, async |farm| {
@@ -34,6 +38,12 @@ fn rows_are_stored_once_in_whatever_cuts() {
         assert_eq!(farm.ask("PUT", "/v1/rows/../r/s/0", &token, "").await.0 / 100, 4);
         let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;
         assert_eq!(me["rows"], json!([{ "boot": "boot-1", "first": 0, "last": 40 }]));
+        assert_eq!((&me["stretches"], &me["whole"]), (&json!([stretch(0, 40)]), &json!(true)));
+        // A gap is one.
+        assert_eq!(farm.ask("PUT", &address(44), &token, line(44, &[(9, 1)])).await.0, 201);
+        let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;
+        assert_eq!(me["stretches"], json!([stretch(0, 40), stretch(44, 44)]));
+        assert_eq!(me["rows"], json!([{ "boot": "boot-1", "first": 0, "last": 44 }]));
         let page = router(farm.app.clone())
             .oneshot(Request::get("/b/a").body(Body::empty()).unwrap())
             .await
