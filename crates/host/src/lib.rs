@@ -55,7 +55,7 @@ pub use machine::{MachineFiles, NAMES_LIMIT, READ_LIMIT};
 pub use output::{check_writable, write_user_file};
 pub use own_run::{OwnRun, end_with};
 pub use piped::PipedProgram;
-pub use process::{is_root, peak_memory_kib, process_start, replace_by};
+pub use process::{is_root, open_files_limit, peak_memory_kib, process_start, replace_by};
 pub use program::{HeldProgram, ProgramEnd, find_program, owned_by_root, sets_ids};
 pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};
 pub use random::{random_u64, secret};

@@ -16,6 +16,11 @@ pub fn peak_memory_kib() -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// How many files this process may have open, by the soft limit of RLIMIT_NOFILE.
+pub fn open_files_limit() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Whether this process may read what only root may.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

@@ -19,8 +19,8 @@ use super::{FarmEnvironment, say};
 use crate::objects::{BucketFault, BundleCache, ObjectBucket};
 use crate::store::FarmStore;
 use crate::web::{
-    AccessPolicy, App, FarmExposure, Intake, PublicReading, ServerCertificate, TlsListener, keep_changes,
-    keep_telling, over_tls, router,
+    AccessPolicy, App, ConnectionLimits, FarmExposure, GuardedListener, Intake, OpenConnections,
+    PublicReading, ServerCertificate, TlsListener, attended, keep_changes, keep_telling, router,
 };
 
 /// Between two looks at the folders of runs.
@@ -148,13 +148,17 @@ async fn served(
     app: Arc<App>,
     certificate: Option<Arc<ServerCertificate>>,
 ) -> std::io::Result<()> {
+    // Behind a proxy, and on this machine, one address is of many.
+    let each_address = app.exposure == FarmExposure::Encrypted;
+    let limits = ConnectionLimits::of_files(host::open_files_limit(), each_address);
+    let listener = GuardedListener::new(listener, OpenConnections::new(limits));
     let Some(certificate) = certificate else {
-        let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
+        let service = attended(router(app));
         return axum::serve(listener, service).with_graceful_shutdown(asked_to_end()).await;
     };
     let listener = TlsListener::start(listener, certificate.clone(), app.counters.clone())?;
     tokio::spawn(keep_certificate(certificate, app.clone()));
-    axum::serve(listener, over_tls(router(app))).with_graceful_shutdown(asked_to_end()).await
+    axum::serve(listener, attended(router(app))).with_graceful_shutdown(asked_to_end()).await
 }
 
 impl Args {

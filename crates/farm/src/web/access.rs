@@ -1,15 +1,18 @@
 //! The one place where it is decided who may do what: each route's row says what it needs, and
 //! nothing is asked of a handler before it is there.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::answer::Refusal;
 use super::app::{App, FarmExposure};
+use super::attempts::counted;
+use super::login::client;
 use super::sender::{admit_board, note_refusal, now};
 use super::session::named_session;
 use super::visitor::{FarmView, Visitor};
@@ -94,6 +97,9 @@ async fn as_visitor(app: &Arc<App>, need: RouteNeed, mut request: Request, next:
 async fn as_board(app: &Arc<App>, mut request: Request, next: Next) -> Response {
     let owner = match admit_board(app, request.headers()).await {
         Ok(owner) => owner,
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
+            return not_too_often(app, &request, refusal).into_response();
+        }
         Err(refusal) => return refusal.into_response(),
     };
     let what = format!("{} {}", request.method(), request.uri().path());
@@ -101,6 +107,24 @@ async fn as_board(app: &Arc<App>, mut request: Request, next: Next) -> Response 
     let response = next.run(request).await;
     note_refusal(app, &owner, what, &response);
     response
+}
+
+/// A token that is none, or that its address has to wait: only what is refused is counted, so that
+/// other boards of the same address are not kept out.
+fn not_too_often(app: &App, request: &Request, refusal: Refusal) -> Refusal {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let from = client(request.headers(), peer.map(|ConnectInfo(peer)| peer.ip()), app.exposure);
+    let from = from.map_or_else(|| "unknown".to_owned(), counted);
+    match app.unknown_tokens.take(&[from], host::clock::monotonic()) {
+        Ok(()) => refusal,
+        Err(wait_s) => {
+            let detail = format!(
+                "too many requests with a token that is none of this farm's: enrol the board again, and wait \
+                 for {wait_s} s"
+            );
+            Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail)
+        }
+    }
 }
 
 /// Who asks, by the session that the request names.

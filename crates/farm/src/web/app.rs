@@ -48,6 +48,8 @@ pub struct App {
     pub exposure: FarmExposure,
     pub policy: AccessPolicy,
     pub attempts: LoginAttempts,
+    /// Requests with a token that is none.
+    pub unknown_tokens: LoginAttempts,
     pub refusals: BoardRefusals,
     pub changes: FoundChanges,
     /// None where nothing is kept.
@@ -72,6 +74,7 @@ impl App {
             exposure,
             policy: AccessPolicy::default(),
             attempts: LoginAttempts::default(),
+            unknown_tokens: LoginAttempts::of_tokens(),
             refusals: BoardRefusals::default(),
             changes: FoundChanges::default(),
             intake,

@@ -1,5 +1,5 @@
 //! How often somebody may try to log in: from an address, and as a name, whether there is such a
-//! person or not.
+//! person or not. Tokens that are none are counted in the same way.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,13 +11,26 @@ use model::units::Nanos;
 const BURST: i64 = 10;
 /// and the seconds that each further one takes.
 const EACH_S: i64 = 20;
-const ONE: i64 = EACH_S * Nanos::SECOND.0;
+/// The same for tokens that are none: a board that was set up wrong is told to wait, and its
+/// neighbours are not kept out.
+const TOKENS: (i64, i64) = (60, 1);
 /// Addresses and names that are told apart; all others share one.
 const MOST: usize = 10_000;
 
 /// What is left to each address and name.
-#[derive(Debug, Default)]
-pub struct LoginAttempts(Mutex<BTreeMap<String, Attempts>>);
+#[derive(Debug)]
+pub struct LoginAttempts {
+    all: Mutex<BTreeMap<String, Attempts>>,
+    /// An attempt, and all that may come at once, in ns.
+    one: i64,
+    most: i64,
+}
+
+impl Default for LoginAttempts {
+    fn default() -> LoginAttempts {
+        LoginAttempts::of(BURST, EACH_S)
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Attempts {
@@ -26,40 +39,50 @@ struct Attempts {
 }
 
 impl LoginAttempts {
+    fn of(burst: i64, each_s: i64) -> LoginAttempts {
+        let one = each_s * Nanos::SECOND.0;
+        LoginAttempts { all: Mutex::default(), one, most: burst * one }
+    }
+
+    /// Of requests with tokens that are none.
+    pub fn of_tokens() -> LoginAttempts {
+        LoginAttempts::of(TOKENS.0, TOKENS.1)
+    }
+
     /// Takes one of each; how many seconds to wait where one of them has none left.
     pub fn take(&self, keys: &[String], now: Nanos) -> Result<(), i64> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MOST {
-            all.retain(|_, one| one.at_time(now).left < BURST * ONE);
+            all.retain(|_, one| one.at_time(now, self.most).left < self.most);
         }
         for key in keys {
             let is_known = all.contains_key(key) || all.len() < MOST;
             let one = all.entry(if is_known { key.clone() } else { String::new() });
-            let one = one.or_insert(Attempts { at: now, left: BURST * ONE });
-            *one = one.at_time(now);
-            if one.left < ONE {
-                return Err(1 + (ONE - one.left) / Nanos::SECOND.0);
+            let one = one.or_insert(Attempts { at: now, left: self.most });
+            *one = one.at_time(now, self.most);
+            if one.left < self.one {
+                return Err(1 + (self.one - one.left) / Nanos::SECOND.0);
             }
-            one.left -= ONE;
+            one.left -= self.one;
         }
         Ok(())
     }
 
     /// Gives back what somebody took who was right.
     pub fn give_back(&self, keys: &[String]) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         for key in keys {
             if let Some(one) = all.get_mut(key) {
-                one.left = (one.left + ONE).min(BURST * ONE);
+                one.left = (one.left + self.one).min(self.most);
             }
         }
     }
 }
 
 impl Attempts {
-    fn at_time(self, now: Nanos) -> Attempts {
+    fn at_time(self, now: Nanos, most: i64) -> Attempts {
         let since = now.0.saturating_sub(self.at.0).max(0);
-        Attempts { at: now.max(self.at), left: self.left.saturating_add(since).min(BURST * ONE) }
+        Attempts { at: now.max(self.at), left: self.left.saturating_add(since).min(most) }
     }
 }
 
@@ -77,6 +100,8 @@ pub fn counted(address: IpAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ONE: i64 = EACH_S * Nanos::SECOND.0;
 
     #[test]
     fn an_address_and_a_name_have_some_attempts_and_then_wait() {
@@ -105,11 +130,11 @@ mod tests {
         for name in 0..2 * MOST {
             let _ = attempts.take(&[format!("as {name}")], Nanos(5));
         }
-        assert!(attempts.0.lock().unwrap().len() <= MOST + 1);
+        assert!(attempts.all.lock().unwrap().len() <= MOST + 1);
         assert!(attempts.take(&["as somebody else".to_owned()], Nanos(5)).is_err());
         // Those that are whole again are forgotten.
         assert!(attempts.take(&["as somebody".to_owned()], Nanos(5 + BURST * ONE)).is_ok());
-        assert!(attempts.0.lock().unwrap().len() < 9);
+        assert!(attempts.all.lock().unwrap().len() < 9);
     }
 
     #[test]

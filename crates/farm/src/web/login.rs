@@ -111,7 +111,7 @@ fn own_address(next: &str) -> &str {
 
 /// Whom attempts are counted of: behind a proxy the address that it adds last, because all before
 /// it is as the client says.
-fn client(headers: &HeaderMap, peer: Option<IpAddr>, exposure: FarmExposure) -> Option<IpAddr> {
+pub fn client(headers: &HeaderMap, peer: Option<IpAddr>, exposure: FarmExposure) -> Option<IpAddr> {
     let last = headers.get_all("x-forwarded-for").iter().next_back().and_then(|line| line.to_str().ok());
     let named = last.and_then(|line| line.rsplit(',').next()?.trim().parse().ok());
     named.filter(|_| exposure == FarmExposure::BehindProxy).or(peer)

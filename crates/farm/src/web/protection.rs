@@ -3,10 +3,10 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::body::{Body, HttpBody, to_bytes};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,8 @@ use flate2::write::GzEncoder;
 use super::answer::{Refusal, WebAnswer};
 use super::app::{App, FarmExposure};
 use super::files::Streamed;
+use super::guarded::PeerConnection;
+use super::paced_body::{PACE, PacedBody};
 use crate::pages;
 
 /// Nothing but the farm's own style sheet, whatever escaping might have let through.
@@ -51,7 +53,7 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
         // PostgreSQL takes none in a text, and no name here has one.
         Refusal::bad("an address with a NUL names nothing: leave it out").into_response()
     } else {
-        next.run(request).await
+        in_time(request, next).await
     };
     let response = shaped(response, &path);
     let is_gathered = zipped && response.extensions().get::<Streamed>().is_none();
@@ -62,6 +64,23 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
     }
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     response
+}
+
+/// The answer to a request whose content comes at some pace.
+async fn in_time(request: Request, next: Next) -> Response {
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let peer = request.extensions().get::<ConnectInfo<PeerConnection>>();
+    let connection = peer.map(|ConnectInfo(peer)| peer.connection.clone());
+    let is_late = Arc::new(AtomicBool::new(false));
+    let request = request.map(|body| PacedBody::of(body, PACE, is_late.clone(), connection));
+    let response = next.run(request).await;
+    if !is_late.load(Ordering::Relaxed) {
+        return response;
+    }
+    let detail = "what is sent stopped coming, or comes too slowly: send it again, fewer bytes at once";
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, detail).into_response()
 }
 
 /// A refusal in the form that fits who asked.

@@ -7,17 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::connect_info::{Connected, IntoMakeServiceWithConnectInfo};
-use axum::extract::{ConnectInfo, Request};
-use axum::middleware::{Next, from_fn};
-use axum::response::Response;
-use axum::serve::IncomingStream;
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
@@ -27,6 +20,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, rustls};
 
 use super::counters::{FarmCounters, add};
+use super::guarded::{GuardedListener, GuardedStream};
 
 /// No chain of certificates and no key is larger.
 const LIMIT: u64 = 1 << 20;
@@ -35,8 +29,6 @@ const AT_ONCE: usize = 512;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Connections whose handshake is done and that wait for the server.
 const READY: usize = 64;
-/// Between two tries where the kernel has no descriptor left.
-const PAUSE: Duration = Duration::from_secs(1);
 /// The first byte of a handshake (RFC 8446, section 5.1): anything else speaks no TLS.
 const HANDSHAKE_RECORD: u8 = 22;
 
@@ -118,14 +110,14 @@ fn wrong(flag: &str, file: &Path, what: &str) -> Failure {
 
 /// Connections whose handshake is done.
 pub struct TlsListener {
-    ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+    ready: mpsc::Receiver<(TlsStream<GuardedStream>, SocketAddr)>,
     at: SocketAddr,
 }
 
 impl TlsListener {
     /// Starts the task that takes connections.
     pub fn start(
-        listener: TcpListener,
+        listener: GuardedListener,
         certificate: Arc<ServerCertificate>,
         counters: Arc<FarmCounters>,
     ) -> io::Result<TlsListener> {
@@ -137,7 +129,7 @@ impl TlsListener {
 }
 
 impl axum::serve::Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
+    type Io = TlsStream<GuardedStream>;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
@@ -153,46 +145,17 @@ impl axum::serve::Listener for TlsListener {
     }
 }
 
-/// Who is at the other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerAddress(SocketAddr);
-
-impl Connected<IncomingStream<'_, TlsListener>> for PeerAddress {
-    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> PeerAddress {
-        PeerAddress(*stream.remote_addr())
-    }
-}
-
-/// A router for [`TlsListener`]: requests carry the same address as without TLS.
-pub fn over_tls(router: Router) -> IntoMakeServiceWithConnectInfo<Router, PeerAddress> {
-    router.layer(from_fn(with_address)).into_make_service_with_connect_info::<PeerAddress>()
-}
-
-async fn with_address(mut request: Request, next: Next) -> Response {
-    if let Some(ConnectInfo(PeerAddress(from))) = request.extensions().get().copied() {
-        request.extensions_mut().insert(ConnectInfo(from));
-    }
-    next.run(request).await
-}
-
-type Done = mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>;
+type Done = mpsc::Sender<(TlsStream<GuardedStream>, SocketAddr)>;
 
 async fn take(
-    listener: TcpListener,
+    listener: GuardedListener,
     certificate: Arc<ServerCertificate>,
     counters: Arc<FarmCounters>,
     done: Done,
 ) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     while let Ok(place) = places.clone().acquire_owned().await {
-        let (stream, from) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            // Who hung up meanwhile is no trouble; without descriptors the next try is one, too.
-            Err(_) => {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            }
-        };
+        let (stream, from) = listener.take().await;
         let (config, counters, done) = (certificate.config(), counters.clone(), done.clone());
         tokio::spawn(async move {
             let shaken = tokio::time::timeout(HANDSHAKE, shake_hands(stream, config)).await;
@@ -208,7 +171,10 @@ async fn take(
     }
 }
 
-async fn shake_hands(mut stream: TcpStream, config: Arc<ServerConfig>) -> Option<TlsStream<TcpStream>> {
+async fn shake_hands(
+    mut stream: GuardedStream,
+    config: Arc<ServerConfig>,
+) -> Option<TlsStream<GuardedStream>> {
     let mut first = [0];
     if stream.peek(&mut first).await.ok()? == 1 && first[0] != HANDSHAKE_RECORD {
         // What cannot be told is not told.

@@ -123,6 +123,22 @@ fn of_two_boards_that_use_codes_of_one_name_at_once_one_is_enrolled() {
 }
 
 #[test]
+fn tokens_that_are_none_are_refused_less_often_and_keep_no_board_out() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let mut seen = Vec::new();
+        for _ in 0..400 {
+            seen.push(farm.ask("GET", "/v1/me", "obt_none", "").await.0);
+        }
+        let unknown = seen.iter().take_while(|status| **status == 401).count();
+        assert!(unknown >= 60 && seen[unknown..].contains(&429), "{unknown}: {seen:?}");
+        let (status, answer) = farm.ask("GET", "/v1/me", "obt_none", "").await;
+        assert!(status == 401 || answer["detail"].as_str().unwrap().contains("enrol the board again"));
+        assert_eq!(farm.ask("GET", "/v1/me", &token, "").await.0, 200);
+    });
+}
+
+#[test]
 fn wrong_codes_come_to_an_end() {
     on_each_engine(1 << 30, async |farm| {
         let guess = json!({ "code": "guess", "name": "x" }).to_string();
