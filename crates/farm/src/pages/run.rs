@@ -8,13 +8,14 @@ use super::spike::spikes;
 use super::{Section, page};
 use crate::records::FarmRun;
 
-/// The page, with the report inside.
-pub fn run(of: &FarmRun, may_pin: bool, parts: PageParts) -> String {
+/// The page, with the report inside; `again` is the command that makes such a run once more.
+pub fn run(of: &FarmRun, again: Option<&str>, may_pin: bool, parts: PageParts) -> String {
     let PageParts { heading, body, script } = parts;
     let body = html! {
         p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", " (moment(of.started)) " UTC" }
         @if !of.labels.is_empty() { p { "Labels: " (labels(&of.labels)) "." } }
-        (repeat(of))
+        (ways_on(of))
+        (same_again(again))
         (spikes(of))
         (kept(of, may_pin))
         (body)
@@ -48,7 +49,12 @@ fn kept(of: &FarmRun, may_pin: bool) -> Markup {
     }
 }
 
-fn repeat(of: &FarmRun) -> Markup {
+/// How to repeat a run; nothing where its record does not tell.
+pub fn same_again(command: Option<&str>) -> Markup {
+    html! { @if let Some(command) = command { p { "The same again: " code { (command) } } } }
+}
+
+fn ways_on(of: &FarmRun) -> Markup {
     html! {
         p { a href={ "/v1/runs/" (escaped(&of.id)) } { "As JSON" } ", "
             a href={ "/b/" (escaped(&of.board)) "/env" } { "environments of the board" } ", "
@@ -57,5 +63,19 @@ fn repeat(of: &FarmRun) -> Markup {
             @if of.spikes > 0 { ", "
                 a href={ "/v1/runs/" (escaped(&of.id)) "/perfetto.json" } {
                     "its worst spikes for Perfetto" } } "." }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_repeats_a_run_is_on_its_page_as_text() {
+        let parts = || PageParts { heading: "h".into(), body: html! {}, script: None };
+        let of = FarmRun { id: "r1".into(), board: "a".into(), ..FarmRun::default() };
+        let text = run(&of, Some("onbeat measure -i 1ms --label 'a=<b>'"), false, parts());
+        assert!(text.contains("The same again: <code>onbeat measure -i 1ms --label 'a=&lt;b&gt;'</code>"));
+        assert!(!run(&of, None, false, parts()).contains("The same again"));
     }
 }

@@ -5,14 +5,15 @@ use report::html::PageParts;
 use report::words::several;
 
 use super::parts::{escaped, moment};
+use super::run::same_again;
 use super::{Section, page};
 use crate::records::FarmRun;
 
 /// Spikes that a run's page names.
 const NAMED: u64 = 24;
 
-/// The page.
-pub fn spike(of: &FarmRun, number: u64, parts: PageParts) -> String {
+/// The page; `again` is the command that makes such a run once more.
+pub fn spike(of: &FarmRun, number: u64, again: Option<&str>, parts: PageParts) -> String {
     let run = format!("/runs/{}", escaped(&of.id));
     let body = html! {
         p.path { a href={ "/b/" (escaped(&of.board)) } { (of.board) } ", run " a href=(run) { (of.id) } ", "
@@ -27,6 +28,7 @@ pub fn spike(of: &FarmRun, number: u64, parts: PageParts) -> String {
         (parts.body)
         p { "Where the run's archive was unpacked, " code { "onbeat explain " (of.id) }
             " says the same of every spike." }
+        (same_again(again))
     };
     page(Some(Section::Boards), &parts.heading, body)
 }
@@ -53,13 +55,15 @@ mod tests {
     fn a_spike_leads_to_its_run_and_to_those_next_to_it() {
         let of = FarmRun { id: "r1".into(), board: "a".into(), spikes: 3, ..FarmRun::default() };
         let parts = || PageParts { heading: "<i>".into(), body: html! {}, script: None };
-        let (first, last) = (spike(&of, 1, parts()), spike(&of, 3, parts()));
+        let (first, last) =
+            (spike(&of, 1, None, parts()), spike(&of, 3, Some("onbeat hunt -i 1ms"), parts()));
         assert!(
             first.contains("/runs/r1/spike/2\"") && !first.contains("rel=\"prev\"") && !first.contains("<i>")
         );
         assert!(
             last.contains("/runs/r1/spike/2\"") && !last.contains("rel=\"next\"") && last.contains("/b/a")
         );
+        assert!(last.contains("<code>onbeat hunt -i 1ms</code>") && !first.contains("The same again"));
         assert!(spikes(&of).into_string().contains("/spike/3"));
         assert!(spikes(&FarmRun::default()).into_string().is_empty());
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use report::html::PageParts;
+use report::run::repeat::repeat;
 use serde::Deserialize;
 use stats::bounds::{DEFAULT_REACH, Question};
 use study::page::ReportedRun;
@@ -204,9 +205,10 @@ pub async fn run(
         return Err(Refusal::not_found("no run has this id: choose one on its board's page"));
     };
     let (place, name) = (app.bundle(&run).await?, run.id.clone());
-    let parts = app.heavy(move || report_of(&place, &name)).await?;
+    let (parts, again) = app.heavy(move || report_of(&place, &name)).await?;
     let policy = policy_of(&parts);
-    Ok(WebAnswer::page(pages::run::run(&run, visitor.role() >= Some(Role::Operator), parts)).under(policy))
+    let may_pin = visitor.role() >= Some(Role::Operator);
+    Ok(WebAnswer::page(pages::run::run(&run, again.as_deref(), may_pin, parts)).under(policy))
 }
 
 /// What the reports' own pages allow: their styles, and the one script that is named by its digest.
@@ -222,20 +224,23 @@ pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String
     let missing = || Refusal::not_found("the run has no spike of this number: its page lists them");
     let asked: usize = number.parse().map_err(|_| missing())?;
     let place = app.bundle(&run).await?;
-    let parts = app.heavy(move || {
+    let read = app.heavy(move || {
         let found = study::page::spike(&place, asked)?.ok_or_else(missing)?;
-        report::hunt::spike_page::parts(&found.run, asked, found.window.as_ref()).ok_or_else(missing)
+        let parts = report::hunt::spike_page::parts(&found.run, asked, found.window.as_ref());
+        Ok((parts.ok_or_else(missing)?, repeat(&found.run)))
     });
-    let parts = parts.await?;
+    let (parts, again) = read.await?;
     let policy = policy_of(&parts);
-    Ok(WebAnswer::page(pages::spike::spike(&run, asked as u64, parts)).under(policy))
+    Ok(WebAnswer::page(pages::spike::spike(&run, asked as u64, again.as_deref(), parts)).under(policy))
 }
 
-fn report_of(place: &std::path::Path, name: &str) -> Result<PageParts, Refusal> {
+/// The report, and the command that makes such a run again.
+fn report_of(place: &std::path::Path, name: &str) -> Result<(PageParts, Option<String>), Refusal> {
     let mut run = ReportedRun::open(place)?.named(name);
     run.ask(&Question { limit: None, horizon: HORIZON, chosen: false, reach: DEFAULT_REACH });
     let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
-    Ok(report::run::page::parts(&[input])?)
+    let again = repeat(input.run);
+    Ok((report::run::page::parts(&[input])?, again))
 }
 
 pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {

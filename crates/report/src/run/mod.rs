@@ -10,6 +10,7 @@ pub mod page;
 mod picture_tables;
 mod pictures;
 pub mod probes;
+pub mod repeat;
 pub mod section;
 pub mod sentences;
 pub mod standalone_svg;
