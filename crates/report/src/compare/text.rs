@@ -135,6 +135,9 @@ fn is_unknown(compared: &Compared) -> bool {
 
 /// Why there is no ratio.
 fn without_ratio(compared: &Compared) -> &'static str {
+    if compared.limit_ns.is_none() {
+        return "none, all blocks are alike";
+    }
     match compared.b.iter().filter_map(|unit| unit.exceedances).sum::<u64>() {
         0 => "none, nothing reached it",
         _ => "without bound, only B reached it",
@@ -159,10 +162,13 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
     if let Some(difference) = compared.difference_ns {
         lines.push(format!("{}: B - A = {}{ci}{p} ({design}).", compared.metric, signed(difference)));
     } else {
-        let how = if compared.limit_given {
-            "fixed beforehand".to_owned()
-        } else {
-            format!("chosen from the {many}: what one block in 200 reaches, or 20 blocks in all")
+        let largest = compared.a.iter().chain(&compared.b).filter_map(|unit| unit.max_ns).max();
+        let how = match compared.limit_given {
+            true => "fixed beforehand".to_owned(),
+            false if largest == compared.limit_ns => {
+                format!("chosen from the {many}: the largest latency of all")
+            }
+            false => format!("chosen from the {many}: what one block in 200 reaches, or 20 blocks in all"),
         };
         let limit =
             compared.limit_ns.map_or_else(String::new, |limit| format!(" at {} ({how})", span(limit)));
@@ -332,6 +338,18 @@ mod tests {
         let rates = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
         let how = "4 and 4 runs; p is the larger of that by all permutations and that of the events alone";
         assert!(rates.contains(how) && !rates.contains("exact"), "{rates}");
+    }
+
+    #[test]
+    fn of_blocks_that_are_alike_no_limit_is_told() {
+        let alike = Series::of_list(&[Some(Nanos(20_800_000)); 60], BLOCK, Nanos(1));
+        let question =
+            CompareQuestion { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
+        let compared = compare(&[&alike; 6], &[&alike; 6], &question);
+        let words = text(&compared, None, &[], 10_000, true)
+            + &super::super::last_words::render(&compared, None, 10_000, false);
+        assert!(words.contains("the largest latency of every block is the same"), "{words}");
+        assert!(!words.contains("was reached in") && !words.contains("nothing reached it"), "{words}");
     }
 
     #[test]

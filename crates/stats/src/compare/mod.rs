@@ -89,7 +89,7 @@ pub struct Compared {
     pub units_needed: Option<usize>,
     /// `paired` or `unpaired`.
     pub design: Design,
-    /// The limit that was counted at.
+    /// The limit that was counted at; null where none was given and all blocks are alike.
     pub limit_ns: Option<Nanos>,
     /// Whether it was fixed beforehand, or is that of the pooled blocks.
     pub limit_given: bool,
@@ -121,6 +121,9 @@ pub struct Compared {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Unit {
     pub title: String,
+    /// Where its own page is; empty where it has none.
+    #[serde(skip)]
+    pub address: String,
     /// How long it was observed.
     pub observed_ns: Nanos,
     pub blocks: usize,
@@ -157,14 +160,7 @@ pub fn compare_units(
     question: &CompareQuestion,
     unit: ComparedUnit,
 ) -> Compared {
-    let pooled = || {
-        let maxima = a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
-        // On an edge of the coarser recording: within a step it would count one side lower than the
-        // other.
-        let step = a.iter().chain(b).map(|series| series.step.0.max(1)).max().unwrap_or(1);
-        limit::frozen(maxima).map(|limit| Nanos(limit.saturating_add((-limit).rem_euclid(step))))
-    };
-    let level = question.limit.or_else(pooled);
+    let level = question.limit.or_else(|| limit::pooled(a, b));
     let counts = |side: &[&Series]| side.iter().map(|series| exposure(series, level)).collect::<Vec<_>>();
     let (in_a, in_b) = (counts(a), counts(b));
     let numbers = Numbers::of((a, b), (&in_a, &in_b), question);
@@ -359,6 +355,9 @@ impl Unit {
 /// The reason where the units show neither a difference nor that there is none.
 pub const UNDECIDED: &str = "the difference is neither sure nor surely small";
 
+/// The reason where no limit could be chosen.
+pub const ALL_ALIKE: &str = "the largest latency of every block is the same, and no limit separates any";
+
 impl Compared {
     /// Takes a verdict back, because of what the runs are rather than what they show.
     pub fn no_verdict(&mut self, reason: &str) {
@@ -380,7 +379,8 @@ impl Compared {
             return;
         }
         if self.verdict == Verdict::Inconclusive && found.refusal.is_none() {
-            self.reason = UNDECIDED.into();
+            let is_rate = self.difference_ns.is_none();
+            self.reason = if is_rate && self.limit_ns.is_none() { ALL_ALIKE } else { UNDECIDED }.into();
         }
     }
 }

@@ -99,6 +99,29 @@ fn the_pooled_limit_does_not_depend_on_who_is_called_a() {
 }
 
 #[test]
+fn a_limit_of_its_own_was_reached_or_there_is_none() {
+    let of = |list: &[i64], step: i64| {
+        let list: Vec<_> = list.iter().map(|ns| Some(Nanos(*ns))).collect();
+        Series::of_list(&list, BLOCK, Nanos(step))
+    };
+    let open = CompareQuestion { limit: None, ..question(Design::Unpaired) };
+    let events =
+        |found: &Compared| found.a.iter().chain(&found.b).filter_map(|unit| unit.exceedances).sum::<u64>();
+    let (tied, low) = (of(&[20_800_000; 60], 1), of(&[9_000; 60], 1));
+    let found = compare(&[&tied; 6], &[&low; 6], &open);
+    assert_eq!(found.limit_ns, Some(Nanos(20_800_000)));
+    assert!(events(&found) > 0, "{found:?}");
+    let alike = compare(&[&tied; 6], &[&tied; 6], &open);
+    assert_eq!((alike.limit_ns, alike.verdict, events(&alike)), (None, Verdict::Inconclusive, 0));
+    assert_eq!(alike.reason, ALL_ALIKE);
+    // The largest lies within a step of the coarser recording, whose next edge no block reaches.
+    let (coarse, fine) = (of(&[1_000; 60], 1_000), of(&[2_400; 60], 1));
+    let found = compare(&[&coarse; 6], &[&fine; 6], &open);
+    assert_eq!(found.limit_ns, Some(Nanos(2_000)));
+    assert!(events(&found) > 0, "{found:?}");
+}
+
+#[test]
 fn a_shift_of_the_median_is_found_by_the_quantile() {
     let mut rng = Rng::new(5);
     let (a, b): (Vec<Series>, Vec<Series>) =

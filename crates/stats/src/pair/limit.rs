@@ -3,18 +3,36 @@
 //! The 99.5 % block maximum of all runs together: no exchange of runs changes it, so the test keeps
 //! its size (`experiments`, 2 % to 4 % at 5 %), as it does with one taken from a pilot.
 
+use crate::series::Series;
+use model::units::Nanos;
+
 /// Blocks that reach the limit, at the least: of fewer nothing can be compared.
 const MIN_EXCEEDING_BLOCKS: usize = 20;
 
 /// The least limit that no more than one block in 200 reaches, or 20 blocks, or half of them,
 /// whichever is more: one above the 99.5 % block maximum by nearest rank, in the values' unit.
-/// `None` without blocks.
+/// Where more than those have the largest maximum, it is that one: none would reach a higher limit.
+/// `None` where all blocks are alike, and no limit separates any, or there are none.
 pub fn frozen(maxima: impl IntoIterator<Item = i64>) -> Option<i64> {
     let mut sorted: Vec<i64> = maxima.into_iter().collect();
     sorted.sort_unstable();
     let above = (sorted.len() / 200).max(MIN_EXCEEDING_BLOCKS).min(sorted.len() / 2);
     let rank = sorted.len() - above;
-    sorted.get(rank.checked_sub(1)?).map(|maximum| maximum.saturating_add(1))
+    let (least, largest) = (*sorted.first()?, *sorted.last()?);
+    let maximum = sorted.get(rank.checked_sub(1)?)?;
+    (least < largest).then(|| maximum.saturating_add(1).min(largest))
+}
+
+/// The limit of all blocks of two sides together, on an edge of the coarser recording: within a step
+/// it would count one side lower than the other. `None` as of [`frozen`].
+pub fn pooled(a: &[&Series], b: &[&Series]) -> Option<Nanos> {
+    let maxima = || a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
+    let step = a.iter().chain(b).map(|series| series.step.0.max(1)).max().unwrap_or(1);
+    let (limit, largest) = (frozen(maxima())?, maxima().max()?);
+    let above = limit.saturating_add((-limit).rem_euclid(step));
+    // The largest may lie below the next edge: then no block would reach that.
+    let edge = if above > largest { largest - largest.rem_euclid(step) } else { above };
+    maxima().any(|max| max < edge).then_some(Nanos(edge))
 }
 
 #[cfg(test)]
@@ -28,7 +46,14 @@ mod tests {
             (0..n).filter(|&value| value >= limit).count()
         };
         assert_eq!([above(20_000), above(4_000), above(1_000), above(30), above(3)], [100, 20, 20, 15, 1]);
-        assert_eq!((frozen([]), frozen([7]), frozen([7, 9])), (None, Some(8), Some(8)));
-        assert_eq!(frozen([i64::MAX; 9]), Some(i64::MAX));
+        assert_eq!((frozen([]), frozen([7]), frozen([7, 9])), (None, None, Some(8)));
+    }
+
+    #[test]
+    fn the_limit_is_one_that_was_reached_and_not_by_all() {
+        assert_eq!((frozen([i64::MAX; 9]), frozen([9; 100])), (None, None));
+        assert_eq!(frozen([7, 9, 9, 9]), Some(9));
+        let many_alike = (0..400).map(|at| if at < 300 { at } else { 1_000 });
+        assert_eq!(frozen(many_alike), Some(1_000));
     }
 }
