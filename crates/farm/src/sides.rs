@@ -12,8 +12,9 @@ use model::units::Nanos;
 use model::wall_time::nanos_of;
 use stats::pair::unit::ComparedUnit;
 
+use crate::pages::five_minutes::address as at;
 use crate::pages::parts::{date, escaped};
-use crate::records::{EnvironmentRecord, Tier};
+use crate::records::{EnvironmentRecord, SeriesKey, Tier};
 
 /// Days of a side where each is a unit.
 const MOST_DAYS: usize = 28;
@@ -191,6 +192,21 @@ pub struct UnitDays {
     pub title: String,
     pub board: String,
     pub days: Vec<i64>,
+}
+
+impl UnitDays {
+    /// Where its page is: of a day the worst five minutes of it, of more the board's.
+    pub fn address(&self, key: &SeriesKey) -> String {
+        match self.days[..] {
+            [day] => at(&self.board, key, day) + "&worst=day",
+            _ => format!(
+                "/b/{}?series={}&plan={}",
+                escaped(&self.board),
+                escaped(&key.series),
+                escaped(&key.plan)
+            ),
+        }
+    }
 }
 
 /// What is compared with what.
@@ -399,6 +415,14 @@ mod tests {
             FarmSide { from: "2026-01-02".into(), ..side("board", "a") }.words(),
             "a, from 2026-01-02"
         );
+    }
+
+    #[test]
+    fn a_unit_leads_to_its_day_or_to_its_board() {
+        let key = SeriesKey { series: "watch".into(), plan: "p".into() };
+        let of = |days: &[i64]| UnitDays { title: "t".into(), board: "a b".into(), days: days.to_vec() };
+        assert_eq!(of(&[DAY]).address(&key), "/b/a%20b/at/86400?series=watch&plan=p&worst=day");
+        assert_eq!(of(&[DAY, 2 * DAY]).address(&key), "/b/a%20b?series=watch&plan=p");
     }
 
     #[test]

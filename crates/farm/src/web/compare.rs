@@ -18,6 +18,7 @@ use super::compare_days::{self, OTHER_MACHINES};
 use super::pages::WebOutcome;
 use crate::objects::BundleLease;
 use crate::pages::compare::{ComparisonChoices, ComparisonForm, answer, form_page};
+use crate::pages::parts::escaped;
 use crate::records::SeriesOfBoard;
 
 /// Runs of a side.
@@ -174,6 +175,9 @@ fn compared(
     check_comparable(&in_a, &in_b)?;
     let question = CompareQuestion { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
     let mut found: ComparisonAnswer = compare(&mut in_a, &mut in_b, &question, Pairing::ByTime);
+    for unit in found.compared.a.iter_mut().chain(&mut found.compared.b) {
+        unit.address = format!("/runs/{}", escaped(&unit.title));
+    }
     if found.environment_diff.iter().any(|one| HARDWARE.contains(&one.what.as_str())) {
         found.remarks.insert(0, OTHER_MACHINES.to_owned());
     }

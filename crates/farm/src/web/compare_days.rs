@@ -79,6 +79,8 @@ fn words_of(of: &SeriesOfBoard) -> String {
 /// A unit as it was read.
 struct ReadUnit {
     title: String,
+    /// Where its page is.
+    address: String,
     /// Maxima of five minutes.
     series: Series,
     /// Of all its wake-ups.
@@ -102,7 +104,8 @@ async fn units(store: &FarmStore, key: &SeriesKey, all: &[&UnitDays]) -> Result<
         let maxima = maxima.into_iter().map(Some);
         let series = Series::of_maxima(maxima, Nanos(SLOT * Nanos::SECOND.0), Nanos(1));
         let buckets = sums.iter().map(bucket).collect();
-        read.push(ReadUnit { title: unit.title.clone(), series, buckets, max_ns });
+        let (title, address) = (unit.title.clone(), unit.address(key));
+        read.push(ReadUnit { title, address, series, buckets, max_ns });
     }
     Ok(read)
 }
@@ -140,7 +143,7 @@ fn judged(
     let (series_a, series_b) = (series_of(&a), series_of(&b));
     let mut compared = compare_units(&series_a, &series_b, &question, asked.unit.compared());
     for (unit, read) in compared.a.iter_mut().zip(&a).chain(compared.b.iter_mut().zip(&b)) {
-        unit.title.clone_from(&read.title);
+        (unit.title, unit.address) = (read.title.clone(), read.address.clone());
         unit.describe(Some((read.buckets.as_slice(), 0)), read.max_ns);
     }
     let mut remarks = asked.remarks;

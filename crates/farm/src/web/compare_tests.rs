@@ -56,6 +56,7 @@ fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
             assert!(page.contains(words), "{words}");
         }
         assert!(page.matches("<svg").count() >= 2);
+        assert!(page.contains(&format!("<a href=\"/b/{board}/at/1793318400?series=")), "a day has its page");
         // Its days are told apart by what it was.
         let steps = app.store.environment_steps(&[&board]).await.unwrap().remove(&board).unwrap();
         assert!(steps.len() >= 3, "{steps:?}");

@@ -146,7 +146,10 @@ fn units(compared: &Compared) -> Markup {
                     @if cell.is_empty() { td {} } @else { th class=[class_of(i)] { (cell) } }
                 } } }
                 tbody { @for (side, units) in sides { @for unit in units {
-                    tr { @for (i, cell) in row(side, unit).iter().enumerate() { td class=[class_of(i)] { (cell) } } }
+                    tr { @for (i, cell) in row(side, unit).iter().enumerate() { td class=[class_of(i)] {
+                        @if i == 1 && !unit.address.is_empty() { a href=(unit.address) { (cell) } }
+                        @else { (cell) }
+                    } } }
                 } } }
             }
             p class="muted" { "Latencies in us. The larger maximum alone says little, it may be mere bad luck." }
@@ -226,6 +229,7 @@ mod tests {
             CompareQuestion { metric: Metric::Rate, limit: None, design: Design::Unpaired, margin: None };
         let mut compared = compare(&[&a.series], &[&b.series], &question);
         compared.a[0].title = ATTACK.into();
+        compared.b[0].address = "/runs/r2\"><b>".into();
         let differing = [Difference { what: ATTACK.into(), a: String::new(), b: ATTACK.into() }];
         let remarks = [ATTACK.to_owned()];
         let json = serde_json::to_string(&compared).unwrap();
@@ -245,6 +249,7 @@ mod tests {
             "what to do next is beside the verdict"
         );
         assert!(at(" was reached in ") < at("How it was calculated"), "words come before the numbers");
+        assert!(text.contains("<a href=\"/runs/r2&quot;&gt;&lt;b&gt;\">"), "what has a page leads to it");
         assert_eq!(text.matches("<svg").count(), 4);
         assert!(!text.contains("<img") && !text.contains('\u{1b}') && text.matches("</script>").count() == 1);
     }
