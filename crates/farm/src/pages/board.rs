@@ -243,6 +243,7 @@ fn data_links(of: &BoardView) -> Markup {
         a href={ (base) "/slots.csv?" (query) } { "maxima of five minutes as CSV" } ", "
         a href={ (base) "/slots?" (query) } { "as JSON" } ", "
         a href={ (base) "/histograms?tier=1d&" (query) } { "daily histograms" } ", "
+        a href={ (base) "/histograms.csv?tier=1d&" (query) } { "these as CSV" } ", "
         a href=(base) { "the board" } "."
     }
 }

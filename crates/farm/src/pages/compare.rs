@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use report::html::PageParts;
 
 use super::frame::as_sentence;
-use super::parts::escaped;
+use super::parts::{as_data, escaped};
 use super::{Section, page};
 use crate::records::{EnvironmentRecord, SeriesKey, SeriesOfBoard};
 use crate::sides::FarmSide;
@@ -31,10 +31,20 @@ impl ComparisonForm {
 
     /// The address of the same question about days of a series.
     fn address(&self, key: &SeriesKey) -> String {
-        let [a, b] = [("a", &self.sides[0]), ("b", &self.sides[1])].map(|(name, side)| side.query(name));
-        let limit =
-            if self.limit.is_empty() { String::new() } else { format!("&limit={}", escaped(&self.limit)) };
-        format!("/compare?{a}&{b}&series={}&plan={}{limit}", escaped(&key.series), escaped(&key.plan))
+        format!("/compare?{}", self.query(&key.series, &key.plan))
+    }
+
+    /// What is asked, as a part of an address; of days of this series.
+    fn query(&self, series: &str, plan: &str) -> String {
+        let part = |name: &str, value: &str| format!("{name}={}", escaped(value));
+        let runs = [("a", &self.a), ("b", &self.b)];
+        let runs = runs.into_iter().flat_map(|(name, ids)| ids.iter().map(move |id| part(name, id)));
+        let sides = [("a", &self.sides[0]), ("b", &self.sides[1])].map(|(name, side)| side.query(name));
+        let others = [("series", series), ("plan", plan), ("limit", self.limit.as_str())];
+        let others = others.into_iter().filter(|(_, value)| !value.is_empty());
+        let others = others.map(|(name, value)| part(name, value));
+        let parts = runs.chain(sides.into_iter().filter(|side| !side.is_empty())).chain(others);
+        parts.collect::<Vec<_>>().join("&")
     }
 }
 
@@ -82,6 +92,7 @@ pub fn answer(
 ) -> String {
     let body = html! {
         (parts.body)
+        (as_data("/v1/compare", &form.query(&form.series, &form.plan)))
         @if !others.is_empty() {
             h2 { "The same of another series" }
             ul.plain { @for one in others { li { a href=(form.address(&one.key)) {
@@ -204,6 +215,8 @@ mod tests {
         );
         assert!(text.contains("b_kernel=6.12&amp;series=hunt&amp;plan=q&amp;limit=50us\">hunt: every 1 ms"));
         assert!(text.contains("name=\"plan\" value=\"p\"") && !text.contains("name=\"series\""));
+        let data = "/v1/compare.csv?a_board=a%22%3E%3Cb%3E&amp;b_kernel=6.12&amp;plan=p&amp;limit=50us\"";
+        assert!(text.contains(data), "{text}");
         assert_eq!(text.matches("<option value=\"6.12.9\">").count(), 1);
         assert!(text.find(">Ask again: Boards") < text.find(">Ask again: Runs<"));
     }

@@ -6,7 +6,7 @@ use report::html::{cards, pairs};
 use report::prose::prose;
 use report::words::several;
 
-use super::parts::{culprits as table, date, escaped, known, runs};
+use super::parts::{as_data, culprits as table, date, escaped, known, runs};
 use super::{Section, page};
 use crate::records::{CulpritDay, FarmCulprit, FarmRun};
 
@@ -23,6 +23,7 @@ pub fn culprits(all: &[FarmCulprit]) -> String {
             p.muted { "Runs of " code { "onbeat hunt" } " name culprits of spikes. " code { "onbeat watch" }
                 " names one for each CPU's largest latency of five minutes, however small it is. Times are of \
                  these wake-ups alone." }
+            (as_data("/v1/culprits", ""))
         }
     };
     page(Some(Section::Culprits), "Culprits", body)

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use report::html::scroll;
 use report::words::several;
 
-use super::parts::{environment_words, escaped, moment};
+use super::parts::{as_data, environment_words, escaped, moment};
 use super::{Section, page};
 use crate::records::{BoardEnvironment, FarmBoard};
 use crate::sides::FarmSide;
@@ -44,6 +44,7 @@ pub fn environments(board: &FarmBoard, all: &[BoardEnvironment]) -> String {
     let body = html! {
         p.path { a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
         p.lead { (several(all.len() as u64, "environment", "environments")) ", the latest first." }
+        (as_data(&format!("/v1/boards/{}/environments", escaped(&board.board)), ""))
         @for (at, one) in all.iter().enumerate() {
             section {
                 h2 { (environment_words(one)) }

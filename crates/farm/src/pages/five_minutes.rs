@@ -6,7 +6,7 @@ use report::html::{figure, scroll};
 use report::plot::theme::PAGE;
 use report::words::{several, span, us, us_or_dash};
 
-use super::parts::{clock, date, escaped, known, moment, runs};
+use super::parts::{as_data, clock, date, escaped, known, moment, runs};
 use super::{Section, page};
 use crate::ingest::spikes::FarmSpike;
 use crate::pictures::long_term::{self, LongTerm};
@@ -48,6 +48,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         @for slot in of.slots { (cpus(slot)) }
         (spikes(of.spikes))
         @if let Some(why) = of.unread { p { "Spikes of a run are not shown: " (why) "." } }
+        (data_links(of))
         h2 { "The day around it" }
         @if of.day.rows.is_empty() { p.muted { "There are no histograms of hours of this day." } } @else {
             (figure("Each column is an hour, all CPUs added up; the dots are the exact largest latencies.",
@@ -74,6 +75,12 @@ fn next(of: &FiveMinutes) -> Markup {
                 " on the board records who takes the time when one half as long comes again." }
         }
     }
+}
+
+fn data_links(of: &FiveMinutes) -> Markup {
+    let (series, plan) = (escaped(&of.key.series), escaped(&of.key.plan));
+    let query = format!("series={series}&plan={plan}&from={}&to={}", of.t, of.t + SLOT);
+    as_data(&format!("/v1/boards/{}/slots", escaped(&of.board.board)), &query)
 }
 
 /// The largest of all recordings.

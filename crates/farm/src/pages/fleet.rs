@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use report::html::scroll;
 use report::words::{UNKNOWN, several, span, us, us_or_dash};
 
-use super::parts::{date, escaped, known};
+use super::parts::{as_data, date, escaped, known};
 use super::{Section, page};
 use crate::changes::{ChangeKind, FarmChange, SHOWN_DAYS};
 use crate::pictures::spark;
@@ -81,6 +81,7 @@ pub fn fleet(of: &Fleet) -> String {
             p.muted { (boards) ", " (runs) ". The maximum is of the last 30 days of a board. Each bar is \
              a day up to " (date(of.newest)) ", its height the logarithm of the largest latency: the line \
              across is 100 us." }
+            (as_data("/v1/boards", ""))
         }
         @if of.unnamed { (left_out()) }
         @if of.hidden > 0 {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use report::html::cards;
 use report::words::{span, us_or_dash};
 
-use super::parts::{escaped, known};
+use super::parts::{as_data, escaped, known};
 use super::{Section, page};
 use crate::records::KernelRecord;
 use crate::sides::FarmSide;
@@ -24,6 +24,7 @@ pub fn kernels(all: &[KernelRecord]) -> String {
         p.muted { "Runs that are over and count. A largest latency grows with the hours it is of; boards of \
          one machine may differ. A verdict takes runs of the same board, made in turns, or many days: "
          a href="/compare" { "compare" } "." }
+        (as_data("/v1/kernels", ""))
     };
     page(Some(Section::Kernels), "Kernels", body)
 }

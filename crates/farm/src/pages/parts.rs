@@ -46,6 +46,15 @@ pub fn known(text: &str) -> &str {
     if text.is_empty() { "unknown" } else { text }
 }
 
+/// The way to what a page shows as JSON and as CSV, which have one address but for its ending.
+pub fn as_data(path: &str, query: &str) -> Markup {
+    let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+    html! {
+        p { "This as " a href={ (path) (query) } { "JSON" } ", "
+            a href={ (path) ".csv" (query) } { "CSV" } "." }
+    }
+}
+
 /// Runs, the latest first, each with the way to its report; the board where they are of several.
 pub fn runs(of: &[FarmRun], with_board: bool) -> Markup {
     let with_labels = of.iter().any(|run| !run.labels.is_empty());
@@ -146,6 +155,15 @@ mod tests {
     fn what_is_no_plain_letter_is_escaped() {
         assert_eq!(escaped("a-1._Z"), "a-1._Z");
         assert_eq!(escaped("a/b?&ä"), "a%2Fb%3F%26%C3%A4");
+    }
+
+    #[test]
+    fn data_is_at_the_address_of_its_page() {
+        let text = as_data("/v1/boards/a/slots", "from=1&to=2").into_string();
+        assert!(
+            text.contains("/v1/boards/a/slots?from=1&amp;to=2\"") && text.contains("/slots.csv?from=1&amp;")
+        );
+        assert!(as_data("/v1/kernels", "").into_string().contains("\"/v1/kernels.csv\""));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::data::{HistogramDocument, csv_head, csv_row};
+use super::data::{HistogramDocument, csv_head, csv_row, histograms_csv};
 use super::files::archive;
 use super::heat_bytes;
 use super::pages::{WebOutcome, chosen, known_board};
@@ -19,7 +19,7 @@ use super::runs::{RunsAsked, labels_of};
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::pages::parts::escaped;
-use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier};
+use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier, TierRow};
 use crate::store::TimeStretch;
 
 /// Slots in one answer: a year.
@@ -208,6 +208,34 @@ fn csv(slots: &[FarmSlot]) -> String {
     [csv_head().to_owned()].into_iter().chain(rows).fold(String::new(), |text, row| text + &row + "\n")
 }
 
+async fn found_histograms(
+    app: &App,
+    visitor: &Visitor,
+    name: &str,
+    query: &RowsQuery,
+) -> Result<(SeriesKey, Tier, Vec<TierRow>), Refusal> {
+    let tier = Tier::of_name(&query.tier)
+        .ok_or_else(|| Refusal::bad("tier is none of 5m, 1h and 1d: choose one of these"))?;
+    let key = key_of(app, visitor, name, query).await?;
+    let rows = app.store.tiers(name, &key, tier, TimeStretch { from: query.from, to: query.to }).await?;
+    match rows.len() > MOST_ROWS {
+        false => Ok((key, tier, rows)),
+        true => {
+            Err(Refusal::bad("too many histograms: ask for less with from= and to=, or for a longer tier"))
+        }
+    }
+}
+
+pub async fn histograms_table(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+    Query(query): Query<RowsQuery>,
+) -> WebOutcome {
+    let (_, _, rows) = found_histograms(&app, &visitor, &name, &query).await?;
+    Ok(WebAnswer::csv(histograms_csv(&rows, query.cpu)))
+}
+
 pub async fn histograms(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
@@ -215,15 +243,7 @@ pub async fn histograms(
     Query(query): Query<RowsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let tier = Tier::of_name(&query.tier)
-        .ok_or_else(|| Refusal::bad("tier is none of 5m, 1h and 1d: choose one of these"))?;
-    let key = key_of(&app, &visitor, &name, &query).await?;
-    let rows = app.store.tiers(&name, &key, tier, TimeStretch { from: query.from, to: query.to }).await?;
-    if rows.len() > MOST_ROWS {
-        return Err(Refusal::bad(
-            "too many histograms: ask for less with from= and to=, or for a longer tier",
-        ));
-    }
+    let (key, tier, rows) = found_histograms(&app, &visitor, &name, &query).await?;
     let varied = (header::VARY, "accept");
     if heat_bytes::is_wanted(&headers) {
         let kind = (header::CONTENT_TYPE, heat_bytes::KIND);

@@ -7,6 +7,7 @@ use axum::extract::{Query, State};
 use model::units::{Bare, Nanos, parse_span};
 use report::compare::page::{Versus, parts};
 use report::html::PageParts;
+use serde_json::{Value, json};
 use stats::compare::{CompareQuestion, Metric};
 use stats::pair::verdict::Design;
 use study::compare::{ComparisonAnswer, Pairing, check_comparable, compare, series};
@@ -16,6 +17,7 @@ use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::compare_days::{self, OTHER_MACHINES};
 use super::pages::WebOutcome;
+use super::tables::table;
 use crate::objects::BundleLease;
 use crate::pages::compare::{ComparisonChoices, ComparisonForm, answer, form_page};
 use crate::pages::parts::escaped;
@@ -90,6 +92,42 @@ pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
 }
 
 pub async fn json(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
+    Ok(WebAnswer::text("application/json", document(&app, asked).await? + "\n"))
+}
+
+/// The runs, days or boards of both sides in the place of the verdict.
+pub async fn csv(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
+    const COLUMNS: [&str; 12] = [
+        "side",
+        "unit",
+        "title",
+        "observed_ns",
+        "blocks",
+        "limit_ns",
+        "exceedances",
+        "p50_ns",
+        "p99_ns",
+        "p999_ns",
+        "p9999_ns",
+        "max_ns",
+    ];
+    let found: Value = serde_json::from_str(&document(&app, asked).await?).unwrap_or_default();
+    let row = |side: &'static str, unit: &Value| {
+        let quantiles = &unit["quantiles_ns"];
+        json!({
+            "side": side, "unit": found["unit"], "title": unit["title"], "observed_ns": unit["observed_ns"],
+            "blocks": unit["blocks"], "limit_ns": found["limit_ns"], "exceedances": unit["exceedances"],
+            "p50_ns": quantiles[0], "p99_ns": quantiles[1], "p999_ns": quantiles[2],
+            "p9999_ns": quantiles[3], "max_ns": unit["max_ns"],
+        })
+    };
+    let of = |side: &'static str, name: &str| -> Vec<Value> {
+        found[name].as_array().into_iter().flatten().map(|unit| row(side, unit)).collect()
+    };
+    table(&COLUMNS, &[of("A", "a"), of("B", "b")].concat())
+}
+
+async fn document(app: &App, asked: Vec<(String, String)>) -> Result<String, Refusal> {
     let form = form(asked);
     if !is_asked(&form) {
         return Err(Refusal::bad(
@@ -97,8 +135,7 @@ pub async fn json(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
              ?a_board=NAME&a_before=DATE",
         ));
     }
-    let (_, json, _) = answered(&app, &form).await?;
-    Ok(WebAnswer::text("application/json", json + "\n"))
+    Ok(answered(app, &form).await?.1)
 }
 
 async fn answered(

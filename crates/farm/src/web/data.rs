@@ -53,6 +53,21 @@ pub struct HistogramDocument {
     cpus: Vec<CpuDocument>,
 }
 
+/// The same as a table, a line for each row with samples; what was early has no lower edge.
+pub fn histograms_csv(all: &[TierRow], cpu: Option<u32>) -> String {
+    let mut text = "t,cpu,lower_ns,upper_ns,count\n".to_owned();
+    for row in all {
+        for one in row.cpus.iter().filter(|one| cpu.is_none_or(|cpu| one.cpu == Cpu(cpu))) {
+            for (at, count) in one.rows.iter() {
+                let (lower, upper) = row_edges(at);
+                let lower = if lower.0 >= 0 { lower.0.to_string() } else { String::new() };
+                text += &format!("{},{},{lower},{},{count}\n", row.t, one.cpu, upper.0);
+            }
+        }
+    }
+    text
+}
+
 #[derive(Serialize)]
 struct CpuDocument {
     cpu: Cpu,
@@ -78,6 +93,7 @@ impl HistogramDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::rows::{EARLY_ROW, RowCounts, row_of};
 
     #[test]
     fn no_cell_of_a_table_is_a_formula() {
@@ -85,5 +101,22 @@ mod tests {
             csv_row(&FarmSlot { victim: "=cmd()".into(), culprit: "a,\"b".into(), ..FarmSlot::default() });
         assert!(row.contains(",\"a,\"\"b\",'=cmd(),"), "{row}");
         assert_eq!(csv_head().split(',').count(), 10);
+    }
+
+    #[test]
+    fn a_histogram_has_a_line_for_each_of_its_rows() {
+        let rows = RowCounts::of_rows([(EARLY_ROW, 3), (row_of(Nanos(20_000)), 7)]);
+        let cpus = vec![
+            CpuRows { cpu: Cpu(0), rows: rows.clone() },
+            CpuRows { cpu: Cpu(2), rows: RowCounts::of_rows([(1, 1)]) },
+        ];
+        let all = [TierRow { t: 300, n: 11, cpus, ..TierRow::default() }];
+        let text = histograms_csv(&all, None);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines.len()), ("t,cpu,lower_ns,upper_ns,count", 4));
+        assert!(lines[1].starts_with("300,0,,") && lines[1].ends_with(",3"), "{text}");
+        let (lower, upper) = row_edges(row_of(Nanos(20_000)));
+        assert_eq!(lines[2], format!("300,0,{},{},7", lower.0, upper.0));
+        assert_eq!(histograms_csv(&all, Some(2)).lines().count(), 2);
     }
 }

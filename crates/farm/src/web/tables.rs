@@ -16,7 +16,8 @@ use super::kernels::documents;
 use super::pages::{WebOutcome, known_board};
 use super::unnamed;
 use super::visitor::Visitor;
-use crate::pages::environments::changes;
+use crate::pages::environments::{SettingChange, changes};
+use crate::records::BoardEnvironment;
 
 pub async fn boards(State(app): State<Arc<App>>, Extension(visitor): Extension<Visitor>) -> WebOutcome {
     const COLUMNS: [&str; 13] = [
@@ -87,22 +88,54 @@ pub async fn environments(
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
 ) -> WebOutcome {
-    let board = known_board(&app, &visitor, &name).await?;
-    let all = app.store.environments(&board.board).await?;
-    let document = |(at, one): (usize, &crate::records::BoardEnvironment)| {
-        let before = all.get(at + 1).map(|before| changes(&before.record.settings, &one.record.settings));
-        let settings: Value = serde_json::from_str(&one.record.settings).unwrap_or_default();
-        json!({
-            "environment": one.record.digest, "model": one.record.model, "release": one.record.release,
-            "preempt": one.record.preempt, "first": one.first, "last": one.last, "runs": one.runs,
-            "example": one.example, "settings": settings, "changed": before,
-        })
-    };
-    let environments: Vec<Value> = all.iter().enumerate().map(document).collect();
-    let board = &board.board;
+    let board = known_board(&app, &visitor, &name).await?.board;
+    let documents = environment_documents(&app.store.environments(&board).await?);
+    let environments: Vec<Value> = documents.into_iter().map(|(one, _)| one).collect();
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-environments/1", "board": board, "environments": environments,
     }))
+}
+
+pub async fn environments_table(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+) -> WebOutcome {
+    const COLUMNS: [&str; 10] = [
+        "environment",
+        "model",
+        "release",
+        "preempt",
+        "first",
+        "last",
+        "runs",
+        "example",
+        "changed",
+        "settings",
+    ];
+    let board = known_board(&app, &visitor, &name).await?.board;
+    let in_a_cell = |(mut document, changed): (Value, Vec<SettingChange>)| {
+        let words = |one: &SettingChange| format!("{}: {} -> {}", one.what, one.before, one.after);
+        document["changed"] = changed.iter().map(words).collect::<Vec<_>>().join("; ").into();
+        document
+    };
+    let documents = environment_documents(&app.store.environments(&board).await?);
+    table(&COLUMNS, &documents.into_iter().map(in_a_cell).collect::<Vec<_>>())
+}
+
+/// Each environment as its JSON has it, and what changed since the one before, the latest first.
+fn environment_documents(all: &[BoardEnvironment]) -> Vec<(Value, Vec<SettingChange>)> {
+    let document = |(at, one): (usize, &BoardEnvironment)| {
+        let before = all.get(at + 1).map(|before| changes(&before.record.settings, &one.record.settings));
+        let settings: Value = serde_json::from_str(&one.record.settings).unwrap_or_default();
+        let document = json!({
+            "environment": one.record.digest, "model": one.record.model, "release": one.record.release,
+            "preempt": one.record.preempt, "first": one.first, "last": one.last, "runs": one.runs,
+            "example": one.example, "settings": settings, "changed": before,
+        });
+        (document, before.unwrap_or_default())
+    };
+    all.iter().enumerate().map(document).collect()
 }
 
 /// A line for the names, and one for each.

@@ -221,6 +221,9 @@ fn a_refusal_is_a_page_or_a_problem_document() {
             ("/v1/boards/none", 404),
             ("/v1/runs/none", 404),
             ("/v1/boards/west/histograms?tier=1w", 400),
+            ("/v1/boards/west/histograms.csv?tier=1w", 400),
+            ("/v1/boards/none/environments.csv", 404),
+            ("/v1/compare.csv", 400),
             ("/v1/boards/west/slots?from=x", 400),
             ("/v1/compare", 400),
             ("/v1/compare?a=none&b=none", 404),
@@ -295,6 +298,19 @@ fn what_the_lists_show_is_there_as_csv_and_environments_as_json() {
             let text = text(response).await;
             assert!(text.starts_with(head) && text.contains(row), "{text}");
         }
+        for (list, head, row) in [
+            ("environments", "environment,model,release,", ",1,"),
+            ("histograms", "t,cpu,lower_ns,upper_ns,count\n", ",1,"),
+        ] {
+            let response = get(&app, &format!("/v1/boards/west/{list}.csv")).await;
+            assert!(header_of(&response, "content-disposition").starts_with("attachment"), "{list}");
+            let text = text(response).await;
+            assert!(text.starts_with(head) && text.contains(row) && text.lines().count() > 1, "{text}");
+        }
+        let run = app.store.runs("west", 1).await.unwrap().remove(0);
+        let counts = text(get(&app, "/v1/boards/west/histograms.csv?tier=1d").await).await;
+        let counts = counts.lines().skip(1).map(|line| line.rsplit(',').next().unwrap());
+        assert_eq!(counts.map(|count| count.parse::<u64>().unwrap()).sum::<u64>(), run.cycles);
         let all = text(get(&app, "/v1/boards/west/environments").await).await;
         let all: serde_json::Value = serde_json::from_str(&all).unwrap();
         assert!(all["environments"][0]["settings"].is_object() && all["environments"][0]["runs"] == 1);
