@@ -7,7 +7,8 @@ use report::html::{figure, pairs, scroll};
 use report::plot::theme::PAGE;
 use report::words::{UNKNOWN, several, span, us_or_dash};
 
-use super::board_lines::lines;
+use super::board_lines::{lines, span_address, worst_address};
+use super::board_span::BoardSpan;
 use super::five_minutes::address;
 use super::fleet::left_out;
 use super::parts::{culprits, date, environment_words, escaped, known, moment, runs};
@@ -15,40 +16,9 @@ use super::{Section, page};
 use crate::changes::FarmChange;
 use crate::pictures::long_term::{self, LongTerm};
 use crate::records::{
-    BoardEnvironment, DayMaximum, FarmBoard, FarmCulprit, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard,
+    BoardEnvironment, DayMaximum, FarmBoard, FarmCulprit, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard, Tier,
 };
 use crate::sides::FarmSide;
-
-/// The span of time that is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BoardSpan {
-    Month,
-    #[default]
-    Year,
-    All,
-}
-
-impl BoardSpan {
-    const ALL: [(BoardSpan, &str, &str); 3] = [
-        (BoardSpan::Month, "month", "30 days"),
-        (BoardSpan::Year, "year", "a year"),
-        (BoardSpan::All, "all", "all"),
-    ];
-
-    /// By its word in an address.
-    pub fn of_word(word: &str) -> BoardSpan {
-        BoardSpan::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0).unwrap_or_default()
-    }
-
-    /// Its length in days.
-    pub fn days(self) -> i64 {
-        match self {
-            BoardSpan::Month => 30,
-            BoardSpan::Year => 366,
-            BoardSpan::All => 36_600,
-        }
-    }
-}
 
 /// The series with the largest latency of all, and its day.
 pub fn worst_of(maxima: &BTreeMap<SeriesKey, DayMaximum>) -> Option<(&SeriesKey, DayMaximum)> {
@@ -67,6 +37,8 @@ pub struct BoardView<'a> {
     pub series: &'a [SeriesOfBoard],
     pub chosen: &'a SeriesKey,
     pub span: BoardSpan,
+    /// The day that it ends with, by its first second, where one is asked for.
+    pub until: Option<i64>,
     pub long_term: &'a LongTerm,
     pub runs: &'a [FarmRun],
     pub culprits: &'a [FarmCulprit],
@@ -86,11 +58,11 @@ pub fn board(of: &BoardView) -> String {
         (profile(of))
         h2 { "Latency over time" }
         (choice(of))
-        @if of.long_term.rows.is_empty() { p { "Nothing in this span." } } @else {
-            (figure("Each column is a day, all CPUs added up; the dots are the exact largest latencies. A \
-             run without rows of five minutes counts for the day it began on.", |size| {
-                long_term::draw(of.long_term, size, &PAGE)
-            }))
+        @if of.long_term.rows.is_empty() {
+            p { "Nothing in this span." @if of.span.is_fine() {
+                " Histograms of hours and of five minutes are not kept as long as those of days." } }
+        } @else {
+            (figure(caption(of.long_term.tier), |size| long_term::draw(of.long_term, size, &PAGE)))
             (lines(board, of.chosen, of.long_term))
             (maxima(of))
         }
@@ -106,14 +78,27 @@ pub fn board(of: &BoardView) -> String {
     page(Some(Section::Boards), &board.name, body)
 }
 
+fn caption(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Day => {
+            "Each column is a day, all CPUs added up; the dots are the exact largest latencies. A run \
+             without rows of five minutes counts for the day it began on."
+        }
+        Tier::Hour => {
+            "Each column is an hour, all CPUs added up; the dots are the exact largest latencies. A run \
+             without rows of five minutes is not in it."
+        }
+        Tier::Slot => {
+            "Each column is five minutes, all CPUs added up; the dots are the exact largest latencies. A \
+             run without rows of five minutes is not in it."
+        }
+    }
+}
+
 /// The worst that there was, who did it, and what changed.
 fn answer(of: &BoardView) -> Markup {
     let board = &of.board.board;
-    let within = match of.span {
-        BoardSpan::Month => "of 30 days",
-        BoardSpan::Year => "of a year",
-        BoardSpan::All => "of all",
-    };
+    let within = of.span.within(of.until, of.long_term.to);
     html! {
         @match worst_of(of.maxima) {
             Some((key, day)) => p.lead { "The largest latency " (within) ": " (at_worst(of, key, day)) "." },
@@ -194,29 +179,30 @@ fn profile(of: &BoardView) -> Markup {
 }
 
 fn choice(of: &BoardView) -> Markup {
-    let address = |key: &SeriesKey, span: &str| {
-        format!(
-            "/b/{}?series={}&plan={}&span={span}",
-            escaped(&of.board.board),
-            escaped(&key.series),
-            escaped(&key.plan)
-        )
-    };
-    let now = BoardSpan::ALL.into_iter().find(|known| known.0 == of.span).map_or("year", |known| known.1);
+    let address = |key: &SeriesKey, span: BoardSpan| span_address(&of.board.board, key, span, of.until);
+    // From one day or week to those next to it.
+    let last = of.long_term.to - Tier::Day.seconds();
+    let step = of.span.days() * Tier::Day.seconds();
+    let beside = |until: i64| span_address(&of.board.board, of.chosen, of.span, Some(until));
+    let name = if of.span == BoardSpan::Day { "day" } else { "week" };
     html! {
         @if of.series.len() > 1 {
             p.muted { "Histograms are added up only where what was measured is the same:" }
             ul.spans { @for one in of.series.iter().take(24) {
-                li { a href=(address(&one.key, now)) aria-current=[(one.key ==
+                li { a href=(address(&one.key, of.span)) aria-current=[(one.key ==
                     *of.chosen).then_some("true")] {
                     (series_words(one))
                 } " (" (several(one.days, "day", "days"))
                     @if let Some(day) = of.maxima.get(&one.key) { ", at most " (span(day.max_ns)) } ")" }
             } }
         } @else if let Some(one) = of.series.first() { p { (series_words(one)) "." } }
-        ul.spans { @for (span, word, name) in BoardSpan::ALL {
-            li { a href=(address(of.chosen, word)) aria-current=[(span == of.span).then_some("true")] {
+        ul.spans { @for (span, _, name) in BoardSpan::ALL {
+            li { a href=(address(of.chosen, span)) aria-current=[(span == of.span).then_some("true")] {
                 (name) } }
+        } }
+        @if of.span.is_fine() { ul.spans {
+            li { a rel="prev" href=(beside(last - step)) { "the " (name) " before" } }
+            li { a rel="next" href=(beside(last + step)) { "the " (name) " after" } }
         } }
     }
 }
@@ -239,27 +225,43 @@ fn comparison(of: &BoardView) -> String {
 fn data_links(of: &BoardView) -> Markup {
     let query = format!("series={}&plan={}", escaped(&of.chosen.series), escaped(&of.chosen.plan));
     let base = format!("/v1/boards/{}", escaped(&of.board.board));
+    let LongTerm { tier, from, to, .. } = of.long_term;
+    let (tier, name, within) = match tier {
+        Tier::Day => ("1d", "daily histograms", String::new()),
+        Tier::Hour => ("1h", "the histograms of these hours", format!("&from={from}&to={to}")),
+        Tier::Slot => ("5m", "the histograms of this day", format!("&from={from}&to={to}")),
+    };
     html! {
         a href={ (base) "/slots.csv?" (query) } { "maxima of five minutes as CSV" } ", "
         a href={ (base) "/slots?" (query) } { "as JSON" } ", "
-        a href={ (base) "/histograms?tier=1d&" (query) } { "daily histograms" } ", "
-        a href={ (base) "/histograms.csv?tier=1d&" (query) } { "these as CSV" } ", "
+        a href={ (base) "/histograms?tier=" (tier) "&" (query) (within) } { (name) } ", "
+        a href={ (base) "/histograms.csv?tier=" (tier) "&" (query) (within) } { "these as CSV" } ", "
         a href=(base) { "the board" } "."
     }
 }
 
-/// The table behind the picture: the worst days, each with the way to its worst five minutes.
+/// The table behind the picture: the worst columns, each with the way to its worst five minutes, and
+/// a day with that to its own picture.
 fn maxima(of: &BoardView) -> Markup {
     let mut worst: Vec<_> = of.long_term.rows.iter().collect();
     worst.sort_by(|a, b| (b.max_ns, a.t).cmp(&(a.max_ns, b.t)));
-    let to = |t: i64| address(&of.board.board, of.chosen, t) + "&worst=day";
+    let tier = of.long_term.tier;
+    let to = |t: i64| worst_address(&of.board.board, of.chosen, tier, t);
+    let day = |t: i64| span_address(&of.board.board, of.chosen, BoardSpan::Day, Some(t));
+    let (title, one) = match tier {
+        Tier::Day => ("The worst days", "day"),
+        Tier::Hour => ("The worst hours", "from (UTC)"),
+        Tier::Slot => ("The worst five minutes", "from (UTC)"),
+    };
     html! {
-        h3 { "The worst days" }
-        (scroll("The worst days", html! {
+        h3 { (title) }
+        (scroll(title, html! {
             table {
-                thead { tr { th.left { "day" } th { "max, us" } th.more { "wake-ups" } th { "missed" } } }
+                thead { tr { th.left { (one) } th { "max, us" } th.more { "wake-ups" } th { "missed" } } }
                 tbody { @for row in worst.iter().take(10) { tr {
-                    th.left.when { a href=(to(row.t)) { (date(row.t)) } } td.top { (us_or_dash(row.max_ns)) }
+                    th.left.when { @if tier == Tier::Day { a href=(day(row.t)) { (date(row.t)) } }
+                        @else { (moment(row.t)) } }
+                    td.top { a href=(to(row.t)) { (us_or_dash(row.max_ns)) } }
                     td.more { (row.n) } td.flag[row.missed > 0] { (row.missed) }
                 } } }
             }
@@ -270,7 +272,7 @@ fn maxima(of: &BoardView) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{CpuRows, Tier, TierRow};
+    use crate::records::{CpuRows, TierRow};
     use model::rows::RowCounts;
     use model::units::{Cpu, Nanos};
 
@@ -296,6 +298,7 @@ mod tests {
             series: &[one("p"), one("q")],
             chosen: &key("q"),
             span: BoardSpan::Month,
+            until: None,
             long_term: &long_term,
             runs: &[],
             culprits: &[],
@@ -315,6 +318,20 @@ mod tests {
         );
         assert!(text.contains("it is of measure: every 1 ms, p.") && text.contains("(1 day, at most 9 us)"));
         assert!(text.contains("One line per day") && text.matches("<svg").count() == 4);
+        assert!(text.contains("&amp;span=day&amp;to=1970-01-02\">1970-01-02</a>"), "a day has its picture");
+        let hour = LongTerm { tier: Tier::Hour, to: 172_800, ..long_term.clone() };
+        let fine = BoardView { span: BoardSpan::Week, until: Some(86_400), long_term: &hour, ..view };
+        let text = super::board(&fine);
+        for words in [
+            "of the seven days up to 1970-01-02",
+            "Each column is an hour",
+            "/b/a%20b/at/86400?series=measure&amp;plan=q&amp;worst=hour",
+            "span=week&amp;to=1970-01-09\">the week after",
+            "tier=1h&amp;series=measure&amp;plan=q&amp;from=0&amp;to=172800",
+            "span=year&amp;to=1970-01-02",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
         let unkept = super::board(&BoardView { worst: None, ..view });
         assert!(unkept.contains("<strong>70 us</strong>, 1970-01-02"), "{unkept}");
         let empty = LongTerm { rows: Vec::new(), ..long_term.clone() };
@@ -322,13 +339,5 @@ mod tests {
             super::board(&BoardView { long_term: &empty, maxima: &BTreeMap::new(), ..view })
                 .contains("Nothing in this span")
         );
-    }
-
-    #[test]
-    fn spans_have_words() {
-        for (span, word, _) in BoardSpan::ALL {
-            assert_eq!(BoardSpan::of_word(word), span);
-        }
-        assert_eq!(BoardSpan::of_word("week"), BoardSpan::Year);
     }
 }

@@ -1,21 +1,21 @@
 //! A board's histograms as stacked lines, and the table behind them.
 
 use maud::{Markup, html};
-use model::units::Nanos;
 use report::html::{figure, scroll};
 use report::plot::theme::PAGE;
 use report::words::us_or_dash;
 
+use super::board_span::BoardSpan;
 use super::five_minutes::address;
-use super::parts::date;
+use super::parts::{date, escaped, moment};
 use crate::pictures::long_term::LongTerm;
 use crate::pictures::periods::{BoardPeriod, BoardPeriods};
 use crate::pictures::stacked;
-use crate::records::{FarmBoard, SeriesKey};
+use crate::records::{FarmBoard, SeriesKey, Tier};
 
-/// The section; the days are those of one series.
-pub fn lines(board: &FarmBoard, key: &SeriesKey, days: &LongTerm) -> Markup {
-    let periods = BoardPeriods::of(days);
+/// The section; the rows are those of one series.
+pub fn lines(board: &FarmBoard, key: &SeriesKey, rows: &LongTerm) -> Markup {
+    let periods = BoardPeriods::of(rows);
     let limit = board.settings.budget_ns;
     let caption = format!(
         "One line per {}, the newest in front: its height is how many wake-ups had a latency, \
@@ -27,13 +27,14 @@ pub fn lines(board: &FarmBoard, key: &SeriesKey, days: &LongTerm) -> Markup {
         (figure(&caption, |size| stacked::draw(&periods, limit, size, &PAGE)))
         details {
             summary { "The lines as a table" }
-            (table(board, key, &periods, limit))
+            (table(board, key, &periods, rows.tier))
         }
     }
 }
 
-fn table(board: &FarmBoard, key: &SeriesKey, of: &BoardPeriods, limit: Option<Nanos>) -> Markup {
-    let to = |one: &BoardPeriod| address(&board.board, key, one.worst_day) + "&worst=day";
+fn table(board: &FarmBoard, key: &SeriesKey, of: &BoardPeriods, tier: Tier) -> Markup {
+    let limit = board.settings.budget_ns;
+    let worst = |one: &BoardPeriod| worst_address(&board.board, key, tier, one.worst_t);
     let is_over = |one: &BoardPeriod| limit.is_some_and(|limit| one.max_ns > Some(limit));
     let quantile = |one: &BoardPeriod, per_million| us_or_dash(one.quantile(per_million));
     scroll(
@@ -43,23 +44,54 @@ fn table(board: &FarmBoard, key: &SeriesKey, of: &BoardPeriods, limit: Option<Na
                 thead { tr { th.left { (of.words()) " from (UTC)" } th { "p50" } th { "p99.99" } th { "max" }
                     th.more { "wake-ups" } th.more { "missed" } } }
                 tbody { @for one in of.all.iter().rev() { tr {
-                    th.left.when { a href=(to(one)) { (date(one.t)) } }
+                    th.left.when { (begin(board, key, of, one)) }
                     td { (quantile(one, 500_000)) } td { (quantile(one, 999_900)) }
-                    td.top.alarm[is_over(one)] { (us_or_dash(one.max_ns)) }
+                    td.top.alarm[is_over(one)] { a href=(worst(one)) { (us_or_dash(one.max_ns)) } }
                     td.more { (one.rows.total()) } td.more.flag[one.missed > 0] { (one.missed) }
                 } } }
             }
-            p.muted { "Latencies in us. A date leads to the worst five minutes of its line." }
+            p.muted { "Latencies in us. A maximum leads to its five minutes, a day or a week to its own \
+             picture." }
         },
     )
+}
+
+/// When a line begins: a day and a week have pictures of their own.
+fn begin(board: &FarmBoard, key: &SeriesKey, of: &BoardPeriods, one: &BoardPeriod) -> Markup {
+    let day = Tier::Day.seconds();
+    let span = match of.seconds {
+        length if length < day => return html! { (moment(one.t)) },
+        length if length == day => BoardSpan::Day,
+        length if length == 7 * day => BoardSpan::Week,
+        _ => return html! { (date(one.t)) },
+    };
+    let last = Some(one.t + of.seconds - day);
+    html! { a href=(span_address(&board.board, key, span, last)) { (date(one.t)) } }
+}
+
+/// The way to the worst five minutes of a histogram.
+pub fn worst_address(board: &str, key: &SeriesKey, tier: Tier, t: i64) -> String {
+    address(board, key, t)
+        + match tier {
+            Tier::Day => "&worst=day",
+            Tier::Hour => "&worst=hour",
+            Tier::Slot => "",
+        }
+}
+
+/// The way to a span of a board's series, up to a day where that is given.
+pub fn span_address(board: &str, key: &SeriesKey, span: BoardSpan, until: Option<i64>) -> String {
+    let until = until.map_or_else(String::new, |until| format!("&to={}", date(until)));
+    let (board, series, plan) = (escaped(board), escaped(&key.series), escaped(&key.plan));
+    format!("/b/{board}?series={series}&plan={plan}&span={}{until}", span.word())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{CpuRows, Tier, TierRow};
+    use crate::records::{CpuRows, TierRow};
     use model::rows::{RowCounts, row_of};
-    use model::units::Cpu;
+    use model::units::{Cpu, Nanos};
 
     #[test]
     fn each_line_has_its_row_with_the_way_to_its_worst() {
@@ -78,8 +110,13 @@ mod tests {
         let (newer, older) = (text.find("2024-10-05</a>").unwrap(), text.find("2024-10-04</a>").unwrap());
         assert!(newer < older && text.contains("One line per day"), "{text}");
         assert!(text.contains("/b/a%20b/at/1728086400?series=measure&amp;plan=p&amp;worst=day"), "{text}");
-        assert!(text.contains("class=\"top alarm\">900.0") && text.contains("class=\"top\">30.0"), "{text}");
+        let day = "/b/a%20b?series=measure&amp;plan=p&amp;span=day&amp;to=2024-10-05\">2024-10-05</a>";
+        assert!(text.contains(day), "a day has a picture of its own: {text}");
+        assert!(text.contains(">900.0</a>") && text.matches("class=\"top alarm\"").count() == 1, "{text}");
         assert!(text.contains(">8.1<") && text.contains("over the budget of 100 us"), "{text}");
         assert_eq!(text.matches("<svg").count(), 2);
+        let hours = LongTerm { tier: Tier::Hour, to: 20_001 * 86_400, ..days };
+        let text = lines(&board, &key, &hours).into_string();
+        assert!(text.contains(">2024-10-04 00:00<") && text.contains("plan=p&amp;worst=hour\""), "{text}");
     }
 }

@@ -59,7 +59,8 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         @if of.runs.is_empty() {
             p { "No run was on; what is above comes from a recording." }
         } @else {
-            p { "The page of a run has the command that repeats it, that of a hunt also each spike's timeline." }
+            p { "The page of a run has the command that repeats it, that of a hunt also each spike's \
+             timeline." }
             (runs(of.runs, false))
         }
     };

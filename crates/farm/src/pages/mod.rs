@@ -4,6 +4,7 @@ pub mod admin;
 pub mod admin_board;
 pub mod board;
 mod board_lines;
+pub mod board_span;
 pub mod changes;
 pub mod compare;
 pub mod culprits;

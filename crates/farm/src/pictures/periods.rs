@@ -1,15 +1,19 @@
-//! Days of a board added up to as few stretches of time as a picture has lines for.
+//! Days, hours or five minutes of a board added up to as few stretches of time as a picture has lines for.
 
 use model::histogram::{Bucket, quantile};
 use model::rows::{RowCounts, RowSums, row_edges};
 use model::units::Nanos;
 
 use super::long_term::LongTerm;
-use crate::records::TierRow;
+use crate::records::{SLOT, Tier, TierRow};
 
 /// More lines cover each other.
 const MOST: i64 = 100;
-const DAY: i64 = 86_400;
+const HOUR: i64 = 3_600;
+const DAY: i64 = 24 * HOUR;
+const WEEK: i64 = 7 * DAY;
+/// What a stretch may be long, parts of a day first.
+const LENGTHS: [i64; 8] = [SLOT, 3 * SLOT, HOUR / 2, HOUR, 2 * HOUR, 6 * HOUR, DAY, WEEK];
 /// A Monday: 1970 began on a Thursday.
 const MONDAY: i64 = -3 * DAY;
 
@@ -20,8 +24,8 @@ pub struct BoardPeriod {
     pub t: i64,
     pub missed: u64,
     pub max_ns: Option<Nanos>,
-    /// The first second of the day with the largest latency.
-    pub worst_day: i64,
+    /// The first second of the day, the hour or the five minutes with the largest latency.
+    pub worst_t: i64,
     pub rows: RowCounts,
 }
 
@@ -40,53 +44,66 @@ impl BoardPeriod {
 /// Stretches of equal length, oldest first; those without samples are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoardPeriods {
-    /// How long each is, in days.
-    pub days: i64,
+    /// How long each is.
+    pub seconds: i64,
     pub all: Vec<BoardPeriod>,
 }
 
 impl BoardPeriods {
-    /// Of days, whose rows are in the order of time: the shortest stretches that are few enough.
-    pub fn of(days: &LongTerm) -> BoardPeriods {
-        let length = length_for(days.to - days.from);
-        let begin = |day: &TierRow| MONDAY + (day.t - MONDAY).div_euclid(length * DAY) * length * DAY;
-        let all = days.rows.chunk_by(|one, next| begin(one) == begin(next));
+    /// Of rows in the order of time: the shortest stretches that are few enough.
+    pub fn of(rows: &LongTerm) -> BoardPeriods {
+        let length = length_for(rows.to - rows.from, rows.tier);
+        let begin = |row: &TierRow| MONDAY + (row.t - MONDAY).div_euclid(length) * length;
+        let all = rows.rows.chunk_by(|one, next| begin(one) == begin(next));
         BoardPeriods {
-            days: length,
+            seconds: length,
             all: all.filter_map(|rows| period(begin(rows.first()?), rows)).collect(),
         }
     }
 
     /// How long each is, for people.
     pub fn words(&self) -> String {
-        match self.days {
-            1 => "day".to_owned(),
-            7 => "week".to_owned(),
-            days => format!("{} weeks", days / 7),
+        match self.seconds {
+            ..HOUR => format!("{} minutes", self.seconds / 60),
+            HOUR => "hour".to_owned(),
+            ..DAY => format!("{} hours", self.seconds / HOUR),
+            DAY => "day".to_owned(),
+            WEEK => "week".to_owned(),
+            _ => format!("{} weeks", self.seconds / WEEK),
         }
+    }
+
+    /// The same with its number.
+    pub fn length(&self) -> String {
+        let words = self.words();
+        if words.starts_with(|c: char| c.is_ascii_digit()) { words } else { format!("one {words}") }
     }
 }
 
-/// Some days as one; none of no day.
+/// Some rows as one; none of no row.
 fn period(t: i64, rows: &[TierRow]) -> Option<BoardPeriod> {
     let mut sums = RowSums::default();
-    rows.iter().flat_map(|day| &day.cpus).for_each(|cpu| sums.add_all(&cpu.rows));
-    // Of equal days the first.
-    let worst = rows.iter().rev().max_by_key(|day| day.max_ns)?;
+    rows.iter().flat_map(|row| &row.cpus).for_each(|cpu| sums.add_all(&cpu.rows));
+    // Of equal ones the first.
+    let worst = rows.iter().rev().max_by_key(|row| row.max_ns)?;
     Some(BoardPeriod {
         t,
-        missed: rows.iter().map(|day| day.missed).fold(0, u64::saturating_add),
+        missed: rows.iter().map(|row| row.missed).fold(0, u64::saturating_add),
         max_ns: worst.max_ns,
-        worst_day: worst.t,
+        worst_t: worst.t,
         rows: sums.counts(),
     })
 }
 
-/// A day, a week, or weeks doubled as often as it takes.
-fn length_for(seconds: i64) -> i64 {
-    let mut length = 1;
-    while seconds > MOST * length * DAY {
-        length = if length == 1 { 7 } else { 2 * length };
+/// The shortest that is no shorter than a row; weeks are doubled as often as it takes.
+fn length_for(seconds: i64, tier: Tier) -> i64 {
+    let fits = |length: &i64| seconds <= MOST * length && *length >= tier.seconds();
+    if let Some(length) = LENGTHS.into_iter().find(fits) {
+        return length;
+    }
+    let mut length = 2 * WEEK;
+    while seconds > MOST * length {
+        length *= 2;
     }
     length
 }
@@ -94,7 +111,7 @@ fn length_for(seconds: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{CpuRows, Tier};
+    use crate::records::CpuRows;
     use model::rows::row_of;
     use model::units::Cpu;
 
@@ -114,14 +131,34 @@ mod tests {
             [(1, 1, "day"), (100, 1, "day"), (101, 7, "week"), (366, 7, "week"), (3_650, 56, "8 weeks")]
         {
             let periods = BoardPeriods::of(&year(days));
-            assert_eq!((periods.days, periods.words().as_str()), (length, words), "{days}");
+            assert_eq!((periods.seconds, periods.words().as_str()), (length * DAY, words), "{days}");
             assert!(periods.all.len() as i64 <= MOST + 1);
             assert_eq!(periods.all.iter().map(|one| one.rows.total()).sum::<u64>(), 10 * days as u64);
             assert_eq!(periods.all.iter().map(|one| one.missed).sum::<u64>(), days as u64);
             let last = periods.all.last().unwrap();
-            assert_eq!((last.max_ns, last.worst_day), (Some(Nanos(10_000 + days - 1)), (days - 1) * DAY));
+            assert_eq!((last.max_ns, last.worst_t), (Some(Nanos(10_000 + days - 1)), (days - 1) * DAY));
         }
         assert!(BoardPeriods::of(&year(0)).all.is_empty());
+    }
+
+    #[test]
+    fn a_day_has_lines_of_minutes_and_a_week_has_lines_of_hours() {
+        for (tier, days, words, length, lines) in [
+            (Tier::Slot, 1, "15 minutes", "15 minutes", 96),
+            (Tier::Hour, 1, "hour", "one hour", 24),
+            (Tier::Hour, 7, "2 hours", "2 hours", 84),
+        ] {
+            let count = days * DAY / tier.seconds();
+            let row = |at: i64| {
+                let cpus = vec![CpuRows { cpu: Cpu(0), rows: RowCounts::of_rows([(9, 1)]) }];
+                TierRow { t: 10 * DAY + at * tier.seconds(), n: 1, cpus, ..TierRow::default() }
+            };
+            let rows = (0..count).map(row).collect();
+            let of = BoardPeriods::of(&LongTerm { tier, from: 10 * DAY, to: (10 + days) * DAY, rows });
+            assert_eq!((of.words().as_str(), of.length().as_str(), of.all.len()), (words, length, lines));
+            assert_eq!(of.all.iter().map(|one| one.rows.total()).sum::<u64>(), count as u64);
+            assert_eq!(of.all[0].t, 10 * DAY);
+        }
     }
 
     #[test]

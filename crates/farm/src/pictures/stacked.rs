@@ -55,9 +55,9 @@ pub fn draw(of: &BoardPeriods, limit: Option<Nanos>, size: Size, theme: &Theme) 
         height: stack.plot.bottom + 46.0,
         body: svg::group(theme, body),
         label: format!(
-            "Histograms of latency behind each other, {} of one {} each, the largest latency {} us.",
+            "Histograms of latency behind each other, {} of {} each, the largest latency {} us.",
             several(of.all.len() as u64, "line", "lines"),
-            of.words(),
+            of.length(),
             us(Nanos(exact))
         ),
         notes: over.into_iter().chain(early_note(of.all.iter().flat_map(|one| one.rows.iter()))).collect(),
@@ -182,17 +182,18 @@ impl Stack {
         }
     }
 
-    /// Dates beside the lines' left ends.
+    /// Dates, or times of a day, beside the lines' left ends.
     fn times(&self, of: &BoardPeriods, size: Size, theme: &Theme) -> Markup {
         let about = if size == Size::Wide { 8 } else { 6 };
         let ticks: Vec<Tick> = if self.depth > 0.0 {
-            // No line is shorter than a day.
-            let day = 86_400 * Nanos::SECOND.0;
-            wall_ticks(&self.time, about).into_iter().filter(|tick| tick.value as i64 % day == 0).collect()
+            // None is between two lines of a day, or of less.
+            let step = of.seconds.min(86_400) * Nanos::SECOND.0;
+            wall_ticks(&self.time, about).into_iter().filter(|tick| tick.value as i64 % step == 0).collect()
         } else {
             let date = |one: &BoardPeriod| {
                 let time = wall_time(Nanos(one.t.saturating_mul(Nanos::SECOND.0)));
-                time.get(5..10).unwrap_or_default().to_owned()
+                let shown = if of.seconds < 86_400 { 11..16 } else { 5..10 };
+                time.get(shown).unwrap_or_default().to_owned()
             };
             of.all.iter().map(|one| Tick { value: 0.0, label: date(one) }).collect()
         };
@@ -243,11 +244,11 @@ mod tests {
     fn week(at: i64, counts: &[(i64, u64)]) -> BoardPeriod {
         let rows = RowCounts::of_rows(counts.iter().map(|&(ns, count)| (row_of(Nanos(ns)), count)));
         let max_ns = counts.iter().map(|&(ns, _)| Nanos(ns)).max();
-        BoardPeriod { t: at * WEEK, missed: 0, max_ns, worst_day: at * WEEK, rows }
+        BoardPeriod { t: at * WEEK, missed: 0, max_ns, worst_t: at * WEEK, rows }
     }
 
     fn weeks(all: Vec<BoardPeriod>) -> BoardPeriods {
-        BoardPeriods { days: 7, all }
+        BoardPeriods { seconds: WEEK, all }
     }
 
     /// The places of the squares in a path that is drawn in a colour.

@@ -29,7 +29,7 @@ const HUNTS: usize = 4;
 pub struct MomentQuery {
     series: String,
     plan: String,
-    /// `day` for the worst of the day that the time is in.
+    /// `day` or `hour` for the worst of the one that the time is in.
     worst: String,
 }
 
@@ -51,10 +51,15 @@ pub async fn page(
     let begin = Tier::Day.begin(asked);
     let day = TimeStretch { from: begin, to: begin + Tier::Day.seconds() };
     let (one, mut worst) = worst_of_day(&app, &board.board, all.iter().filter(fits), day).await?;
-    let t = match (query.worst.as_str(), worst.first()) {
-        ("day", Some(first)) => first.t,
-        _ => Tier::Slot.begin(asked),
+    let of_hour = Tier::Hour.begin(asked);
+    let hour = TimeStretch { from: of_hour, to: of_hour + Tier::Hour.seconds() };
+    let t = match query.worst.as_str() {
+        "" => None,
+        "day" => worst.first().map(|first| first.t),
+        "hour" => app.store.worst_slots(&board.board, &one.key, hour, 1).await?.first().map(|first| first.t),
+        _ => return Err(Refusal::bad("worst is none of hour and day: choose one of these")),
     };
+    let t = t.unwrap_or(Tier::Slot.begin(asked));
     let within = TimeStretch { from: t, to: t + SLOT };
     let mut slots = app.store.slots(&board.board, &one.key, within, 100).await?;
     let hours = app.store.tiers(&board.board, &one.key, Tier::Hour, day).await?;

@@ -74,6 +74,8 @@ mod access_tests;
 #[cfg(test)]
 mod admin_tests;
 #[cfg(test)]
+mod board_tests;
+#[cfg(test)]
 mod compare_tests;
 #[cfg(test)]
 mod metrics_tests;

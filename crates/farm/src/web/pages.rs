@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
+use model::units::Nanos;
+use model::wall_time::nanos_of;
 use report::html::PageParts;
 use report::run::repeat::repeat;
 use serde::Deserialize;
@@ -17,7 +19,8 @@ use super::found_changes::newest;
 use super::protection::POLICY;
 use super::unnamed;
 use super::visitor::Visitor;
-use crate::pages::board::{BoardSpan, BoardView, worst_of};
+use crate::pages::board::{BoardView, worst_of};
+use crate::pages::board_span::BoardSpan;
 use crate::pages::fleet::{BoardOrder, Fleet, matches};
 use crate::pages::{self};
 use crate::people::Role;
@@ -32,7 +35,7 @@ const RUNS_SHOWN: i64 = 100;
 const CULPRITS_SHOWN: i64 = 200;
 const CULPRITS_OF_BOARD: i64 = 10;
 /// What is asked of a run whose document names no limit; the report command asks the same.
-const HORIZON: model::units::Nanos = model::units::Nanos(86_400_000_000_000);
+const HORIZON: Nanos = Nanos(86_400_000_000_000);
 
 #[derive(Deserialize)]
 #[serde(default)]
@@ -89,6 +92,7 @@ pub struct BoardQuery {
     series: String,
     plan: String,
     span: String,
+    to: String,
 }
 
 pub async fn board(
@@ -101,14 +105,17 @@ pub async fn board(
     let mut series = app.store.series(&board.board).await?;
     unnamed::series(&visitor, &mut series);
     let chosen = chosen(&series, &query.series, &query.plan)?;
-    let span = BoardSpan::of_word(&query.span);
+    let span = BoardSpan::of_word(&query.span)
+        .ok_or_else(|| Refusal::bad("span is none of day, week, month, year and all: choose one of these"))?;
+    let until = until(&query.to)?;
     let last = series.iter().find(|one| one.key == chosen).map_or(board.last, |one| one.last);
-    let long_term = long_term(&app, &board.board, &chosen, span, last).await?;
+    let long_term = long_term(&app, &board.board, &chosen, span, span.stretch(until, last)).await?;
     let mut runs = app.store.runs(&board.board, RUNS_SHOWN).await?;
     let mut culprits = app.store.culprits(Some(&board.board), CULPRITS_OF_BOARD).await?;
     let mut environments = app.store.environments(&board.board).await?;
-    let latest = series.iter().map(|one| one.last).max().unwrap_or(board.last);
-    let maxima = app.store.worst_days(&board.board, stretch(span, latest)).await?;
+    // A day and a week are those that the picture shows.
+    let latest = series.iter().map(|one| one.last).max().filter(|_| !span.is_fine()).unwrap_or(last);
+    let maxima = app.store.worst_days(&board.board, span.stretch(until, latest)).await?;
     let mut worst = match worst_of(&maxima) {
         Some((key, day)) => worst_slots(&app, &board.board, key, day.t).await?,
         None => Vec::new(),
@@ -131,6 +138,7 @@ pub async fn board(
         series: &series,
         chosen: &chosen,
         span,
+        until,
         long_term: &long_term,
         runs: &runs,
         culprits: &culprits,
@@ -141,11 +149,14 @@ pub async fn board(
     Ok(WebAnswer::page(pages::board::board(&view)))
 }
 
-/// The days of a span up to that of a time.
-fn stretch(span: BoardSpan, last: i64) -> TimeStretch {
-    // A run that began in the evening may reach into the next day.
-    let to = Tier::Day.begin(last) + 2 * Tier::Day.seconds();
-    TimeStretch { from: to - span.days() * Tier::Day.seconds(), to }
+/// The last day that is asked for, by its first second; none where none is.
+fn until(text: &str) -> Result<Option<i64>, Refusal> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let day = nanos_of(&format!("{text}T00:00:00Z")).map(|at| at.0 / Nanos::SECOND.0);
+    let why = "to is no date from 1970 to 2262: write it like 2026-11-02";
+    day.map(Some).ok_or_else(|| Refusal::bad(why))
 }
 
 async fn long_term(
@@ -153,16 +164,24 @@ async fn long_term(
     board: &str,
     key: &SeriesKey,
     span: BoardSpan,
-    last: i64,
+    within: TimeStretch,
 ) -> Result<LongTerm, Refusal> {
-    let within = stretch(span, last);
     let TimeStretch { from, to } = within;
-    let rows = app.store.tiers(board, key, Tier::Day, within).await?;
-    let first = rows.first().map_or(from, |row| row.t);
-    let end = rows.last().map_or(to, |row| row.t + Tier::Day.seconds());
+    let mut found = LongTerm { tier: Tier::Day, from, to, rows: Vec::new() };
+    for &tier in span.tiers() {
+        found = LongTerm { tier, rows: app.store.tiers(board, key, tier, within).await?, ..found };
+        if !found.rows.is_empty() {
+            break;
+        }
+    }
+    if span.is_fine() {
+        return Ok(found);
+    }
+    let first = found.rows.first().map_or(from, |row| row.t);
+    let end = found.rows.last().map_or(to, |row| row.t + Tier::Day.seconds());
     // Few days are not drawn as a thin line at the edge of a year.
     let from = if span == BoardSpan::All { first } else { first.max(from) };
-    Ok(LongTerm { tier: Tier::Day, from: from.min(end - 14 * Tier::Day.seconds()), to: end, rows })
+    Ok(LongTerm { from: from.min(end - 14 * Tier::Day.seconds()), to: end, ..found })
 }
 
 /// The board by its name in an address, as who asks may see it.

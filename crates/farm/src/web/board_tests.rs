@@ -1,0 +1,96 @@
+//! Spans of a board's page, over a made-up board that keeps five minutes for a month.
+
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode, header};
+use tower::ServiceExt;
+
+use super::{App, FarmExposure, router};
+use crate::fixture::{MadeFleet, recorded_run};
+use crate::pages::parts::{escaped, moment};
+use crate::records::{SeriesKey, Tier};
+use crate::store::engines::on_each_engine;
+use crate::store::{FarmStore, TimeStretch};
+
+/// Forty days up to 2026-11-22.
+async fn app_of(store: FarmStore) -> Arc<App> {
+    let (measured, hunt) = (recorded_run("measured", "a"), recorded_run("hunt", "a"));
+    let fleet = MadeFleet { boards: 1, days: 40, end: 1_795_392_000, measured, hunt, fine: true };
+    fleet.fill(&store, |_| ()).await.unwrap();
+    Arc::new(App::new(store, FarmExposure::Loopback, None))
+}
+
+async fn get(app: &Arc<App>, address: &str) -> (StatusCode, String) {
+    let request = Request::get(address).header(header::HOST, "localhost:8377").body(Body::empty()).unwrap();
+    let response = router(app.clone()).oneshot(request).await.unwrap();
+    let status = response.status();
+    let bytes = to_bytes(response.into_body(), 64 << 20).await.unwrap();
+    (status, String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+/// The series that has five minutes, as a part of an address.
+async fn series_of(app: &App, board: &str) -> (SeriesKey, String) {
+    let ever = TimeStretch { from: 0, to: i64::MAX };
+    for one in app.store.series(board).await.unwrap() {
+        if !app.store.tiers(board, &one.key, Tier::Slot, ever).await.unwrap().is_empty() {
+            let part = format!("series={}&plan={}", escaped(&one.key.series), escaped(&one.key.plan));
+            return (one.key, part);
+        }
+    }
+    panic!("{board} has no five minutes");
+}
+
+#[test]
+fn a_day_and_a_week_have_finer_columns_and_another_span_is_refused() {
+    on_each_engine(async |store| {
+        let app = app_of(store).await;
+        let board = app.store.boards().await.unwrap().remove(0).board;
+        let (_, series) = series_of(&app, &board).await;
+        for (query, words) in [
+            ("span=day&to=2026-11-20", ["Each column is five minutes", "of 2026-11-20", "per 15 minutes"]),
+            // Its five minutes are older than what is kept.
+            ("span=day&to=2026-10-16", ["Each column is an hour", "of 2026-10-16", "One line per hour"]),
+            ("span=week&to=2026-11-20", ["Each column is an hour", "up to 2026-11-20", "per 2 hours"]),
+            ("span=month&to=2026-11-01", ["Each column is a day", "of 30 days up to 2026-11-01", "per day"]),
+            ("span=year", ["Each column is a day", "of a year: ", "per day"]),
+            ("", ["Each column is a day", "of a year: ", "per day"]),
+            ("span=day&to=2020-01-01", ["Nothing in this span", "not kept as long", "the day before"]),
+        ] {
+            let (status, page) = get(&app, &format!("/b/{board}?{series}&{query}")).await;
+            assert_eq!(status, StatusCode::OK, "{query}");
+            for one in words {
+                assert!(page.contains(one), "{query} has not {one}: {page}");
+            }
+            for link in page.split("href=\"/").skip(1).filter_map(|rest| rest.split('"').next()) {
+                // Made-up runs have no bundle.
+                let link = format!("/{}", link.replace("&amp;", "&"));
+                if (link.starts_with("/b/") && link.contains("2026-11")) || link.contains("/at/") {
+                    let (status, _) = get(&app, &link).await;
+                    assert_eq!(status, StatusCode::OK, "{query} leads to {link}");
+                }
+            }
+        }
+        for query in ["span=hour", "span=Week", "span=day&to=yesterday", "to=2026-13-01", "to=1"] {
+            let (status, _) = get(&app, &format!("/b/{board}?{query}")).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{query}");
+        }
+        let (status, _) = get(&app, &format!("/b/{board}/at/1795305600?worst=week")).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+    });
+}
+
+#[test]
+fn the_worst_of_an_hour_is_of_that_hour() {
+    on_each_engine(async |store| {
+        let app = app_of(store).await;
+        let board = app.store.boards().await.unwrap().remove(0).board;
+        let (key, series) = series_of(&app, &board).await;
+        let hour = TimeStretch { from: 1_795_219_200, to: 1_795_222_800 };
+        let worst = app.store.worst_slots(&board, &key, hour, 1).await.unwrap().remove(0);
+        let address = format!("/b/{board}/at/{}?{series}&worst=hour", hour.from + 600);
+        let (_, page) = get(&app, &address).await;
+        let shown = moment(worst.t);
+        assert!(page.contains(&format!(", {shown} UTC</h1>")), "{shown}: {page}");
+    });
+}
