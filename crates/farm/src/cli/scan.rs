@@ -1,6 +1,6 @@
 //! Takes in what lies below folders, and goes on doing so while new runs come.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bundle::record::texts::record_state;
@@ -8,7 +8,7 @@ use model::error::Result;
 
 use super::take_record::{TakenRecord, take_record};
 use crate::ingest::bundle::read;
-use crate::ingest::find::{FoundBundle, bundles};
+use crate::ingest::find::{FoundBundle, FoundBundles, bundles};
 use crate::pages::fleet::RefusedBundle;
 use crate::records::BundleRecord;
 use crate::store::{FarmStore, PutOutcome};
@@ -22,6 +22,8 @@ pub struct ScanOutcome {
     pub new_records: u64,
     pub known_records: u64,
     pub refused: Vec<RefusedBundle>,
+    /// Whether something is not there any more that the look before found.
+    pub vanished: bool,
     /// What is to be known of what was taken in, with its place.
     pub remarks: Vec<String>,
 }
@@ -34,6 +36,31 @@ pub struct SeenRuns {
     over: BTreeMap<PathBuf, (u64, u64)>,
     refused: BTreeMap<PathBuf, ((u64, u64), String)>,
     records: BTreeMap<PathBuf, (TakenRecord, Vec<(String, u64)>)>,
+    /// What the last look found, by the folder that was looked through.
+    found: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+}
+
+impl ScanOutcome {
+    /// Adds that of another folder.
+    pub fn add(&mut self, other: ScanOutcome) {
+        self.stored += other.stored;
+        self.had += other.had;
+        self.new_records += other.new_records;
+        self.known_records += other.known_records;
+        self.vanished |= other.vanished;
+        self.refused.extend(other.refused);
+        self.remarks.extend(other.remarks);
+    }
+}
+
+impl SeenRuns {
+    /// Notes what a folder has now; whether something that it had is gone.
+    fn note(&mut self, root: &Path, found: &FoundBundles) -> bool {
+        let there: BTreeSet<PathBuf> =
+            found.runs.iter().chain(&found.records).map(|one| one.place.clone()).collect();
+        let before = self.found.insert(root.to_owned(), there.clone()).unwrap_or_default();
+        !before.is_subset(&there)
+    }
 }
 
 /// Looks through a folder once.
@@ -44,6 +71,8 @@ pub async fn scan(store: &FarmStore, root: &Path, seen: &mut SeenRuns) -> Result
     if found.cut {
         let reason = "more files than are looked at: give a folder that holds runs alone".to_owned();
         outcome.refused.push(RefusedBundle { place: root.display().to_string(), reason });
+    } else {
+        outcome.vanished = seen.note(root, &found);
     }
     for one in found.runs {
         take_in(store, one, seen, &mut outcome).await?;
@@ -193,6 +222,36 @@ mod tests {
                 assert!(outcome.refused.len() == 1 && outcome.refused[0].reason.contains("newer onbeat"));
                 assert_eq!(rows, 12);
             }
+        });
+    }
+
+    #[test]
+    fn what_was_moved_away_is_noticed_once() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = FarmStore::in_memory().await.unwrap();
+            let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
+            let at = |name: &str| root.path().join(name);
+            let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+            std::fs::create_dir_all(at("a/run")).unwrap();
+            for file in ["run.json", "blocks.jsonl"] {
+                std::fs::copy(fixture.join(file), at("a/run").join(file)).unwrap();
+            }
+            record(&at("b/watch"), (0, 3));
+            let look = async |seen: &mut SeenRuns| {
+                let outcome = scan(&store, root.path(), seen).await.unwrap();
+                (outcome.vanished, outcome.stored, outcome.new_records)
+            };
+            assert_eq!(look(&mut seen).await, (false, 1, 1));
+            assert_eq!(look(&mut seen).await, (false, 0, 0));
+            for gone in ["a/run", "b/watch"] {
+                std::fs::remove_dir_all(at(gone)).unwrap();
+                assert!(look(&mut seen).await.0, "{gone}");
+                assert_eq!(look(&mut seen).await, (false, 0, 0));
+            }
+            // Another folder's are another's.
+            let below = root.path().join("a");
+            assert!(!scan(&store, &below, &mut seen).await.unwrap().vanished);
         });
     }
 }

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::objects_flag::ObjectsFlag;
-use super::scan::{SeenRuns, scan};
+use super::scan::{ScanOutcome, SeenRuns, scan};
 use super::store_flag::StorePlace;
 use super::tls_flags::{TlsFlags, keep_certificate};
 use super::webhook_flags::WebhookFlags;
@@ -208,32 +208,47 @@ async fn watch(app: Arc<App>, roots: Vec<PathBuf>) {
     let mut seen = SeenRuns::default();
     let mut first = true;
     loop {
-        let mut refused = Vec::new();
-        let (mut stored, mut had, mut new_records, mut records) = (0, 0, 0, 0);
-        for root in &roots {
-            match scan(&app.store, root, &mut seen).await {
-                Ok(outcome) => {
-                    stored += outcome.stored;
-                    had += outcome.had;
-                    outcome.remarks.iter().for_each(|remark| say(&format!("onbeat-farm: {remark}")));
-                    new_records += outcome.new_records;
-                    records += outcome.new_records + outcome.known_records;
-                    refused.extend(outcome.refused);
+        let mut all = look(&app.store, &roots, &mut seen).await;
+        // A farm that keeps nothing shows what is there: it begins again where something has gone.
+        if all.vanished && app.intake.is_none() {
+            match app.store.forget_measured().await {
+                Ok(()) => {
+                    (seen, first) = (SeenRuns::default(), true);
+                    all = look(&app.store, &roots, &mut seen).await;
                 }
                 Err(failure) => say(&format!("onbeat-farm: {failure}")),
             }
         }
-        if first || stored + new_records > 0 {
-            let mut shown = several(stored + had, "run", "runs");
-            if records > 0 {
-                shown += &format!(" and {}", several(records, "record", "records"));
-            }
-            say(&format!("onbeat-farm: {shown} shown, {} refused", refused.len()));
+        if first || all.stored + all.new_records > 0 {
+            say(&format!("onbeat-farm: {}", shown(&all)));
         }
-        app.set_refused(refused);
+        app.set_refused(all.refused);
         first = false;
         tokio::time::sleep(EVERY).await;
     }
+}
+
+async fn look(store: &FarmStore, roots: &[PathBuf], seen: &mut SeenRuns) -> ScanOutcome {
+    let mut all = ScanOutcome::default();
+    for root in roots {
+        match scan(store, root, seen).await {
+            Ok(outcome) => {
+                outcome.remarks.iter().for_each(|remark| say(&format!("onbeat-farm: {remark}")));
+                all.add(outcome);
+            }
+            Err(failure) => say(&format!("onbeat-farm: {failure}")),
+        }
+    }
+    all
+}
+
+fn shown(all: &ScanOutcome) -> String {
+    let mut shown = several(all.stored + all.had, "run", "runs");
+    if all.new_records + all.known_records > 0 {
+        let records = several(all.new_records + all.known_records, "record", "records");
+        shown += &format!(" and {records}");
+    }
+    format!("{shown} shown, {} refused", all.refused.len())
 }
 
 /// Says once that the bucket does not answer, and once that it does again. Ends where it refuses at
@@ -297,6 +312,14 @@ mod tests {
             board_quota: 1,
             cache: 1,
         }
+    }
+
+    #[test]
+    fn records_are_told_where_there_are_some() {
+        let mut all = ScanOutcome { stored: 2, had: 1, ..ScanOutcome::default() };
+        assert_eq!(shown(&all), "3 runs shown, 0 refused");
+        all.new_records = 1;
+        assert_eq!(shown(&all), "3 runs and 1 record shown, 0 refused");
     }
 
     #[test]
