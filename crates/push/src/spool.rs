@@ -67,7 +67,8 @@ fn tell(round: &mut PushRound<'_>, mut unsent: Vec<String>) {
     round.remark(format!("{runs} removed before they could be sent, to hold --spool: {names}{more}"));
 }
 
-/// The runs of a folder; what has no `run.json` is none.
+/// The runs of a folder; what has no `run.json` is none. Phases of suites lie deeper and stay: the
+/// suite's table is of them.
 fn lying(round: &PushRound<'_>, folder: &Path) -> Vec<LyingRun> {
     let names = MachineFiles::folder(folder).list("/.").known().cloned().unwrap_or_default();
     let run = |name: String| {
