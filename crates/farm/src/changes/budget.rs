@@ -20,18 +20,18 @@ pub fn without_tag(evidence: &mut [String]) {
     }
 }
 
-/// Whether a budget is broken, by the daily maxima of a board's last days.
-pub fn over_budget(board: &FarmBoard) -> Option<FarmChange> {
+/// Whether a budget is broken, by the largest latency of each of a board's last days, oldest first.
+pub fn over_budget(board: &FarmBoard, all: &[DayMaximum]) -> Option<FarmChange> {
     let limit = board.settings.budget_ns?;
     let hardware = Tier::Day.begin(board.settings.hardware_since().unwrap_or(0));
-    let days = board.days.iter().filter(|day| day.t >= hardware);
+    let days = all.iter().filter(|day| day.t >= hardware);
     let over: Vec<&DayMaximum> = days.filter(|day| day.max_ns > limit).collect();
     let far = |pair: &[&DayMaximum]| pair[1].t - pair[0].t > APART * Tier::Day.seconds();
     let begin = over.windows(2).rposition(far).map_or(0, |at| at + 1);
     let (before, over) = over.split_at(begin);
     let (first, last) = (over.first()?, over.last()?);
     let worst = over.iter().max_by_key(|day| (day.max_ns, day.t))?;
-    let since = board.days.iter().filter(|day| day.t >= first.t).count();
+    let since = all.iter().filter(|day| day.t >= first.t).count();
     let whose = match board.settings.budget_of.as_str() {
         "board" => "the board's own".to_owned(),
         "fleet" => "that of all boards".to_owned(),
@@ -73,37 +73,41 @@ mod tests {
     use crate::board_settings::{BoardSettings, BoardState};
     use model::units::Nanos;
 
-    fn board(days: &[(i64, i64)], limit: Option<i64>) -> FarmBoard {
-        let days =
-            days.iter().map(|&(day, max)| DayMaximum { t: day * 86_400, max_ns: Nanos(max) }).collect();
+    fn maxima(days: &[(i64, i64)]) -> Vec<DayMaximum> {
+        days.iter().map(|&(day, max)| DayMaximum { t: day * 86_400, max_ns: Nanos(max) }).collect()
+    }
+
+    fn board(limit: Option<i64>) -> FarmBoard {
         let settings = BoardSettings {
             budget_ns: limit.map(Nanos),
             budget_of: "tag lab".into(),
             ..BoardSettings::default()
         };
-        FarmBoard { board: "a".into(), days, settings, ..FarmBoard::default() }
+        FarmBoard { board: "a".into(), settings, ..FarmBoard::default() }
     }
 
     #[test]
     fn a_broken_budget_is_told_from_the_day_on_which_it_began() {
-        let days = [(1, 900), (2, 10), (12, 60_000), (13, 9), (14, 70_000), (15, 5)];
-        let found = over_budget(&board(&days, Some(50_000))).unwrap();
+        let days = maxima(&[(1, 900), (2, 10), (12, 60_000), (13, 9), (14, 70_000), (15, 5)]);
+        let over = |limit| over_budget(&board(Some(limit)), &days);
+        let found = over(50_000).unwrap();
         assert_eq!((found.from, found.t), (12 * 86_400, 14 * 86_400));
         assert_eq!(found.subject, "budget 50000");
         assert!(found.says.contains("since 1970-01-13"), "{}", found.says);
         assert!(found.evidence[1].starts_with("2 days of 4") && found.evidence[2].contains("tag lab"));
         assert!(found.address.contains("/at/1209600"), "{}", found.address);
-        let evidence = over_budget(&board(&days, Some(500))).unwrap().evidence;
+        let evidence = over(500).unwrap().evidence;
         assert!(evidence[3].contains("1 day of the month before it, the last on 1970-01-02"), "{evidence:?}");
         // What was long before is another one.
-        assert_eq!(over_budget(&board(&days, Some(500))).unwrap().from, 12 * 86_400);
-        assert!(over_budget(&board(&days[..2], Some(500))).unwrap().says.contains("on 1970-01-02"));
-        assert!(over_budget(&board(&days, Some(70_000))).is_none());
+        assert_eq!(over(500).unwrap().from, 12 * 86_400);
+        let first = over_budget(&board(Some(500)), &days[..2]).unwrap();
+        assert!(first.says.contains("on 1970-01-02"));
+        assert!(over(70_000).is_none());
         // Other hardware had another budget to hold.
-        let mut replaced = board(&days, Some(500));
+        let mut replaced = board(Some(500));
         replaced.settings.state = BoardState::Replaced;
         replaced.settings.state_since = 13 * 86_400 + 5;
-        assert_eq!(over_budget(&replaced).unwrap().from, 14 * 86_400);
-        assert!(over_budget(&board(&days, None)).is_none() && over_budget(&board(&[], Some(1))).is_none());
+        assert_eq!(over_budget(&replaced, &days).unwrap().from, 14 * 86_400);
+        assert!(over_budget(&board(None), &days).is_none() && over_budget(&board(Some(1)), &[]).is_none());
     }
 }

@@ -8,6 +8,7 @@ mod budget;
 mod culprits;
 mod environment;
 mod identity;
+mod invalid;
 mod rate;
 mod silence;
 
@@ -21,6 +22,7 @@ pub use budget::{over_budget, without_tag};
 pub use culprits::{CulpritSeen, new_culprits};
 pub use environment::{EnvironmentStep, SeriesAround, effect};
 pub use identity::ChangeIdentity;
+pub use invalid::{InvalidRun, is_spoiled};
 pub use rate::{READ_DAYS, RateHistory, is_judged, rate_changes};
 pub use silence::silent;
 

@@ -1,5 +1,5 @@
-//! What changes are found from: the largest latency of each five minutes, culprits and when each
-//! board first had them.
+//! What changes are found from: the largest latency of each day and of each five minutes, culprits
+//! and when each board first had them, and which runs do not count.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use model::error::Result;
 use model::units::Nanos;
 
 use super::{FarmStore, TimeStretch, to_u64, trouble};
-use crate::changes::CulpritSeen;
-use crate::records::SeriesKey;
+use crate::changes::{CulpritSeen, InvalidRun};
+use crate::records::{DayMaximum, SeriesKey};
 
 const DAY: i64 = 86_400;
 
@@ -26,7 +26,7 @@ struct RecordedCulprit {
 
 impl FarmStore {
     /// The five minutes of a stretch, oldest first: the first second and the largest latency of
-    /// each, of all recordings that have it.
+    /// each, of all recordings that have it but runs that do not count.
     pub async fn slot_maxima(
         &self,
         board: &str,
@@ -36,7 +36,8 @@ impl FarmStore {
         let rows: Vec<(i64, i64)> = sqlx::query_as(
             "select s.t, max(s.max_ns) from slot s join board b on b.id = s.board_id \
              where b.key = $1 and s.series = $2 and s.plan = $3 and s.t >= $4 and s.t < $5 \
-             and s.max_ns is not null group by s.t order by s.t",
+             and s.max_ns is not null and not exists (select 1 from run r where r.board_id = s.board_id \
+             and r.id = s.recording and r.invalid > 0) group by s.t order by s.t",
         )
         .bind(board)
         .bind(&key.series)
@@ -47,6 +48,43 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         Ok(rows.into_iter().map(|(t, max)| (t, Nanos(max))).collect())
+    }
+
+    /// The largest latency of each day from one on and of each series, oldest first, runs that do
+    /// not count included.
+    pub async fn day_maxima(&self, board: &str, from: i64) -> Result<Vec<(SeriesKey, DayMaximum)>> {
+        let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
+            "select h.series, h.plan, h.t, h.max_ns from hist h join board b on b.id = h.board_id \
+             where b.key = $1 and h.tier = 2 and h.t >= $2 and h.max_ns is not null \
+             order by h.t, h.series, h.plan",
+        )
+        .bind(board)
+        .bind(from)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let one =
+            |(series, plan, t, max_ns)| (SeriesKey { series, plan }, DayMaximum { t, max_ns: Nanos(max_ns) });
+        Ok(rows.into_iter().map(one).collect())
+    }
+
+    /// The runs of a board that do not count and were on at some time or later.
+    pub async fn invalid_runs(&self, board: &str, from: i64) -> Result<Vec<InvalidRun>> {
+        let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
+            "select r.series, r.plan, r.started, r.started + coalesce(r.length_ns, 0) / 1000000000 \
+             from run r join board b on b.id = r.board_id where b.key = $1 and r.invalid > 0 \
+             and r.started + coalesce(r.length_ns, 0) / 1000000000 >= $2 order by r.started, r.id",
+        )
+        .bind(board)
+        .bind(from)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let one = |(series, plan, started, ended)| {
+            let key = SeriesKey { series, plan };
+            InvalidRun { key, started, ended }
+        };
+        Ok(rows.into_iter().map(one).collect())
     }
 
     /// Culprits of a board that no run and no five minutes of its recorder had before some time.
@@ -82,12 +120,15 @@ impl FarmStore {
         let rows: Vec<Row> = sqlx::query_as(
             "select b.key, c.fingerprint, c.name, f.first, f.spikes, \
              (select count(*) from run r where r.board_id = f.board_id and r.series = 'hunt' \
-              and r.started < f.first), \
+              and r.started < f.first and r.invalid = 0), \
              (select min(k.run) from culprit_run k where k.board_id = f.board_id and \
-              k.culprit_id = f.culprit_id and k.t = f.first) \
+              k.culprit_id = f.culprit_id and k.t = f.first and not exists (select 1 from run i \
+              where i.board_id = k.board_id and i.id = k.run and i.invalid > 0)) \
              from board b join (select board_id, culprit_id, min(t) as first, \
-              cast(sum(spikes) as bigint) as spikes from culprit_run \
-              where board_id = (select id from board where key = $1) group by board_id, culprit_id) f \
+              cast(sum(spikes) as bigint) as spikes from culprit_run a \
+              where a.board_id = (select id from board where key = $1) and not exists (select 1 \
+              from run i where i.board_id = a.board_id and i.id = a.run and i.invalid > 0) \
+              group by board_id, culprit_id) f \
               on f.board_id = b.id join culprit c on c.id = f.culprit_id \
              where b.key = $1 and f.first >= $2 order by f.first, c.fingerprint",
         )
@@ -238,6 +279,39 @@ mod tests {
             // The recorder had it first: of the time after it nothing is new.
             let seen = store.culprits_since("a", DAY).await.unwrap();
             assert!(seen.iter().all(|one| one.fingerprint != both.fingerprint));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::recorded_run;
+    use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn a_culprit_is_of_the_first_run_that_counts() {
+        on_each_engine(async |store| {
+            let recorded = recorded_run("hunt", "a");
+            for at in 0..4 {
+                let mut record = recorded.clone();
+                record.run.id = format!("hunt-{at}");
+                record.run.started += at;
+                record.run.invalid = u64::from(at < 2);
+                record.slots.clear();
+                record.rows.clear();
+                // The third counts, and has none.
+                if at == 2 {
+                    record.culprits.clear();
+                }
+                store.put(&record).await.unwrap();
+            }
+            let found = store.culprits_since("a", 0).await.unwrap();
+            assert_eq!(found.len(), recorded.culprits.len());
+            let one = &found[0];
+            assert_eq!((one.first, one.run.as_str()), (recorded.run.started + 3, "hunt-3"));
+            assert_eq!(one.hunts_before, 1, "those that do not count saw nothing");
+            let spikes = recorded.culprits.iter().find(|known| known.fingerprint == one.fingerprint);
+            assert_eq!(Some(one.spikes), spikes.map(|known| known.spikes));
         });
     }
 }

@@ -8,19 +8,14 @@ use std::collections::BTreeMap;
 use tokio::sync::Mutex;
 
 use super::answer::Refusal;
+use super::board_changes::of_board;
 use super::wall_clock::now;
-use crate::changes::{
-    EnvironmentStep, FarmChange, JudgedSeries, MOST_SERIES, READ_DAYS, RateHistory, SHOWN_DAYS, SeriesAround,
-    effect, hold, is_judged, new_culprits, over_budget, rate_changes, series_name, silent,
-};
+use crate::changes::{ChangeKind, FarmChange, JudgedSeries, SHOWN_DAYS, hold, silent};
 use crate::ingest::plausible::believed;
-use crate::pages::environments::{SettingChange, changes};
-use crate::records::{BoardEnvironment, FarmBoard, SeriesOfBoard, Tier};
-use crate::store::{FarmStore, TimeStretch};
+use crate::records::{DayMaximum, FarmBoard, Tier};
+use crate::store::FarmStore;
 
 const DAY: i64 = 86_400;
-/// Changes of its environment that a board has in the days that are shown.
-const MOST_STEPS: usize = 20;
 
 /// Beyond so many boards no page looks at all of them for one: what the last look found stands.
 const MOST_AT_ONCE: u64 = 5_000;
@@ -35,8 +30,30 @@ pub struct FoundChanges {
     of_many: Mutex<(i64, Vec<FarmChange>)>,
 }
 
-/// What a board has: with another day, run or hardware it is looked at again.
-type LookedAt = (i64, u64, Option<i64>);
+/// What a board has: with another day, run, hardware or budget, or another day over that, it is
+/// looked at again.
+#[derive(Clone, Debug, PartialEq)]
+struct LookedAt {
+    last_day: i64,
+    runs: u64,
+    hardware: Option<i64>,
+    budget: Option<(Nanos, String)>,
+    over: Vec<DayMaximum>,
+}
+
+impl LookedAt {
+    fn of(board: &FarmBoard) -> LookedAt {
+        let of = &board.settings;
+        let is_over = |day: &&DayMaximum| of.budget_ns.is_some_and(|limit| day.max_ns > limit);
+        LookedAt {
+            last_day: board.last_day,
+            runs: board.runs,
+            hardware: of.hardware_since(),
+            budget: of.budget_ns.map(|limit| (limit, of.budget_of.clone())),
+            over: board.days.iter().filter(is_over).copied().collect(),
+        }
+    }
+}
 
 /// What was found on a board.
 struct BoardLook {
@@ -104,7 +121,7 @@ impl FoundChanges {
 
     async fn look_at(&self, store: &FarmStore, boards: &[FarmBoard], newest: i64) -> Result<(), Refusal> {
         for board in boards {
-            let state = (board.last_day, board.runs, board.settings.hardware_since());
+            let state = LookedAt::of(board);
             let fresh = self.by_board.lock().await.get(&board.board).is_some_and(|look| look.of == state);
             if !fresh {
                 // Not under the lock: others see meanwhile what is known.
@@ -130,13 +147,15 @@ impl FoundChanges {
         for board in boards.iter().filter(|board| !board.settings.state.is_quiet()) {
             let look = by_board.get(&board.board);
             if let Some(look) = look {
-                all.extend(look.changes.iter().filter(|one| one.t > newest - SHOWN_DAYS * DAY).cloned());
+                // Of a budget that is no longer the board's nothing is told, also before the next look.
+                let is_gone = look.of.budget.as_ref().map(|one| one.0) != board.settings.budget_ns;
+                let told = look.changes.iter().filter(|one| one.t > newest - SHOWN_DAYS * DAY);
+                all.extend(told.filter(|one| one.kind != ChangeKind::OverBudget || !is_gone).cloned());
             }
             series += look.map_or(1, |look| look.series.judged.max(1));
             // What was imported is as old as its last copy; what sends is late by the clock.
             let now = if board.sends { newest.max(today) } else { newest };
             all.extend(silent(board, now));
-            all.extend(over_budget(board).filter(|one| one.t > newest - SHOWN_DAYS * DAY));
         }
         (all, series)
     }
@@ -154,99 +173,13 @@ pub fn newest(boards: &[FarmBoard]) -> i64 {
     last.min(Tier::Day.begin(believed(now())))
 }
 
-async fn of_board(
-    store: &FarmStore,
-    board: &FarmBoard,
-    newest: i64,
-) -> Result<(Vec<FarmChange>, JudgedSeries), Refusal> {
-    let since = newest - SHOWN_DAYS * DAY;
-    let name = &board.board;
-    let mut environments = store.environments(name).await?;
-    // What other hardware did says nothing of this one.
-    let hardware = board.settings.hardware_since().unwrap_or(i64::MIN);
-    environments.retain(|one| one.first >= hardware);
-    let mut series = store.series(name).await?;
-    // What has no sample of the days that are shown has no change in them.
-    series.retain(|one| one.last > since);
-    let left_out = series.len().saturating_sub(MOST_SERIES);
-    series.truncate(MOST_SERIES);
-    let (mut all, mut judged) = rates(store, board, &series).await?;
-    judged.left_out = left_out;
-    for one in &mut all {
-        one.settings = around(&environments, one.from - 3 * DAY, one.t + DAY);
-    }
-    for pair in environments_in_order(&environments).windows(2).rev().take(MOST_STEPS) {
-        if pair[1].first >= since {
-            all.push(step(store, name, &series, pair[0], pair[1]).await?);
-        }
-    }
-    let since = since.max(hardware);
-    all.extend(new_culprits(&store.culprits_since(name, since).await?, since));
-    Ok((all, judged))
-}
-
-/// What changed of the rate of each series, and how many could be judged.
-async fn rates(
-    store: &FarmStore,
-    board: &FarmBoard,
-    series: &[SeriesOfBoard],
-) -> Result<(Vec<FarmChange>, JudgedSeries), Refusal> {
-    let (mut all, mut judged) = (Vec::new(), JudgedSeries::default());
-    let hardware = board.settings.hardware_since().unwrap_or(i64::MIN);
-    // The last day is not over.
-    let within = TimeStretch { from: (board.last_day - READ_DAYS * DAY).max(hardware), to: board.last_day };
-    for one in series {
-        let days = store.tiers(&board.board, &one.key, Tier::Day, within).await?;
-        match is_judged(&days) {
-            true => judged.judged += 1,
-            false => judged.too_few += 1,
-        }
-        let name = if series.len() > 1 { series_name(one) } else { String::new() };
-        let history = RateHistory { board: &board.board, key: &one.key, name: &name, days: &days };
-        all.extend(rate_changes(&history));
-    }
-    Ok((all, judged))
-}
-
-fn environments_in_order(all: &[BoardEnvironment]) -> Vec<&BoardEnvironment> {
-    let mut all: Vec<&BoardEnvironment> = all.iter().collect();
-    all.sort_by_key(|one| one.first);
-    all
-}
-
-/// What changed of the environment within a time.
-fn around(all: &[BoardEnvironment], from: i64, to: i64) -> Vec<SettingChange> {
-    let all = environments_in_order(all);
-    let here = all.windows(2).rev().find(|pair| (from..to).contains(&pair[1].first));
-    here.map(|pair| changes(&pair[0].record.settings, &pair[1].record.settings)).unwrap_or_default()
-}
-
-async fn step(
-    store: &FarmStore,
-    board: &str,
-    all: &[SeriesOfBoard],
-    before: &BoardEnvironment,
-    after: &BoardEnvironment,
-) -> Result<FarmChange, Refusal> {
-    let begin = Tier::Day.begin(after.first);
-    let within = TimeStretch { from: begin - 7 * DAY, to: begin + 8 * DAY };
-    let mut series = Vec::new();
-    for one in all {
-        let maxima = store.slot_maxima(board, &one.key, within).await?;
-        series.push(SeriesAround { name: series_name(one), maxima });
-    }
-    Ok(effect(&EnvironmentStep { board, before, after, series: &series }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board_settings::BoardSettings;
-    use crate::changes::ChangeKind;
     use crate::fixture::recorded_run;
     use crate::records::{CpuRows, DayMaximum, SeriesKey, TierRow};
     use crate::store::engines::on_each_engine;
-    use crate::store::{BulkRows, EnrolOutcome};
+    use crate::store::{BulkRows, EnrolOutcome, TimeStretch};
     use model::rows::RowCounts;
     use model::units::{Cpu, Nanos};
     use stats::rng::{Rng, SEED};
@@ -318,26 +251,87 @@ mod tests {
 
     /// As a store may have it from a version that took runs of the future.
     #[test]
-    fn a_board_whose_clock_is_wrong_hides_nothing_of_others() {
+    fn the_newest_day_is_no_day_of_the_future() {
         let today = Tier::Day.begin(believed(now()));
-        let board = |name: &str, last: i64| FarmBoard {
-            board: name.to_owned(),
-            last_day: last,
-            days: (0..5).map(|day| DayMaximum { t: last - day * DAY, max_ns: Nanos(900) }).collect(),
-            settings: BoardSettings { budget_ns: Some(Nanos(100)), ..BoardSettings::default() },
-            ..FarmBoard::default()
-        };
-        let (near, far) = (board("near", today - 3 * DAY), board("far", today + 27_000 * DAY));
-        assert_eq!(newest(std::slice::from_ref(&near)), today - 3 * DAY);
-        assert_eq!((newest(&[near.clone(), far.clone()]), newest(&[])), (today, 0));
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async {
-            let open = async |boards: &[FarmBoard]| {
-                let mut all = FoundChanges::default().known(boards).await;
-                all.retain(|one| one.board == "near" && one.kind == ChangeKind::OverBudget);
-                all.len()
+        let board = |last: i64| FarmBoard { last_day: last, ..FarmBoard::default() };
+        assert_eq!(newest(&[board(today - 3 * DAY)]), today - 3 * DAY);
+        assert_eq!((newest(&[board(today - 3 * DAY), board(today + 27_000 * DAY)]), newest(&[])), (today, 0));
+    }
+
+    /// A run of each of six days, that counts or does not; the latest began when the recorded one did.
+    async fn put_runs(store: &FarmStore, board: &str, invalid: u64, max: Nanos) -> i64 {
+        let recorded = recorded_run("measured", board);
+        for at in 0..6 {
+            let (mut record, back) = (recorded.clone(), (5 - at) * DAY);
+            record.run.id = format!("{board}-{invalid}-{at}");
+            (record.run.invalid, record.run.max_ns) = (invalid, Some(max));
+            (record.run.started, record.whole.t) = (record.run.started - back, record.whole.t - back);
+            record.whole.max_ns = Some(max);
+            for slot in &mut record.slots {
+                (slot.t, slot.max_ns) = (slot.t - back, Some(max));
+                slot.run.clone_from(&record.run.id);
+            }
+            record.rows.clear();
+            store.put(&record).await.unwrap();
+        }
+        recorded.run.started
+    }
+
+    #[test]
+    fn runs_that_do_not_count_break_no_budget() {
+        on_each_engine(async |store| {
+            let limit = Nanos(1_000_000);
+            store.set_budget("", Some(limit)).await.unwrap();
+            let last = put_runs(&store, "a", 1, Nanos(9_000_000)).await;
+            let changes = FoundChanges::default();
+            let over = async || {
+                let all = found(&store, &changes).await.into_iter();
+                all.filter(|one| one.kind == ChangeKind::OverBudget).collect::<Vec<_>>()
             };
-            assert_eq!((open(&[near.clone()]).await, open(&[near, far]).await), (1, 1));
+            assert!(over().await.is_empty());
+            // On the same days others count: with their own maxima.
+            put_runs(&store, "a", 0, Nanos(900_000)).await;
+            assert!(over().await.is_empty());
+            store.set_budget("", Some(Nanos(800_000))).await.unwrap();
+            let all = over().await;
+            assert_eq!((all.len(), &*all[0].subject), (1, "budget 800000"));
+            assert!(all[0].evidence[0].contains("900 us"), "{all:?}");
+            assert!(all[0].evidence[1].starts_with("6 days of 6"), "{all:?}");
+            let invalid = store.invalid_runs("a", last - 3 * DAY).await.unwrap();
+            assert_eq!(invalid.len(), 4, "{invalid:?}");
+            let key = recorded_run("measured", "a").run.key;
+            let within = TimeStretch { from: last - 10 * DAY, to: last + DAY };
+            let maxima = store.slot_maxima("a", &key, within).await.unwrap();
+            assert!(!maxima.is_empty() && maxima.iter().all(|slot| slot.1 == Nanos(900_000)), "{maxima:?}");
+            assert!(maxima.windows(2).all(|pair| pair[0].0 < pair[1].0));
+            store.set_budget("", None).await.unwrap();
+            let boards = store.boards().await.unwrap();
+            assert!(changes.known(&boards).await.is_empty(), "told before the next look");
+        });
+    }
+
+    #[test]
+    fn days_of_a_run_that_does_not_count_say_nothing_of_a_rate() {
+        on_each_engine(async |store| {
+            let record = recorded_run("measured", "a");
+            store.put(&record).await.unwrap();
+            let last = record.run.started;
+            let mut rng = Rng::new(SEED);
+            let mut counts = poisson_counts(15.0, 100, &mut rng);
+            counts.extend(poisson_counts(45.0, 12, &mut rng));
+            put_series(&store, "a", "wakeup", last, &counts).await;
+            assert_eq!(found(&store, &FoundChanges::default()).await.len(), 1);
+            // One that was on all the twelve days.
+            let mut record = record;
+            record.run.id = "spoiled".into();
+            record.run.key = SeriesKey { series: "wakeup".into(), plan: "p".into() };
+            record.run.invalid = 1;
+            record.run.started = Tier::Day.begin(last) - 12 * DAY;
+            record.run.length_ns = Some(Nanos((12 * DAY - 1) * Nanos::SECOND.0));
+            record.slots.clear();
+            record.rows.clear();
+            store.put(&record).await.unwrap();
+            assert!(found(&store, &FoundChanges::default()).await.is_empty());
         });
     }
 

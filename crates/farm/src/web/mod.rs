@@ -8,6 +8,7 @@ pub mod answer;
 mod api;
 mod app;
 mod attempts;
+mod board_changes;
 mod changes;
 mod clones;
 mod compare;

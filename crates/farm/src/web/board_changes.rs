@@ -1,0 +1,137 @@
+//! The changes of one board: reads its days, and hands them to the rules.
+
+use std::collections::BTreeMap;
+
+use model::units::Nanos;
+
+use super::answer::Refusal;
+use crate::changes::{
+    EnvironmentStep, FarmChange, InvalidRun, JudgedSeries, MOST_SERIES, READ_DAYS, RateHistory, SHOWN_DAYS,
+    SeriesAround, effect, is_judged, is_spoiled, new_culprits, over_budget, rate_changes, series_name,
+};
+use crate::pages::environments::{SettingChange, changes};
+use crate::records::{BoardEnvironment, DayMaximum, FarmBoard, SeriesOfBoard, Tier};
+use crate::store::{FarmStore, TimeStretch};
+
+const DAY: i64 = 86_400;
+/// Changes of its environment that a board has in the days that are shown.
+const MOST_STEPS: usize = 20;
+
+/// What changed on a board in the days that are shown, up to the newest of the fleet, and how many
+/// of its series were judged.
+pub async fn of_board(
+    store: &FarmStore,
+    board: &FarmBoard,
+    newest: i64,
+) -> Result<(Vec<FarmChange>, JudgedSeries), Refusal> {
+    let since = newest - SHOWN_DAYS * DAY;
+    let name = &board.board;
+    let mut environments = store.environments(name).await?;
+    // What other hardware did says nothing of this one.
+    let hardware = board.settings.hardware_since().unwrap_or(i64::MIN);
+    environments.retain(|one| one.first >= hardware);
+    let mut series = store.series(name).await?;
+    // What has no sample of the days that are shown has no change in them.
+    series.retain(|one| one.last > since);
+    let left_out = series.len().saturating_sub(MOST_SERIES);
+    series.truncate(MOST_SERIES);
+    let from = (board.last_day - READ_DAYS * DAY).min(since);
+    let invalid = store.invalid_runs(name, from).await?;
+    let (mut all, mut judged) = rates(store, board, &series, &invalid).await?;
+    judged.left_out = left_out;
+    for one in &mut all {
+        one.settings = around(&environments, one.from - 3 * DAY, one.t + DAY);
+    }
+    for pair in environments_in_order(&environments).windows(2).rev().take(MOST_STEPS) {
+        if pair[1].first >= since {
+            all.push(step(store, name, &series, pair[0], pair[1]).await?);
+        }
+    }
+    if let Some(limit) = board.settings.budget_ns {
+        all.extend(over_budget(board, &maxima(store, name, since, limit, &invalid).await?));
+    }
+    let since = since.max(hardware);
+    all.extend(new_culprits(&store.culprits_since(name, since).await?, since));
+    Ok((all, judged))
+}
+
+/// What changed of the rate of each series, and how many could be judged.
+async fn rates(
+    store: &FarmStore,
+    board: &FarmBoard,
+    series: &[SeriesOfBoard],
+    invalid: &[InvalidRun],
+) -> Result<(Vec<FarmChange>, JudgedSeries), Refusal> {
+    let (mut all, mut judged) = (Vec::new(), JudgedSeries::default());
+    let hardware = board.settings.hardware_since().unwrap_or(i64::MIN);
+    // The last day is not over.
+    let within = TimeStretch { from: (board.last_day - READ_DAYS * DAY).max(hardware), to: board.last_day };
+    for one in series {
+        let mut days = store.tiers(&board.board, &one.key, Tier::Day, within).await?;
+        days.retain(|day| !is_spoiled(invalid, &one.key, day.t));
+        match is_judged(&days) {
+            true => judged.judged += 1,
+            false => judged.too_few += 1,
+        }
+        let name = if series.len() > 1 { series_name(one) } else { String::new() };
+        let history = RateHistory { board: &board.board, key: &one.key, name: &name, days: &days };
+        all.extend(rate_changes(&history));
+    }
+    Ok((all, judged))
+}
+
+/// The largest latency of each day after one, of what counts. The day of a run that does not is
+/// known by its five minutes alone; they are asked for where it matters, above the limit.
+async fn maxima(
+    store: &FarmStore,
+    board: &str,
+    after: i64,
+    limit: Nanos,
+    invalid: &[InvalidRun],
+) -> Result<Vec<DayMaximum>, Refusal> {
+    let mut all: BTreeMap<i64, Nanos> = BTreeMap::new();
+    for (key, day) in store.day_maxima(board, after + DAY).await? {
+        let counted = match day.max_ns > limit && is_spoiled(invalid, &key, day.t) {
+            true => {
+                let within = TimeStretch { from: day.t, to: day.t + DAY };
+                store.slot_maxima(board, &key, within).await?.into_iter().map(|slot| slot.1).max()
+            }
+            false => Some(day.max_ns),
+        };
+        if let Some(max) = counted {
+            let known = all.entry(day.t).or_insert(max);
+            *known = max.max(*known);
+        }
+    }
+    Ok(all.into_iter().map(|(t, max_ns)| DayMaximum { t, max_ns }).collect())
+}
+
+fn environments_in_order(all: &[BoardEnvironment]) -> Vec<&BoardEnvironment> {
+    let mut all: Vec<&BoardEnvironment> = all.iter().collect();
+    all.sort_by_key(|one| one.first);
+    all
+}
+
+/// What changed of the environment within a time.
+fn around(all: &[BoardEnvironment], from: i64, to: i64) -> Vec<SettingChange> {
+    let all = environments_in_order(all);
+    let here = all.windows(2).rev().find(|pair| (from..to).contains(&pair[1].first));
+    here.map(|pair| changes(&pair[0].record.settings, &pair[1].record.settings)).unwrap_or_default()
+}
+
+async fn step(
+    store: &FarmStore,
+    board: &str,
+    all: &[SeriesOfBoard],
+    before: &BoardEnvironment,
+    after: &BoardEnvironment,
+) -> Result<FarmChange, Refusal> {
+    let begin = Tier::Day.begin(after.first);
+    let within = TimeStretch { from: begin - 7 * DAY, to: begin + 8 * DAY };
+    let mut series = Vec::new();
+    for one in all {
+        let maxima = store.slot_maxima(board, &one.key, within).await?;
+        series.push(SeriesAround { name: series_name(one), maxima });
+    }
+    Ok(effect(&EnvironmentStep { board, before, after, series: &series }))
+}
