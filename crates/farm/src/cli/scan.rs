@@ -135,8 +135,9 @@ async fn take_in(
                 }
                 if complete {
                     // A run that is on is read again and again, and is incomplete each time.
-                    let named =
-                        remarks.into_iter().map(|remark| format!("{}: {remark}", model::text::quoted(&place)));
+                    let named = remarks
+                        .into_iter()
+                        .map(|remark| format!("{}: {remark}", model::text::quoted(&place)));
                     outcome.remarks.extend(named);
                     seen.over.insert(place, identity);
                 }

@@ -3,14 +3,17 @@
 
 use maud::{Markup, html};
 use report::html::{figure, scroll};
+use report::plot::latency;
+use report::plot::line::PlotLine;
 use report::plot::theme::PAGE;
 use report::words::{several, span, us, us_or_dash};
 
 use super::parts::{as_data, clock, date, escaped, known, moment, runs};
 use super::{Section, page};
 use crate::ingest::spikes::FarmSpike;
+use crate::pictures::cpu_lines::CpuLine;
 use crate::pictures::long_term::{self, LongTerm};
-use crate::records::{FarmBoard, FarmRun, FarmSlot, SLOT, SeriesKey};
+use crate::records::{FarmBoard, FarmRun, FarmSlot, SLOT, SeriesKey, TierRow};
 
 /// Spikes that the page names.
 const SPIKES: usize = 24;
@@ -25,6 +28,10 @@ pub struct FiveMinutes<'a> {
     pub t: i64,
     /// One per recording that was on.
     pub slots: &'a [FarmSlot],
+    /// What all recordings counted, where the histogram of these minutes is still kept.
+    pub histogram: Option<&'a TierRow>,
+    /// The five minutes before and after whose largest latency is over the board's budget.
+    pub over: [Option<i64>; 2],
     /// The worst ones of the day.
     pub worst: &'a [FarmSlot],
     /// Hours of the day where they are kept, else the five minutes.
@@ -46,6 +53,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         (steps(of))
         @if of.runs.is_empty() { (next(of)) }
         @for slot in of.slots { (cpus(slot)) }
+        (histogram(of))
         (spikes(of.spikes))
         @if let Some(why) = of.unread { p { "Spikes of a run are not shown: " (why) "." } }
         (data_links(of))
@@ -81,7 +89,14 @@ fn next(of: &FiveMinutes) -> Markup {
 fn data_links(of: &FiveMinutes) -> Markup {
     let (series, plan) = (escaped(&of.key.series), escaped(&of.key.plan));
     let query = format!("series={series}&plan={plan}&from={}&to={}", of.t, of.t + SLOT);
-    as_data(&format!("/v1/boards/{}/slots", escaped(&of.board.board)), &query)
+    let base = format!("/v1/boards/{}", escaped(&of.board.board));
+    html! {
+        (as_data(&format!("{base}/slots"), &query))
+        @if of.histogram.is_some() {
+            p { "The histogram: " a href={ (base) "/histograms?tier=5m&" (query) } { "JSON" } ", "
+                a href={ (base) "/histograms.csv?tier=5m&" (query) } { "CSV" } "." }
+        }
+    }
 }
 
 /// The largest of all recordings.
@@ -159,9 +174,52 @@ fn steps(of: &FiveMinutes) -> Markup {
         ul.spans {
             li { a rel="prev" href=(to(of.t - SLOT)) { "the five minutes before" } }
             li { a rel="next" href=(to(of.t + SLOT)) { "the five minutes after" } }
+            @if let Some(before) = of.over[0] {
+                li { a href=(to(before)) { "the last over the budget before" } }
+            }
+            @if let Some(after) = of.over[1] {
+                li { a href=(to(after)) { "the next over the budget" } }
+            }
             @if let Some(first) = of.worst.first().filter(|slot| slot.t != of.t) {
                 li { a href=(to(first.t)) { "the worst of the day" } }
             }
+        }
+    }
+}
+
+/// How many wake-ups had which latency, and the quantiles of each CPU behind it.
+fn histogram(of: &FiveMinutes) -> Markup {
+    let Some(row) = of.histogram else {
+        return html! { @if !of.slots.is_empty() {
+            p.muted { "The histogram of these five minutes is not kept any more; those of hours and days \
+             are kept for longer." }
+        } };
+    };
+    let peaks = || of.slots.iter().flat_map(|slot| &slot.cpus);
+    let max = |cpu| peaks().filter(|peak| peak.cpu == cpu).filter_map(|peak| peak.max_ns).max();
+    let lines = CpuLine::all(row, max);
+    let plots: Vec<PlotLine> = lines.iter().map(CpuLine::plot).collect();
+    let quantile = |line: &CpuLine, per_million| us_or_dash(line.quantile(per_million));
+    html! {
+        h2 { "How many wake-ups had which latency" }
+        (figure("The count is logarithmic; triangles mark each line's largest value.", |size| {
+            Some(latency::draw(&plots, None, &[], size, &PAGE))
+        }))
+        details {
+            summary { "The same as a table" }
+            (scroll("Quantiles of each CPU, in us", html! {
+                table {
+                    thead { tr { th { "CPU" } th.more { "wake-ups" } th { "p50" } th { "p99" }
+                        th.more { "p99.9" } th { "p99.99" } th { "max" } } }
+                    tbody { @for line in &lines { tr {
+                        th { (line.cpu.to_string()) } td.more { (line.n) }
+                        td { (quantile(line, 500_000)) } td { (quantile(line, 990_000)) }
+                        td.more { (quantile(line, 999_000)) } td { (quantile(line, 999_900)) }
+                        td.top { (us_or_dash(line.max_ns)) }
+                    } } }
+                }
+                p.muted { "Latencies in us. Quantiles are upper edges of rows that are at most 3.2 % wide." }
+            }))
         }
     }
 }
@@ -213,7 +271,8 @@ pub fn slots(board: &str, key: &SeriesKey, all: &[FarmSlot]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{SlotPeak, Tier};
+    use crate::records::{CpuRows, SlotPeak, Tier};
+    use model::rows::{RowCounts, row_of};
     use model::units::{Cpu, Nanos};
 
     #[test]
@@ -242,6 +301,8 @@ mod tests {
             words: "every 1 ms",
             t: 86_400,
             slots: std::slice::from_ref(&slot),
+            histogram: None,
+            over: [None, Some(90_000)],
             worst: &[later],
             day: &day,
             runs: &[],
@@ -256,6 +317,17 @@ mod tests {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert!(!text.contains("Its timeline") && !text.contains("Spikes in these"));
+        assert!(text.contains("is not kept any more") && text.contains("the next over the budget"));
+        assert!(!text.contains("over the budget before") && !text.contains("tier=5m"));
+        let rows = RowCounts::of_rows([(row_of(Nanos(8_000)), 4), (row_of(Nanos(9_400_000)), 1)]);
+        let cpus = vec![CpuRows { cpu: Cpu(2), rows }];
+        let row = TierRow { t: 86_400, n: 5, max_ns: peak.max_ns, cpus, ..TierRow::default() };
+        let kept = five_minutes(&FiveMinutes { histogram: Some(&row), ..of });
+        for words in
+            ["How many wake-ups had which latency", "CPU 2: 9.4", "histograms.csv?tier=5m", ">9400.0<"]
+        {
+            assert!(kept.contains(words), "{words}: {kept}");
+        }
         let spike = FarmSpike {
             run: "r 1".into(),
             number: 3,

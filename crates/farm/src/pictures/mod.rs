@@ -1,6 +1,7 @@
-//! Pictures of years, next to those of a run in `report`.
+//! Pictures of years and of five minutes, next to those of a run in `report`.
 
 mod cells;
+pub mod cpu_lines;
 pub mod long_term;
 pub mod periods;
 pub mod spark;

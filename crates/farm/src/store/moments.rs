@@ -46,6 +46,29 @@ impl FarmStore {
         Ok(slots)
     }
 
+    /// The last five minutes before a time, and the first after it, whose largest latency is over a
+    /// limit.
+    pub async fn beside_over(
+        &self,
+        board: &str,
+        key: &SeriesKey,
+        t: i64,
+        limit: Nanos,
+    ) -> Result<[Option<i64>; 2]> {
+        const BEFORE: &str = "select max(s.t) from slot s join board b on b.id = s.board_id \
+                              where b.key = $1 and s.series = $2 and s.plan = $3 and s.max_ns > $4 \
+                              and s.t < $5";
+        const AFTER: &str = "select min(s.t) from slot s join board b on b.id = s.board_id \
+                             where b.key = $1 and s.series = $2 and s.plan = $3 and s.max_ns > $4 \
+                             and s.t > $5";
+        let mut found = [None, None];
+        for (at, text) in [BEFORE, AFTER].into_iter().enumerate() {
+            let select = sqlx::query_scalar(text).bind(board).bind(&key.series).bind(&key.plan);
+            found[at] = select.bind(limit.0).bind(t).fetch_one(&self.pool).await.map_err(trouble)?;
+        }
+        Ok(found)
+    }
+
     /// The day with the largest latency of each series of a board within a stretch; of equal ones
     /// the last.
     pub async fn worst_days(
@@ -107,6 +130,46 @@ mod tests {
                 found.iter().map(|(key, day)| (key.series.as_str(), day.t, day.max_ns.0)).collect();
             assert_eq!(shown, [("h", 100, 7), ("m", 300, 9)]);
             assert!(store.worst_days("b", TimeStretch { from: 0, to: 900 }).await.unwrap().is_empty());
+        });
+    }
+
+    #[test]
+    fn what_is_over_a_limit_is_found_on_both_sides_of_a_time() {
+        on_each_engine(async |store| {
+            sqlx::query("insert into board (id, key, name) values (1, 'a', 'A')")
+                .execute(&store.pool)
+                .await
+                .unwrap();
+            for (series, t, max) in [
+                ("m", 300, Some(9)),
+                ("m", 600, Some(9)),
+                ("m", 900, Some(5)),
+                ("m", 1_200, Some(9)),
+                ("m", 1_500, None),
+                ("m", 1_800, Some(7)),
+                ("h", 1_500, Some(99)),
+            ] {
+                sqlx::query(
+                    "insert into slot (board_id, series, plan, t, recording, seq, n, missed, max_ns, \
+                     max_cpu, max_at, culprit, victim, peaks) \
+                     values (1, $1, 'p', $2, 'r', $3, 1, 0, $4, null, null, '', '', $5)",
+                )
+                .bind(series)
+                .bind(t)
+                .bind(t / 300)
+                .bind(max)
+                .bind(vec![0u8])
+                .execute(&store.pool)
+                .await
+                .unwrap();
+            }
+            let key = SeriesKey { series: "m".into(), plan: "p".into() };
+            let beside = async |t, limit| store.beside_over("a", &key, t, Nanos(limit)).await.unwrap();
+            assert_eq!(beside(1_200, 5).await, [Some(600), Some(1_800)]);
+            assert_eq!(beside(900, 7).await, [Some(600), Some(1_200)]);
+            assert_eq!(beside(300, 7).await, [None, Some(600)]);
+            assert_eq!(beside(1_200, 9).await, [None, None]);
+            assert_eq!(store.beside_over("b", &key, 900, Nanos(1)).await.unwrap(), [None, None]);
         });
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
+use model::units::Nanos;
 use tower::ServiceExt;
 
 use super::{App, FarmExposure, router};
@@ -92,5 +93,16 @@ fn the_worst_of_an_hour_is_of_that_hour() {
         let (_, page) = get(&app, &address).await;
         let shown = moment(worst.t);
         assert!(page.contains(&format!(", {shown} UTC</h1>")), "{shown}: {page}");
+        // Its histogram is still kept, and a budget leads to what else was over it.
+        assert!(page.contains("How many wake-ups had which latency") && !page.contains("over the budget"));
+        let limit = Nanos(worst.max_ns.unwrap().0 / 100);
+        app.store.set_budget("", Some(limit)).await.unwrap();
+        let (_, page) = get(&app, &address).await;
+        let beside = |t: i64, words: &str| {
+            let link = format!("/b/{board}/at/{t}?{}\">{words}", series.replace('&', "&amp;"));
+            assert!(page.contains(&link), "{link}: {page}");
+        };
+        beside(worst.t - 300, "the last over the budget before");
+        beside(worst.t + 300, "the next over the budget");
     });
 }

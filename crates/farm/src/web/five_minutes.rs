@@ -63,6 +63,11 @@ pub async fn page(
     let within = TimeStretch { from: t, to: t + SLOT };
     let mut slots = app.store.slots(&board.board, &one.key, within, 100).await?;
     let hours = app.store.tiers(&board.board, &one.key, Tier::Hour, day).await?;
+    let histogram = app.store.tiers(&board.board, &one.key, Tier::Slot, within).await?;
+    let over = match board.settings.budget_ns {
+        Some(limit) => app.store.beside_over(&board.board, &one.key, t, limit).await?,
+        None => [None, None],
+    };
     let mut runs = app.store.runs_within(&board.board, within, RUNS).await?;
     let (mut spikes, mut unread) = spikes(&app, &runs, within).await;
     if visitor.is_unnamed() {
@@ -79,6 +84,8 @@ pub async fn page(
         words: &one.words,
         t,
         slots: &slots,
+        histogram: histogram.first(),
+        over,
         worst: &worst,
         day: &day,
         runs: &runs,
