@@ -7,13 +7,13 @@ use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
 use model::fact::Fact;
 use model::text::{clean, several};
-use model::units::Nanos;
 use sha2::{Digest, Sha256};
 
 use super::objects_flag::{ObjectsFlag, name_in_bucket};
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, say};
 use crate::ingest::plausible::latest;
+use crate::web::sender::now;
 
 /// Look whether the store and its bundles are as they were written
 ///
@@ -43,8 +43,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         // Also where no run is in it yet.
         bucket.check_owner(store.identity().await?).await?;
     }
-    let clock = (host::clock::monotonic() + host::clock::wall_offset()).0.div_euclid(Nanos::SECOND.0);
-    let mut faults = store.out_of_range(latest(clock)).await?;
+    let mut faults = store.out_of_range(latest(now())).await?;
     faults.extend(store.faults().await?);
     let places = store.places().await?;
     for (id, at, digest) in &places {

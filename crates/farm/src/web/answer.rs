@@ -66,11 +66,19 @@ impl IntoResponse for WebAnswer {
 pub struct Refusal {
     pub status: StatusCode,
     pub detail: String,
+    /// The seconds after which it may be asked again, where that is known.
+    pub wait_s: Option<i64>,
 }
 
 impl Refusal {
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Refusal {
-        Refusal { status, detail: detail.into() }
+        Refusal { status, detail: detail.into(), wait_s: None }
+    }
+
+    /// What was asked too often, and may be asked again after some seconds.
+    pub fn too_often(what: &str, wait_s: i64) -> Refusal {
+        let detail = format!("{what}: wait for {wait_s} s");
+        Refusal { wait_s: Some(wait_s), ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail) }
     }
 
     pub fn not_found(detail: impl Into<String>) -> Refusal {

@@ -1,5 +1,6 @@
 //! How often somebody may try to log in: from an address, and as a name, whether there is such a
-//! person or not. Tokens that are none are counted in the same way.
+//! person or not. Tokens that are none, and wrong codes of boards by address, are counted in the
+//! same way.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

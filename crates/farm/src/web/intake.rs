@@ -11,6 +11,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::answer::Refusal;
 use super::clones::LiveBoots;
+use super::enrol::WrongCodes;
 use super::last_write::LastWrite;
 use super::rate::RateLimit;
 use crate::ingest::staging::Staging;
@@ -20,8 +21,6 @@ use crate::store::{FarmStore, RowBatch, RowsStored};
 const QUEUE: usize = 1_024;
 /// Requests in one commit.
 const TOGETHER: usize = 256;
-/// Wrong codes of an hour before enrolment pauses.
-const MOST_WRONG_CODES: u64 = 60;
 
 type Waiting = (RowBatch, oneshot::Sender<Result<RowsStored, Refusal>>);
 
@@ -31,7 +30,7 @@ pub struct Intake {
     pub staging: Staging,
     /// Bundles are put together one after the other.
     pub assembling: Mutex<()>,
-    wrong_codes: Mutex<(i64, u64)>,
+    pub codes: WrongCodes,
     pub rates: RateLimit,
     pub boots: LiveBoots,
     /// The bytes of bundles that a board may have here.
@@ -55,7 +54,7 @@ impl Intake {
             rows,
             staging: Staging::new(bundles),
             assembling: Mutex::default(),
-            wrong_codes: Mutex::default(),
+            codes: WrongCodes::default(),
             rates: RateLimit::default(),
             boots: LiveBoots::default(),
             quota,
@@ -72,19 +71,6 @@ impl Intake {
             return Err(busy());
         }
         answered.await.unwrap_or_else(|_| Err(busy()))
-    }
-
-    /// Counts a wrong code.
-    pub async fn count_wrong_code(&self, now: i64) {
-        let mut wrong = self.wrong_codes.lock().await;
-        let hour = now.div_euclid(3_600);
-        *wrong = if wrong.0 == hour { (hour, wrong.1.saturating_add(1)) } else { (hour, 1) };
-    }
-
-    /// Whether there were too many, so that no code can be guessed.
-    pub async fn is_guessed(&self, now: i64) -> bool {
-        let wrong = self.wrong_codes.lock().await;
-        wrong.0 == now.div_euclid(3_600) && wrong.1 >= MOST_WRONG_CODES
     }
 }
 

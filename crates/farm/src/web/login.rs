@@ -55,14 +55,11 @@ pub async fn enter(
     headers: HeaderMap,
     Form(form): Form<LoginForm>,
 ) -> Result<Response, Refusal> {
-    let peer = address.map(|Extension(ConnectInfo(peer))| peer.ip());
-    let from = client(&headers, peer, app.exposure).map_or_else(|| "unknown".to_owned(), counted);
+    let from = counted_as(&app, address, &headers);
     let name: String = form.name.trim().chars().take(128).collect();
     let keys = [format!("from {from}"), format!("as {name}")];
-    app.attempts.take(&keys, host::clock::monotonic()).map_err(|wait_s| {
-        let detail = format!("too many wrong attempts to log in: wait for {wait_s} s");
-        Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail)
-    })?;
+    let taken = app.attempts.take(&keys, host::clock::monotonic());
+    taken.map_err(|wait_s| Refusal::too_often("too many wrong attempts to log in", wait_s))?;
     let known = app.store.password_of(&name).await?;
     let next = own_address(&form.next);
     if app.is_password(form.password, known.clone()).await? {
@@ -107,6 +104,16 @@ fn own_address(next: &str) -> &str {
         true => next,
         false => "/",
     }
+}
+
+/// Whom attempts of a request are counted of, as a text.
+pub fn counted_as(
+    app: &App,
+    address: Option<Extension<ConnectInfo<SocketAddr>>>,
+    headers: &HeaderMap,
+) -> String {
+    let peer = address.map(|Extension(ConnectInfo(peer))| peer.ip());
+    client(headers, peer, app.exposure).map_or_else(|| "unknown".to_owned(), counted)
 }
 
 /// Whom attempts are counted of: behind a proxy the address that it adds last, because all before

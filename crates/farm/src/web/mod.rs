@@ -17,6 +17,7 @@ mod compare_sides;
 mod connections;
 mod counters;
 pub mod data;
+mod enrol;
 mod files;
 mod five_minutes;
 mod found_changes;

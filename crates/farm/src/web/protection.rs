@@ -103,7 +103,7 @@ fn shaped(response: Response, path: &str) -> Response {
     *shaped.status_mut() = refusal.status;
     // What may be sent again says when.
     if matches!(refusal.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
-        shaped.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("30"));
+        shaped.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(refusal.wait_s.unwrap_or(30)));
     }
     shaped
 }

@@ -8,28 +8,26 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bundle::manifest::{BundleManifest, PIECE};
-use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::sender::{
-    BoardSender, SentFault, TOKEN, clock_of, content, digest_of, intake, now, now_ns, random,
-};
+use super::sender::{BoardSender, SentFault, clock_of, content, intake, now_ns};
 use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::hex;
-use crate::ingest::find::{FoundBundle, board_key};
+use crate::ingest::find::FoundBundle;
 use crate::ingest::rows::{self, RowsOf};
-use crate::store::{EnrolOutcome, PutOutcome, RowBatch, SentBundle, TokenOwner};
+use crate::store::{PutOutcome, RowBatch, SentBundle, TokenOwner};
 
 const ROWS_LIMIT: u64 = 1 << 20;
 const MANIFEST_LIMIT: u64 = 4 << 20;
 
 /// An answer with its status.
-type Received = Result<Response, Refusal>;
+pub type Received = Result<Response, Refusal>;
 
-fn with(status: StatusCode, value: &serde_json::Value) -> Received {
+/// A document, which is noted as its board's where it says what was wrong.
+pub fn with(status: StatusCode, value: &serde_json::Value) -> Received {
     let mut response = (status, WebAnswer::json(value)?).into_response();
     if status.is_client_error() {
         let detail = value["detail"].as_str().map(str::to_owned);
@@ -37,51 +35,6 @@ fn with(status: StatusCode, value: &serde_json::Value) -> Received {
         response.extensions_mut().insert(SentFault(fault));
     }
     Ok(response)
-}
-
-#[derive(Deserialize)]
-struct EnrolRequest {
-    code: String,
-    name: String,
-}
-
-pub async fn enrol(State(app): State<Arc<App>>, body: Bytes) -> Received {
-    let intake = intake(&app)?;
-    if intake.is_guessed(now()).await {
-        let detail = "too many wrong codes in this hour: wait for the next one";
-        return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail));
-    }
-    let asked: EnrolRequest = serde_json::from_slice(&body)
-        .map_err(|_| Refusal::bad("no enrolment: send {\"code\":\"..\",\"name\":\"..\"}"))?;
-    let name: String = model::text::clean(asked.name.trim()).chars().take(64).collect();
-    if name.is_empty() {
-        return Err(Refusal::bad("the board has no name: send one"));
-    }
-    let (token, key) = (format!("{TOKEN}{}", hex(&random()?)), board_key(&name));
-    let code = digest_of(asked.code.trim());
-    match app.store.enrol(&code, now(), &key, &name, &digest_of(&token)).await? {
-        EnrolOutcome::Enrolled => with(StatusCode::CREATED, &json!({ "board": key, "token": token })),
-        EnrolOutcome::NameTaken => Err(conflict(format!(
-            "a board of this name is there: choose another, or where it is this board have its token \
-             revoked, if it has one (onbeat-farm enrol --revoke {key}), then a code made for it (onbeat-farm \
-             enrol --name {key}); this code stays good"
-        ))),
-        EnrolOutcome::HasToken => Err(conflict(format!(
-            "{key} has a token: have it revoked first (onbeat-farm enrol --revoke {key}); the code stays good"
-        ))),
-        EnrolOutcome::OtherBoard(other) => Err(conflict(format!(
-            "the code was made for {other}: enrol under that name (onbeat-push enrol --name {other}), or \
-             have one made for this board; the code stays good"
-        ))),
-        EnrolOutcome::BadCode => {
-            intake.count_wrong_code(now()).await;
-            Err(Refusal::new(StatusCode::FORBIDDEN, "the code is used up or too old: have a new one made"))
-        }
-    }
-}
-
-fn conflict(detail: String) -> Refusal {
-    Refusal::new(StatusCode::CONFLICT, detail)
 }
 
 pub async fn put_rows(

@@ -10,7 +10,7 @@ use axum::routing::{MethodRouter, get, post, put};
 use super::access::{RouteNeed, admit};
 use super::app::App;
 use super::{
-    acknowledge, admin, admin_people, api, changes, compare, files, five_minutes, kernels, login, me,
+    acknowledge, admin, admin_people, api, changes, compare, enrol, files, five_minutes, kernels, login, me,
     metrics, pages, pins, receive, runs, tables,
 };
 use crate::people::Role;
@@ -121,7 +121,7 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/v1/compare.csv", RouteNeed::Names, compare::csv),
         read("/v1/refused", RouteNeed::Names, api::refused),
         read("/v1/me", RouteNeed::Token, me::me),
-        send("/v1/enrol", RouteNeed::Code, receive::enrol),
+        send("/v1/enrol", RouteNeed::Code, enrol::enrol),
         store("/v1/runs/{id}", receive::put_run),
         store("/v1/rows/{boot}/{recording}/{series}/{seq}", receive::put_rows),
         store("/v1/pieces/{piece}", receive::put_piece),

@@ -62,10 +62,8 @@ pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, R
         app.refusals.note(&owner, now(), String::new(), &refusal.detail);
         refusal
     };
-    intake.rates.take(owner.board_id, host::clock::monotonic()).map_err(|wait_s| {
-        let detail = format!("this board asks too often: wait for {wait_s} s");
-        refused(Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail))
-    })?;
+    let taken = intake.rates.take(owner.board_id, host::clock::monotonic());
+    taken.map_err(|wait_s| refused(Refusal::too_often("this board asks too often", wait_s)))?;
     if let Some(dropped) = dropped_of(headers) {
         app.refusals.note_dropped(&owner, now(), dropped);
     }

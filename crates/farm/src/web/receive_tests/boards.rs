@@ -139,15 +139,37 @@ fn tokens_that_are_none_are_refused_less_often_and_keep_no_board_out() {
 }
 
 #[test]
-fn wrong_codes_come_to_an_end() {
+fn a_stranger_who_guesses_codes_waits_and_keeps_no_board_out() {
     on_each_engine(1 << 30, async |farm| {
-        let guess = json!({ "code": "guess", "name": "x" }).to_string();
+        let enrol = async |from: &str, code: &str, name: &str| {
+            let request = Request::post("/v1/enrol").header("x-forwarded-for", format!("1.2.3.4, {from}"));
+            let body = Body::from(json!({ "code": code, "name": name }).to_string());
+            let response = router(farm.app.clone()).oneshot(request.body(body).unwrap()).await.unwrap();
+            let status = response.status().as_u16();
+            let wait = response.headers().get(header::RETRY_AFTER).cloned();
+            let wait: Option<i64> = wait.map(|wait| wait.to_str().unwrap().parse().unwrap());
+            let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            (status, wait, String::from_utf8(bytes.to_vec()).unwrap())
+        };
         let mut seen = Vec::new();
-        // A new hour may begin meanwhile, and only once.
-        for _ in 0..130 {
-            seen.push(farm.ask("POST", "/v1/enrol", "", guess.clone()).await.0);
+        for _ in 0..100 {
+            seen.push(enrol("6.6.6.6", "guess", "x").await.0);
         }
-        assert!(seen[0] == 403 && seen.contains(&429), "{seen:?}");
+        assert!(seen[..10] == [403; 10] && seen[10..].contains(&429), "{seen:?}");
+        let (status, wait, text) = enrol("6.6.6.6", "guess", "x").await;
+        assert!(status == 429 && wait.is_some_and(|wait| (1..=21).contains(&wait)), "{wait:?}");
+        assert!(text.contains(&format!("wait for {} s", wait.unwrap())), "{text}");
+        for (code, name) in [("right", "a"), ("also-right", "b")] {
+            farm.app.store.add_code(&digest_of(code), now() + 60, &[]).await.unwrap();
+            assert_eq!(enrol("6.6.6.6", code, name).await.0, 429, "whose guesses are wrong waits");
+            assert_eq!(enrol("10.0.0.7", code, name).await.0, 201);
+        }
+        // Who has a good code may try as often as it takes to find a name.
+        farm.app.store.add_code(&digest_of("third"), now() + 60, &[]).await.unwrap();
+        for _ in 0..30 {
+            assert_eq!(enrol("10.0.0.8", "third", "a").await.0, 409);
+        }
+        assert_eq!(enrol("10.0.0.8", "third", "c").await.0, 201);
     });
 }
 
