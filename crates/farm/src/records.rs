@@ -373,15 +373,16 @@ impl KernelRecord {
     }
 }
 
-/// The latest that a board was refused.
+/// What a board was refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BoardRefusal {
     pub board: String,
-    /// In seconds since 1970.
+    /// The last time, in seconds since 1970.
     pub t: i64,
+    /// The last request.
     pub request: String,
     pub detail: String,
-    /// How often it was refused something.
+    /// How often it was refused for that.
     pub count: u64,
 }
 

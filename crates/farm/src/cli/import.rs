@@ -9,7 +9,7 @@ use model::text::{quoted, several};
 use super::objects_flag::ObjectsFlag;
 use super::store_flag::StorePlace;
 use super::take_record::{TakenRecord, take_record};
-use super::{FarmEnvironment, say};
+use super::{FarmEnvironment, note_left_out, say};
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, bundles};
 use crate::ingest::keep::keep;
@@ -57,11 +57,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         })?;
         let found = bundles(&root);
         if found.cut {
-            say(&format!(
-                "onbeat-farm: {}: more files than are looked at: name a folder that holds runs alone",
-                quoted(folder)
-            ));
-            done.refused += 1;
+            let why = "more files than are looked at: name a folder that holds runs alone";
+            done.refuse(format!("{}: {why}", quoted(folder)));
         }
         for mut one in found.runs {
             one.board = args.board.clone().or(one.board);
@@ -69,8 +66,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
                 Ok(PutOutcome::Had) => done.had += 1,
                 Ok(_) => done.stored += 1,
                 Err(reason) => {
-                    say(&format!("onbeat-farm: {}: {reason}", quoted(&one.place)));
-                    done.refused += 1;
+                    done.refuse(format!("{}: {reason}", quoted(&one.place)));
                 }
             }
         }
@@ -80,6 +76,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         }
     }
     say(&format!("onbeat-farm: {}", done.words()));
+    note_left_out(&store, "import", &done.refused).await?;
     done.exit()
 }
 
@@ -88,7 +85,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 struct ImportOutcome {
     stored: u64,
     had: u64,
-    refused: u64,
+    /// Each with its reason.
+    refused: Vec<String>,
     records: u64,
     /// Rows of records that were new,
     rows: u64,
@@ -99,6 +97,11 @@ struct ImportOutcome {
 }
 
 impl ImportOutcome {
+    fn refuse(&mut self, line: String) {
+        say(&format!("onbeat-farm: {line}"));
+        self.refused.push(line);
+    }
+
     async fn add_record(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<()> {
         let mut taken = TakenRecord::default();
         let remarks = take_record(store, one, &mut taken).await?;
@@ -115,7 +118,7 @@ impl ImportOutcome {
 
     fn words(&self) -> String {
         let runs = several(self.stored, "run", "runs");
-        let mut words = format!("{runs} stored, {} there already, {} refused", self.had, self.refused);
+        let mut words = format!("{runs} stored, {} there already, {} refused", self.had, self.refused.len());
         if self.records > 0 {
             let (records, rows) =
                 (several(self.records, "record", "records"), several(self.rows, "row", "rows"));
@@ -125,13 +128,13 @@ impl ImportOutcome {
     }
 
     fn exit(&self) -> Result<Exit> {
-        if self.stored + self.had + self.refused + self.records == 0 {
+        if self.stored + self.had + self.records == 0 && self.refused.is_empty() {
             return Err(Failure::usage(
                 "no run and no record was found: name a folder that holds bundles, as DIR/BOARD/RUN, or a \
                  record of `onbeat watch`",
             ));
         }
-        Ok(if self.refused > 0 || self.left_out { Exit::Inconclusive } else { Exit::Ok })
+        Ok(if !self.refused.is_empty() || self.left_out { Exit::Inconclusive } else { Exit::Ok })
     }
 }
 

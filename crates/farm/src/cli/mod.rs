@@ -26,6 +26,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 use model::error::{Exit, Failure};
+use model::text::excerpt;
 
 use crate::objects::ObjectKeys;
 use crate::store::{AuditEntry, FarmStore};
@@ -119,6 +120,20 @@ fn ended(outcome: model::error::Result<Exit>) -> u8 {
 async fn note(store: &FarmStore, what: String) -> model::error::Result<()> {
     let entry = AuditEntry { t_ns: now_ns().0, who: "the command line".to_owned(), what };
     store.note(&entry).await
+}
+
+/// Lines on what a command left out that are noted.
+const MOST_NOTED: usize = 20;
+
+/// Notes what a command left out, so that it is seen on the farm, too.
+async fn note_left_out(store: &FarmStore, command: &str, left_out: &[String]) -> model::error::Result<()> {
+    for line in left_out.iter().take(MOST_NOTED) {
+        note(store, format!("{command} left out {}", excerpt(line))).await?;
+    }
+    match left_out.len().saturating_sub(MOST_NOTED) {
+        0 => Ok(()),
+        more => note(store, format!("{command} left out {more} more")).await,
+    }
 }
 
 /// A line on standard error; that it cannot be written is no reason to end.

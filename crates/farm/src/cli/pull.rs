@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::objects_flag::ObjectsFlag;
 use super::store_flag::StorePlace;
-use super::{FarmEnvironment, say};
+use super::{FarmEnvironment, note_left_out, say};
 use crate::ingest::find::board_key;
 use crate::pull::{PullHost, PullOutcome, PullPlace, pull_from};
 
@@ -72,7 +72,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             (host, outcome)
         });
     }
-    let mut exit = Exit::Ok;
+    let (mut exit, mut left_out) = (Exit::Ok, Vec::new());
     while let Some(ended) = asked.join_next().await {
         let (host, outcome) =
             ended.map_err(|_| Failure::internal("a parser failed: report this, with the board's runs"))?;
@@ -80,7 +80,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         if !tell(&host, &outcome) {
             exit = Exit::Inconclusive;
         }
+        left_out.extend(outcome.refused.iter().map(|why| format!("{}: {why}", host.target)));
     }
+    note_left_out(&to.store, "pull", &left_out).await?;
     Ok(exit)
 }
 

@@ -1,6 +1,6 @@
 //! Looking after the farm.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use report::html::scroll;
@@ -49,7 +49,7 @@ pub fn admin(of: &AdminView) -> String {
         }
         p.lead { (several(of.of as u64, "board", "boards")) ", "
             (several(of.tokens.len() as u64, "may send", "may send")) ", "
-            @match of.refusals.len() as u64 {
+            @match of.refusals.iter().map(|one| one.board.as_str()).collect::<BTreeSet<_>>().len() as u64 {
                 0 => { "none had a request refused" }
                 n => { (several(n, "had a request refused", "had requests refused")) }
             } "." }
@@ -109,14 +109,15 @@ fn refused(of: &AdminView) -> Markup {
                 table {
                     thead { tr { th.left { "board" } th.left { "latest (UTC)" } th { "times" }
                         th.left { "why" } th.left.more { "request" } } }
-                    tbody { @for one in of.refusals.iter().take(100) { tr {
+                    tbody { @for one in of.refusals.iter().take(200) { tr {
                         th.left { a href={ "/admin/boards/" (escaped(&one.board)) } { (one.board) } }
                         td.left { (moment(one.t)) } td { (one.count) } td.wrap { (one.detail) }
                         td.wrap.more { (one.request) }
                     } } }
                 }
             }))
-            p.muted { "Since the server was started, the latest of each board." }
+            p.muted { "Since the server was started, the last 20 of each board; equal ones are counted. What "
+                code { "import" } " and " code { "pull" } " left out is below, in what was done." }
         }
         @if of.folders_refused > 0 {
             p { a href="/v1/refused" { (several(of.folders_refused as u64, "folder", "folders")) }

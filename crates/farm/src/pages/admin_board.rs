@@ -16,7 +16,7 @@ pub struct BoardSettingsView<'a> {
     pub is_admin: bool,
     /// Its tokens that are good.
     pub tokens: u64,
-    pub refusal: Option<&'a BoardRefusal>,
+    pub refusals: &'a [BoardRefusal],
     /// Its rows of five minutes, and those between them that never came.
     pub rows: u64,
     pub missing: u64,
@@ -41,9 +41,12 @@ pub fn board_settings(of: &BoardSettingsView) -> String {
         (form(of))
         h2 { "What it sends" }
         (pairs(&facts(of)))
-        @if let Some(one) = of.refusal {
-            p { "Refused " (several(one.count, "time", "times")) " since the server was started, at last "
-                (moment(one.t)) " UTC: " (one.detail) }
+        @if !of.refusals.is_empty() {
+            p { "Refused since the server was started, the latest first:" }
+            ul { @for one in of.refusals {
+                li { (several(one.count, "time", "times")) ", at last " (moment(one.t)) " UTC: "
+                    (one.detail) }
+            } }
         }
         (token(of))
     };

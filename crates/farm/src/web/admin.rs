@@ -21,6 +21,7 @@ use crate::pages::admin_board::{BoardSettingsView, board_settings};
 use crate::pages::fleet::matches;
 use crate::pages::parts::{date, escaped};
 use crate::people::Role;
+use crate::records::BoardRefusal;
 
 /// Boards on the page; the others are found by what is in their names.
 const MOST_BOARDS: usize = 500;
@@ -85,12 +86,13 @@ pub async fn board(
 ) -> WebOutcome {
     let board = known_board(&app, &visitor, &name).await?;
     let (rows, missing) = app.store.gaps(&board.board).await?;
-    let refusals = app.refusals.all();
+    let refusals = app.refusals.all().into_iter().filter(|one| one.board == board.board);
+    let refusals: Vec<BoardRefusal> = refusals.collect();
     let view = BoardSettingsView {
         board: &board,
         is_admin: visitor.role() == Some(Role::Admin),
         tokens: app.store.tokens().await?.get(&board.board).copied().unwrap_or_default(),
-        refusal: refusals.iter().find(|one| one.board == board.board),
+        refusals: &refusals,
         rows,
         missing,
         sent_bytes: app.store.sent_bytes_of(&board.board).await?,

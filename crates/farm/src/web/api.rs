@@ -84,7 +84,7 @@ pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {
 }
 
 pub async fn refused(State(app): State<Arc<App>>) -> WebOutcome {
-    WebAnswer::json(&json!({ "refused": app.refused() }))
+    WebAnswer::json(&json!({ "refused": app.refused(), "boards": app.refusals.all() }))
 }
 
 /// Which rows are asked for; times are seconds since 1970.

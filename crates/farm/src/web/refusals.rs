@@ -1,6 +1,6 @@
-//! What boards were refused since the server was started: the latest of each.
+//! What boards were refused since the server was started: the last of each, equal ones once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use model::text::several;
@@ -11,12 +11,24 @@ use crate::store::TokenOwner;
 /// Letters of a request and of a reason.
 const LONGEST: usize = 300;
 
+/// Different ones of a board,
+const MOST_OF_ONE: usize = 20;
+/// and of all boards together; beyond it each board has its latest alone.
+const MOST: usize = 10_000;
+
 /// By board: as many as have a token.
 #[derive(Debug, Default)]
 pub struct BoardRefusals {
-    latest: Mutex<BTreeMap<i64, BoardRefusal>>,
+    last: Mutex<LastRefusals>,
     /// What boards said that they dropped.
     dropped: Mutex<BTreeMap<i64, BoardDropped>>,
+}
+
+/// The latest of a board last.
+#[derive(Debug, Default)]
+struct LastRefusals {
+    of: BTreeMap<i64, VecDeque<BoardRefusal>>,
+    all: usize,
 }
 
 /// What a board could not keep until it was sent, ever.
@@ -29,16 +41,19 @@ pub struct BoardDropped {
 impl BoardRefusals {
     pub fn note(&self, owner: &TokenOwner, t: i64, request: String, detail: &str) {
         let short = |text: &str| model::text::clean(text).chars().take(LONGEST).collect::<String>();
-        let mut all = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let one = all.entry(owner.board_id).or_default();
-        let count = one.count.saturating_add(1);
-        *one = BoardRefusal {
-            board: owner.board.clone(),
-            t,
-            request: short(&request),
-            detail: short(detail),
-            count,
-        };
+        let (request, detail) = (short(&request), short(detail));
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = if last.all < MOST { MOST_OF_ONE } else { 1 };
+        let of = last.of.entry(owner.board_id).or_default();
+        let before = of.len();
+        let same = of.iter().position(|one| one.detail == detail).and_then(|at| of.remove(at));
+        let count = same.map_or(0, |one| one.count).saturating_add(1);
+        of.push_back(BoardRefusal { board: owner.board.clone(), t, request, detail, count });
+        while of.len() > most {
+            of.pop_front();
+        }
+        let after = of.len();
+        last.all = last.all + after - before;
     }
 
     /// Notes what a board says that it dropped, where that is more than it said before.
@@ -59,8 +74,8 @@ impl BoardRefusals {
 
     /// All of them, the latest first.
     pub fn all(&self) -> Vec<BoardRefusal> {
-        let all = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<BoardRefusal> = all.values().cloned().collect();
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<BoardRefusal> = last.of.values().flat_map(|of| of.iter().rev()).cloned().collect();
         all.sort_by(|a, b| (b.t, &a.board).cmp(&(a.t, &b.board)));
         all
     }
@@ -71,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_of_each_board_stays_and_is_counted() {
+    fn the_last_of_each_board_stay_and_equal_ones_are_counted() {
         let refusals = BoardRefusals::default();
         let owner = |board_id| TokenOwner { board_id, board: format!("b{board_id}") };
         for t in 0..5 {
@@ -86,7 +101,33 @@ mod tests {
         let of = refusals.all().remove(0);
         assert!(of.count == 1 && of.detail.contains("2 runs"), "{of:?}");
         dropped(3);
-        assert_eq!(refusals.all()[0].count, 2);
+        assert!(refusals.all()[0].detail.contains("3 runs"));
         assert!(all[1].detail.chars().count() <= LONGEST && !all[1].detail.contains('\n'));
+        // Another one between two that are equal.
+        refusals.note(&owner(2), 12, "PUT /a".into(), "other");
+        refusals.note(&owner(2), 12, "PUT /b".into(), "z");
+        let of: Vec<_> = refusals.all().into_iter().filter(|one| one.board == "b2").collect();
+        let seen = |at: usize| (of[at].detail.as_str(), of[at].count, of[at].request.as_str());
+        assert_eq!((of.len(), seen(0), seen(1)), (2, ("z", 2, "PUT /b"), ("other", 1, "PUT /a")));
+    }
+
+    #[test]
+    fn many_refusals_take_no_more_memory_than_a_bound() {
+        let refusals = BoardRefusals::default();
+        let owner = |board_id| TokenOwner { board_id, board: format!("b{board_id}") };
+        for n in 0..100 {
+            refusals.note(&owner(1), n, String::new(), &format!("why {n}"));
+        }
+        let of = refusals.all();
+        assert_eq!((of.len(), of[0].detail.as_str(), of[19].detail.as_str()), (20, "why 99", "why 80"));
+        for board in 0..2_000 {
+            for n in 0..20 {
+                refusals.note(&owner(board), 200, String::new(), &format!("why {n}"));
+            }
+        }
+        let all = refusals.all();
+        assert!(all.len() <= MOST + 2_000, "{}", all.len());
+        assert_eq!(all.len(), refusals.last.lock().unwrap().all);
+        assert!(all.iter().any(|one| one.board == "b1999" && one.detail == "why 19"));
     }
 }

@@ -161,6 +161,18 @@ fn what_a_host_sends_is_held_to_the_limits() {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert!(!hosts.at("farm.db.bundles/linked/blocks.jsonl").exists());
+    // It is noted in the farm, too.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let noted = runtime.block_on(async {
+        let store = farm::store::FarmStore::file(&hosts.at("farm.db")).await.unwrap();
+        store.audit(50).await.unwrap()
+    });
+    let lines: Vec<&str> = noted.iter().map(|entry| entry.what.as_str()).collect();
+    assert!(
+        lines.iter().any(|line| line.starts_with("pull left out bad: broken: its run.json")),
+        "{lines:?}"
+    );
+    assert!(lines.iter().any(|line| line.contains("large has more")), "{lines:?}");
     // Another host that says that it has the same runs is no owner of them.
     run(&hosts.runs("thief"), "hunt", "good");
     let (code, said) = hosts.pull(&["--always", "thief"]);
