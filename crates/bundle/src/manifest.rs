@@ -53,7 +53,10 @@ impl BundleManifest {
         })?;
         if manifest.schema != MANIFEST_SCHEMA {
             let schema = model::text::excerpt(&manifest.schema);
-            return Err(format!("schema {schema:?} instead of {MANIFEST_SCHEMA:?}: it is another version's"));
+            return Err(format!(
+                "schema {schema:?} instead of {MANIFEST_SCHEMA:?}: it is another version's, update \
+                 onbeat-farm"
+            ));
         }
         manifest.check()?;
         Ok(manifest)

@@ -122,8 +122,10 @@ impl HttpLink {
         }
         let later = |detail: String| LinkFault::Later { detail: excerpt(&detail), after_s: None };
         let request = request.body(body).map_err(|error| later(format!("the request is none ({error})")))?;
-        let response =
-            self.agent.run(request).map_err(|error| later(format!("the farm is not reached ({error})")))?;
+        let response = self.agent.run(request).map_err(|error| LinkFault::Later {
+            detail: not_reached(&excerpt(&error.to_string())),
+            after_s: None,
+        })?;
         answer_of(response)
     }
 }
@@ -156,6 +158,20 @@ impl FarmLink for HttpLink {
         let headers = [("content-encoding", "gzip".to_owned())];
         self.send("PUT", path, &headers, SendBody::from_reader(&mut packed))
     }
+}
+
+/// Why there was no answer, with what to do: the library has no kinds for what TLS refuses.
+fn not_reached(error: &str) -> String {
+    let remedy = if error.contains("UnknownIssuer") {
+        "no authority that this board trusts has signed its certificate: enrol with --ca FILE, the \
+         certificate of its own authority"
+    } else if error.contains("certificate") {
+        "its certificate is not good for this address now: look at its names and days, and at this \
+         board's clock"
+    } else {
+        "look whether it runs, and at its address and this board's network"
+    };
+    format!("the farm is not reached ({error}): {remedy}")
 }
 
 fn answer_of(mut response: Response<Body>) -> std::result::Result<FarmAnswer, LinkFault> {
@@ -230,6 +246,9 @@ mod tests {
             assert!(after_s == Some(30) && !detail.is_empty());
         }
         assert_eq!(of(401), Err(LinkFault::Token("why".into())));
+        let told = not_reached("io: invalid peer certificate: UnknownIssuer");
+        assert!(told.contains("--ca") && !not_reached("io: Connection refused").contains("--ca"));
+        assert!(not_reached("io: invalid peer certificate: Expired").contains("clock"));
         // A page of a proxy is no acknowledgement.
         assert!(matches!(judged(200, Value::Null, None), Err(LinkFault::Later { .. })));
     }

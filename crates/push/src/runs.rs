@@ -129,8 +129,16 @@ fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
     let head: RunHead = match serde_json::from_reader(document(&files)) {
         Ok(head) => head,
         Err(error) => {
-            let why = excerpt(&format!("its run.json is none ({error})"));
-            return Ok(if error.is_io() { RunEnd::PassedOver(why) } else { RunEnd::SetAside(why) });
+            let words = excerpt(&error.to_string());
+            return Ok(match error.is_io() {
+                true => RunEnd::PassedOver(format!(
+                    "its run.json cannot be read ({words}): run this as its owner"
+                )),
+                false => RunEnd::SetAside(format!(
+                    "its run.json is no run ({words}): remove the folder, or update onbeat-push where a \
+                     newer onbeat wrote it"
+                )),
+            });
         }
     };
     // What was killed is over, whatever it says.
@@ -139,7 +147,9 @@ fn send_run(round: &mut PushRound<'_>, place: &Path) -> Sent<RunEnd> {
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if head.id.is_empty() || !head.id.chars().all(plain) || head.id.starts_with('.') {
-        return Ok(RunEnd::SetAside("its id is no name of a run".to_owned()));
+        return Ok(RunEnd::SetAside(
+            "its id is no name of a run, which onbeat does not write: remove the folder".to_owned(),
+        ));
     }
     if round.known.is_none() && round.log.runs.is_empty() {
         learn(round)?;

@@ -117,7 +117,7 @@ pub fn line_of(text: &[u8], row: usize) -> usize {
 fn check(header: &HeaderLine, of: &RowsOf) -> Result<(), String> {
     if header.schema != ROWS_SCHEMA {
         return Err(format!(
-            "schema {:?} instead of {ROWS_SCHEMA:?}: it is another version's",
+            "schema {:?} instead of {ROWS_SCHEMA:?}: it is another version's, update onbeat-farm",
             excerpt(&header.schema)
         ));
     }
@@ -135,7 +135,10 @@ fn received(header: &HeaderLine, of: &RowsOf, line: &RowsLine, bytes: &[u8]) -> 
     let mut parts: Vec<RowPart> = Vec::new();
     for row in &line.cpus {
         if !row.hist.is_empty() && row.hist.total() != row.n {
-            return Err("a histogram has another number of samples than its row".to_owned());
+            return Err(
+                "a histogram has another number of samples than its row: leave the line out, it is damaged"
+                    .to_owned(),
+            );
         }
         let key = SeriesKey { series: series_name(&of.series, row), plan: excerpt(&header.run.plan) };
         let at = parts.iter().position(|part| part.key == key).unwrap_or_else(|| {

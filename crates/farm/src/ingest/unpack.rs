@@ -69,15 +69,17 @@ pub fn unpack(
             return Err(format!("{run}: run.json has more than {RUN_LIMIT} bytes: no run is so large"));
         }
         write(&mut reader, into, run, part, bytes)
-            .map_err(|why| excerpt(&format!("{run}/{part} cannot be written ({why})")))?;
+            .map_err(|why| excerpt(&format!("{run}/{part} cannot be written: {why}")))?;
     }
     Ok(found)
 }
 
 fn write(reader: &mut impl Read, into: &Dir, run: &str, part: &str, bytes: u64) -> Result<(), String> {
     let words = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => "it is there twice".to_owned(),
-        _ => error.to_string(),
+        std::io::ErrorKind::AlreadyExists => {
+            "it is in the archive twice: copy this run by hand, and import it".to_owned()
+        }
+        _ => format!("{error}: look at the space next to the store"),
     };
     let mut folder = into.subdir(run).map_err(words)?;
     let (above, name) = part.rsplit_once('/').unwrap_or(("", part));
@@ -87,7 +89,7 @@ fn write(reader: &mut impl Read, into: &Dir, run: &str, part: &str, bytes: u64) 
     let mut file = folder.new_file(name).map_err(words)?;
     match std::io::copy(&mut reader.take(bytes), &mut file).map_err(words)? {
         written if written == bytes => Ok(()),
-        _ => Err("the archive was cut".to_owned()),
+        _ => Err("the archive was cut: ask the board again".to_owned()),
     }
 }
 

@@ -89,8 +89,15 @@ fn shaped(response: Response, path: &str) -> Response {
         Some(refusal) => refusal.clone(),
         // What was refused before anything of the farm's was asked: its form, its size, its method.
         None if response.status().is_client_error() && path.starts_with("/v1/") && !is_json(&response) => {
-            let detail =
-                "the request has another form or size than this address takes: see its documentation";
+            let detail = match response.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    "more bytes than this address takes: send less at once, and pieces of at most 4 MiB"
+                }
+                StatusCode::METHOD_NOT_ALLOWED => {
+                    "this address takes another method: docs/farm.md has all requests with theirs"
+                }
+                _ => "the request has another form than this address takes: docs/farm.md has all requests",
+            };
             Refusal::new(response.status(), detail)
         }
         None => return response,

@@ -31,10 +31,22 @@ pub fn with(status: StatusCode, value: &serde_json::Value) -> Received {
     let mut response = (status, WebAnswer::json(value)?).into_response();
     if status.is_client_error() {
         let detail = value["detail"].as_str().map(str::to_owned);
-        let fault = detail.unwrap_or_else(|| format!("other content is there already: {value}"));
+        let fault = detail.unwrap_or_else(|| other_content(value));
         response.extensions_mut().insert(SentFault(fault));
     }
     Ok(response)
+}
+
+/// Which rows were there with other content, in a line.
+fn other_content(value: &serde_json::Value) -> String {
+    let rows: Vec<String> =
+        value["seq"].as_array().into_iter().flatten().map(|seq| seq.to_string()).collect();
+    let first = rows.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if rows.len() > 5 { format!(" and {} more", rows.len() - 5) } else { String::new() };
+    format!(
+        "other content is there already of row {first}{more}, and stays: enrol this machine with a code of \
+         its own if another one sends with its token"
+    )
 }
 
 pub async fn put_rows(

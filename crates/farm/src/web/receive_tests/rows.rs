@@ -32,6 +32,8 @@ fn rows_are_stored_once_in_whatever_cuts() {
         let beside = line(39, &[(9, 9)]) + &line(40, &[(9, 1)]);
         let (status, answer) = farm.ask("PUT", &address(39), &token, beside).await;
         assert_eq!((status, &answer["seq"], &answer["stored"]), (409, &json!([39]), &json!(1)));
+        let noted = farm.app.refusals.all().remove(0).detail;
+        assert!(noted.contains("of row 39, and stays") && !noted.contains('{'), "{noted}");
         let (status, answer) = farm.ask("PUT", &address(50), &token, lines[0].clone() + "no row\n").await;
         assert_eq!((status, &answer["line"]), (422, &json!(2)));
         assert_eq!(farm.ask("PUT", &address(7), &token, lines[0].clone()).await.0, 400);
