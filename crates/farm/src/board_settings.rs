@@ -114,6 +114,44 @@ impl FarmBudgets {
     }
 }
 
+/// All budgets that were set, as commands and addresses give them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BudgetsDocument {
+    pub schema: &'static str,
+    /// That of all boards.
+    pub fleet_ns: Option<Nanos>,
+    pub tags: Vec<TagBudget>,
+    /// Of boards that have their own.
+    pub boards: Vec<BoardBudget>,
+}
+
+/// The budget of boards with a tag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TagBudget {
+    pub tag: String,
+    pub budget_ns: Nanos,
+}
+
+/// A board's own budget.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BoardBudget {
+    pub board: String,
+    pub budget_ns: Nanos,
+}
+
+impl BudgetsDocument {
+    /// Those of the fleet and of tags, and boards with their own.
+    pub fn of(budgets: FarmBudgets, own: impl Iterator<Item = (String, Nanos)>) -> BudgetsDocument {
+        let tags = budgets.tags.into_iter().map(|(tag, budget_ns)| TagBudget { tag, budget_ns });
+        BudgetsDocument {
+            schema: "onbeat.farm-budgets/1",
+            fleet_ns: budgets.fleet,
+            tags: tags.collect(),
+            boards: own.map(|(board, budget_ns)| BoardBudget { board, budget_ns }).collect(),
+        }
+    }
+}
+
 /// A budget as it can be written again.
 pub fn budget_text(limit: Nanos) -> String {
     if limit.0 % 1_000 == 0 { format!("{}us", limit.0 / 1_000) } else { format!("{}ns", limit.0) }

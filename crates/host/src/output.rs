@@ -46,6 +46,21 @@ pub fn write_user_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// A signal that ends the process takes effect when the file is in its place: it leaves nothing
 /// beside it.
+/// Writes a document to where a flag names. `-` is standard output, and so are its names: what the
+/// shell gave is not opened once more, it may be a socket, or a file that is added to. A reader of
+/// it that has gone is no error.
+pub fn write_document(path: &Path, text: &str) -> io::Result<()> {
+    const STANDARD: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    if !STANDARD.iter().any(|name| path == Path::new(name)) {
+        return write_user_file(path, text.as_bytes());
+    }
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn replace(dir: OwnedFd, name: &OsStr, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
     let _held = StopsBlocked::begin();
     Dir::of(dir).write_atomically(name, bytes, mode)

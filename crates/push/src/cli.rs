@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 
 use bundle::record::read::is_record;
@@ -10,11 +9,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
 use model::size;
-use model::text::{clean, quoted, several};
+use model::text::{clean, quoted};
 use model::units::Nanos;
 
 use super::address::FarmAddress;
 use super::backoff::Backoff;
+use super::document::{PushDocument, PushWords, say};
 use super::enrolment::{Enrolment, PushFolder};
 use super::link::{FarmAnswer, HttpLink, LinkFault};
 use super::quiet::is_measuring;
@@ -76,6 +76,8 @@ struct PushCli {
     /// Where the token and what was acknowledged are kept [default: onbeat/push there]
     #[arg(long, value_name = "DIR", global = true)]
     state: Option<PathBuf>,
+    #[command(flatten)]
+    words: PushWords,
 }
 
 #[derive(Subcommand)]
@@ -140,11 +142,6 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &PushEnvironment) 
     }
 }
 
-/// A line on standard error; that it cannot be written is no reason to end.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "onbeat-push: {line}");
-}
-
 /// Where onbeat keeps its things.
 fn state(environment: &PushEnvironment) -> PathBuf {
     let absolute = |text: &OsString| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
@@ -195,13 +192,14 @@ fn failure(fault: LinkFault) -> Failure {
 }
 
 fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Result<Exit> {
+    cli.words.check()?;
     let enrolment = Enrolment::read(folder)?;
     let address = FarmAddress::parse(&enrolment.farm)?;
     let authorities =
         Some(PathBuf::from(&enrolment.authorities)).filter(|_| !enrolment.authorities.is_empty());
     let mut link = HttpLink::new(&address, &enrolment.token, authorities.as_deref())?;
     let sources = sources(cli, environment);
-    empty(cli, &sources).iter().for_each(|line| say(line));
+    empty(cli, &sources).iter().for_each(|line| cli.words.remark(line));
     let spool = cli.spool.as_deref().map(size::parse).transpose();
     let spool = spool.map_err(|why| Failure::usage(format!("--spool: {why}")))?;
     let machine = MachineFiles::live();
@@ -217,26 +215,28 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
         outcome: RoundOutcome::default(),
     };
     let (mut backoff, mut said, mut tries) = (Backoff::default(), String::new(), 0);
-    let (mut unsent, mut remarked) = (false, Vec::new());
+    let (mut document, mut remarked) = (PushDocument::default(), Vec::new());
     loop {
         let end = run_round(&mut round, &sources);
         // Also where the farm is away: then they become more.
         if let Some(most) = spool {
             hold(&mut round, &sources.runs, most);
         }
-        tell(&round.outcome, &remarked);
+        cli.words.tell(&round.outcome, &remarked);
         remarked.clone_from(&round.outcome.remarks);
-        unsent |= round.outcome.left || round.outcome.refused > 0;
-        unsent |= round.outcome.lost + round.outcome.dropped > 0;
+        document.add(&round.outcome);
         keep(&round)?;
         let (news, wait) = match end {
-            Ok(()) if cli.once => return Ok(if unsent { Exit::Inconclusive } else { Exit::Ok }),
+            Ok(()) if cli.once => {
+                cli.words.write(&document)?;
+                return Ok(if document.is_short() { Exit::Inconclusive } else { Exit::Ok });
+            }
             Ok(()) => {
                 backoff.reset();
                 (String::new(), EVERY)
             }
             Err(RoundEnd::Quiet) => {
-                unsent = true;
+                document.leave();
                 ("onbeat measures on this machine: sending waits until it is over".to_owned(), EVERY)
             }
             Err(RoundEnd::Failed(failure)) => return Err(failure),
@@ -250,11 +250,13 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
         };
         // The same trouble is told once.
         if !news.is_empty() && news != said {
-            say(&news);
+            cli.words.remark(&news);
         }
         said = news;
         tries += 1;
         if cli.once && tries >= TRIES {
+            document.leave();
+            cli.words.write(&document)?;
             return Ok(Exit::Inconclusive);
         }
         host::clock::sleep_for(wait);
@@ -274,7 +276,7 @@ fn sources(cli: &PushCli, environment: &PushEnvironment) -> PushSources {
     let whole = |folder: &PathBuf, flag: &str| {
         // A record may be begun later.
         host::whole_path(folder).unwrap_or_else(|error| {
-            say(&format!("{flag}: {} cannot be read yet ({error})", quoted(folder)));
+            cli.words.remark(&format!("{flag}: {} cannot be read yet ({error})", quoted(folder)));
             folder.clone()
         })
     };
@@ -303,22 +305,6 @@ fn empty(cli: &PushCli, sources: &PushSources) -> Vec<String> {
         .map(|folder| format!("--record: {} is no record of `onbeat watch` yet", quoted(folder)));
     runs.chain(records).collect()
 }
-
-/// What is still as the round before found it is not told again.
-fn tell(outcome: &RoundOutcome, told: &[String]) {
-    for remark in outcome.remarks.iter().filter(|remark| !told.contains(remark)) {
-        say(&clean(remark));
-    }
-    if outcome.lost > 0 {
-        let rows = several(outcome.lost, "row", "rows");
-        say(&format!("{rows} were merged to hours or dropped before they could be sent"));
-    }
-    if outcome.rows + outcome.runs > 0 {
-        let (rows, runs) = (several(outcome.rows, "row", "rows"), several(outcome.runs, "run", "runs"));
-        say(&format!("{rows} and {runs} sent"));
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {

@@ -6,10 +6,15 @@
 //! acknowledged is in [`sent`], and [`known`] compares it with what the farm has; nothing is
 //! copied, the record and the runs themselves wait, and [`spool`] holds the runs to a size where
 //! one is given.
+//! [`cli`] is the command line, [`document`] what it says of its work, [`enrolment`] the board's
+//! token. [`round`] sends what is there to be sent: [`rows`] of records and [`runs`], through
+//! [`link`], which speaks HTTP. What was acknowledged is in [`sent`]; nothing is copied, the record
+//! and the runs themselves wait, and [`spool`] holds the runs to a size where one is given.
 
 pub mod address;
 pub mod backoff;
 pub mod cli;
+pub mod document;
 pub mod enrolment;
 pub mod known;
 pub mod link;

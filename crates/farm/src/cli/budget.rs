@@ -1,13 +1,12 @@
 //! `onbeat-farm budget`: how late boards may be.
 
-use std::io::Write;
-
 use model::error::{Exit, Failure, Result};
 use model::units::{Bare, Nanos, parse_span};
 
+use super::document_flags::DocumentFlags;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, note};
-use crate::board_settings::{budget_text, check_tag};
+use crate::board_settings::{BudgetsDocument, budget_text, check_tag};
 use crate::store::FarmStore;
 
 /// Say how late boards may be, or print what was said
@@ -32,11 +31,19 @@ pub struct Args {
     /// The store [default: onbeat/farm.db in the state folder]
     #[arg(long, value_name = "sqlite:PATH")]
     store: Option<String>,
+    #[command(flatten)]
+    output: DocumentFlags,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    args.output.check()?;
     let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
-    let Some(text) = &args.limit else { return print(&store).await };
+    let Some(text) = &args.limit else {
+        let found = found(&store).await?;
+        print(&found, &args.output);
+        args.output.write(&found)?;
+        return Ok(Exit::Ok);
+    };
     let limit = limit(text)?;
     let whose = match (&args.board, &args.tag) {
         (Some(board), _) => {
@@ -57,6 +64,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let said = limit.map_or_else(|| "none".to_owned(), budget_text);
     let what = format!("set the budget of {whose}: {said}");
     note(&store, what).await?;
+    args.output.write(&found(&store).await?)?;
     Ok(Exit::Ok)
 }
 
@@ -82,17 +90,20 @@ async fn set_of_board(store: &FarmStore, name: &str, limit: Option<Nanos>) -> Re
     Ok(())
 }
 
-async fn print(store: &FarmStore) -> Result<Exit> {
+async fn found(store: &FarmStore) -> Result<BudgetsDocument> {
     let budgets = store.budgets().await?;
-    let fleet = budgets.fleet.map(|limit| ("all boards".to_owned(), limit));
-    let tags = budgets.tags.into_iter().map(|(tag, limit)| (format!("tag {tag}"), limit));
     let boards = store.boards().await?.into_iter();
-    let boards = boards.filter_map(|board| Some((board.board, board.settings.own_budget?)));
+    let own = boards.filter_map(|board| Some((board.board, board.settings.own_budget?)));
+    Ok(BudgetsDocument::of(budgets, own))
+}
+
+fn print(found: &BudgetsDocument, output: &DocumentFlags) {
+    let fleet = found.fleet_ns.map(|limit| ("all boards".to_owned(), limit));
+    let tags = found.tags.iter().map(|of| (format!("tag {}", of.tag), of.budget_ns));
+    let boards = found.boards.iter().map(|of| (of.board.clone(), of.budget_ns));
     for (whose, limit) in fleet.into_iter().chain(tags).chain(boards) {
-        // A closed standard output does not matter.
-        let _ = writeln!(std::io::stdout(), "{whose}\t{}", budget_text(limit));
+        output.print(&format!("{whose}\t{}", budget_text(limit)));
     }
-    Ok(Exit::Ok)
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! `onbeat-farm check`: whether everything is as it was written.
 
-use std::io::Write;
 use std::path::Path;
 
 use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
 use model::fact::Fact;
 use model::text::{clean, several};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::FarmEnvironment;
+use super::document_flags::DocumentFlags;
 use super::objects_flag::{ObjectsFlag, name_in_bucket};
 use super::store_flag::StorePlace;
-use super::{FarmEnvironment, say};
 use crate::ingest::plausible::latest;
 use crate::web::sender::now;
 
@@ -30,9 +31,22 @@ pub struct Args {
     /// Fetch all that is in the bucket, too, and compare it with its SHA-256
     #[arg(long)]
     deep: bool,
+    #[command(flatten)]
+    output: DocumentFlags,
+}
+
+/// What was found.
+#[derive(Serialize)]
+struct CheckDocument {
+    schema: &'static str,
+    /// Runs that were looked at.
+    runs: u64,
+    /// A sentence for each.
+    faults: Vec<String>,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    args.output.check()?;
     let (place, bucket) =
         args.objects.open(StorePlace::of(args.store.as_deref(), environment)?, environment)?;
     if args.deep && bucket.is_none() {
@@ -54,16 +68,17 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         };
         faults.extend(bucket.faults(&name, digest, args.deep).await?);
     }
-    for fault in &faults {
-        // A closed standard output does not end the check.
-        let _ = writeln!(std::io::stdout(), "{}", clean(fault));
-    }
-    say(&format!(
-        "onbeat-farm: {} looked at, {} found",
-        several(places.len() as u64, "run", "runs"),
+    let faults: Vec<String> = faults.iter().map(|fault| clean(fault)).collect();
+    faults.iter().for_each(|fault| args.output.print(fault));
+    let runs = places.len() as u64;
+    args.output.remark(&format!(
+        "{} looked at, {} found",
+        several(runs, "run", "runs"),
         several(faults.len() as u64, "fault", "faults")
     ));
-    Ok(if faults.is_empty() { Exit::Ok } else { Exit::Limit })
+    let exit = if faults.is_empty() { Exit::Ok } else { Exit::Limit };
+    args.output.write(&CheckDocument { schema: "onbeat.farm-check/1", runs, faults })?;
+    Ok(exit)
 }
 
 fn document_fault(id: &str, at: &Path, digest: &[u8]) -> Option<String> {

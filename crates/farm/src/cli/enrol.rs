@@ -4,9 +4,11 @@ use std::io::Write;
 
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, several};
+use serde::Serialize;
 
+use super::document_flags::DocumentFlags;
 use super::store_flag::StorePlace;
-use super::{FarmEnvironment, note, say};
+use super::{FarmEnvironment, note};
 use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
 use crate::ingest::find::board_key;
@@ -42,24 +44,62 @@ pub struct Args {
     /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+    #[command(flatten)]
+    output: DocumentFlags,
+}
+
+/// What was made, or ended.
+#[derive(Default, Serialize)]
+struct EnrolDocument<'a> {
+    schema: &'static str,
+    codes: Vec<String>,
+    /// How long they are good, in seconds.
+    good_for_s: i64,
+    /// The board that they are for; none where it is any new one.
+    board: Option<String>,
+    /// What the boards get that enrol with them.
+    tags: Vec<String>,
+    /// The board whose tokens were made void.
+    revoked: Option<&'a str>,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    args.output.check()?;
     let store = StorePlace::of(args.store.as_deref(), environment)?.open().await?;
+    let mut document = EnrolDocument { schema: "onbeat.farm-enrol/1", ..EnrolDocument::default() };
     if let Some(board) = &args.revoke {
         revoke(&store, board).await?;
+        document.revoked = Some(board);
+        args.output.write(&document)?;
         return Ok(Exit::Ok);
     }
-    for code in made(&store, args).await? {
+    document.codes = made(&store, args).await?;
+    for code in document.codes.iter().filter(|_| args.output.prints()) {
         // A code that could not be printed is of no use.
         writeln!(std::io::stdout(), "{code}")
             .map_err(|error| Failure::internal(format!("cannot print the code ({error}): try again")))?;
     }
+    document.good_for_s = GOOD_FOR_S;
+    document.board = args.board()?;
+    document.tags = args.tags()?;
+    args.output.write(&document)?;
     let each = if args.count == 1 { "this code is" } else { "each code is" };
-    say(&format!(
-        "onbeat-farm: {each} for one board, once and for a day: run `onbeat-push enrol URL CODE` there"
-    ));
+    args.output
+        .remark(&format!("{each} for one board, once and for a day: run `onbeat-push enrol URL CODE` there"));
     Ok(Exit::Ok)
+}
+
+impl Args {
+    /// What the boards get that enrol with the codes.
+    fn tags(&self) -> Result<Vec<String>> {
+        let tags = lab_tag(self.lab.as_deref().unwrap_or_default());
+        tags.map_err(|why| Failure::usage(format!("--lab: {why}")))
+    }
+
+    /// The one board that the code is for.
+    fn board(&self) -> Result<Option<String>> {
+        self.name.as_deref().map(key_of).transpose()
+    }
 }
 
 async fn revoke(store: &FarmStore, board: &str) -> Result<()> {
@@ -73,11 +113,9 @@ async fn revoke(store: &FarmStore, board: &str) -> Result<()> {
 
 /// The codes that are asked for, which the store knows from now on.
 async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
-    let tags = lab_tag(args.lab.as_deref().unwrap_or_default());
-    let tags = tags.map_err(|why| Failure::usage(format!("--lab: {why}")))?;
-    let board = args.name.as_deref().map(key_of).transpose()?;
+    let (tags, board) = (args.tags()?, args.board()?);
     if let Some(board) = &board {
-        look_at(store, board, &tags).await?;
+        look_at(store, board, &tags, &args.output).await?;
     }
     let mut codes = Vec::new();
     for _ in 0..args.count {
@@ -108,7 +146,7 @@ async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
 
 /// A board that is there keeps its tags; of one that is not it is said, since its name may be
 /// mistyped.
-async fn look_at(store: &FarmStore, board: &str, tags: &[String]) -> Result<()> {
+async fn look_at(store: &FarmStore, board: &str, tags: &[String], output: &DocumentFlags) -> Result<()> {
     let is_there = !store.boards_between(board, board).await?.is_empty();
     if is_there && !tags.is_empty() {
         return Err(Failure::usage(format!(
@@ -116,7 +154,7 @@ async fn look_at(store: &FarmStore, board: &str, tags: &[String]) -> Result<()> 
         )));
     }
     if !is_there {
-        say(&format!("onbeat-farm: there is no board {board} yet: the code makes a new one"));
+        output.remark(&format!("there is no board {board} yet: the code makes a new one"));
     }
     Ok(())
 }
@@ -137,7 +175,14 @@ mod tests {
     use crate::store::engines::on_each_engine;
 
     fn asked(name: Option<&str>, lab: Option<&str>, count: u16) -> Args {
-        Args { count, lab: lab.map(str::to_owned), name: name.map(str::to_owned), revoke: None, store: None }
+        Args {
+            count,
+            lab: lab.map(str::to_owned),
+            name: name.map(str::to_owned),
+            revoke: None,
+            store: None,
+            output: DocumentFlags::default(),
+        }
     }
 
     #[test]

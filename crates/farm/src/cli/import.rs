@@ -4,16 +4,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::error::{Exit, Failure, Result};
-use model::text::{quoted, several};
+use model::text::{clean, quoted, several};
+use serde::Serialize;
 
+use super::FarmEnvironment;
+use super::document_flags::DocumentFlags;
+use super::note_left_out;
 use super::objects_flag::ObjectsFlag;
 use super::store_flag::StorePlace;
 use super::take_record::{TakenRecord, take_record};
-use super::{FarmEnvironment, note_left_out, say};
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, bundles};
 use crate::ingest::keep::keep;
 use crate::objects::{BucketFault, ObjectBucket};
+use crate::pages::fleet::RefusedBundle;
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, PutOutcome};
 
@@ -39,17 +43,102 @@ pub struct Args {
     store: Option<String>,
     #[command(flatten)]
     objects: ObjectsFlag,
+    #[command(flatten)]
+    output: DocumentFlags,
+}
+
+/// What became of each folder with a run or a record.
+#[derive(Default, Serialize)]
+struct ImportDocument {
+    schema: &'static str,
+    stored: Vec<String>,
+    /// Later states of runs that were still on.
+    replaced: Vec<String>,
+    had: Vec<String>,
+    refused: Vec<RefusedBundle>,
+    records: Vec<RecordDocument>,
+}
+
+/// What became of a record.
+#[derive(Default, Serialize)]
+struct RecordDocument {
+    place: String,
+    /// Rows that were new,
+    stored: u64,
+    /// and those that were there.
+    had: u64,
+    /// Why rows of it were not taken.
+    left_out: Vec<String>,
+}
+
+impl ImportDocument {
+    fn refuse(&mut self, output: &DocumentFlags, place: &Path, reason: String) {
+        output.remark(&format!("{}: {reason}", quoted(place)));
+        self.refused.push(RefusedBundle { place: shown(place), reason });
+    }
+
+    async fn add_record(
+        &mut self,
+        store: &FarmStore,
+        one: &FoundBundle,
+        output: &DocumentFlags,
+    ) -> Result<()> {
+        let mut taken = TakenRecord::default();
+        let remarks = take_record(store, one, &mut taken).await?;
+        let left_out = taken.reasons();
+        for line in remarks.iter().chain(&left_out) {
+            output.remark(&format!("{}: {line}", quoted(&one.place)));
+        }
+        let place = shown(&one.place);
+        self.records.push(RecordDocument { place, stored: taken.stored, had: taken.had, left_out });
+        Ok(())
+    }
+
+    /// The last line.
+    fn tell(&self, output: &DocumentFlags) {
+        let stored = several((self.stored.len() + self.replaced.len()) as u64, "run", "runs");
+        let mut words =
+            format!("{stored} stored, {} there already, {} refused", self.had.len(), self.refused.len());
+        if !self.records.is_empty() {
+            let records = several(self.records.len() as u64, "record", "records");
+            let rows = several(self.records.iter().map(|record| record.stored).sum(), "row", "rows");
+            let had: u64 = self.records.iter().map(|record| record.had).sum();
+            words += &format!("; {records}: {rows} stored, {had} there already");
+        }
+        output.remark(&words);
+    }
+
+    /// What was refused, each with its reason.
+    fn left_out(&self) -> Vec<String> {
+        self.refused.iter().map(|one| format!("{}: {}", one.place, one.reason)).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.stored.len() + self.replaced.len() + self.had.len() + self.refused.len() + self.records.len()
+            == 0
+    }
+
+    fn is_whole(&self) -> bool {
+        self.refused.is_empty() && self.records.iter().all(|record| record.left_out.is_empty())
+    }
+}
+
+/// A place as it stands in a document.
+fn shown(place: &Path) -> String {
+    clean(&place.to_string_lossy())
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    let output = &args.output;
+    output.check()?;
     let place = StorePlace::of(args.store.as_deref(), environment)?;
     let (place, bucket) = args.objects.open(place, environment)?;
     let store = place.open().await?;
     if let Some(bucket) = &bucket {
         bucket.claim(store.identity().await?).await?;
     }
-    let to = KeptIn { bundles: place.bundles, bucket };
-    let mut done = ImportOutcome::default();
+    let to = KeptIn { bundles: place.bundles, bucket, output: output.clone() };
+    let mut document = ImportDocument { schema: "onbeat.farm-import/1", ..ImportDocument::default() };
     for folder in &args.folders {
         let root = host::whole_path(folder).map_err(|error| {
             let what = format!("cannot read {}", quoted(folder));
@@ -57,91 +146,40 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         })?;
         let found = bundles(&root);
         if found.cut {
-            let why = "more files than are looked at: name a folder that holds runs alone";
-            done.refuse(format!("{}: {why}", quoted(folder)));
+            let reason = "more files than are looked at: name a folder that holds runs alone";
+            document.refuse(output, folder, reason.to_owned());
         }
         for mut one in found.runs {
             one.board = args.board.clone().or(one.board);
             match take_in(&store, &one, &to).await? {
-                Ok(PutOutcome::Had) => done.had += 1,
-                Ok(_) => done.stored += 1,
-                Err(reason) => {
-                    done.refuse(format!("{}: {reason}", quoted(&one.place)));
-                }
+                Ok(PutOutcome::Had) => document.had.push(shown(&one.place)),
+                Ok(PutOutcome::Replaced) => document.replaced.push(shown(&one.place)),
+                Ok(_) => document.stored.push(shown(&one.place)),
+                Err(reason) => document.refuse(output, &one.place, reason),
             }
         }
         for mut one in found.records {
             one.board = args.board.clone().or(one.board);
-            done.add_record(&store, &one).await?;
+            document.add_record(&store, &one, output).await?;
         }
     }
-    say(&format!("onbeat-farm: {}", done.words()));
-    note_left_out(&store, "import", &done.refused).await?;
-    done.exit()
-}
-
-/// What became of what was found.
-#[derive(Debug, Default)]
-struct ImportOutcome {
-    stored: u64,
-    had: u64,
-    /// Each with its reason.
-    refused: Vec<String>,
-    records: u64,
-    /// Rows of records that were new,
-    rows: u64,
-    /// and those that were there.
-    rows_had: u64,
-    /// Whether something of a record was not taken.
-    left_out: bool,
-}
-
-impl ImportOutcome {
-    fn refuse(&mut self, line: String) {
-        say(&format!("onbeat-farm: {line}"));
-        self.refused.push(line);
+    document.tell(output);
+    note_left_out(&store, "import", &document.left_out()).await?;
+    if document.is_empty() {
+        return Err(Failure::usage(
+            "no run and no record was found: name a folder that holds bundles, as DIR/BOARD/RUN, or a record \
+             of `onbeat watch`",
+        ));
     }
-
-    async fn add_record(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<()> {
-        let mut taken = TakenRecord::default();
-        let remarks = take_record(store, one, &mut taken).await?;
-        let reasons = taken.reasons();
-        self.left_out |= !reasons.is_empty();
-        for line in remarks.into_iter().chain(reasons) {
-            say(&format!("onbeat-farm: {}: {line}", quoted(&one.place)));
-        }
-        self.records += 1;
-        self.rows += taken.stored;
-        self.rows_had += taken.had;
-        Ok(())
-    }
-
-    fn words(&self) -> String {
-        let runs = several(self.stored, "run", "runs");
-        let mut words = format!("{runs} stored, {} there already, {} refused", self.had, self.refused.len());
-        if self.records > 0 {
-            let (records, rows) =
-                (several(self.records, "record", "records"), several(self.rows, "row", "rows"));
-            words += &format!("; {records}: {rows} stored, {} there already", self.rows_had);
-        }
-        words
-    }
-
-    fn exit(&self) -> Result<Exit> {
-        if self.stored + self.had + self.records == 0 && self.refused.is_empty() {
-            return Err(Failure::usage(
-                "no run and no record was found: name a folder that holds bundles, as DIR/BOARD/RUN, or a \
-                 record of `onbeat watch`",
-            ));
-        }
-        Ok(if !self.refused.is_empty() || self.left_out { Exit::Inconclusive } else { Exit::Ok })
-    }
+    output.write(&document)?;
+    Ok(if document.is_whole() { Exit::Ok } else { Exit::Inconclusive })
 }
 
 /// Where copies of bundles go.
 struct KeptIn {
     bundles: PathBuf,
     bucket: Option<Arc<ObjectBucket>>,
+    output: DocumentFlags,
 }
 
 impl KeptIn {
@@ -176,7 +214,7 @@ impl KeptIn {
         if let Err(reason) = words_of(bucket.put_folder(name, from, &record.digest).await)? {
             return Ok(Err(reason));
         }
-        say(&format!("onbeat-farm: {} is in {} again", record.run.id, bucket.name()));
+        self.output.remark(&format!("{} is in {} again", record.run.id, bucket.name()));
         Ok(Ok(()))
     }
 
@@ -209,7 +247,7 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
         Err(reason) => return Ok(Err(reason)),
     };
     for remark in remarks {
-        say(&format!("onbeat-farm: {}: {remark}", quoted(&one.place)));
+        to.output.remark(&format!("{}: {remark}", quoted(&one.place)));
     }
     // What is refused, or there already, does not touch the copy of what is stored.
     match store.outcome_of(&record).await? {
@@ -224,7 +262,7 @@ async fn take_in(store: &FarmStore, one: &FoundBundle, to: &KeptIn) -> Result<Re
             record.run.place = place.to_string_lossy().into_owned();
             if left_out > 0 {
                 let files = several(left_out, "file", "files");
-                say(&format!("onbeat-farm: {}: {files} left out: links, or unreadable", quoted(&one.place)));
+                to.output.remark(&format!("{}: {files} left out: links, or unreadable", quoted(&one.place)));
             }
         }
         Err(reason) => return Ok(Err(reason)),
@@ -251,7 +289,11 @@ mod tests {
         runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
             let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
             let folder = tempfile::tempdir().unwrap();
-            let to = KeptIn { bundles: folder.path().join("none"), bucket: Some(bucket.clone()) };
+            let to = KeptIn {
+                bundles: folder.path().join("none"),
+                bucket: Some(bucket.clone()),
+                output: DocumentFlags::default(),
+            };
             let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
             let one = FoundBundle { place, board: Some("a".into()) };
             let id = read(&one).unwrap().0.run.id;
@@ -301,7 +343,11 @@ mod tests {
             for bucket in [None, Some(in_memory())] {
                 let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
                 let bundles = folder.path().join("bundles");
-                let to = KeptIn { bundles: bundles.clone(), bucket: bucket.clone() };
+                let to = KeptIn {
+                    bundles: bundles.clone(),
+                    bucket: bucket.clone(),
+                    output: DocumentFlags::default(),
+                };
                 let of = |place: &Path, board: &str| FoundBundle {
                     place: place.to_owned(),
                     board: Some(board.into()),
@@ -348,7 +394,11 @@ mod tests {
         runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
             let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
             let folder = tempfile::tempdir().unwrap();
-            let to = KeptIn { bundles: folder.path().to_owned(), bucket: Some(bucket.clone()) };
+            let to = KeptIn {
+                bundles: folder.path().to_owned(),
+                bucket: Some(bucket.clone()),
+                output: DocumentFlags::default(),
+            };
             let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
             let one = FoundBundle { place: place.clone(), board: Some("a".into()) };
             let record = read(&one).unwrap().0;

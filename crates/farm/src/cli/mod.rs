@@ -3,6 +3,7 @@
 mod backup;
 mod budget;
 mod check;
+mod document_flags;
 mod enrol;
 mod export;
 mod export_parquet;

@@ -4,7 +4,9 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 
 use clap::Subcommand;
 use model::error::{Exit, Failure, Result};
+use serde::Serialize;
 
+use super::document_flags::DocumentFlags;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, note, say};
 use crate::ingest::environment::hex;
@@ -41,7 +43,10 @@ enum PersonCommand {
         generate: bool,
     },
     /// Print who may log in
-    List,
+    List {
+        #[command(flatten)]
+        output: DocumentFlags,
+    },
     /// Remove somebody, who is logged out at once
     Remove { name: String },
     /// Give somebody another role, from their next request on
@@ -60,14 +65,24 @@ enum PersonCommand {
     },
 }
 
+/// Who may log in, by name.
+#[derive(Serialize)]
+struct PeopleDocument {
+    schema: &'static str,
+    people: Vec<FarmPerson>,
+}
+
 fn role(word: &str) -> std::result::Result<Role, String> {
     Role::of_word(word).ok_or_else(|| "none of viewer, operator and admin: choose one of these".to_owned())
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    if let PersonCommand::List { output } = &args.command {
+        output.check()?;
+    }
     let store = StorePlace::of(args.store.as_deref(), environment)?.open().await?;
     let (done, what) = match &args.command {
-        PersonCommand::List => return list(&store).await,
+        PersonCommand::List { output } => return list(&store, output).await,
         PersonCommand::Add { name, role, generate } => {
             check_name(name).map_err(Failure::usage)?;
             if store.password_of(name).await?.is_some() {
@@ -101,17 +116,13 @@ fn nobody() -> Failure {
     Failure::usage("there is nobody of this name: `onbeat-farm person list` prints who there is")
 }
 
-async fn list(store: &FarmStore) -> Result<Exit> {
-    for person in store.people().await? {
-        // A closed standard output does not matter.
-        let _ = writeln!(
-            std::io::stdout(),
-            "{}\t{}\tsince {}",
-            person.name,
-            person.role.word(),
-            date(person.created)
-        );
+async fn list(store: &FarmStore, output: &DocumentFlags) -> Result<Exit> {
+    let people = store.people().await?;
+    for person in &people {
+        let (role, since) = (person.role.word(), date(person.created));
+        output.print(&format!("{}\t{role}\tsince {since}", person.name));
     }
+    output.write(&PeopleDocument { schema: "onbeat.farm-people/1", people })?;
     Ok(Exit::Ok)
 }
 

@@ -1,13 +1,13 @@
 //! `onbeat-farm pin`: runs that stay whole for ever.
 
-use std::io::Write;
-
 use model::error::{Exit, Failure, Result};
 use model::text::quoted_value;
+use serde::Serialize;
 
+use super::document_flags::DocumentFlags;
 use super::store_flag::StorePlace;
 use super::{FarmEnvironment, note};
-use crate::store::FarmStore;
+use crate::store::{FarmStore, RunPin};
 use crate::web::sender::now;
 
 /// Keep runs whole for ever, or print those that are
@@ -32,12 +32,22 @@ pub struct Args {
     /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+    #[command(flatten)]
+    output: DocumentFlags,
+}
+
+/// The runs that are pinned, the latest pin first.
+#[derive(Serialize)]
+struct PinsDocument {
+    schema: &'static str,
+    pins: Vec<RunPin>,
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    args.output.check()?;
     let store = StorePlace::of(args.store.as_deref(), environment)?.open_existing().await?;
     if args.runs.is_empty() {
-        return print(&store).await;
+        print(&store, &args.output).await?;
     }
     let text = args.note.as_deref().unwrap_or_default();
     for run in &args.runs {
@@ -52,14 +62,14 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         }
         note(&store, format!("{} {run}", if args.remove { "no longer pinned:" } else { "pinned" })).await?;
     }
+    args.output.write(&PinsDocument { schema: "onbeat.farm-pins/1", pins: store.pins().await? })?;
     Ok(Exit::Ok)
 }
 
-async fn print(store: &FarmStore) -> Result<Exit> {
+async fn print(store: &FarmStore, output: &DocumentFlags) -> Result<()> {
     for pin in store.pins().await? {
         let at = crate::pages::parts::moment(pin.t);
-        // A closed standard output does not matter.
-        let _ = writeln!(std::io::stdout(), "{}\t{}\t{at}\t{}\t{}", pin.run, pin.board, pin.who, pin.note);
+        output.print(&format!("{}\t{}\t{at}\t{}\t{}", pin.run, pin.board, pin.who, pin.note));
     }
-    Ok(Exit::Ok)
+    Ok(())
 }

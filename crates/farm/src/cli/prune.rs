@@ -9,12 +9,14 @@ use host::dir::Dir;
 use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 use model::units::{Bare, Nanos, parse_span};
+use serde::Serialize;
 
+use super::document_flags::DocumentFlags;
 use super::objects_flag::ObjectsFlag;
 use super::retention::{Pruned, PrunedBundles, RetentionTimes, thin_out};
 use super::retention_bucket::thin_out_of_bucket;
 use super::store_flag::StorePlace;
-use super::{FarmEnvironment, note, say};
+use super::{FarmEnvironment, note};
 use crate::ingest::unpack::remove_tree;
 use crate::objects::{ObjectBucket, swept};
 use crate::records::Tier;
@@ -52,9 +54,72 @@ pub struct Args {
     store: Option<String>,
     #[command(flatten)]
     objects: ObjectsFlag,
+    #[command(flatten)]
+    output: DocumentFlags,
+}
+
+/// What went, or would go.
+#[derive(Serialize)]
+struct PruneDocument {
+    schema: &'static str,
+    /// Nothing went.
+    dry_run: bool,
+    /// Histograms of short times.
+    histograms: u64,
+    runs: Vec<PrunedRun>,
+    /// Old runs that stay whole because they are pinned.
+    pinned: u64,
+    failed: Vec<FailedRun>,
+    /// Bundles that no run is in, in the bucket; null without one.
+    bundles_of_no_run: Option<u64>,
+    /// Folders of such, and pieces; null where a server runs.
+    folders_of_no_run: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct PrunedRun {
+    run: String,
+    /// Bytes of its seconds and five minutes,
+    block_bytes: u64,
+    /// and of what was traced around its spikes.
+    window_bytes: u64,
+    windows: u64,
+    windows_kept: u64,
+}
+
+/// A run whose rest is left as it is.
+#[derive(Serialize)]
+struct FailedRun {
+    run: String,
+    reason: String,
+}
+
+impl PruneDocument {
+    fn of(pruned: &PrunedBundles, dry_run: bool, histograms: u64) -> PruneDocument {
+        let run = |one: &Pruned| PrunedRun {
+            run: one.run.clone(),
+            block_bytes: one.of.blocks,
+            window_bytes: one.of.window_bytes,
+            windows: one.of.windows,
+            windows_kept: one.of.windows_kept,
+        };
+        let failed =
+            |(run, reason): &(String, String)| FailedRun { run: run.clone(), reason: reason.clone() };
+        PruneDocument {
+            schema: "onbeat.farm-prune/1",
+            dry_run,
+            histograms,
+            runs: pruned.all.iter().map(run).collect(),
+            pinned: pruned.pinned,
+            failed: pruned.failed.iter().map(failed).collect(),
+            bundles_of_no_run: None,
+            folders_of_no_run: None,
+        }
+    }
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    args.output.check()?;
     let place = StorePlace::of(args.store.as_deref(), environment)?;
     let (place, bucket) = args.objects.open(place, environment)?;
     let store = place.open_existing().await?;
@@ -83,40 +148,59 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         dropped += if dry { store.prunable(tier, before).await? } else { store.prune(tier, before).await? };
     }
     let histograms = several(dropped, "histogram", "histograms");
-    let (would, gone) = if dry { ("would go", "would be removed") } else { ("dropped", "removed") };
-    say(&format!("onbeat-farm: {histograms} {would}, whose samples are in those of days"));
+    let would = if dry { "would go" } else { "dropped" };
+    args.output.remark(&format!("{histograms} {would}, whose samples are in those of days"));
     let pruned = match &bucket {
         None => thin_out(&store, &place.bundles, times, dry).await?,
         Some(bucket) => thin_out_of_bucket(&store, bucket, &place.bundles, times, dry).await?,
     };
-    tell(&pruned, dry)?;
+    tell(&pruned, dry, &args.output)?;
     if !dry {
         let of_runs = several(pruned.all.len() as u64, "run", "runs");
         note(&store, format!("pruned: {histograms} dropped, {of_runs} thinned out")).await?;
     }
+    let mut document = PruneDocument::of(&pruned, dry, dropped);
     if let Some(bucket) = &bucket {
-        sweep_bucket(&store, bucket, dry).await?;
+        document.bundles_of_no_run = Some(sweep_bucket(&store, bucket, dry, &args.output).await?);
     }
-    if !host::is_dir(&place.bundles).unwrap_or(false) {
-        return Ok(exit_of(&pruned));
-    }
-    let turn = store.free_turn().await?;
-    match turn.and_then(|turn| Some((turn, place.lock_idle()?))) {
-        Some(_alone) => {
-            let swept = sweep(&store, &place.bundles, bucket.is_some(), dry).await?;
-            say(&format!("onbeat-farm: {} of no run {gone}", several(swept, "folder", "folders")));
-        }
-        None => say("onbeat-farm: a server runs: what boards sent in part is left for it"),
-    }
+    document.folders_of_no_run = sweep_folder(&store, &place, bucket.is_some(), dry, &args.output).await?;
+    args.output.write(&document)?;
     Ok(exit_of(&pruned))
 }
 
-/// Removes bundles of no run from the bucket.
-async fn sweep_bucket(store: &FarmStore, bucket: &Arc<ObjectBucket>, dry: bool) -> Result<()> {
+/// Removes bundles of no run from the bucket; how many.
+async fn sweep_bucket(
+    store: &FarmStore,
+    bucket: &Arc<ObjectBucket>,
+    dry: bool,
+    output: &DocumentFlags,
+) -> Result<u64> {
     let gone = swept(bucket, store, now(), dry).await?;
     let would = if dry { "would be removed from" } else { "removed from" };
-    say(&format!("onbeat-farm: {} of no run {would} {}", several(gone, "bundle", "bundles"), bucket.name()));
-    Ok(())
+    output.remark(&format!("{} of no run {would} {}", several(gone, "bundle", "bundles"), bucket.name()));
+    Ok(gone)
+}
+
+/// The same of the folder of bundles, where no server runs; none where one does.
+async fn sweep_folder(
+    store: &FarmStore,
+    place: &StorePlace,
+    is_cache: bool,
+    dry: bool,
+    output: &DocumentFlags,
+) -> Result<Option<u64>> {
+    if !host::is_dir(&place.bundles).unwrap_or(false) {
+        return Ok(Some(0));
+    }
+    let turn = store.free_turn().await?;
+    let Some(_alone) = turn.and_then(|turn| Some((turn, place.lock_idle()?))) else {
+        output.remark("a server runs: what boards sent in part is left for it");
+        return Ok(None);
+    };
+    let swept = sweep(store, &place.bundles, is_cache, dry).await?;
+    let gone = if dry { "would be removed" } else { "removed" };
+    output.remark(&format!("{} of no run {gone}", several(swept, "folder", "folders")));
+    Ok(Some(swept))
 }
 
 fn exit_of(pruned: &PrunedBundles) -> Exit {
@@ -124,13 +208,13 @@ fn exit_of(pruned: &PrunedBundles) -> Exit {
 }
 
 /// What went of bundles; of a try each run on standard output.
-fn tell(pruned: &PrunedBundles, dry: bool) -> Result<()> {
+fn tell(pruned: &PrunedBundles, dry: bool, output: &DocumentFlags) -> Result<()> {
     let sum = |of: fn(&Pruned) -> u64| pruned.all.iter().map(of).fold(0u64, u64::saturating_add);
     let runs = |of: fn(&Pruned) -> u64| pruned.all.iter().filter(|one| of(one) > 0).count() as u64;
     let (seconds, windows) = (|one: &Pruned| one.of.blocks, |one: &Pruned| one.of.window_bytes);
     let would = if dry { "would go" } else { "dropped" };
-    say(&format!(
-        "onbeat-farm: the seconds of {} ({} bytes) and {} of {} ({} bytes) {would}; {} for good, {} pinned",
+    output.remark(&format!(
+        "the seconds of {} ({} bytes) and {} of {} ({} bytes) {would}; {} for good, {} pinned",
         several(runs(seconds), "run", "runs"),
         sum(seconds),
         several(sum(|one| one.of.windows), "window", "windows"),
@@ -141,9 +225,9 @@ fn tell(pruned: &PrunedBundles, dry: bool) -> Result<()> {
     ));
     for (run, why) in &pruned.failed {
         let rest = if pruned.all.iter().any(|one| one.run == *run) { "the rest of " } else { "" };
-        say(&format!("onbeat-farm: {rest}{run} is left as it is: {why}"));
+        output.remark(&format!("{rest}{run} is left as it is: {why}"));
     }
-    if dry {
+    if dry && output.prints() {
         let mut out = std::io::stdout().lock();
         for one in &pruned.all {
             let line = writeln!(out, "{}\t{}\t{}", one.run, one.parts, one.of.blocks + one.of.window_bytes);

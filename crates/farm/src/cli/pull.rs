@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, several};
+use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use super::FarmEnvironment;
+use super::document_flags::DocumentFlags;
+use super::note_left_out;
 use super::objects_flag::ObjectsFlag;
 use super::store_flag::StorePlace;
-use super::{FarmEnvironment, note_left_out, say};
 use crate::ingest::find::board_key;
 use crate::pull::{PullHost, PullOutcome, PullPlace, pull_from};
 
@@ -46,10 +49,56 @@ pub struct Args {
     store: Option<String>,
     #[command(flatten)]
     objects: ObjectsFlag,
+    #[command(flatten)]
+    output: DocumentFlags,
+}
+
+/// What became of the runs of each host, by its name.
+#[derive(Serialize)]
+struct PullDocument {
+    schema: &'static str,
+    hosts: Vec<HostDocument>,
+}
+
+#[derive(Serialize)]
+struct HostDocument {
+    host: String,
+    board: String,
+    stored: u64,
+    had: u64,
+    /// A reason for each run.
+    refused: Vec<String>,
+    /// Files that are links, or no part of a run.
+    left_out: u64,
+    /// It measures, and was not asked.
+    measures: bool,
+    /// Why it could not be asked.
+    unasked: Option<String>,
+}
+
+impl HostDocument {
+    fn of(host: &PullHost, outcome: &PullOutcome) -> HostDocument {
+        HostDocument {
+            host: clean(&host.target),
+            board: host.board.clone(),
+            stored: outcome.stored,
+            had: outcome.had,
+            refused: outcome.refused.iter().map(|why| clean(why)).collect(),
+            left_out: outcome.left_out,
+            measures: outcome.measures,
+            unasked: outcome.unasked.as_deref().map(clean),
+        }
+    }
+
+    /// Whether nothing was left out.
+    fn is_whole(&self) -> bool {
+        self.unasked.is_none() && self.refused.is_empty() && !self.measures
+    }
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let hosts = args.hosts()?;
+    args.output.check()?;
     let place = StorePlace::of(args.store.as_deref(), environment)?;
     let (place, bucket) = args.objects.open(place, environment)?;
     let store = place.open().await?;
@@ -72,46 +121,48 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             (host, outcome)
         });
     }
-    let (mut exit, mut left_out) = (Exit::Ok, Vec::new());
+    let mut document = PullDocument { schema: "onbeat.farm-pull/1", hosts: Vec::new() };
     while let Some(ended) = asked.join_next().await {
         let (host, outcome) =
             ended.map_err(|_| Failure::internal("a parser failed: report this, with the board's runs"))?;
-        let outcome = outcome?;
-        if !tell(&host, &outcome) {
-            exit = Exit::Inconclusive;
-        }
-        left_out.extend(outcome.refused.iter().map(|why| format!("{}: {why}", host.target)));
+        let host = HostDocument::of(&host, &outcome?);
+        tell(&host, &args.output);
+        document.hosts.push(host);
     }
+    document.hosts.sort_by(|a, b| a.host.cmp(&b.host));
+    let left_out = |host: &HostDocument| {
+        host.refused.iter().map(|why| format!("{}: {why}", host.host)).collect::<Vec<_>>()
+    };
+    let left_out: Vec<String> = document.hosts.iter().flat_map(left_out).collect();
     note_left_out(&to.store, "pull", &left_out).await?;
-    Ok(exit)
+    args.output.write(&document)?;
+    let is_whole = document.hosts.iter().all(HostDocument::is_whole);
+    Ok(if is_whole { Exit::Ok } else { Exit::Inconclusive })
 }
 
-/// Says what came; whether nothing was left out.
-fn tell(host: &PullHost, outcome: &PullOutcome) -> bool {
-    let name = clean(&host.target);
-    if let Some(why) = &outcome.unasked {
-        say(&format!("onbeat-farm: {name}: {}", clean(why)));
-        return false;
+/// Says what came.
+fn tell(of: &HostDocument, output: &DocumentFlags) {
+    let name = &of.host;
+    if let Some(why) = &of.unasked {
+        output.remark(&format!("{name}: {why}"));
+        return;
     }
-    for why in &outcome.refused {
-        say(&format!("onbeat-farm: {name}: {}", clean(why)));
+    for why in &of.refused {
+        output.remark(&format!("{name}: {why}"));
     }
-    if outcome.left_out > 0 {
-        let files = several(outcome.left_out, "file", "files");
-        say(&format!("onbeat-farm: {name}: {files} left out: links, or no part of a run"));
+    if of.left_out > 0 {
+        let files = several(of.left_out, "file", "files");
+        output.remark(&format!("{name}: {files} left out: links, or no part of a run"));
     }
-    match outcome.measures {
-        true => {
-            say(&format!("onbeat-farm: {name}: it measures, and is asked another time (--always asks now)"))
-        }
-        false => say(&format!(
-            "onbeat-farm: {name}: {} stored, {} there already, {} refused",
-            several(outcome.stored, "run", "runs"),
-            outcome.had,
-            outcome.refused.len()
+    match of.measures {
+        true => output.remark(&format!("{name}: it measures, and is asked another time (--always asks now)")),
+        false => output.remark(&format!(
+            "{name}: {} stored, {} there already, {} refused",
+            several(of.stored, "run", "runs"),
+            of.had,
+            of.refused.len()
         )),
     }
-    outcome.refused.is_empty() && !outcome.measures
 }
 
 impl Args {

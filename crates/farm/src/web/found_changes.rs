@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use tokio::sync::Mutex;
 
+use model::units::Nanos;
+
 use super::answer::Refusal;
 use super::board_changes::of_board;
 use super::wall_clock::now;
@@ -181,7 +183,7 @@ mod tests {
     use crate::store::engines::on_each_engine;
     use crate::store::{BulkRows, EnrolOutcome, TimeStretch};
     use model::rows::RowCounts;
-    use model::units::{Cpu, Nanos};
+    use model::units::Cpu;
     use stats::rng::{Rng, SEED};
     use stats::time::fixture::poisson_counts;
 

@@ -123,6 +123,14 @@ fn runs_are_fetched_once_from_several_hosts() {
     assert!(said.contains("1 file left out"), "{said}");
     let (code, said) = hosts.pull(&["--always", "press-3", "op@press-4"]);
     assert!(code == 0 && said.contains("0 runs stored, 20 there already"), "{said}");
+    let file = hosts.at("pulled.json");
+    let (code, said) =
+        hosts.pull(&["--always", "-q", "--json", file.to_str().unwrap(), "op@press-4", "press-3", "gone"]);
+    assert_eq!((code, said.as_str()), (7, ""));
+    let told: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let told = told["hosts"].as_array().unwrap();
+    assert_eq!((&told[0]["host"], &told[0]["board"]), (&"gone".into(), &"gone".into()));
+    assert!(told[0]["unasked"].is_string() && told[2]["had"] == 20 && told[1]["stored"] == 0, "{told:?}");
     assert_eq!(hosts.boards(), "press-3 press-4");
     let kept = hosts.at("farm.db.bundles");
     assert!(kept.join("h1/host/proc/sys/kernel/a").exists() && !kept.join("h1/page.html").exists());

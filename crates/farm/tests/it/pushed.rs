@@ -49,13 +49,19 @@ fn what_a_board_has_is_what_the_farm_shows() {
     let code = codes(&store, 1).remove(0);
     // Nothing can be sent before it is enrolled, nothing in the clear, and no code is good twice.
     assert_eq!(push(&home, &["--once"]), 2);
+    assert_eq!(push(&home, &["--json", "-"]), 2, "it is of --once");
     assert_eq!(push(&home, &["enrol", &format!("http{}farm.example", "://"), &code]), 2);
     assert_eq!(push(&home, &["enrol", &url, "wrong"]), 4);
     assert_eq!(push(&home, &["enrol", &url, &code, "--name", "press-3"]), 0);
     assert_eq!(push(&home, &["enrol", &url, &code, "--name", "press-4"]), 4);
-    for _ in 0..2 {
+    let document = folder.path().join("sent.json");
+    for runs in [1, 0] {
         let began = std::time::Instant::now();
-        assert_eq!(push(&home, &["--once", "--when", "always"]), 0);
+        let file = document.to_str().unwrap();
+        assert_eq!(push(&home, &["--once", "--when", "always", "--quiet", "--json", file]), 0);
+        let told: serde_json::Value = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
+        assert_eq!((&told["schema"], &told["runs"]), (&"onbeat.push/1".into(), &runs.into()), "{told}");
+        assert_eq!((told["rows"].as_u64().unwrap() > 0, &told["left"]), (runs > 0, &false.into()), "{told}");
         println!("{} intervals of three series took {:.1?}", intervals(), began.elapsed());
         let mut wanted = 0;
         let mut reader = RecordReader::open_folder(&state.join("watch")).unwrap();

@@ -180,3 +180,44 @@ fn a_store_that_is_named_in_another_way_loses_no_bundle() {
     let (code, out, _) = told(&["check", "--store", &store]);
     assert_eq!((code, out.as_str()), (0, ""));
 }
+
+#[test]
+fn each_command_with_a_result_writes_it_as_a_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let store = format!("sqlite:{}", at("farm.db"));
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    let runs = runs.to_str().unwrap();
+    fs::create_dir_all(at("bad/x")).unwrap();
+    fs::write(at("bad/x/run.json"), "{}").unwrap();
+    let asked = |code: i32, words: &[&str]| -> serde_json::Value {
+        let (got, out, said) = told(&[words, &["--json", "-", "-q", "--store", &store]].concat());
+        assert_eq!((got, said.as_str()), (code, ""), "{words:?}");
+        serde_json::from_str(&out).unwrap_or_else(|why| panic!("{words:?}: {why} in {out}"))
+    };
+    let length = |of: &serde_json::Value| of.as_array().unwrap().len();
+    let taken = asked(7, &["import", "--board", "a", runs, &at("bad")]);
+    assert_eq!((&taken["schema"], length(&taken["stored"])), (&"onbeat.farm-import/1".into(), 2));
+    let refused = &taken["refused"][0];
+    assert!(refused["place"].as_str().unwrap().ends_with("bad/x") && refused["reason"].is_string());
+    assert_eq!(length(&asked(0, &["import", "--board", "a", runs])["had"]), 2);
+    let codes = asked(0, &["enrol", "--count", "3", "--lab", "west"]);
+    assert_eq!((length(&codes["codes"]), &codes["tags"][0]), (3, &"lab=west".into()));
+    assert_eq!(asked(0, &["budget", "200us", "--tag", "arm"])["tags"][0]["budget_ns"], 200_000);
+    assert_eq!(asked(0, &["budget"])["schema"], "onbeat.farm-budgets/1");
+    assert_eq!(length(&asked(0, &["person", "list"])["people"]), 0);
+    let run = fs::read_dir(at("farm.db.bundles")).unwrap().next().unwrap().unwrap().file_name();
+    let pinned = asked(0, &["pin", run.to_str().unwrap(), "--note", "a baseline"]);
+    assert_eq!((&pinned["pins"][0]["note"], length(&asked(0, &["pin"])["pins"])), (&"a baseline".into(), 1));
+    let would = asked(0, &["prune", "--dry-run", "--blocks", "0s"]);
+    assert_eq!((&would["dry_run"], &would["failed"]), (&true.into(), &serde_json::json!([])));
+    assert_eq!(asked(0, &["check"])["runs"], 2);
+    fs::write(Path::new(&at("farm.db.bundles")).join(&run).join("run.json"), "{}").unwrap();
+    assert_eq!(length(&asked(3, &["check"])["faults"]), 1);
+    // In a file it stands beside what is printed, and one that cannot be written is refused first.
+    let (code, out, _) = told(&["budget", "--store", &store, "--json", &at("budgets.json")]);
+    assert_eq!((code, out.as_str()), (0, "tag arm\t200us\n"));
+    assert!(fs::read_to_string(at("budgets.json")).unwrap().ends_with("}\n"));
+    let (code, out, said) = told(&["enrol", "--store", &store, "--json", &at("none/codes.json")]);
+    assert!(code == 2 && out.is_empty() && said.contains("--json"), "{said}");
+}

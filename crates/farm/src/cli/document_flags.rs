@@ -1,0 +1,94 @@
+//! `--json` and `-q`: what a command did as a document, and its remarks.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use model::error::{Exit, Failure, Result, json_pretty};
+use model::text::{harmless, quoted};
+use serde::Serialize;
+
+use super::say;
+
+/// The flags of a command that has a result.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct DocumentFlags {
+    /// Write the result as JSON there; `-` is standard output, which then holds nothing else
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// No remarks on standard error
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl DocumentFlags {
+    /// Refuses a file that cannot be written, before anything is done for it.
+    pub fn check(&self) -> Result<()> {
+        match &self.json {
+            Some(path) if !is_dash(path) => {
+                host::check_writable(path).map_err(|error| unwritable(path, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the result is printed as text: the document may take standard output.
+    pub fn prints(&self) -> bool {
+        !self.json.as_deref().is_some_and(is_dash)
+    }
+
+    /// A line of a result that is printed; a standard output that was closed does not matter.
+    pub fn print(&self, line: &str) {
+        if self.prints() {
+            let _ = writeln!(std::io::stdout(), "{line}");
+        }
+    }
+
+    /// A line on standard error, unless none is wanted.
+    pub fn remark(&self, line: &str) {
+        if !self.quiet {
+            say(&format!("onbeat-farm: {line}"));
+        }
+    }
+
+    /// Writes the result to where it is to go.
+    pub fn write(&self, document: &impl Serialize) -> Result<()> {
+        let Some(path) = &self.json else { return Ok(()) };
+        let text = json_pretty(document)?;
+        host::write_document(path, &harmless(&text)).map_err(|error| unwritable(path, &error))
+    }
+}
+
+fn is_dash(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::of_call(
+        format!("--json: cannot write {}", quoted(path)),
+        error,
+        Exit::Usage,
+        "name a file in a folder of your own",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_goes_into_its_file_or_takes_standard_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |path: PathBuf| DocumentFlags { json: Some(path), quiet: true };
+        let file = of(folder.path().join("a.json"));
+        assert!(file.check().is_ok() && file.prints());
+        file.write(&["\u{9b}2J"]).unwrap();
+        let written = host::read_user_file(&folder.path().join("a.json"), 99).unwrap();
+        assert!(written.is_ascii() && written.ends_with(b"]\n"), "{written:?}");
+        let gone = of(folder.path().join("gone/a.json"));
+        assert_eq!(gone.check().unwrap_err().exit, Exit::Usage);
+        assert!(gone.write(&[1]).unwrap_err().message.contains("--json"));
+        assert!(!of("-".into()).prints() && of("-".into()).check().is_ok());
+        let none = DocumentFlags::default();
+        assert!(none.check().is_ok() && none.prints() && none.write(&[1]).is_ok());
+    }
+}
