@@ -6,7 +6,7 @@ use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 
 use super::objects_flag::{ObjectsFlag, name_in_bucket};
-use super::store_flag::StorePlace;
+use super::store_flag::{STORE_HELP, StorePlace};
 use super::{FarmEnvironment, say};
 use crate::ingest::keep::keep;
 
@@ -20,8 +20,7 @@ use crate::ingest::keep::keep;
 pub struct Args {
     /// The folder; it must not hold a store yet
     dir: PathBuf,
-    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
     #[command(flatten)]
     objects: ObjectsFlag,

@@ -4,7 +4,7 @@ use model::error::{Exit, Failure, Result};
 use model::units::{Bare, Nanos, parse_span};
 
 use super::document_flags::DocumentFlags;
-use super::store_flag::StorePlace;
+use super::store_flag::{STORE_HELP, StorePlace};
 use super::{FarmEnvironment, note};
 use crate::board_settings::{BudgetsDocument, budget_text, check_tag};
 use crate::store::FarmStore;
@@ -28,8 +28,7 @@ pub struct Args {
     /// Of this board alone
     #[arg(long, value_name = "BOARD")]
     board: Option<String>,
-    /// The store [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "sqlite:PATH")]
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
     #[command(flatten)]
     output: DocumentFlags,

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
 use super::objects_flag::{ObjectsFlag, name_in_bucket};
-use super::store_flag::StorePlace;
+use super::store_flag::{STORE_HELP, StorePlace};
 use crate::ingest::plausible::latest;
 use crate::web::sender::now;
 
@@ -23,8 +23,7 @@ use crate::web::sender::now;
 /// bucket it lists what there is, and looks whether each run has its manifest and its pieces.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
     #[command(flatten)]
     objects: ObjectsFlag,

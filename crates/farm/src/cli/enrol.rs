@@ -7,7 +7,7 @@ use model::text::{clean, several};
 use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
-use super::store_flag::StorePlace;
+use super::store_flag::{STORE_HELP, StorePlace};
 use super::{FarmEnvironment, note};
 use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
@@ -41,8 +41,7 @@ pub struct Args {
     /// Make the tokens of this board void instead
     #[arg(long, value_name = "BOARD", conflicts_with = "count")]
     revoke: Option<String>,
-    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
     #[command(flatten)]
     output: DocumentFlags,

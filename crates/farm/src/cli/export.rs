@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use model::error::{Exit, Failure, Result};
 
 use super::export_results::ResultFlags;
-use super::store_flag::StorePlace;
+use super::store_flag::{STORE_HELP, StorePlace};
 use super::{FarmEnvironment, say};
 use crate::records::{FarmBoard, SeriesOfBoard, Tier};
 use crate::store::{FarmStore, TimeStretch};
@@ -42,8 +42,7 @@ pub struct Args {
     /// Up to this one
     #[arg(long, value_name = "SECOND", default_value_t = i64::MAX)]
     to: i64,
-    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
 use super::note_left_out;
 use super::objects_flag::ObjectsFlag;
-use super::store_flag::StorePlace;
+use super::store_flag::{STORE_HELP, StorePlace};
 use super::take_record::{TakenRecord, take_record};
 use crate::ingest::bundle::read;
 use crate::ingest::find::{FoundBundle, bundles};
@@ -38,8 +38,7 @@ pub struct Args {
     /// All of them are of this board
     #[arg(long, value_name = "NAME")]
     board: Option<String>,
-    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
     #[command(flatten)]
     objects: ObjectsFlag,

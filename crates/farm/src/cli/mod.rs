@@ -142,3 +142,25 @@ fn say(line: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{line}");
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::store_flag::STORE_HELP;
+    use super::*;
+
+    #[test]
+    fn each_command_names_the_store_in_the_same_words() {
+        let mut named = 0;
+        for command in FarmCli::command().get_subcommands() {
+            let store = command.get_arguments().find(|one| one.get_id() == "store");
+            let store = store.unwrap_or_else(|| panic!("{} has no --store", command.get_name()));
+            let help = store.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("sqlite:PATH or postgres://.."), "{}: {help}", command.get_name());
+            // A server may have none.
+            named += usize::from(help == STORE_HELP);
+        }
+        assert_eq!(named + 1, FarmCli::command().get_subcommands().count());
+    }
+}

@@ -7,7 +7,7 @@ use model::error::{Exit, Failure, Result};
 use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
-use super::store_flag::StorePlace;
+use super::store_flag::{STORE_HELP, StorePlace};
 use super::{FarmEnvironment, note, say};
 use crate::ingest::environment::hex;
 use crate::pages::parts::date;
@@ -25,8 +25,7 @@ use crate::web::sender::now;
 pub struct Args {
     #[command(subcommand)]
     command: PersonCommand,
-    /// The store [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "sqlite:PATH", global = true)]
+    #[arg(long, value_name = "URL", help = STORE_HELP, global = true)]
     store: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use model::text::quoted_value;
 use serde::Serialize;
 
 use super::document_flags::DocumentFlags;
-use super::store_flag::StorePlace;
+use super::store_flag::{STORE_HELP, StorePlace};
 use super::{FarmEnvironment, note};
 use crate::store::{FarmStore, RunPin};
 use crate::web::sender::now;
@@ -29,8 +29,7 @@ pub struct Args {
     /// They need not be kept whole any more
     #[arg(long, requires = "runs", conflicts_with = "note")]
     remove: bool,
-    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
     #[command(flatten)]
     output: DocumentFlags,

@@ -15,7 +15,7 @@ use super::document_flags::DocumentFlags;
 use super::objects_flag::ObjectsFlag;
 use super::retention::{Pruned, PrunedBundles, RetentionTimes, thin_out};
 use super::retention_bucket::thin_out_of_bucket;
-use super::store_flag::StorePlace;
+use super::store_flag::{STORE_HELP, StorePlace};
 use super::{FarmEnvironment, note};
 use crate::ingest::unpack::remove_tree;
 use crate::objects::{ObjectBucket, swept};
@@ -49,8 +49,7 @@ pub struct Args {
     /// Say what would go, and print a line for each run that it would go of; nothing goes
     #[arg(long)]
     dry_run: bool,
-    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
     #[command(flatten)]
     objects: ObjectsFlag,

@@ -12,7 +12,7 @@ use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
 use super::note_left_out;
 use super::objects_flag::ObjectsFlag;
-use super::store_flag::StorePlace;
+use super::store_flag::{STORE_HELP, StorePlace};
 use crate::ingest::find::board_key;
 use crate::pull::{PullHost, PullOutcome, PullPlace, pull_from};
 
@@ -44,8 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
     board_quota: u64,
-    /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
     #[command(flatten)]
     objects: ObjectsFlag,

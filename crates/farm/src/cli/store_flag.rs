@@ -12,6 +12,10 @@ use host::{FolderLock, LockOwner, RecordFolder};
 use super::FarmEnvironment;
 use crate::store::FarmStore;
 
+/// The help of `--store`, the same wherever a store is named that is there.
+pub const STORE_HELP: &str =
+    "The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]";
+
 /// The database.
 enum StoreAddress {
     File(PathBuf),
