@@ -94,6 +94,13 @@ fn a_budget_that_is_broken_is_a_change_until_somebody_looked_at_it() {
         ann.post("/admin/budgets", &[("limit", "")]).await;
         assert!(ann.json("/v1/changes").await["changes"].as_array().unwrap().is_empty());
         assert!(ann.did().await.contains("operator: set the budget of tag lab: 10"));
+        let entries = ann.json("/v1/audit?limit=9").await["entries"].clone();
+        let mut did = entries.as_array().unwrap().iter().map(|one| one["what"].as_str().unwrap());
+        assert!(did.any(|what| what.starts_with("set the budget of tag lab: 10")), "{entries}");
+        assert_eq!(ann.get("/v1/audit?limit=0").await.status, 400);
+        let budgets = ann.json("/v1/budgets").await;
+        assert_eq!((&budgets["fleet_ns"], &budgets["tags"][0]["tag"]), (&Value::Null, &"lab".into()));
+        assert_eq!(bob.get("/v1/budgets").await.status, 403);
     });
 }
 

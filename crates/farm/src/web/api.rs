@@ -14,6 +14,7 @@ use super::app::App;
 use super::data::{HistogramDocument, csv_head, csv_row, histograms_csv};
 use super::files::archive;
 use super::heat_bytes;
+use super::lists::{BoardsQuery, CulpritsQuery};
 use super::pages::{WebOutcome, chosen, known_board};
 use super::runs::{RunsAsked, labels_of};
 use super::unnamed;
@@ -27,9 +28,14 @@ const MOST_SLOTS: i64 = 110_000;
 /// Histograms in one answer: ten years of days, five months of hours.
 const MOST_ROWS: usize = 3_700;
 
-pub async fn boards(State(app): State<Arc<App>>, Extension(visitor): Extension<Visitor>) -> WebOutcome {
+pub async fn boards(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<BoardsQuery>,
+) -> WebOutcome {
     let mut boards = app.store.boards().await?;
     unnamed::boards(&visitor, &mut boards);
+    query.apply(&mut boards);
     WebAnswer::json(&json!({ "schema": "onbeat.farm-boards/1", "boards": boards }))
 }
 
@@ -77,10 +83,9 @@ pub async fn run(
     }
 }
 
-pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {
-    WebAnswer::json(
-        &json!({ "schema": "onbeat.farm-culprits/1", "culprits": app.store.culprits(None, 1_000).await? }),
-    )
+pub async fn culprits(State(app): State<Arc<App>>, Query(query): Query<CulpritsQuery>) -> WebOutcome {
+    let culprits = app.store.culprits(query.board(), 1_000).await?;
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-culprits/1", "culprits": culprits }))
 }
 
 pub async fn refused(State(app): State<Arc<App>>) -> WebOutcome {

@@ -26,6 +26,7 @@ mod heat_bytes;
 mod intake;
 mod kernels;
 mod last_write;
+mod lists;
 mod login;
 mod me;
 mod metrics;

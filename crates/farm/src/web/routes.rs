@@ -10,8 +10,8 @@ use axum::routing::{MethodRouter, get, post, put};
 use super::access::{RouteNeed, admit};
 use super::app::App;
 use super::{
-    acknowledge, admin, admin_people, api, changes, compare, enrol, files, five_minutes, kernels, login, me,
-    metrics, pages, pins, receive, runs, tables,
+    acknowledge, admin, admin_people, api, changes, compare, enrol, files, five_minutes, kernels, lists,
+    login, me, metrics, pages, pins, receive, runs, tables,
 };
 use crate::people::Role;
 
@@ -115,6 +115,11 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/v1/runs/{id}/files/{*path}", RouteNeed::Names, files::file),
         read("/v1/runs/{id}/perfetto.json", RouteNeed::Names, files::trace),
         read("/v1/culprits", RouteNeed::Names, api::culprits),
+        read("/v1/culprits/{fingerprint}", RouteNeed::Names, lists::culprit),
+        read("/v1/audit", OPERATOR, lists::audit),
+        read("/v1/budgets", OPERATOR, lists::budgets),
+        read("/v1/labels.csv", RouteNeed::Names, lists::labels_csv),
+        read("/v1/refused.csv", RouteNeed::Names, lists::refused_csv),
         read("/v1/kernels", RouteNeed::Names, kernels::json),
         read("/v1/changes", RouteNeed::Reading, changes::json),
         read("/v1/compare", RouteNeed::Names, compare::json),

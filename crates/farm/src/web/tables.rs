@@ -13,13 +13,18 @@ use super::app::App;
 use super::changes::{ChangesQuery, asked_for};
 use super::data::cell;
 use super::kernels::documents;
+use super::lists::{BoardsQuery, CulpritsQuery, change_row};
 use super::pages::{WebOutcome, known_board};
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::pages::environments::{SettingChange, changes};
 use crate::records::BoardEnvironment;
 
-pub async fn boards(State(app): State<Arc<App>>, Extension(visitor): Extension<Visitor>) -> WebOutcome {
+pub async fn boards(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<BoardsQuery>,
+) -> WebOutcome {
     const COLUMNS: [&str; 13] = [
         "board",
         "name",
@@ -37,10 +42,11 @@ pub async fn boards(State(app): State<Arc<App>>, Extension(visitor): Extension<V
     ];
     let mut boards = app.store.boards().await?;
     unnamed::boards(&visitor, &mut boards);
+    query.apply(&mut boards);
     table(&COLUMNS, &boards)
 }
 
-pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {
+pub async fn culprits(State(app): State<Arc<App>>, Query(query): Query<CulpritsQuery>) -> WebOutcome {
     const COLUMNS: [&str; 12] = [
         "fingerprint",
         "rule",
@@ -55,7 +61,7 @@ pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {
         "example",
         "five_minutes",
     ];
-    table(&COLUMNS, &app.store.culprits(None, 1_000).await?)
+    table(&COLUMNS, &app.store.culprits(query.board(), 1_000).await?)
 }
 
 pub async fn changes_found(
@@ -63,8 +69,21 @@ pub async fn changes_found(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<ChangesQuery>,
 ) -> WebOutcome {
-    const COLUMNS: [&str; 7] = ["board", "kind", "t", "from", "p", "says", "evidence"];
-    table(&COLUMNS, &asked_for(&app, &visitor, &query).await?)
+    const COLUMNS: [&str; 11] = [
+        "board",
+        "kind",
+        "t",
+        "from",
+        "p",
+        "says",
+        "evidence",
+        "acknowledged_by",
+        "acknowledged_at",
+        "note",
+        "settings",
+    ];
+    let all = asked_for(&app, &visitor, &query).await?;
+    table(&COLUMNS, &all.iter().map(change_row).collect::<Vec<_>>())
 }
 
 pub async fn kernels(State(app): State<Arc<App>>) -> WebOutcome {

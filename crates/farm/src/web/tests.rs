@@ -162,6 +162,36 @@ fn data_is_json_and_csv() {
 }
 
 #[test]
+fn lists_as_data_are_narrowed_down_as_the_pages_are() {
+    on_each_engine(async |store| {
+        let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
+        let json = async |address: &str| -> serde_json::Value {
+            serde_json::from_str(&text(get(&app, address).await).await).unwrap()
+        };
+        let boards = async |query: &str| {
+            let answer = json(&format!("/v1/boards?{query}")).await;
+            let all = answer["boards"].as_array().unwrap().iter();
+            all.map(|board| board["board"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!((boards("q=EAST").await.as_str(), boards("q=no-such").await.as_str()), ("east", ""));
+        assert_eq!(
+            (boards("").await.as_str(), boards("sort=name").await.as_str()),
+            ("east west", "east west")
+        );
+        let csv = text(get(&app, "/v1/boards.csv?q=wes").await).await;
+        assert!(csv.contains("\nwest,") && !csv.contains("\neast,"), "{csv}");
+        let all = json("/v1/culprits").await["culprits"].clone();
+        assert_eq!(json("/v1/culprits?board=east").await["culprits"], all);
+        assert_eq!(json("/v1/culprits?board=west").await["culprits"], serde_json::json!([]));
+        assert_eq!(text(get(&app, "/v1/culprits.csv?board=west").await).await.lines().count(), 1);
+        let fingerprint = all[0]["fingerprint"].as_str().unwrap();
+        let one = json(&format!("/v1/culprits/{fingerprint}")).await;
+        assert_eq!((&one["culprit"], one["runs"].as_array().unwrap().len()), (&all[0], 1));
+        assert_eq!(one["runs"][0]["board"], "east");
+    });
+}
+
+#[test]
 fn a_heat_map_is_bytes_for_who_asks_for_them() {
     on_each_engine(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;
@@ -229,6 +259,9 @@ fn a_refusal_is_a_page_or_a_problem_document() {
             ("/v1/compare.csv", 400),
             ("/v1/boards/west/slots?from=x", 400),
             ("/v1/compare", 400),
+            ("/v1/culprits/none", 404),
+            ("/v1/labels.csv", 400),
+            ("/v1/labels.csv?board=none", 404),
             ("/v1/compare?a=none&b=none", 404),
         ] {
             let response = get(&app, address).await;
@@ -294,7 +327,8 @@ fn what_the_lists_show_is_there_as_csv_and_environments_as_json() {
             ("boards", "board,name,", "\nwest,west,active,"),
             ("culprits", "fingerprint,rule,", ","),
             ("kernels", "machine,kernel,", ",measure,1,1,"),
-            ("changes", "board,kind,", "says,evidence\n"),
+            ("changes", "board,kind,", "says,evidence,acknowledged_by,acknowledged_at,note,settings\n"),
+            ("refused", "place,reason\n", ""),
         ] {
             let response = get(&app, &format!("/v1/{list}.csv")).await;
             assert!(header_of(&response, "content-disposition").starts_with("attachment"), "{list}");
@@ -314,6 +348,8 @@ fn what_the_lists_show_is_there_as_csv_and_environments_as_json() {
         let counts = text(get(&app, "/v1/boards/west/histograms.csv?tier=1d").await).await;
         let counts = counts.lines().skip(1).map(|line| line.rsplit(',').next().unwrap());
         assert_eq!(counts.map(|count| count.parse::<u64>().unwrap()).sum::<u64>(), run.cycles);
+        let labels = text(get(&app, "/v1/labels.csv?board=west").await).await;
+        assert!(labels.starts_with("name,value,runs,first,last\n"), "{labels}");
         let all = text(get(&app, "/v1/boards/west/environments").await).await;
         let all: serde_json::Value = serde_json::from_str(&all).unwrap();
         assert!(all["environments"][0]["settings"].is_object() && all["environments"][0]["runs"] == 1);

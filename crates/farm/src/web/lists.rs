@@ -1,0 +1,158 @@
+//! Lists of the pages as data: how they are narrowed down, and those that no other file has.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::pages::WebOutcome;
+use super::tables::table;
+use crate::board_settings::BudgetsDocument;
+use crate::changes::FarmChange;
+use crate::pages::fleet::{BoardOrder, matches};
+use crate::records::FarmBoard;
+
+/// Runs that show a culprit, in one answer.
+const MOST_RUNS: i64 = 1_000;
+/// Entries of what was done where no number is asked for, and at most: more are not kept.
+const AUDIT_SHOWN: i64 = 100;
+const MOST_OF_AUDIT: i64 = 10_000;
+/// Labels of a board in one answer.
+const MOST_LABELS: i64 = 10_000;
+
+/// Which boards, and in which order, as the first page takes it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct BoardsQuery {
+    q: String,
+    sort: String,
+}
+
+impl BoardsQuery {
+    /// Leaves those that fit; they stay in the order of their names where no other is asked for.
+    /// What who asks may not see is to be out of them before.
+    pub fn apply(&self, boards: &mut Vec<FarmBoard>) {
+        boards.retain(|board| matches(board, &self.q));
+        if !self.sort.is_empty() {
+            BoardOrder::of_word(&self.sort).sort(boards);
+        }
+    }
+}
+
+/// Whose culprits.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct CulpritsQuery {
+    board: String,
+}
+
+impl CulpritsQuery {
+    /// The board that is named.
+    pub fn board(&self) -> Option<&str> {
+        Some(self.board.as_str()).filter(|board| !board.is_empty())
+    }
+}
+
+pub async fn culprit(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -> WebOutcome {
+    let Some(found) = app.store.culprit(&fingerprint).await? else {
+        return Err(Refusal::not_found("no culprit has this address: /v1/culprits lists them"));
+    };
+    let runs = app.store.runs_with(&fingerprint, MOST_RUNS).await?;
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-culprit/1", "culprit": found, "runs": runs }))
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+pub struct AuditQuery {
+    limit: i64,
+}
+
+impl Default for AuditQuery {
+    fn default() -> AuditQuery {
+        AuditQuery { limit: AUDIT_SHOWN }
+    }
+}
+
+pub async fn audit(State(app): State<Arc<App>>, Query(query): Query<AuditQuery>) -> WebOutcome {
+    if !(1..=MOST_OF_AUDIT).contains(&query.limit) {
+        return Err(Refusal::bad("limit is between 1 and 10000: ask for so many"));
+    }
+    let entries = app.store.audit(query.limit).await?;
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-audit/1", "entries": entries }))
+}
+
+pub async fn budgets(State(app): State<Arc<App>>) -> WebOutcome {
+    let budgets = app.store.budgets().await?;
+    let boards = app.store.boards().await?.into_iter();
+    let own = boards.filter_map(|board| Some((board.board, board.settings.own_budget?)));
+    WebAnswer::json(&BudgetsDocument::of(budgets, own))
+}
+
+pub async fn refused_csv(State(app): State<Arc<App>>) -> WebOutcome {
+    table(&["place", "reason"], &app.refused())
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct LabelsQuery {
+    board: String,
+}
+
+pub async fn labels_csv(State(app): State<Arc<App>>, Query(query): Query<LabelsQuery>) -> WebOutcome {
+    if query.board.is_empty() {
+        return Err(Refusal::bad("labels are those of a board: name one with board="));
+    }
+    if app.store.boards_of(Some(&query.board)).await?.is_empty() {
+        return Err(Refusal::not_found("no board has this name: choose one of the list of boards"));
+    }
+    let labels = app.store.labels(&query.board, MOST_LABELS).await?;
+    table(&["name", "value", "runs", "first", "last"], &labels)
+}
+
+/// A change with what a cell cannot hold as it is: who looked at it, and what else changed.
+pub fn change_row(one: &FarmChange) -> Value {
+    let mut row = serde_json::to_value(one).unwrap_or_default();
+    if let Some(by) = &one.acknowledged {
+        row["acknowledged_by"] = json!(by.who);
+        row["acknowledged_at"] = json!(by.at);
+        row["note"] = json!(by.note);
+    }
+    let settings = one.settings.iter().map(|of| format!("{}: {} -> {}", of.what, of.before, of.after));
+    row["settings"] = json!(settings.collect::<Vec<_>>().join("; "));
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::{Acknowledgement, ChangeKind};
+    use crate::pages::environments::SettingChange;
+
+    #[test]
+    fn a_change_has_who_looked_at_it_and_what_else_changed_in_cells() {
+        let setting = |what: &str| SettingChange { what: what.into(), before: "a".into(), after: "b".into() };
+        let mut one = FarmChange {
+            board: "west".into(),
+            kind: ChangeKind::Worse,
+            t: 9,
+            from: 8,
+            says: "Another environment.".into(),
+            evidence: Vec::new(),
+            p: None,
+            settings: vec![setting("kernel"), setting("cmdline")],
+            address: "/b/west".into(),
+            subject: "s".into(),
+            acknowledged: None,
+        };
+        let row = change_row(&one);
+        assert_eq!(row["settings"], "kernel: a -> b; cmdline: a -> b");
+        assert!(row["note"].is_null() && row["board"] == "west");
+        one.acknowledged = Some(Acknowledgement { who: "ann".into(), note: "known".into(), at: 10 });
+        let row = change_row(&one);
+        assert_eq!((&row["acknowledged_by"], &row["note"]), (&"ann".into(), &"known".into()));
+        assert_eq!(row["acknowledged_at"], 10);
+    }
+}
