@@ -7,7 +7,7 @@ use crate::pages::parts::{date, escaped};
 use crate::records::{DayMaximum, FarmBoard, Tier};
 
 /// Days within the budget after which the next one that is not begins another change.
-const APART: i64 = 7;
+pub const BUDGET_APART: i64 = 7;
 
 /// Whose budget it is, where it is a tag's: `that of the tag NAME`.
 const OF_THE: &str = "that of the ";
@@ -20,13 +20,15 @@ pub fn without_tag(evidence: &mut [String]) {
     }
 }
 
-/// Whether a budget is broken, by the largest latency of each of a board's last days, oldest first.
-pub fn over_budget(board: &FarmBoard, all: &[DayMaximum]) -> Option<FarmChange> {
+/// Whether a budget is broken on a day from a time on, by the largest latency of each of a board's
+/// days, oldest first. The [`BUDGET_APART`] days before say whether that may be longer so.
+pub fn over_budget(board: &FarmBoard, all: &[DayMaximum], from: i64) -> Option<FarmChange> {
     let limit = board.settings.budget_ns?;
     let hardware = Tier::Day.begin(board.settings.hardware_since().unwrap_or(0));
-    let days = all.iter().filter(|day| day.t >= hardware);
-    let over: Vec<&DayMaximum> = days.filter(|day| day.max_ns > limit).collect();
-    let far = |pair: &[&DayMaximum]| pair[1].t - pair[0].t > APART * Tier::Day.seconds();
+    let is_over = |day: &&DayMaximum| day.t >= hardware && day.max_ns > limit;
+    let (older, all) = all.split_at(all.partition_point(|day| day.t < from));
+    let over: Vec<&DayMaximum> = all.iter().filter(is_over).collect();
+    let far = |pair: &[&DayMaximum]| is_apart(pair[0], pair[1]);
     let begin = over.windows(2).rposition(far).map_or(0, |at| at + 1);
     let (before, over) = over.split_at(begin);
     let (first, last) = (over.first()?, over.last()?);
@@ -37,8 +39,12 @@ pub fn over_budget(board: &FarmBoard, all: &[DayMaximum]) -> Option<FarmChange> 
         "fleet" => "that of all boards".to_owned(),
         tag => format!("{OF_THE}{tag}"),
     };
-    let when =
-        if first.t == last.t { format!("on {}", date(first.t)) } else { format!("since {}", date(first.t)) };
+    let is_older = older.iter().rfind(is_over).is_some_and(|day| before.is_empty() && !is_apart(day, first));
+    let when = match date(first.t) {
+        day if is_older => format!("since {day} or before"),
+        day if first.t == last.t => format!("on {day}"),
+        day => format!("since {day}"),
+    };
     let mut evidence = vec![
         format!("The largest latency was {} on {}.", span(worst.max_ns), date(worst.t)),
         format!(
@@ -49,7 +55,7 @@ pub fn over_budget(board: &FarmBoard, all: &[DayMaximum]) -> Option<FarmChange> 
     ];
     if let Some(last) = before.last() {
         let days = several(before.len() as u64, "day", "days");
-        evidence.push(format!("So had {days} of the month before it, the last on {}.", date(last.t)));
+        evidence.push(format!("So had {days} before it, the last on {}.", date(last.t)));
     }
     Some(FarmChange {
         board: board.board.clone(),
@@ -65,6 +71,10 @@ pub fn over_budget(board: &FarmBoard, all: &[DayMaximum]) -> Option<FarmChange> 
         subject: format!("budget {}", limit.0),
         acknowledged: None,
     })
+}
+
+fn is_apart(a: &DayMaximum, b: &DayMaximum) -> bool {
+    b.t - a.t > BUDGET_APART * Tier::Day.seconds()
 }
 
 #[cfg(test)]
@@ -89,7 +99,7 @@ mod tests {
     #[test]
     fn a_broken_budget_is_told_from_the_day_on_which_it_began() {
         let days = maxima(&[(1, 900), (2, 10), (12, 60_000), (13, 9), (14, 70_000), (15, 5)]);
-        let over = |limit| over_budget(&board(Some(limit)), &days);
+        let over = |limit| over_budget(&board(Some(limit)), &days, 0);
         let found = over(50_000).unwrap();
         assert_eq!((found.from, found.t), (12 * 86_400, 14 * 86_400));
         assert_eq!(found.subject, "budget 50000");
@@ -97,17 +107,44 @@ mod tests {
         assert!(found.evidence[1].starts_with("2 days of 4") && found.evidence[2].contains("tag lab"));
         assert!(found.address.contains("/at/1209600"), "{}", found.address);
         let evidence = over(500).unwrap().evidence;
-        assert!(evidence[3].contains("1 day of the month before it, the last on 1970-01-02"), "{evidence:?}");
+        assert!(evidence[3].contains("had 1 day before it, the last on 1970-01-02"), "{evidence:?}");
         // What was long before is another one.
         assert_eq!(over(500).unwrap().from, 12 * 86_400);
-        let first = over_budget(&board(Some(500)), &days[..2]).unwrap();
+        let first = over_budget(&board(Some(500)), &days[..2], 0).unwrap();
         assert!(first.says.contains("on 1970-01-02"));
         assert!(over(70_000).is_none());
         // Other hardware had another budget to hold.
         let mut replaced = board(Some(500));
         replaced.settings.state = BoardState::Replaced;
         replaced.settings.state_since = 13 * 86_400 + 5;
-        assert_eq!(over_budget(&replaced, &days).unwrap().from, 14 * 86_400);
-        assert!(over_budget(&board(None), &days).is_none() && over_budget(&board(Some(1)), &[]).is_none());
+        assert_eq!(over_budget(&replaced, &days, 0).unwrap().from, 14 * 86_400);
+        assert!(over_budget(&board(None), &days, 0).is_none());
+        assert!(over_budget(&board(Some(1)), &[], 0).is_none());
+    }
+
+    #[test]
+    fn what_is_broken_on_the_first_day_may_have_begun_before() {
+        let of = |days: &[(i64, i64)], from: i64| {
+            over_budget(&board(Some(500)), &maxima(days), from * 86_400).map(|found| found.says)
+        };
+        let all: Vec<(i64, i64)> = (0..130).map(|day| (day, 900)).collect();
+        let ends = |days: &[(i64, i64)], from, end: &str| {
+            let says = of(days, from).unwrap();
+            assert!(says.ends_with(end), "{says} is not {end}");
+        };
+        ends(&all, 40, "since 1970-02-10 or before.");
+        ends(&[(39, 900), (46, 900)], 40, "since 1970-02-16 or before.");
+        // Further apart they are two changes, and a board that is new has none before.
+        ends(&[(38, 900), (46, 900)], 40, "on 1970-02-16.");
+        ends(&[(39, 9), (40, 900), (41, 900)], 40, "since 1970-02-10.");
+        ends(&all[40..], 40, "since 1970-02-10.");
+        // Only the last of the changes may be as old.
+        ends(&[(39, 900), (40, 900), (60, 900)], 40, "on 1970-03-02.");
+        assert_eq!(of(&[(39, 900), (40, 9)], 40), None);
+        let mut replaced = board(Some(500));
+        replaced.settings.state = BoardState::Replaced;
+        replaced.settings.state_since = 40 * 86_400;
+        let says = over_budget(&replaced, &maxima(&all), 40 * 86_400).unwrap().says;
+        assert!(says.ends_with("since 1970-02-10."), "{says}");
     }
 }

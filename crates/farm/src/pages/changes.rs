@@ -233,7 +233,7 @@ fn how(of: &ChangesView) -> Markup {
             li { "Silent: nothing for three times as long as is usual for the board, and two days at least; \
              of a board with a token that sent on two days at most, or never since it was enrolled, three \
              days." }
-            li { "Over budget: a day whose largest latency is above the budget of the board, of one of its \
+            li { "Over budget: a day of these " (SHOWN_DAYS) " whose largest latency is above the budget of the board, of one of its \
              tags, or of all boards." }
             li { "Nothing of boards that are muted, in maintenance or retired." }
         }

@@ -6,8 +6,9 @@ use model::units::Nanos;
 
 use super::answer::Refusal;
 use crate::changes::{
-    EnvironmentStep, FarmChange, InvalidRun, JudgedSeries, MOST_SERIES, READ_DAYS, RateHistory, SHOWN_DAYS,
-    SeriesAround, effect, is_judged, is_spoiled, new_culprits, over_budget, rate_changes, series_name,
+    BUDGET_APART, EnvironmentStep, FarmChange, InvalidRun, JudgedSeries, MOST_SERIES, READ_DAYS, RateHistory,
+    SHOWN_DAYS, SeriesAround, effect, is_judged, is_spoiled, new_culprits, over_budget, rate_changes,
+    series_name,
 };
 use crate::pages::environments::{SettingChange, changes};
 use crate::records::{BoardEnvironment, DayMaximum, FarmBoard, SeriesOfBoard, Tier};
@@ -48,7 +49,10 @@ pub async fn of_board(
         }
     }
     if let Some(limit) = board.settings.budget_ns {
-        all.extend(over_budget(board, &maxima(store, name, since, limit, &invalid).await?));
+        // Those before the days that are shown say whether it is longer so.
+        let from = since + DAY;
+        let days = maxima(store, name, from - BUDGET_APART * DAY, limit, &invalid).await?;
+        all.extend(over_budget(board, &days, from));
     }
     let since = since.max(hardware);
     all.extend(new_culprits(&store.culprits_since(name, since).await?, since));
@@ -80,17 +84,17 @@ async fn rates(
     Ok((all, judged))
 }
 
-/// The largest latency of each day after one, of what counts. The day of a run that does not is
+/// The largest latency of each day from one on, of what counts. The day of a run that does not is
 /// known by its five minutes alone; they are asked for where it matters, above the limit.
 async fn maxima(
     store: &FarmStore,
     board: &str,
-    after: i64,
+    from: i64,
     limit: Nanos,
     invalid: &[InvalidRun],
 ) -> Result<Vec<DayMaximum>, Refusal> {
     let mut all: BTreeMap<i64, Nanos> = BTreeMap::new();
-    for (key, day) in store.day_maxima(board, after + DAY).await? {
+    for (key, day) in store.day_maxima(board, from).await? {
         let counted = match day.max_ns > limit && is_spoiled(invalid, &key, day.t) {
             true => {
                 let within = TimeStretch { from: day.t, to: day.t + DAY };

@@ -313,6 +313,36 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_that_was_broken_on_any_of_the_days_shown_is_told() {
+        on_each_engine(async |store| {
+            let record = recorded_run("measured", "a");
+            store.put(&record).await.unwrap();
+            let last = Tier::Day.begin(record.run.started);
+            let key = SeriesKey { series: "wakeup".into(), plan: "p".into() };
+            let row = |back: i64| {
+                let max = if back == 70 || back > 89 { 50_000_000 } else { 90_000 };
+                let (t, max_ns) = (last - back * DAY, Some(Nanos(max)));
+                (Tier::Day, TierRow { t, n: 9, max_ns, ..TierRow::default() })
+            };
+            let tiers = (1..130).rev().map(row).collect();
+            store.put_bulk("a", &BulkRows { key, tiers, ..BulkRows::default() }).await.unwrap();
+            let highest = record.run.max_ns.unwrap();
+            assert!(highest < Nanos(50_000_000), "{highest:?}");
+            store.set_budget("", Some(highest)).await.unwrap();
+            let changes = FoundChanges::default();
+            let all = found(&store, &changes).await;
+            assert_eq!(all.len(), 1, "{all:?}");
+            assert_eq!((all[0].kind, all[0].from), (ChangeKind::OverBudget, last - 70 * DAY));
+            assert!(!all[0].says.contains("before"), "{}", all[0].says);
+            // Broken every day, it is not known since when.
+            store.set_budget("", Some(Nanos(80_000))).await.unwrap();
+            let all = found(&store, &changes).await;
+            assert_eq!((all.len(), all[0].from), (1, last - 89 * DAY));
+            assert!(all[0].says.ends_with(" or before."), "{}", all[0].says);
+        });
+    }
+
+    #[test]
     fn days_of_a_run_that_does_not_count_say_nothing_of_a_rate() {
         on_each_engine(async |store| {
             let record = recorded_run("measured", "a");
