@@ -97,8 +97,10 @@ pub struct FarmBoard {
     pub runs: u64,
     /// When its last run began.
     pub last: i64,
-    /// The first second of the last day that it has samples of.
+    /// The first second of the last day that it has samples of,
     pub last_day: i64,
+    /// and of the last five minutes of the series of that day; 0 where none are kept.
+    pub last_slot: i64,
     /// Whether it has a valid token: it is to send.
     pub sends: bool,
     /// When that was made, in seconds since 1970; 0 where it has none.
@@ -117,6 +119,11 @@ pub struct FarmBoard {
 }
 
 impl FarmBoard {
+    /// When the last of it came that has a time of day, a run or five minutes; 0 where none did.
+    pub fn last_seen(&self) -> i64 {
+        self.last.max(self.last_slot)
+    }
+
     /// The day of that largest latency; the last one where several are equal.
     pub fn worst_day(&self) -> Option<DayMaximum> {
         self.days.iter().copied().max_by_key(|day| (day.max_ns, day.t))

@@ -85,14 +85,14 @@ fn boards(of: &AdminView) -> Markup {
         (scroll("Boards and what is said of them", html! {
             table {
                 thead { tr { th.left { "board" } th.left { "state" } th.left.more { "tags" } th { "budget" }
-                    th.left.more { "may send" } th.left.more { "last run" } } }
+                    th.left.more { "may send" } th.left.more { "last run or row (UTC)" } } }
                 tbody { @for board in of.boards { tr {
                     th.left { a href={ "/admin/boards/" (escaped(&board.board)) } { (board.name) } }
                     td.left { (board.settings.state.words()) }
                     td.left.more { (board.settings.tags.join(", ")) }
                     td { (board.settings.budget_ns.map_or_else(|| UNKNOWN.to_owned(), span)) }
                     td.left.more { @if of.tokens.contains_key(&board.board) { "yes" } @else { "no" } }
-                    td.left.more.when { (date(board.last)) }
+                    td.left.more.when { (moment(board.last_seen())) }
                 } } }
             }
         }))

@@ -63,6 +63,7 @@ fn facts(of: &BoardSettingsView) -> Vec<(&'static str, String)> {
         ("rows between them that never came", of.missing.to_string()),
         ("runs that it sent", runs),
         ("last run (UTC)", moment(of.board.last)),
+        ("last five minutes (UTC)", moment(of.board.last_slot)),
     ]
 }
 

@@ -168,7 +168,11 @@ fn profile(of: &BoardView) -> Markup {
     if of.unnamed {
         facts.clear();
     }
-    facts.extend([("runs", board.runs.to_string()), ("last run (UTC)", moment(board.last))]);
+    facts.extend([
+        ("runs", board.runs.to_string()),
+        ("last run (UTC)", moment(board.last)),
+        ("last five minutes (UTC)", moment(board.last_slot)),
+    ]);
     html! {
         (pairs(&facts))
         @if of.unnamed { (left_out()) } @else {

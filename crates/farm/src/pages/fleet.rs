@@ -1,11 +1,13 @@
 //! The first page: all boards, each in a row.
 
 use maud::{Markup, html};
+use model::units::Nanos;
 use report::html::scroll;
-use report::words::{UNKNOWN, several, span, us, us_or_dash};
+use report::words::{UNKNOWN, duration, several, span, us, us_or_dash};
 
-use super::parts::{as_data, date, escaped, known};
+use super::parts::{as_data, date, escaped, known, moment};
 use super::{Section, page};
+use crate::board_settings::BoardState;
 use crate::changes::{ChangeKind, FarmChange, SHOWN_DAYS};
 use crate::pictures::spark;
 use crate::records::FarmBoard;
@@ -23,7 +25,7 @@ impl BoardOrder {
     const ALL: [(BoardOrder, &str, &str); 3] = [
         (BoardOrder::Worst, "worst", "largest latency"),
         (BoardOrder::Name, "name", "name"),
-        (BoardOrder::Last, "last", "last run"),
+        (BoardOrder::Last, "last", "last seen"),
     ];
 
     /// By its word in an address.
@@ -35,7 +37,9 @@ impl BoardOrder {
         match self {
             BoardOrder::Worst => boards.sort_by(|a, b| (b.max_ns, &a.board).cmp(&(a.max_ns, &b.board))),
             BoardOrder::Name => boards.sort_by(|a, b| a.board.cmp(&b.board)),
-            BoardOrder::Last => boards.sort_by(|a, b| (b.last, &a.board).cmp(&(a.last, &b.board))),
+            BoardOrder::Last => {
+                boards.sort_by(|a, b| (b.last_seen(), &a.board).cmp(&(a.last_seen(), &b.board)));
+            }
         }
     }
 }
@@ -55,6 +59,10 @@ pub struct Fleet<'a> {
     pub runs: u64,
     pub order: BoardOrder,
     pub filter: &'a str,
+    /// Those that are shown alone.
+    pub state: Option<BoardState>,
+    /// Seconds since 1970.
+    pub now: i64,
     pub refused: &'a [RefusedBundle],
     /// The board with the largest latency of all,
     pub worst: Option<&'a FarmBoard>,
@@ -81,7 +89,7 @@ pub fn fleet(of: &Fleet) -> String {
             p.muted { (boards) ", " (runs) ". The maximum is of the last 30 days of a board. Each bar is \
              a day up to " (date(of.newest)) ", its height the logarithm of the largest latency: the line \
              across is 100 us." }
-            (as_data("/v1/boards", ""))
+            (as_data("/v1/boards", &query(of)))
         }
         @if of.unnamed { (left_out()) }
         @if of.hidden > 0 {
@@ -158,6 +166,14 @@ fn form(of: &Fleet) -> Markup {
     html! {
         form.line action="/" method="get" {
             label { "Boards with " input type="search" name="q" value=(of.filter) maxlength="64"; }
+            label { "which are "
+                select name="state" {
+                    option value="" selected[of.state.is_none()] { "in any state" }
+                    @for state in BoardState::ALL {
+                        option value=(state.word()) selected[of.state == Some(state)] { (state.words()) }
+                    }
+                }
+            }
             label { "ordered by "
                 select name="sort" {
                     @for (order, word, name) in BoardOrder::ALL {
@@ -167,7 +183,35 @@ fn form(of: &Fleet) -> Markup {
             }
             button type="submit" { "Show" }
         }
-        @if !of.filter.is_empty() { p.muted { (of.boards.len()) " of " (of.of) " boards." } }
+        @if !of.filter.is_empty() || of.state.is_some() {
+            p.muted { (of.boards.len()) " of " (of.of) " boards." }
+        }
+    }
+}
+
+/// What is asked, as a part of an address.
+fn query(of: &Fleet) -> String {
+    let texts = [("q", of.filter), ("state", of.state.map_or("", BoardState::word))];
+    let parts = texts.into_iter().filter(|(_, value)| !value.is_empty());
+    parts.map(|(name, value)| format!("{name}={}", escaped(value))).collect::<Vec<_>>().join("&")
+}
+
+/// When the last of a board came, and how long ago.
+fn last_seen(board: &FarmBoard, now: i64) -> Markup {
+    let seen = board.last_seen();
+    html! {
+        @if seen == 0 { (date(board.last_day)) } @else {
+            (moment(seen)) " " span.muted { (ago(now, seen)) }
+        }
+    }
+}
+
+/// How long ago a time was, in words.
+pub fn ago(now: i64, t: i64) -> String {
+    match now.saturating_sub(t) {
+        // A board's clock may be ahead of the farm's.
+        ..60 => "just now".to_owned(),
+        seconds => format!("{} ago", duration(Nanos(seconds.saturating_mul(Nanos::SECOND.0)))),
     }
 }
 
@@ -209,7 +253,7 @@ fn table(of: &Fleet) -> Markup {
                         td.left.name.more { (known(&board.model)) }
                     }
                     td.more { (board.runs) }
-                    td.left.when { (date(board.last.max(board.last_day))) }
+                    td.left.when { (last_seen(board, of.now)) }
                 } } }
             }
         },
@@ -240,7 +284,6 @@ pub fn matches(board: &FarmBoard, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::units::Nanos;
 
     fn board(name: &str, max: i64, last: i64) -> FarmBoard {
         FarmBoard {
@@ -264,6 +307,20 @@ mod tests {
     }
 
     #[test]
+    fn the_last_of_a_board_is_its_run_or_its_rows_and_how_long_ago_they_came() {
+        let rows = FarmBoard { last_slot: 86_700, last_day: 86_400, ..board("a", 1, 60) };
+        let days = FarmBoard { last_slot: 0, last_day: 86_400, ..board("a", 1, 0) };
+        assert_eq!((rows.last_seen(), days.last_seen()), (86_700, 0));
+        let text = last_seen(&rows, 90_300).into_string();
+        assert!(text.contains("1970-01-02 00:05") && text.contains("1 h ago"), "{text}");
+        assert_eq!(last_seen(&days, 90_300).into_string(), "1970-01-02");
+        assert_eq!(
+            (ago(5, 9), ago(60, 1), ago(i64::MAX, 0).ends_with(" ago")),
+            ("just now".into(), "just now".into(), true)
+        );
+    }
+
+    #[test]
     fn names_stay_text_and_an_empty_farm_says_what_to_do() {
         let hostile = [board("<img onerror=x>", 1, 1)];
         let refused = [RefusedBundle { place: "/x/<script>".into(), reason: "no".into() }];
@@ -273,6 +330,8 @@ mod tests {
             runs: 1,
             order: BoardOrder::Name,
             filter: "\"><b>",
+            state: Some(BoardState::Retired),
+            now: 7_261,
             refused: &refused,
             worst: hostile.first(),
             newest: 1,
@@ -283,6 +342,9 @@ mod tests {
         let text = fleet(&of);
         assert!(!text.contains("<img") && !text.contains("<script>") && !text.contains("<b>"));
         assert!(text.contains("kernel") && !text.contains("log in"));
+        assert!(text.contains("<option value=\"retired\" selected>") && text.contains("1 of 1 boards"));
+        assert!(text.contains("/v1/boards.csv?q=%22%3E%3Cb%3E&amp;state=retired\""), "{text}");
+        assert!(text.contains("1970-01-01 00:00 <span class=\"muted\">2 h 1 min ago<"), "{text}");
         let public = fleet(&Fleet { unnamed: true, ..of });
         assert!(!public.contains(">kernel<") && public.contains("log in"));
         let hidden = fleet(&Fleet { boards: &[], of: 0, unnamed: true, hidden: 2, ..of });

@@ -1,4 +1,5 @@
-//! Boards, and what the first page shows of them. Nothing here looks at slots.
+//! Boards, and what the first page shows of them. Of slots nothing here looks at more than the last
+//! of a series.
 
 use std::collections::BTreeMap;
 
@@ -73,6 +74,7 @@ impl FarmStore {
         .await
         .map_err(trouble)?;
         let mut days = self.days(first, last).await?;
+        let slots = self.last_slots(first, last).await?;
         let mut settings = self.settings_with_budgets(first, last).await?;
         let board = |row: Row| {
             let (id, board, name, runs, last, tokens, enrolled, model, release, preempt, environment) = row;
@@ -87,6 +89,7 @@ impl FarmStore {
                 runs,
                 last,
                 last_day,
+                last_slot: slots.get(&id).copied().unwrap_or_default(),
                 sends: tokens > 0,
                 enrolled,
                 model,
@@ -140,6 +143,29 @@ impl FarmStore {
             days.entry(board).or_default().push(DayMaximum { t, max_ns: Nanos(max) });
         }
         Ok(days)
+    }
+
+    /// The first second of the last five minutes of what each board measured on its last day: one
+    /// look into the index of slots for each series.
+    async fn last_slots(&self, first: &str, last: &str) -> Result<BTreeMap<i64, i64>> {
+        let rows: Vec<(i64, Option<i64>)> = sqlx::query_as(
+            "select h.board_id, (select max(l.t) from slot l where l.board_id = h.board_id \
+             and l.series = h.series and l.plan = h.plan) \
+             from board b join board_setting s on s.board_id = b.id \
+             join hist h on h.board_id = s.board_id where h.tier = 2 and b.key >= $1 and b.key <= $2 \
+             and h.t = (select max(d.t) from hist d where d.board_id = s.board_id and d.tier = 2)",
+        )
+        .bind(first)
+        .bind(last)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let mut slots = BTreeMap::new();
+        for (board, t) in rows {
+            let known: &mut i64 = slots.entry(board).or_default();
+            *known = t.unwrap_or_default().max(*known);
+        }
+        Ok(slots)
     }
 
     /// What a board measured: what it still measures first, and of that what it has most days of.

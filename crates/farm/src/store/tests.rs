@@ -57,6 +57,8 @@ fn what_is_stored_is_found_again() {
         let (series, boards) = (store.series("a").await.unwrap(), store.boards().await.unwrap());
         assert_eq!((series.len(), boards.len(), boards[0].max_ns), (1, 1, hunt.run.max_ns));
         assert_eq!(series[0].words, hunt.plan_words);
+        let slots = store.slots("a", &hunt.run.key, ALL, 1_000).await.unwrap();
+        assert_eq!(boards[0].last_slot, slots.last().unwrap().t);
         let days = store.tiers("a", &hunt.run.key, Tier::Day, ALL).await.unwrap();
         assert_eq!((days[0].n, &days[0].cpus), (hunt.whole.n, &hunt.whole.cpus));
         assert_eq!(store.slots("a", &hunt.run.key, ALL, 99).await.unwrap(), hunt.slots);

@@ -14,8 +14,8 @@ use super::app::App;
 use super::data::{HistogramDocument, csv_head, csv_row, histograms_csv};
 use super::files::archive;
 use super::heat_bytes;
-use super::lists::{BoardsQuery, CulpritsQuery};
-use super::pages::{WebOutcome, chosen, known_board};
+use super::lists::CulpritsQuery;
+use super::pages::{FleetQuery, WebOutcome, chosen, known_board};
 use super::runs::{RunsAsked, labels_of};
 use super::unnamed;
 use super::visitor::Visitor;
@@ -31,11 +31,12 @@ const MOST_ROWS: usize = 3_700;
 pub async fn boards(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
-    Query(query): Query<BoardsQuery>,
+    Query(query): Query<FleetQuery>,
 ) -> WebOutcome {
     let mut boards = app.store.boards().await?;
     unnamed::boards(&visitor, &mut boards);
-    query.apply(&mut boards);
+    query.filter(&mut boards)?;
+    query.order(&mut boards);
     WebAnswer::json(&json!({ "schema": "onbeat.farm-boards/1", "boards": boards }))
 }
 

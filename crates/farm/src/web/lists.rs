@@ -12,8 +12,6 @@ use super::pages::WebOutcome;
 use super::tables::table;
 use crate::board_settings::BudgetsDocument;
 use crate::changes::FarmChange;
-use crate::pages::fleet::{BoardOrder, matches};
-use crate::records::FarmBoard;
 
 /// Runs that show a culprit, in one answer.
 const MOST_RUNS: i64 = 1_000;
@@ -22,25 +20,6 @@ const AUDIT_SHOWN: i64 = 100;
 const MOST_OF_AUDIT: i64 = 10_000;
 /// Labels of a board in one answer.
 const MOST_LABELS: i64 = 10_000;
-
-/// Which boards, and in which order, as the first page takes it.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct BoardsQuery {
-    q: String,
-    sort: String,
-}
-
-impl BoardsQuery {
-    /// Leaves those that fit; they stay in the order of their names where no other is asked for.
-    /// What who asks may not see is to be out of them before.
-    pub fn apply(&self, boards: &mut Vec<FarmBoard>) {
-        boards.retain(|board| matches(board, &self.q));
-        if !self.sort.is_empty() {
-            BoardOrder::of_word(&self.sort).sort(boards);
-        }
-    }
-}
 
 /// Whose culprits.
 #[derive(Default, Deserialize)]

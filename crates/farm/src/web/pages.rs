@@ -19,6 +19,8 @@ use super::found_changes::newest;
 use super::protection::POLICY;
 use super::unnamed;
 use super::visitor::Visitor;
+use super::wall_clock::now;
+use crate::board_settings::BoardState;
 use crate::pages::board::{BoardView, worst_of};
 use crate::pages::board_span::BoardSpan;
 use crate::pages::fleet::{BoardOrder, Fleet, matches};
@@ -37,16 +39,38 @@ const CULPRITS_OF_BOARD: i64 = 10;
 /// What is asked of a run whose document names no limit; the report command asks the same.
 const HORIZON: Nanos = Nanos(86_400_000_000_000);
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct FleetQuery {
     q: String,
     sort: String,
+    state: String,
 }
 
-impl Default for FleetQuery {
-    fn default() -> FleetQuery {
-        FleetQuery { q: String::new(), sort: "worst".to_owned() }
+impl FleetQuery {
+    /// The state that boards are to be in, if any is asked for.
+    fn state(&self) -> Result<Option<BoardState>, Refusal> {
+        if self.state.is_empty() {
+            return Ok(None);
+        }
+        let why = "state is none of active, maintenance, muted, retired and replaced: choose one of these";
+        BoardState::of_word(&self.state).map(Some).ok_or_else(|| Refusal::bad(why))
+    }
+
+    /// Leaves those that are asked for.
+    pub fn filter(&self, boards: &mut Vec<FarmBoard>) -> Result<(), Refusal> {
+        let state = self.state()?;
+        boards.retain(|board| {
+            matches(board, &self.q) && state.is_none_or(|state| board.settings.state == state)
+        });
+        Ok(())
+    }
+
+    /// Puts them in the order that is asked for; they stay as they are where none is.
+    pub fn order(&self, boards: &mut [FarmBoard]) {
+        if !self.sort.is_empty() {
+            BoardOrder::of_word(&self.sort).sort(boards);
+        }
     }
 }
 
@@ -67,7 +91,7 @@ pub async fn fleet(
     let newest = newest(&boards);
     let (of, order) = (boards.len(), BoardOrder::of_word(&query.sort));
     let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
-    boards.retain(|board| matches(board, &query.q));
+    query.filter(&mut boards)?;
     order.sort(&mut boards);
     let refused = if visitor.is_unnamed() { Vec::new() } else { app.refused() };
     let view = Fleet {
@@ -76,6 +100,8 @@ pub async fn fleet(
         runs,
         order,
         filter: &query.q,
+        state: query.state()?,
+        now: now(),
         refused: &refused,
         worst: worst.as_ref(),
         newest,

@@ -13,8 +13,8 @@ use super::app::App;
 use super::changes::{ChangesQuery, asked_for};
 use super::data::cell;
 use super::kernels::documents;
-use super::lists::{BoardsQuery, CulpritsQuery, change_row};
-use super::pages::{WebOutcome, known_board};
+use super::lists::{CulpritsQuery, change_row};
+use super::pages::{FleetQuery, WebOutcome, known_board};
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::pages::environments::{SettingChange, changes};
@@ -23,9 +23,9 @@ use crate::records::BoardEnvironment;
 pub async fn boards(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
-    Query(query): Query<BoardsQuery>,
+    Query(query): Query<FleetQuery>,
 ) -> WebOutcome {
-    const COLUMNS: [&str; 13] = [
+    const COLUMNS: [&str; 14] = [
         "board",
         "name",
         "state",
@@ -39,10 +39,12 @@ pub async fn boards(
         "max24_ns",
         "budget_ns",
         "lab",
+        "last_slot",
     ];
     let mut boards = app.store.boards().await?;
     unnamed::boards(&visitor, &mut boards);
-    query.apply(&mut boards);
+    query.filter(&mut boards)?;
+    query.order(&mut boards);
     table(&COLUMNS, &boards)
 }
 

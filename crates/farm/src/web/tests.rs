@@ -135,6 +135,10 @@ fn data_is_json_and_csv() {
             serde_json::from_str(&text(response).await).unwrap()
         };
         assert_eq!(json("/v1/boards").await["boards"].as_array().unwrap().len(), 2);
+        for (query, names) in [("state=active", 2), ("state=retired", 0), ("q=west&state=active", 1)] {
+            let found = json(&format!("/v1/boards?{query}")).await;
+            assert_eq!(found["boards"].as_array().unwrap().len(), names, "{query}");
+        }
         assert_eq!(json("/v1/boards/west").await["runs"][0]["id"], run.id);
         assert_eq!(json(&format!("/v1/runs/{}", run.id)).await["cycles"], run.cycles);
         let slots = json("/v1/boards/west/slots").await;
@@ -246,6 +250,8 @@ fn a_refusal_is_a_page_or_a_problem_document() {
             ("/v1/boards/%00", 400),
             ("/b/west?series=none", 404),
             ("/b/west?span=hour", 400),
+            ("/?state=gone", 400),
+            ("/v1/boards.csv?state=gone", 400),
             ("/b/west?to=today", 400),
             ("/b/west/at/1?worst=year", 400),
             ("/b/west/at/now", 400),
