@@ -10,20 +10,27 @@ use super::parts::{as_data, culprits as table, date, escaped, known, runs};
 use super::{Section, page};
 use crate::records::{CulpritDay, FarmCulprit, FarmRun};
 
-/// All culprits.
-pub fn culprits(all: &[FarmCulprit]) -> String {
+/// All culprits, or those of a board.
+pub fn culprits(all: &[FarmCulprit], board: Option<&str>) -> String {
+    let query = board.map_or_else(String::new, |board| format!("board={}", escaped(board)));
     let body = html! {
+        form.line action="/culprits" method="get" {
+            label { "Board " input name="board" value=[board] maxlength="64" size="12"; }
+            button type="submit" { "Show" }
+        }
         @if all.is_empty() {
-            p.lead { "No run and no recorder has named a culprit yet." }
+            p.lead { @if board.is_some() { "No run and no recorder of this board has named a culprit yet." }
+                @else { "No run and no recorder has named a culprit yet." } }
             p { code { "onbeat hunt --over 100us -D 10m" } " on a board names who took the time; its \
              runs show up here, and what " code { "onbeat watch" } " names on boards that send its record." }
         } @else {
-            p.lead { "Who took the time of late wake-ups, over all boards, those that took most first." }
-            (table(all, true))
-            p.muted { "Runs of " code { "onbeat hunt" } " name culprits of spikes. " code { "onbeat watch" }
-                " names one for each CPU's largest latency of five minutes, however small it is. Times are of \
-                 these wake-ups alone." }
-            (as_data("/v1/culprits", ""))
+            p.lead { "Who took the time of late wake-ups, "
+                @if let Some(board) = board { "on " a href={ "/b/" (escaped(board)) } { (board) } }
+                @else { "over all boards" } ", those that took most first." }
+            (table(all, board.is_none()))
+            p.muted { "Only runs of " code { "onbeat hunt" } " name culprits. Times are of late wake-ups \
+             alone." }
+            (as_data("/v1/culprits", &query))
         }
     };
     page(Some(Section::Culprits), "Culprits", body)
@@ -96,9 +103,9 @@ mod tests {
     #[test]
     fn names_stay_text() {
         let one = FarmCulprit { name: "<b>irq".into(), fingerprint: "ab".into(), ..FarmCulprit::default() };
-        let text = culprits(std::slice::from_ref(&one));
+        let text = culprits(std::slice::from_ref(&one), None);
         assert!(!text.contains("<b>") && text.contains("/culprits/ab"));
-        assert!(!culprit(&one, &[], &[]).contains("<b>") && culprits(&[]).contains("onbeat hunt"));
+        assert!(!culprit(&one, &[], &[]).contains("<b>") && culprits(&[], None).contains("onbeat hunt"));
     }
 
     #[test]
@@ -118,7 +125,11 @@ mod tests {
         assert!(
             culprit(&of(3, 12), &[], &[]).contains("3 spikes and the largest latencies of 12 five minutes")
         );
-        assert!(culprits(&[of(3, 1)]).contains("data-of=\"five minutes\""));
-        assert!(!culprits(&[of(3, 0)]).contains("data-of=\"five minutes\""));
+        assert!(culprits(&[of(3, 1)], None).contains("data-of=\"five minutes\""));
+        assert!(!culprits(&[of(3, 0)], None).contains("data-of=\"five minutes\""));
+        let of = culprits(std::slice::from_ref(&one), Some("a\"<b>"));
+        assert!(!of.contains("<b>") && of.contains("/v1/culprits.csv?board=a%22%3Cb%3E\""), "{of}");
+        assert!(of.contains("on <a href=\"/b/a%22%3Cb%3E\">") && !of.contains("over all boards"));
+        assert!(culprits(&[], Some("a")).contains("recorder of this board has named a culprit"));
     }
 }

@@ -14,7 +14,6 @@ use super::app::App;
 use super::data::{HistogramDocument, csv_head, csv_row, histograms_csv};
 use super::files::archive;
 use super::heat_bytes;
-use super::lists::CulpritsQuery;
 use super::pages::{FleetQuery, WebOutcome, chosen, known_board};
 use super::runs::{RunsAsked, labels_of};
 use super::unnamed;
@@ -82,11 +81,6 @@ pub async fn run(
         }
         None => Err(Refusal::not_found("no run has this id: /v1/boards/BOARD lists those of a board")),
     }
-}
-
-pub async fn culprits(State(app): State<Arc<App>>, Query(query): Query<CulpritsQuery>) -> WebOutcome {
-    let culprits = app.store.culprits(query.board(), 1_000).await?;
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-culprits/1", "culprits": culprits }))
 }
 
 pub async fn refused(State(app): State<Arc<App>>) -> WebOutcome {

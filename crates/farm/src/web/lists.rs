@@ -21,20 +21,6 @@ const MOST_OF_AUDIT: i64 = 10_000;
 /// Labels of a board in one answer.
 const MOST_LABELS: i64 = 10_000;
 
-/// Whose culprits.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct CulpritsQuery {
-    board: String,
-}
-
-impl CulpritsQuery {
-    /// The board that is named.
-    pub fn board(&self) -> Option<&str> {
-        Some(self.board.as_str()).filter(|board| !board.is_empty())
-    }
-}
-
 pub async fn culprit(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -> WebOutcome {
     let Some(found) = app.store.culprit(&fingerprint).await? else {
         return Err(Refusal::not_found("no culprit has this address: /v1/culprits lists them"));

@@ -16,6 +16,7 @@ mod compare_days;
 mod compare_sides;
 mod connections;
 mod counters;
+mod culprits;
 pub mod data;
 mod enrol;
 mod files;

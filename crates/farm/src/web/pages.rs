@@ -34,7 +34,6 @@ use crate::store::TimeStretch;
 pub type WebOutcome = Result<WebAnswer, Refusal>;
 
 const RUNS_SHOWN: i64 = 100;
-const CULPRITS_SHOWN: i64 = 200;
 const CULPRITS_OF_BOARD: i64 = 10;
 /// What is asked of a run whose document names no limit; the report command asks the same.
 const HORIZON: Nanos = Nanos(86_400_000_000_000);
@@ -286,20 +285,6 @@ fn report_of(place: &std::path::Path, name: &str) -> Result<(PageParts, Option<S
     let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
     let again = repeat(input.run);
     Ok((report::run::page::parts(&[input])?, again))
-}
-
-pub async fn culprits(State(app): State<Arc<App>>) -> WebOutcome {
-    let all = app.store.culprits(None, CULPRITS_SHOWN).await?;
-    Ok(WebAnswer::page(pages::culprits::culprits(&all)))
-}
-
-pub async fn culprit(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -> WebOutcome {
-    let Some(found) = app.store.culprit(&fingerprint).await? else {
-        return Err(Refusal::not_found("no culprit has this address: choose one of the list of culprits"));
-    };
-    let runs = app.store.runs_with(&fingerprint, RUNS_SHOWN).await?;
-    let days = app.store.culprit_days(&fingerprint, RUNS_SHOWN).await?;
-    Ok(WebAnswer::page(pages::culprits::culprit(&found, &runs, &days)))
 }
 
 pub async fn styles() -> WebAnswer {

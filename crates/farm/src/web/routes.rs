@@ -10,8 +10,8 @@ use axum::routing::{MethodRouter, get, post, put};
 use super::access::{RouteNeed, admit};
 use super::app::App;
 use super::{
-    acknowledge, admin, admin_people, api, changes, compare, enrol, files, five_minutes, kernels, lists,
-    login, me, metrics, pages, pins, receive, runs, tables,
+    acknowledge, admin, admin_people, api, changes, compare, culprits, enrol, files, five_minutes, kernels,
+    lists, login, me, metrics, pages, pins, receive, runs, tables,
 };
 use crate::people::Role;
 
@@ -79,8 +79,8 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/runs/{id}", RouteNeed::Names, pages::run),
         send("/runs/{id}/pin", OPERATOR, pins::pin),
         read("/runs/{id}/spike/{number}", RouteNeed::Names, pages::spike),
-        read("/culprits", RouteNeed::Names, pages::culprits),
-        read("/culprits/{fingerprint}", RouteNeed::Names, pages::culprit),
+        read("/culprits", RouteNeed::Names, culprits::page),
+        read("/culprits/{fingerprint}", RouteNeed::Names, culprits::one),
         read("/compare", RouteNeed::Names, compare::page),
         read("/assets/farm.css", RouteNeed::Nothing, pages::styles),
         read("/login", RouteNeed::Nothing, login::page),
@@ -99,7 +99,7 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/v1/boards", RouteNeed::Reading, api::boards),
         read("/v1/boards.csv", RouteNeed::Reading, tables::boards),
         read("/v1/boards/{board}/environments", RouteNeed::Names, tables::environments),
-        read("/v1/culprits.csv", RouteNeed::Names, tables::culprits),
+        read("/v1/culprits.csv", RouteNeed::Names, culprits::csv),
         read("/v1/kernels.csv", RouteNeed::Names, tables::kernels),
         read("/v1/changes.csv", RouteNeed::Reading, tables::changes_found),
         read("/v1/boards/{board}", RouteNeed::Reading, api::board),
@@ -114,7 +114,7 @@ pub fn routes() -> Vec<FarmRoute> {
         read("/v1/runs/{id}", RouteNeed::Reading, api::run),
         read("/v1/runs/{id}/files/{*path}", RouteNeed::Names, files::file),
         read("/v1/runs/{id}/perfetto.json", RouteNeed::Names, files::trace),
-        read("/v1/culprits", RouteNeed::Names, api::culprits),
+        read("/v1/culprits", RouteNeed::Names, culprits::json),
         read("/v1/culprits/{fingerprint}", RouteNeed::Names, lists::culprit),
         read("/v1/audit", OPERATOR, lists::audit),
         read("/v1/budgets", OPERATOR, lists::budgets),

@@ -13,7 +13,7 @@ use super::app::App;
 use super::changes::{ChangesQuery, asked_for};
 use super::data::cell;
 use super::kernels::documents;
-use super::lists::{CulpritsQuery, change_row};
+use super::lists::change_row;
 use super::pages::{FleetQuery, WebOutcome, known_board};
 use super::unnamed;
 use super::visitor::Visitor;
@@ -46,24 +46,6 @@ pub async fn boards(
     query.filter(&mut boards)?;
     query.order(&mut boards);
     table(&COLUMNS, &boards)
-}
-
-pub async fn culprits(State(app): State<Arc<App>>, Query(query): Query<CulpritsQuery>) -> WebOutcome {
-    const COLUMNS: [&str; 12] = [
-        "fingerprint",
-        "rule",
-        "name",
-        "kind",
-        "boards",
-        "runs",
-        "spikes",
-        "total_ns",
-        "first",
-        "last",
-        "example",
-        "five_minutes",
-    ];
-    table(&COLUMNS, &app.store.culprits(query.board(), 1_000).await?)
 }
 
 pub async fn changes_found(

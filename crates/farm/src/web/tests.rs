@@ -153,6 +153,8 @@ fn data_is_json_and_csv() {
         assert_eq!(histograms["histograms"][0]["n"], run.cycles);
         assert!(total > 0 && total <= run.cycles);
         assert!(!json("/v1/culprits").await["culprits"].as_array().unwrap().is_empty());
+        assert!(!json("/v1/culprits?board=east").await["culprits"].as_array().unwrap().is_empty());
+        assert!(json("/v1/culprits?board=west").await["culprits"].as_array().unwrap().is_empty());
         assert_eq!(json("/v1/changes").await["days"], 90);
         assert!(json("/v1/kernels").await["kernels"].is_array());
         assert!(json("/v1/refused").await["refused"].as_array().unwrap().is_empty());
@@ -251,6 +253,10 @@ fn a_refusal_is_a_page_or_a_problem_document() {
             ("/b/west?series=none", 404),
             ("/b/west?span=hour", 400),
             ("/?state=gone", 400),
+            ("/culprits?kernel=6.12", 400),
+            ("/culprits?board=none", 404),
+            ("/v1/culprits?from=1", 400),
+            ("/v1/culprits.csv?to=1", 400),
             ("/v1/boards.csv?state=gone", 400),
             ("/b/west?to=today", 400),
             ("/b/west/at/1?worst=year", 400),

@@ -1,0 +1,124 @@
+//! Who took the time: a page, JSON and CSV, over all boards or of one; and the page of a culprit.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use serde_json::json;
+
+use super::answer::{Refusal, WebAnswer};
+use super::app::App;
+use super::pages::{WebOutcome, known_board};
+use super::tables::table;
+use super::visitor::Visitor;
+use crate::pages;
+
+const SHOWN: i64 = 200;
+const MOST: i64 = 1_000;
+/// Runs that show a culprit.
+const RUNS_SHOWN: i64 = 100;
+
+/// What is asked, in any order.
+type Asked = Query<Vec<(String, String)>>;
+
+/// The board that is asked for, if one is. What cannot be asked for is refused: an answer without it
+/// would be taken for one with it.
+async fn board_of(
+    app: &App,
+    visitor: &Visitor,
+    asked: &[(String, String)],
+) -> Result<Option<String>, Refusal> {
+    match board_named(asked)? {
+        Some(name) => Ok(Some(known_board(app, visitor, name).await?.board)),
+        None => Ok(None),
+    }
+}
+
+fn board_named(asked: &[(String, String)]) -> Result<Option<&str>, Refusal> {
+    let mut board = None;
+    for (name, value) in asked {
+        match name.as_str() {
+            "board" if board.is_none() => board = Some(value.trim()).filter(|value| !value.is_empty()),
+            "board" => return Err(Refusal::bad("more than one board: ask for each by itself")),
+            other => {
+                let other = model::text::excerpt(other);
+                return Err(Refusal::bad(format!(
+                    "culprits can be asked for by board alone, and not by {other}: leave it out"
+                )));
+            }
+        }
+    }
+    Ok(board)
+}
+
+pub async fn page(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(asked): Asked,
+) -> WebOutcome {
+    let board = board_of(&app, &visitor, &asked).await?;
+    let all = app.store.culprits(board.as_deref(), SHOWN).await?;
+    Ok(WebAnswer::page(pages::culprits::culprits(&all, board.as_deref())))
+}
+
+pub async fn json(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(asked): Asked,
+) -> WebOutcome {
+    let board = board_of(&app, &visitor, &asked).await?;
+    let all = app.store.culprits(board.as_deref(), MOST).await?;
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-culprits/1", "culprits": all }))
+}
+
+pub async fn csv(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(asked): Asked,
+) -> WebOutcome {
+    const COLUMNS: [&str; 12] = [
+        "fingerprint",
+        "rule",
+        "name",
+        "kind",
+        "boards",
+        "runs",
+        "spikes",
+        "total_ns",
+        "first",
+        "last",
+        "example",
+        "five_minutes",
+    ];
+    let board = board_of(&app, &visitor, &asked).await?;
+    table(&COLUMNS, &app.store.culprits(board.as_deref(), MOST).await?)
+}
+
+pub async fn one(State(app): State<Arc<App>>, Path(fingerprint): Path<String>) -> WebOutcome {
+    let Some(found) = app.store.culprit(&fingerprint).await? else {
+        return Err(Refusal::not_found("no culprit has this address: choose one of the list of culprits"));
+    };
+    let runs = app.store.runs_with(&fingerprint, RUNS_SHOWN).await?;
+    let days = app.store.culprit_days(&fingerprint, RUNS_SHOWN).await?;
+    Ok(WebAnswer::page(pages::culprits::culprit(&found, &runs, &days)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_may_be_asked_for_and_nothing_else_is_passed_over() {
+        let asked = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+            all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        assert_eq!(board_named(&asked(&[])).unwrap(), None);
+        assert_eq!(board_named(&asked(&[("board", " ")])).unwrap(), None);
+        assert_eq!(board_named(&asked(&[("board", "a")])).unwrap(), Some("a"));
+        for wrong in [("from", "2026-01-01"), ("to", ""), ("kernel", "6.12"), ("x\ny", "")] {
+            let refused = board_named(&asked(&[("board", "a"), wrong])).unwrap_err().detail;
+            assert!(!refused.contains('\n') && refused.contains("by board alone"), "{refused}");
+        }
+        assert!(board_named(&asked(&[("board", "a"), ("board", "b")])).is_err());
+    }
+}
