@@ -80,6 +80,22 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Makes an empty file that its user alone may read and write; what is there stays as it is.
+pub fn make_private_file(path: &Path) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    match rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::from_raw_mode(0o600)) {
+        Ok(_) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether this user may read and write what is at a path, as far as can be checked without doing
+/// it.
+pub fn check_access(path: &Path) -> io::Result<()> {
+    let access = Access::READ_OK | Access::WRITE_OK;
+    Ok(rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::empty())?)
+}
+
 fn may_write(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
     Ok(rustix::fs::accessat(dir, name, Access::WRITE_OK, AtFlags::empty())?)
 }

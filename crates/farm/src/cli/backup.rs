@@ -55,6 +55,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let copy = StorePlace::file(file.clone());
     // The database first: what comes later is not in it, and what it names is copied after it.
     let file = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
+    // SQLite would make one that everybody may read.
+    host::make_private_file(Path::new(file)).map_err(|error| failed(&error))?;
     store.copy_to(file).await?;
     let (mut copied, mut missing, mut in_bucket) = (0, 0, 0);
     let target = copy.open_existing().await?;

@@ -14,6 +14,7 @@ mod culprits;
 mod earlier;
 mod engine;
 mod environments;
+mod file;
 mod forget;
 mod kernels;
 mod labels;

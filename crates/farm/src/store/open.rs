@@ -8,6 +8,7 @@ use sqlx::any::AnyPoolOptions;
 use sqlx::{Any, AssertSqlSafe, Connection, Executor, Transaction};
 
 use super::engine::{StoreEngine, checked};
+use super::file::look_at;
 use super::renewed::renew_culprits;
 use super::{FarmStore, trouble};
 
@@ -44,7 +45,10 @@ impl FarmStore {
             )
         })?;
         let options = mannered(StoreEngine::Sqlite, AnyPoolOptions::new().max_connections(4));
-        opened(StoreEngine::Sqlite, options, &format!("sqlite://{path}?mode=rwc")).await
+        let url = format!("sqlite://{path}?mode=rwc");
+        sqlx::any::install_default_drivers();
+        look_at(Path::new(path), &url).await?;
+        opened(StoreEngine::Sqlite, options, &url).await
     }
 
     /// A store in a database of PostgreSQL that is there already; its tables are made.

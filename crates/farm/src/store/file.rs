@@ -1,0 +1,144 @@
+//! A store in a file is looked at before it is opened: what is none is said at once, and is not
+//! written to.
+
+use std::path::Path;
+
+use model::error::{Exit, Failure, Result};
+use model::text::{excerpt, quoted};
+use sqlx::{AnyConnection, Connection};
+
+/// Primary result codes of SQLite ("Result and Error Codes"): what is no database or no file, or a
+/// damaged one,
+const NOT_A_DATABASE: [i32; 3] = [11, 14, 26];
+/// what this user may not open, or not write,
+const NOT_PERMITTED: [i32; 3] = [3, 8, 23];
+/// and what another program has locked for longer than the driver waits.
+const LOCKED: [i32; 2] = [5, 6];
+
+/// Makes the file where there is none, for its user alone, because it holds digests of passwords;
+/// what SQLite puts beside it gets the same mode. Refuses what is no store, without writing to it.
+pub async fn look_at(path: &Path, url: &str) -> Result<()> {
+    let remedy = "run this as the user of the server, or name a file in a folder of your own with --store";
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    host::make_private_file(path)
+        .and_then(|()| host::check_access(path))
+        .and_then(|()| host::check_access(folder))
+        .map_err(|error| {
+            let what = format!("cannot write to the store {}", quoted(path));
+            Failure::of_call(what, &error, Exit::Usage, remedy)
+        })?;
+    let unopened = |error: sqlx::Error| refusal(path, &error);
+    // Not through the pool, which would try for half a minute whatever is wrong.
+    let mut connection = AnyConnection::connect(url).await.map_err(unopened)?;
+    let tables = "select count(*) from sqlite_master where type = 'table' and name not like 'sqlite_%'";
+    let tables: i64 = sqlx::query_scalar(tables).fetch_one(&mut connection).await.map_err(unopened)?;
+    let schema = sqlx::query_scalar::<_, i64>("select value from meta where name = 'schema'");
+    let is_ours = tables == 0 || matches!(schema.fetch_optional(&mut connection).await, Ok(Some(_)));
+    connection.close().await.map_err(unopened)?;
+    match is_ours {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "{} is the database of another program: name a file of its own for the farm with --store",
+            quoted(path)
+        ))),
+    }
+}
+
+fn refusal(path: &Path, error: &sqlx::Error) -> Failure {
+    let (shown, said) = (quoted(path), excerpt(&error.to_string()));
+    let code = error.as_database_error().and_then(|told| told.code()?.parse::<i32>().ok());
+    match code.map(|code| code & 0xff) {
+        Some(code) if NOT_A_DATABASE.contains(&code) => Failure::usage(format!(
+            "{shown} is no store of onbeat-farm, or is damaged: restore a backup, or name another file with \
+             --store"
+        )),
+        Some(code) if NOT_PERMITTED.contains(&code) => Failure::not_permitted(format!(
+            "{shown} cannot be opened ({said}): run this as the user of the server, or name a file in a \
+             folder of your own with --store"
+        )),
+        Some(code) if LOCKED.contains(&code) => {
+            Failure::internal(format!("another program has locked {shown} ({said}): try again later"))
+        }
+        _ => Failure::internal(format!("cannot open {shown} ({said}): look at its disk, and try again")),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // Tests make files of their own.
+mod tests {
+    use super::*;
+    use crate::store::FarmStore;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn block_on<F: Future>(future: F) -> F::Output {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(future)
+    }
+
+    #[test]
+    fn what_is_no_store_is_refused_at_once_and_stays_as_it_is() {
+        block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(name);
+            fs::write(at("garbage"), "no database ".repeat(2_000)).unwrap();
+            fs::write(at("short"), "no database").unwrap();
+            let store = FarmStore::file(&at("cut")).await.unwrap();
+            store.pool.close().await;
+            let length = fs::metadata(at("cut")).unwrap().len();
+            let cut = fs::File::options().write(true).open(at("cut")).unwrap();
+            cut.set_len(length / 2).unwrap();
+            sqlx::any::install_default_drivers();
+            let url = format!("sqlite://{}?mode=rwc", at("foreign").display());
+            let mut foreign = AnyConnection::connect(&url).await.unwrap();
+            sqlx::query("create table notes (text text)").execute(&mut foreign).await.unwrap();
+            foreign.close().await.unwrap();
+            for (name, words) in [
+                ("garbage", "restore a backup"),
+                ("short", "restore a backup"),
+                ("cut", "restore a backup"),
+                ("foreign", "of another program"),
+            ] {
+                let before = fs::read(at(name)).unwrap();
+                let refused = FarmStore::file(&at(name)).await.err().unwrap();
+                assert_eq!(refused.exit, Exit::Usage, "{name}: {}", refused.message);
+                assert!(refused.message.contains(words) && !refused.message.contains('\n'), "{name}");
+                assert!(fs::read(at(name)).unwrap() == before, "{name} was written to");
+            }
+            // An empty file becomes one.
+            fs::write(at("empty"), "").unwrap();
+            assert!(FarmStore::file(&at("empty")).await.is_ok());
+        });
+    }
+
+    #[test]
+    fn a_new_store_is_its_users_alone_and_one_that_cannot_be_written_is_not_permitted() {
+        block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(name);
+            let store = FarmStore::file(&at("farm.db")).await.unwrap();
+            assert!(store.answers().await);
+            for entry in fs::read_dir(folder.path()).unwrap() {
+                let entry = entry.unwrap();
+                let mode = entry.metadata().unwrap().permissions().mode();
+                assert_eq!(mode & 0o777, 0o600, "{}", entry.path().display());
+            }
+            store.pool.close().await;
+            assert_eq!(FarmStore::file(folder.path()).await.err().unwrap().exit, Exit::Usage);
+            // Root may write everywhere.
+            if host::is_root() {
+                return;
+            }
+            let mode =
+                |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            mode(&at("farm.db"), 0o400);
+            let refused = FarmStore::file(&at("farm.db")).await.err().unwrap();
+            assert!(refused.exit == Exit::NotPermitted && refused.message.contains("--store"));
+            mode(&at("farm.db"), 0o600);
+            mode(folder.path(), 0o500);
+            let refused = (FarmStore::file(&at("farm.db")).await, FarmStore::file(&at("new.db")).await);
+            mode(folder.path(), 0o700);
+            assert_eq!(refused.0.err().unwrap().exit, Exit::NotPermitted);
+            assert_eq!(refused.1.err().unwrap().exit, Exit::NotPermitted);
+        });
+    }
+}
