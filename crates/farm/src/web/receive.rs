@@ -189,7 +189,7 @@ async fn take_in(
     let named = name.clone();
     let assembling = staging.clone();
     let record = app.heavy(move || {
-        let place = assembling.assemble(&board, &name, &of).map_err(Refusal::from)?;
+        let place = assembling.assemble(&board, &name, &of)?;
         let unreadable = |detail| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
         let (mut record, _) = read(&FoundBundle { place, board: Some(board.clone()) }).map_err(unreadable)?;
         if record.run.id != run {
