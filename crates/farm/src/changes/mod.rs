@@ -18,8 +18,7 @@ use stats::pair::adjusted_p::benjamini_hochberg;
 use crate::pages::environments::SettingChange;
 use crate::records::SeriesOfBoard;
 
-pub use budget::{BUDGET_APART, over_budget};
-pub use budget::{over_budget, without_tag};
+pub use budget::{BUDGET_APART, over_budget, without_tag};
 pub use culprits::{CulpritSeen, new_culprits};
 pub use environment::{EnvironmentStep, SeriesAround, effect};
 pub use identity::ChangeIdentity;

@@ -12,8 +12,8 @@ use super::{FarmStore, trouble};
 const CLASSES: [&str; 3] = ["", ".priority", ".kernel"];
 
 impl FarmStore {
-    /// When the last five minutes of `onbeat watch` began, in seconds since 1970, of each board that
-    /// has some, from one to another by their names.
+    /// When the last five minutes of `onbeat watch` began, in seconds since 1970, of each board
+    /// that has some, from one to another by their names.
     pub async fn last_rows(&self, first: &str, last: &str) -> Result<BTreeMap<String, i64>> {
         let names = WatchSeries::ALL.iter().flat_map(|series| CLASSES.map(|class| (series.name(), class)));
         let names: Vec<String> = names.map(|(series, class)| format!("'{series}{class}'")).collect();

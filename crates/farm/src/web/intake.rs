@@ -100,7 +100,8 @@ impl RowWriter {
                     }
                 }
                 // What one of them has may be the reason: each by itself. What is there
-                // nevertheless, because only the answer to the commit was lost, is known by its key.
+                // nevertheless, because only the answer to the commit was lost, is known by its
+                // key.
                 Err(failure) => {
                     let mut away = (!self.store.answers().await).then_some(failure);
                     for (batch, sender) in batches.into_iter().zip(senders) {

@@ -1,4 +1,5 @@
-//! Whether what boards send could be kept the last time: a full disk is seen before a board says so.
+//! Whether what boards send could be kept the last time: a full disk is seen before a board says
+//! so.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
