@@ -244,8 +244,8 @@ fn data_links(of: &BoardView) -> Markup {
     }
 }
 
-/// The table behind the picture: the worst columns, each with the way to its worst five minutes, and
-/// a day with that to its own picture.
+/// The table behind the picture: the worst columns, each with the way to its worst five minutes,
+/// and a day with that to its own picture.
 fn maxima(of: &BoardView) -> Markup {
     let mut worst: Vec<_> = of.long_term.rows.iter().collect();
     worst.sort_by(|a, b| (b.max_ns, a.t).cmp(&(a.max_ns, b.t)));

@@ -76,8 +76,8 @@ impl BoardSpan {
         TimeStretch { from: to - self.days() * day, to }
     }
 
-    /// Of what a number is, as the end of `The largest latency`. `to` is the first second after what
-    /// is shown.
+    /// Of what a number is, as the end of `The largest latency`. `to` is the first second after
+    /// what is shown.
     pub fn within(self, until: Option<i64>, to: i64) -> String {
         let length = match self {
             BoardSpan::Day => return format!("of {}", date(to - 1)),

@@ -2,12 +2,15 @@
 //! leads further.
 
 use maud::{Markup, html};
+use model::units::Cpu;
 use report::html::{figure, scroll};
 use report::plot::latency;
 use report::plot::line::PlotLine;
 use report::plot::theme::PAGE;
 use report::words::{several, span, us, us_or_dash};
 
+use super::board_lines::span_address;
+use super::board_span::BoardSpan;
 use super::parts::{as_data, clock, date, escaped, known, moment, runs};
 use super::{Section, page};
 use crate::ingest::spikes::FarmSpike;
@@ -61,6 +64,8 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         @if of.day.rows.is_empty() { p.muted { "There are no histograms of hours of this day." } } @else {
             (figure("Each column is an hour, all CPUs added up; the dots are the exact largest latencies.",
                 |size| long_term::draw(of.day, size, &PAGE)))
+            p { a href=(span_address(&board.board, of.key, BoardSpan::Day, Some(of.day.from))) {
+                "The same day on the board's page" } "." }
         }
         (worst(of))
         h2 { "Runs at that time" }
@@ -196,7 +201,7 @@ fn histogram(of: &FiveMinutes) -> Markup {
         } };
     };
     let peaks = || of.slots.iter().flat_map(|slot| &slot.cpus);
-    let max = |cpu| peaks().filter(|peak| peak.cpu == cpu).filter_map(|peak| peak.max_ns).max();
+    let max = |cpu: Cpu| peaks().filter(|peak| peak.cpu == cpu).filter_map(|peak| peak.max_ns).max();
     let lines = CpuLine::all(row, max);
     let plots: Vec<PlotLine> = lines.iter().map(CpuLine::plot).collect();
     let quantile = |line: &CpuLine, per_million| us_or_dash(line.quantile(per_million));
@@ -273,7 +278,7 @@ mod tests {
     use super::*;
     use crate::records::{CpuRows, SlotPeak, Tier};
     use model::rows::{RowCounts, row_of};
-    use model::units::{Cpu, Nanos};
+    use model::units::Nanos;
 
     #[test]
     fn the_largest_and_who_did_it_come_first_and_names_stay_text() {

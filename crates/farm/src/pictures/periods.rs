@@ -1,4 +1,5 @@
-//! Days, hours or five minutes of a board added up to as few stretches of time as a picture has lines for.
+//! Days, hours or five minutes of a board added up to as few stretches of time as a picture has
+//! lines for.
 
 use model::histogram::{Bucket, quantile};
 use model::rows::{RowCounts, RowSums, row_edges};

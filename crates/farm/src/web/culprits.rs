@@ -21,8 +21,8 @@ const RUNS_SHOWN: i64 = 100;
 /// What is asked, in any order.
 type Asked = Query<Vec<(String, String)>>;
 
-/// The board that is asked for, if one is. What cannot be asked for is refused: an answer without it
-/// would be taken for one with it.
+/// The board that is asked for, if one is. What cannot be asked for is refused: an answer without
+/// it would be taken for one with it.
 async fn board_of(
     app: &App,
     visitor: &Visitor,

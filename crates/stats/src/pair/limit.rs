@@ -23,8 +23,9 @@ pub fn frozen(maxima: impl IntoIterator<Item = i64>) -> Option<i64> {
     (least < largest).then(|| maximum.saturating_add(1).min(largest))
 }
 
-/// The limit of all blocks of two sides together, on an edge of the coarser recording: within a step
-/// it would count one side lower than the other. `None` as of [`frozen`].
+/// The limit of all blocks of two sides together, on an edge of the coarser recording: within a
+/// step it would count one side lower than the other. `None` as of [`frozen`], and where only a
+/// part of a step lies between the largest and the others.
 pub fn pooled(a: &[&Series], b: &[&Series]) -> Option<Nanos> {
     let maxima = || a.iter().chain(b).flat_map(|series| series.blocks.iter().map(|block| block.max.0));
     let step = a.iter().chain(b).map(|series| series.step.0.max(1)).max().unwrap_or(1);
