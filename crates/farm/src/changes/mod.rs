@@ -10,6 +10,7 @@ mod environment;
 mod identity;
 mod invalid;
 mod rate;
+mod reach;
 mod silence;
 
 use serde::Serialize;
@@ -24,6 +25,7 @@ pub use environment::{EnvironmentStep, SeriesAround, effect};
 pub use identity::ChangeIdentity;
 pub use invalid::{InvalidRun, is_spoiled};
 pub use rate::{READ_DAYS, RateHistory, is_judged, rate_changes};
+pub use reach::{RateReach, rate_reach};
 pub use silence::silent;
 
 /// Days that the page looks back.

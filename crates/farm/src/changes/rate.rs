@@ -77,13 +77,14 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
     all.iter().filter(|onset| days[onset.seen].0 > shown_from).map(one).collect()
 }
 
-fn a_day(rate: f64) -> String {
+/// So many a day, for people.
+pub(super) fn a_day(rate: f64) -> String {
     if rate < 9.95 { format!("{rate:.1}") } else { format!("{rate:.0}") }
 }
 
 /// The row from which on about ten wake-ups a day were late in the first days; none where there
 /// were never so many, or too few days.
-fn level(days: &[TierRow]) -> Option<usize> {
+pub(super) fn level(days: &[TierRow]) -> Option<usize> {
     let first = days.get(..LEAST)?;
     let mut sums = model::rows::RowSums::default();
     first.iter().flat_map(|day| &day.cpus).for_each(|cpu| sums.add_all(&cpu.rows));
@@ -97,7 +98,7 @@ fn level(days: &[TierRow]) -> Option<usize> {
 }
 
 /// Each day with how many were late, and its length in usual days by its wake-ups.
-fn counted(days: &[TierRow], level: usize) -> Vec<(i64, Exposure)> {
+pub(super) fn counted(days: &[TierRow], level: usize) -> Vec<(i64, Exposure)> {
     let mut lengths: Vec<u64> = days.iter().map(|day| day.n).collect();
     lengths.sort_unstable();
     let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(1).max(1) as f64;
@@ -109,7 +110,7 @@ fn counted(days: &[TierRow], level: usize) -> Vec<(i64, Exposure)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::records::CpuRows;
     use model::rows::RowCounts;
@@ -117,7 +118,7 @@ mod tests {
     use stats::rng::{Rng, SEED};
     use stats::time::fixture::poisson_counts;
 
-    fn history(rates: &[(f64, usize)]) -> Vec<TierRow> {
+    pub fn history(rates: &[(f64, usize)]) -> Vec<TierRow> {
         let mut rng = Rng::new(SEED);
         let counts: Vec<u64> =
             rates.iter().flat_map(|&(rate, days)| poisson_counts(rate, days, &mut rng)).collect();

@@ -13,7 +13,7 @@ use super::five_minutes::address;
 use super::fleet::left_out;
 use super::parts::{culprits, date, environment_words, escaped, known, moment, runs};
 use super::{Section, page};
-use crate::changes::FarmChange;
+use crate::changes::{FarmChange, RateReach};
 use crate::pictures::long_term::{self, LongTerm};
 use crate::records::{
     BoardEnvironment, DayMaximum, FarmBoard, FarmCulprit, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard, Tier,
@@ -40,6 +40,8 @@ pub struct BoardView<'a> {
     /// The day that it ends with, by its first second, where one is asked for.
     pub until: Option<i64>,
     pub long_term: &'a LongTerm,
+    /// What can be seen of the rate of the chosen series.
+    pub reach: &'a RateReach,
     pub runs: &'a [FarmRun],
     pub culprits: &'a [FarmCulprit],
     pub environments: &'a [BoardEnvironment],
@@ -63,6 +65,7 @@ pub fn board(of: &BoardView) -> String {
                 " Histograms of hours and of five minutes are not kept as long as those of days." } }
         } @else {
             (figure(caption(of.long_term.tier), |size| long_term::draw(of.long_term, size, &PAGE)))
+            p { (of.reach.says()) }
             (lines(board, of.chosen, of.long_term))
             (maxima(of))
         }
@@ -304,6 +307,7 @@ mod tests {
             span: BoardSpan::Month,
             until: None,
             long_term: &long_term,
+            reach: &RateReach { key: key("q"), days: 1, ..RateReach::default() },
             runs: &[],
             culprits: &[],
             environments: &[],
@@ -321,6 +325,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("it is of measure: every 1 ms, p.") && text.contains("(1 day, at most 9 us)"));
+        assert!(text.contains("is not judged yet: it has 1 day with samples, and 56 are needed"), "{text}");
         assert!(text.contains("One line per day") && text.matches("<svg").count() == 4);
         assert!(text.contains("&amp;span=day&amp;to=1970-01-02\">1970-01-02</a>"), "a day has its picture");
         let hour = LongTerm { tier: Tier::Hour, to: 172_800, ..long_term.clone() };

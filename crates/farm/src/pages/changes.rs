@@ -213,31 +213,41 @@ fn settings(one: &FarmChange) -> Markup {
 }
 
 fn how(of: &ChangesView) -> Markup {
-    let JudgedSeries { judged, too_few, left_out } = of.judged;
-    let series = |count: usize| format!("{count} series");
     html! {
         h2 { "How these are found" }
         ul.plain {
             li { "Late more or less often: the wake-ups of each day from a latency on that about ten of \
              them a day had in the first six weeks, against the days before; a doubling is seen within a \
-             week. " (series(judged)) " of " (several(of.boards as u64, "board", "boards")) " "
-                @if judged == 1 { "is" } @else { "are" } " judged: over the whole fleet at most one report in \
-                 twenty is chance."
-                @if too_few > 0 { " " (series(too_few)) " with samples of these " (SHOWN_DAYS) " days "
-                    @if too_few == 1 { "is" } @else { "are" } " not: too few days so far, or too few wake-ups." }
-                @if left_out > 0 { " " strong { (series(left_out)) " " @if left_out == 1 { "is" } @else { "are" }
-                    " not looked at" } ": of a board the first " (MOST_SERIES) " are." } }
+             week. " (judged(of)) }
             li { "Worse or better: the five minutes of seven days before another environment against those \
              of seven days after it, of each series. What came with a change need not come from it." }
             li { "New culprit: three spikes or more of a cause that ten hunts of the board did not see." }
             li { "Silent: nothing for three times as long as is usual for the board, and two days at least; \
              of a board with a token that sent on two days at most, or never since it was enrolled, three \
              days." }
-            li { "Over budget: a day of these " (SHOWN_DAYS) " whose largest latency is above the budget of the board, of one of its \
-             tags, or of all boards." }
+            li { "Over budget: a day of these " (SHOWN_DAYS) " whose largest latency is above the budget of \
+             the board, of one of its tags, or of all boards." }
             li { "Nothing of boards that are muted, in maintenance or retired." }
         }
         p { a href="/v1/changes" { "As JSON" } "." }
+    }
+}
+
+/// How many series were judged, and how many were not.
+fn judged(of: &ChangesView) -> Markup {
+    let JudgedSeries { judged, too_few, left_out } = of.judged;
+    let series = |count: usize| format!("{count} series {}", if count == 1 { "is" } else { "are" });
+    let boards = several(of.boards as u64, "board", "boards");
+    html! {
+        "Of " (boards) " " (series(judged)) " judged: over the whole fleet at most one report in twenty is \
+         chance."
+        @if too_few > 0 {
+            " " (series(too_few)) " not judged: too few days with samples so far, or too few wake-ups."
+        }
+        @if left_out > 0 {
+            " " strong { (series(left_out)) " not judged" } ": of a board the first " (MOST_SERIES) " are, for \
+             what came with another environment, too."
+        }
     }
 }
 
@@ -282,11 +292,13 @@ mod tests {
         let none = ChangesView { all: &[], board: "press", ..view };
         assert!(changes(&none).contains("No change of press"));
         assert!(!text.contains("/changes/acknowledge"));
-        assert!(text.contains("9 series of 3 boards are judged") && text.contains("1 series with samples"));
-        assert!(text.contains("<strong>2 series are not looked at</strong>: of a board the first 32 are."));
+        assert!(
+            text.contains("Of 3 boards 9 series are judged") && text.contains("1 series is not judged: too")
+        );
+        assert!(text.contains("<strong>2 series are not judged</strong>: of a board the first 32 are"));
         let whole = ChangesView { judged: JudgedSeries { judged: 1, ..JudgedSeries::default() }, ..view };
         let whole = changes(&whole);
-        assert!(whole.contains("1 series of 3 boards is judged") && !whole.contains("not looked at"));
+        assert!(whole.contains("Of 3 boards 1 series is judged") && !whole.contains("not judged"));
         let by = Acknowledgement { who: "ann".into(), note: "<b>seen".into(), at: 86_400 };
         let looked_at = [FarmChange { acknowledged: Some(by), ..one }];
         let view =

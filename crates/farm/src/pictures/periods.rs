@@ -65,12 +65,12 @@ impl BoardPeriods {
     /// How long each is, for people.
     pub fn words(&self) -> String {
         match self.seconds {
-            ..HOUR => format!("{} minutes", self.seconds / 60),
             HOUR => "hour".to_owned(),
-            ..DAY => format!("{} hours", self.seconds / HOUR),
             DAY => "day".to_owned(),
             WEEK => "week".to_owned(),
-            _ => format!("{} weeks", self.seconds / WEEK),
+            short if short < HOUR => format!("{} minutes", short / 60),
+            short if short < DAY => format!("{} hours", short / HOUR),
+            long => format!("{} weeks", long / WEEK),
         }
     }
 

@@ -7,11 +7,11 @@ use model::units::Nanos;
 use super::answer::Refusal;
 use crate::changes::{
     BUDGET_APART, EnvironmentStep, FarmChange, InvalidRun, JudgedSeries, MOST_SERIES, READ_DAYS, RateHistory,
-    SHOWN_DAYS, SeriesAround, effect, is_judged, is_spoiled, new_culprits, over_budget, rate_changes,
-    series_name,
+    RateReach, SHOWN_DAYS, SeriesAround, effect, is_judged, is_spoiled, new_culprits, over_budget,
+    rate_changes, rate_reach, series_name,
 };
 use crate::pages::environments::{SettingChange, changes};
-use crate::records::{BoardEnvironment, DayMaximum, FarmBoard, SeriesOfBoard, Tier};
+use crate::records::{BoardEnvironment, DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::store::{FarmStore, TimeStretch};
 
 const DAY: i64 = 86_400;
@@ -31,11 +31,7 @@ pub async fn of_board(
     // What other hardware did says nothing of this one.
     let hardware = board.settings.hardware_since().unwrap_or(i64::MIN);
     environments.retain(|one| one.first >= hardware);
-    let mut series = store.series(name).await?;
-    // What has no sample of the days that are shown has no change in them.
-    series.retain(|one| one.last > since);
-    let left_out = series.len().saturating_sub(MOST_SERIES);
-    series.truncate(MOST_SERIES);
+    let (series, left_out) = judged_series(store, name, since).await?;
     let from = (board.last_day - READ_DAYS * DAY).min(since);
     let invalid = store.invalid_runs(name, from).await?;
     let (mut all, mut judged) = rates(store, board, &series, &invalid).await?;
@@ -59,6 +55,51 @@ pub async fn of_board(
     Ok((all, judged))
 }
 
+/// The series of a board that are looked at, and how many there are beyond them.
+async fn judged_series(
+    store: &FarmStore,
+    board: &str,
+    since: i64,
+) -> Result<(Vec<SeriesOfBoard>, usize), Refusal> {
+    let mut series = store.series(board).await?;
+    // What has no sample of the days that are shown has no change in them.
+    series.retain(|one| one.last > since);
+    let left_out = series.len().saturating_sub(MOST_SERIES);
+    series.truncate(MOST_SERIES);
+    Ok((series, left_out))
+}
+
+/// What can be seen of the rate of each series that is looked at, up to the newest day of the fleet.
+pub async fn reaches(store: &FarmStore, board: &FarmBoard, newest: i64) -> Result<Vec<RateReach>, Refusal> {
+    let mut all = Vec::new();
+    for one in judged_series(store, &board.board, newest - SHOWN_DAYS * DAY).await?.0 {
+        all.push(reach(store, board, &one.key).await?);
+    }
+    Ok(all)
+}
+
+/// What can be seen of the rate of one.
+pub async fn reach(store: &FarmStore, board: &FarmBoard, key: &SeriesKey) -> Result<RateReach, Refusal> {
+    let invalid = store.invalid_runs(&board.board, board.last_day - READ_DAYS * DAY).await?;
+    let days = days(store, board, key, &invalid).await?;
+    Ok(rate_reach(&RateHistory { board: &board.board, key, name: "", days: &days }))
+}
+
+/// The days by which a rate is judged: whole ones, of this hardware and of what counts.
+async fn days(
+    store: &FarmStore,
+    board: &FarmBoard,
+    key: &SeriesKey,
+    invalid: &[InvalidRun],
+) -> Result<Vec<TierRow>, Refusal> {
+    let hardware = board.settings.hardware_since().unwrap_or(i64::MIN);
+    // The last day is not over.
+    let within = TimeStretch { from: (board.last_day - READ_DAYS * DAY).max(hardware), to: board.last_day };
+    let mut days = store.tiers(&board.board, key, Tier::Day, within).await?;
+    days.retain(|day| !is_spoiled(invalid, key, day.t));
+    Ok(days)
+}
+
 /// What changed of the rate of each series, and how many could be judged.
 async fn rates(
     store: &FarmStore,
@@ -67,12 +108,8 @@ async fn rates(
     invalid: &[InvalidRun],
 ) -> Result<(Vec<FarmChange>, JudgedSeries), Refusal> {
     let (mut all, mut judged) = (Vec::new(), JudgedSeries::default());
-    let hardware = board.settings.hardware_since().unwrap_or(i64::MIN);
-    // The last day is not over.
-    let within = TimeStretch { from: (board.last_day - READ_DAYS * DAY).max(hardware), to: board.last_day };
     for one in series {
-        let mut days = store.tiers(&board.board, &one.key, Tier::Day, within).await?;
-        days.retain(|day| !is_spoiled(invalid, &one.key, day.t));
+        let days = days(store, board, &one.key, invalid).await?;
         match is_judged(&days) {
             true => judged.judged += 1,
             false => judged.too_few += 1,

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::found_changes::rates_of;
 use super::pages::WebOutcome;
 use super::unnamed;
 use super::visitor::Visitor;
@@ -73,8 +74,10 @@ pub async fn json(
     let (boards, mut all) = found(&app, &visitor).await?;
     all.retain(|one| fits(one, &query));
     let series = app.changes.judged(&boards, &query.board).await;
+    let rates = rates_of(&app.store, &boards, &query.board).await?;
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-changes/1", "days": SHOWN_DAYS, "changes": all, "series": series,
+        "rates": rates,
     }))
 }
 

@@ -10,9 +10,9 @@ use tokio::sync::Mutex;
 use model::units::Nanos;
 
 use super::answer::Refusal;
-use super::board_changes::of_board;
+use super::board_changes::{of_board, reaches};
 use super::wall_clock::now;
-use crate::changes::{ChangeKind, FarmChange, JudgedSeries, SHOWN_DAYS, hold, silent};
+use crate::changes::{ChangeKind, FarmChange, JudgedSeries, RateReach, SHOWN_DAYS, hold, silent};
 use crate::ingest::plausible::believed;
 use crate::records::{DayMaximum, FarmBoard, Tier};
 use crate::store::FarmStore;
@@ -163,6 +163,18 @@ impl FoundChanges {
     }
 }
 
+/// What can be seen of the rates of one of these boards; none where it is not among them.
+pub async fn rates_of(
+    store: &FarmStore,
+    boards: &[FarmBoard],
+    board: &str,
+) -> Result<Option<Vec<RateReach>>, Refusal> {
+    match boards.iter().find(|one| one.board == board) {
+        Some(found) => reaches(store, found, newest(boards)).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 /// The first second of this day.
 fn today() -> i64 {
     Tier::Day.begin(now())
@@ -226,6 +238,14 @@ mod tests {
             assert!(all[0].says.starts_with("Latencies of wakeup from "), "{}", all[0].says);
             let boards = store.boards().await.unwrap();
             let judged = changes.judged(&boards, "a").await;
+            let rates = rates_of(&store, &boards, "a").await.unwrap().unwrap();
+            let seen = rates.iter().filter(|one| one.factor.is_some_and(|factor| factor < 2.1));
+            let mut seen: Vec<&str> = seen.map(|one| one.key.series.as_str()).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, ["switch", "timer", "timer+wakeup", "timer+wakeup+switch"]);
+            let changed = rates.iter().find(|one| one.key.series == "wakeup").unwrap();
+            assert!(changed.changed && changed.a_day.is_none(), "{changed:?}");
+            assert!(rates_of(&store, &boards, "b").await.unwrap().is_none());
             // The run has a series of its own, of one day.
             assert_eq!(judged, JudgedSeries { judged: 5, too_few: 1, left_out: 0 });
             for at in 0..40 {

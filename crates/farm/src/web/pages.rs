@@ -15,6 +15,7 @@ use study::page::ReportedRun;
 use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
+use super::board_changes::reach;
 use super::found_changes::newest;
 use super::protection::POLICY;
 use super::unnamed;
@@ -135,6 +136,7 @@ pub async fn board(
     let until = until(&query.to)?;
     let last = series.iter().find(|one| one.key == chosen).map_or(board.last, |one| one.last);
     let long_term = long_term(&app, &board.board, &chosen, span, span.stretch(until, last)).await?;
+    let reach = reach(&app.store, &board, &chosen).await?;
     let mut runs = app.store.runs(&board.board, RUNS_SHOWN).await?;
     let mut culprits = app.store.culprits(Some(&board.board), CULPRITS_OF_BOARD).await?;
     let mut environments = app.store.environments(&board.board).await?;
@@ -165,6 +167,7 @@ pub async fn board(
         span,
         until,
         long_term: &long_term,
+        reach: &reach,
         runs: &runs,
         culprits: &culprits,
         environments: &environments,

@@ -90,7 +90,7 @@ pub fn onsets(days: &[Exposure]) -> Vec<RateOnset> {
 
 /// Whether the rate changed within the recent days; `from` counts in these.
 fn onset(past: &[Exposure], recent: &[Exposure], direction: Direction) -> Option<RateOnset> {
-    let usual = Usual::of(past)?;
+    let usual = UsualRate::of(past)?;
     let (mut sum, mut ratio, mut best) = (0.0, 0.0, (f64::NEG_INFINITY, 0));
     for (at, day) in recent.iter().enumerate().rev() {
         ratio += usual.log_ratio(day, direction.factor());
@@ -112,15 +112,25 @@ fn onset(past: &[Exposure], recent: &[Exposure], direction: Direction) -> Option
     })
 }
 
-/// What is usual: events a day, and how much they vary.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Usual {
-    rate: f64,
-    phi: f64,
+/// What the last of some days is judged by, oldest first, where the rate last changed on one of
+/// them (0 where it never did); none where there are too few.
+pub fn usual_rate(days: &[Exposure], changed: usize) -> Option<UsualRate> {
+    let begin = days.len().checked_sub(RECENT)?;
+    let past = changed.max(begin.saturating_sub(LONGEST));
+    if begin < changed + LEAST { None } else { UsualRate::of(&days[past..begin]) }
 }
 
-impl Usual {
-    fn of(days: &[Exposure]) -> Option<Usual> {
+/// What is usual.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UsualRate {
+    /// Events a day.
+    pub rate: f64,
+    /// Their variance over their mean.
+    pub phi: f64,
+}
+
+impl UsualRate {
+    fn of(days: &[Exposure]) -> Option<UsualRate> {
         let seen: Vec<Exposure> = days.iter().copied().filter(|day| day.time > 0.0).collect();
         if seen.len() < LEAST {
             return None;
@@ -138,7 +148,7 @@ impl Usual {
         // higher than it looks: a third of its standard deviation.
         let events = all.events as f64 + 0.5;
         let rate = (events + 0.3 * (events * phi.max(1.0)).sqrt()) / all.time;
-        Some(Usual { rate, phi })
+        Some(UsualRate { rate, phi })
     }
 
     /// The logarithm of the likelihood of a day at a multiple of the rate over that at the rate.
@@ -213,6 +223,21 @@ mod tests {
         shorter.extend(counts.iter().take(40).map(|&events| Exposure { events, time: 0.5 }));
         shorter.extend(counts.iter().skip(40).map(|_| Exposure { events: 0, time: 0.0 }));
         assert!(onsets(&shorter).is_empty());
+    }
+
+    #[test]
+    fn what_is_usual_is_what_the_last_day_is_judged_by() {
+        let mut rng = Rng::new(SEED);
+        let mut all = days(&poisson_counts(20.0, 100, &mut rng));
+        let usual = usual_rate(&all, 0).unwrap();
+        assert_eq!(Some(usual), UsualRate::of(&all[..86]));
+        assert!(usual_rate(&all, 44).is_some() && usual_rate(&all, 45).is_none());
+        assert!(usual_rate(&all[..55], 0).is_none() && usual_rate(&all[..9], 0).is_none());
+        // The report of a change names the same numbers.
+        all.extend(days(&poisson_counts(80.0, 3, &mut rng)));
+        let found = onsets(&all);
+        let before = usual_rate(&all[..=found[0].seen], 0).unwrap();
+        assert_eq!((found[0].before, found[0].phi), (before.rate, before.phi));
     }
 
     #[test]

@@ -1,0 +1,115 @@
+//! How small a change of a rate can be seen: a board of which nothing is reported may be one on which
+//! nothing could be.
+
+use model::rows::row_edges;
+use model::units::Nanos;
+use report::words::{several, span};
+use serde::Serialize;
+use stats::pair::conditional_binomial::Exposure;
+use stats::time::onset::{LEAST, RECENT, onsets, smallest_factor, usual_rate};
+
+use super::rate::{RateHistory, a_day, counted, level};
+use crate::records::SeriesKey;
+
+/// What can be seen of the rate of late wake-ups of a series.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RateReach {
+    #[serde(flatten)]
+    pub key: SeriesKey,
+    /// The days that it is judged by: those with samples, since its rate changed where it did.
+    pub days: usize,
+    /// Whether that was so.
+    pub changed: bool,
+    /// Latencies from here on are late; none where too few days say so, or there are too few.
+    pub limit_ns: Option<Nanos>,
+    /// How many of these come a day; none where too few days say so.
+    pub a_day: Option<f64>,
+    /// How many times as many would be seen within a week in 95 of 100 cases; none where not even a
+    /// hundred times as many would.
+    pub factor: Option<f64>,
+}
+
+/// What can be seen of a series by its days.
+pub fn rate_reach(of: &RateHistory) -> RateReach {
+    let mut reach = RateReach { key: of.key.clone(), days: of.days.len(), ..RateReach::default() };
+    let Some(level) = level(of.days) else { return reach };
+    let days: Vec<Exposure> = counted(of.days, level).into_iter().map(|day| day.1).collect();
+    let changed = onsets(&days).last().map(|onset| onset.from);
+    reach.limit_ns = Some(row_edges(level).0);
+    reach.changed = changed.is_some();
+    reach.days = days.len() - changed.unwrap_or(0);
+    if let Some(usual) = usual_rate(&days, changed.unwrap_or(0)) {
+        reach.a_day = Some(usual.rate);
+        reach.factor = smallest_factor(usual.rate, usual.phi);
+    }
+    reach
+}
+
+impl RateReach {
+    /// In a sentence.
+    pub fn says(&self) -> String {
+        if self.days < LEAST + RECENT {
+            let since = if self.changed { " since it changed" } else { "" };
+            return format!(
+                "The rate of late wake-ups of this series is not judged yet: it has {} with samples{since}, \
+                 and {} are needed, {LEAST} of them to know what is usual.",
+                several(self.days as u64, "day", "days"),
+                LEAST + RECENT
+            );
+        }
+        let (Some(limit), Some(rate)) = (self.limit_ns, self.a_day) else {
+            return "The rate of late wake-ups of this series is not judged: it has fewer than ten wake-ups a \
+                    day."
+                .to_owned();
+        };
+        let at = format!("At {} late wake-ups a day (from {} on), ", a_day(rate), span(limit));
+        match self.factor {
+            Some(factor) => format!("{at}{factor:.1} times as many would be seen within a week."),
+            None => format!(
+                "{at}which vary much from day to day, a hundred times as many may go unseen for a week."
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rate::tests::history;
+    use super::*;
+    use crate::records::TierRow;
+
+    fn reach(days: &[TierRow]) -> RateReach {
+        let key = SeriesKey { series: "wakeup".into(), plan: "p".into() };
+        rate_reach(&RateHistory { board: "a", key: &key, name: "", days })
+    }
+
+    #[test]
+    fn what_can_be_seen_is_told_also_where_nothing_was() {
+        let steady = reach(&history(&[(15.0, 112)]));
+        assert_eq!((steady.days, steady.changed), (112, false));
+        assert!(steady.a_day.is_some_and(|rate| (13.0..17.0).contains(&rate)), "{steady:?}");
+        assert!(steady.factor.is_some_and(|factor| (1.3..2.1).contains(&factor)), "{steady:?}");
+        let says = steady.says();
+        assert!(says.starts_with("At 1") && says.ends_with(" times as many would be seen within a week."));
+        // The more there are, the smaller a change is seen.
+        assert!(reach(&history(&[(400.0, 112)])).factor < steady.factor);
+        let wild = RateReach { factor: None, ..steady };
+        assert!(wild.says().ends_with("a hundred times as many may go unseen for a week."));
+    }
+
+    #[test]
+    fn what_is_not_judged_says_why() {
+        let few = reach(&history(&[(15.0, 30)]));
+        assert_eq!((few.days, few.limit_ns, few.a_day, few.factor), (30, None, None, None));
+        assert!(few.says().contains("30 days with samples, and 56 are needed, 42 of them"), "{}", few.says());
+        let before = reach(&history(&[(15.0, 55)]));
+        assert!(before.a_day.is_none() && before.says().contains("55 days with samples"), "{before:?}");
+        assert!(reach(&history(&[(15.0, 56)])).a_day.is_some());
+        // After a change the days since then are what is usual.
+        let changed = reach(&history(&[(15.0, 100), (60.0, 20)]));
+        assert!(changed.changed && changed.days.abs_diff(20) < 4, "{changed:?}");
+        assert!(changed.says().contains(" since it changed, and 56 are needed"), "{}", changed.says());
+        let empty = vec![TierRow::default(); 112];
+        assert!(reach(&empty).says().contains("fewer than ten wake-ups a day"));
+    }
+}
