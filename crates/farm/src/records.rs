@@ -339,11 +339,12 @@ impl EnvironmentRuns {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoardEnvironment {
     pub record: EnvironmentRecord,
-    /// When its first and its last run began,
+    /// When its first and its last run began; of a board without runs the first and the last five
+    /// minutes of its recorder.
     pub first: i64,
     pub last: i64,
     pub runs: u64,
-    /// and one of them.
+    /// One of the runs.
     pub example: String,
 }
 

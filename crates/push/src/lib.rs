@@ -10,12 +10,16 @@
 //! token. [`round`] sends what is there to be sent: [`rows`] of records and [`runs`], through
 //! [`link`], which speaks HTTP. What was acknowledged is in [`sent`]; nothing is copied, the record
 //! and the runs themselves wait, and [`spool`] holds the runs to a size where one is given.
+//! be sent: [`rows`] of records with their [`environments`], and [`runs`], through [`link`], which
+//! speaks HTTP. What was acknowledged is in [`sent`]; nothing is copied, the record and the runs
+//! themselves wait, and [`spool`] holds the runs to a size where one is given.
 
 pub mod address;
 pub mod backoff;
 pub mod cli;
 pub mod document;
 pub mod enrolment;
+pub mod environments;
 pub mod known;
 pub mod link;
 pub mod manifest;

@@ -10,6 +10,7 @@ use model::record::RecordTier;
 use model::text::{excerpt, quoted, several};
 use model::watch::WatchSeries;
 
+use super::environments;
 use super::link::LinkFault;
 use super::sent::SentLog;
 use super::session::{PushAllowance, PushRound, RoundEnd};
@@ -25,7 +26,7 @@ pub fn send_newest(round: &mut PushRound<'_>, record: &Path) -> Sent {
             Ok(())
         })?;
         if let Some(text) = newest {
-            send(round, RowCut::of(series, text))?;
+            send(round, record, RowCut::of(series, text))?;
         }
     }
     Ok(())
@@ -36,11 +37,11 @@ pub fn send_backlog(round: &mut PushRound<'_>, record: &Path) -> Sent {
     for &series in WatchSeries::ALL {
         let mut open: Option<RowCut> = None;
         each_open(round, record, series, |round, text| match RowCut::join(&mut open, series, text) {
-            Some(full) => send(round, full),
+            Some(full) => send(round, record, full),
             None => Ok(()),
         })?;
         if let Some(rest) = open {
-            send(round, rest)?;
+            send(round, record, rest)?;
         }
     }
     Ok(())
@@ -114,8 +115,9 @@ fn note_merged(round: &mut PushRound<'_>, series: WatchSeries, text: &RowText) {
     }
 }
 
-/// Sends a cut until each of its rows is acknowledged or set aside.
-fn send(round: &mut PushRound<'_>, mut cut: RowCut) -> Sent {
+/// Sends a cut until each of its rows is acknowledged or set aside; before that what it names.
+fn send(round: &mut PushRound<'_>, record: &Path, mut cut: RowCut) -> Sent {
+    environments::send_named(round, record, &cut.envs)?;
     while let Some((first, _)) = cut.rows.first() {
         round.may(PushAllowance::Rows)?;
         let run = &cut.run;
@@ -139,7 +141,7 @@ fn send(round: &mut PushRound<'_>, mut cut: RowCut) -> Sent {
             },
             413 if cut.rows.len() > 1 => {
                 let half = cut.first_half();
-                send(round, half)?;
+                send(round, record, half)?;
             }
             413 => set_aside(round, &mut cut, 0, &detail),
             status => return Err(refused(status, &detail)),

@@ -25,6 +25,8 @@ pub struct SentLog {
     pub runs: BTreeMap<String, (u64, u64)>,
     /// Those of them that the farm refused: it has them not.
     pub refused: BTreeSet<String>,
+    /// Environments by what rows call them: those that the farm has, refused, or that no record has.
+    pub environments: BTreeSet<String>,
     /// What was removed, or merged, before it could be sent, ever.
     pub dropped_runs: u64,
     pub dropped_rows: u64,

@@ -43,6 +43,8 @@ pub struct RoundOutcome {
     pub dropped: u64,
     /// Something is left that the farm would not take now.
     pub left: bool,
+    /// The farm knows no environments: it is an older one.
+    pub no_environments: bool,
     /// Sentences on all of that.
     pub remarks: Vec<String>,
 }

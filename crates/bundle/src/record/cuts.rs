@@ -1,6 +1,8 @@
 //! Rows as they are passed on: lines of one boot and plan behind a header, as many as a farm takes
 //! at once.
 
+use std::collections::BTreeSet;
+
 use model::keyword::Word;
 use model::watch::{WatchRun, WatchSeries};
 
@@ -18,6 +20,8 @@ pub struct RowCut {
     pub run: WatchRun,
     /// The digest of the environment at the first of them.
     pub env: String,
+    /// Those of all of them.
+    pub envs: BTreeSet<String>,
     /// Each line with its number, without its newline.
     pub rows: Vec<(u64, Vec<u8>)>,
     bytes: usize,
@@ -26,8 +30,9 @@ pub struct RowCut {
 impl RowCut {
     /// A cut of one row.
     pub fn of(series: WatchSeries, text: RowText) -> RowCut {
-        let mut cut = RowCut { series, run: text.run, env: text.at.env, rows: Vec::new(), bytes: 0 };
-        cut.push(text.at.seq, text.line);
+        let (run, env) = (text.run.clone(), text.at.env.clone());
+        let mut cut = RowCut { series, run, env, envs: BTreeSet::new(), rows: Vec::new(), bytes: 0 };
+        cut.push(text);
         cut
     }
 
@@ -36,7 +41,7 @@ impl RowCut {
     pub fn join(open: &mut Option<RowCut>, series: WatchSeries, text: RowText) -> Option<RowCut> {
         match open.as_mut().filter(|cut| cut.takes(&text)) {
             Some(cut) => {
-                cut.push(text.at.seq, text.line);
+                cut.push(text);
                 None
             }
             None => open.replace(RowCut::of(series, text)),
@@ -51,16 +56,20 @@ impl RowCut {
             && self.bytes + text.line.len() < MOST_BYTES
     }
 
-    fn push(&mut self, seq: u64, line: Vec<u8>) {
-        self.bytes += line.len() + 1;
-        self.rows.push((seq, line));
+    fn push(&mut self, text: RowText) {
+        self.bytes += text.line.len() + 1;
+        if !self.envs.contains(&text.at.env) {
+            self.envs.insert(text.at.env);
+        }
+        self.rows.push((text.at.seq, text.line));
     }
 
     /// Takes the first half of its rows out, for who was told that they are too many.
     pub fn first_half(&mut self) -> RowCut {
         let rest = self.rows.split_off(self.rows.len() / 2);
         let rows = std::mem::replace(&mut self.rows, rest);
-        RowCut { series: self.series, run: self.run.clone(), env: self.env.clone(), rows, bytes: 0 }
+        let (run, env, envs) = (self.run.clone(), self.env.clone(), self.envs.clone());
+        RowCut { series: self.series, run, env, envs, rows, bytes: 0 }
     }
 
     /// All of it as `onbeat.rows/1`.

@@ -1,8 +1,9 @@
 //! What a machine was, by its content: the same settings have the same digest.
 
 use facts::differences::Settings;
-use model::run::Run;
+use model::run::{Host, Run};
 use model::text::excerpt;
+use model::watch::WatchEnvironment;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
@@ -25,12 +26,35 @@ pub fn environment(run: &Run, files: &[(String, Vec<u8>)]) -> EnvironmentRecord 
         options.iter().for_each(|(name, value)| all.update(format!("{name}={value}\n")));
         kept.insert("kernel configuration".to_owned(), hex(&all.finalize()[..8]));
     }
-    let document = serde_json::to_string(&kept).unwrap_or_default();
+    record(&kept, &run.host.model, &run.host.release, run.host.preempt.as_str())
+}
+
+/// The environment that a watch recorded, its settings named as those of a run. The kernel's files
+/// are not among them.
+pub fn watch_environment(of: &WatchEnvironment) -> EnvironmentRecord {
+    let setting = |name: &str| of.settings.get(name).map(String::as_str).unwrap_or_default();
+    let host = Host { cmdline: setting("cmdline").to_owned(), ..Host::default() };
+    let words = Settings::of(&Run { host, ..Run::default() }, &[]);
+    let words = words.values().iter().filter(|(name, _)| name.starts_with("cmdline "));
+    let mut kept: BTreeMap<String, String> =
+        words.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let others = of.settings.iter().filter(|(name, value)| *name != "cmdline" && !value.is_empty());
+    kept.extend(others.map(|(name, value)| (format!("host.{name}"), value.clone())));
+    for (name, value) in [("host.release", &of.release), ("host.machine", &of.machine)] {
+        if !value.is_empty() {
+            kept.entry(name.to_owned()).or_insert_with(|| value.clone());
+        }
+    }
+    record(&kept, setting("model"), &of.release, setting("preempt"))
+}
+
+fn record(kept: &BTreeMap<String, String>, model: &str, release: &str, preempt: &str) -> EnvironmentRecord {
+    let document = serde_json::to_string(kept).unwrap_or_default();
     EnvironmentRecord {
         digest: hex(&Sha256::digest(&document)[..16]),
-        model: excerpt(&run.host.model),
-        release: excerpt(&run.host.release),
-        preempt: run.host.preempt.as_str().to_owned(),
+        model: excerpt(model),
+        release: excerpt(release),
+        preempt: excerpt(preempt),
         settings: document,
     }
 }
@@ -58,5 +82,41 @@ mod tests {
         assert_ne!(other.digest, first.digest);
         assert!(other.settings.contains("sched_rt_runtime_us"));
         assert_eq!(first.release, "6.12.1-rt");
+    }
+
+    #[test]
+    fn settings_of_a_watch_are_named_as_those_of_a_run() {
+        let mut run = Run::default();
+        run.host.cmdline = "isolcpus=1 quiet".into();
+        run.host.governor = "performance".into();
+        let of_run: BTreeMap<String, String> =
+            serde_json::from_str(&environment(&run, &[]).settings).unwrap();
+        let settings = [
+            ("cmdline", "isolcpus=1 quiet"),
+            ("governor", "performance"),
+            ("model", "a board"),
+            ("preempt", "full-rt"),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let watch = WatchEnvironment {
+            env: "1a".into(),
+            release: "6.12.1-rt".into(),
+            settings: settings.into(),
+            ..WatchEnvironment::default()
+        };
+        let record = watch_environment(&watch);
+        let of_watch: BTreeMap<String, String> = serde_json::from_str(&record.settings).unwrap();
+        for name in ["cmdline isolcpus", "cmdline quiet", "host.governor"] {
+            assert!(
+                of_run.contains_key(name) && of_run.get(name) == of_watch.get(name),
+                "{name}: {of_watch:?}"
+            );
+        }
+        assert!(!of_watch.contains_key("host.cmdline"));
+        assert_eq!(of_watch["host.release"], "6.12.1-rt");
+        assert_eq!((record.model.as_str(), record.release.as_str()), ("a board", "6.12.1-rt"));
+        assert_eq!(record.preempt, "full-rt");
+        // It is known by its content, whatever the board calls it.
+        assert_eq!(watch_environment(&WatchEnvironment { env: "2b".into(), ..watch }), record);
     }
 }

@@ -30,6 +30,8 @@ pub struct ReceivedRow {
     pub span_ns: Nanos,
     /// What it belongs to.
     pub labels: Labels,
+    /// What the board calls the environment that it had then; empty where that is not said.
+    pub env: String,
     pub digest: Vec<u8>,
     pub parts: Vec<RowPart>,
 }
@@ -153,6 +155,7 @@ fn received(header: &HeaderLine, of: &RowsOf, line: &RowsLine, bytes: &[u8]) -> 
         own_wall_ns: line.at.wall_ns,
         span_ns: line.at.span_ns,
         labels: header.run.labels.clone(),
+        env: excerpt(if line.at.env.is_empty() { &header.env } else { &line.at.env }),
         digest: Sha256::digest(bytes)[..8].to_vec(),
         parts,
     })

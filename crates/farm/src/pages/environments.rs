@@ -48,9 +48,13 @@ pub fn environments(board: &FarmBoard, all: &[BoardEnvironment]) -> String {
         @for (at, one) in all.iter().enumerate() {
             section {
                 h2 { (environment_words(one)) }
-                p { (several(one.runs, "run", "runs")) " from " (moment(one.first)) " to "
-                    (moment(one.last)) " UTC, one of them "
-                    a href={ "/runs/" (escaped(&one.example)) } { (one.example) } "." }
+                @if one.runs == 0 {
+                    p { "Recorded from " (moment(one.first)) " to " (moment(one.last)) " UTC." }
+                } @else {
+                    p { (several(one.runs, "run", "runs")) " from " (moment(one.first)) " to "
+                        (moment(one.last)) " UTC, one of them "
+                        a href={ "/runs/" (escaped(&one.example)) } { (one.example) } "." }
+                }
                 @match all.get(at + 1) {
                     Some(before) => {
                         (difference(before, one))
@@ -116,5 +120,8 @@ mod tests {
         let way = format!("?a_board=a&amp;a_environment=d{a}&amp;b_board=a&amp;b_environment=d{b}\"");
         assert_eq!(text.matches(&way).count(), 1, "{text}");
         assert!(!text.contains("<b>") && text.contains("(none)") && text.contains("The first that is known"));
+        let recorded = BoardEnvironment { runs: 0, example: String::new(), ..environment(before) };
+        let text = environments(&board, &[recorded]);
+        assert!(text.contains("Recorded from") && !text.contains("/runs/\""), "{text}");
     }
 }

@@ -76,8 +76,13 @@ impl FarmStore {
         let mut days = self.days(first, last).await?;
         let slots = self.last_slots(first, last).await?;
         let mut settings = self.settings_with_budgets(first, last).await?;
+        let mut recorded = self.recorded_now(first, last).await?;
         let board = |row: Row| {
             let (id, board, name, runs, last, tokens, enrolled, model, release, preempt, environment) = row;
+            let of_runs = (model, release, preempt, environment);
+            // Without a run its recorder says what it is.
+            let (model, release, preempt, environment) =
+                if runs > 0 { of_runs } else { recorded.remove(&id).unwrap_or(of_runs) };
             let days = days.remove(&id).unwrap_or_default();
             let max_ns = days.iter().map(|day| day.max_ns).max();
             let last_day = days.last().map_or(0, |day: &DayMaximum| day.t).max(Tier::Day.begin(last));

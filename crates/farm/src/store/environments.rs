@@ -1,26 +1,77 @@
-//! What boards were, and when.
+//! What boards were, and when: by their runs, or by the rows of those that have none.
+
+use std::collections::BTreeMap;
 
 use model::error::Result;
+use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use super::{FarmStore, to_u64, trouble};
-use crate::records::{BoardEnvironment, EnvironmentRecord};
+use super::many::{pieces, values};
+use super::{FarmStore, storable, to_u64, trouble};
+use crate::records::{BoardEnvironment, EnvironmentRecord, EnvironmentRuns, Tier};
+
+/// What a row says of the environment that its board had.
+pub struct RowEnvironment<'a> {
+    pub board: i64,
+    /// As the board calls it.
+    pub env: &'a str,
+    /// The five minutes that the row is of.
+    pub t: i64,
+}
+
+/// Notes of each day which environments a board had in it; the same again changes nothing.
+pub async fn put_row_environments(
+    all: &mut Transaction<'static, Any>,
+    rows: &[RowEnvironment<'_>],
+) -> sqlx::Result<()> {
+    const DAY: &str = "insert into row_environment (board_id, t, env, from_t, to_t) values ";
+    let mut days: BTreeMap<(i64, i64, &str), (i64, i64)> = BTreeMap::new();
+    for row in rows {
+        let day = days.entry((row.board, Tier::Day.begin(row.t), row.env)).or_insert((row.t, row.t));
+        *day = (day.0.min(row.t), day.1.max(row.t));
+    }
+    for piece in pieces(&days.into_iter().collect::<Vec<_>>()) {
+        let text = values(DAY, 5, piece.len())
+            + " on conflict (board_id, t, env) do update set \
+               from_t = case when excluded.from_t < row_environment.from_t then excluded.from_t \
+                else row_environment.from_t end, \
+               to_t = case when excluded.to_t > row_environment.to_t then excluded.to_t \
+                else row_environment.to_t end";
+        let mut insert = sqlx::query(AssertSqlSafe(text));
+        for ((board, t, env), (from, to)) in piece {
+            insert = insert.bind(*board).bind(*t).bind(*env).bind(*from).bind(*to);
+        }
+        insert.execute(&mut **all).await?;
+    }
+    Ok(())
+}
+
+/// Model, release, preemption and digest of an environment.
+pub type EnvironmentNames = (String, String, String, String);
 
 impl FarmStore {
     /// The environments of a board, the latest first.
     pub async fn environments(&self, board: &str) -> Result<Vec<BoardEnvironment>> {
-        type Row = (String, String, String, String, String, i64, i64, i64, String);
-        let rows: Vec<Row> = sqlx::query_as(
-            "select e.digest, e.model, e.release, e.preempt, e.settings, min(r.started), max(r.started), \
-             count(*), \
-             max(r.id) from run r join board b on b.id = r.board_id join environment e on e.id = \
-              r.environment_id \
+        const OF_RUNS: &str = "select e.digest, e.model, e.release, e.preempt, e.settings, min(r.started), max(r.started), \
+             count(*), max(r.id) from run r join board b on b.id = r.board_id \
+             join environment e on e.id = r.environment_id \
              where b.key = $1 group by e.digest, e.model, e.release, e.preempt, e.settings \
-             order by max(r.started) desc, e.digest",
-        )
-        .bind(board)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(trouble)?;
+             order by max(r.started) desc, e.digest";
+        const OF_ROWS: &str = "select e.digest, e.model, e.release, e.preempt, e.settings, min(d.from_t), max(d.to_t), \
+             cast(0 as bigint), '' from row_environment d \
+             join watch_environment w on w.board_id = d.board_id and w.env = d.env \
+             join environment e on e.id = w.environment_id \
+             where d.board_id = (select id from board where key = $1) \
+             group by e.digest, e.model, e.release, e.preempt, e.settings \
+             order by max(d.to_t) desc, e.digest";
+        let of_runs = self.environments_by(OF_RUNS, board).await?;
+        // Runs say more, as the kernel's files: what both say of one machine would differ.
+        if of_runs.is_empty() { self.environments_by(OF_ROWS, board).await } else { Ok(of_runs) }
+    }
+
+    async fn environments_by(&self, query: &'static str, board: &str) -> Result<Vec<BoardEnvironment>> {
+        type Row = (String, String, String, String, String, i64, i64, i64, String);
+        let rows: Vec<Row> =
+            sqlx::query_as(query).bind(board).fetch_all(&self.pool).await.map_err(trouble)?;
         let one =
             |(digest, model, release, preempt, settings, first, last, runs, example): Row| BoardEnvironment {
                 record: EnvironmentRecord { digest, model, release, preempt, settings },
@@ -30,5 +81,178 @@ impl FarmStore {
                 example,
             };
         Ok(rows.into_iter().map(one).collect())
+    }
+
+    /// Keeps what a board calls an environment: whether it is new.
+    pub async fn put_environment(&self, board_id: i64, env: &str, of: &EnvironmentRecord) -> Result<bool> {
+        let mut all = self.begin().await?;
+        sqlx::query(
+            "insert into environment (digest, model, release, preempt, settings) \
+             values ($1, $2, $3, $4, $5) on conflict do nothing",
+        )
+        .bind(&of.digest)
+        .bind(storable(&of.model))
+        .bind(storable(&of.release))
+        .bind(storable(&of.preempt))
+        .bind(storable(&of.settings))
+        .execute(&mut *all)
+        .await
+        .map_err(trouble)?;
+        let named = sqlx::query(
+            "insert into watch_environment (board_id, env, environment_id) \
+             select $1, $2, id from environment where digest = $3 on conflict do nothing",
+        )
+        .bind(board_id)
+        .bind(env)
+        .bind(&of.digest)
+        .execute(&mut *all)
+        .await
+        .map_err(trouble)?;
+        all.commit().await.map_err(trouble)?;
+        Ok(named.rows_affected() == 1)
+    }
+
+    /// The latest environment of each board from one to another that has rows, by its number.
+    pub async fn recorded_now(&self, first: &str, last: &str) -> Result<BTreeMap<i64, EnvironmentNames>> {
+        let rows: Vec<(i64, String, String, String, String)> = sqlx::query_as(
+            "select b.id, e.model, e.release, e.preempt, e.digest from board b \
+             join board_setting s on s.board_id = b.id \
+             join watch_environment w on w.board_id = s.board_id and w.env = \
+              (select d.env from row_environment d where d.board_id = s.board_id \
+               order by d.t desc, d.to_t desc limit 1) \
+             join environment e on e.id = w.environment_id where b.key >= $1 and b.key <= $2",
+        )
+        .bind(first)
+        .bind(last)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let one = |(id, model, release, preempt, digest)| (id, (model, release, preempt, digest));
+        Ok(rows.into_iter().map(one).collect())
+    }
+
+    /// The first and the last five minutes in each environment, of the boards without runs.
+    pub async fn recorded_environments(&self) -> Result<BTreeMap<String, Vec<EnvironmentRuns>>> {
+        let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
+            "select b.key, e.digest, min(d.from_t), max(d.to_t) from row_environment d \
+             join watch_environment w on w.board_id = d.board_id and w.env = d.env \
+             join board b on b.id = d.board_id join environment e on e.id = w.environment_id \
+             where not exists (select 1 from run r where r.board_id = d.board_id) \
+             group by b.key, e.digest order by b.key, min(d.from_t)",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        let mut all: BTreeMap<String, Vec<EnvironmentRuns>> = BTreeMap::new();
+        for (board, digest, first, last) in rows {
+            all.entry(board).or_default().push(EnvironmentRuns { digest, first, last });
+        }
+        Ok(all)
+    }
+
+    /// From when on a board had which environment by its rows, oldest first.
+    pub async fn recorded_steps(&self, board: &str) -> Result<Vec<(i64, String)>> {
+        let mut steps: Vec<(i64, String)> = sqlx::query_as(
+            "select d.from_t, e.digest from row_environment d \
+             join watch_environment w on w.board_id = d.board_id and w.env = d.env \
+             join environment e on e.id = w.environment_id \
+             where d.board_id = (select id from board where key = $1) order by d.from_t, d.to_t, e.digest",
+        )
+        .bind(board)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        steps.dedup_by(|next, one| next.1 == one.1);
+        Ok(steps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::recorded_run;
+    use crate::ingest::environment::watch_environment;
+    use crate::ingest::rows::{self, RowsOf};
+    use crate::store::RowBatch;
+    use crate::store::engines::on_each_engine;
+    use model::rows::RowCounts;
+    use model::units::{Cpu, Nanos};
+    use model::watch::{WatchEnvironment, WatchRow};
+
+    fn known(env: &str) -> EnvironmentRecord {
+        let settings = [("model", "a board"), ("preempt", "full-rt"), ("cmdline", "quiet")];
+        watch_environment(&WatchEnvironment {
+            env: env.into(),
+            release: format!("6.12-{env}"),
+            settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            ..WatchEnvironment::default()
+        })
+    }
+
+    /// Rows from one number to another, all in one environment.
+    fn batch(from: u64, to: u64, env: &str) -> RowBatch {
+        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer".into() };
+        let line = |seq: u64| {
+            let hist = RowCounts::of_rows([(200, 3)]);
+            let row = WatchRow { cpu: Some(Cpu(0)), n: hist.total(), hist, ..WatchRow::default() };
+            let mono = seq as i64 * 300 * Nanos::SECOND.0;
+            let line = serde_json::json!({
+                "seq": seq, "mono_ns": mono, "wall_ns": mono, "env": env, "cpus": [row],
+            });
+            line.to_string() + "\n"
+        };
+        let text: String = (from..to).map(line).collect();
+        let rows = rows::read(&of, text.as_bytes()).unwrap();
+        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+    }
+
+    #[test]
+    fn a_board_without_runs_was_what_its_rows_say_in_whatever_order_they_come() {
+        on_each_engine(async |store| {
+            store.add_code(&[1], 100, &[]).await.unwrap();
+            store.enrol(&[1], 50, "a", "a", &[2]).await.unwrap();
+            // The newest first; what `y` is comes late.
+            store.put_rows(&[batch(900, 1_000, "y"), batch(0, 300, "x")]).await.unwrap();
+            assert!(store.put_environment(1, "x", &known("x")).await.unwrap());
+            assert!(!store.put_environment(1, "x", &known("x")).await.unwrap());
+            assert_eq!(store.boards().await.unwrap()[0].release, "");
+            assert!(store.put_environment(1, "y", &known("y")).await.unwrap());
+            store.put_rows(&[batch(600, 900, "y"), batch(300, 600, "x")]).await.unwrap();
+            store.put_rows(&[batch(0, 300, "x")]).await.unwrap();
+
+            let board = store.boards().await.unwrap().remove(0);
+            assert_eq!((board.model.as_str(), board.release.as_str()), ("a board", "6.12-y"));
+            assert_eq!((board.preempt.as_str(), &board.environment), ("full-rt", &known("y").digest));
+            let found = store.environments("a").await.unwrap();
+            let told = |one: &BoardEnvironment| (one.record.release.clone(), one.first, one.last, one.runs);
+            let wanted =
+                [("6.12-y".to_owned(), 600 * 300, 999 * 300, 0), ("6.12-x".to_owned(), 0, 599 * 300, 0)];
+            assert_eq!(found.iter().map(told).collect::<Vec<_>>(), wanted);
+            assert_eq!(found[1].record, known("x"));
+            let steps = store.environment_steps(&["a", "none"]).await.unwrap();
+            assert_eq!(steps["a"], [(0, known("x").digest), (600 * 300, known("y").digest)]);
+            let of_all = store.environment_runs().await.unwrap();
+            assert_eq!((of_all.len(), of_all["a"].len(), of_all["a"][1].first), (1, 2, 600 * 300));
+            // Back again, on a later day.
+            store.put_rows(&[batch(1_200, 1_300, "x")]).await.unwrap();
+            assert_eq!(store.environment_steps(&["a"]).await.unwrap()["a"].len(), 3);
+            assert_eq!(store.boards().await.unwrap()[0].release, "6.12-x");
+        });
+    }
+
+    #[test]
+    fn runs_say_what_a_board_was_where_there_are_any() {
+        on_each_engine(async |store| {
+            let run = recorded_run("measured", "a");
+            store.put(&run).await.unwrap();
+            store.put_environment(1, "x", &known("x")).await.unwrap();
+            store.put_rows(&[batch(0, 300, "x")]).await.unwrap();
+            let found = store.environments("a").await.unwrap();
+            assert_eq!((found.len(), &found[0].record), (1, &run.environment));
+            assert_eq!(store.boards().await.unwrap()[0].environment, run.environment.digest);
+            let steps = store.environment_steps(&["a"]).await.unwrap();
+            assert_eq!(steps["a"], [(run.run.started, run.environment.digest.clone())]);
+            assert_eq!(store.environment_runs().await.unwrap()["a"].len(), 1);
+        });
     }
 }

@@ -8,7 +8,7 @@ use crate::ingest::rows::{self, RowsOf};
 use crate::records::BundleRecord;
 use model::rows::RowCounts;
 use model::units::Cpu;
-use model::watch::WatchRow;
+use model::watch::{WatchCulprit, WatchRow};
 
 /// A store in which a chosen write fails; each row that a statement writes is one.
 struct Faulty(FarmStore);
@@ -136,11 +136,13 @@ fn batch(from: u64, to: u64, samples: u64) -> RowBatch {
             n: hist.total(),
             max_ns: Some(Nanos(900)),
             hist,
+            culprit: WatchCulprit { name: "hog".into(), share: Some(0.5), ..WatchCulprit::default() },
             ..WatchRow::default()
         };
         let mono = seq as i64 * 300 * Nanos::SECOND.0;
-        let line =
-            serde_json::json!({ "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row] });
+        let line = serde_json::json!({
+            "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "env": "e", "cpus": [row],
+        });
         line.to_string() + "\n"
     };
     let text: String = (from..to).map(line).collect();
@@ -161,8 +163,9 @@ fn rows_are_stored_whole_or_not_at_all() {
         let together = [batch(0, 9, 10), batch(5, 14, 10), batch(13, 15, 77)];
         let put = async |store: &FarmStore| store.put_rows(&together).await.is_ok();
         let failed = faulty.in_spite_of_faults(put).await;
-        // A key and a slot for each row, and three histograms.
-        assert!(failed >= 2 * 15 + 3, "{failed}");
+        // A key and a slot for each row, three histograms, a culprit with its day, an environment's
+        // day.
+        assert!(failed >= 2 * 15 + 6, "{failed}");
         assert!(put(&clean.0).await);
         assert_eq!(faulty.content().await, clean.content().await);
         assert_eq!(clean.0.put_rows(&together).await.unwrap()[2].seq, [13]);

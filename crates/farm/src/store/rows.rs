@@ -8,6 +8,7 @@ use model::units::Nanos;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use super::culprits::{RowCulprit, put_row_culprits};
+use super::environments::{RowEnvironment, put_row_environments};
 use super::labels::{LabelledRow, put_row_labels};
 use super::many::{by_keys, pieces, values};
 use super::tiers::{SlotPlace, add_to_tiers, put_slots};
@@ -155,6 +156,7 @@ async fn put_batches(
     }
     add_to_tiers(all, &Tier::ALL, &parts).await?;
     put_row_culprits(all, &culprits(&new)).await?;
+    put_row_environments(all, &environments(&new)).await?;
     put_row_labels(all, &labelled(&new, name)).await?;
     Ok(answers)
 }
@@ -344,6 +346,15 @@ fn culprits<'a>(rows: &'a [PlacedRow<'a>]) -> Vec<RowCulprit<'a>> {
         }
     }
     all
+}
+
+/// What the board was in each of them.
+fn environments<'a>(rows: &'a [PlacedRow<'a>]) -> Vec<RowEnvironment<'a>> {
+    let one = |row: &'a PlacedRow<'a>| {
+        let (board, t) = (row.batch.board_id, Tier::Slot.begin(row.t()));
+        RowEnvironment { board, env: &row.row.env, t }
+    };
+    rows.iter().filter(|row| !row.row.env.is_empty()).map(one).collect()
 }
 
 /// Those that have labels.

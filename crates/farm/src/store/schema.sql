@@ -48,6 +48,12 @@ create table if not exists row_key (
     board_id bigint not null, boot text not null, recording text not null, series text not null,
     seq bigint not null, digest blob not null,
     primary key (board_id, boot, recording, series, seq)) /* clustered */;
+create table if not exists watch_environment (
+    board_id bigint not null, env text not null, environment_id bigint not null,
+    primary key (board_id, env));
+create table if not exists row_environment (
+    board_id bigint not null, t bigint not null, env text not null, from_t bigint not null,
+    to_t bigint not null, primary key (board_id, t, env)) /* clustered */;
 create table if not exists boot (
     board_id bigint not null, boot text not null, offset_ns bigint not null, source text not null,
     primary key (board_id, boot));

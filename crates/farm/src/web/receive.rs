@@ -8,6 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bundle::manifest::{BundleManifest, PIECE};
+use model::watch::WatchEnvironment;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -15,13 +16,14 @@ use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::sender::{BoardSender, SentFault, clock_of, content, intake, now_ns};
 use crate::ingest::bundle::{is_id, read};
-use crate::ingest::environment::hex;
+use crate::ingest::environment::{hex, watch_environment};
 use crate::ingest::find::FoundBundle;
 use crate::ingest::rows::{self, RowsOf};
 use crate::store::{PutOutcome, RowBatch, SentBundle, TokenOwner};
 
 const ROWS_LIMIT: u64 = 1 << 20;
 const MANIFEST_LIMIT: u64 = 4 << 20;
+const ENVIRONMENT_LIMIT: u64 = 256 << 10;
 
 /// An answer with its status.
 pub type Received = Result<Response, Refusal>;
@@ -89,6 +91,28 @@ pub async fn put_rows(
         told["cut_off"] = json!(rows::cut_off(&text));
     }
     with(status, &told)
+}
+
+pub async fn put_environment(
+    State(app): State<Arc<App>>,
+    BoardSender(owner): BoardSender,
+    Path(digest): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Received {
+    intake(&app)?;
+    let text = content(&headers, &body, ENVIRONMENT_LIMIT)?;
+    let unreadable = |detail: &str| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
+    if hex(&Sha256::digest(&text)) != digest {
+        return Err(unreadable("the content has another digest than the address: send it again"));
+    }
+    let sent: Option<WatchEnvironment> = serde_json::from_slice(&text).ok();
+    let Some(sent) = sent.filter(|sent| !sent.env.is_empty()) else {
+        return Err(unreadable("this is no environment: send what a record of onbeat watch has as one"));
+    };
+    let (env, record) = (model::text::excerpt(&sent.env), watch_environment(&sent));
+    let new = app.store.put_environment(owner.board_id, &env, &record).await?;
+    with(if new { StatusCode::CREATED } else { StatusCode::OK }, &json!({}))
 }
 
 pub async fn put_piece(

@@ -130,5 +130,6 @@ pub fn routes() -> Vec<FarmRoute> {
         store("/v1/runs/{id}", receive::put_run),
         store("/v1/rows/{boot}/{recording}/{series}/{seq}", receive::put_rows),
         store("/v1/pieces/{piece}", receive::put_piece),
+        store("/v1/environments/{digest}", receive::put_environment),
     ]
 }

@@ -36,6 +36,12 @@ pub struct FakeFarm {
     pub is_cut: bool,
     /// Runs and rows that the board dropped.
     pub dropped: (u64, u64),
+    /// By what rows call them.
+    pub environments: BTreeMap<String, Value>,
+    /// It is one of before there were environments.
+    pub no_environments: bool,
+    /// Rows must name environments that are there.
+    pub wants_environments: bool,
     /// Rows that it calls malformed.
     pub malformed: BTreeSet<u64>,
     /// More lines are too many.
@@ -78,6 +84,11 @@ impl FakeFarm {
         let rows: Vec<(u64, &str)> = lines[1..].iter().map(|line| (seq(line), *line)).collect();
         assert_eq!(rows[0].0.to_string(), first);
         assert!(rows.windows(2).all(|pair| pair[0].0 < pair[1].0), "{rows:?}");
+        if self.wants_environments {
+            let env =
+                |line: &str| serde_json::from_str::<Value>(line).unwrap()["env"].as_str().unwrap().to_owned();
+            assert!(rows.iter().all(|row| self.environments.contains_key(&env(row.1))), "{of}/{first}");
+        }
         if let Some(at) = rows.iter().position(|row| self.malformed.contains(&row.0)) {
             return answer(422, json!({ "line": at + 2, "detail": "no row" }));
         }
@@ -102,6 +113,17 @@ impl FakeFarm {
             200
         };
         answer(status, json!({ "stored": stored, "seq": other }))
+    }
+
+    fn put_environment(&mut self, digest: &str, bytes: &[u8]) -> FarmAnswer {
+        if self.no_environments {
+            return answer(404, json!({ "detail": "no such page" }));
+        }
+        assert_eq!(hex(&Sha256::digest(bytes)), digest);
+        let document: Value = serde_json::from_slice(bytes).unwrap();
+        let env = document["env"].as_str().unwrap().to_owned();
+        let is_new = self.environments.insert(env, document).is_none();
+        answer(if is_new { 201 } else { 200 }, json!({}))
     }
 
     fn put_run(&mut self, id: &str, text: &[u8]) -> FarmAnswer {
@@ -144,9 +166,14 @@ impl FarmLink for FakeFarm {
     }
 
     fn put(&mut self, path: &str, bytes: &[u8]) -> Answered {
-        self.troubled(|farm| match path.strip_prefix("/v1/runs/") {
-            Some(id) => farm.put_run(id, bytes),
-            None => farm.put_rows(path, std::str::from_utf8(bytes).unwrap()),
+        self.troubled(|farm| {
+            if let Some(id) = path.strip_prefix("/v1/runs/") {
+                return farm.put_run(id, bytes);
+            }
+            match path.strip_prefix("/v1/environments/") {
+                Some(digest) => farm.put_environment(digest, bytes),
+                None => farm.put_rows(path, std::str::from_utf8(bytes).unwrap()),
+            }
         })
     }
 

@@ -118,6 +118,37 @@ fn the_newest_row_of_each_series_is_sent_first_and_each_once() {
 }
 
 #[test]
+fn environments_are_sent_once_and_before_the_rows_that_name_them() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    farm.wants_environments = true;
+    board.record(40, DEFAULT_SIZE);
+    board.send_all(&mut farm);
+    assert_eq!((farm.environments.len(), farm.rows.len()), (2, 40 * SERIES));
+    assert_eq!(farm.environments["digest of 6.12.94-rt"]["release"], "6.12.94-rt");
+    // One for the rows of each series, and nothing else.
+    let requests = farm.requests;
+    board.record(1, DEFAULT_SIZE);
+    board.send_all(&mut farm);
+    assert_eq!(farm.requests, requests + SERIES as u64);
+    // What was acknowledged is forgotten, and the farm is as it was.
+    fs::remove_file(board.place.path().join("push/sent.json")).unwrap();
+    assert_eq!((board.send_all(&mut farm).refused, farm.environments.len()), (0, 2));
+}
+
+#[test]
+fn a_farm_of_before_environments_has_the_rows_and_the_environments_when_it_knows_them() {
+    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
+    farm.no_environments = true;
+    board.record(30, DEFAULT_SIZE);
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.rows, outcome.remarks.len()), (30 * SERIES as u64, 0), "{:?}", outcome.remarks);
+    farm.no_environments = false;
+    board.record(1, DEFAULT_SIZE);
+    board.send_all(&mut farm);
+    assert_eq!(farm.environments.len(), 2);
+}
+
+#[test]
 fn rows_that_are_no_rows_to_the_farm_are_left_out_and_the_others_sent() {
     let (mut board, mut farm) = (Board::new(), FakeFarm::default());
     board.record(24, DEFAULT_SIZE);

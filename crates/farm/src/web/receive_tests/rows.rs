@@ -211,3 +211,46 @@ fn a_board_that_only_records_has_the_time_of_its_rows_and_none_of_a_run() {
         }
     });
 }
+
+#[test]
+fn a_board_that_sends_rows_alone_is_what_its_environments_say() {
+    on_each_engine(1 << 30, async |farm| {
+        let token = farm.enrolled("a").await;
+        let document = |release: &str| {
+            let settings = json!({ "model": "a board", "cmdline": "quiet", "preempt": "full-rt" });
+            let named = json!({ "env": format!("at {release}"), "release": release, "settings": settings });
+            named.to_string()
+        };
+        let address = |text: &str| format!("/v1/environments/{}", piece(text.as_bytes()));
+        let (old, new) = (document("6.1.7"), document("6.12.9"));
+        for status in [201, 200] {
+            for text in [&old, &new] {
+                assert_eq!(farm.ask("PUT", &address(text), &token, text.clone()).await.0, status);
+            }
+        }
+        for wrong in ["", "{}", "[]", "no JSON"] {
+            assert_eq!(farm.ask("PUT", &address(wrong), &token, wrong).await.0, 422, "{wrong}");
+        }
+        assert_eq!(farm.ask("PUT", &address(&old), &token, new.clone()).await.0, 422);
+        assert_eq!(farm.ask("PUT", &address(&old), "obt_none", old.clone()).await.0, 401);
+        let large = " ".repeat(300 << 10);
+        assert_eq!(farm.ask("PUT", &address(&large), &token, large.clone()).await.0, 413);
+
+        for (seq, release) in [(400, "6.12.9"), (0, "6.1.7"), (1, "6.1.7")] {
+            let mut row: Value = serde_json::from_str(&line(seq, &[(200, 1)])).unwrap();
+            row["env"] = json!(format!("at {release}"));
+            let address = format!("/v1/rows/b/r/timer/{seq}");
+            assert_eq!(farm.ask("PUT", &address, &token, row.to_string() + "\n").await.0, 201);
+        }
+        let told: Value = serde_json::from_str(&farm.shown("/v1/boards/a/environments").await.1).unwrap();
+        let releases: Vec<_> =
+            told["environments"].as_array().unwrap().iter().map(|one| &one["release"]).collect();
+        assert_eq!(releases, ["6.12.9", "6.1.7"], "{told}");
+        assert_eq!(told["environments"][0]["changed"][0]["what"], "host.release");
+        let (status, page) = farm.shown("/b/a/env").await;
+        assert!(status == 200 && page.contains("6.12.9") && page.contains("Recorded from"), "{page}");
+        assert!(farm.shown("/").await.1.contains("6.12.9"));
+        let (status, page) = farm.shown("/changes?only=all").await;
+        assert!(status == 200 && page.contains("from 6.1.7 to 6.12.9"), "{page}");
+    });
+}

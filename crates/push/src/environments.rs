@@ -1,0 +1,81 @@
+//! What a board was while it recorded: each environment once, before the rows that name it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use bundle::record::read::{RecordItem, RecordReader};
+use model::error::Failure;
+use model::text::{excerpt, quoted};
+use model::watch::WatchEnvironment;
+use sha2::{Digest, Sha256};
+
+use super::link::LinkFault;
+use super::manifest::hex;
+use super::session::{PushAllowance, PushRound, RoundEnd};
+
+/// Sends the environments that rows name and the farm does not have, with all others of the record
+/// that it does not have: the record is read for them once.
+pub fn send_named(
+    round: &mut PushRound<'_>,
+    record: &Path,
+    named: &BTreeSet<String>,
+) -> Result<(), RoundEnd> {
+    let is_new = |env: &String| !env.is_empty() && !round.log.environments.contains(env);
+    if round.outcome.no_environments || !named.iter().any(is_new) {
+        return Ok(());
+    }
+    let found = match read(record) {
+        Ok(found) => found,
+        Err(what) => {
+            round.remark(what);
+            return Ok(());
+        }
+    };
+    for (env, environment) in found {
+        if !round.log.environments.contains(&env) {
+            send(round, &environment)?;
+        }
+        if round.outcome.no_environments {
+            return Ok(());
+        }
+    }
+    // What the record does not have is not looked for again.
+    round.log.environments.extend(named.iter().filter(|env| !env.is_empty()).cloned());
+    Ok(())
+}
+
+/// The environments of a record by what rows call them.
+fn read(record: &Path) -> Result<BTreeMap<String, WatchEnvironment>, String> {
+    let mut reader = RecordReader::open_folder(record).map_err(|failure: Failure| failure.message)?;
+    let mut found = BTreeMap::new();
+    let read = reader.each_item(|item| {
+        if let RecordItem::Environment(environment) = item {
+            found.insert(environment.env.clone(), *environment);
+        }
+    });
+    match read {
+        Ok(()) => Ok(found),
+        Err(error) => Err(format!("the environments of {} cannot be read ({error})", quoted(record))),
+    }
+}
+
+fn send(round: &mut PushRound<'_>, environment: &WatchEnvironment) -> Result<(), RoundEnd> {
+    round.may(PushAllowance::Rows)?;
+    let text = serde_json::to_vec(environment).map_err(|error| LinkFault::Source(error.to_string()))?;
+    let path = format!("/v1/environments/{}", hex(&Sha256::digest(&text)));
+    let answer = round.link.put(&path, &text)?;
+    match answer.status {
+        200 | 201 => {}
+        404 | 405 => {
+            round.outcome.no_environments = true;
+            return Ok(());
+        }
+        status => {
+            let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+            round.outcome.refused += 1;
+            round.remark(format!("an environment of the board is left out ({status}: {detail})"));
+        }
+    }
+    round.log.environments.insert(environment.env.clone());
+    round.keep()
+}
