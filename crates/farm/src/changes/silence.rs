@@ -81,7 +81,7 @@ mod tests {
     fn what_has_a_token_is_silent_also_after_few_days_or_none() {
         let today = |day: i64| day * 86_400 + 3_600;
         let sends = |days: &[i64]| FarmBoard { sends: true, enrolled: 5 * 86_400 + 9, ..board(days) };
-        for (days, last) in [(&[7][..], 7), (&[7, 8], 8), (&[7, 40], 40)] {
+        for (days, last) in [(&[7][..], 7), (&[7, 8][..], 8), (&[7, 40][..], 40)] {
             assert!(silent(&sends(days), today(last + 2)).is_none());
             let found = silent(&sends(days), today(last + 3)).unwrap();
             assert_eq!((found.from, found.t), (last * 86_400, (last + 3) * 86_400));

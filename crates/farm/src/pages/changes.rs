@@ -245,8 +245,8 @@ fn judged(of: &ChangesView) -> Markup {
             " " (series(too_few)) " not judged: too few days with samples so far, or too few wake-ups."
         }
         @if left_out > 0 {
-            " " strong { (series(left_out)) " not judged" } ": of a board the first " (MOST_SERIES) " are, for \
-             what came with another environment, too."
+            " " strong { (series(left_out)) " not judged" } ": of a board the first " (MOST_SERIES) " are, \
+             also for what came with another environment."
         }
     }
 }
