@@ -1,7 +1,7 @@
 //! Runs that do not count: nothing of them makes a change.
 //!
-//! Histograms of days have the samples of all runs, so that a day on which such a run was on is left
-//! out; maxima of five minutes are kept by recording and need no such care.
+//! Histograms of days have the samples of all runs, so that a day on which such a run was on is
+//! left out; maxima of five minutes are kept by recording and need no such care.
 
 use crate::records::{SeriesKey, Tier};
 

@@ -1,5 +1,5 @@
-//! How small a change of a rate can be seen: a board of which nothing is reported may be one on which
-//! nothing could be.
+//! How small a change of a rate can be seen: a board of which nothing is reported may be one on
+//! which nothing could be.
 
 use model::rows::row_edges;
 use model::units::Nanos;

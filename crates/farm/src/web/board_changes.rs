@@ -69,7 +69,8 @@ async fn judged_series(
     Ok((series, left_out))
 }
 
-/// What can be seen of the rate of each series that is looked at, up to the newest day of the fleet.
+/// What can be seen of the rate of each series that is looked at, up to the newest day of the
+/// fleet.
 pub async fn reaches(store: &FarmStore, board: &FarmBoard, newest: i64) -> Result<Vec<RateReach>, Refusal> {
     let mut all = Vec::new();
     for one in judged_series(store, &board.board, newest - SHOWN_DAYS * DAY).await?.0 {
