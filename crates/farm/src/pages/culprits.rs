@@ -28,8 +28,9 @@ pub fn culprits(all: &[FarmCulprit], board: Option<&str>) -> String {
                 @if let Some(board) = board { "on " a href={ "/b/" (escaped(board)) } { (board) } }
                 @else { "over all boards" } ", those that took most first." }
             (table(all, board.is_none()))
-            p.muted { "Only runs of " code { "onbeat hunt" } " name culprits. Times are of late wake-ups \
-             alone." }
+            p.muted { "Runs of " code { "onbeat hunt" } " name culprits of spikes. " code { "onbeat watch" }
+                " names one for each CPU's largest latency of five minutes, however small it is. Times \
+                 are of these wake-ups alone." }
             (as_data("/v1/culprits", &query))
         }
     };

@@ -51,13 +51,13 @@ pub type EnvironmentNames = (String, String, String, String);
 impl FarmStore {
     /// The environments of a board, the latest first.
     pub async fn environments(&self, board: &str) -> Result<Vec<BoardEnvironment>> {
-        const OF_RUNS: &str = "select e.digest, e.model, e.release, e.preempt, e.settings, min(r.started), max(r.started), \
-             count(*), max(r.id) from run r join board b on b.id = r.board_id \
+        const OF_RUNS: &str = "select e.digest, e.model, e.release, e.preempt, e.settings, \
+             min(r.started), max(r.started), count(*), max(r.id) from run r join board b on b.id = r.board_id \
              join environment e on e.id = r.environment_id \
              where b.key = $1 group by e.digest, e.model, e.release, e.preempt, e.settings \
              order by max(r.started) desc, e.digest";
-        const OF_ROWS: &str = "select e.digest, e.model, e.release, e.preempt, e.settings, min(d.from_t), max(d.to_t), \
-             cast(0 as bigint), '' from row_environment d \
+        const OF_ROWS: &str = "select e.digest, e.model, e.release, e.preempt, e.settings, \
+             min(d.from_t), max(d.to_t), cast(0 as bigint), '' from row_environment d \
              join watch_environment w on w.board_id = d.board_id and w.env = d.env \
              join environment e on e.id = w.environment_id \
              where d.board_id = (select id from board where key = $1) \
