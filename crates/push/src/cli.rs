@@ -23,6 +23,7 @@ use super::runs::found;
 use super::sent::SentLog;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd, RoundOutcome};
 use super::spool::hold;
+use super::stop::{StopFlag, until_stopped};
 
 /// Between two looks at what there is.
 const EVERY: Nanos = Nanos(60 * Nanos::SECOND.0);
@@ -46,8 +47,8 @@ pub struct PushEnvironment {
 #[command(
     name = "onbeat-push",
     version,
-    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage, 4 the farm refuses the token, 7 \
-     something was left unsent."
+    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage, 4 the farm refuses the token, 6 \
+     interrupted, with all that the farm took noted, 7 something was left unsent."
 )]
 struct PushCli {
     #[command(subcommand)]
@@ -127,11 +128,11 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &PushEnvironment) 
         }
     };
     let folder = PushFolder(cli.state.clone().unwrap_or_else(|| state(environment).join("push")));
-    let outcome = match &cli.command {
-        Some(PushCommand::Enrol { url, code, name, ca }) => {
-            enrol(&folder, url, code, name.as_deref(), ca.as_deref())
-        }
-        None => push(&cli, &folder, environment),
+    let outcome = if let Some(PushCommand::Enrol { url, code, name, ca }) = &cli.command {
+        enrol(&folder, url, code, name.as_deref(), ca.as_deref())
+    } else {
+        let environment = environment.clone();
+        until_stopped(move |stop| push(&cli, &folder, &environment, stop))
     };
     match outcome {
         Ok(exit) => exit as u8,
@@ -191,7 +192,7 @@ fn failure(fault: LinkFault) -> Failure {
     }
 }
 
-fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Result<Exit> {
+fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment, stop: &StopFlag) -> Result<Exit> {
     cli.words.check()?;
     let enrolment = Enrolment::read(folder)?;
     let address = FarmAddress::parse(&enrolment.farm)?;
@@ -208,6 +209,7 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
         folder,
         log: SentLog::read(folder, &enrolment.farm, &enrolment.board),
         allowed: &|| cli.when.allowance(cli.when != PushTime::Always && is_measuring(&machine)),
+        stop: stop.clone(),
         measuring: &|| is_measuring(&machine),
         passed_over: BTreeMap::new(),
         known: None,
@@ -219,7 +221,7 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
     loop {
         let end = run_round(&mut round, &sources);
         // Also where the farm is away: then they become more.
-        if let Some(most) = spool {
+        if let Some(most) = spool.filter(|_| !stop.is_set()) {
             hold(&mut round, &sources.runs, most);
         }
         cli.words.tell(&round.outcome, &remarked);
@@ -238,6 +240,11 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
             Err(RoundEnd::Quiet) => {
                 document.leave();
                 ("onbeat measures on this machine: sending waits until it is over".to_owned(), EVERY)
+            }
+            Err(RoundEnd::Stopped) => {
+                document.leave();
+                cli.words.write(&document)?;
+                return Ok(Exit::Interrupted);
             }
             Err(RoundEnd::Failed(failure)) => return Err(failure),
             Err(RoundEnd::Fault(LinkFault::Token(detail))) => return Err(Failure::not_permitted(detail)),
@@ -259,7 +266,9 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment) -> Re
             cli.words.write(&document)?;
             return Ok(Exit::Inconclusive);
         }
-        host::clock::sleep_for(wait);
+        if stop.sleep(wait) {
+            return Ok(Exit::Interrupted);
+        }
     }
 }
 

@@ -1,13 +1,11 @@
 //! What the farm has of what is noted as sent. A farm that went back to a backup has less: that is
 //! forgotten here, and sent again.
 
-use std::path::Path;
-
-use model::text::several;
+use model::text::{excerpt, several};
 use model::units::Nanos;
 use serde_json::Value;
 
-use super::runs::is_lacking;
+use super::link::LinkFault;
 use super::sent::SentRows;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
@@ -18,6 +16,11 @@ const EVERY: Nanos = Nanos(86_400 * Nanos::SECOND.0);
 pub fn learn(round: &mut PushRound<'_>) -> Result<Value, RoundEnd> {
     round.may(PushAllowance::Rows)?;
     let answer = round.link.get("/v1/me")?;
+    if answer.status != 200 {
+        let detail = excerpt(answer.body["detail"].as_str().unwrap_or_default());
+        let detail = format!("the farm does not say what it has ({}: {detail})", answer.status);
+        return Err(LinkFault::Later { detail, after_s: None }.into());
+    }
     let runs = answer.body["runs"].as_array().into_iter().flatten();
     round.known = Some(runs.map(|run| (text(run, "id"), text(run, "digest"))).collect());
     Ok(answer.body)
@@ -43,37 +46,15 @@ pub fn compare_rows(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
     }
     let forgotten = round.log.forget_but(&rows_of(&told));
     if forgotten > 0 {
-        tell(round, &several(forgotten, "row", "rows"));
+        tell_lost(round, &several(forgotten, "row", "rows"));
         round.keep()?;
     }
     round.comparison = FarmComparison::RunsLeft;
     Ok(())
 }
 
-/// Forgets runs that the farm has no longer, or in an earlier state: each document is read.
-pub fn compare_runs(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
-    let (FarmComparison::RunsLeft, Some(known)) = (round.comparison, round.known.as_ref()) else {
-        return Ok(());
-    };
-    let mut lacking = Vec::new();
-    for key in round.log.runs.keys().filter(|key| !round.log.refused.contains(*key)) {
-        round.may(PushAllowance::All)?;
-        if is_lacking(known, Path::new(key)) {
-            lacking.push(key.clone());
-        }
-    }
-    for key in &lacking {
-        round.log.runs.remove(key);
-    }
-    if !lacking.is_empty() {
-        tell(round, &several(lacking.len() as u64, "run", "runs"));
-        round.keep()?;
-    }
-    round.comparison = FarmComparison::Done(host::clock::monotonic());
-    Ok(())
-}
-
-fn tell(round: &mut PushRound<'_>, what: &str) {
+/// Says that the farm lost something.
+pub fn tell_lost(round: &mut PushRound<'_>, what: &str) {
     round.remark(format!(
         "the farm has no longer {what} that it had, as after a backup was restored: what of that is still \
          here is sent again"

@@ -32,3 +32,4 @@ pub mod sent;
 pub mod seq_ranges;
 pub mod session;
 pub mod spool;
+pub mod stop;

@@ -26,7 +26,7 @@ pub fn run_round(round: &mut PushRound<'_>, sources: &PushSources) -> Result<(),
     for record in &sources.records {
         rows::send_backlog(round, record)?;
     }
-    known::compare_runs(round)?;
+    runs::compare_runs(round)?;
     for folder in &sources.runs {
         runs::send_runs(round, folder)?;
     }

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use bundle::manifest::{BundleManifest, PIECE};
 use host::MachineFiles;
-use model::text::{excerpt, quoted};
+use model::text::{excerpt, quoted, several};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::known::learn;
+use super::known::{learn, tell_lost};
 use super::link::LinkFault;
 use super::manifest::{hex, manifest_of, place_of};
 use super::parts::FilePart;
-use super::session::{PushAllowance, PushRound, RoundEnd};
+use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
 /// Folders below a given one: that of a suite holds those of its phases.
 const DEEPEST: usize = 2;
@@ -175,9 +175,32 @@ fn digest(files: &MachineFiles) -> String {
     hex(&sum.finalize())
 }
 
+/// Forgets runs that the farm has no longer, or in an earlier state: each document is read.
+pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
+    let (FarmComparison::RunsLeft, Some(known)) = (round.comparison, round.known.as_ref()) else {
+        return Ok(());
+    };
+    let mut lacking = Vec::new();
+    for key in round.log.runs.keys().filter(|key| !round.log.refused.contains(*key)) {
+        round.may(PushAllowance::All)?;
+        if is_lacking(known, Path::new(key)) {
+            lacking.push(key.clone());
+        }
+    }
+    for key in &lacking {
+        round.log.runs.remove(key);
+    }
+    if !lacking.is_empty() {
+        tell_lost(round, &several(lacking.len() as u64, "run", "runs"));
+        round.keep()?;
+    }
+    round.comparison = FarmComparison::Done(host::clock::monotonic());
+    Ok(())
+}
+
 /// Whether the farm lacks the run of a folder, or has another state of it; of what cannot be read
 /// it lacks nothing.
-pub fn is_lacking(known: &BTreeMap<String, String>, place: &Path) -> bool {
+fn is_lacking(known: &BTreeMap<String, String>, place: &Path) -> bool {
     let files = MachineFiles::folder(place);
     let head = serde_json::from_reader::<_, RunHead>(document(&files));
     head.is_ok_and(|head| known.get(&head.id).is_none_or(|known| *known != digest(&files)))

@@ -8,6 +8,7 @@ use model::units::Nanos;
 use super::enrolment::PushFolder;
 use super::link::{FarmLink, LinkFault};
 use super::sent::SentLog;
+use super::stop::StopFlag;
 
 /// What may be sent at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +55,8 @@ pub struct RoundOutcome {
 pub enum RoundEnd {
     /// Something measures.
     Quiet,
+    /// The program is to end.
+    Stopped,
     Fault(LinkFault),
     /// What was sent cannot be noted.
     Failed(Failure),
@@ -72,6 +75,7 @@ pub struct PushRound<'a> {
     pub log: SentLog,
     /// Asked before each request.
     pub allowed: &'a dyn Fn() -> PushAllowance,
+    pub stop: StopFlag,
     /// Whether something measures now.
     pub measuring: &'a dyn Fn() -> bool,
     /// Runs that cannot be sent as they are, by the file that their `run.json` is: until it is
@@ -88,6 +92,9 @@ pub struct PushRound<'a> {
 impl PushRound<'_> {
     /// Whether that much may be sent now.
     pub fn may(&self, what: PushAllowance) -> std::result::Result<(), RoundEnd> {
+        if self.stop.is_set() {
+            return Err(RoundEnd::Stopped);
+        }
         if (self.allowed)() >= what { Ok(()) } else { Err(RoundEnd::Quiet) }
     }
 

@@ -138,6 +138,7 @@ mod tests {
     use crate::round::{PushSources, run_round};
     use crate::sent::SentLog;
     use crate::session::{FarmComparison, PushAllowance, RoundOutcome};
+    use crate::stop::StopFlag;
     use std::collections::BTreeMap;
     use std::fs;
 
@@ -177,6 +178,7 @@ mod tests {
                 log: SentLog::read(&folder, "farm", "board"),
                 folder: &folder,
                 allowed: &|| PushAllowance::All,
+                stop: StopFlag::default(),
                 measuring: &|| measuring,
                 passed_over: BTreeMap::new(),
                 known: Some(BTreeMap::new()),

@@ -19,7 +19,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Sleep, sleep};
 
 use super::connections::{ConnectionPlace, ConnectionStanding, FarmConnection, OpenConnections};
-use super::tls::TlsListener;
 
 /// Between two tries where the kernel has no descriptor left.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -90,11 +89,6 @@ impl GuardedStream {
     /// The first bytes, which stay to be read.
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.peek(buffer).await
-    }
-
-    /// What is known of it elsewhere.
-    pub fn connection(&self) -> &Arc<FarmConnection> {
-        &self.place.connection
     }
 
     fn set(&mut self, after: Duration, requests: u64) {
@@ -200,16 +194,15 @@ pub struct PeerConnection {
     pub connection: Arc<FarmConnection>,
 }
 
-impl Connected<IncomingStream<'_, GuardedListener>> for PeerConnection {
-    fn connect_info(stream: IncomingStream<'_, GuardedListener>) -> PeerConnection {
-        PeerConnection { from: *stream.remote_addr(), connection: stream.io().connection().clone() }
+impl PeerConnection {
+    pub fn of(stream: &GuardedStream, from: SocketAddr) -> PeerConnection {
+        PeerConnection { from, connection: stream.place.connection.clone() }
     }
 }
 
-impl Connected<IncomingStream<'_, TlsListener>> for PeerConnection {
-    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> PeerConnection {
-        let (guarded, _) = stream.io().get_ref();
-        PeerConnection { from: *stream.remote_addr(), connection: guarded.connection().clone() }
+impl Connected<IncomingStream<'_, GuardedListener>> for PeerConnection {
+    fn connect_info(stream: IncomingStream<'_, GuardedListener>) -> PeerConnection {
+        PeerConnection::of(stream.io(), *stream.remote_addr())
     }
 }
 

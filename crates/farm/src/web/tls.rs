@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use axum::extract::connect_info::Connected;
+use axum::serve::IncomingStream;
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use sha2::{Digest, Sha256};
@@ -20,7 +22,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, rustls};
 
 use super::counters::{FarmCounters, add};
-use super::guarded::{GuardedListener, GuardedStream};
+use super::guarded::{GuardedListener, GuardedStream, PeerConnection};
 
 /// No chain of certificates and no key is larger.
 const LIMIT: u64 = 1 << 20;
@@ -142,6 +144,13 @@ impl axum::serve::Listener for TlsListener {
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.at)
+    }
+}
+
+impl Connected<IncomingStream<'_, TlsListener>> for PeerConnection {
+    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> PeerConnection {
+        let (guarded, _) = stream.io().get_ref();
+        PeerConnection::of(guarded, *stream.remote_addr())
     }
 }
 

@@ -26,10 +26,8 @@ fn push(home: &Path, arguments: &[&str]) -> u8 {
     run(words, &environment)
 }
 
-#[test]
-fn what_a_board_has_is_what_the_farm_shows() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("board");
+/// A board with a run, a phase of a suite and a record; where its state is.
+fn made_board(home: &Path) -> PathBuf {
     let state = home.join(".local/state/onbeat");
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
     for (run, place) in [("measured", "runs/measured"), ("hunt", "suites/enea/none-cpu")] {
@@ -43,6 +41,14 @@ fn what_a_board_has_is_what_the_farm_shows() {
         writer.append(&MADE.run(n), &MADE.interval(n)).unwrap();
     }
     drop(writer);
+    state
+}
+
+#[test]
+fn what_a_board_has_is_what_the_farm_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("board");
+    let state = made_board(&home);
     let store = format!("sqlite:{}", folder.path().join("farm.db").display());
     let server = Server::start(&store);
     let url = format!("http{}{}", "://", server.address);
@@ -55,7 +61,7 @@ fn what_a_board_has_is_what_the_farm_shows() {
     assert_eq!(push(&home, &["enrol", &url, &code, "--name", "press-3"]), 0);
     assert_eq!(push(&home, &["enrol", &url, &code, "--name", "press-4"]), 4);
     let document = folder.path().join("sent.json");
-    for runs in [1, 0] {
+    for runs in [2, 0] {
         let began = std::time::Instant::now();
         let file = document.to_str().unwrap();
         assert_eq!(push(&home, &["--once", "--when", "always", "--quiet", "--json", file]), 0);
@@ -101,15 +107,19 @@ fn what_a_board_has_is_what_the_farm_shows() {
         // The second time it has forgotten what was acknowledged.
         let _ = fs::remove_file(state.join("push/sent.json"));
     }
+    revoked_and_enrolled_again(&home, &store, &url);
+}
+
+fn revoked_and_enrolled_again(home: &Path, store: &str, url: &str) {
     // A token that is revoked ends it.
-    let revoked = super::server::farm(&["enrol", "--revoke", "press-3", "--store", &store]).status().unwrap();
+    let revoked = super::server::farm(&["enrol", "--revoke", "press-3", "--store", store]).status().unwrap();
     assert!(revoked.success());
-    assert_eq!(push(&home, &["--once", "--when", "always"]), 4);
+    assert_eq!(push(home, &["--once", "--when", "always"]), 4);
     // Its name is its own with a code that was made for it.
-    let made = || super::server::farm(&["enrol", "--name", "press-3", "--store", &store]).output().unwrap();
+    let made = || super::server::farm(&["enrol", "--name", "press-3", "--store", store]).output().unwrap();
     let code = String::from_utf8(made().stdout).unwrap();
-    assert_eq!(push(&home, &["enrol", &url, code.trim(), "--name", "press-3"]), 0);
-    assert_eq!(push(&home, &["--once", "--when", "always"]), 0);
+    assert_eq!(push(home, &["enrol", url, code.trim(), "--name", "press-3"]), 0);
+    assert_eq!(push(home, &["--once", "--when", "always"]), 0);
     let (refused, said) = (made(), |bytes| String::from_utf8(bytes).unwrap());
     assert_eq!((refused.status.code(), said(refused.stdout)), (Some(2), String::new()));
     let words = said(refused.stderr);

@@ -17,6 +17,7 @@ use super::*;
 use crate::enrolment::PushFolder;
 use crate::sent::SentLog;
 use crate::session::{FarmComparison, PushAllowance};
+use crate::stop::StopFlag;
 
 const MADE: MadeRecord =
     MadeRecord { cpus: 2, span: Nanos(300 * Nanos::SECOND.0), reboot: 25, wakeups: 300_000 };
@@ -80,6 +81,7 @@ impl Board {
             log: SentLog::read(&folder, "farm", "board"),
             folder: &folder,
             allowed,
+            stop: StopFlag::default(),
             measuring: &|| self.measuring,
             passed_over: BTreeMap::new(),
             known: None,
