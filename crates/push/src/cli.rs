@@ -216,21 +216,34 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment, stop:
         comparison: FarmComparison::Due,
         outcome: RoundOutcome::default(),
     };
+    let mut document = PushDocument::default();
+    let exit = rounds(cli, &mut round, &sources, spool, &mut document)?;
+    cli.words.write(&document)?;
+    Ok(exit)
+}
+
+/// One round after the other: until all is sent with `--once`, else until a signal.
+fn rounds(
+    cli: &PushCli,
+    round: &mut PushRound<'_>,
+    sources: &PushSources,
+    spool: Option<u64>,
+    document: &mut PushDocument,
+) -> Result<Exit> {
     let (mut backoff, mut said, mut tries) = (Backoff::default(), String::new(), 0);
-    let (mut document, mut remarked) = (PushDocument::default(), Vec::new());
+    let mut remarked = Vec::new();
     loop {
-        let end = run_round(&mut round, &sources);
+        let end = run_round(round, sources);
         // Also where the farm is away: then they become more.
-        if let Some(most) = spool.filter(|_| !stop.is_set()) {
-            hold(&mut round, &sources.runs, most);
+        if let Some(most) = spool.filter(|_| !round.stop.is_set()) {
+            hold(round, &sources.runs, most);
         }
         cli.words.tell(&round.outcome, &remarked);
         remarked.clone_from(&round.outcome.remarks);
         document.add(&round.outcome);
-        keep(&round)?;
+        keep(round)?;
         let (news, wait) = match end {
             Ok(()) if cli.once => {
-                cli.words.write(&document)?;
                 return Ok(if document.is_short() { Exit::Inconclusive } else { Exit::Ok });
             }
             Ok(()) => {
@@ -243,7 +256,6 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment, stop:
             }
             Err(RoundEnd::Stopped) => {
                 document.leave();
-                cli.words.write(&document)?;
                 return Ok(Exit::Interrupted);
             }
             Err(RoundEnd::Failed(failure)) => return Err(failure),
@@ -263,10 +275,9 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment, stop:
         tries += 1;
         if cli.once && tries >= TRIES {
             document.leave();
-            cli.words.write(&document)?;
             return Ok(Exit::Inconclusive);
         }
-        if stop.sleep(wait) {
+        if round.stop.sleep(wait) {
             return Ok(Exit::Interrupted);
         }
     }

@@ -94,7 +94,7 @@ impl ImportDocument {
     }
 
     /// The last line.
-    fn tell(&self, output: &DocumentFlags) {
+    fn words(&self) -> String {
         let stored = several((self.stored.len() + self.replaced.len()) as u64, "run", "runs");
         let mut words =
             format!("{stored} stored, {} there already, {} refused", self.had.len(), self.refused.len());
@@ -104,7 +104,7 @@ impl ImportDocument {
             let had: u64 = self.records.iter().map(|record| record.had).sum();
             words += &format!("; {records}: {rows} stored, {had} there already");
         }
-        output.remark(&words);
+        words
     }
 
     /// What was refused, each with its reason.
@@ -162,7 +162,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             document.add_record(&store, &one, output).await?;
         }
     }
-    document.tell(output);
+    output.remark(&document.words());
     note_left_out(&store, "import", &document.left_out()).await?;
     if document.is_empty() {
         return Err(Failure::usage(
@@ -322,17 +322,26 @@ mod tests {
 
     #[test]
     fn an_import_says_what_it_took_and_whether_something_was_left_out() {
-        let mut done = ImportOutcome { stored: 2, had: 1, ..ImportOutcome::default() };
+        let of = |stored: u64, left_out: &[&str]| RecordDocument {
+            stored,
+            had: 3,
+            left_out: left_out.iter().map(|why| (*why).to_owned()).collect(),
+            ..RecordDocument::default()
+        };
+        let mut done = ImportDocument {
+            stored: vec!["a".into()],
+            replaced: vec!["b".into()],
+            had: vec!["c".into()],
+            ..ImportDocument::default()
+        };
         assert_eq!(done.words(), "2 runs stored, 1 there already, 0 refused");
-        assert_eq!(done.exit().unwrap(), Exit::Ok);
-        (done.records, done.rows, done.rows_had) = (1, 8_640, 3);
+        done.records = vec![of(8_640, &[])];
         let words = "2 runs stored, 1 there already, 0 refused; 1 record: 8640 rows stored, 3 there already";
-        assert_eq!((done.words().as_str(), done.exit().unwrap()), (words, Exit::Ok));
-        done.left_out = true;
-        assert_eq!(done.exit().unwrap(), Exit::Inconclusive);
-        let record = ImportOutcome { records: 1, ..ImportOutcome::default() };
-        assert_eq!(record.exit().unwrap(), Exit::Ok);
-        assert_eq!(ImportOutcome::default().exit().unwrap_err().exit, Exit::Usage);
+        assert_eq!((done.words().as_str(), done.is_whole()), (words, true));
+        done.records.push(of(0, &["merged"]));
+        assert!(!done.is_whole() && done.left_out().is_empty());
+        let record = ImportDocument { records: vec![of(1, &[])], ..ImportDocument::default() };
+        assert!(!record.is_empty() && ImportDocument::default().is_empty());
     }
 
     #[test]

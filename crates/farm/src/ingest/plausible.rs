@@ -186,6 +186,9 @@ mod tests {
     use model::units::Cpu;
     use model::wall_time::wall_time;
 
+    type ChangedRun = fn(&mut Run);
+    type ChangedLine = fn(&mut RowsLine);
+
     const BIG: i64 = i64::MAX;
     const HUGE: u64 = i64::MAX as u64;
 
@@ -214,7 +217,7 @@ mod tests {
     fn each_number_of_a_run_has_a_limit_that_is_named() {
         assert_eq!(run(&large(), 0), Ok(()));
         assert_eq!(run(&Run::default(), 0), Ok(()));
-        let wrong: [(&str, fn(&mut Run)); 13] = [
+        let wrong: [(&str, ChangedRun); 13] = [
             ("cpus[1].cycles is 9223372036854775807", |of| of.cpus[1].cycles = HUGE),
             ("cycles of 2 CPUs", |of| of.cpus[1].cycles += 1),
             ("cpus[0].missed", |of| of.cpus[0].missed = Some(u64::MAX)),
@@ -289,7 +292,7 @@ mod tests {
         kinds.cpus = vec![row(0, 1), WatchRow { holder: model::watch::Holder::Equal.into(), ..row(0, 1) }];
         kinds.cpus[1] = WatchRow { early: 1, max_ns: Some(Nanos(-5)), ..kinds.cpus[1].clone() };
         assert_eq!(line(&kinds), Ok(()));
-        let wrong: [(&str, fn(&mut RowsLine)); 11] = [
+        let wrong: [(&str, ChangedLine); 11] = [
             ("seq", |of| of.at.seq = HUGE),
             ("mono_ns is -1", |of| of.at.mono_ns = Nanos(-1)),
             ("mono_ns", |of| of.at.mono_ns = Nanos(BIG)),

@@ -107,6 +107,10 @@ mod tests {
         let text = culprits(std::slice::from_ref(&one), None);
         assert!(!text.contains("<b>") && text.contains("/culprits/ab"));
         assert!(!culprit(&one, &[], &[]).contains("<b>") && culprits(&[], None).contains("onbeat hunt"));
+        let of = culprits(std::slice::from_ref(&one), Some("a\"<b>"));
+        assert!(!of.contains("<b>") && of.contains("/v1/culprits.csv?board=a%22%3Cb%3E\""), "{of}");
+        assert!(of.contains("on <a href=\"/b/a%22%3Cb%3E\">") && !of.contains("over all boards"));
+        assert!(culprits(&[], Some("a")).contains("recorder of this board has named a culprit"));
     }
 
     #[test]
@@ -128,9 +132,5 @@ mod tests {
         );
         assert!(culprits(&[of(3, 1)], None).contains("data-of=\"five minutes\""));
         assert!(!culprits(&[of(3, 0)], None).contains("data-of=\"five minutes\""));
-        let of = culprits(std::slice::from_ref(&one), Some("a\"<b>"));
-        assert!(!of.contains("<b>") && of.contains("/v1/culprits.csv?board=a%22%3Cb%3E\""), "{of}");
-        assert!(of.contains("on <a href=\"/b/a%22%3Cb%3E\">") && !of.contains("over all boards"));
-        assert!(culprits(&[], Some("a")).contains("recorder of this board has named a culprit"));
     }
 }

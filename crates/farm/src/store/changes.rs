@@ -257,7 +257,7 @@ mod tests {
             assert!(!seen.contains_key(hog.fingerprint.as_str()), "it was there before");
             let new = seen[zeta.fingerprint.as_str()];
             assert_eq!((new.five_minutes, new.days_before, new.series.as_str()), (12, 10, "wakeup"));
-            assert_eq!(crate::changes::new_culprits(&[new.clone()], 0).len(), 1);
+            assert_eq!(crate::changes::new_culprits(std::slice::from_ref(new), 0).len(), 1);
             // What hunts found is as before.
             assert_eq!(seen.len(), 1 + hunted.len());
             assert!(hunted.iter().all(|one| seen[one.fingerprint.as_str()].spikes == one.spikes));
@@ -281,12 +281,6 @@ mod tests {
             assert!(seen.iter().all(|one| one.fingerprint != both.fingerprint));
         });
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::fixture::recorded_run;
-    use crate::store::engines::on_each_engine;
 
     #[test]
     fn a_culprit_is_of_the_first_run_that_counts() {

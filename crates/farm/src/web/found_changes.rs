@@ -191,7 +191,7 @@ pub fn newest(boards: &[FarmBoard]) -> i64 {
 mod tests {
     use super::*;
     use crate::fixture::recorded_run;
-    use crate::records::{CpuRows, DayMaximum, SeriesKey, TierRow};
+    use crate::records::{CpuRows, SeriesKey, TierRow};
     use crate::store::engines::on_each_engine;
     use crate::store::{BulkRows, EnrolOutcome, TimeStretch};
     use model::rows::RowCounts;

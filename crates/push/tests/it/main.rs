@@ -1,6 +1,7 @@
 //! The program as it is started: a signal ends it, whatever it waits for.
 
 #![allow(clippy::disallowed_methods)] // Tests make files, and start programs.
+#![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
