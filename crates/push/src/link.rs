@@ -44,6 +44,8 @@ pub enum LinkFault {
 pub trait FarmLink {
     /// Has each request from now on say what was dropped before it could be sent, ever.
     fn say_dropped(&mut self, runs: u64, rows: u64);
+    /// Has each request from now on say how many runs lie on the board that are left out.
+    fn say_left_out(&mut self, runs: u64);
     fn get(&mut self, path: &str) -> std::result::Result<FarmAnswer, LinkFault>;
     /// Sends what is in memory, packed and with its digest.
     fn put(&mut self, path: &str, bytes: &[u8]) -> std::result::Result<FarmAnswer, LinkFault>;
@@ -60,6 +62,8 @@ pub struct HttpLink {
     boot: String,
     /// What is behind `Onbeat-Dropped:`; empty where nothing was.
     dropped: String,
+    /// What is behind `Onbeat-Left-Out:`, where it is not 0.
+    left_out: u64,
 }
 
 impl HttpLink {
@@ -89,6 +93,7 @@ impl HttpLink {
             base: address.base.clone(),
             bearer: if token.is_empty() { String::new() } else { format!("Bearer {token}") },
             dropped: String::new(),
+            left_out: 0,
             boot: boot.known().map(|text| text.trim().to_owned()).unwrap_or_default(),
         })
     }
@@ -117,6 +122,9 @@ impl HttpLink {
         if !self.dropped.is_empty() {
             request = request.header("onbeat-dropped", &self.dropped);
         }
+        if self.left_out > 0 {
+            request = request.header("onbeat-left-out", self.left_out);
+        }
         for (name, value) in headers {
             request = request.header(*name, value);
         }
@@ -133,6 +141,10 @@ impl HttpLink {
 impl FarmLink for HttpLink {
     fn say_dropped(&mut self, runs: u64, rows: u64) {
         self.dropped = if runs + rows > 0 { format!("runs={runs};rows={rows}") } else { String::new() };
+    }
+
+    fn say_left_out(&mut self, runs: u64) {
+        self.left_out = runs;
     }
 
     fn get(&mut self, path: &str) -> std::result::Result<FarmAnswer, LinkFault> {

@@ -19,6 +19,7 @@ pub struct PushSources {
 pub fn run_round(round: &mut PushRound<'_>, sources: &PushSources) -> Result<(), RoundEnd> {
     round.outcome = RoundOutcome::default();
     round.link.say_dropped(round.log.dropped_runs, round.log.dropped_rows);
+    round.link.say_left_out(round.log.refused.len() as u64);
     known::compare_rows(round)?;
     for record in &sources.records {
         rows::send_newest(round, record)?;

@@ -22,6 +22,8 @@ pub struct BoardRefusals {
     last: Mutex<LastRefusals>,
     /// What boards said that they dropped.
     dropped: Mutex<BTreeMap<i64, BoardDropped>>,
+    /// How many runs boards said that they leave out.
+    left_out: Mutex<BTreeMap<i64, u64>>,
 }
 
 /// The latest of a board last.
@@ -72,6 +74,22 @@ impl BoardRefusals {
         }
     }
 
+    /// Notes how many runs a board says that it leaves out, where those are more than before.
+    pub fn note_left_out(&self, owner: &TokenOwner, t: i64, runs: u64) {
+        let before = {
+            let mut all = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+            all.insert(owner.board_id, runs).unwrap_or_default()
+        };
+        if runs > before {
+            let detail = format!(
+                "it leaves {} out that the farm refused or that cannot be read: what its onbeat-push said \
+                 names each",
+                several(runs, "run", "runs")
+            );
+            self.note(owner, t, String::new(), &detail);
+        }
+    }
+
     /// All of them, the latest first.
     pub fn all(&self) -> Vec<BoardRefusal> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,6 +120,11 @@ mod tests {
         assert!(of.count == 1 && of.detail.contains("2 runs"), "{of:?}");
         dropped(3);
         assert!(refusals.all()[0].detail.contains("3 runs"));
+        for runs in [4, 4, 2] {
+            refusals.note_left_out(&owner(4), 11, runs);
+        }
+        let of: Vec<_> = refusals.all().into_iter().filter(|one| one.board == "b4").collect();
+        assert!(of.len() == 1 && of[0].count == 1 && of[0].detail.contains("4 runs"), "{of:?}");
         assert!(all[1].detail.chars().count() <= LONGEST && !all[1].detail.contains('\n'));
         // Another one between two that are equal.
         refusals.note(&owner(2), 12, "PUT /a".into(), "other");

@@ -67,6 +67,9 @@ pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, R
     if let Some(dropped) = dropped_of(headers) {
         app.refusals.note_dropped(&owner, now(), dropped);
     }
+    // A board that leaves none out does not say so.
+    let left_out = headers.get("onbeat-left-out").and_then(|value| value.to_str().ok()?.parse().ok());
+    app.refusals.note_left_out(&owner, now(), left_out.unwrap_or(0));
     if let Some(clock) = clock_of(headers) {
         let one = intake.boots.is_one(owner.board_id, &clock.boot, host::clock::monotonic());
         if !one {

@@ -42,6 +42,8 @@ pub struct FakeFarm {
     pub no_environments: bool,
     /// Rows must name environments that are there.
     pub wants_environments: bool,
+    /// Runs that it leaves out.
+    pub left_out: u64,
     /// Rows that it calls malformed.
     pub malformed: BTreeSet<u64>,
     /// More lines are too many.
@@ -144,6 +146,10 @@ impl FakeFarm {
 impl FarmLink for FakeFarm {
     fn say_dropped(&mut self, runs: u64, rows: u64) {
         self.dropped = (runs, rows);
+    }
+
+    fn say_left_out(&mut self, runs: u64) {
+        self.left_out = runs;
     }
 
     fn get(&mut self, path: &str) -> Answered {
