@@ -1,5 +1,6 @@
-//! Signals that end the program. What the farm acknowledged is written down at once, so that nothing
-//! is lost when a request is abandoned; one that is under way is waited for, and not for long.
+//! Signals that end the program. What the farm acknowledged is written down at once, so that
+//! nothing is lost when a request is abandoned; one that is under way is waited for, and not for
+//! long.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -39,8 +40,8 @@ impl StopFlag {
     }
 }
 
-/// Does the work in a thread of its own, until it is done or a signal has come: then the work is told,
-/// and left alone when it goes on for too long or another signal comes.
+/// Does the work in a thread of its own, until it is done or a signal has come: then the work is
+/// told, and left alone when it goes on for too long or another signal comes.
 pub fn until_stopped(work: impl FnOnce(&StopFlag) -> Result<Exit> + Send + 'static) -> Result<Exit> {
     // The thread inherits it.
     rt::block_signals().map_err(|error| Failure::internal(format!("cannot block signals: {error}")))?;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use model::error::Result;
 use model::units::Nanos;
 
+use super::large_sums::shown;
 use super::{FarmStore, TimeStretch, to_u64, trouble};
 use crate::changes::{CulpritSeen, InvalidRun};
 use crate::records::{DayMaximum, SeriesKey};
@@ -116,16 +117,17 @@ impl FarmStore {
 
     /// Those whose first run began at some time or later.
     async fn culprits_of_runs_since(&self, board: &str, since: i64) -> Result<Vec<CulpritSeen>> {
-        type Row = (String, String, String, i64, i64, i64, String);
+        type Row = (String, String, String, i64, i64, i64, i64, String);
         let rows: Vec<Row> = sqlx::query_as(
-            "select b.key, c.fingerprint, c.name, f.first, f.spikes, \
+            "select b.key, c.fingerprint, c.name, f.first, f.spikes, f.low, \
              (select count(*) from run r where r.board_id = f.board_id and r.series = 'hunt' \
               and r.started < f.first and r.invalid = 0), \
              (select min(k.run) from culprit_run k where k.board_id = f.board_id and \
               k.culprit_id = f.culprit_id and k.t = f.first and not exists (select 1 from run i \
               where i.board_id = k.board_id and i.id = k.run and i.invalid > 0)) \
              from board b join (select board_id, culprit_id, min(t) as first, \
-              cast(sum(spikes) as bigint) as spikes from culprit_run a \
+              cast(sum(spikes / 4294967296) as bigint) as spikes, \
+              cast(sum(spikes % 4294967296) as bigint) as low from culprit_run a \
               where a.board_id = (select id from board where key = $1) and not exists (select 1 \
               from run i where i.board_id = a.board_id and i.id = a.run and i.invalid > 0) \
               group by board_id, culprit_id) f \
@@ -137,12 +139,12 @@ impl FarmStore {
         .fetch_all(&self.pool)
         .await
         .map_err(trouble)?;
-        let seen = |(board, fingerprint, name, first, spikes, hunts, run): Row| CulpritSeen {
+        let seen = |(board, fingerprint, name, first, spikes, low, hunts, run): Row| CulpritSeen {
             board,
             fingerprint,
             name,
             first,
-            spikes: to_u64(spikes),
+            spikes: to_u64(shown(spikes, low)),
             hunts_before: to_u64(hunts),
             run,
             ..CulpritSeen::default()

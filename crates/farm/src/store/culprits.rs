@@ -6,6 +6,7 @@ use model::error::Result;
 use model::units::Nanos;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
+use super::large_sums::shown;
 use super::many::{by_keys, pieces, values};
 use super::{FarmStore, storable, to_i64, to_u64, trouble};
 use crate::records::{CulpritDay, CulpritOfRun, FarmCulprit, Tier};
@@ -132,23 +133,28 @@ impl FarmStore {
 
     /// Those of runs and of days of which these are true; `asked` is what each of them asks for.
     async fn culprits_of(&self, of: &[String; 2], asked: &str, most: i64) -> Result<Vec<FarmCulprit>> {
-        type Row = (String, String, String, String, String, i64, i64, i64, i64, i64, i64, i64, String);
+        type Row =
+            (String, String, String, String, String, i64, i64, i64, i64, i64, i64, i64, i64, i64, String);
         let [runs, days] = of;
         let limit = if runs.is_empty() { 1 } else { 3 };
         // A wake-up is in several series of a recorder.
         let text = format!(
             "select c.fingerprint, c.rule, c.name, c.kind, c.remedy, count(distinct k.board_id), \
-             cast(sum(k.runs) as bigint), cast(sum(k.spikes) as bigint), cast(sum(k.slots) as bigint), \
-             cast(sum(k.total) as bigint), min(k.first), max(k.last), max(k.run) from culprit c join \
-             (select board_id, culprit_id, count(*) as runs, sum(spikes) as spikes, 0 as slots, \
-              sum(total_ns) as total, min(t) as first, max(t) as last, max(run) as run \
+             cast(sum(k.runs) as bigint), cast(sum(k.spikes) as bigint), cast(sum(k.spikes_low) as bigint), \
+             cast(sum(k.slots) as bigint), cast(sum(k.total) as bigint), cast(sum(k.total_low) as bigint), \
+             min(k.first), max(k.last), max(k.run) from culprit c join \
+             (select board_id, culprit_id, count(*) as runs, sum(spikes / 4294967296) as spikes, \
+              sum(spikes % 4294967296) as spikes_low, 0 as slots, sum(total_ns / 4294967296) as total, \
+              sum(total_ns % 4294967296) as total_low, min(t) as first, max(t) as last, max(run) as run \
               from culprit_run {runs} group by board_id, culprit_id union all \
-              select board_id, culprit_id, 0, 0, sum(slots), sum(total), min(first), max(last), '' from \
+              select board_id, culprit_id, 0, 0, 0, sum(slots), sum(total / 4294967296), \
+              sum(total % 4294967296), min(first), max(last), '' from \
               (select board_id, culprit_id, max(slots) as slots, max(total_ns) as total, \
                min(from_t) as first, max(to_t) as last from culprit_day {days} \
                group by board_id, culprit_id, t) d group by board_id, culprit_id) k \
              on k.culprit_id = c.id group by c.fingerprint, c.rule, c.name, c.kind, c.remedy \
-             order by sum(k.total) desc, c.fingerprint limit ${limit}"
+             order by sum(k.total) + sum(k.total_low) / 4294967296 desc, sum(k.total_low) desc, \
+             c.fingerprint limit ${limit}"
         );
         let mut select = sqlx::query_as::<_, Row>(AssertSqlSafe(text));
         if limit > 1 {
@@ -165,8 +171,10 @@ impl FarmStore {
                 boards,
                 runs,
                 spikes,
+                spikes_low,
                 slots,
                 total,
+                total_low,
                 first,
                 last,
                 example,
@@ -178,8 +186,8 @@ impl FarmStore {
                 kind,
                 boards: to_u64(boards),
                 runs: to_u64(runs),
-                spikes: to_u64(spikes),
-                total_ns: Nanos(total),
+                spikes: to_u64(shown(spikes, spikes_low)),
+                total_ns: Nanos(shown(total, total_low)),
                 first,
                 last,
                 example,

@@ -93,8 +93,8 @@ impl FarmConnection {
         self.kept().standing = standing;
     }
 
-    /// How far it is, and how many requests there were; none where it is to be closed. The reader is
-    /// woken when that comes later.
+    /// How far it is, and how many requests there were; none where it is to be closed. The reader
+    /// is woken when that comes later.
     pub fn standing(&self, reader: Option<&Waker>) -> Option<(ConnectionStanding, u64)> {
         let mut kept = self.kept();
         if let Some(reader) = reader

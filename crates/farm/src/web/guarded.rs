@@ -39,7 +39,8 @@ impl GuardedListener {
         loop {
             let (stream, from) = match self.listener.accept().await {
                 Ok(accepted) => accepted,
-                // Who hung up meanwhile is no trouble; without descriptors the next try is one, too.
+                // Who hung up meanwhile is no trouble; without descriptors the next try is one,
+                // too.
                 Err(_) => {
                     sleep(PAUSE).await;
                     continue;
