@@ -77,6 +77,7 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
             continue;
         }
         round.log.refused.remove(&key);
+        round.log.documents.remove(&key);
         match send_run(round, place)? {
             RunEnd::Sent => round.outcome.runs += 1,
             RunEnd::Had => {}
@@ -111,6 +112,7 @@ fn forget_gone(round: &mut PushRound<'_>, folder: &Path, places: &[PathBuf]) {
     };
     round.log.runs.retain(|key, _| is_there(key));
     round.log.refused.retain(is_there);
+    round.log.documents.retain(|key, _| is_there(key));
 }
 
 enum RunEnd {
@@ -175,35 +177,45 @@ fn digest(files: &MachineFiles) -> String {
     hex(&sum.finalize())
 }
 
-/// Forgets runs that the farm has no longer, or in an earlier state: each document is read.
+/// Forgets runs that the farm has no longer, or in an earlier state. Each document is read once.
 pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
     let (FarmComparison::RunsLeft, Some(known)) = (round.comparison, round.known.as_ref()) else {
         return Ok(());
     };
-    let mut lacking = Vec::new();
-    for key in round.log.runs.keys().filter(|key| !round.log.refused.contains(*key)) {
+    let (mut lacking, mut read) = (Vec::new(), BTreeMap::new());
+    for (key, noted) in round.log.runs.iter().filter(|(key, _)| !round.log.refused.contains(*key)) {
         round.may(PushAllowance::All)?;
-        if is_lacking(known, Path::new(key)) {
+        // What has changed is sent again anyway.
+        if host::identity(&Path::new(key).join("run.json")) != Some(*noted) {
+            continue;
+        }
+        let before = round.log.documents.get(key).cloned();
+        let is_new = before.is_none();
+        let Some(document) = before.or_else(|| id_and_digest(Path::new(key))) else { continue };
+        if known.get(&document.0) != Some(&document.1) {
             lacking.push(key.clone());
+        } else if is_new {
+            read.insert(key.clone(), document);
         }
     }
+    let has_changed = !lacking.is_empty() || !read.is_empty();
+    round.log.documents.extend(read);
     for key in &lacking {
         round.log.runs.remove(key);
+        round.log.documents.remove(key);
     }
     if !lacking.is_empty() {
         tell_lost(round, &several(lacking.len() as u64, "run", "runs"));
-        round.keep()?;
     }
     round.comparison = FarmComparison::Done(host::clock::monotonic());
-    Ok(())
+    if has_changed { round.keep() } else { Ok(()) }
 }
 
-/// Whether the farm lacks the run of a folder, or has another state of it; of what cannot be read
-/// it lacks nothing.
-fn is_lacking(known: &BTreeMap<String, String>, place: &Path) -> bool {
+/// The id of a run and the digest of its document; none of what cannot be read.
+fn id_and_digest(place: &Path) -> Option<(String, String)> {
     let files = MachineFiles::folder(place);
-    let head = serde_json::from_reader::<_, RunHead>(document(&files));
-    head.is_ok_and(|head| known.get(&head.id).is_none_or(|known| *known != digest(&files)))
+    let head: RunHead = serde_json::from_reader(document(&files)).ok()?;
+    Some((head.id, digest(&files)))
 }
 
 fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<RunEnd> {

@@ -27,6 +27,8 @@ pub struct SentLog {
     pub refused: BTreeSet<String>,
     /// Environments by what rows call them: those that the farm has, refused, or that no record has.
     pub environments: BTreeSet<String>,
+    /// Ids and digests of the documents of those that were compared with what the farm has.
+    pub documents: BTreeMap<String, (String, String)>,
     /// What was removed, or merged, before it could be sent, ever.
     pub dropped_runs: u64,
     pub dropped_rows: u64,

@@ -38,7 +38,8 @@ impl ConnectionLimits {
             most_of_one: each_address.then_some(most / 2),
             first: Duration::from_secs(20),
             head: Duration::from_secs(15),
-            idle: Duration::from_secs(60),
+            // A proxy that keeps connections for a minute closes them first.
+            idle: Duration::from_secs(75),
         }
     }
 }

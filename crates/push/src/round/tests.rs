@@ -282,6 +282,10 @@ fn what_the_farm_lost_is_sent_again_and_nothing_else() {
     assert_eq!((outcome.rows, outcome.runs, outcome.refused, outcome.lost), (lost, 1, 0, 0), "{outcome:?}");
     assert_eq!((farm.rows.len(), farm.runs.len(), farm.had), (23 * SERIES, 2, 0));
     assert_eq!(outcome.remarks.len(), 2, "{:?}", outcome.remarks);
+    let text = fs::read_to_string(board.place.path().join("push/sent.json")).unwrap();
+    let noted: serde_json::Value = serde_json::from_str(&text).unwrap();
+    // The document of the one that was there is not read again.
+    assert_eq!(noted["documents"].as_object().unwrap().len(), 1, "{text}");
     // While onbeat measures rows are compared, and runs when it is over.
     farm.rows.clear();
     farm.runs.clear();
