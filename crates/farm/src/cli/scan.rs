@@ -219,10 +219,11 @@ mod tests {
             let (outcome, rows) = look(&mut seen).await;
             assert_eq!((outcome.known_records, outcome.refused.len(), rows), (1, 0, 12));
             assert_eq!(store.boards().await.unwrap()[0].board, "west");
-            std::fs::write(place.join("record.json"), "{\"schema\":\"onbeat.watch/99\"}").unwrap();
+            std::fs::write(place.join("record.json"), "{\"schema\":\"onbeat.watch/99\"}\n").unwrap();
             for _ in 0..2 {
                 let (outcome, rows) = look(&mut seen).await;
-                assert!(outcome.refused.len() == 1 && outcome.refused[0].reason.contains("newer onbeat"));
+                assert_eq!(outcome.refused.len(), 1);
+                assert!(outcome.refused[0].reason.contains("newer onbeat"), "{:?}", outcome.refused);
                 assert_eq!(rows, 12);
             }
         });

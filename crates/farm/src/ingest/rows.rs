@@ -212,6 +212,7 @@ fn count_culprit(culprits: &mut Vec<CulpritOfRun>, row: &WatchRow) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bundle::record::lines::LineSpan;
     use model::rows::RowCounts;
     use model::units::Cpu;
     use model::watch::{Holder, Victims, WatchCulprit};
@@ -306,7 +307,12 @@ mod tests {
             by_kernel,
             higher,
         ];
-        let line = serde_json::to_string(&RowsLine { cpus, ..RowsLine::default() }).unwrap();
+        let line = serde_json::to_string(&RowsLine {
+            at: LineSpan { span_ns: Nanos(1), ..LineSpan::default() },
+            cpus,
+            ..RowsLine::default()
+        })
+        .unwrap();
         let parts = read(&of(), line.as_bytes()).unwrap().remove(0).parts;
         let told = |series: &str| -> Vec<(String, u64, i64)> {
             let part = parts.iter().find(|part| part.key.series == series).unwrap();

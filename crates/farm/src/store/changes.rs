@@ -216,7 +216,7 @@ mod tests {
             let (cpu, n, max_ns) = (Some(Cpu(0)), hist.total(), Some(Nanos(200)));
             let row = WatchRow { cpu, n, max_ns, hist, culprit, ..WatchRow::default() };
             let mono = seq as i64 * 300 * Nanos::SECOND.0;
-            let line = serde_json::json!({ "seq": seq, "mono_ns": mono, "wall_ns": mono, "cpus": [row] });
+            let line = serde_json::json!({ "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row] });
             line.to_string() + "\n"
         };
         let text: String = (day * 288..(day + 1) * 288).map(line).collect();

@@ -197,7 +197,7 @@ mod tests {
             let row = WatchRow { cpu: Some(Cpu(0)), n: hist.total(), hist, ..WatchRow::default() };
             let mono = seq as i64 * 300 * Nanos::SECOND.0;
             let line = serde_json::json!({
-                "seq": seq, "mono_ns": mono, "wall_ns": mono, "env": env, "cpus": [row],
+                "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "env": env, "cpus": [row],
             });
             line.to_string() + "\n"
         };

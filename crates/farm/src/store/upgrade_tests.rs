@@ -89,6 +89,7 @@ async fn fill(store: &FarmStore) {
     store.put_rows(&[batch(1, 0, 300)]).await.unwrap();
     store.add_code(&[1], 100, &["lab=x".into()]).await.unwrap();
     store.add_code(&[2], 100, &[]).await.unwrap();
+    assert!(store.add_code_for("c", &[4], 100, &[]).await.unwrap());
     assert_eq!(store.enrol(&[2], 50, "b", "B", &[3]).await.unwrap(), EnrolOutcome::Enrolled);
     let identity =
         ChangeIdentity { board: "a".into(), kind: "silent".into(), subject: String::new(), began: 5 };

@@ -124,13 +124,15 @@ impl GuardedStream {
         }
     }
 
-    /// A part of an answer was taken.
-    fn went(&mut self) {
+    /// A part of an answer was taken. The task looks at its timer where it reads, and is woken for
+    /// that: it may wait for bytes alone.
+    fn went(&mut self, context: &Context<'_>) {
         if let Some((standing, requests)) = self.place.connection.standing(None)
             && standing > ConnectionStanding::New
         {
             self.is_begun = false;
             self.set(self.place.limits().idle, requests);
+            context.waker().wake_by_ref();
         }
     }
 }
@@ -161,7 +163,7 @@ impl AsyncWrite for GuardedStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes));
-        self.went();
+        self.went(context);
         Poll::Ready(written)
     }
 
@@ -171,7 +173,7 @@ impl AsyncWrite for GuardedStream {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, parts));
-        self.went();
+        self.went(context);
         Poll::Ready(written)
     }
 

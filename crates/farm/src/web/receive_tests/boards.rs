@@ -10,7 +10,8 @@ fn a_code_enrols_once_and_a_revoked_token_ends() {
         let token = farm.enrolled("press-3").await;
         assert!(token.starts_with("obt_") && token.len() == 68);
         let (status, me) = farm.ask("GET", "/v1/me", &token, "").await;
-        assert_eq!((status, me), (200, json!({ "board": "press-3", "rows": [], "runs": [] })));
+        let empty = json!({ "board": "press-3", "rows": [], "runs": [], "stretches": [], "whole": true });
+        assert_eq!((status, me), (200, empty));
         let again = json!({ "code": "press-3", "name": "other" }).to_string();
         assert_eq!(farm.ask("POST", "/v1/enrol", "", again).await.0, 403);
         farm.app.store.add_code(&digest_of("old"), now() - 1, &[]).await.unwrap();
