@@ -1,13 +1,16 @@
 //! Takes the rows of a record into the store, as if its board had sent them.
 
+use std::collections::BTreeSet;
+
 use model::error::Result;
-use model::text::several;
+use model::text::{excerpt, several};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use crate::ingest::bundle::board_name;
+use crate::ingest::environment::watch_environment;
 use crate::ingest::find::{FoundBundle, board_key};
-use crate::ingest::record_rows::{RecordPart, RowsTaken, model_of, read};
+use crate::ingest::record_rows::{RecordPart, RowsTaken, environments_of, model_of, read};
 use crate::ingest::rows::{ReceivedRow, RowsOf};
 use crate::store::{FarmStore, RowBatch};
 use crate::web::sender::now_ns;
@@ -20,6 +23,8 @@ const AHEAD: usize = 2;
 pub struct TakenRecord {
     board: Option<i64>,
     up_to: RowsTaken,
+    /// Environments that the store has, by what rows call them.
+    environments: BTreeSet<String>,
     /// Rows that were new,
     pub stored: u64,
     /// and those that the store had.
@@ -67,13 +72,26 @@ impl TakenRecord {
             Some(board) => board.clone(),
             None => {
                 let place = one.place.clone();
-                spawn_blocking(move || model_of(&place)).await.unwrap_or_default()
+                spawn_blocking(move || model_of(&environments_of(&place))).await.unwrap_or_default()
             }
         };
         let name = board_name(&named);
         let board = store.board_for(&board_key(&name), &name).await?;
         self.board = Some(board);
         Ok(board)
+    }
+
+    /// What the machine was, as rows name it.
+    async fn put_environments(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<()> {
+        let Some(board) = self.board else { return Ok(()) };
+        let place = one.place.clone();
+        for environment in spawn_blocking(move || environments_of(&place)).await.unwrap_or_default() {
+            let env = excerpt(&environment.env);
+            if self.environments.insert(env.clone()) {
+                store.put_environment(board, &env, &watch_environment(&environment)).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn put(
@@ -148,6 +166,7 @@ pub async fn take_record(
     while let Some(part) = parts.recv().await {
         taken.add(store, one, part).await?;
     }
+    taken.put_environments(store, one).await?;
     let read =
         reading.await.unwrap_or_else(|_| Err("its parser failed: report this, with the record".to_owned()));
     Ok(read.unwrap_or_else(|why| {
@@ -305,6 +324,24 @@ mod tests {
             assert_eq!(take_record(&store, &newer, &mut taken).await.unwrap(), [""; 0]);
             assert!(taken.reasons()[0].contains("newer onbeat"), "{:?}", taken.reasons());
             assert!(store.boards_of(Some("newer")).await.unwrap().is_empty());
+        });
+    }
+
+    #[test]
+    fn what_the_machine_was_comes_with_the_rows() {
+        on_each_engine(async |store| {
+            let folder = tempfile::tempdir().unwrap();
+            let place = folder.path().join("watch");
+            record(&place, (0, 9), DEFAULT_SIZE);
+            let known = environments_of(&place);
+            assert!(!known.is_empty());
+            afresh(&store, &place).await;
+            let found = store.environments("press-3").await.unwrap();
+            assert_eq!(found.len(), known.len(), "{found:?}");
+            assert_eq!(found[0].record.release, known[0].release);
+            // Again adds none.
+            afresh(&store, &place).await;
+            assert_eq!(store.environments("press-3").await.unwrap().len(), known.len());
         });
     }
 

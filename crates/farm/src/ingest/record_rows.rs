@@ -8,10 +8,13 @@ use bundle::record::cuts::RowCut;
 use bundle::record::read::{RecordItem, RecordReader};
 use host::RecordFolder;
 use model::record::RecordTier;
-use model::watch::{WatchRun, WatchSeries};
+use model::watch::{WatchEnvironment, WatchRun, WatchSeries};
 
 use super::bundle::is_id;
 use super::rows::{self, ReceivedRow, RowsOf};
+
+/// Environments of a record that are looked at: one a day for years.
+const MOST_ENVIRONMENTS: usize = 2_000;
 
 /// Something that a record holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,20 +70,26 @@ pub fn read(
     Ok(remarks)
 }
 
-/// The machine's model as the last environment of a record has it; empty where none tells it.
-pub fn model_of(place: &Path) -> String {
-    let mut model = String::new();
+/// What the machine was, each environment of a record once, as they came.
+pub fn environments_of(place: &Path) -> Vec<WatchEnvironment> {
+    let mut all: Vec<WatchEnvironment> = Vec::new();
     if let Ok(mut reader) = RecordReader::open_folder(place) {
         // What cannot be read is told where the rows are.
         let _ = reader.each_item(|item| {
             if let RecordItem::Environment(environment) = item
-                && let Some(named) = environment.settings.get("model")
+                && all.len() < MOST_ENVIRONMENTS
+                && all.iter().all(|known| known.env != environment.env)
             {
-                model.clone_from(named);
+                all.push(*environment);
             }
         });
     }
-    model
+    all
+}
+
+/// The machine's model as the last of these tells it; empty where none does.
+pub fn model_of(all: &[WatchEnvironment]) -> String {
+    all.iter().rev().find_map(|one| one.settings.get("model")).cloned().unwrap_or_default()
 }
 
 fn rows_of(series: WatchSeries, run: &WatchRun) -> RowsOf {

@@ -228,6 +228,31 @@ pub struct TimeStretch {
 }
 
 impl FarmStore {
+    /// How many there are of a stretch, and how many bytes their CPUs take as they are packed.
+    pub async fn size_of_tiers(
+        &self,
+        board: &str,
+        key: &SeriesKey,
+        tier: Tier,
+        within: TimeStretch,
+    ) -> Result<(u64, u64)> {
+        let (rows, bytes): (i64, i64) = sqlx::query_as(
+            "select count(*), cast(coalesce(sum(length(h.cpus)), 0) as bigint) from hist h \
+             join board b on b.id = h.board_id where b.key = $1 and h.series = $2 and h.plan = $3 \
+             and h.tier = $4 and h.t >= $5 and h.t < $6",
+        )
+        .bind(board)
+        .bind(&key.series)
+        .bind(&key.plan)
+        .bind(tier.number())
+        .bind(within.from)
+        .bind(within.to)
+        .fetch_one(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok((to_u64(rows), to_u64(bytes)))
+    }
+
     /// The histograms of a stretch, oldest first.
     pub async fn tiers(
         &self,

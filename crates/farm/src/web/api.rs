@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::data::{HistogramDocument, csv_head, csv_row, histograms_csv};
+use super::data::{HistogramDocument, HistogramsDocument, csv_head, csv_row, histograms_csv};
 use super::files::archive;
 use super::heat_bytes;
 use super::pages::{FleetQuery, WebOutcome, chosen, known_board};
@@ -25,7 +25,9 @@ use crate::store::TimeStretch;
 /// Slots in one answer: a year.
 const MOST_SLOTS: i64 = 110_000;
 /// Histograms in one answer: ten years of days, five months of hours.
-const MOST_ROWS: usize = 3_700;
+const MOST_ROWS: u64 = 3_700;
+/// And their bytes as they are packed: as JSON they take twelve times as much.
+const MOST_BYTES: u64 = 4 << 20;
 
 pub async fn boards(
     State(app): State<Arc<App>>,
@@ -217,13 +219,15 @@ async fn found_histograms(
     let tier = Tier::of_name(&query.tier)
         .ok_or_else(|| Refusal::bad("tier is none of 5m, 1h and 1d: choose one of these"))?;
     let key = key_of(app, visitor, name, query).await?;
-    let rows = app.store.tiers(name, &key, tier, TimeStretch { from: query.from, to: query.to }).await?;
-    match rows.len() > MOST_ROWS {
-        false => Ok((key, tier, rows)),
-        true => {
-            Err(Refusal::bad("too many histograms: ask for less with from= and to=, or for a longer tier"))
-        }
+    let within = TimeStretch { from: query.from, to: query.to };
+    let (rows, bytes) = app.store.size_of_tiers(name, &key, tier, within).await?;
+    if rows > MOST_ROWS || bytes > MOST_BYTES {
+        return Err(Refusal::bad(
+            "too many histograms: ask for less with from= and to=, or for a longer tier",
+        ));
     }
+    let rows = app.store.tiers(name, &key, tier, within).await?;
+    Ok((key, tier, rows))
 }
 
 pub async fn histograms_table(
@@ -251,10 +255,13 @@ pub async fn histograms(
     }
     let all: Vec<HistogramDocument> =
         rows.into_iter().map(|row| HistogramDocument::of(row, query.cpu)).collect();
-    let document = WebAnswer::json(&json!({
-        "schema": "onbeat.farm-histograms/1", "series": key.series, "plan": key.plan, "tier": query.tier,
-        "histograms": all,
-    }))?;
+    let document = WebAnswer::json(&HistogramsDocument {
+        schema: "onbeat.farm-histograms/1",
+        series: &key.series,
+        plan: &key.plan,
+        tier: &query.tier,
+        histograms: all,
+    })?;
     Ok(([varied], document).into_response())
 }
 

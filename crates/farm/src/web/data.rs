@@ -43,6 +43,16 @@ pub fn cell(text: &str) -> String {
     }
 }
 
+/// Histograms of a board.
+#[derive(Serialize)]
+pub struct HistogramsDocument<'a> {
+    pub schema: &'static str,
+    pub series: &'a str,
+    pub plan: &'a str,
+    pub tier: &'a str,
+    pub histograms: Vec<HistogramDocument>,
+}
+
 /// A histogram as `run.json` has them.
 #[derive(Serialize)]
 pub struct HistogramDocument {
